@@ -203,7 +203,7 @@ def assert_close(got: State, expected: State, within: float) -> None:
         assert np.abs(got[name] - values).max() <= within * scale, name
 
 
-@pytest.mark.parametrize("form", ["blocks", "articulated", pytest.param("single_pivots", marks=pytest.mark.long)])
+@pytest.mark.parametrize("form", ["blocks", pytest.param("single_pivots", marks=pytest.mark.long)])
 def test_a_quadruped_in_all_stances_is_pinocchios(form: str) -> None:
     robot = quadruped()
     state = with_stances(robot, states(robot, 16, seed=1))

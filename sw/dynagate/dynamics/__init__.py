@@ -21,6 +21,7 @@ from dynagate.dynamics import (
     articulated,
     body_columns,
     constrained,
+    constrained_links,
     constraint_forces,
     coupled,
     forward_dynamics,
@@ -449,7 +450,7 @@ _CONSTRAINED = Function(
     {
         "blocks": constrained.forward_dynamics,
         "single_pivots": partial(constrained.forward_dynamics, pivots=1),
-        "articulated": partial(constrained.forward_dynamics, mass="articulated"),
+        "articulated": constrained_links.forward_dynamics,
     },
     {},
     {

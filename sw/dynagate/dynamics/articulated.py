@@ -80,7 +80,7 @@ class Freedom(NamedTuple):
     inverse_d: Scalar
 
 
-class _Joint(NamedTuple):
+class ArticulatedJoint(NamedTuple):
     """freedoms: of a link's joint. left: the inertia that is left where it yields."""
 
     freedoms: list[Freedom]
@@ -88,14 +88,17 @@ class _Joint(NamedTuple):
 
 
 def _articulated(links: Links, joints: PerLink) -> PerLink:
-    """A `_Joint` per link, from the leaves to the root."""
-    return links.up("articulated", _yielding, joints)
+    """A `ArticulatedJoint` per link, from the leaves to the root."""
+    return links.up("articulated", yielding, joints)
 
 
-def _yielding(link: Link, below: ArticulatedInertia | None, pose: JointTransform) -> tuple[ArticulatedInertia, _Joint]:
-    """A joint of several degrees of freedom yields in one after another, the last first, so that no block is
-    inverted."""
-    inertia = ArticulatedInertia.of(link.inertia)
+def yielding(
+    link: Link, below: ArticulatedInertia | None, pose: JointTransform, more: Inertia | None = None
+) -> tuple[ArticulatedInertia, ArticulatedJoint]:
+    """What a link is to its parent, and its joint. more: what it carries besides.
+
+    A joint of several degrees of freedom yields in one after another, the last first, so that no block is inverted."""
+    inertia = ArticulatedInertia.of(link.inertia if more is None else link.inertia + more)
     if below is not None:
         inertia = inertia + below
     freedoms = [Freedom(Force(zeros(3), zeros(3)), 0.0) for _ in link.dofs]
@@ -103,13 +106,13 @@ def _yielding(link: Link, below: ArticulatedInertia | None, pose: JointTransform
         u = inertia @ link.axis(d)
         freedoms[d] = Freedom(u, label(1.0 / (link.along(d, u) + link.armature[d]), "d"))
         inertia = inertia.without(u, freedoms[d].inverse_d)
-    return inertia.in_parent(pose), _Joint(freedoms, inertia)
+    return inertia.in_parent(pose), ArticulatedJoint(freedoms, inertia)
 
 
 def articulate(tree: Tree, joints: list[JointTransform]) -> tuple[list[Freedom], list[ArticulatedInertia]]:
     """The degrees of freedom (nv), and per link the inertia that is left where its joint yields."""
-    yielding = _articulated(tree, joints)
-    return [freedom for joint in yielding for freedom in joint.freedoms], [joint.left for joint in yielding]
+    yielded = _articulated(tree, joints)
+    return [freedom for joint in yielded for freedom in joint.freedoms], [joint.left for joint in yielded]
 
 
 def forward_dynamics(
@@ -140,14 +143,14 @@ def forward_dynamics_and_product(
 ) -> tuple[list[Scalar], list[Scalar]]:
     """q̈ (nv,) and M⁻¹ load (nv,), of the same articulated inertias."""
     joints = links.transforms(q)
-    yielding = _articulated(links, joints)
-    return _accelerations(links, joints, yielding, qd, tau, external), _product(links, joints, yielding, load)
+    yielded = _articulated(links, joints)
+    return _accelerations(links, joints, yielded, qd, tau, external), _product(links, joints, yielded, load)
 
 
 def _accelerations(
     links: Links,
     joints: PerLink,
-    yielding: PerLink,
+    yielded: PerLink,
     qd: Sequence[Scalar],
     tau: Sequence[Scalar],
     external: Array | None,
@@ -157,13 +160,13 @@ def _accelerations(
     bias = links.again(_bias, motions, rates)
     outside = () if external is None else (links.rows(external),)
     forces = links.again(_bias_force, motions, *outside)
-    loads = links.up("aba", _loaded, joints, yielding, bias, forces, rates, links.velocities(tau))
-    return links.vector(links.down("aba", _accelerated, joints, yielding, bias, loads))
+    loads = links.up("aba", _loaded, joints, yielded, bias, forces, rates, links.velocities(tau))
+    return links.vector(links.down("aba", _accelerated, joints, yielded, bias, loads))
 
 
-def _product(links: Links, joints: PerLink, yielding: PerLink, tau: Sequence[Scalar]) -> list[Scalar]:
-    loads = links.up("product", _loaded_at_rest, joints, yielding, links.velocities(tau))
-    return links.vector(links.down("product", _accelerated_from_rest, joints, yielding, loads))
+def _product(links: Links, joints: PerLink, yielded: PerLink, tau: Sequence[Scalar]) -> list[Scalar]:
+    loads = links.up("product", _loaded_at_rest, joints, yielded, links.velocities(tau))
+    return links.vector(links.down("product", _accelerated_from_rest, joints, yielded, loads))
 
 
 def _moving(link: Link, above: Motion | None, pose: JointTransform, rates: Sequence[Scalar]) -> tuple[Motion, Motion]:
@@ -185,7 +188,7 @@ def _loaded(
     link: Link,
     below: Force | None,
     pose: JointTransform,
-    joint: _Joint,
+    joint: ArticulatedJoint,
     bias: Motion,
     force: Force,
     rates: Sequence[Scalar],
@@ -193,18 +196,19 @@ def _loaded(
 ) -> tuple[Force, list[Scalar]]:
     """The torques that are left to accelerate the joint, and the force on the parent."""
     resisted = [torque - link.resistance(d, rate) for d, (torque, rate) in enumerate(zip(tau, rates, strict=True))]
-    force, loads = _carried(link, force if below is None else force + below, joint, resisted)
+    force, loads = carried(link, force if below is None else force + below, joint, resisted)
     return pose.force_to_parent(force + joint.left @ bias), loads
 
 
 def _loaded_at_rest(
-    link: Link, below: Force | None, pose: JointTransform, joint: _Joint, torque: Sequence[Scalar]
+    link: Link, below: Force | None, pose: JointTransform, joint: ArticulatedJoint, torque: Sequence[Scalar]
 ) -> tuple[Force, list[Scalar]]:
-    force, loads = _carried(link, Force(zeros(3), zeros(3)) if below is None else below, joint, list(torque))
+    force, loads = carried(link, Force(zeros(3), zeros(3)) if below is None else below, joint, list(torque))
     return pose.force_to_parent(force), loads
 
 
-def _carried(link: Link, force: Force, joint: _Joint, loads: list[Scalar]) -> tuple[Force, list[Scalar]]:
+def carried(link: Link, force: Force, joint: ArticulatedJoint, loads: list[Scalar]) -> tuple[Force, list[Scalar]]:
+    """A force on a link as its parent feels it, with the joint yielding, and what is left of the loads of the joint."""
     for d in reversed(link.dofs):
         loads[d] = label(loads[d] - link.along(d, force), "u")
         force = force + joint.freedoms[d].u.scaled(loads[d] * joint.freedoms[d].inverse_d)
@@ -212,50 +216,31 @@ def _carried(link: Link, force: Force, joint: _Joint, loads: list[Scalar]) -> tu
 
 
 def _accelerated(
-    link: Link, above: Motion | None, pose: JointTransform, joint: _Joint, bias: Motion, loads: Sequence[Scalar]
+    link: Link,
+    above: Motion | None,
+    pose: JointTransform,
+    joint: ArticulatedJoint,
+    bias: Motion,
+    loads: Sequence[Scalar],
 ) -> tuple[Motion, list[Scalar]]:
     base = Motion(zeros(3), pose.to_link(link.base_acceleration)) if above is None else pose.motion_to_link(above)
-    return _freed(link, base + bias, joint, loads)
+    return freed(link, base + bias, joint, loads)
 
 
 def _accelerated_from_rest(
-    link: Link, above: Motion | None, pose: JointTransform, joint: _Joint, loads: Sequence[Scalar]
+    link: Link, above: Motion | None, pose: JointTransform, joint: ArticulatedJoint, loads: Sequence[Scalar]
 ) -> tuple[Motion, list[Scalar]]:
-    return _freed(link, ZERO_MOTION if above is None else pose.motion_to_link(above), joint, loads)
+    return freed(link, ZERO_MOTION if above is None else pose.motion_to_link(above), joint, loads)
 
 
-def _freed(link: Link, a: Motion, joint: _Joint, loads: Sequence[Scalar]) -> tuple[Motion, list[Scalar]]:
+def freed(link: Link, a: Motion, joint: ArticulatedJoint, loads: Sequence[Scalar]) -> tuple[Motion, list[Scalar]]:
+    """The acceleration of a link, and q̈ of its joint. a: what it has of the parent."""
     qdd: list[Scalar] = []
     for d in link.dofs:
         freedom = joint.freedoms[d]
         qdd.append(label((loads[d] - a.dot(freedom.u)) * freedom.inverse_d, "qdd"))
         a = a + link.axis(d).scaled(qdd[d])
     return a, qdd
-
-
-class ArticulatedFactor:
-    """M as factors without M: the loads of joints as articulated bodies have them, M⁻¹ = Aᵀ D⁻¹ A, O(nv) each
-    (Rodriguez, Jain & Kreutz-Delgado, "Spatial operator algebra for multibody system dynamics", 1992)."""
-
-    def __init__(self, tree: Tree, q: Sequence[Scalar]) -> None:
-        self._tree, self._joints = tree, tree.transforms(q)
-        self._yielding = _articulated(tree, self._joints)
-
-    @property
-    def inverse_d(self) -> list[Scalar]:
-        """D⁻¹ (nv,), by degree of freedom."""
-        return [freedom.inverse_d for joint in self._yielding for freedom in joint.freedoms]
-
-    def inwards(self, rhs: Sequence[Scalar]) -> list[Scalar]:
-        """A rhs (nv,), the first half of a solution: from the leaves to the root."""
-        tree = self._tree
-        return tree.vector(tree.up("product", _loaded_at_rest, self._joints, self._yielding, tree.velocities(rhs)))
-
-    def outwards(self, half: Sequence[Scalar]) -> list[Scalar]:
-        """Aᵀ D⁻¹ half (nv,), the second half: from the root to the leaves."""
-        tree = self._tree
-        loads = tree.velocities(half)
-        return tree.vector(tree.down("product", _accelerated_from_rest, self._joints, self._yielding, loads))
 
 
 def mass_matrix_inverse(tree: Tree, q: Sequence[Scalar]) -> Array:

@@ -12,7 +12,7 @@ zeros in J and ones on this diagonal, so its force is 0 and no other graph is ne
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,15 +20,14 @@ from numpy.polynomial import Chebyshev, Polynomial
 
 from dynagate.base.naming import label, scope
 from dynagate.dynamics import named_frames
-from dynagate.dynamics.added_mass import ball, mass_of
-from dynagate.dynamics.articulated import ArticulatedFactor
 from dynagate.dynamics.block_ldl import BlockFactor
 from dynagate.dynamics.configuration import normalised
-from dynagate.dynamics.constraint_rows import Held, acceleration_of, held_by, in_base, jacobian_of, poses_of, stabilised
+from dynagate.dynamics.constraint_rows import acceleration_of, held_by, in_base, jacobian_of, poses_of, stabilised
 from dynagate.dynamics.coupling import Elimination
 from dynagate.dynamics.inverse_dynamics import Balance, balance
-from dynagate.dynamics.mass_matrix import CONFIGURATIONS, SINGULAR, Factor, factorise, inwards, mass_matrix, outwards
-from dynagate.dynamics.spatial import Array, Force, Inertia, Scalar, array, cross, symmetric, zeros
+from dynagate.dynamics.mass_matrix import CONFIGURATIONS, SINGULAR, factorise, inwards, mass_matrix, outwards
+from dynagate.dynamics.spatial import Array, Force, Scalar, array, cross, symmetric, zeros
+from dynagate.dynamics.stance import Stance, weighed
 from dynagate.dynamics.tree import Tree
 from dynagate.robot.model import Robot, RobotError
 
@@ -40,118 +39,42 @@ WEAKEST = 0.4
 """ε / (σ² + ε) of the weakest direction σ² of Aᵀ A in which the series gives all digits back."""
 
 
-class _Halves(Protocol):
-    """M by two halves of a solution."""
-
-    @property
-    def inverse_d(self) -> list[Scalar]: ...
-
-    def inwards(self, rhs: Sequence[Scalar]) -> list[Scalar]: ...
-
-    def outwards(self, half: Sequence[Scalar]) -> list[Scalar]: ...
-
-
-class _MassFactor:
-    """M = Lᵀ D L."""
-
-    def __init__(self, order: Elimination, m: Array) -> None:
-        self._order, self._factor = order, factorise(order, m)
-
-    @property
-    def inverse_d(self) -> list[Scalar]:
-        return self._factor.inverse_d
-
-    def inwards(self, rhs: Sequence[Scalar]) -> list[Scalar]:
-        return inwards(self._order, self._factor, rhs)
-
-    def outwards(self, half: Sequence[Scalar]) -> list[Scalar]:
-        return outwards(self._order, self._factor, half)
-
-
 class Equations:
     """What the equations of active constraints are solved with at a configuration: M = LᵀDL, and Y = L⁻ᵀJᵀ.
 
-    active (constraints,): 1 where a constraint holds, 0 where it does not. mass: "matrix" factorises M, "articulated"
-    has its factors of articulated bodies. where: the links' poses. jacobian (rows, nv): J of all constraints, active or
-    not, in the axes of the rows."""
+    active (constraints,): 1 where a constraint holds, 0 where it does not. where: the links' poses. jacobian (rows,
+    nv): J of all constraints, active or not, in the axes of the rows."""
 
-    def __init__(self, tree: Tree, q: Sequence[Scalar], active: Sequence[Scalar], mass: str = "matrix") -> None:
+    def __init__(self, tree: Tree, q: Sequence[Scalar], active: Sequence[Scalar]) -> None:
         coupling = tree.coupling
-        self._tree, self._active = tree, active
+        self._tree, self._stance, self._order = tree, Stance(tree), coupling or tree
+        self._active = active
         position = coupling.configuration(q) if coupling else q
         self.where = poses_of(tree, position)
         jacobian = jacobian_of(tree, self.where)
         self.jacobian = coupling.columns(jacobian) if coupling else jacobian
-        self._masked = self.jacobian.copy()
-        self._masses = _masses(tree)
-        carrying = tree.carrying(self._balls(active))
-        if mass == "articulated":
-            self._factor: _Halves = ArticulatedFactor(carrying, position)
-        else:
-            m = mass_matrix(carrying, position)
-            self._factor = _MassFactor(coupling or tree, coupling.symmetric(m) if coupling else m)
-
-    def _balls(self, active: Sequence[Scalar]) -> dict[int, Inertia]:
-        """What links carry at the frames of constraints, which are masked."""
-        balls: dict[int, Inertia] = {}
-        for k, held in enumerate(held_by(self._tree)):
-            with scope(*held.scope):
-                self._masked[held.rows] = self._masked[held.rows] * active[k]
-                if len(held.moving) == 1 and (mass := self._masses[held.rows.stop - 1]):
-                    end, turning = held.moving[0], self._masses[held.rows.start] if held.constraint.rows == 6 else 0.0
-                    own = ball(end.point, mass, turning, active[k])
-                    balls[end.link] = balls[end.link] + own if end.link in balls else own
-        return balls
+        self._masked = self._stance.masked(self.jacobian, active)
+        m = mass_matrix(tree.carrying(self._stance.balls(active)), position)
+        self._factor = factorise(self._order, coupling.symmetric(m) if coupling else m)
 
     def solve(self, load: Sequence[Scalar], rows: Array, pivots: int) -> tuple[list[Scalar], Array]:
         """x (nv,) and λ (rows,) with M x = load + Jᵀ λ and J x + rows + c λ = 0; λ in base axes. pivots: of the
         Delassus matrix at a time, 1 or 3."""
-        factor, rows = self._factor, rows.copy()
-        held_rows = list(held_by(self._tree))
-        for k, held in enumerate(held_rows):
-            with scope(*held.scope):
-                rows[held.rows] = rows[held.rows] * self._active[k]
+        order, factor = self._order, self._factor
+        rows = self._stance.masked(rows, self._active)
         with scope("solve"):
-            half = factor.inwards(load)
-            columns = [factor.inwards(row) for row in self._masked]
+            half = inwards(order, factor, load)
+            columns = [inwards(order, factor, row) for row in self._masked]
         scaled = [array(column) * array(factor.inverse_d) for column in columns]
         with scope("delassus"):
             matrix = _products(scaled, columns)
-            drift = rows.copy()
-            for k, held in enumerate(held_rows):
-                for row, (soft, more) in enumerate(self._softness(held), held.rows.start):
-                    matrix[row, row] = matrix[row, row] + ((1.0 + soft * more) - self._active[k])
-                    drift[row] = rows[row] * more
-            rhs = [-(d + column @ array(half)) for d, column in zip(drift, scaled, strict=True)]
-            push = BlockFactor(matrix, [size for held in held_rows for size in held.pivots(pivots)]).solve(rhs)
+            reached = array([column @ array(half) for column in scaled])
+        push, force = self._stance.pushes(self._active, matrix, reached, rows, pivots)
         with scope("solve"):
             pushed = [h + array([column[d] for column in columns]) @ push for d, h in enumerate(half)]
-            result = factor.outwards(pushed)
+            result = outwards(order, factor, pushed)
         with scope("constraint"):
-            force = push.copy()
-            for held in held_rows:
-                for row, (_, more) in enumerate(self._softness(held), held.rows.start):
-                    force[row] = (push[row] + rows[row] * self._masses[row]) * more
             return result, in_base(self._tree, self.where, force)
-
-    def _softness(self, held: Held) -> list[tuple[float, float]]:
-        """Of each row c and 1 / (1 - ρ c): λ = (μ + ρ γ) / (1 - ρ c)."""
-        rates = zip(held.constraint.compliances, self._masses[held.rows], strict=True)
-        return [(soft, 1.0 / (1.0 - mass * soft)) for soft, mass in rates]
-
-
-def _masses(tree: Tree) -> list[float]:
-    """What `added_mass` gives each row: of contacts, and of loops to the base."""
-    result = [0.0] * tree.moving.constraint_rows
-    random = np.random.default_rng(0)
-    drawn = [normalised(tree.moving, random.uniform(-1.0, 1.0, tree.moving.nq)).tolist() for _ in range(CONFIGURATIONS)]
-    sizes = np.array([np.square(_weighed(tree.nominal, q)).sum(axis=1) for q in drawn])
-    for held in held_by(tree):
-        alone = len(held.moving) == 1 and held.constraint.kind in ("point", "fixed")
-        for n, three in enumerate(held.in_threes() if alone else []):
-            soft = held.constraint.compliances[3 * n : 3 * n + 3]
-            result[three] = [mass_of(sizes[:, three], soft)] * 3
-    return result
 
 
 def forward_dynamics(
@@ -164,17 +87,15 @@ def forward_dynamics(
     *,
     external: Array | None = None,
     pivots: int = 3,
-    mass: str = "matrix",
 ) -> tuple[list[Scalar], Array]:
     """q̈ (nv,) in rad/s² or m/s², and the forces λ (rows,) on the frames that are held, in their order and in base
     axes: of a point [force] in N, of a fixed one [moment; force] in N m and N, about and at the frame's origin.
 
     active (constraints,): 1 where a constraint holds, 0 where it does not. acceleration (rows,): what the frames are to
-    have instead of 0, in the axes of the rows. pivots: of the Delassus matrix at a time, 1 or 3. mass: as `Equations`
-    takes it.
+    have instead of 0, in the axes of the rows. pivots: of the Delassus matrix at a time, 1 or 3.
     """
     bias, motion = _bias(tree, q, qd, [0.0] * tree.nv, external)
-    equations = Equations(tree, q, active, mass)
+    equations = Equations(tree, q, active)
     coupling = tree.coupling
     rows = acceleration_of(tree, equations.where, motion, coupling.rates(qd) if coupling else qd)
     if acceleration is not None:
@@ -418,21 +339,7 @@ def check_articulated(tree: Tree) -> None:
 
 def _dependent(tree: Tree, q: Sequence[float]) -> set[int]:
     """Constraints with a row that those before it make at q, and no compliance."""
-    return _without_pivots(tree.moving, _weighed(tree, q, closed=True))
-
-
-def _weighed(tree: Tree, q: Sequence[float], *, closed: bool = False) -> npt.NDArray[np.float64]:
-    """J L⁻¹ D^-½ (rows, nv), whose products are J M⁻¹ Jᵀ. closed: as `_jacobian` takes it."""
-    coupling = tree.coupling
-    order: Elimination = coupling or tree
-    position = coupling.configuration(q) if coupling else q
-    m, jacobian = mass_matrix(tree, position), jacobian_of(tree, poses_of(tree, position), closed=closed)
-    if coupling:
-        m, jacobian = coupling.symmetric(m), coupling.columns(jacobian)
-    factor: Factor = factorise(order, m)
-    columns = np.array([inwards(order, factor, row) for row in jacobian], dtype=np.float64)
-    columns *= np.sqrt(np.array(factor.inverse_d, dtype=np.float64))
-    return columns
+    return _without_pivots(tree.moving, weighed(tree, q, closed=True))
 
 
 def _without_pivots(robot: Robot, columns: npt.NDArray[np.float64]) -> set[int]:

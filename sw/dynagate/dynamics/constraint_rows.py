@@ -151,14 +151,19 @@ def held_by(tree: Tree) -> Iterator[Held]:
         start += own.rows
 
 
-def poses_of(tree: Tree, q: Sequence[Scalar]) -> Where:
-    """Of all links in the axes of the floating link of their chain, or of the base: also of chains that a loop ties to
-    another one or to the base."""
-    reference = {first: first if tree.robot.links[first].joint.kind.free else -1 for first in chains(tree)}
+def tied_chains(tree: Tree) -> set[int]:
+    """The first links of chains that a loop ties to another one or to the base."""
+    result: set[int] = set()
     for held in held_by(tree):
-        tied = {tree.ancestors[end.link][0] if end.link >= 0 else -1 for end in held.ends}
-        if len(tied) > 1:
-            reference |= dict.fromkeys(tied - {-1}, -1)
+        ends = {tree.ancestors[end.link][0] if end.link >= 0 else -1 for end in held.ends}
+        result |= ends - {-1} if len(ends) > 1 else set()
+    return result
+
+
+def poses_of(tree: Tree, q: Sequence[Scalar]) -> Where:
+    """Of all links in the axes of the floating link of their chain, or of the base: also of chains that are tied."""
+    reference = {first: first if tree.robot.links[first].joint.kind.free else -1 for first in chains(tree)}
+    reference |= dict.fromkeys(tied_chains(tree), -1)
     return Where(*poses(tree, q, reference), q)
 
 
@@ -199,9 +204,20 @@ def jacobian_of(tree: Tree, where: Where, *, closed: bool = False) -> Array:
     return result
 
 
-def acceleration_of(tree: Tree, where: Where, motion: Balance, rates: Sequence[Scalar]) -> Array:
+Velocity = Callable[[End], tuple[Array, Array]]
+"""How a frame turns and moves, in the axes of the rows: (3,) each."""
+
+
+def acceleration_of(
+    tree: Tree, where: Where, motion: Balance, rates: Sequence[Scalar], velocity: Velocity | None = None
+) -> Array:
     """Accelerations of the frames that are held, of loops beside the other ones (rows,). rates: q̇ of the robot with its
-    joints free. Of equalities of joints it is J̇ q̇ alone."""
+    joints free. velocity: of a frame; None is J q̇. Of equalities of joints it is J̇ q̇ alone."""
+
+    def by_columns(end: End) -> tuple[Array, Array]:
+        turning, moving = _columns(tree, end, _position(where, end), where)
+        return turning @ array(list(rates)), moving @ array(list(rates))
+
     result = zeros(tree.moving.constraint_rows)
     for held in held_by(tree):
         if held.joints:
@@ -221,15 +237,15 @@ def acceleration_of(tree: Tree, where: Where, motion: Balance, rates: Sequence[S
             result[held.rows] = result[held.rows] - along.of(zeros(3), fall) * end.sign
         if not is_still(held.constraint.kind):
             with scope(*held.scope):
-                result[held.rows] = result[held.rows] + _turned(tree, held, where, rates)
+                result[held.rows] = result[held.rows] + _turned(held, where, velocity or by_columns)
     return result
 
 
-def _turned(tree: Tree, held: Held, where: Where, rates: Sequence[Scalar]) -> Array:
+def _turned(held: Held, where: Where, velocity: Velocity) -> Array:
     """What the turning of a constraint's own directions adds to accelerations (rows,)."""
     spin, turning, moving = zeros(3), zeros(3), zeros(3)
     for end in held.moving:
-        turns, moves = (part @ array(list(rates)) for part in _columns(tree, end, _position(where, end), where))
+        turns, moves = velocity(end)
         turning, moving = turning + turns * end.sign, moving + moves * end.sign
         spin = turns if end is held.ends[0] else spin
     return turned(held.constraint.kind, held.where(where), held.constraint.length, spin, (turning, moving))

@@ -54,7 +54,7 @@ def balance(
     return Balance(tau, *parts)
 
 
-class _Motion(NamedTuple):
+class LinkMotion(NamedTuple):
     """angular velocity, angular acceleration, acceleration of the origin and U of a link, and the force that it
     takes."""
 
@@ -73,12 +73,12 @@ def _balanced(
     external: Array | None,
     pushes: Mapping[int, Force] | None = None,
 ) -> tuple[list[Scalar], PerLink]:
-    """τ, and a `_Motion` per link. Link velocities enter only through U = [ω̇]× + [ω]×[ω]×, which gives the
+    """τ, and a `LinkMotion` per link. Link velocities enter only through U = [ω̇]× + [ω]×[ω]×, which gives the
     acceleration of every point of the link, so no linear velocity is propagated."""
     joints, rates, changes = links.transforms(q), links.velocities(qd), links.velocities(qdd)
     outside = () if external is None else (links.rows(external),)
 
-    def moving(link: Link, above: _Motion | None, *values: Any) -> tuple[_Motion, _Motion]:
+    def moving(link: Link, above: LinkMotion | None, *values: Any) -> tuple[LinkMotion, LinkMotion]:
         return _moving(link, above, (pushes or {}).get(link.number), *values)
 
     motions = links.down("id", moving, joints, rates, changes, *outside)
@@ -88,13 +88,13 @@ def _balanced(
 
 def _moving(
     link: Link,
-    above: _Motion | None,
+    above: LinkMotion | None,
     push: Force | None,
     joint: JointTransform,
     rates: Sequence[Scalar],
     changes: Sequence[Scalar],
     outside: Sequence[Scalar] | None = None,
-) -> tuple[_Motion, _Motion]:
+) -> tuple[LinkMotion, LinkMotion]:
     rate, change = link.motion(rates), link.motion(changes)
     if above is not None:
         w = joint.to_link(above.w)
@@ -114,8 +114,20 @@ def _moving(
         net = net - link.outside(outside)
     if push is not None:
         net = net - push
-    motion = _Motion(w, wd, a, u, Force(label(net.angular, "n"), label(net.linear, "f")))
+    motion = LinkMotion(w, wd, a, u, Force(label(net.angular, "n"), label(net.linear, "f")))
     return motion, motion
+
+
+def drifting(
+    link: Link,
+    above: LinkMotion | None,
+    joint: JointTransform,
+    rates: Sequence[Scalar],
+    outside: Sequence[Scalar] | None = None,
+) -> LinkMotion:
+    """The motion of a link where no joint accelerates. above: that of the parent. outside: as `Link.outside` takes
+    it."""
+    return _moving(link, above, None, joint, rates, [0.0 for _ in link.dofs], outside)[0]
 
 
 def _held(

@@ -58,6 +58,11 @@ class Link:
         """Pose of the link in its parent."""
         return self._motion.pose(self.number, self.rotation, self.origin, turn)
 
+    @property
+    def free(self) -> bool:
+        """Whether its joint leaves it all directions."""
+        return kind_of(self.kind).free
+
     def axis(self, d: int) -> Motion:
         """S_d in the link's frame."""
         axis = Motion(zeros(3), zeros(3))
@@ -100,9 +105,17 @@ Pass = Callable[..., tuple[Any, Any]]
 """step(link, what comes along, *values of the link) -> what goes on, and the link's result. From root to leaves the
 parent's comes, None at the root; from leaves to root the sum of the children's, None at a leaf."""
 
+Whole = Callable[..., tuple[Any, ...]]
+"""step(tree, *values of all links, or of no link) -> the results."""
+
 
 class Links(ABC):
     """The links of a tree, with what runs over them. part: of the algorithm, for names."""
+
+    @property
+    @abstractmethod
+    def tree(self) -> Any:
+        """The `Tree` whose links they are."""
 
     @abstractmethod
     def configurations(self, q: Any) -> PerLink:
@@ -140,3 +153,12 @@ class Links(ABC):
     @abstractmethod
     def up(self, part: str, step: Pass, *values: PerLink) -> PerLink:
         """From the leaves to the root."""
+
+    @abstractmethod
+    def whole(self, part: str, step: Whole, by_link: Sequence[bool], *values: Any) -> tuple[Any, ...]:
+        """What is computed once. values: of every link, or one for all. by_link: of each result, whether it is of every
+        link."""
+
+    @abstractmethod
+    def everywhere(self, value: Any) -> PerLink:
+        """One value for all, as one of every link."""

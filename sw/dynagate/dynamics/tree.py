@@ -12,7 +12,7 @@ import numpy as np
 from dynagate.base.naming import label, scope
 from dynagate.dynamics.coupling import Coupling
 from dynagate.dynamics.friction import Friction
-from dynagate.dynamics.links import Each, Link, Links, Pass
+from dynagate.dynamics.links import Each, Link, Links, Pass, Whole
 from dynagate.dynamics.parameters import inertia_of
 from dynagate.dynamics.reduction import Body, bodies, moved_frames, regrouped
 from dynagate.dynamics.spatial import Array, Force, Inertia, Motion, Scalar, array, cross, zeros
@@ -174,6 +174,17 @@ class Tree(Links):
                 if p >= 0:
                     below[p] = on if below[p] is None else below[p] + on
         return results
+
+    @property
+    def tree(self) -> Tree:
+        return self
+
+    def whole(self, part: str, step: Whole, by_link: Sequence[bool], *values: Any) -> tuple[Any, ...]:
+        with scope(part):
+            return step(self, *values)
+
+    def everywhere(self, value: Any) -> list[Any]:
+        return [value for _ in self.links]
 
     def joint_torque(self, d: int, force: Force, qd: Sequence[Scalar], qdd: Sequence[Scalar]) -> Scalar:
         """What degree of freedom d must give for a force in its link's own frame, its resistance and its rotor."""

@@ -6,7 +6,7 @@ kept.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -14,10 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from dynagate.base.naming import scope
-from dynagate.dynamics import CONFIGURATION, EXTERNAL, VECTOR, Argument, Tree
+from dynagate.dynamics import CONFIGURATION, EXTERNAL, FORCES, SWITCHES, VECTOR, Argument, Tree
 from dynagate.dynamics.articulated import ArticulatedInertia
 from dynagate.dynamics.friction import Friction
-from dynagate.dynamics.links import Each, Link, Links, Pass
+from dynagate.dynamics.links import Each, Link, Links, Pass, Whole
 from dynagate.dynamics.spatial import Inertia, array, symmetric
 from dynagate.graph.graph import Graph, Port
 from dynagate.graph.loop import Count, Loop
@@ -28,7 +28,7 @@ from dynagate.robot import Robot
 from dynagate.robot.kinds import kind_of
 
 Array = npt.NDArray[Any]
-DOWN, UP, EACH, AGAIN, INPUT = "down", "up", "each", "again", "input"
+DOWN, UP, EACH, AGAIN, INPUT, WHOLE, RESULT = "down", "up", "each", "again", "input", "whole", "result"
 SYMMETRIC_PARTS: dict[type, tuple[str, ...]] = {ArticulatedInertia: ("rotational", "mass"), Inertia: ("second",)}
 """Of these types, the matrices whose entries above the diagonal say all."""
 
@@ -63,28 +63,38 @@ def like(template: Any, scalars: Iterator[Any]) -> Any:
     return next(scalars)
 
 
+class _Sort(NamedTuple):
+    """What links whose values are alike have in common. type: of the joint. mark: as `recorded` has it."""
+
+    type: str
+    mark: Hashable
+
+
 @dataclass(eq=False)
 class _Value:
     """A value of every link: an input, or the results of a step.
 
-    how: DOWN, UP, EACH, AGAIN or INPUT. values: what the step takes. templates: by joint type, the structure of a
-    link's result. kept: entries of it that later scans read, by joint type; all of them if `whole`."""
+    how: DOWN, UP, EACH, AGAIN, INPUT, WHOLE of what is computed once, or RESULT of one of its results. values: what the
+    step takes. shared: whether it is one for all links. templates: by sort of link, the structure of a link's result.
+    kept: entries of it that later scans read, by sort; all of them if `whole`."""
 
     how: str
     part: str = ""
     step: Any = None
     values: tuple[_Value, ...] = ()
     name: str = ""
-    templates: dict[str, Any] = field(default_factory=dict)
-    kept: dict[str, list[int]] = field(default_factory=dict)
+    templates: dict[_Sort, Any] = field(default_factory=dict)
+    kept: dict[_Sort, list[int]] = field(default_factory=dict)
     whole: bool = False
+    shared: bool = False
+    results: tuple[_Value, ...] = ()
     port: Port | None = None
     starts: tuple[int, ...] = ()
 
     def sources(self) -> Iterator[_Value]:
         """What has to be there before it, `again` resolved."""
         for value in self.values:
-            if value.how == AGAIN:
+            if value.how in (AGAIN, RESULT):
                 yield from value.sources()
             else:
                 yield value
@@ -93,8 +103,13 @@ class _Value:
 class RecordedLinks(Links):
     """Stands for a tree while an algorithm says which passes it makes."""
 
-    def __init__(self) -> None:
+    def __init__(self, tree: Tree) -> None:
+        self._tree = tree
         self.steps: list[_Value] = []
+
+    @property
+    def tree(self) -> Tree:
+        return self._tree
 
     def configurations(self, q: _Value) -> _Value:
         return q
@@ -127,6 +142,14 @@ class RecordedLinks(Links):
     def up(self, part: str, step: Pass, *values: _Value) -> _Value:
         return self._new(UP, part, step, values)
 
+    def whole(self, part: str, step: Whole, by_link: Sequence[bool], *values: _Value) -> tuple[_Value, ...]:
+        once = self._new(WHOLE, part, step, values)
+        once.results = tuple(_Value(RESULT, part, values=(once,), whole=True, shared=not each) for each in by_link)
+        return once.results
+
+    def everywhere(self, value: _Value) -> _Value:
+        return value
+
 
 def grouped(steps: Sequence[_Value], results: Sequence[_Value]) -> list[tuple[str, list[_Value]]]:
     """The steps by scan, each with its direction: as few scans as there can be, and each step as late as its readers
@@ -147,10 +170,10 @@ def _planned(steps: Sequence[_Value], first: str) -> tuple[dict[_Value, int], li
     directions = [first]
     for step in steps:
         at = max((place[source] for source in step.sources() if source in place), default=0)
-        while step.how != EACH and directions[at] != step.how:
+        while directions[at] != step.how if step.how != EACH else directions[at] == WHOLE:
             at += 1
             if at == len(directions):
-                directions.append(UP if directions[-1] == DOWN else DOWN)
+                directions.append(DOWN if step.how == EACH else step.how)
         place[step] = at
     return place, directions
 
@@ -158,7 +181,7 @@ def _planned(steps: Sequence[_Value], first: str) -> tuple[dict[_Value, int], li
 class _Kind(NamedTuple):
     """What links with one body have in common. comes: whether something comes along to them."""
 
-    type: str
+    sort: _Sort
     comes: bool
     goes: bool
     rotors: tuple[bool, ...]
@@ -181,8 +204,9 @@ class _Body:
 class _Group:
     """The passes of one scan."""
 
-    def __init__(self, down: bool, steps: Sequence[_Value], tree: Tree, name: str, external: bool) -> None:
-        self.down, self.steps, self.tree, self.name, self.external = down, steps, tree, name, external
+    def __init__(self, down: bool, steps: Sequence[_Value], known: _Sorted, name: str, external: bool) -> None:
+        self.down, self.steps, self.sorts, self.name, self.external = down, steps, known.sorts, name, external
+        self.tree = tree = known.tree
         self.passes = [step for step in steps if step.how != EACH]
         self.kinds: dict[_Kind, _Body] = {}
         self.of_link: list[_Kind] = [self._kind(i) for i in tree.links]
@@ -200,7 +224,7 @@ class _Group:
         if not self.passes:
             ends = False, False
         rotors = tuple(tree.armature[d] != 0.0 for d in tree.dofs[i])
-        return _Kind(_type(tree.robot.links[i].joint.type), *ends, rotors)
+        return _Kind(self.sorts[i], *ends, rotors)
 
     def _recorded(self, kind: _Kind, links: list[int]) -> _Body:
         """Every step of the scan on a link of this kind, whose numbers are symbols where its links differ in them."""
@@ -222,7 +246,7 @@ class _Group:
                     on, result = step.step(link, come.get(step), *own)
                 self.templates.setdefault(step, on)
                 body.passing += flat(on) if kind.goes else []
-            step.templates.setdefault(kind.type, result)
+            step.templates.setdefault(kind.sort, result)
             body.structures[step] = result
             body.results[step] = flat(result)
         return body
@@ -244,8 +268,8 @@ class _Group:
             own = [self._value(body, source, kind, link) for source in value.values]
             body.structures[value] = value.step(link, *own)
             return body.structures[value]
-        template = value.templates[kind.type]
-        units = _unit_vectors(value, kind.type)
+        template = value.templates[kind.sort]
+        units = _unit_vectors(value, kind.sort.type)
         symbols = body.recording.input(value.name, (len(flat(template)),), unit_vectors=units)
         body.read[value] = list(symbols)
         body.structures[value] = like(template, iter(symbols))
@@ -262,10 +286,10 @@ class _Group:
         for kind, body in self.kinds.items():
             for value, symbols in body.read.items():
                 more = _used(body, self._outputs(kind, body), symbols)
-                value.kept[kind.type] = sorted({*value.kept.get(kind.type, []), *more})
+                value.kept[kind.sort] = sorted({*value.kept.get(kind.sort, []), *more})
 
     def _outputs(self, kind: _Kind, body: _Body) -> dict[str, list[Any]]:
-        results = {step.name: [body.results[step][k] for k in _kept(step, kind.type)] for step in self.steps}
+        results = {step.name: [body.results[step][k] for k in _kept(step, kind.sort)] for step in self.steps}
         if kind.goes and self.along:
             results[PASSING] = [body.passing[k] for k in self.along]
         return {name: entries for name, entries in results.items() if entries}
@@ -279,7 +303,7 @@ class _Group:
             recording = body.recording
             for value in body.read:
                 if value.how != INPUT:
-                    recording.keep(value.name, _kept(value, kind.type))
+                    recording.keep(value.name, _kept(value, kind.sort))
             if body.passed:
                 recording.keep(PASSED, self.along)
             columns: list[int] = []
@@ -306,9 +330,79 @@ class _Group:
         )
 
 
-def _kept(value: _Value, type: str) -> list[int]:
+class _Once:
+    """What is computed once between scans: a scan of one link, whose body takes and gives values in whole."""
+
+    def __init__(self, steps: Sequence[_Value], tree: _Sorted, name: str) -> None:
+        self.steps, self.tree, self.sorts, self.name = steps, tree.tree, tree.sorts, name
+        self.body = _Body(Recording(name, tree.tree.robot.name), [0], np.zeros((1, 0)))
+        for step in steps:
+            with scope(step.part):
+                results = step.step(self.tree, *(self._value(value) for value in step.values))
+            for value, result in zip(step.results, results, strict=True):
+                self.body.structures[value] = result
+                self.body.results[value] = flat(result)
+                for i, sort in enumerate(self.sorts):
+                    value.templates[sort] = result if value.shared else result[i]
+
+    def _value(self, value: _Value) -> Any:
+        """A value of all links, or of none."""
+        if value in self.body.structures:
+            return self.body.structures[value]
+        templates = [value.templates[sort] for sort in (self.sorts[:1] if value.shared else self.sorts)]
+        symbols = self.body.recording.input(value.name, (sum(len(flat(template)) for template in templates),))
+        self.body.read[value] = list(symbols)
+        entries = iter(symbols)
+        own = [like(template, entries) for template in templates]
+        self.body.structures[value] = own[0] if value.shared else own
+        return self.body.structures[value]
+
+    def prune(self) -> None:
+        """Notes what is read for the results, which are all kept."""
+        outputs = self._outputs()
+        for value, symbols in self.body.read.items():
+            used, first = set(_used(self.body, outputs, symbols)), 0
+            for sort in self.sorts[:1] if value.shared else self.sorts:
+                size = len(flat(value.templates[sort]))
+                more = [k - first for k in used if first <= k < first + size]
+                value.kept[sort] = sorted({*value.kept.get(sort, []), *more})
+                first += size
+
+    def _outputs(self) -> dict[str, list[Any]]:
+        named = {value.name: entries for value, entries in self.body.results.items()}
+        return {name: entries for name, entries in named.items() if entries}
+
+    def scan(self, number: int, values: Sequence[_Value]) -> Scan:
+        """The scan, once everything after it is known. values: all that the body may read and write."""
+        recording = self.body.recording
+        for value in self.body.read:
+            if value.how == INPUT:
+                continue
+            kept, first = list[int](), 0
+            for sort in self.sorts[:1] if value.shared else self.sorts:
+                kept += [first + k for k in _kept(value, sort)]
+                first += len(flat(value.templates[sort]))
+            recording.keep(value.name, kept)
+        body = recording.graph({name: array(entries) for name, entries in self._outputs().items()})
+        read, written = ([port.name for port in ports] for ports in (body.inputs, body.outputs))
+        own = [value for value in values if value.name in {*read, *written}]
+        return Scan(
+            f"{self.name}_once{number}",
+            self.tree.robot.name,
+            True,
+            (-1,),
+            (body,),
+            (0,),
+            ((),),
+            {value.name: (0,) for value in own},
+            tuple(_port(value) for value in own if value.name in read),
+            tuple(_port(value) for value in own if value.name in written),
+        )
+
+
+def _kept(value: _Value, sort: _Sort) -> list[int]:
     """The entries of a link's result that are kept."""
-    return list(range(len(flat(value.templates[type])))) if value.whole else value.kept.get(type, [])
+    return list(range(len(flat(value.templates[sort])))) if value.whole else value.kept.get(sort, [])
 
 
 def _used(body: _Body, outputs: Mapping[str, Sequence[Any]], symbols: Sequence[Any]) -> list[int]:
@@ -365,10 +459,19 @@ def _linked(link: Link, numbers: Sequence[Any], external: bool) -> Link:
 
 
 class ScanOptions(NamedTuple):
-    """external: whether forces from outside enter; friction of the joints."""
+    """external: whether forces from outside enter; friction of the joints. marks: of a tree's links, what sets one
+    apart from others with its joint's type; None for nothing."""
 
     external: bool
     friction: Friction | None
+    marks: Callable[[Tree], Sequence[Hashable]] | None = None
+
+
+class _Sorted(NamedTuple):
+    """A tree, and the sort of each of its links."""
+
+    tree: Tree
+    sorts: list[_Sort]
 
 
 def recorded(
@@ -381,48 +484,61 @@ def recorded(
 ) -> Loop:
     """An algorithm over links as scans. outputs: their names, in the algorithm's order."""
     tree = Tree(robot, reduced=False, friction=options.friction)
-    sizes = typical_sizes(tree)
-    inputs = [_input(tree, argument, sizes) for argument in arguments]
-    outside = [_input(tree, EXTERNAL, sizes)] if options.external else []
-    links = RecordedLinks()
-    results = algorithm(links, *inputs, *outside)
-    for number, step in enumerate(links.steps):
+    marks = options.marks(tree) if options.marks else [() for _ in tree.links]
+    sorts = [_Sort(_type(link.joint.type), mark) for link, mark in zip(tree.robot.links, marks, strict=True)]
+    known_tree, sizes = _Sorted(tree, sorts), typical_sizes(tree)
+    inputs = [_input(known_tree, argument, sizes) for argument in arguments]
+    outside = {"external": _input(known_tree, EXTERNAL, sizes)} if options.external else {}
+    links = RecordedLinks(tree)
+    results = algorithm(links, *inputs, **outside)
+    steps = [value for step in links.steps for value in (step, *step.results)]
+    for number, step in enumerate(steps):
         step.name = f"{name}_{step.part or step.how}_{number}"
     values = results if isinstance(results, list | tuple) else [results]
     for output, value in zip(outputs, values, strict=True):
         value.name = output
     external = bool(outside)
-    groups = [_Group(way == DOWN, steps, tree, name, external) for way, steps in grouped(links.steps, list(values))]
+    groups = [
+        _Once(own, known_tree, name) if way == WHOLE else _Group(way == DOWN, own, known_tree, name, external)
+        for way, own in grouped(links.steps, list(values))
+    ]
     for group in reversed(groups):
         group.prune()
-    for step in links.steps:
-        _placed(tree, step)
-    known = [*inputs, *outside, *links.steps]
+    for step in steps:
+        if step.how != WHOLE:
+            _placed(known_tree, step)
+    known = [*inputs, *outside.values(), *(step for step in steps if step.how != WHOLE)]
     scans = [group.scan(k, known) for k, group in enumerate(groups)]
     return Loop(name, robot.name, tuple(scans), {}, Count(1), last=tuple(outputs))
 
 
-def _input(tree: Tree, argument: Argument, sizes: Mapping[str, Any]) -> _Value:
-    """An input of the function, of which each link has its part."""
-    robot, kind = tree.robot, argument.kind
+def _input(known: _Sorted, argument: Argument, sizes: Mapping[str, Any]) -> _Value:
+    """An input of the function, of which each link has its part, or which is one for all."""
+    robot, kind = known.tree.robot, argument.kind
     width = {CONFIGURATION: lambda p, v: p, VECTOR: lambda p, v: v}.get(kind)
     parts = [width(p, v) if width else slice(6 * i, 6 * i + 6) for i, (_, p, v) in enumerate(robot.slices())]
-    shape = argument.shape(robot)
+    shape, shared = argument.shape(known.tree.moving), kind not in (CONFIGURATION, VECTOR, FORCES)
     count = int(np.prod(shape))
+    if shared:
+        parts = [slice(0, count) for _ in parts]
     magnitudes = tuple(np.broadcast_to(np.asarray(size_of(argument, sizes), dtype=float), shape).ravel().tolist())
-    port = Port(argument.name, shape, tuple(range(count)), argument.unit_vectors(robot), sizes=magnitudes)
-    value = _Value(INPUT, name=argument.name, port=port, starts=tuple(part.start for part in parts))
-    for link, part in zip(robot.links, parts, strict=True):
-        value.templates[_type(link.joint.type)] = [0.0] * (part.stop - part.start)
+    nodes, units = tuple(range(count)), argument.unit_vectors(robot)
+    port = Port(argument.name, shape, nodes, units, sizes=magnitudes, switches=kind == SWITCHES)
+    value = _Value(INPUT, name=argument.name, shared=shared, port=port, starts=tuple(part.start for part in parts))
+    for sort, part in zip(known.sorts, parts, strict=True):
+        value.templates[sort] = [0.0] * (part.stop - part.start)
     return value
 
 
-def _placed(tree: Tree, value: _Value) -> None:
+def _placed(known: _Sorted, value: _Value) -> None:
     """Says where the kept entries of each link are."""
-    counts = [len(_kept(value, _type(link.joint.type))) for link in tree.robot.links]
+    counts = [len(_kept(value, sort)) for sort in known.sorts]
     ends = np.cumsum(counts)
     value.starts = tuple(int(end) - count for end, count in zip(ends, counts, strict=True))
-    value.port = Port(value.name, (int(ends[-1]),), tuple(range(int(ends[-1]))))
+    total = counts[0] if value.shared else int(ends[-1])
+    if value.shared:
+        value.starts = tuple(0 for _ in counts)
+    value.port = Port(value.name, (total,), tuple(range(total)))
 
 
 def _type(joint: str) -> str:

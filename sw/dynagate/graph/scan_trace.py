@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from dynagate.base.errors import ArgumentError
-from dynagate.dynamics import Tree, articulated, function
+from dynagate.dynamics import CONSTRAINED, Tree, articulated, constrained_links, function
 from dynagate.dynamics.friction import SPEED, FrictionOption, friction_of
 from dynagate.dynamics.links import Link, Links
 from dynagate.dynamics.mass_matrix import check_invertible
@@ -23,6 +23,7 @@ SCANS = {
     "inverse_dynamics_vjp": "newton_euler",
     "forward_dynamics_vjp": "aba",
     "inverse_mass_product_vjp": "aba",
+    "constrained_forward_dynamics": "articulated",
 }
 """Functions that have an algorithm over links, and the form that it has when it is unrolled."""
 
@@ -48,7 +49,10 @@ def trace_scan(
     robot.check_uncoupled(f"{name} as a loop over links")
     if row.needs_inverse:
         check_invertible(Tree(robot, reduced=False))
-    options = ScanOptions(external_forces, friction_of(robot, friction, friction_speed))
+    if name in CONSTRAINED:
+        row.checks[SCANS[name]](Tree(robot))
+    marks = constrained_links.marks if name in CONSTRAINED else None
+    options = ScanOptions(external_forces, friction_of(robot, friction, friction_speed), marks)
     if row.derivative_of:
         return replace(_DERIVED[name](robot, options), name=name)
     return _function(robot, name, options)
