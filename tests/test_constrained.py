@@ -276,7 +276,7 @@ def test_a_loop_to_the_base(tmp_path: Path) -> None:
     assert_close(run(other, FORWARD, state), {"qdd": by_pinocchio(other, state)["qdd"]}, 1e-9)
 
 
-@pytest.mark.parametrize("kind", ["point", "fixed"])
+@pytest.mark.parametrize("kind", [pytest.param("point", marks=pytest.mark.long), "fixed"])
 def test_a_loop_is_drawn_together(kind: str, tmp_path: Path) -> None:
     """What is open closes by stiffness and damping, in derivatives too."""
     robot, state = looped(kind, tmp_path)

@@ -77,7 +77,7 @@ def test_a_quadruped_in_all_stances() -> None:
 
 
 def test_in_c_and_on_a_host_that_plays_the_gpu(tmp_path: Path) -> None:
-    robot = held_chain(7)
+    robot = one_foot(tmp_path)
     state = with_stances(robot, states(robot, 9, seed=1))
     loop = trace_scan(robot, FORWARD)
     inputs, expected = taken(loop, state), run(robot, FORWARD, state)
@@ -107,13 +107,13 @@ def test_integers_are_near(tmp_path: Path) -> None:
 
 def test_a_long_chain_takes_the_text_of_a_short_one() -> None:
     """And is Pinocchio's at rest, where a fixed contact is the same to both."""
-    short, long = (trace_scan(held_chain(count), FORWARD) for count in (7, 60))
+    short, long = (trace_scan(held_chain(count), FORWARD) for count in (7, 30))
     for one, other in zip(short.steps, long.steps, strict=True):
         assert isinstance(one, Scan)
         assert isinstance(other, Scan)
         sizes = [sum(node.op != "input" for body in scan.bodies for node in body.nodes) for scan in (one, other)]
         assert sizes[1] <= 1.1 * sizes[0]
-    robot = held_chain(60)
+    robot = held_chain(30)
     state = settled(robot, with_stances(robot, states(robot, 2, seed=1)))
     got = evaluate_loop(long, taken(long, state))
     assert_close(got, by_pinocchio(robot, state), 1e-8)

@@ -86,6 +86,7 @@ def test_all_stances_are_pinocchios(name: str) -> None:
     assert_close(run(robot, FORWARD, state), by_pinocchio(robot, state), 1e-9)
 
 
+@pytest.mark.long
 def test_derivatives_are_pinocchios() -> None:
     """∂q̈ by q, q̇ and τ of a quadruped in all stances."""
     robot = quadruped()
