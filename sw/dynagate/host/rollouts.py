@@ -30,7 +30,7 @@ from dynagate.host.opened import Opened
 from dynagate.host.rollout_options import RolloutOptions, asked_of
 from dynagate.host.starts import flag_lost, without_lost
 from dynagate.host.trajectories import Trajectories
-from dynagate.integrators.equations_vjp import AFTER, FIRST
+from dynagate.integrators.equations_vjp import AFTER, FIRST, with_before
 from dynagate.integrators.feedback import feedback_inputs, largest_of, reverse_with_feedback, with_feedback
 from dynagate.integrators.limits import LimitWatch
 from dynagate.integrators.motion import reverse_loop
@@ -409,13 +409,17 @@ class Rollout(Opened):
             "lam_qd": flat["cost_qd"][:, -1],
             **self._force_inputs({}, leading),
             **self._active(None, leading),
-            **(held or {}),
+            **with_before(held or {}),
         }
         reverse = self._reversed
+        carried = set(reverse.loop.carry.values())
         turns = {**dict.fromkeys(reverse.loop.last, ()), **dict.fromkeys(reverse.loop.kept, (steps,))}
         shapes = {name: (*axes, *reverse.loop.values[name].shape) for name, axes in turns.items()}
         outputs = {name: np.empty((batch, *shape), self.dtype) for name, shape in shapes.items()}
         if batch:
+            for port in reverse.loop.inputs:
+                if port.name in carried:  # of what steps begin with besides q and q̇, whose cost is 0 at the end
+                    inputs.setdefault(port.name, np.zeros((batch, *port.shape), self.dtype))
             reverse({port.name: inputs[port.name] for port in reverse.loop.inputs}, outputs)
         names = {"lam_q_next": "q0", "lam_qd_next": "qd0", "vjp_feedforward": "tau"}
         return {

@@ -33,13 +33,15 @@ class Trajectories:
     over contacts). residual: (..., steps) what it left of them, over the method's tolerance: 1 or less has converged.
     Both have no meaning after a step that ended a motion, and are None of methods that solve none; contacts have no
     residual.
-    Of a rollout that gives every k-th state alone, impulse, iterations and residual are those of every k-th step.
+    Of a rollout that gives every k-th state alone, impulse, iterations, residual and away are those of every k-th step.
+    away: (..., steps, 2, nv), rad or m, of position-based steps of order 3: the constant velocities that lead in 1 s
+    from the configuration before a step to those at its middle and end, with which the step after begins too.
     tau: (..., steps, nv), N m or N, of a rollout with feedback: what it gave in each step. Else None.
     converged: (..., steps) whether each step has solved its equations.
     diverged: (...) the first step whose result is given and infinite or no number; -1 where all are finite.
     """
 
-    __slots__ = ("_converged", "a", "b", "diverged", "impulse", "iterations", "q", "qd", "residual", "tau")
+    __slots__ = ("_converged", "a", "away", "b", "diverged", "impulse", "iterations", "q", "qd", "residual", "tau")
 
     def __init__(
         self,
@@ -53,9 +55,10 @@ class Trajectories:
         iterations: Array | None = None,
         residual: Array | None = None,
         tau: Array | None = None,
+        away: Array | None = None,
     ) -> None:
         self.q, self.qd, self.a, self.b, self.diverged, self._converged = q, qd, a, b, diverged, converged
-        self.impulse, self.tau = impulse, tau
+        self.impulse, self.tau, self.away = impulse, tau, away
         self.iterations, self.residual = iterations, residual
 
     @property

@@ -2,11 +2,13 @@
 
 A step finds the q̇⁺ and, of some methods, impulses z that solve r(q, q̇, τ; q̇⁺, z) = 0, and q⁺ follows from them. Weights
 w of (q̇⁺, z) go back as -μᵀ ∂r/∂(q, q̇, τ), where (∂r/∂(q̇⁺, z))ᵀ μ = w. How the equations were solved is of no account,
-and nothing of their solution is repeated.
+and nothing of their solution is repeated. A method whose steps begin with more than q and q̇ has the z of the step
+before in its equations, and weights go back to that too.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,21 +35,37 @@ FIRST = "first"
 RESIDUAL = "residual"
 
 
+def before(name: str) -> str:
+    """The input of equations that is what the step before has solved for by this name; 0 in the first step."""
+    return f"{name}_before"
+
+
+def with_before(solved: Mapping[str, Array]) -> dict[str, Array]:
+    """What steps take or have solved for, (batch, steps, numbers) by name, and the same of the step `before` each."""
+    shifted = {name: np.concatenate([np.zeros_like(x[:, :1]), x[:, :-1]], axis=1) for name, x in solved.items()}
+    return {**solved, **{before(name): x for name, x in shifted.items()}}
+
+
 @dataclass(frozen=True)
 class Equations:
     """What a step solves.
 
     graph: q (nq,), qd, tau, inputs of forces and AFTER (nv,), and what else `unknown` lists, to RESIDUAL, of as many
-    numbers as the unknowns have, which the step makes 0, and q_next (nq,). It may take FIRST.
-    unknown: the inputs that are solved for, AFTER first. Those after it are fields of `Trajectories`.
+    numbers as the unknowns have, which the step makes 0, q_next (nq,) and, where AFTER is no unknown, qd_next (nv,). It
+    may take FIRST, and `before` of an unknown.
+    unknown: the inputs that are solved for. Those but AFTER are fields of `Trajectories`.
+    pivots: the places of all unknown numbers in the order in which they are eliminated; for none those of q̇⁺ from the
+    leaves to the root, then others.
     """
 
     graph: Graph
     unknown: tuple[str, ...] = (AFTER,)
+    pivots: Sequence[int] = ()
 
 
 def equations_vjp_graph(robot: Robot, options: StepOptions, equations: Equations) -> Graph:
-    """The reverse of a step, as `step_vjp.step_vjp_graph`, with the inputs of its equations besides."""
+    """The reverse of a step, as `step_vjp.step_vjp_graph`, with the inputs of its equations besides; and lam_z to
+    lam_z_next of each unknown z with which the step after begins, in the place of lam_q and lam_q_next."""
     step = StepRecording(robot, options, "step_vjp", far=True)
     lam_q, lam_qd = step.velocities("lam_q"), step.velocities("lam_qd")
     cost_q, cost_qd = step.velocities("cost_q", "lam_q"), step.velocities("cost_qd", "lam_qd")
@@ -57,13 +75,20 @@ def equations_vjp_graph(robot: Robot, options: StepOptions, equations: Equations
             recording.input_like(port)
     derivative, values = Derivative(graph, robot), recording.replay(graph, recording.inputs)
     outputs = output_values(graph.outputs, values)
+    carried = [name for name in unknown if before(name) in recording.inputs]
     moved = {"q_next": entry_weights(robot, outputs["q_next"], lam_q)}
+    if AFTER not in unknown:
+        moved["qd_next"] = lam_qd
     by = derivative.reverse(values, moved, unknown)
-    by[AFTER] = by[AFTER] + lam_qd
+    for name in carried:
+        by[name] = by[name] + recording.input(f"lam_{name}", by[name].shape)
+    if AFTER in unknown:
+        by[AFTER] = by[AFTER] + lam_qd
     columns = [derivative.columns(values, name, [RESIDUAL])[RESIDUAL] for name in unknown]
     slope = np.concatenate([each.reshape(outputs[RESIDUAL].size, -1) for each in columns], axis=1)
-    order = [*reversed(range(robot.nv)), *range(robot.nv, len(slope))]
+    order = equations.pivots or [*reversed(range(robot.nv)), *range(robot.nv, len(slope))]
     with scope("implicit"):
         mu = solve_square(slope.T, np.concatenate([by[name].ravel() for name in unknown]), order)
-    by = derivative.reverse(values, {RESIDUAL: -mu, **moved}, ["q", "qd", "tau"])
-    return step.graph({"lam_q_next": cost_q + by["q"], "lam_qd_next": cost_qd + by["qd"], "vjp_tau": by["tau"]})
+    by = derivative.reverse(values, {RESIDUAL: -mu, **moved}, ["q", "qd", "tau", *(before(name) for name in carried)])
+    back = {"lam_q_next": cost_q + by["q"], "lam_qd_next": cost_qd + by["qd"], "vjp_tau": by["tau"]}
+    return step.graph({**back, **{f"lam_{name}_next": by[before(name)] for name in carried}})

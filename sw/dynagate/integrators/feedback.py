@@ -83,7 +83,7 @@ def reverse_with_feedback(loop: Loop, robot: Robot, feedback: Feedback) -> Loop:
     q_ref (along velocities) and qd_ref of every step, and on to those of q and q̇."""
     closing = _graph(robot, largest_of(robot, feedback))
     inputs = ("feedforward", *feedback_inputs(robot))
-    opened = {name: f"opened_{name}" for name in loop.carry}
+    opened = {name: f"opened_{name}" for name in ("lam_q_next", "lam_qd_next")}
     (step,) = loop.steps
     assert isinstance(step, Graph)
     steps = (closing, step.named({}, opened), _back(robot, closing, opened))

@@ -10,7 +10,7 @@ import numpy as np
 
 from dynagate.base.errors import ArgumentError
 from dynagate.dynamics.configuration import advance, directions_of
-from dynagate.dynamics.spatial import select
+from dynagate.dynamics.spatial import Array, chosen, select
 from dynagate.forces import Contact, Force, Forces, Servo
 from dynagate.forces.checks import check_above_zero
 from dynagate.graph import Graph
@@ -18,7 +18,7 @@ from dynagate.graph.derivatives import output_values
 from dynagate.graph.loop import Count, Loop
 from dynagate.graph.recorder import Recording
 from dynagate.graph.sizes import typical_sizes
-from dynagate.integrators.equations_vjp import AFTER, RESIDUAL, Equations
+from dynagate.integrators.equations_vjp import AFTER, FIRST, RESIDUAL, Equations, before
 from dynagate.integrators.motion import Method, Motion
 from dynagate.integrators.position_based_graphs import Model, begin, evaluation, scalar, weighted
 from dynagate.integrators.position_based_inputs import PositionBasedError, check_whole
@@ -34,6 +34,9 @@ ORDERS = (2, 3)
 FULL_ABOVE = 0.02
 """s: larger steps take fewer iterations and less time by the whole Hessian."""
 
+
+AWAY = "away"
+"""The field of `Trajectories` that a step of order 3 solves for."""
 
 ITERATIONS_OF_INTEGERS = 60
 """Of a step in integers: more of them find no lower energy where rounding hides it."""
@@ -98,19 +101,21 @@ class PositionBasedMethod(Method):
             },
             Count(),
             ("tau", *model.given),
-            ("q_next", "qd_next", "failed_next", "counted", "rest"),
+            ("q_next", "qd_next", "failed_next", "counted", "rest", *(("best",) if second else ())),
             every=every,
         )
         extras: dict[str, tuple[str, tuple[int, ...]]] = {"iterations": ("counted", ()), "residual": ("rest", ())}
+        solved = (AWAY,) if second else ()
+        extras |= {AWAY: ("best", (model.unknown, robot.nv))} if second else {}
         reach = {"damping": 1.0, "count": float(self.iterations + 1)}
-        return Motion(loop, begin=_before(model), failed="failed_next", extras=extras, reach=reach)
+        return Motion(loop, begin=_before(model), failed="failed_next", extras=extras, solved=solved, reach=reach)
 
     def equations(self, robot: Robot, options: StepOptions) -> Equations:
-        if self.order > 2:
-            raise ArgumentError(f"method '{self.name}' of order {self.order} has no reverse sweep; expected order=2")
         assert options.dt is not None
         model = _model(robot, options.dt, self.order, options.forces, self.resolution)
         step = StepRecording(robot, options, "position_based_step", far=True)
+        if self.order > 2:
+            return _equations_of_nodes(model, step)
         recording, after = step.recording, step.velocities(AFTER, "qd")
         inputs = {**recording.inputs, "before": advance(robot, step.q, step.qd * -step.dt), "trial": after * step.dt}
         for graph in (begin(model), evaluation(model, "trial", "slope")):
@@ -148,6 +153,37 @@ def _model(robot: Robot, dt: float, order: int, forces: tuple[Force, ...], resol
     return model
 
 
+def _equations_of_nodes(model: Model, step: StepRecording) -> Equations:
+    """What a step of more than one unknown node makes 0. It begins with the nodes of the step before, and its velocity
+    is that of the polynomial at its end.
+
+    The end's pivots are the first, whose block is positive definite: that of the middle is not."""
+    robot, recording, q = model.robot, step.recording, step.q
+    first, away, gone = recording.input(FIRST, ()), model.away(recording, AWAY), model.away(recording, before(AWAY))
+    *_, past_middle, past_end = gone.reshape(model.unknown, -1)
+    earlier = chosen(
+        first[()],
+        advance(robot, q, step.qd * (float(model.nodes.times[0]) * step.dt)),
+        advance(robot, advance(robot, q, -past_end), past_middle),
+    )
+    inputs = {**recording.inputs, "before": earlier, "trial": away}
+    for graph in (begin(model), evaluation(model, "trial", "slope")):
+        inputs = {**inputs, **output_values(graph.outputs, recording.replay(graph, inputs)), "trial": away}
+    places = model.reached(q, away)
+    return Equations(
+        step.graph(
+            {RESIDUAL: inputs["slope"], "q_next": places[-1], "qd_next": _rate(model, [inputs["earlier"], q, *places])}
+        ),
+        (AWAY,),
+        [*reversed(range(len(away)))],
+    )
+
+
+def _rate(model: Model, nodes_q: list[Array]) -> Array:
+    """The velocity (nv,) at the step's end of the polynomial through the configurations of all nodes."""
+    return directions_of(model.robot, nodes_q[-1], weighted(model.nodes.first[-1] / model.dt, nodes_q))
+
+
 def _before(model: Model) -> Loop:
     """q and qd to before, the configuration at the collocation's node before the start, failed, 0, and at order 3
     first, 1."""
@@ -161,8 +197,7 @@ def _before(model: Model) -> Loop:
 def _report(model: Model) -> Graph:
     """best and start, rest and failed () to q_next (nq,), qd_next (nv,), the mean velocity of the step, at order 3 that
     at its end, failed_next (), and at order 3 before_next (nq,) and first_next, 0."""
-    robot, nodes = model.robot, model.nodes
-    recording = Recording("report", robot.name)
+    recording = Recording("report", model.robot.name)
     best, start = model.away(recording, "best"), model.configuration(recording, "start")
     rest, failed = (recording.input(name, ())[()] for name in ("rest", "failed"))
     right = select(ALMOST_ONE - rest, 1.0, 0.0)
@@ -171,5 +206,5 @@ def _report(model: Model) -> Graph:
     if model.order == 2:
         return recording.graph(values | {"qd_next": best * (1.0 / model.dt)})
     every = [model.configuration(recording, "earlier"), start, *places]
-    rate = directions_of(robot, places[-1], weighted(nodes.first[-1] / model.dt, every))
-    return recording.graph(values | {"qd_next": rate, "before_next": places[-2], "first_next": scalar(0.0)})
+    after = {"qd_next": _rate(model, every), "before_next": places[-2], "first_next": scalar(0.0)}
+    return recording.graph(values | after)
