@@ -11,6 +11,7 @@ from xml.etree import ElementTree as xml
 import dynagate
 import mujoco
 import numpy as np
+import pinocchio
 import pytest
 from dynagate import Robot, Rollout, evaluate, neutral, robots, trace
 from dynagate.base.errors import ArgumentError
@@ -22,7 +23,8 @@ from dynagate.integrators.contact_step import contact_loop
 from dynagate.native.gpu_loop import GpuLoop
 from dynagate.robot import Joint, Link
 
-from tests.test_constrained import FEET
+from tests.oracle import pinocchio_of
+from tests.test_constrained import FEET, LOCAL
 from tests.test_gpu import ON_HOST
 
 GRAVITY = 9.81
@@ -151,30 +153,47 @@ def in_mujoco_on_the_ground(hyq: Robot, dt: float) -> Any:
     return mujoco.MjModel.from_xml_string(xml.tostring(root, encoding="unicode"))
 
 
-def test_a_falling_quadruped_comes_to_rest_as_in_mujoco() -> None:
-    """From 2 cm, with servos at its joints: its feet's forces at rest, and where it stands."""
-    hyq, dt, steps = robots.load("hyq", floating_base=True), 1e-3, 800
-    q, weight = neutral(hyq), GRAVITY * sum(link.mass for link in hyq.links)
+FALL, REST = 800, 50
+"""Steps of 1 ms from 2 cm above the ground, and the last of them."""
+
+
+@lru_cache(maxsize=1)
+def standing() -> np.ndarray:
+    hyq = robots.load("hyq", floating_base=True)
+    q = neutral(hyq)
     q[[8, 11, 14, 17]], q[[9, 12, 15, 18]] = [0.6, 0.6, -0.6, -0.6], [-1.2, -1.2, 1.2, 1.2]
-    q[2] = 0.02 - min(
-        evaluate(trace(hyq, f"frame_pose_{foot}"), {"q": q[None]})["frame_position"][0, 2] for foot in FEET
-    )
-    target = q[7:]
+    heights = [evaluate(trace(hyq, f"frame_pose_{foot}"), {"q": q[None]})["frame_position"][0, 2] for foot in FEET]
+    q[2] = 0.02 - min(heights)
+    return q
 
-    def servo(joints: np.ndarray, speeds: np.ndarray) -> np.ndarray:
-        return np.concatenate([np.zeros(6), 2000.0 * (target - joints) - 20.0 * speeds])
 
-    rollout = Rollout(hyq, steps=1, dt=dt, contacts=RigidContact(feet(), friction=1.0))
-    at, speed, forces = q, np.zeros(18), []
-    for _ in range(steps):
+def servo(joints: np.ndarray, speeds: np.ndarray) -> np.ndarray:
+    return np.concatenate([np.zeros(6), 2000.0 * (standing()[7:] - joints) - 20.0 * speeds])
+
+
+@lru_cache(maxsize=1)
+def fallen() -> tuple[np.ndarray, np.ndarray]:
+    """q after the fall, and the forces of the feet in each step (steps, 4, 3), normal ones first."""
+    hyq = robots.load("hyq", floating_base=True)
+    rollout = Rollout(hyq, steps=1, dt=1e-3, contacts=RigidContact(feet(), friction=1.0))
+    at, speed, forces = standing(), np.zeros(18), []
+    for _ in range(FALL):
         result = rollout(at, speed, servo(at[7:], speed[6:])[None])
         assert result.impulse is not None
         at, speed = result.q[-1], result.qd[-1]
-        forces.append(result.impulse[-1] / dt)
-    model = in_mujoco_on_the_ground(hyq, dt)
+        forces.append(result.impulse[-1] / 1e-3)
+    return at, np.array(forces)
+
+
+def test_a_falling_quadruped_comes_to_rest_as_in_mujoco() -> None:
+    """From 2 cm, with servos at its joints: its feet's forces at rest, and where it stands."""
+    hyq = robots.load("hyq", floating_base=True)
+    q, weight = standing(), GRAVITY * sum(link.mass for link in hyq.links)
+    at, forces = fallen()
+    model = in_mujoco_on_the_ground(hyq, 1e-3)
     data = mujoco.MjData(model)
     data.qpos[:] = np.concatenate([q[:3], q[[6, 3, 4, 5]], q[7:]])
-    for _ in range(steps):
+    for _ in range(FALL):
         data.qfrc_applied[:] = servo(data.qpos[7:], data.qvel[6:])
         mujoco.mj_step(model, data)
     mujoco.mj_forward(model, data)
@@ -182,11 +201,82 @@ def test_a_falling_quadruped_comes_to_rest_as_in_mujoco() -> None:
     for k, row in enumerate(pressed):
         mujoco.mj_contactForce(model, data, k, row)
     assert data.ncon == 4
-    ours = np.mean(forces[-50:], axis=0)[:, 0]
+    ours = forces[-REST:].mean(axis=0)[:, 0]
     np.testing.assert_allclose(ours.sum(), weight, rtol=1e-2)
     np.testing.assert_allclose(np.sort(ours), np.sort(pressed[:, 0]), rtol=5e-2)
     np.testing.assert_allclose(at[7:], data.qpos[7:], atol=0.02)
-    assert max(force[:, 0].sum() for force in forces) > 1.5 * weight  # it fell
+    assert forces[:, :, 0].sum(axis=1).max() > 1.5 * weight  # it fell
+
+
+class PinocchiosSteps:
+    """Steps of HyQ as `contact_step` has them, with Pinocchio's dynamics, Jacobians and solvers of contact."""
+
+    def __init__(self, solver: str) -> None:
+        hyq = robots.load("hyq", floating_base=True)
+        self.model = pinocchio_of(hyq)
+        self.data = self.model.createData()
+        in_q, in_v = hyq.permutation([self.model.names[i] for i in range(1, self.model.njoints)])
+        self.q, self.qd = standing()[in_q], np.zeros(18)
+        self.to, self.back = in_v, (np.argsort(in_q), np.argsort(in_v))
+        joints = {link.name: self.model.getJointId(link.joint.name) for link in hyq.links}
+        places = [pinocchio.SE3(np.eye(3), np.array(foot.position)) for foot in feet()]
+        self.feet = [(joints[foot.link], place) for foot, place in zip(feet(), places, strict=True)]
+        self.models, self.datas = pinocchio.StdVec_ConstraintModel(), pinocchio.StdVec_ConstraintData()
+        for joint, place in self.feet:
+            own = pinocchio.PointContactConstraintModel(self.model, joint, place)
+            own.setFriction(1.0)
+            self.models.append(pinocchio.ConstraintModel(own))
+        for own in self.models:
+            self.datas.append(own.createData())
+        self.solver, self.result, self.settings = (
+            getattr(pinocchio, f"{solver}{part}")() for part in ("ConstraintSolver", "SolverResult", "SolverSettings")
+        )
+        self.settings.max_iterations = 4000
+        for kind in ("absolute", "relative"):
+            for what in ("feasibility", "complementarity"):
+                setattr(self.settings, f"{kind}_{what}_tol", 1e-9)
+
+    def seen(self) -> tuple[np.ndarray, np.ndarray]:
+        """J (12, 18) of the feet along the axes of the world, and their heights."""
+        pinocchio.computeJointJacobians(self.model, self.data, self.q)
+        rows, heights = [], []
+        for joint, place in self.feet:
+            own = place.toActionMatrixInverse() @ pinocchio.getJointJacobian(self.model, self.data, joint, LOCAL)
+            at = self.data.oMi[joint] * place
+            rows.append(at.rotation @ own[:3])
+            heights.append(at.translation[2])
+        return np.vstack(rows), np.array(heights)
+
+    def step(self, dt: float) -> np.ndarray:
+        """The forces of the feet (4, 3) along the axes of the world."""
+        to_q, to_v = self.back
+        tau = servo(self.q[to_q][7:], self.qd[to_v][6:])[self.to]
+        free = self.qd + dt * pinocchio.aba(self.model, self.data, self.q, self.qd, tau)
+        upper = np.triu(pinocchio.crba(self.model, self.data, self.q))
+        j, heights = self.seen()
+        across = np.linalg.solve(upper + np.triu(upper, 1).T, j.T)
+        matrix = pinocchio.DelassusOperatorDense(j @ across + 1e-6 * np.eye(12))
+        before = j @ free
+        before[2::3] += np.where(heights > 0.0, 1.0, 0.2) * heights / dt
+        assert self.solver.solve(matrix, before, self.models, self.datas, self.settings, self.result)
+        impulse = np.ravel(self.result.retrieveConstraintImpulses())
+        self.qd = free + across @ impulse
+        self.q = pinocchio.integrate(self.model, self.q, dt * self.qd)
+        return impulse.reshape(4, 3) / dt
+
+
+@pytest.mark.parametrize("solver", ["PGS", "ADMM"])
+def test_a_falling_quadruped_comes_to_rest_as_by_pinocchios_solvers(solver: str) -> None:
+    if not hasattr(pinocchio, f"{solver}ConstraintSolver"):
+        pytest.skip("Pinocchio has these solvers from 4.0 on")
+    other = PinocchiosSteps(solver)
+    forces = np.array([other.step(1e-3) for _ in range(FALL)])
+    at, ours = fallen()
+    expected, found = (each[-REST:].mean(axis=0) for each in (forces, ours))
+    np.testing.assert_allclose(found[:, 0], expected[:, 2], rtol=1e-5)
+    np.testing.assert_allclose(np.linalg.norm(found, axis=1), np.linalg.norm(expected, axis=1), rtol=1e-5)
+    np.testing.assert_allclose(ours[:, :, 0].sum(axis=1).max(), forces[:, :, 2].sum(axis=1).max(), rtol=1e-5)
+    np.testing.assert_allclose(at[7:], other.q[other.back[0]][7:], atol=1e-6)
 
 
 def inputs_of(loop: Loop, batch: int, steps: int) -> dict[str, np.ndarray]:
