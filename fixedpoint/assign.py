@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from dynagate.base.arguments import check_kind, is_number, is_whole
 from dynagate.base.errors import ArgumentError
+from dynagate.base.explained import check_fields, explained
 from dynagate.dynamics import CODE, Part
 from dynagate.fixedpoint.format import Arithmetic, Fixed, Format
 from dynagate.fixedpoint.headroom import most_fractions
@@ -31,6 +32,7 @@ ACTIVE = "active"
 """The input of functions of constraints."""
 
 
+@explained
 @dataclass(frozen=True)
 class Policy:
     """One word length for all nodes, the binary point of each from its range.
@@ -58,10 +60,16 @@ class Policy:
             raise ArgumentError(f"ranges '{self.ranges}'; expected '{SAMPLED}' or '{PROVED}'")
         if not (is_number(self.milliseconds) and 0.0 <= self.milliseconds < math.inf):
             raise ArgumentError(f"milliseconds {self.milliseconds}; expected a number of 0 or more")
+        if self.guard_bits is not None and not (is_number(self.guard_bits) and abs(self.guard_bits) <= LARGEST_WORD):
+            raise ArgumentError(f"guard_bits={self.guard_bits!r}; expected at most {LARGEST_WORD} bits, or None")
+        for name, least in (("samples", 1), ("seed", 0)):
+            if not (is_whole(getattr(self, name)) and getattr(self, name) >= least):
+                raise ArgumentError(f"{name}={getattr(self, name)!r}; expected a whole number of {least} or more")
         if not (is_whole(self.word) and SMALLEST_WORD <= self.word <= LARGEST_WORD):
             raise ArgumentError(f"word {self.word}; expected {SMALLEST_WORD} to {LARGEST_WORD} bits")
         for name, kind in (("word", int), ("samples", int), ("seed", int), ("milliseconds", float)):
             object.__setattr__(self, name, kind(getattr(self, name)))  # of numpy's, too: they go into design.json
+        check_fields(self)
 
 
 @dataclass(frozen=True)

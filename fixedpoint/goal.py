@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from dynagate.base.arguments import is_number
 from dynagate.base.errors import ArgumentError
+from dynagate.base.explained import explained
 from dynagate.fixedpoint.assign import FormattedGraph
 from dynagate.graph.ops import PRODUCTS
 from dynagate.graph.region import KINDS, Kind
@@ -43,6 +44,7 @@ MULT18X18 = Multiplier("18x18", 18, 18)
 MULTIPLIERS = {m.name: m for m in (DSP48E2, DSP48E1, MULT18X18)}
 
 
+@explained
 @dataclass(frozen=True)
 class Goal:
     """An accuracy goal: in a `quantile` of the states the error of every output block is at most `error`.

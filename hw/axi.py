@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from dynagate.base.arguments import check_flags
 from dynagate.base.errors import ArgumentError
+from dynagate.base.explained import explained
 from dynagate.design.words import (
     FLOAT16,
     FLOAT16_ERROR,
@@ -26,6 +27,7 @@ from dynagate.fixedpoint.goal import Goal
 __all__ = ["PER_BATCH", "PER_SAMPLE", "WIDTHS", "Axi", "check_goal", "check_words"]
 
 
+@explained
 @dataclass(frozen=True)
 class Axi:
     """What the AXI shell around a datapath has.

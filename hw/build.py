@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, overload
 import dynagate
 from dynagate.base import storage, untrusted
 from dynagate.base.errors import ArgumentError, Error
+from dynagate.base.explained import explained
 from dynagate.base.progress import showing
 from dynagate.design.design import (
     AxiStreams,
@@ -90,6 +91,7 @@ class BuildError(Error, RuntimeError):
     """A design that cannot be written; the text names the folder."""
 
 
+@explained
 @dataclass(frozen=True)
 class Build:
     """What was built and from what.
@@ -159,6 +161,7 @@ def build(
     step: Step | None = ...,
     **options: Any,
 ) -> ProcessorBuild: ...
+@explained
 def build(
     robot: RobotOrName,
     function: str = DEFAULT_FUNCTION,
@@ -208,6 +211,7 @@ def _shorthands(
     return Policy(word=word) if word is not None else policy, Goal(error) if error is not None else goal
 
 
+@explained
 def build_request(
     request: DesignRequest,
     *,

@@ -11,6 +11,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 
 from dynagate.base.errors import Error
+from dynagate.base.explained import explained
 from dynagate.design.words import WORD
 from dynagate.hw.plan import Operand, Plan, operands
 from dynagate.hw.units.rescale import rounding_constant
@@ -135,6 +136,7 @@ class BudgetError(Error, ValueError):
     """A plan takes more than was allowed; the text says what takes most of it."""
 
 
+@explained
 @dataclass(frozen=True)
 class Budget:
     """What a plan may take at most; None for what is not limited.

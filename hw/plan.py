@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from dynagate.base.arguments import is_whole
 from dynagate.base.errors import ArgumentError
+from dynagate.base.explained import explained
 from dynagate.fixedpoint.assign import FormattedGraph
 from dynagate.fixedpoint.format import Format
 from dynagate.graph.parts import needed, part_outputs, parts_of
@@ -29,6 +30,7 @@ EARLY_SLACK = 4
 """Cycles after its critical path in which the outputs of one of several functions are delivered."""
 
 
+@explained
 @dataclass(frozen=True)
 class Stages:
     """Register stages that a target wants beyond the least, 0 to MOST_STAGES each.

@@ -8,6 +8,7 @@ from typing import Any
 
 from dynagate.base.arguments import check_flags
 from dynagate.base.errors import ArgumentError
+from dynagate.base.explained import check_fields, explained
 from dynagate.base.nearest import check_keyword
 from dynagate.dynamics import ROLLOUT
 from dynagate.dynamics.options import DEFAULT_FUNCTION, DEFAULTS, AlgorithmOptions
@@ -31,6 +32,7 @@ class _Computed:
     function: str = DEFAULT_FUNCTION
 
 
+@explained
 @dataclass(frozen=True)
 class DesignRequest(DesignOptions, _Computed):
     """What `dynagate.build` is asked for, but for the folder where the design goes. Raises ValueError.
@@ -62,6 +64,7 @@ class DesignRequest(DesignOptions, _Computed):
         check_interval(self.ii)
         object.__setattr__(self, "ii", int(self.ii))  # of numpy's, too: it goes into design.json
         check_flags(certificate=self.certificate)
+        check_fields(self)
         if self.certificate:
             check_certificate(self.function, self.algorithm)
         if self.goal is not None and self.formats is not None:

@@ -14,7 +14,7 @@ import dynagate
 import numpy as np
 import pytest
 from dynagate import Policy, Region, Robot, Rollout, difference, evaluate, integrate, neutral, robots, trace
-from dynagate.base.nearest import keywords_checked, nearest
+from dynagate.base.nearest import nearest
 from dynagate.dynamics import ALIASES, function
 from dynagate.fixedpoint.goal import Goal
 from dynagate.hw.plan import Stages
@@ -195,14 +195,6 @@ def test_nearest_asks_only_for_what_is_near() -> None:
     assert nearest("elbov", ["elbow", "shoulder"]) == " (did you mean 'elbow'?)"
     assert nearest("ELBOW", ["elbow"]) == " (did you mean 'elbow'?)"
     assert nearest("x", ["elbow", "shoulder"]) == ""
-
-    @keywords_checked
-    def moved(robot: str, *, speed: float = 1.0) -> float:
-        return speed
-
-    assert moved("arm", speed=2.0) == 2.0
-    with pytest.raises(TypeError, match=re.escape("moved() got an unexpected keyword argument 'sped' (did you mean")):
-        moved("arm", sped=2.0)  # type: ignore[call-arg]
 
 
 WITHOUT = """

@@ -11,6 +11,7 @@ from typing import Any
 import dynagate
 from dynagate.base import storage, untrusted
 from dynagate.base.errors import ArgumentError, Error
+from dynagate.base.explained import explained
 from dynagate.design import program
 from dynagate.design.design import ChosenFormats, Field, Port, Sides, Stream, Versions
 from dynagate.design.files import DesignError
@@ -56,6 +57,7 @@ class ProgramFolderError(Error, RuntimeError):
     """A program that cannot be written; the text names the folder."""
 
 
+@explained
 @dataclass(frozen=True)
 class ProcessorBuild:
     """A program and what it was made from.

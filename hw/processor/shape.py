@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 
 from dynagate.base.errors import ArgumentError
+from dynagate.base.explained import explained
 from dynagate.design.source import CORE, source_digest
 from dynagate.fixedpoint.format import SATURATE, WRAP, Arithmetic, Format
 from dynagate.fixedpoint.fuse import FEWEST_ANGLE_BITS, MOST_SHIFT, root_frac
@@ -39,6 +40,7 @@ SIDE = 4
 """Registers of an addend on its way to the sum."""
 
 
+@explained
 @dataclass(frozen=True)
 class Core:
     """A core's shape. Raises ValueError: a number is out of range.

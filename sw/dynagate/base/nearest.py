@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import functools
-import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from difflib import get_close_matches
-from typing import ParamSpec, TypeVar
 
 from dynagate.base.errors import ArgumentTypeError
 
 ALIKE = 0.7
 """Of two names that may be meant for each other, the ratio of `difflib`."""
-
-P = ParamSpec("P")
-T = TypeVar("T")
 
 
 def nearest(name: object, known: Iterable[str]) -> str:
@@ -33,18 +27,3 @@ def check_keyword(function: str, name: str, known: Iterable[str], what: str = ""
             f"{function}() got an unexpected keyword argument '{name}'{nearest(name, names)}; expected {here} "
             f"{', '.join(names)}"
         )
-
-
-def keywords_checked(function: Callable[P, T]) -> Callable[P, T]:
-    """A function that names its keywords where it is called by another one."""
-    parameters = inspect.signature(function).parameters
-    named = [p.name for p in parameters.values() if p.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    listed = [name for name in named if name not in ("self", "cls")]
-
-    @functools.wraps(function)
-    def checked(*args: P.args, **kwargs: P.kwargs) -> T:
-        for name in kwargs:
-            check_keyword(function.__name__, name, listed)
-        return function(*args, **kwargs)
-
-    return checked

@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from dynagate.base.arguments import is_number
+from dynagate.base.arguments import is_number, real
 from dynagate.base.errors import ArgumentError, ArgumentTypeError
+from dynagate.base.explained import explained
 from dynagate.base.naming import scope
 from dynagate.dynamics import Tree
 from dynagate.dynamics.configuration import directions_of
@@ -95,6 +96,7 @@ class Knot:
 Term = Callable[[Knot], Any]
 
 
+@explained
 @dataclass(frozen=True)
 class Cost:
     """The cost of a motion: the integral of a running cost over its knots, and a final cost.
@@ -169,7 +171,7 @@ def _sized(each: Input, robot: Robot) -> Input:
 
 
 def _weights(name: str, value: Any) -> Array:
-    weights = np.asarray(value, dtype=np.float64) if not isinstance(value, str | bool) else np.array(np.nan)
+    weights = real(name, value).astype(np.float64)
     if weights.ndim > 1 or not (np.isfinite(weights).all() and (weights >= 0.0).all()):
         raise ArgumentError(f"{name}={value!r}; expected a weight of 0 or more, or one for each entry")
     return weights

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from dynagate.base.arguments import real
 from dynagate.base.errors import ArgumentError, ArgumentTypeError
+from dynagate.base.explained import explained
 from dynagate.dynamics.kinds import motion_of
 from dynagate.dynamics.spatial import Scalar, array, zeros
 from dynagate.robot import Robot
@@ -19,6 +20,7 @@ Array = npt.NDArray[Any]
 Scalars = Sequence[Scalar] | Array
 
 
+@explained
 def neutral(robot: RobotOrName) -> Array:
     """The configuration q (nq,) of a robot with every joint at zero, rad or m, and every quaternion the identity.
     robot: also a name or a path."""
@@ -46,6 +48,7 @@ def _rows(label: str, value: npt.ArrayLike, size: int) -> Array:
     return array
 
 
+@explained
 def integrate(robot: RobotOrName, q: npt.ArrayLike, v: npt.ArrayLike) -> Array:
     """The configurations (..., nq) that a robot reaches from q (..., nq), rad or m, with the constant velocity v
     (..., nv), rad/s or m/s, in one second. The leading axes are broadcast.
@@ -66,6 +69,7 @@ def integrate(robot: RobotOrName, q: npt.ArrayLike, v: npt.ArrayLike) -> Array:
     return result
 
 
+@explained
 def difference(robot: RobotOrName, q: npt.ArrayLike, q_next: npt.ArrayLike) -> Array:
     """The constant velocity (..., nv), rad/s or m/s, that leads from q (..., nq) to q_next (..., nq), rad or m, in one
     second, by the shorter turn: `integrate(robot, q, difference(robot, q, q_next))` is q_next, up to the sign of its

@@ -5,12 +5,12 @@ Functions, rollouts and sampled states all have friction from here.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dynagate.base.arguments import LARGEST, check_positive, is_number, shown
 from dynagate.base.errors import ArgumentError
+from dynagate.base.warned import warn
 from dynagate.dynamics.coupling import Coupling
 from dynagate.dynamics.spatial import Scalar, sqrt
 from dynagate.robot import Robot, RobotWarning
@@ -89,9 +89,8 @@ def friction_of(robot: Robot, friction: FrictionOption, speed: float = SPEED) ->
 def warn_of_no_friction(robot: Robot, friction: FrictionOption) -> None:
     """Gives a RobotWarning where the friction of the robot's file is asked for and there is none."""
     if friction is True and not any(link.joint.friction for link in robot.links):
-        warnings.warn(
+        warn(
             f"no joint of robot '{robot.name}' has friction, so friction=True (--friction file) changes nothing; "
             "expected a number, N m or N, to give all joints some",
             RobotWarning,
-            stacklevel=3,
         )

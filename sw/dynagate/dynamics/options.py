@@ -9,6 +9,7 @@ from typing import Any
 
 from dynagate.base.arguments import check_flags, check_time_step, is_number, names_of
 from dynagate.base.errors import ArgumentError
+from dynagate.base.explained import check_fields, explained
 from dynagate.dynamics.frames import Frame
 from dynagate.dynamics.friction import SPEED, check_friction
 
@@ -20,6 +21,7 @@ OF_ROLLOUTS = ("linearise", "variable_dt", "stops", "forces", "method", "toleran
 """Options of rollouts alone."""
 
 
+@explained
 @dataclass(frozen=True)
 class AlgorithmOptions:
     """Options of a function's algorithm. A function in one of its forms takes some of them (`Function.options`). Raises
@@ -77,6 +79,7 @@ class AlgorithmOptions:
             object.__setattr__(self, "friction", tuple(float(force) for force in self.friction))
         elif not isinstance(self.friction, bool):
             object.__setattr__(self, "friction", float(self.friction))
+        check_fields(self)
 
     def as_dict(self) -> dict[str, Any]:
         """The options that differ from their defaults, by name."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from dynagate.base.explained import explained
 from dynagate.dynamics.friction import SPEED
 from dynagate.dynamics.spatial import Array, array, select, sqrt
 from dynagate.forces.checks import check_above_zero, check_at_least_zero, check_power
@@ -13,6 +14,7 @@ from dynagate.forces.force import Force, Now
 from dynagate.robot import Robot
 
 
+@explained
 @dataclass(frozen=True)
 class CompliantContact(Force):
     """Points of links against planes: f = k d^e (1 + c ḋ) along a plane's normal at a depth d, never a pull (Hunt &

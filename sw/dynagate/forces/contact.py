@@ -11,6 +11,7 @@ import numpy as np
 
 from dynagate.base.arguments import is_whole
 from dynagate.base.errors import Error
+from dynagate.base.explained import explained
 from dynagate.base.naming import scope
 from dynagate.dynamics.spatial import Array, Scalar, array, select, zeros
 from dynagate.forces.checks import are_finite, is_finite, shown
@@ -47,6 +48,7 @@ class Plane:
         return cls((math.sin(angle), 0.0, math.cos(angle)))
 
 
+@explained
 @dataclass(frozen=True)
 class Point:
     """A point of a link that may touch: the link's name, and the position in its frame in m. radius: m, of a ball
@@ -68,6 +70,7 @@ class Point:
             )
 
 
+@explained
 @dataclass(frozen=True)
 class Contact(Force):
     """Points of links against planes. d ≥ 0 is the depth of a point, n the plane's normal, x the point's displacement
@@ -212,6 +215,7 @@ def along(link: str, begin: Vector3, end: Vector3, count: int) -> list[Point]:
     return [Point(link, vector3(p)) for p in np.linspace(begin, end, count)]
 
 
+@explained
 def contact_points(shapes: Sequence[Shape], around: int = 8) -> list[Point]:
     """Points of shapes (`robot.shapes.collision_shapes`) that may touch a plane: a box's corners, a ball for a sphere
     and for each end of a capsule, and so many points around each rim of a cylinder, 3 or more, the first along its x.

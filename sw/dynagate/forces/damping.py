@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from dynagate.base.explained import explained
 from dynagate.dynamics.spatial import Array, array
 from dynagate.forces.checks import check_at_least_zero, per_dof
 from dynagate.forces.force import Force, Now
 from dynagate.robot import Robot
 
 
+@explained
 @dataclass(frozen=True)
 class Damping(Force):
     """-c q̇, besides the damping in the robot's file. coefficient: N m s/rad or N s/m, one for all degrees of freedom or

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dynagate.base.errors import Error
+from dynagate.base.explained import explained
 from dynagate.base.naming import scope
 from dynagate.dynamics.spatial import Array, array, cross, skew, symmetric
 from dynagate.forces.checks import are_finite, is_finite, shown
@@ -22,6 +23,7 @@ class DragError(Error, ValueError):
     """A drag that has no meaning. The text names the parameter and its range."""
 
 
+@explained
 @dataclass(frozen=True)
 class Drag(Force):
     """A force against the velocity of every part of every link, in proportion to its volume.

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from dynagate.base.explained import explained
 from dynagate.dynamics.friction import SPEED, check_friction, friction_of
 from dynagate.dynamics.spatial import Array, zeros
 from dynagate.forces.force import Force, Now
 from dynagate.robot import Robot
 
 
+@explained
 @dataclass(frozen=True)
 class Friction(Force):
     """-F q̇ / √(q̇² + s²). force: F in N m or N, one for all degrees of freedom or one for each; True for that of the

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from dynagate.base.explained import explained
 from dynagate.dynamics.spatial import Array, Scalar, select, zeros
 from dynagate.forces.checks import check_above_zero, check_at_least_zero
 from dynagate.forces.force import Force, Now
 
 
+@explained
 @dataclass(frozen=True)
 class Limits(Force):
     """The stop of every joint that has limits: k d (1 + c ḋ) at a depth d beyond a limit, and never a pull (Hunt &

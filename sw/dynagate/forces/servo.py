@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dynagate.base.errors import Error
+from dynagate.base.explained import explained
 from dynagate.dynamics.spatial import Array, zeros
 from dynagate.forces.checks import are_finite, is_finite, shown
 from dynagate.forces.force import Force, Now
@@ -15,6 +16,7 @@ class ServoError(Error, ValueError):
     """A servo that has no meaning. The text names the parameter and its range."""
 
 
+@explained
 @dataclass(frozen=True)
 class Servo(Force):
     """A spring and a damper at joints of one degree of freedom, which pull towards a target: stiffness in N m/rad,

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from dynagate.base.arguments import check_kind, check_names, leading_axes
 from dynagate.base.errors import EntryError
+from dynagate.base.explained import explained
 from dynagate.graph.graph import Graph
 from dynagate.graph.ops import OPS
 
@@ -32,6 +33,7 @@ def evaluate_nodes(graph: Graph, inputs: Mapping[str, npt.ArrayLike]) -> list[An
     return [values[i] for i in range(len(graph))]
 
 
+@explained
 def evaluate(graph: Graph, inputs: Mapping[str, npt.ArrayLike]) -> dict[str, npt.NDArray[Any]]:
     """Outputs of a graph by name, (batch, *shape), in the units of the function table.
 

@@ -10,6 +10,7 @@ from functools import cached_property
 from itertools import takewhile
 
 from dynagate.base.errors import Error
+from dynagate.base.explained import explained
 from dynagate.dynamics.friction import Friction
 from dynagate.graph.ops import OPS
 
@@ -79,6 +80,7 @@ def _scope(node: Node) -> tuple[str, ...]:
     return (first, *takewhile(_PLACE.fullmatch, rest)) if rest and first not in OPS else ("shared",)
 
 
+@explained
 @dataclass(frozen=True)
 class Graph:
     """A function of a robot as scalar operations. Equal sources give equal graphs, ids and names included.

@@ -13,7 +13,8 @@ import numpy.typing as npt
 
 from dynagate.base.arguments import is_number, is_whole, shown
 from dynagate.base.errors import ArgumentError
-from dynagate.base.nearest import keywords_checked, nearest
+from dynagate.base.explained import explained
+from dynagate.base.nearest import nearest
 from dynagate.dynamics import EXTERNAL, ROLLOUT, Part, function
 from dynagate.dynamics.configuration import normalised
 from dynagate.dynamics.friction import SPEED, Friction, FrictionOption, friction_of
@@ -79,6 +80,7 @@ class LimitError(RobotError):
         super().__init__(f"{what} {names} {have} no {limit} limit; give {give} in the URDF or as {limit}= ({unit})")
 
 
+@explained
 @dataclass(frozen=True)
 class Region:
     """Bounds of the states. q: (lower, upper) per number of the configuration, rad or m, (-1, 1) in a quaternion, which
@@ -99,7 +101,6 @@ class Region:
     dt: float | None = None
 
     @classmethod
-    @keywords_checked
     def of(
         cls,
         robot: RobotOrName,
@@ -134,7 +135,7 @@ class Region:
             upper += high
         accelerations = efforts = None
         if effort is not None:
-            efforts = _of_joints(robot, "effort", None if effort == "limits" else effort)
+            efforts = _of_joints(robot, "effort", None if isinstance(effort, str) and effort == "limits" else effort)
         else:
             usual = _usual_accelerations(robot)
             accelerations = _per_dof(robot, "acceleration", usual if acceleration is None else acceleration, usual)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dynagate.base.errors import ArgumentError
-from dynagate.base.nearest import keywords_checked
+from dynagate.base.explained import explained
 from dynagate.dynamics import SWITCHES, SYMMETRIC, AlgorithmOptions, Argument, Function, Tree, function
 from dynagate.dynamics.frames import Frame
 from dynagate.dynamics.friction import SPEED, Friction, FrictionOption, friction_of, warn_of_no_friction
@@ -25,7 +25,7 @@ from dynagate.robot import Robot
 from dynagate.robot.checked import RobotOrName, robot_of
 
 
-@keywords_checked
+@explained
 def trace(
     robot: RobotOrName,
     name: str | Function | Sequence[str],

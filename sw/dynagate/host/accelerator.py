@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from dynagate.base.arguments import is_whole, shown
+from dynagate.base.arguments import LARGEST, is_whole, shown
 from dynagate.base.errors import ArgumentError, ArgumentTypeError, EntryError
+from dynagate.base.explained import explained
 from dynagate.graph.packing import unpacked
 from dynagate.host.devices.face import Device, Overflow
 from dynagate.host.devices.parts import FunctionsDevice
@@ -34,6 +35,7 @@ Leading = tuple[int, ...]
 """The axes of a batch: () of a single state, (batch,), or more."""
 
 
+@explained
 class Accelerator(Opened):
     """A function of one robot on a device. Call it with the inputs by name; use it as a context. Of several functions
     call one by its name: `accelerator.forward_dynamics(q=q, qd=qd, tau=tau)`; each is an accelerator of its own.
@@ -350,7 +352,7 @@ class Accelerator(Opened):
 
         Raises ValueError: batch has another number than a whole one of 0 or more."""
         leading = tuple(batch) if isinstance(batch, Sequence) and not isinstance(batch, str) else (batch,)
-        if not all(is_whole(count) and count >= 0 for count in leading):
+        if not all(is_whole(count) and 0 <= count <= LARGEST for count in leading):
             raise ArgumentError(f"batch={shown(batch)}; expected a whole number of 0 or more, or several")
         arrays = self.device.new_inputs(math.prod(leading))
         return {name: array.reshape((*leading, *array.shape[1:])) for name, array in arrays.items()}
@@ -408,6 +410,7 @@ class Accelerator(Opened):
         return f"<Accelerator {self.device.robot} {self.device.function}, {self.device.text}>"
 
 
+@explained
 class BoundCall:
     """A call of an accelerator on the same arrays each time; `Accelerator.bind` makes it and says what holds.
 

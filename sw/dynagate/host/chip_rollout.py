@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from dynagate.base.arguments import check_flags, is_whole, of_shape, real
 from dynagate.base.errors import ArgumentError
+from dynagate.base.explained import explained
 from dynagate.host.bound import MotionCall
 from dynagate.host.devices.turns import EVERY, STEPS, TurnDevice, shown
 from dynagate.host.links import DeviceError, Transfer
@@ -23,6 +24,7 @@ LAST = (1 << 32) - 1
 """In the register `every`: more turns than any trajectory has, so that only the last result comes out."""
 
 
+@explained
 class ChipRollout(Opened):
     """A robot's motion under given torques on a chip that keeps the states; `dynagate.open` of a rollout design
     returns it. Call it; use it as a context.

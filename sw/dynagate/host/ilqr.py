@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from dynagate.base.arguments import check_positive, is_number, is_whole, spread
 from dynagate.base.errors import ArgumentError
+from dynagate.base.explained import explained
 from dynagate.control.cost import Cost
 from dynagate.control.ilqr import IlqrOptions, begin, ilqr_loop
 from dynagate.dynamics.friction import SPEED
@@ -34,6 +35,7 @@ SHORTEST, LONGEST = 12, 32
 """Bits of a word in fixed point."""
 
 
+@explained
 class Ilqr(Solver):
     """A solver of optimal control problems of a robot, by iLQR. Call it; use it as a context.
 

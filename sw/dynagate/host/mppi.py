@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from dynagate.base.arguments import check_positive, is_whole, real, spread
 from dynagate.base.errors import ArgumentError
+from dynagate.base.explained import explained
 from dynagate.control.cost import Cost
 from dynagate.control.mppi import sampled_loop, weights
 from dynagate.dynamics.friction import SPEED
@@ -29,6 +30,7 @@ MPPI = "mppi"
 BITS = 2**64
 
 
+@explained
 @dataclass(frozen=True)
 class Sampled:
     """The mean torques of each problem; leading axes are those of q0 without its last.
@@ -54,6 +56,7 @@ class Sampled:
         return f"<Sampled of {shape or 'one'}, {self.tau.shape[-2]} knots, {int(self.failed.sum())} failed>"
 
 
+@explained
 class Mppi(Solver):
     """A controller that weighs random torques by the cost of their rollouts (Williams et al. 2017). Call it; use it as
     a context.

@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from dynagate.base.errors import ArgumentError
+from dynagate.base.explained import explained
 from dynagate.host.links import Transfer
 from dynagate.host.pending import AHEAD, Pending, Stream
 
 Self = TypeVar("Self", bound="Opened")
 
 
+@explained
 class Opened(ABC):
     """Something that computes on a device until it is closed. Call it; use it as a context.
 

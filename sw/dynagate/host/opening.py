@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 from dynagate.base.arguments import check_kind
 from dynagate.base.errors import ArgumentError
+from dynagate.base.explained import explained
 from dynagate.base.nearest import check_keyword, nearest
 from dynagate.base.progress import showing
 from dynagate.design import program
@@ -78,6 +79,7 @@ def open(
     step: Step | None = None,
     **options: Any,
 ) -> Opened: ...
+@explained
 def open(
     what: Robot | Build | ProcessorBuild | str | PathLike[str],
     function: str | Sequence[str] | None = None,

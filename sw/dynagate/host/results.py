@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from dynagate.base.explained import explained
 from dynagate.base.nearest import nearest
 
 Array = npt.NDArray[Any]
 
 
+@explained
 class Results(Mapping[str, Any]):
     """The outputs of a function by name, as attributes and by `[]`; `keys()` lists them.
 

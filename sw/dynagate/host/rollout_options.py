@@ -9,6 +9,7 @@ from typing import Any
 
 from dynagate.base.arguments import check_flags, is_whole
 from dynagate.base.errors import ArgumentError, ArgumentTypeError
+from dynagate.base.explained import check_fields, explained
 from dynagate.base.nearest import check_keyword, nearest
 from dynagate.dynamics import ROLLOUT
 from dynagate.dynamics.explicit import METHODS as TABLEAUX
@@ -26,6 +27,7 @@ from dynagate.integrators.motion import Method
 from dynagate.integrators.step import StepOptions
 
 
+@explained
 @dataclass(frozen=True)
 class RolloutOptions:
     """Options of a `Rollout`, whose keywords these fields are too.
@@ -72,6 +74,7 @@ class RolloutOptions:
         chosen.check(step, linearise=self.linearise)
         _check_steps(self.steps, self.every, self.linearise)
         check_feedback(self.feedback)
+        check_fields(self)
         if self.feedback and self.every > 1:
             raise ArgumentError(f"feedback with every={self.every}; expected every=1: torques are those of every step")
 

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from dynagate.base.arguments import of_shape, real, spread
 from dynagate.base.errors import ArgumentError
+from dynagate.base.explained import explained
 from dynagate.base.progress import showing
 from dynagate.dynamics import ROLLOUT, AlgorithmOptions
 from dynagate.dynamics.explicit import METHODS as TABLEAUX
@@ -47,6 +48,7 @@ SHAPES = 8
 """Of calls that have arrays bound to the kernel, of a rollout. The oldest make room for others."""
 
 
+@explained
 class Rollout(Opened):
     """A robot's motion under given torques, step by step. Call it; use it as a context.
 

@@ -10,10 +10,12 @@ import numpy.typing as npt
 
 from dynagate.base.arguments import is_whole
 from dynagate.base.errors import ArgumentError
+from dynagate.base.explained import explained
 
 Array = npt.NDArray[Any]
 
 
+@explained
 @dataclass(frozen=True)
 class Solution:
     """The best motion of each problem; leading axes are those of q0 without its last.

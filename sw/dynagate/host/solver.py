@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dynagate.base.arguments import is_whole, of_shape, real, spread
+from dynagate.base.arguments import LARGEST, is_whole, of_shape, real, shown, spread
 from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.base.nearest import nearest
 from dynagate.base.progress import showing
@@ -182,10 +182,10 @@ class Solver(Opened):
 
 
 def check_counts(**counts: object) -> None:
-    """Raises ValueError: one is no whole number of 1 or more."""
+    """Raises ValueError: one is no whole number from 1 to LARGEST."""
     for name, value in counts.items():
-        if not is_whole(value) or value < 1:
-            raise ArgumentError(f"{name}={value!r}; expected a whole number, 1 or more")
+        if not is_whole(value) or not 1 <= value <= LARGEST:
+            raise ArgumentError(f"{name}={shown(value)}; expected a whole number, 1 or more")
 
 
 def _bounds(robot: Robot, bounds: Any) -> tuple[Array, Array] | None:

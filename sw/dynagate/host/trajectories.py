@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from dynagate.base.arguments import is_whole
 from dynagate.base.errors import ArgumentError
+from dynagate.base.explained import explained
 from dynagate.robot.checked import RobotOrName
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ OUTPUTS |= {"failures": "converged", "iterations_of_step": "iterations", "residu
 """Output of a step -> the field of `Trajectories` that has it for all steps."""
 
 
+@explained
 class Trajectories:
     """What a rollout returns; leading axes are those of q0 without its last.
 

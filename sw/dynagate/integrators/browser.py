@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import io
 import threading
-import warnings
 import webbrowser
 from contextlib import redirect_stdout
 from os import PathLike
@@ -17,7 +16,9 @@ import numpy.typing as npt
 
 from dynagate.base.arguments import check_positive, is_whole, real
 from dynagate.base.errors import ArgumentError, Error
+from dynagate.base.explained import explained
 from dynagate.base.extras import brought_by
+from dynagate.base.warned import warn
 from dynagate.graph import trace
 from dynagate.graph.evaluate import evaluate
 from dynagate.integrators.pictures import skeleton
@@ -40,6 +41,7 @@ class ViewError(Error, RuntimeError):
     """A view could not be opened; the text says why and what to do."""
 
 
+@explained
 class View:
     """A robot in the browser until `close`; `dynagate.view` makes it. Use it as a context.
 
@@ -149,6 +151,7 @@ class _Bones:
         self._scene.add_point_cloud("/joints", points, BLUE, point_size=size, point_shape="circle", precision="float32")
 
 
+@explained
 def view(
     robot: RobotOrName,
     q: npt.ArrayLike,
@@ -186,7 +189,7 @@ def view(
         shown.opened = _opened(shown.url)
         if not shown.opened:
             text = NO_BROWSER.format(url=shown.url, port=shown.port, host=HOST)
-            warnings.warn(text, RobotWarning, stacklevel=2)
+            warn(text, RobotWarning)
     return shown
 
 
@@ -243,7 +246,7 @@ def shapes_of(robot: Robot, file: Path, meshes: Path | None) -> tuple[list[tuple
             missing.append(str(error))
     if missing:
         more = f"; so are {len(missing) - 1} others" if len(missing) > 1 else ""
-        warnings.warn(f"{missing[0]}{more}; lines are drawn instead", RobotWarning, stacklevel=4)
+        warn(f"{missing[0]}{more}; lines are drawn instead", RobotWarning)
     return shapes, bool(shapes) and not missing
 
 

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dynagate.base.arguments import check_time_step, is_number, is_whole
+from dynagate.base.explained import explained
 from dynagate.base.naming import label, scope
 from dynagate.dynamics.configuration import advance
 from dynagate.dynamics.frames import Poses, poses
@@ -48,6 +49,7 @@ LEAST = 1e-30
 """Beside the square of a tangential impulse: of no impulse there is a direction too."""
 
 
+@explained
 @dataclass(frozen=True)
 class RigidContact:
     """Points of links that rigid planes stop.
@@ -116,6 +118,7 @@ def contact_loop(robot: Robot, contact: RigidContact, dt: float, *, every: int =
     )
 
 
+@explained
 def axes_of(plane: Plane) -> np.ndarray:
     """Rows (3, 3): the plane's normal and two tangents, in base axes."""
     normal = np.array(plane.normal)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from dynagate.base.warned import warn
 from dynagate.forces import Force, Limits, of_text
 from dynagate.robot import Robot, RobotWarning
 
@@ -110,5 +110,5 @@ def _warn(robot: Robot, names: Sequence[str], text: str) -> bool:
     """Of these joints; whether there are any."""
     if names:
         more = f" and {len(names) - 1} more" if names[1:] else ""
-        warnings.warn(f"joint '{names[0]}'{more} of robot '{robot.name}' {text}", RobotWarning, stacklevel=4)
+        warn(f"joint '{names[0]}'{more} of robot '{robot.name}' {text}", RobotWarning)
     return bool(names)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from dynagate.base.errors import ArgumentError
+from dynagate.base.explained import explained
 from dynagate.graph import Graph
 from dynagate.graph.loop import Count, Loop
 from dynagate.integrators.equations_vjp import Equations, equations_vjp_graph
@@ -44,6 +45,7 @@ class Motion:
     reach: Mapping[str, float] = field(default_factory=dict)
 
 
+@explained
 class Method(ABC):
     """A way to step a robot through time. One of its own is a frozen dataclass of its parameters and a row in
     `methods.METHODS`.

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from dynagate.base.arguments import check_positive, real
 from dynagate.base.errors import ArgumentError
+from dynagate.base.explained import explained
 from dynagate.base.extras import brought_by
 from dynagate.dynamics.configuration import neutral
 from dynagate.graph import trace
@@ -125,6 +126,7 @@ def _projected(robot: Robot, q: npt.ArrayLike, dt: float, width: int, height: in
     return Lines(pixels(flat).swapaxes(0, 1), pixels(flat_axes), dt * every)
 
 
+@explained
 def draw(robot: RobotOrName, q: npt.ArrayLike, file: str | PathLike[str], *, dt: float = 0.02) -> Path:
     """Draw a robot's motion into a file: .svg, which moves in a browser, .gif, or .png of its first configuration.
 

@@ -9,6 +9,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from dynagate.base.errors import ArgumentError
+from dynagate.base.explained import explained
 from dynagate.dynamics.configuration import advance, directions_of
 from dynagate.dynamics.spatial import Array, chosen, select
 from dynagate.forces import Contact, Force, Forces, Servo
@@ -42,6 +43,7 @@ ITERATIONS_OF_INTEGERS = 60
 """Of a step in integers: more of them find no lower energy where rounding hides it."""
 
 
+@explained
 @dataclass(frozen=True)
 class PositionBasedMethod(Method):
     """Each step is the minimum of an energy or, where there are forces but a servo, or joints with quaternions, a root

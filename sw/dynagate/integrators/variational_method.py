@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 from dynagate.base.arguments import is_whole
 from dynagate.base.errors import ArgumentError
+from dynagate.base.explained import explained
 from dynagate.dynamics import Argument, Function, Tree
 from dynagate.dynamics.configuration import advance
 from dynagate.dynamics.mass_matrix import check_invertible
@@ -49,6 +50,7 @@ SLOPE = Argument("dforce_dlast", "matrix", like="minv")
 """How the forces change with the last increment."""
 
 
+@explained
 @dataclass(frozen=True)
 class VariationalMethod(Method):
     """Steps of a discrete Lagrangian by RIQN: second order, and no drift of the energy (Lee, Liu, Park & Srinivasa, "A

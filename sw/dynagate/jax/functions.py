@@ -13,6 +13,7 @@ import numpy as np
 
 from dynagate.base.arguments import leading_axes
 from dynagate.base.errors import ArgumentTypeError
+from dynagate.base.explained import explained
 from dynagate.fixedpoint.assign import Policy
 from dynagate.graph.region import Region
 from dynagate.jax.primitive import bind
@@ -42,6 +43,7 @@ class Function(FunctionFace):
         return bind(self.operator, *inputs)
 
 
+@explained
 def function(
     robot: Robot | str | PathLike[str],
     name: str = "forward_dynamics",

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 
+from dynagate.base.explained import explained
 from dynagate.graph.loop import Loop
 from dynagate.integrators.step import CARRY
 from dynagate.jax.functions import precision, prepared
@@ -91,6 +92,7 @@ class RolloutFunction:
         return f"<dynagate.jax.RolloutFunction {self.operator.robot.name}, {self.operator.steps} steps>"
 
 
+@explained
 def rollout(
     robot: Robot | str | PathLike[str],
     steps: int,

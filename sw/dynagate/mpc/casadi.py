@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from dynagate.base.explained import explained
 from dynagate.base.extras import brought_by
 from dynagate.operators.choose import operator
 from dynagate.operators.compute import CPU, Compiled
@@ -108,6 +109,7 @@ class Function(casadi.Callback):
         return self._derivatives[name]
 
 
+@explained
 def casadi_function(robot: Robot | str | PathLike[str], name: str = "forward_dynamics", **options: Any) -> Function:
     """A function of a robot for CasADi, computed by C in float64, with exact derivatives of every order.
 

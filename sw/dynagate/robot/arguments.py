@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,8 @@ def path_of(path: str | PathLike[str], reader: str) -> Path:
 def check_reading(gravity: Any, lock: Any, round_rotations: Any) -> None:
     """Checks the options of readers. gravity: three finite numbers, m/s². lock: positions by joint, rad or m, or None.
     round_rotations: rad. Raises RobotError or TypeError that names the option."""
-    if np.shape(gravity) != (3,) or not all(finite(g) for g in gravity):
+    is_row = isinstance(gravity, Sequence) or (isinstance(gravity, np.ndarray) and gravity.ndim == 1)
+    if not (is_row and len(gravity) == 3 and all(finite(g) for g in gravity)):
         raise RobotError(f"gravity={gravity}; expected three finite numbers in m/s²")
     if not isinstance(lock, Mapping | None):
         raise ArgumentTypeError(f"lock={lock!r}; expected positions in rad or m by joint, such as {{'joint': 0.0}}")

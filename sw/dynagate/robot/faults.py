@@ -4,10 +4,10 @@ leave out."""
 from __future__ import annotations
 
 import shlex
-import warnings
 from collections.abc import Mapping
 from typing import Any
 
+from dynagate.base.warned import warn
 from dynagate.robot.model import Robot, RobotError, RobotWarning
 
 SHOWN = 10
@@ -62,9 +62,8 @@ def warn_of_friction(file: str, robot: Robot) -> None:
     joints = [link.joint.name for link in robot.links if link.joint.friction]
     if joints:
         more = f" and {len(joints) - 1} more" if joints[1:] else ""
-        warnings.warn(
+        warn(
             f"{file}: Coulomb friction of joint '{joints[0]}'{more} acts in functions with friction=True "
             "(--friction file) and in no others; ignore_friction=True (--ignore-friction) reads the robot without",
             RobotWarning,
-            stacklevel=4,
         )

@@ -6,7 +6,6 @@ all files that it names: read none that you do not trust.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from os import PathLike
@@ -15,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from dynagate.base.errors import ArgumentTypeError
+from dynagate.base.warned import warn
 from dynagate.robot.arguments import check_reading, path_of
 from dynagate.robot.compiled import compiled
 from dynagate.robot.equalities import equalities
@@ -106,7 +106,7 @@ def read_mjcf(
     warn_of_friction(path.name, robot)
     if terms.left_out:
         text = f"{path.name}: left out, being no dynamics of a free tree: {'; '.join(terms.left_out)}"
-        warnings.warn(text, RobotWarning, stacklevel=3)
+        warn(text, RobotWarning)
     return robot
 
 

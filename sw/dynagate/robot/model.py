@@ -17,6 +17,7 @@ import numpy as np
 
 from dynagate.base.arguments import is_number
 from dynagate.base.errors import ArgumentTypeError, Error
+from dynagate.base.explained import explained
 from dynagate.base.nearest import check_keyword, nearest
 from dynagate.robot.kinds import KINDS, JointKind, kind_of, single_kinds
 
@@ -276,6 +277,7 @@ class ReadingOptions(TypedDict, total=False):
     round_rotations: float
 
 
+@explained
 @dataclass(frozen=True)
 class Robot:
     """A tree of links, parents before children, each moved by the joint above it. A floating base is a first link with

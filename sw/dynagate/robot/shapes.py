@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
@@ -10,7 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from dynagate.base.explained import explained
 from dynagate.base.nearest import nearest
+from dynagate.base.warned import warn
 from dynagate.robot.arguments import path_of
 from dynagate.robot.geometry import SIZES, origin_of, sizes_of
 from dynagate.robot.markup import only, parse
@@ -18,6 +19,7 @@ from dynagate.robot.model import IDENTITY, Frame, Matrix3, Robot, RobotError, Ro
 from dynagate.robot.rotations import Rounding
 
 
+@explained
 @dataclass(frozen=True)
 class Shape:
     """A body around its own frame's origin, on a link that moves.
@@ -35,6 +37,7 @@ class Shape:
     rotation: Matrix3 = IDENTITY
 
 
+@explained
 def collision_shapes(path: str | PathLike[str], robot: Robot, parts: Sequence[str] | None = None) -> tuple[Shape, ...]:
     """The <collision> shapes of a URDF file on the links of the robot that was read from it, in the file's order.
 
@@ -63,7 +66,7 @@ def collision_shapes(path: str | PathLike[str], robot: Robot, parts: Sequence[st
         raise RobotError(f"{path.name}: {error}") from None
     if meshes:
         text = f"{path.name}: {meshes} collision meshes are left out; expected boxes, spheres, cylinders or capsules"
-        warnings.warn(text, RobotWarning, stacklevel=2)
+        warn(text, RobotWarning)
     return tuple(shapes)
 
 

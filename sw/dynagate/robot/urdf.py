@@ -6,7 +6,6 @@ The XML is read in `markup`; what URDF means, with no silent defaults for what t
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -17,6 +16,7 @@ import numpy as np
 
 from dynagate.base.arguments import check_flags
 from dynagate.base.nearest import nearest
+from dynagate.base.warned import warn
 from dynagate.robot.arguments import check_reading, path_of
 from dynagate.robot.faults import Faults, warn_of_friction
 from dynagate.robot.geometry import origin_of
@@ -120,12 +120,12 @@ def read_urdf(
     except RobotError as error:
         raise RobotError(f"{path.name}: {error}") from None
     if reader.implied:
-        warnings.warn(f"{path.name}: link 'world' is not defined and taken for the base", RobotWarning, stacklevel=3)
+        warn(f"{path.name}: link 'world' is not defined and taken for the base", RobotWarning)
     warn_of_friction(path.name, robot)
     for text in (*(f"lax overlooks {fault}" for fault in overlooked), *reader.outside):
-        warnings.warn(f"{path.name}: {text}", RobotWarning, stacklevel=3)
+        warn(f"{path.name}: {text}", RobotWarning)
     if text := _near_right_angles(reader.rounding):
-        warnings.warn(f"{path.name}: {text}", RobotWarning, stacklevel=3)
+        warn(f"{path.name}: {text}", RobotWarning)
     return robot
 
 

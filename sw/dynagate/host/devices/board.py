@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from dynagate.base.errors import ArgumentError
+from dynagate.base.explained import explained
 from dynagate.host.board_links import LinkText
 from dynagate.host.devices.face import Device, Step
 from dynagate.host.devices.options import DESIGN, ROLLOUT_DESIGN, DesignSource, DeviceOptions, taken_for
@@ -15,6 +16,7 @@ from dynagate.host.drivers import ShellDriver
 from dynagate.host.ring_drivers import ShellRingDriver
 
 
+@explained
 @dataclass(frozen=True)
 class Board(DeviceOptions):
     """A design on a board.

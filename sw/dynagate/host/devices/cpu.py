@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dynagate.base.errors import ArgumentError
+from dynagate.base.explained import explained
 from dynagate.dynamics import ROLLOUT
 from dynagate.graph import Graph
 from dynagate.graph.loop import Loop
@@ -23,6 +24,7 @@ from dynagate.native.kernel import TANGLED
 from dynagate.native.loop import LoopKernel
 
 
+@explained
 @dataclass(frozen=True)
 class Cpu(CertifiedOptions):
     """C on this machine, vectors over the batch; of a rollout with the loop inside the vector.

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from dynagate.base.explained import explained
 from dynagate.dynamics import ROLLOUT
 from dynagate.graph import Graph
 from dynagate.graph.loop import Loop
@@ -24,6 +25,7 @@ from dynagate.native.gpu import GpuError, GpuKernel
 from dynagate.native.gpu_loop import GpuLoop
 
 
+@explained
 @dataclass(frozen=True)
 class Cuda(DeviceOptions):
     """A GPU; of a rollout all steps in one launch.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from dynagate.base.explained import explained
 from dynagate.design.design import Design
 from dynagate.dynamics import ROLLOUT
 from dynagate.dynamics.friction import friction_of
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from dynagate.fixedpoint.scans import FormattedScans
 
 
+@explained
 @dataclass(frozen=True)
 class Fixed(DeviceOptions):
     """The integers of a function or of a chip that keeps the states, in numpy.

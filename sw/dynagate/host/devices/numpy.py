@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from dynagate.base.explained import explained
 from dynagate.dynamics import ROLLOUT
 from dynagate.graph import Graph
 from dynagate.graph.evaluate import evaluate
@@ -23,6 +24,7 @@ from dynagate.host.devices.scan import describe
 from dynagate.host.inputs import Arrays, check_angles, check_results
 
 
+@explained
 @dataclass(frozen=True)
 class Numpy(CertifiedOptions):
     """float64 numpy.

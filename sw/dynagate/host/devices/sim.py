@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from dynagate.base.errors import ArgumentError
+from dynagate.base.explained import explained
 from dynagate.base.extras import brought_by
 from dynagate.dynamics import ROLLOUT
 from dynagate.dynamics.options import AlgorithmOptions
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 WITH_SHELL = "expected a design built with axi=Axi(...), or --axi WIDTH on the command line"
 
 
+@explained
 @dataclass(frozen=True)
 class Sim(DesignOptions, DeviceOptions):
     """A design in simulation: its bare datapath or ring, or the whole accelerator. A robot is built first.

@@ -6,6 +6,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dynagate.base.explained import explained
 from dynagate.base.nearest import nearest
 from dynagate.robot.markup import is_mjcf
 from dynagate.robot.model import ReadingOptions, Robot, RobotError
@@ -16,11 +17,13 @@ if TYPE_CHECKING:
 _FOLDER = Path(__file__).parent
 
 
+@explained
 def names() -> list[str]:
     """The robots that `load` knows."""
     return sorted(path.stem for path in _FOLDER.glob("*.urdf"))
 
 
+@explained
 def path(name: str) -> Path:
     """Where the shipped URDF of this name lies. Raises RobotError that lists the names."""
     if name not in names():
@@ -34,11 +37,13 @@ def path(name: str) -> Path:
 SUFFIXES = (".urdf", ".xml", ".mjcf", ".xacro")
 
 
+@explained
 def is_path(text: str) -> bool:
     """Whether `load` takes it for a file's path, not for a shipped robot's name."""
     return text.endswith(SUFFIXES) or "/" in text
 
 
+@explained
 def load(name_or_path: str | PathLike[str], **options: Unpack[ReadingOptions]) -> Robot:
     """A shipped robot by name, or any robot by the path of its URDF file: a `Path`, or a text that ends in one of
     SUFFIXES or has a slash. Options as for `Robot.from_urdf`. Raises RobotError, for MJCF and macros too: their readers
@@ -46,11 +51,13 @@ def load(name_or_path: str | PathLike[str], **options: Unpack[ReadingOptions]) -
     return Robot.from_urdf(file_of(name_or_path), **options)
 
 
+@explained
 def file_of(name_or_path: str | PathLike[str]) -> str | PathLike[str]:
     """The path of the file that `load` reads. Raises RobotError: no robot of this name ships."""
     return path(name_or_path) if isinstance(name_or_path, str) and not is_path(name_or_path) else name_or_path
 
 
+@explained
 def load_trusted(name_or_path: str, **options: Unpack[ReadingOptions]) -> Robot:
     """As `load`, but a file that ends in .xacro is expanded, and one whose root is <mujoco> is read as MJCF: of files
     that the caller trusts to run programs and to name other files."""

@@ -1,0 +1,252 @@
+"""Calls with arguments of other types than a function names in its signature: told by name, not by where they fail."""
+
+from __future__ import annotations
+
+import builtins
+import collections.abc
+import dataclasses
+import functools
+import inspect
+import os
+import sys
+import types
+import typing
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from numbers import Integral, Real
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from dynagate.base.arguments import shown
+from dynagate.base.errors import ArgumentTypeError, Error
+from dynagate.base.nearest import check_keyword
+
+T = TypeVar("T", bound=Callable[..., Any])
+
+RAW = (TypeError, AttributeError, LookupError, ValueError, ArithmeticError)
+"""What Python and numpy raise where they are given something else than they take."""
+UNIONS = (typing.Union, types.UnionType)
+CALLED = ("__init__", "__call__")
+KINDS: dict[object, tuple[Any, str]] = {
+    bool: ((bool, np.bool_), "True or False"),
+    int: (Integral, "a whole number"),
+    float: (Real, "a number"),
+    str: (str, "a text"),
+    None: (types.NoneType, "None"),
+    types.NoneType: (types.NoneType, "None"),
+    os.PathLike: (os.PathLike, "a path"),
+    np.ndarray: (np.ndarray, "an array of numbers"),
+    collections.abc.Callable: (collections.abc.Callable, "a function"),
+    tuple: ((tuple, list, np.ndarray), "a tuple"),
+}
+"""Of types that are called otherwise than by their names, or whose values may be others: what values are, and in
+words."""
+
+
+class _UnfitError(ArgumentTypeError):
+    """An argument is not of the type that a signature has."""
+
+
+def explained(thing: T) -> T:
+    """A function, or a class with its methods, whose calls raise TypeError where Python fails on an argument of another
+    type than the signature has: the text names each one and what was expected.
+
+    The arguments are looked at once a call has failed, so a call that is right takes no longer. An `Error` passes, and
+    so does what fails although all arguments are of their types: that is a fault of the program.
+    """
+    if not inspect.isclass(thing):
+        return typing.cast(T, _explained(thing))
+    for name, value in list(vars(thing).items()):
+        if name in CALLED or not name.startswith("_"):
+            if inspect.isfunction(value):
+                setattr(thing, name, _explained(value))
+            elif isinstance(value, classmethod | staticmethod):
+                setattr(thing, name, type(value)(_explained(value.__func__)))
+    return thing
+
+
+def _explained(function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except _UnfitError as error:  # of a function further in: it may have passed on what this one was given
+            check_types(function, args, kwargs, error.__cause__)
+            raise
+        except Error:
+            raise
+        except RAW as error:
+            check_types(function, args, kwargs, error)
+            raise
+
+    return called
+
+
+def check_types(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], cause: BaseException | None = None
+) -> None:
+    """Raises TypeError naming the arguments of a call that are missing, without a place, or of other types than the
+    function's signature has. cause: what became of the call."""
+    signature = inspect.signature(function)
+    label = _label(function)
+    try:
+        bound = signature.bind(*args, **kwargs)
+    except TypeError:
+        raise ArgumentTypeError(_unbound(label, signature, args, kwargs)) from None
+    _check(label, _arguments(function, bound), cause)
+
+
+def check_fields(options: object) -> None:
+    """Raises TypeError naming the fields of a dataclass that are of other types than it says: of options that nobody
+    looks at until work has begun."""
+    arguments = []
+    for field in dataclasses.fields(options):  # type: ignore[arg-type]
+        (owner, *_) = (each for each in type(options).__mro__ if field.name in inspect.get_annotations(each))
+        annotation = _evaluated(field.type, vars(sys.modules[owner.__module__]))
+        arguments.append((field.name, getattr(options, field.name), annotation))
+    _check(type(options).__name__, arguments, None)
+
+
+def _check(label: str, arguments: Iterable[tuple[str, Any, Any]], cause: BaseException | None) -> None:
+    wrong = [
+        f"{name}={shown(value)}; expected {in_words(annotation)}"
+        for name, value, annotation in arguments
+        if not matches(value, annotation)
+    ]
+    if wrong:
+        raise _UnfitError(f"{label}() got {'; '.join(wrong)}") from cause
+
+
+def _label(function: Callable[..., Any]) -> str:
+    """What a user calls: a method with its class, a class for what makes it."""
+    *owner, name = function.__qualname__.rpartition("<locals>.")[2].split(".")
+    return ".".join([*owner, *([] if owner and name in CALLED else [name])])
+
+
+def _unbound(label: str, signature: inspect.Signature, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
+    """Why the arguments of a call have no places."""
+    parameters = [each for each in signature.parameters.values() if each.name not in ("self", "cls")]
+    count = len(args) - (len(parameters) < len(signature.parameters))
+    placed = [each for each in parameters if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)]
+    named = [each.name for each in parameters if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)]
+    if not any(each.kind is each.VAR_KEYWORD for each in parameters):
+        for name in kwargs:
+            check_keyword(label.rpartition(".")[2], name, named)
+    takes = ", ".join(each.name for each in placed) or "none"
+    if count > len(placed):
+        return f"{label}() got {count} arguments without names; expected at most {len(placed)}: {takes}"
+    twice = [each.name for each in placed[:count] if each.name in kwargs]
+    if twice:
+        return f"{label}() got {twice[0]} twice; expected it once"
+    single = (each for each in parameters if each.kind not in (each.VAR_KEYWORD, each.VAR_POSITIONAL))
+    needed = [each for each in single if each.default is each.empty]
+    lacking = [each.name for each in needed if each not in placed[:count] and each.name not in kwargs]
+    return f"{label}() without {', '.join(lacking)}; expected {', '.join(each.name for each in needed)}"
+
+
+def _arguments(function: Callable[..., Any], bound: inspect.BoundArguments) -> Iterator[tuple[str, Any, Any]]:
+    """Names, values and the types that a signature has for them. A method's own object is none."""
+    space = inspect.unwrap(function).__globals__
+    for name, value in bound.arguments.items():
+        parameter = bound.signature.parameters[name]
+        if name in ("self", "cls"):
+            continue
+        annotation = _evaluated(parameter.annotation, space)
+        if parameter.kind is parameter.VAR_KEYWORD:
+            yield from ((each, one, annotation) for each, one in value.items())
+        elif parameter.kind is not parameter.VAR_POSITIONAL:
+            yield name, value, annotation
+
+
+class _Later(type):
+    """The class of types that a module imports for type checkers alone."""
+
+    def __getitem__(cls, item: object) -> Any:
+        return Any
+
+
+class _Names(dict[str, Any]):
+    """What names of annotations mean. One that a module imports for type checkers alone is a class of this name."""
+
+    def __missing__(self, name: str) -> Any:
+        if hasattr(builtins, name):
+            return getattr(builtins, name)
+        return _Later(name, (), {})
+
+
+def _evaluated(annotation: Any, space: dict[str, Any]) -> Any:
+    if annotation is inspect.Parameter.empty:
+        return Any
+    if not isinstance(annotation, str):
+        return annotation
+    try:
+        return eval(annotation, {}, _Names(space))  # our own signature's text
+    except (TypeError, AttributeError, SyntaxError):
+        return Any
+
+
+def matches(value: Any, annotation: Any) -> bool:
+    """Whether a value is of the type that an annotation has. What cannot be told is."""
+    origin, inner = typing.get_origin(annotation), typing.get_args(annotation)
+    if annotation is Any:
+        return True
+    if annotation is npt.ArrayLike:
+        return _is_array(value)
+    if origin in UNIONS:
+        return any(matches(value, each) for each in inner)
+    if origin is typing.Literal:
+        return any(type(each) is type(value) and each == value for each in inner)
+    if isinstance(annotation, _Later):
+        return any(each.__name__ == annotation.__name__ for each in type(value).__mro__)
+    kind = origin or annotation
+    if kind in KINDS:
+        fits = isinstance(value, KINDS[kind][0]) and (kind is bool or not isinstance(value, bool))
+    elif not isinstance(kind, type) or getattr(kind, "_is_protocol", False):
+        return True
+    else:
+        fits = isinstance(value, (kind, np.ndarray) if issubclass(kind, Sequence) and kind is not str else kind)
+    return fits and _holds(value, kind, inner)
+
+
+def _holds(value: Any, kind: Any, inner: tuple[Any, ...]) -> bool:
+    """Whether what is in a container is of the types that it is of. A text is no container of texts."""
+    if not (isinstance(kind, type) and issubclass(kind, Collection) and kind not in (str, np.ndarray)):
+        return True
+    if isinstance(value, str | bytes) or not isinstance(value, Collection):
+        return False
+    if isinstance(value, Mapping):
+        return len(inner) != 2 or all(matches(k, inner[0]) and matches(x, inner[1]) for k, x in value.items())
+    if kind is tuple and inner[-1:] != (...,):
+        return len(value) == len(inner) and all(map(matches, value, inner))
+    return not inner or all(matches(each, inner[0]) for each in value)
+
+
+def _is_array(value: Any) -> bool:
+    """Whether numpy makes an array of real numbers of a value, or it lies on a GPU."""
+    if hasattr(value, "__cuda_array_interface__"):
+        return True
+    try:
+        return np.asarray(value).dtype.kind in "fiu"
+    except (ValueError, TypeError, RuntimeError):
+        return False
+
+
+def in_words(annotation: Any) -> str:
+    """A type, as an error's text has it."""
+    origin, inner = typing.get_origin(annotation), typing.get_args(annotation)
+    if annotation is npt.ArrayLike:
+        return "an array of numbers"
+    if origin is typing.Literal:
+        return " or ".join(map(repr, inner))
+    if origin in UNIONS:
+        each = dict.fromkeys(in_words(one) for one in sorted(inner, key=lambda one: one is types.NoneType))
+        *others, last = each
+        return f"{', '.join(others)} or {last}" if others else last
+    kind = origin or annotation
+    if kind in KINDS:
+        return KINDS[kind][1]
+    name = kind.__name__ if isinstance(kind, type) else str(kind)
+    if origin is None or not issubclass(origin, Collection):
+        return f"{'an' if name[0] in 'AEIOU' else 'a'} {name}"
+    return f"a {name.lower()}"
