@@ -224,6 +224,8 @@ def build_request(
     folder, step: as `build` takes them. planner: chooses the interval once the formats are there, in place of
     `request.ii`. Raises as `build` does.
     """
+    if request.abreast != 1:
+        raise ArgumentError(f"abreast {request.abreast} of a datapath; expected 1, or a program: units=4, say")
     storage.check_folder(Path(folder), BuildError, "designs")
     storage.sweep(Path(folder))
     say = step or (lambda text: None)

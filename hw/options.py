@@ -28,6 +28,7 @@ class DesignOptions:
     axi: write the datapath's shell too. budget: what the plan may take. stages: more registers, for a target that wants
     them. region: the states the formats are for (inside the URDF's limits by default).
     certificate: forward dynamics has an output "certificate", a bound of the error of each q̈.
+    abreast: samples that a program computes side by side, 1 to 4, where one leaves units idle. They share a flag.
     """
 
     ii: int = 8
@@ -39,3 +40,4 @@ class DesignOptions:
     stages: Stages | None = None
     region: Region | None = None
     certificate: bool = False
+    abreast: int = 1

@@ -20,6 +20,7 @@ from dynagate.design import program
 from dynagate.design.files import DesignError
 from dynagate.design.words import FIXED, PER_BATCH
 from dynagate.fixedpoint.assign import FormattedGraph, assign
+from dynagate.fixedpoint.beside import Beside
 from dynagate.fixedpoint.evaluate import evaluate_in_numpy, quantise_inputs
 from dynagate.fixedpoint.format import Arithmetic
 from dynagate.fixedpoint.fuse import FuseError, fused
@@ -259,6 +260,31 @@ def test_the_core_waits_for_its_streams(programs: dict[str, ProcessorBuild], pau
         check(accelerator, programs["arm"], 12)
 
 
+def test_samples_lie_side_by_side(
+    accelerator: dynagate.Accelerator, programs: dict[str, ProcessorBuild], tmp_path: Path
+) -> None:
+    """Three in a packet, which share its flag: the last packet is not full."""
+    policy, region = Policy(samples=256, guard_bits=-1.0), Region.of(ARM, velocity=5.0)
+    asked: dict[str, Any] = {"units": SMALL, "region": region, "policy": policy, "folder": tmp_path}
+    alone, beside = (dynagate.build(ARM, "inverse_dynamics", **asked, abreast=count) for count in (1, 3))
+    assert beside.schedule.cycles < 1.2 * alone.schedule.cycles
+    assert beside.schedule.use > 2.5 * alone.schedule.use
+    accelerator.load(beside)
+    flagged = check(accelerator, beside, 40)
+    assert flagged % 3 in (0, 1)
+    assert 3 * accelerator.transfer.per_sample <= beside.schedule.cycles_per_sample
+    states = states_of(alone.graph, ARM, 40)
+    with dynagate.open(alone, device="fixed") as integers, dynagate.open(beside.folder, device="fixed") as again:
+        own, whole = integers(**states), again(**states)
+    assert own.overflow.sum() < flagged == whole.overflow.sum() < 40
+    np.testing.assert_array_equal(own.tau[~whole.overflow], whole.tau[~whole.overflow])
+    states["q"][20, 1] = 9.0
+    with pytest.raises(ArgumentError, match=r"^input 'q' is 9 at \(20, 1\); the formats were chosen for "):
+        accelerator(**states)
+    accelerator.load(programs["arm"])
+    check(accelerator, programs["arm"], 12)
+
+
 def test_samples_one_by_one_keep_their_own_flags(programs: dict[str, ProcessorBuild]) -> None:
     """The core has two samples' worth of everything; which of the two a sample takes must not depend on pauses."""
     built = programs["overflowing"]
@@ -480,13 +506,33 @@ def test_a_program_too_large_says_by_how_much_and_which_core_holds_it(tmp_path: 
             {"units": 4, "goal": dynagate.Goal(1e-3), "function": "inverse_dynamics,mass_matrix"},
             r"^a goal of several functions in a program; expected one function, or a word$",
         ),
-        ({"units": 4, "policy": Policy(ranges="proved")}, r"^proved ranges of a program; expected ranges='sampled'$"),
+        (
+            {"units": 4, "policy": Policy(ranges="proved"), "function": "inverse_dynamics,mass_matrix"},
+            r"^proved ranges of inverse_dynamics,mass_matrix in a program; expected ranges='sampled', or one function",
+        ),
+        ({"units": 4, "abreast": 5}, r"^abreast 5; expected 1 to 4 samples side by side$"),
+        (
+            {"units": 4, "abreast": 2, "function": "rollout"},
+            r"^abreast 2 of rollout; expected 1: only one function of ",
+        ),
+        ({"abreast": 2}, r"^abreast 2 of a datapath; expected 1, or a program: units=4, say$"),
     ],
     ids=str,
 )
 def test_what_a_program_cannot_be_is_refused(options: dict[str, Any], text: str, tmp_path: Path) -> None:
     with pytest.raises(ArgumentError, match=text):
         dynagate.build(ARM, **{"function": "forward_dynamics", **options}, folder=tmp_path)
+
+
+def test_ranges_of_a_program_are_proved(tmp_path: Path) -> None:
+    report = processor_report(ARM, "inverse_dynamics", units=SMALL, proved=True, abreast=2, folder=tmp_path, states=60)
+    assert report.passed, report.text()
+    assert report.overflows == dict.fromkeys(report.overflows, 0)
+    content = report.built.design.formats.proved
+    assert content is not None
+    (block,) = Beside.of_dict(content).blocks.values()
+    assert 0.0 < block.measured_error <= block.proved_error < 1e-3
+    assert "| tau | error at most " in (report.built.folder / "datasheet.md").read_text()
 
 
 def test_an_accuracy_gives_the_shortest_word_that_meets_it(tmp_path: Path) -> None:
@@ -582,7 +628,10 @@ def test_the_command_builds_a_program(tmp_path: Path) -> None:
             "--error of a rollout; expected --word BITS: errors add up over its steps",
         ),
         (("run", "--units", 4, "--stages", "add=1"), "--units with --stages; expected one of them"),
-        (("run", "--units", 4, "--proved"), "--units with --proved; expected one of them"),
+        (("run", "--units", 4, "--formats", __file__), "--units with --formats; expected one of them"),
+        (("run", "--units", 4, "--function", "rollout", "--proved"), "--proved of a rollout; expected it left out"),
+        (("run", "--units", 4, "--function", "rollout", "--abreast", 2), "--abreast of rollout; expected it left out"),
+        (("build", "--abreast", 2), "--abreast without --units; expected both"),
         (("run", "--units", 4, "--word", 12), "--word 12 with --units; expected 18 bits or more"),
         (("run", "--units", 9), "9"),
         (("build", "--units", 4, "--axi", 64), "--units with --axi; expected --units without it"),

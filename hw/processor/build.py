@@ -21,6 +21,7 @@ from dynagate.design.words import WORD
 from dynagate.dynamics import CODE, ROLLOUT
 from dynagate.dynamics.options import AlgorithmOptions
 from dynagate.fixedpoint.assign import PROVED, SAMPLED, FormattedGraph, Policy, assign
+from dynagate.fixedpoint.beside import Beside, beside
 from dynagate.fixedpoint.certificate import Certificate, Machine, certified
 from dynagate.fixedpoint.confidence import WHICH, Statement, state
 from dynagate.fixedpoint.fuse import angle_format, fused
@@ -31,6 +32,7 @@ from dynagate.graph.certificate import CERTIFICATE
 from dynagate.graph.packing import ZERO
 from dynagate.graph.parts import parts_of
 from dynagate.graph.region import Region
+from dynagate.hw.processor.abreast import MOST_ABREAST, abreast
 from dynagate.hw.processor.instructions import SUM, Instructions, ProgramError, instructions, together
 from dynagate.hw.processor.loops import loop_instructions
 from dynagate.hw.processor.motion import angles_of, motion_of
@@ -105,14 +107,20 @@ def build_program(
     if request.goal is None:
         scheduled, certificate, algorithm = scheduled_program(request, core, region, policy, say)
         chosen = ChosenFormats(policy.word, policy=asdict(policy))
+        if policy.ranges == PROVED:
+            say("proving ranges and errors")
+            formatted = scheduled.instructions.formatted
+            assert isinstance(formatted, FormattedGraph)
+            chosen = replace(chosen, proved=beside(formatted, region, policy).as_dict())
     else:
         scheduled, certificate, algorithm, chosen = _accurate(request, request.goal, core, region, policy, say)
     options = algorithm.as_dict()
     words = messages(scheduled)
     chosen = replace(chosen, certificate=None if certificate is None else certificate.as_dict())
-    design = _described(request.robot, region, options, chosen, scheduled, words)
+    design = _described(request, region, options, chosen, scheduled, words)
     what = request.function.replace(",", "+")
-    name = f"{untrusted.file_name(request.robot.name)}-{what}-units{scheduled.core.units}"
+    samples = f"-abreast{request.abreast}" if request.abreast > 1 else ""
+    name = f"{untrusted.file_name(request.robot.name)}-{what}-units{scheduled.core.units}{samples}"
     result = ProcessorBuild(
         folder / f"{name}-{design.hash[:12]}",
         request.robot,
@@ -176,7 +184,7 @@ def scheduled_program(
         machine = Machine(shape.word, lambda graph: fused(graph, shape.angle))
         formatted, certificate = certified(formatted, region, policy, machine)
     say("fusing and scheduling")
-    return _fitted(_instructions(formatted, shape), shape, core), certificate, algorithm
+    return _fitted(_instructions(formatted, shape, request.abreast), shape, core), certificate, algorithm
 
 
 def _fitted(instructions_of: Instructions, shape: Core, core: Core | int) -> Schedule:
@@ -204,11 +212,12 @@ def _several(
     return _fitted(together([_instructions(each, shape) for each in formatted]), shape, core)
 
 
-def _instructions(formatted: FormattedGraph | FormattedLoop, shape: Core) -> Instructions:
+def _instructions(formatted: FormattedGraph | FormattedLoop, shape: Core, samples: int = 1) -> Instructions:
+    """samples: side by side."""
     if isinstance(formatted, FormattedLoop):
         return loop_instructions(formatted.mapped(lambda graph: fused(graph, shape.angle)))
     whole = fused(formatted, shape.angle)
-    return instructions(whole, _carried(whole.graph))
+    return replace(instructions(abreast(whole, samples), _carried(whole.graph)), functions=(whole,))
 
 
 def _with_angles(title: str, core: Core | int, asked: int, policy: Policy) -> Core:
@@ -250,12 +259,21 @@ def _policy(request: DesignRequest, core: Core | int) -> Policy:
             raise ArgumentError(f"{name} of a program; expected it left out: a processor has one word and its own core")
     if request.goal is not None and parts_of(request.function):
         raise ArgumentError("a goal of several functions in a program; expected one function, or a word")
+    if not 1 <= request.abreast <= MOST_ABREAST:
+        raise ArgumentError(f"abreast {request.abreast}; expected 1 to {MOST_ABREAST} samples side by side")
+    if request.abreast > 1 and (request.function == ROLLOUT or parts_of(request.function)):
+        raise ArgumentError(
+            f"abreast {request.abreast} of {request.function}; expected 1: only one function of a state has samples "
+            "side by side"
+        )
     if request.algorithm.variable:
         raise ArgumentError("variable links of a program; expected them left out")
     word = core.word if isinstance(core, Core) else Policy().word
     policy = request.policy or Policy(word=word)
-    if policy.ranges == PROVED:
-        raise ArgumentError(f"proved ranges of a program; expected ranges='{SAMPLED}'")
+    if policy.ranges == PROVED and (request.function == ROLLOUT or parts_of(request.function)):
+        raise ArgumentError(
+            f"proved ranges of {request.function} in a program; expected ranges='{SAMPLED}', or one function of a state"
+        )
     if not SMALLEST_WORD <= policy.word <= LARGEST_WORD:
         raise ArgumentError(f"word {policy.word} of a processor; expected {SMALLEST_WORD} to {LARGEST_WORD} bits")
     if isinstance(core, Core) and policy.word != core.word:
@@ -264,7 +282,7 @@ def _policy(request: DesignRequest, core: Core | int) -> Policy:
 
 
 def _described(
-    robot: Robot,
+    request: DesignRequest,
     region: Region,
     options: dict[str, Any],
     chosen: ChosenFormats,
@@ -275,7 +293,7 @@ def _described(
     return ProgramDesign(
         format=program.FORMAT,
         versions=Versions(dynagate.__version__, source_digest(), version("amaranth")),
-        robot=asdict(robot),
+        robot=asdict(request.robot),
         region={key: getattr(region, key) for key in ("lower", "upper", "velocity", "acceleration", "effort")},
         function=",".join(face.name for face in scheduled.instructions.faces),
         options={key: options[key] for key in sorted(options)},
@@ -292,6 +310,7 @@ def _described(
         program=program.digest(words),
         loop=_loop(scheduled),
         functions=_functions(scheduled),
+        abreast=request.abreast,
     ).sealed()
 
 
@@ -400,6 +419,7 @@ def datasheet(built: ProcessorBuild) -> str:
         ("instructions", f"{design.instructions}, {design.functions_used} of them functions"),
         ("cycles", f"{design.latency} from the first program word to the last result{_at_least(scheduled)}"),
         (f"cycles between {'samples' if design.loop is None else 'turns'}", f"{design.period}"),
+        *([("samples side by side", f"{design.abreast}, in those cycles")] if design.abreast > 1 else []),
         ("slots used", f"{scheduled.use:.0%}"),
         ("program", f"{design.words} of {1 << core.program_bits} words of {core.program_word} bits"),
         (
@@ -416,6 +436,10 @@ def datasheet(built: ProcessorBuild) -> str:
         rows += [
             (f"largest error in {WHICH[kind]}", f"{each.worst[0]:.1e}") for kind, each in statement.samples.items()
         ]
+    if (content := design.formats.proved) is not None:
+        proved = Beside.of_dict(content)
+        rows += [(name, block.text()) for name, block in proved.blocks.items()]
+        rows.append(("ranges", proved.text()))
     if (content := design.formats.certificate) is not None:
         rows.append((CERTIFICATE, Certificate.of_dict(content).text()))
     lines = [f"# {title} on {core.units} units", "", "| | |", "|---|---|", *(f"| {a} | {b} |" for a, b in rows)]

@@ -30,7 +30,13 @@ def formatted_program(design: ProgramDesign, words: Words) -> tuple[FormattedGra
         options = options_of(design)
         certificate = design.formats.certificate is not None
         request = DesignRequest(
-            robot, design.function, policy=policy, region=region, algorithm=options, certificate=certificate
+            robot,
+            design.function,
+            policy=policy,
+            region=region,
+            algorithm=options,
+            certificate=certificate,
+            abreast=design.abreast,
         )
         scheduled, *_ = scheduled_program(request, Core(**design.core), region, policy, lambda text: None)
     except (KeyError, TypeError, ValueError) as error:

@@ -16,7 +16,7 @@ OPTIONS = {
     "Function and algorithm": "function form frame mass prefix variable outputs friction friction-speed",
     "Steps and rollouts": "dt integrator method tolerance linearise variable-dt stops force",
     "Formats": "word proved certificate error target floor near-rest formats policy global",
-    "Hardware": "ii units core stages axi tlast words choice budget family liberty board clock",
+    "Hardware": "ii units abreast core stages axi tlast words choice budget family liberty board clock",
     "Measurement": "states samples steps seed batch threads no-pinocchio pinocchio-float32 boards rtl from to seconds "
     "jobs backend cluster goal simulator",
     "Output": "folder output open turn meshes port project-folder only-project report json figures cuda integers "

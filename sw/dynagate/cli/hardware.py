@@ -165,6 +165,7 @@ def _request(
     algorithm: dict[str, Any],
     axi: Axi | None = None,
     budget: Budget | None = None,
+    abreast: int = 1,
 ) -> DesignRequest:
     """The request that the options of the command line are."""
     from dynagate.dynamics import AlgorithmOptions
@@ -184,6 +185,7 @@ def _request(
         region=region,
         algorithm=AlgorithmOptions(**algorithm),
         certificate=certificate,
+        abreast=abreast,
     )
 
 
@@ -345,16 +347,18 @@ def run(
         with Steps() as step:
             asked |= {"units": units, "region": region, "step": step, **algorithm}
             if name == ROLLOUT:
+                _check_alone(request["abreast"])
+                _check_not_proved(request["proved"])
                 program = program_rollout_report(robot, steps=steps or DEFAULT_STEPS, **asked)
             else:
-                asked |= {"certificate": request["certificate"], "goal": request["goal"]}
+                asked |= {name: request[name] for name in ("certificate", "proved", "goal", "abreast")}
                 program = processor_report(robot, name, **asked)
         click.echo(program.text())
         sys.exit(0 if program.passed else 1)
+    del request["abreast"]
     if name == ROLLOUT:
         _check_no_goal(request.pop("goal"))
-        if request.pop("proved"):
-            raise click.UsageError("--proved of a rollout; expected it left out: its states may leave the region")
+        _check_not_proved(request.pop("proved"))
         del request["certificate"]  # refused before
         with Steps() as step:
             report = rollout_report(
@@ -367,6 +371,16 @@ def run(
         reports = reports_on_simulator(robot, name, region=region, step=step, **request, **algorithm)
     click.echo("\n\n".join(report.text() for report in reports))
     sys.exit(0 if all(report.passed for report in reports) else 1)
+
+
+def _check_not_proved(proved: bool) -> None:
+    if proved:
+        raise click.UsageError("--proved of a rollout; expected it left out: its states may leave the region")
+
+
+def _check_alone(abreast: int) -> None:
+    if abreast != 1:
+        raise click.UsageError(f"--abreast of {ROLLOUT}; expected it left out: a rollout's samples follow each other")
 
 
 def _check_steps(name: str, steps: int | None) -> None:

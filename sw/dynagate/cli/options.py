@@ -31,7 +31,7 @@ from dynagate.robot import Robot
 
 DEFAULT_WORD = 24
 MOST_STATES = 10_000_000
-FEWEST_UNITS, MOST_UNITS, SMALLEST_PROCESSOR_WORD = 2, 8, 18
+FEWEST_UNITS, MOST_UNITS, SMALLEST_PROCESSOR_WORD, MOST_ABREAST = 2, 8, 18, 4
 """As in `hw.processor.shape`, which needs Amaranth."""
 MASSES = ("body", "shared")
 WORDS = parameters.Words(SMALLEST_WORD, LARGEST_WORD)
@@ -39,7 +39,7 @@ WORDS = parameters.Words(SMALLEST_WORD, LARGEST_WORD)
 ii_option = click.option(
     "--ii", default=8, show_default=True, type=count(LONGEST_INTERVAL), metavar="CYCLES", help="Cycles between samples."
 )
-FORBIDDEN_WITH_UNITS = ("ii", "formats", "proved", "stages")
+FORBIDDEN_WITH_UNITS = ("ii", "formats", "stages")
 """Options of a pipeline, and of what a program does not have."""
 
 
@@ -64,6 +64,8 @@ def units_option(command: Command) -> Command:
             if word is not None and word < SMALLEST_PROCESSOR_WORD:
                 raise click.UsageError(f"--word {word} with --units; expected {SMALLEST_PROCESSOR_WORD} bits or more")
             rest["stages"] = None
+        elif rest["abreast"] != 1:
+            raise click.UsageError("--abreast without --units; expected both: samples lie side by side in a program")
         return command(*robot, **rest)
 
     return with_options(
@@ -79,6 +81,14 @@ def units_option(command: Command) -> Command:
             "core_of",
             type=click.Choice(boards.names()),
             help="Likewise for the processor's cores of this board (bitstream --core).",
+        ),
+        click.option(
+            "--abreast",
+            default=1,
+            show_default=True,
+            type=count(MOST_ABREAST),
+            metavar="SAMPLES",
+            help="With --units: compute so many samples side by side, where one leaves units idle.",
         ),
     )
 

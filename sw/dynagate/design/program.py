@@ -89,6 +89,9 @@ class ProgramDesign(Named):
 
     loop: ProgramLoop | None = None
 
+    abreast: int = 1
+    """Samples that a packet holds, the first of the ports' shape."""
+
     axi: AxiStreams | None = None
     """Of the shell that the program's core is in, while it is open; program.json has none."""
 
@@ -196,6 +199,11 @@ def _faults(design: ProgramDesign) -> Iterator[str]:
             yield from _of_stream(f"{where}.{side}", side, own, first)
             if own.bits != getattr(design.stream, side).bits:
                 yield f"{where}.{side} has {own.bits} bits; expected those of all, {getattr(design.stream, side).bits}"
+    ports = (*design.input.ports, *design.output.ports)
+    if design.abreast != 1 and (
+        design.abreast < 1 or design.functions or any(port.shape[:1] != (design.abreast,) for port in ports)
+    ):
+        yield f"abreast is {design.abreast}; expected the first of the shape of each port, of one function"
     if design.loop is not None:
         yield from _of_loop(design, design.loop)
     sink = design.output

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from dynagate.base.errors import ArgumentError
+from dynagate.base.errors import ArgumentError, EntryError
 from dynagate.design import program
 from dynagate.design.design import AxiStreams, Design, DesignFunction, Port, Sides
 from dynagate.design.files import REBUILD, DesignError
@@ -26,6 +26,7 @@ from dynagate.fixedpoint.format import quantise, to_float
 from dynagate.fixedpoint.loops import FormattedLoop
 from dynagate.host.board_links import LINKS, LinkText
 from dynagate.host.devices import Device, FixedDevice, IntegerTurns, NumpyDevice, StreamDevice, TurnDevice
+from dynagate.host.devices.abreast import FlaggedTogether
 from dynagate.host.devices.face import Overflow, Step
 from dynagate.host.devices.motions import MotionIntegers, outside
 from dynagate.host.devices.parts import FunctionsDevice, PartDevice
@@ -39,6 +40,7 @@ from dynagate.hw.regmap import BITS, IDENTITY, VERSION, with_processor
 from dynagate.integrators.chip_motion import ChipMotion
 
 if TYPE_CHECKING:
+    from dynagate.host.devices.stream import UnderWay
     from dynagate.hw.processor.build import ProcessorBuild
     from dynagate.hw.processor.shape import Core
 
@@ -235,7 +237,44 @@ class ProgramDevice(StreamDevice):
         except BaseException:
             link.close()
             raise
-        super().__init__(driver)
+        self._drives(driver)
+
+    def _drives(self, driver: ProgramDriver) -> None:
+        StreamDevice.__init__(self, driver)
+        design = cast("ProgramDesign", driver.whole)
+        self.abreast = count = design.abreast
+        if count > 1:
+            self.inputs, self.outputs = (
+                tuple(replace(p, shape=p.shape[1:], fields=p.fields[: len(p.fields) // count]) for p in side.ports)
+                for side in (design.input, design.output)
+            )
+
+    def run(self, arrays: Arrays, outputs: Arrays, batch: int) -> Overflow:
+        """Samples that lie side by side are flagged together."""
+        if self.abreast == 1:
+            return super().run(arrays, outputs, batch)
+        rows = -(-batch // self.abreast)
+        order = np.minimum(np.arange(rows * self.abreast), batch - 1)  # the last one fills up
+        asked = {name: array[order].reshape(rows, self.abreast, *array.shape[1:]) for name, array in arrays.items()}
+        try:
+            values, overflow = self.driver.run(asked, rows)
+        except EntryError as error:
+            template, (row, beside, *entry), axes = error.args
+            raise EntryError(template, (row * self.abreast + beside, *entry), axes) from None
+        for name, value in values.items():
+            outputs[name][...] = value.reshape(rows * self.abreast, *value.shape[2:])[:batch]
+        transfer = self.driver.transfer
+        self.transfer = replace(transfer, per_sample=transfer.per_sample / self.abreast)
+        return np.asarray(np.repeat(overflow, self.abreast)[:batch])
+
+    def bound(self, arrays: Arrays, outputs: Arrays, batch: int) -> Callable[[], Overflow | None] | None:
+        return super().bound(arrays, outputs, batch) if self.abreast == 1 else None
+
+    def submit(self, arrays: Arrays, batch: int) -> UnderWay | None:
+        return super().submit(arrays, batch) if self.abreast == 1 else None
+
+    def choosing(self, outputs: Sequence[str]) -> Device:
+        return super().choosing(outputs) if self.abreast == 1 else Device.choosing(self, outputs)
 
     def load(self, design: ProcessorBuild | str | PathLike[str]) -> None:
         """Another program for the same core, when no batch is under way. Raises DesignError: it is none, or one for
@@ -257,7 +296,7 @@ class ProgramDevice(StreamDevice):
         assert axi is not None
         self.driver.queue.close()
         driver = ProgramDriver(behind(other, axi.width, axi.last), words, link, progress=self._progress)
-        StreamDevice.__init__(self, driver)
+        self._drives(driver)
 
 
 def _program(design: ProcessorBuild | str | PathLike[str]) -> tuple[Path, ProgramDesign, Core]:
@@ -372,7 +411,10 @@ def open_fixed(design: ProcessorBuild | str | PathLike[str], *, step: Step | Non
         motion = _motion(program.load(folder_of(design)))
         assert motion is not None
         return MotionIntegers(formatted, motion)
-    return IntegerTurns(formatted) if formatted.graph.name == ROLLOUT else FixedDevice(formatted)
+    if formatted.graph.name == ROLLOUT:
+        return IntegerTurns(formatted)
+    count = design.design.abreast if not isinstance(design, str | PathLike) else program.load(folder_of(design)).abreast
+    return FixedDevice(formatted) if count == 1 else FlaggedTogether(formatted, count)
 
 
 def open_numpy(design: ProcessorBuild | str | PathLike[str], *, step: Step | None = None) -> Device:

@@ -12,7 +12,7 @@ import numpy as np
 
 from dynagate.dynamics import ROLLOUT
 from dynagate.dynamics.options import AlgorithmOptions
-from dynagate.fixedpoint.assign import FormattedGraph, Policy
+from dynagate.fixedpoint.assign import PROVED, SAMPLED, FormattedGraph, Policy
 from dynagate.fixedpoint.confidence import OVERFLOWS, WHICH
 from dynagate.fixedpoint.goal import Goal
 from dynagate.graph.region import KINDS, Kind, Region
@@ -50,7 +50,7 @@ class ProcessorReport:
                 count <= OVERFLOWS[kind] * self.states[kind] + 1.0 * (kind == "limits")
                 for kind, count in self.overflows.items()
             )
-            and self.cycles_per_sample <= self.built.schedule.cycles_per_sample
+            and self.cycles_per_sample * self.built.design.abreast <= self.built.schedule.cycles_per_sample
         )
 
     def text(self) -> str:
@@ -146,6 +146,8 @@ def processor_report(
     word: int | None = None,
     goal: Goal | None = None,
     certificate: bool = False,
+    proved: bool = False,
+    abreast: int = 1,
     region: Region | None = None,
     folder: str | PathLike[str],
     states: int = 1024,
@@ -157,10 +159,17 @@ def processor_report(
     limits and as many near rest, and compare. algorithm: as `AlgorithmOptions` has it. The errors are those of `build`
     and `open`."""
     say = step or (lambda text: None)
-    policy = None if word is None or goal is not None else Policy(word=word)
+    policy = Policy(word=word or Policy().word, ranges=PROVED if proved else SAMPLED) if goal is None else None
     options = AlgorithmOptions(**algorithm)
     request = DesignRequest(
-        robot, function, policy=policy, goal=goal, region=region, algorithm=options, certificate=certificate
+        robot,
+        function,
+        policy=policy,
+        goal=goal,
+        region=region,
+        algorithm=options,
+        certificate=certificate,
+        abreast=abreast,
     )
     built = build_program(request, units, folder=Path(folder), step=say)
     counts: dict[Kind, int] = {"uniform": states, "limits": max(states // 4, 1), "rest": max(states // 4, 1)}

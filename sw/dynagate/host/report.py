@@ -21,6 +21,7 @@ from dynagate.graph.evaluate import evaluate
 from dynagate.graph.parts import parts_of, with_code
 from dynagate.graph.region import Kind, Region
 from dynagate.host.accelerator import Accelerator
+from dynagate.host.devices.abreast import flagged_together
 from dynagate.host.opening import open
 from dynagate.host.results import Results
 from dynagate.hw.build import Build, build_request
@@ -235,7 +236,8 @@ def blocks_of(
         other = truth.forward_dynamics_gradient(built.robot, inputs, graph.friction)
     whole = built.graph if isinstance(built, Build) else graph
     floors = block_floors(whole, built.region, goal or Goal(ERROR_LIMIT, floor=FLOOR))
-    flags_equal = bool(np.array_equal(results.overflow, fixed.overflow))
+    flags = fixed.overflow if isinstance(built, Build) else flagged_together(fixed.overflow, built.design.abreast)
+    flags_equal = bool(np.array_equal(results.overflow, flags))
     blocks = []
     for name, expected in reference.items():
         integers = getattr(results, name)

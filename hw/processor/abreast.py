@@ -1,0 +1,53 @@
+"""Several samples side by side in one program: where one leaves units idle, another fills them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from dynagate.fixedpoint.assign import FormattedGraph
+from dynagate.graph.graph import Graph, Node, Port
+
+MOST_ABREAST = 4
+
+
+def abreast(formatted: FormattedGraph, count: int) -> FormattedGraph:
+    """The graph of so many samples of a graph, which share nothing. Its inputs and outputs are (count, *shape)."""
+    if count == 1:
+        return formatted
+    graph, size = formatted.graph, len(formatted.graph)
+    bases = [size * k for k in range(count)]
+    nodes = tuple(node for k in range(count) for node in _moved(graph, size * k, k))
+    whole = Graph(
+        graph.name,
+        graph.robot,
+        nodes,
+        tuple(_port(port, bases) for port in graph.inputs),
+        tuple(_port(port, bases) for port in graph.outputs),
+        graph.friction,
+    )
+    return FormattedGraph(
+        whole.check(),
+        formatted.formats * count,
+        {base + i: constant for base in bases for i, constant in formatted.constants.items()},
+        {base + i: bounds for base in bases for i, bounds in formatted.bounds.items()},
+        formatted.arithmetic,
+    ).check()
+
+
+def _moved(graph: Graph, base: int, sample: int) -> Iterator[Node]:
+    for node in graph.nodes:
+        name = f"sample{sample}.{node.name}"
+        yield replace(node, args=tuple(a + base for a in node.args), name=name)
+
+
+def _port(port: Port, bases: list[int]) -> Port:
+    """Of all samples."""
+    size = len(port.nodes)
+    return replace(
+        port,
+        shape=(len(bases), *port.shape),
+        nodes=tuple(base + i for base in bases for i in port.nodes),
+        unit_vectors=tuple((size * k + a, size * k + b) for k in range(len(bases)) for a, b in port.unit_vectors),
+        sizes=port.sizes * len(bases),
+    )
