@@ -10,9 +10,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from dynagate import evaluate, robots, trace
+from dynagate import FUNCTIONS, evaluate, robots, trace
 from dynagate.base.naming import label, scope
 from dynagate.graph import OPS, Graph, GraphError, Node, Port
+from dynagate.graph.kept import Kept
 from dynagate.graph.passes import lower
 from dynagate.graph.rebuild import Raw
 from dynagate.graph.recorder import Expr, Trace
@@ -145,7 +146,29 @@ def test_counts_of_the_main_job() -> None:
     assert (counts.reciprocal, counts.trig, counts.depth) == (5, 12, 58)
 
 
+def test_what_was_traced_is_kept() -> None:
+    arm = robots.load("two_joint_arm")
+    first = trace(arm, "mass_matrix")
+    assert trace(robots.load("two_joint_arm"), "mass_matrix") is first
+    assert trace(replace(arm, gravity=(0.0, 0.0, -1.6)), "mass_matrix") is not first
+    gradient = "forward_dynamics_gradient"
+    assert trace(arm, gradient, frame="base") is not trace(arm, gradient, frame="middle")
+    own = replace(FUNCTIONS["mass_matrix"], forms={"none": lambda tree, q: (np.zeros((2, 2)),)}, options={"none": ()})
+    assert evaluate(trace(arm, own), {"q": np.ones((1, 2))})["m"].max() == 0.0
+    assert trace(arm, "mass_matrix") is not trace(arm, own)
+
+
+def test_few_graphs_are_kept() -> None:
+    graphs = [trace(robots.load("two_joint_arm"), name) for name in ("mass_matrix", "inverse_dynamics")]
+    kept = Kept(most=len(graphs[1]))
+    made: list[int] = []
+    for k in (0, 0, 1, 1, 0):
+        kept.graph(k, None, lambda k=k: made.append(k) or graphs[k])
+    assert made == [0, 1, 0]
+
+
 def test_a_long_trace_says_what_it_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules["dynagate.graph.trace"], "_KEPT", Kept(most=0))
     monkeypatch.setattr(sys.modules["dynagate.graph.recorder"], "MANY", 1000)
     said: list[str] = []
     graph = trace(robots.load("iiwa14"), "inverse_dynamics_gradient", step=said.append)
@@ -157,6 +180,7 @@ def test_a_long_trace_says_what_it_does(monkeypatch: pytest.MonkeyPatch) -> None
     assert re.fullmatch(compared, comparing)
     assert graph == trace(robots.load("iiwa14"), "inverse_dynamics_gradient")
     monkeypatch.undo()
+    monkeypatch.setattr(sys.modules["dynagate.graph.trace"], "_KEPT", Kept(most=0))
     trace(robots.load("iiwa14"), "inverse_dynamics_gradient", step=pytest.fail)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +14,7 @@ from dynagate.dynamics.configuration import integrate
 from dynagate.dynamics.spatial import select
 from dynagate.graph import Graph, GraphError, identities, passes
 from dynagate.graph.derivatives import jacobian, jvp, vjp
+from dynagate.graph.kept import Kept
 from dynagate.graph.loop import Loop
 from dynagate.graph.recorder import Recording
 from dynagate.graph.truth import relative_errors
@@ -148,6 +150,7 @@ def test_a_pass_that_changes_a_function_is_told(monkeypatch: pytest.MonkeyPatch)
 
     balanced = passes.balance_sums
     monkeypatch.setattr(passes, "balance_sums", twice)
+    monkeypatch.setattr(sys.modules["dynagate.graph.trace"], "_KEPT", Kept())
     with pytest.raises(GraphError, match="output 'qdd'"):
         trace(robots.load("two_joint_arm"), "forward_dynamics")
 

@@ -19,6 +19,7 @@ from dynagate.dynamics.parameters import COUNT, check_variable
 from dynagate.graph.choose import FRAME_SEARCHES, FRAMES
 from dynagate.graph.derived import derived
 from dynagate.graph.graph import Graph
+from dynagate.graph.kept import Kept
 from dynagate.graph.recorder import Recording, Step
 from dynagate.graph.sizes import size_of, typical_sizes
 from dynagate.robot import Robot
@@ -95,7 +96,23 @@ def _without_collection() -> Iterator[None]:
             gc.enable()
 
 
+_KEPT = Kept()
+
+
 def _traced(
+    robot: Robot,
+    algorithm: Function,
+    chosen: Sequence[Argument],
+    common: _Common,
+    step: Step,
+    options: dict[str, Any],
+) -> Graph:
+    """The graph, from the kept ones if it is among them."""
+    key = (robot, algorithm.name, tuple(argument.name for argument in chosen), repr((common, sorted(options.items()))))
+    return _KEPT.graph(key, algorithm, lambda: _recorded(robot, algorithm, chosen, common, step, options))
+
+
+def _recorded(
     robot: Robot,
     algorithm: Function,
     chosen: Sequence[Argument],
