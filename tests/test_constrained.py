@@ -7,6 +7,7 @@ import json
 import pickle
 import re
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -26,6 +27,7 @@ from dynagate.fixedpoint.evaluate import evaluate as evaluate_integers
 from dynagate.graph.derivatives import jacobian
 from dynagate.graph.truth import STEP, relative_errors
 from dynagate.host.results import Results
+from dynagate.native.gpu import GpuKernel
 from dynagate.robot import Constraint, Frame, Joint, Link, Mimic
 from dynagate.sim.runner import run_datapath_bench
 
@@ -33,6 +35,7 @@ from tests.cuda_text import as_host_code
 from tests.oracle import pinocchio_of
 from tests.robots import floating_robot, hopper
 from tests.samples import State, states
+from tests.test_gpu import ON_HOST
 
 FORWARD = "constrained_forward_dynamics"
 OTHER_FORMS = ("single_pivots", "articulated")
@@ -548,6 +551,11 @@ def test_hardware_is_the_integers(name: str, tmp_path: Path, designs: Path) -> N
     run_datapath_bench(built, state, seed=3)
     assert formatted_design(built.folder).graph == built.formatted.graph
     assert json.loads((built.folder / "design.json").read_text())["robot"]["constraints"][0]["frame"] == "toe"
+    if "active" in state:
+        half = {**state, "active": np.where(np.arange(60)[:, None] == 7, 0.5, state["active"])}
+        message = re.escape("input 'active' is 0.5 at (7, 0); expected 0 or 1")
+        with dynagate.open(built, device="sim") as chip, pytest.raises(ArgumentError, match=message):
+            chip(**half)
     with dynagate.open(built, device="fixed") as accelerator:
         if "inverse" not in name:  # one foot leaves much for nobody to give: divided by ε, beyond the bits
             assert_close(dict(accelerator(**state)), evaluate(trace(robot, name), state), 1e-4)
@@ -557,8 +565,10 @@ def test_hardware_is_the_integers(name: str, tmp_path: Path, designs: Path) -> N
             accelerator(**{**state, "active": 0.5 * np.ones((60, 1))})
 
 
-@pytest.mark.parametrize("device", ["numpy", "cpu"])
-def test_a_contact_that_is_half_active_is_refused(device: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("device", ["numpy", "cpu", pytest.param("cuda", marks=pytest.mark.long)])
+def test_a_contact_that_is_half_active_is_refused(device: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = partial(GpuKernel, folder=tmp_path, toolchain=ON_HOST)
+    monkeypatch.setattr("dynagate.host.devices.cuda.GpuKernel", kernel)
     robot = one_foot(tmp_path)
     state = Region.of(robot, velocity=3.0).sample(FORWARD, 3, seed=1)
     state["active"][1] = -1.0
@@ -879,15 +889,21 @@ def closed_states(robot: Robot, count: int) -> State:
 def test_a_singular_stance_is_flagged_and_refused() -> None:
     """An arm that is straight cannot tell the force along it: integers flag the sample, floats name it."""
     arm = robots.load("iiwa14").with_frame("tip", "link_7", (0.0, 0.0, 0.1)).with_contact("tip")
-    bent = np.array([0.3, 0.5, -0.2, 0.8, 0.1, 0.6, 0.2])
+    bent = np.outer([0.0, 1e-5, 1e-3, 1e-2, 0.1, 1.0], [0.3, 0.5, -0.2, 0.8, 0.1, 0.6, 0.2])
     state = {
-        "q": np.array([np.zeros(7), bent]),
-        "qd": np.zeros((2, 7)),
-        "tau": np.zeros((2, 7)),
-        "active": np.ones((2, 1)),
+        "q": bent,
+        "qd": np.zeros((6, 7)),
+        "tau": np.zeros((6, 7)),
+        "active": np.ones((6, 1)),
     }
     with dynagate.open(arm, FORWARD, device="fixed") as accelerator:
-        assert accelerator(**state).overflow.tolist() == [True, False]
+        result = accelerator(**state)
+    assert result.overflow[:3].all()
+    assert not result.overflow[-1]
+    fine = np.flatnonzero(~result.overflow)  # those near a singular one are flagged too, or right
+    expected = run(arm, FORWARD, {name: x[fine] for name, x in state.items()})
+    for k, sample in enumerate(fine):
+        assert_close({"force": result.force[sample]}, {"force": expected["force"][k]}, 1e-2)
     with dynagate.open(arm, FORWARD) as accelerator:
         with pytest.raises(ValueError, match=re.escape("output 'qdd' is nan at (0, 0)")):
             accelerator(**state)
