@@ -120,8 +120,8 @@ def test_a_build_takes_its_options_by_name_and_in_objects(designs: Path, design:
         ({"device": Cpu(), "algorithm": AlgorithmOptions(), "form": "aba"}, "form beside algorithm; expected all of"),
         ({"device": Board()}, "device 'board' holds a design; expected the folder"),
         (
-            {"function": "rollout", "device": Cpu(threads=2), "steps": 3},
-            "device 'cpu' of a rollout takes no option 'thr",
+            {"function": "rollout", "device": Cpu(pack=True), "steps": 3},
+            "device 'cpu' of a rollout takes no option 'pac",
         ),
         ({"function": "rollout", "device": Board(), "steps": 3}, "device 'board'; expected one of numpy, fixed, cpu"),
         ({"function": "rollout", "steps": 3, "overflow": "raise"}, "overflow='raise' of a rollout; expected 'mask'"),

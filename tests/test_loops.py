@@ -334,7 +334,7 @@ def test_what_a_rollout_refuses(options: dict, message: str) -> None:
     ("options", "message"),
     [
         ({}, "a rollout without steps; expected steps=50 or another number of them"),
-        ({"steps": 3, "threads": 2}, "a rollout on device 'cpu' takes no option 'threads'; expected one of steps, dt"),
+        ({"steps": 3, "pack": True}, "a rollout on device 'cpu' takes no option 'pack'; expected one of steps, dt"),
         ({"steps": 3, "device": "fixed", "dtype": "float32"}, "a rollout on device 'fixed' takes no option 'dtype'"),
         ({"steps": 3, "device": "tpu"}, "device 'tpu'; expected one of numpy, fixed, cpu, cuda, sim"),
         ({"steps": 3, "overflow": "raise"}, "overflow='raise' of a rollout; expected 'mask'"),

@@ -11,7 +11,7 @@ from typing import Any
 import dynagate
 import numpy as np
 import pytest
-from dynagate import Region, Robot, evaluate, robots, trace
+from dynagate import Region, Robot, Rollout, evaluate, robots, trace
 from dynagate.dynamics import CONSTRAINED
 from dynagate.fixedpoint.assign import FormattedGraph, Policy
 from dynagate.fixedpoint.format import Arithmetic, Format
@@ -281,12 +281,35 @@ def test_large_robots_are_scanned_unless_a_form_is_asked_for(monkeypatch: pytest
         assert "a loop over links" not in repr(accelerator)
 
 
+def test_threads_share_a_batch_of_chains_and_of_trajectories() -> None:
+    """Whole vectors each, so the bits are those of one thread. A few samples are one thread's."""
+    robot, random = random_chain(3, 1), np.random.default_rng(4)
+    state = {name: random.uniform(-1.0, 1.0, (1024, 3)) for name in ("q", "qd", "tau")}
+    qdd, motions = [], []
+    for threads in (1, 3):
+        with dynagate.open(robot, NAME, form="scan", threads=threads) as accelerator:
+            qdd.append(accelerator(**state).qdd)
+            run = accelerator.bind(**state)
+            np.testing.assert_array_equal(run().qdd, qdd[0])
+            few = {name: array[:5] for name, array in state.items()}
+            np.testing.assert_allclose(accelerator(**few).qdd, qdd[0][:5], rtol=1e-12)
+            assert (", 3 threads, a loop" in repr(accelerator)) == (threads == 3)
+            bad = state["tau"].copy()
+            bad[700] = np.nan
+            with pytest.raises(ValueError, match="input 'tau' is nan at .700, 0."):
+                accelerator(**{**state, "tau": bad})
+        with Rollout(robot, steps=5, dt=1e-3, threads=threads) as rollout:
+            motions.append(rollout(state["q"], state["qd"], np.zeros((1024, 5, 3))).q)
+    np.testing.assert_array_equal(*qdd)
+    np.testing.assert_array_equal(*motions)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"outputs": ("qdd",)}, "form 'scan' takes no option 'outputs'; expected another form, or none of it"),
         ({"pack": True}, "form 'scan' takes no option 'pack'"),
-        ({"threads": 2}, "form 'scan' takes no option 'threads'"),
+        ({"threads": 0}, "0 threads; expected 1 or more"),
         ({"device": "sim"}, "form 'scan' on device 'sim'; expected one of numpy, fixed, cpu, cuda, or another form"),
         ({"function": "mass_matrix"}, "mass_matrix has no algorithm over links; expected one of"),
     ],

@@ -52,6 +52,12 @@ def _long(number: int) -> ctypes.c_long:
     return ctypes.c_long(number)
 
 
+def check_threads(threads: int) -> None:
+    """Raises ArgumentError: less than one thread."""
+    if not (is_whole(threads) and threads >= 1):
+        raise ArgumentError(f"{shown(threads)} threads; expected 1 or more")
+
+
 class Kernel:
     """The C of a graph, compiled for this machine. Use it from one thread at a time; it has `threads` of its own.
 
@@ -72,8 +78,7 @@ class Kernel:
     ) -> None:
         self.dtype = np.dtype(dtype)
         check(self.dtype, layout)
-        if not (is_whole(threads) and threads >= 1):
-            raise ArgumentError(f"{shown(threads)} threads; expected 1 or more")
+        check_threads(threads)
         self.graph, self.layout = graph, layout
         self.source: Source = emit(graph)
         path = library(self.source, double=self.dtype == np.float64, folder=folder, toolchain=STRAIGHT)

@@ -26,7 +26,9 @@ from dynagate.native.arrays import TYPES, check, of_type
 from dynagate.native.compile import CompileError, library
 from dynagate.native.emit import REGISTERS, SEGMENT_OPERATIONS, Source, head_comment, segments
 from dynagate.native.expressions import functions
+from dynagate.native.kernel import SHARED_ROWS, check_threads
 from dynagate.native.loop_text import LoopText, Places, Scope, loop_name
+from dynagate.native.pool import Pool
 from dynagate.native.program import Program, is_source, program
 from dynagate.native.sums import chained
 
@@ -193,7 +195,10 @@ def _driver(name: str) -> Iterator[str]:
     yield f"    for (; row + DG_LANES <= end; row += DG_LANES) samples_vec({arguments}, row);"
     yield f"    if (row < end && end - begin >= DG_LANES) samples_vec({arguments}, end - DG_LANES);"
     yield f"    else for (; row < end; row++) samples_real({arguments}, row);"
-    yield "    return dg_faults();\n}"
+    yield "    return dg_faults();\n}\n"
+    yield "/* The same, as threads that share a batch call it: pointers, strides and turns; pointers and strides. */"
+    yield f"int DG_NAME({name}_shared)(const void *const *in, void *const *out, long begin, long end) {{"
+    yield f"    return DG_NAME({name})(in[0], in[1], out[0], out[1], *(const long *)in[2], begin, end);\n}}"
 
 
 def emit_loop(loop: Loop) -> Source:
@@ -209,19 +214,25 @@ def emit_loop(loop: Loop) -> Source:
 class LoopKernel:
     """The C of a loop, compiled for this machine.
 
-    dtype: float64 or float32. Raises ValueError: another dtype; CompileError.
+    dtype: float64 or float32. threads: how many share a batch. Raises ValueError: another dtype, less than one thread;
+    CompileError.
     """
 
-    def __init__(self, loop: Loop, dtype: npt.DTypeLike, *, folder: Path | None = None) -> None:
+    def __init__(self, loop: Loop, dtype: npt.DTypeLike, *, threads: int = 1, folder: Path | None = None) -> None:
         self.loop, self.dtype = loop, np.dtype(dtype)
         check(self.dtype, "rows")
+        check_threads(threads)
         source = emit_loop(loop)
         self.stamp = source.stamp
         path = library(source, double=self.dtype == np.float64, folder=folder)
         try:
-            self._call = getattr(ctypes.CDLL(str(path)), f"{source.name}_{TYPES[self.dtype]}")
+            loaded, suffix = ctypes.CDLL(str(path)), TYPES[self.dtype]
+            self._call = getattr(loaded, f"{source.name}_{suffix}")
+            shared = getattr(loaded, f"{source.name}_shared_{suffix}")
         except (OSError, AttributeError) as error:
             raise CompileError(f"{path} is not the library of {source.name}: {error}") from None
+        self._shared = ctypes.cast(shared, ctypes.c_void_p).value or 0
+        self._pool = Pool(threads, folder) if threads > 1 else None
         self._pointers = ctypes.c_void_p * len(loop.inputs), ctypes.c_void_p * len(loop.outputs)
         self._strides = ctypes.c_long * len(loop.inputs), ctypes.c_long * len(loop.outputs)
 
@@ -270,11 +281,30 @@ class LoopKernel:
         ]
         call, counts = self._call, (ctypes.c_long(count), ctypes.c_long(0), ctypes.c_long(batch))
         kept = (read, written)
+        if self._pool is not None and batch * count >= SHARED_ROWS:
+            return self._in_shares(arguments, counts[0], batch, kept)
 
         def run() -> bool:
             return kept is not None and call(*arguments, *counts) == 0
 
         return run
+
+    def _in_shares(
+        self, arguments: Sequence[Any], count: ctypes.c_long, batch: int, kept: object
+    ) -> Callable[[], bool]:
+        """The call by all threads. arguments: pointers and strides of inputs, of outputs. kept: what must stay."""
+        pool, shared = self._pool, self._shared
+        assert pool is not None
+        held = (*arguments, count, kept)
+        read = (ctypes.c_void_p * 3)(*map(ctypes.addressof, (arguments[0], arguments[1], count)))
+        written = (ctypes.c_void_p * 2)(*map(ctypes.addressof, arguments[2:]))
+        return lambda: held is not None and pool.run(shared, read, written, (0, 0), batch) == 0
+
+    def close(self) -> None:
+        """Ends the threads; the kernel goes on with the calling one."""
+        if self._pool is not None:
+            self._pool.close()
+            self._pool = None
 
 
 def _rows(array: Array, dtype: np.dtype[Any]) -> Array:

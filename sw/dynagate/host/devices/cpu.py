@@ -41,7 +41,7 @@ class Cpu(CertifiedOptions):
     dtype: npt.DTypeLike = "float64"
     layout: str = field(default="rows", metadata=taken_for(FUNCTION))
     pack: bool = field(default=False, metadata=taken_for(FUNCTION))
-    threads: int = field(default=1, metadata=taken_for(FUNCTION))
+    threads: int = 1
 
     @property
     def precision(self) -> npt.DTypeLike:
@@ -51,10 +51,10 @@ class Cpu(CertifiedOptions):
         return CpuDevice(graph, dtype=self.dtype, threads=self.threads, layout=self.layout, pack=self.pack, step=step)
 
     def of_scan(self, loop: Loop, external_forces: bool, step: Step | None = None) -> Device:
-        return CpuScan(loop, external_forces, dtype=self.dtype, step=step)
+        return CpuScan(loop, external_forces, dtype=self.dtype, threads=self.threads, step=step)
 
     def of_loop(self, loop: Loop, turns: int | None) -> Compute:
-        return CompiledLoop(LoopKernel(loop, np.dtype(self.dtype)), loop.counted(turns))
+        return CompiledLoop(LoopKernel(loop, np.dtype(self.dtype), threads=self.threads), loop.counted(turns))
 
 
 class CompiledLoop(Compute):
@@ -68,6 +68,9 @@ class CompiledLoop(Compute):
 
     def __call__(self, inputs: Mapping[str, npt.NDArray[Any]], outputs: Mapping[str, npt.NDArray[Any]]) -> bool:
         return self.kernel(inputs, outputs, len(next(iter(outputs.values()))), self.turns)
+
+    def close(self) -> None:
+        self.kernel.close()
 
 
 class CpuDevice(Device):
@@ -143,17 +146,30 @@ class CpuDevice(Device):
 
 
 class CpuScan(Device):
-    """C compiled for this machine: each vector of samples goes over all links. dtype: float64 or float32."""
+    """C compiled for this machine: each vector of samples goes over all links. dtype: float64 or float32. threads: how
+    many share a batch."""
 
     checks_finite = True
 
-    def __init__(self, loop: Loop, external_forces: bool, *, dtype: npt.DTypeLike, step: Step | None = None) -> None:
+    def __init__(
+        self,
+        loop: Loop,
+        external_forces: bool,
+        *,
+        dtype: npt.DTypeLike,
+        threads: int = 1,
+        step: Step | None = None,
+    ) -> None:
         describe(self, loop, external_forces)
         self.dtype = np.dtype(dtype)
         if step:
             step("C compiler: loop over links")
-        self.kernel = LoopKernel(loop, self.dtype)
-        self.text = f"C, {self.dtype}, a loop over links"
+        self.kernel = LoopKernel(loop, self.dtype, threads=threads)
+        shared = f", {threads} threads" if threads > 1 else ""
+        self.text = f"C, {self.dtype}{shared}, a loop over links"
+
+    def close(self) -> None:
+        self.kernel.close()
 
     def run(self, arrays: Arrays, outputs: Arrays, batch: int) -> Overflow:
         if batch:

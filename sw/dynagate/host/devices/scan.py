@@ -25,7 +25,7 @@ general frames are as fast either way (docs/scans.md)."""
 OPTIONS = ("form", "external_forces", "friction", "friction_speed")
 """Of algorithms: those that a loop over links takes."""
 
-OF_GRAPHS = ("layout", "pack", "threads", "certificate")
+OF_GRAPHS = ("layout", "pack", "certificate")
 """Of devices: options that only a graph has."""
 
 
