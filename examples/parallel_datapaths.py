@@ -1,8 +1,10 @@
 """Datapaths of forward dynamics by each algorithm, for random chains: word length, latency and multipliers, as a table.
 
     python examples/parallel_datapaths.py --links 2 4 8
+    python examples/parallel_datapaths.py --links 4 8 16 32 --word 24
 
-Plans without writing Verilog. 16 links take a quarter of an hour. Needs the extra `hw`.
+Plans without writing Verilog. 16 links take a quarter of an hour. With a word nothing is scheduled: the latency is the
+least that any number of units reaches, and 32 links take minutes. Needs the extra `hw`.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from dynagate import Region, trace
 from dynagate.fixedpoint.assign import LARGEST_WORD, Policy, assign
 from dynagate.fixedpoint.sweep import measure
 from dynagate.graph import Graph
-from dynagate.hw.plan import plan
+from dynagate.hw.plan import demand, plan
 from dynagate.robot.random_chain import random_chain
 
 FORMS = ("mass_matrix_solve", "aba", "jsiia", "abia", "cfa")
@@ -54,13 +56,33 @@ def row(links: int, form: str, interval: int, error: float) -> str:
     )
 
 
+def bounds(links: int, form: str, interval: int, word: int) -> str:
+    """A row without a schedule: the least latency, and the units that the interval takes."""
+    robot = random_chain(links, SEED)
+    graph = trace(robot, "forward_dynamics", form=form)
+    formatted = assign(graph, Region.of(robot), Policy(word=word))
+    asked, counts = demand(formatted, interval), graph.counts()
+    return (
+        f"| {links} | `{form}` | {counts.mul + counts.mul_const} | {counts.depth} | {asked.problem.critical_path()} | "
+        f"{asked.multipliers()} | {asked.dsp_blocks()} |"
+    )
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--links", type=int, nargs="+", default=[2, 4, 8, 16])
     parser.add_argument("--forms", nargs="+", default=FORMS, choices=FORMS)
     parser.add_argument("--ii", type=int, default=64, help="cycles from one sample to the next")
     parser.add_argument("--error", type=float, default=1e-3, help="of 99.9 %% of the states")
+    parser.add_argument("--word", type=int, help="bits of all nodes: no search for them, and no schedule")
     options = parser.parse_args(arguments)
+    if options.word:
+        print("| links | form | products | depth | least latency | multipliers | DSP blocks |")
+        print("|---|---|---|---|---|---|---|")
+        for links in options.links:
+            for form in options.forms:
+                print(bounds(links, form, options.ii, options.word), flush=True)
+        return
     print("| links | form | products | depth | word | latency | multipliers | DSP blocks |")
     print("|---|---|---|---|---|---|---|---|")
     for links in options.links:

@@ -171,8 +171,7 @@ class Plan:
         return counts
 
     def dsp_blocks(self) -> int:
-        limits = self.schedule.problem.limits
-        return sum(limits[name] * unit.dsp_blocks for name, unit in self.classes.items())
+        return Demand(self.schedule.problem, self.position, self.classes).dsp_blocks()
 
     def register_words(self) -> int:
         return self.schedule.total_registers()
@@ -219,6 +218,39 @@ def plan(formatted: FormattedGraph, ii: int, stages: Stages | None = None) -> Pl
 
     Raises ScheduleError: ii is below 1 or above `schedule.LONGEST_INTERVAL`.
     """
+    stages = stages or Stages()
+    asked = demand(formatted, ii, stages)
+    schedule = modulo_schedule(asked.problem)
+    root, position = formatted.graph.roots, asked.position
+    draft = Plan(formatted, ii, asked.classes, root, position, schedule, Binding({}, 0), stages)
+    node_at = {p: i for i, p in position.items()}
+
+    def sources(operation: int) -> tuple[Hashable, ...]:
+        node = node_at[operation]
+        return tuple(draft.source(node, operand) for operand in operands(formatted, node))
+
+    return Plan(formatted, ii, asked.classes, root, position, schedule, bind(schedule, sources), stages)
+
+
+class Demand(NamedTuple):
+    """What a graph asks of a datapath, before any schedule. problem: its `limits` are units by class; its critical path
+    is the least latency. position, classes: as of `Plan`."""
+
+    problem: Problem
+    position: dict[int, int]
+    classes: dict[str, UnitClass]
+
+    def multipliers(self) -> int:
+        """Units for products."""
+        return sum(count for name, count in self.problem.limits.items() if self.classes[name].kind == "multiply")
+
+    def dsp_blocks(self) -> int:
+        """DSP48E2 blocks of all units."""
+        return sum(count * self.classes[name].dsp_blocks for name, count in self.problem.limits.items())
+
+
+def demand(formatted: FormattedGraph, ii: int, stages: Stages | None = None) -> Demand:
+    """The operations, and the units that they take at this interval. Raises ScheduleError as `plan`."""
     check_interval(ii)
     graph = formatted.graph
     root = graph.roots
@@ -248,15 +280,7 @@ def plan(formatted: FormattedGraph, ii: int, stages: Stages | None = None) -> Pl
         early.append(Early(read, max((problem.earliest[k] for k in read), default=0) + EARLY_SLACK))
     if early:
         problem = replace(problem, outputs=(), early=tuple(early)).later(0, problem.critical_path())
-    schedule = modulo_schedule(problem)
-    draft = Plan(formatted, ii, classes, root, position, schedule, Binding({}, 0), stages)
-    node_at = {p: i for i, p in position.items()}
-
-    def sources(operation: int) -> tuple[Hashable, ...]:
-        node = node_at[operation]
-        return tuple(draft.source(node, operand) for operand in operands(formatted, node))
-
-    return Plan(formatted, ii, classes, root, position, schedule, bind(schedule, sources), stages)
+    return Demand(problem, position, classes)
 
 
 def _classes(formatted: FormattedGraph, stages: Stages) -> tuple[dict[int, str], dict[str, UnitClass]]:
