@@ -270,11 +270,12 @@ def test_large_robots_are_scanned_unless_a_form_is_asked_for(monkeypatch: pytest
         ({}, NAME, True),
         ({"friction": 0.1, "external_forces": True}, NAME, True),
         ({"form": "aba"}, NAME, False),
-        ({"pack": True}, NAME, False),
+        ({"pack": True}, NAME, True),
+        ({"layout": "planes", "device": "cpu"}, NAME, False),
         ({"outputs": ("qdd",)}, NAME, False),
         ({}, "mass_matrix", False),
     ):
-        with dynagate.open(robot, name, device="numpy", **options) as accelerator:  # type: ignore[arg-type]
+        with dynagate.open(robot, name, **{"device": "numpy", **options}) as accelerator:  # type: ignore[arg-type]
             assert ("a loop over links" in repr(accelerator)) == scan, (options, name)
     monkeypatch.setattr("dynagate.host.devices.scan.SCANNED_FROM", 5)
     with dynagate.open(robot, NAME, device="numpy") as accelerator:
@@ -287,8 +288,9 @@ def test_threads_share_a_batch_of_chains_and_of_trajectories() -> None:
     state = {name: random.uniform(-1.0, 1.0, (1024, 3)) for name in ("q", "qd", "tau")}
     qdd, motions = [], []
     for threads in (1, 3):
-        with dynagate.open(robot, NAME, form="scan", threads=threads) as accelerator:
-            qdd.append(accelerator(**state).qdd)
+        with dynagate.open(robot, NAME, form="scan", threads=threads, pack=threads == 3) as accelerator:
+            results = accelerator(**state)
+            qdd.append((accelerator.unpack(results) if threads == 3 else results).qdd)
             run = accelerator.bind(**state)
             np.testing.assert_array_equal(run().qdd, qdd[0])
             few = {name: array[:5] for name, array in state.items()}
@@ -308,7 +310,7 @@ def test_threads_share_a_batch_of_chains_and_of_trajectories() -> None:
     ("options", "message"),
     [
         ({"outputs": ("qdd",)}, "form 'scan' takes no option 'outputs'; expected another form, or none of it"),
-        ({"pack": True}, "form 'scan' takes no option 'pack'"),
+        ({"layout": "planes"}, "form 'scan' takes no option 'layout'"),
         ({"threads": 0}, "0 threads; expected 1 or more"),
         ({"device": "sim"}, "form 'scan' on device 'sim'; expected one of numpy, fixed, cpu, cuda, or another form"),
         ({"function": "mass_matrix"}, "mass_matrix has no algorithm over links; expected one of"),

@@ -158,6 +158,10 @@ class Rollout(Opened):
         self._small.clear()
         if self.chip is not None:
             self.chip.close()
+            return
+        for compute in (self._compute, self._begin, self.__dict__.get("_reversed")):
+            if compute is not None:
+                compute.close()
 
     def _check_open(self) -> None:
         if self._closed:

@@ -58,7 +58,7 @@ class RolloutFunction:
 
     def _forward(self, *inputs: jax.Array) -> list[jax.Array]:
         kernel = self.operator.rollout.kernel
-        if kernel is None or not self.operator.direct:
+        if kernel is None or kernel.threads > 1 or not self.operator.direct:
             shapes = [(*inputs[0].shape[:-1], *shape) for shape in self.operator.shapes.values()]
             return _called_back(self.operator.forward, shapes, *inputs)
         named = dict(zip(("q", "qd", "tau", *self.operator.held), inputs, strict=True))
@@ -74,7 +74,7 @@ class RolloutFunction:
         if operator.to_velocities is not None:
             (cost_q,) = bind(operator.to_velocities, q, cost_q)
         loop, kernel = operator.sweep.reverse
-        if kernel is None or not operator.direct:
+        if kernel is None or kernel.threads > 1 or not operator.direct:
             shapes = [(*x.shape[:-2], operator.robot.nv) for x in (q, qd)]
             arrays = [q, qd, tau, *held, cost_q, cost_qd]
             by_q, by_qd, by_tau = _called_back(operator.backward, [*shapes, tau.shape], *arrays)

@@ -232,7 +232,7 @@ class LoopKernel:
         except (OSError, AttributeError) as error:
             raise CompileError(f"{path} is not the library of {source.name}: {error}") from None
         self._shared = ctypes.cast(shared, ctypes.c_void_p).value or 0
-        self._pool = Pool(threads, folder) if threads > 1 else None
+        self.threads, self._pool = threads, Pool(threads, folder) if threads > 1 else None
         self._pointers = ctypes.c_void_p * len(loop.inputs), ctypes.c_void_p * len(loop.outputs)
         self._strides = ctypes.c_long * len(loop.inputs), ctypes.c_long * len(loop.outputs)
 

@@ -21,7 +21,7 @@ from dynagate.graph import Graph, trace
 from dynagate.graph.region import Region
 from dynagate.host.devices.face import Device, Step
 from dynagate.host.devices.parts import FunctionsDevice
-from dynagate.host.devices.scan import SCAN, scanned
+from dynagate.host.devices.scan import SCAN, packing_of, scanned
 from dynagate.integrators.turn import graph_of
 from dynagate.robot import Robot
 
@@ -123,7 +123,9 @@ class DeviceOptions:
 
     def of_function(self, robot: Robot, function: str, algorithm: AlgorithmOptions, step: Step | None) -> Device:
         if self.scans and (loop := scanned(robot, function, algorithm, self.changed())):
-            return self.of_scan(loop, algorithm.external_forces, step)
+            device = self.of_scan(loop, algorithm.external_forces, step)
+            device.packing = packing_of(loop) if getattr(self, "pack", False) else None
+            return device
         return self.of_graph(self.traced(robot, function, algorithm, step), step)
 
     def traced(self, robot: Robot, function: str, algorithm: AlgorithmOptions, step: Step | None) -> Graph:

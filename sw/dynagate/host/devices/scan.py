@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from dynagate.base.errors import ArgumentError
 from dynagate.dynamics import function
 from dynagate.dynamics.options import AlgorithmOptions
 from dynagate.graph.loop import Loop
 from dynagate.graph.ops import TRIG
+from dynagate.graph.packing import Packing
 from dynagate.graph.scan import Scan
 from dynagate.graph.scan_trace import SCANS, trace_scan
 from dynagate.host.devices.face import Device
@@ -25,7 +28,7 @@ general frames are as fast either way (docs/scans.md)."""
 OPTIONS = ("form", "external_forces", "friction", "friction_speed")
 """Of algorithms: those that a loop over links takes."""
 
-OF_GRAPHS = ("layout", "pack", "certificate")
+OF_GRAPHS = ("layout", "certificate")
 """Of devices: options that only a graph has."""
 
 
@@ -43,6 +46,11 @@ def scanned(robot: Robot, name: str, algorithm: AlgorithmOptions, others: Sequen
         raise ArgumentError(f"form '{SCAN}' takes no option '{asked[0]}'; expected another form, or none of it")
     options = {option: getattr(algorithm, option) for option in OPTIONS if option != "form"}
     return trace_scan(robot, name, **options)
+
+
+def packing_of(loop: Loop) -> Packing:
+    """Of results that are vectors, of which a loop over links knows no entry that is always zero or equal to one."""
+    return {port.name: np.arange(len(port.nodes)) for port in loop.outputs}
 
 
 def describe(device: Device, loop: Loop, external_forces: bool) -> None:
