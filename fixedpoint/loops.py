@@ -154,6 +154,10 @@ class LoopIntegers:
                 self._states[name] = _constant(formatted, name, self.batch)
         self._flagged = np.zeros(self.batch, dtype=bool)
 
+    def memory_of(self, other: LoopIntegers) -> None:
+        """Begins with what another one has in memory."""
+        self._states |= {name: own for name, own in other._states.items() if name in self.formatted.memory}
+
     def turn(self, per_turn: Mapping[str, Sequence[npt.NDArray[np.int64]]]) -> tuple[Values, npt.NDArray[np.bool_]]:
         """per_turn: of the other inputs, likewise. Returns all values, and (batch,) where this turn or one before it
         overflowed."""

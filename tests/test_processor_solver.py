@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from dynagate import Policy, robots
 from dynagate.base.errors import ArgumentError
+from dynagate.cli import main
 from dynagate.control import Cost
-from dynagate.control.chip import ChipIlqr
+from dynagate.control.chip import ChipIlqr, calls_of
 from dynagate.control.cost import Input
 from dynagate.control.ilqr import IlqrOptions
 from dynagate.fixedpoint.format import SATURATE, Arithmetic
 from dynagate.fixedpoint.fuse import fused
 from dynagate.fixedpoint.loops import FormattedLoop, LoopIntegers, integers_of, values_of
+from dynagate.host.solver_report import SolverReport
 from dynagate.hw.processor.instructions import ProgramError
 from dynagate.hw.processor.loops import loop_instructions
 from dynagate.hw.processor.motion import angles_of
 from dynagate.hw.processor.replay import Memory, replay
 from dynagate.hw.processor.schedule import Schedule, check_fits, schedule
 from dynagate.hw.processor.shape import LOAD, STORE, Core
-from dynagate.hw.processor.solver import calls_of, formatted_solver
+from dynagate.hw.processor.solver import formatted_solver
 from dynagate.integrators.step import StepOptions
 from dynagate.robot import Robot
 
@@ -120,3 +125,38 @@ def test_solvers_that_no_chip_has() -> None:
     bad["q"][:] = 1e200
     with pytest.raises(ArgumentError, match="no problem of two_joint_arm has a solution in float64; expected problems"):
         formatted_solver(ChipIlqr.of(ARM, COST, OPTIONS), bad, Policy(word=WORD))
+
+
+@pytest.mark.long
+def test_the_command_solves_on_a_core(tmp_path: Path) -> None:
+    """Integers of the core equal those of the loop, in calls that go on with the plan before too."""
+    options = ("--function", "ilqr", "--knots", "6", "--units", "2", "--states", "6", "--folder", str(tmp_path))
+    done = CliRunner().invoke(main, ["run", "two_joint_arm", *options])
+    assert done.exit_code == 0, done.output
+    assert "  integers        equal; of calls that go on with the plan before equal\nPASS" in done.output
+    assert re.search(r"iteration +\d{4} cycles measured over \d+ of 6 problems", done.output), done.output
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        (("--function", "ilqr"), "--function ilqr without --units; expected a processor's units, such as --units 8"),
+        (("--function", "ilqr", "--units", "2", "--stops"), "--stops with --function ilqr; expected it left out"),
+        (("--knots", "8"), "--knots of forward_dynamics_gradient; expected it left out, or --function ilqr"),
+    ],
+)
+def test_options_of_the_command(options: tuple[str, ...], text: str) -> None:
+    done = CliRunner().invoke(main, ["run", "two_joint_arm", *options])
+    assert done.exit_code == 2
+    assert text in " ".join(done.output.split()), done.output
+
+
+def test_a_report_fails_where_integers_or_gains_differ(scheduled: Schedule) -> None:
+    turns = np.array([3, 4])
+    near = {"cost": np.zeros(2), "gain": np.zeros(2), "turns": turns, "cycles": 1000 * turns}
+    report = SolverReport(cast("Any", None), True, True, converged=(2, 2), overflows=0, **near)
+    assert report.passed
+    assert not replace(report, exact=False).passed
+    assert not replace(report, warm=False).passed
+    assert not replace(report, gain=np.full(2, 0.01)).passed
+    assert not replace(report, cost=np.full(2, np.nan)).passed

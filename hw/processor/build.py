@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -12,6 +12,7 @@ import dynagate
 from dynagate.base import storage, untrusted
 from dynagate.base.errors import ArgumentError, Error
 from dynagate.base.explained import explained
+from dynagate.control.chip import ChipIlqr
 from dynagate.design import program
 from dynagate.design.design import ChosenFormats, Field, Port, Sides, Stream, Versions
 from dynagate.design.files import DesignError
@@ -24,6 +25,7 @@ from dynagate.fixedpoint.assign import PROVED, SAMPLED, FormattedGraph, Policy, 
 from dynagate.fixedpoint.beside import Beside, beside
 from dynagate.fixedpoint.certificate import Certificate, Machine, certified
 from dynagate.fixedpoint.confidence import WHICH, Statement, state
+from dynagate.fixedpoint.format import SATURATE, Arithmetic
 from dynagate.fixedpoint.fuse import angle_format, fused
 from dynagate.fixedpoint.goal import Goal
 from dynagate.fixedpoint.loops import FormattedLoop
@@ -37,7 +39,8 @@ from dynagate.hw.processor.instructions import SUM, Instructions, ProgramError, 
 from dynagate.hw.processor.loops import loop_instructions
 from dynagate.hw.processor.motion import angles_of, motion_of
 from dynagate.hw.processor.schedule import Schedule, check_fits, schedule
-from dynagate.hw.processor.shape import BLOCK_BITS, LARGEST_WORD, SMALLEST_WORD, Core
+from dynagate.hw.processor.shape import BLOCK_BITS, LARGEST_WORD, MOST_TURN_BITS, SMALLEST_WORD, Core
+from dynagate.hw.processor.solver import formatted_solver
 from dynagate.hw.processor.words import Words, messages
 from dynagate.hw.request import DesignRequest
 from dynagate.integrators.chip_motion import solves
@@ -114,21 +117,55 @@ def build_program(
             chosen = replace(chosen, proved=beside(formatted, region, policy).as_dict())
     else:
         scheduled, certificate, algorithm, chosen = _accurate(request, request.goal, core, region, policy, say)
-    options = algorithm.as_dict()
-    words = messages(scheduled)
     chosen = replace(chosen, certificate=None if certificate is None else certificate.as_dict())
-    design = _described(request, region, options, chosen, scheduled, words)
-    what = request.function.replace(",", "+")
-    samples = f"-abreast{request.abreast}" if request.abreast > 1 else ""
-    name = f"{untrusted.file_name(request.robot.name)}-{what}-units{scheduled.core.units}{samples}"
-    result = ProcessorBuild(
-        folder / f"{name}-{design.hash[:12]}",
-        request.robot,
-        region,
-        scheduled.instructions.formatted,
-        scheduled,
-        design,
-    )
+    return _built(region, algorithm.as_dict(), chosen, scheduled, folder, request.abreast)
+
+
+def build_solver(
+    solver: ChipIlqr,
+    problems: Mapping[str, Any],
+    core: Core | int,
+    *,
+    word: int,
+    folder: Path,
+    step: Say | None = None,
+) -> ProcessorBuild:
+    """The program of a solver for a core, or for the smallest one with so many units that holds it, into a folder of
+    its own. problems: those that its formats come from, as `formatted_solver` takes them.
+
+    Raises ValueError as `formatted_solver`; ProgramError: the program, or what it keeps of its knots, does not fit.
+    """
+    storage.check_folder(folder, ProgramFolderError, "programs")
+    say = step or (lambda text: None)
+    policy = Policy(core.word if isinstance(core, Core) else word, arithmetic=Arithmetic(overflow=SATURATE))
+    robot = solver.robot
+    say(f"solving {len(problems['q'])} problems of {robot.name} in float64")
+    formatted = formatted_solver(solver, problems, policy)
+    title = f"{robot.name} {formatted.loop.name}"
+    angle = angles_of(formatted.graphs(), policy.word)
+    shape = _with_angles(title, core, policy.word - 1 - angle.frac, policy)
+    say("fusing and scheduling")
+    scheduled = _fitted(_instructions(formatted, shape), shape, core)
+    chosen = ChosenFormats(policy.word, policy=asdict(policy))
+    return _built(Region.of(robot), solver.described, chosen, scheduled, folder)
+
+
+def _built(
+    region: Region,
+    options: dict[str, Any],
+    chosen: ChosenFormats,
+    scheduled: Schedule,
+    folder: Path,
+    samples: int = 1,
+) -> ProcessorBuild:
+    """In its folder, unless it is there. samples: side by side."""
+    robot, words = region.robot, messages(scheduled)
+    design = _described(region, options, chosen, scheduled, words, samples)
+    what = design.function.replace(",", "+")
+    more = f"-abreast{samples}" if samples > 1 else ""
+    name = f"{untrusted.file_name(robot.name)}-{what}-units{scheduled.core.units}{more}"
+    formatted = scheduled.instructions.formatted
+    result = ProcessorBuild(folder / f"{name}-{design.hash[:12]}", robot, region, formatted, scheduled, design)
     if not _is_whole(result.folder, design):
         _write(result, words)
     return result
@@ -222,7 +259,16 @@ def _instructions(formatted: FormattedGraph | FormattedLoop, shape: Core, sample
 
 def _with_angles(title: str, core: Core | int, asked: int, policy: Policy) -> Core:
     """The core, or one with so many units, for angles of so many integer bits. Raises ProgramError."""
-    shape = Core(units=core, word=policy.word, angle_bits=asked) if isinstance(core, int) else core
+    saturates = int(policy.arithmetic.overflow == SATURATE)
+    shape = core
+    if isinstance(core, int):
+        shape = Core(units=core, word=policy.word, angle_bits=asked, saturates=saturates)
+    assert isinstance(shape, Core)
+    if shape.saturates != saturates:
+        raise ProgramError(
+            f"{title} has results that {'saturate' if saturates else 'wrap'}; expected a core with "
+            f"saturates={saturates}"
+        )
     if asked > shape.angle_bits:
         raise ProgramError(
             f"{title} has angles to ±{1 << asked} rad, the core's sines take ±"
@@ -240,8 +286,14 @@ def _carried(graph: Graph) -> dict[int, int]:
 
 
 def _large_enough(scheduled: Schedule) -> Core:
-    """The core with room for a program, the usual one if that has it."""
+    """The core with room for a program, the usual one if that has it. Raises ProgramError: no core has so many values
+    of turns."""
     core = scheduled.core
+    if (over := scheduled.instructions.kept - (1 << MOST_TURN_BITS)) > 0:
+        raise ProgramError(
+            f"{scheduled.instructions.title} keeps {scheduled.instructions.kept} values of its turns, {over} more than "
+            f"the largest core's {1 << MOST_TURN_BITS}; expected fewer knots"
+        )
     bits = {name: max(getattr(core, name), (need - 1).bit_length()) for name, (_, need) in scheduled.needs.items()}
     return replace(core, **bits)
 
@@ -282,18 +334,18 @@ def _policy(request: DesignRequest, core: Core | int) -> Policy:
 
 
 def _described(
-    request: DesignRequest,
     region: Region,
     options: dict[str, Any],
     chosen: ChosenFormats,
     scheduled: Schedule,
     words: Words,
+    samples: int,
 ) -> ProgramDesign:
     listed = scheduled.instructions.listed
     return ProgramDesign(
         format=program.FORMAT,
         versions=Versions(dynagate.__version__, source_digest(), version("amaranth")),
-        robot=asdict(request.robot),
+        robot=asdict(region.robot),
         region={key: getattr(region, key) for key in ("lower", "upper", "velocity", "acceleration", "effort")},
         function=",".join(face.name for face in scheduled.instructions.faces),
         options={key: options[key] for key in sorted(options)},
@@ -310,7 +362,7 @@ def _described(
         program=program.digest(words),
         loop=_loop(scheduled),
         functions=_functions(scheduled),
-        abreast=request.abreast,
+        abreast=samples,
     ).sealed()
 
 

@@ -91,6 +91,7 @@ class Processor(wiring.Component):
             sequencer.positive.eq(machine.positive),
             machine.address.eq(sequencer.address),
             machine.running.eq(sequencer.running),
+            machine.turn.eq(sequencer.loop_turn),
             machine.phase.eq(Cat(sequencer.sample, Mux(sequencer.sample, sequencer.turn[1], sequencer.turn[0])[0])),
             *(sender.turn[k].eq(sequencer.turn[k]) for k in range(2)),
             machine.part.eq(loader.part),

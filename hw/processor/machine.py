@@ -6,11 +6,11 @@ from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value, signed, unsigne
 from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
-from dynagate.base.errors import ArgumentError
 from dynagate.hw.processor.elementary import Functions
-from dynagate.hw.processor.shape import LANE, OPERANDS, READ, Core
+from dynagate.hw.processor.shape import KINDS, LANE, LOAD, OPERANDS, READ, STORE, Core
+from dynagate.hw.processor.turns import Turns
 from dynagate.hw.processor.unit import MultiplyAdd
-from dynagate.hw.processor.words import REGION_SHIFT, Region
+from dynagate.hw.processor.words import CONTROL, REGION_SHIFT, Region
 from dynagate.hw.units.rescale import BLOCK_RAM, LOOKUP_RAM, delayed
 
 FETCH = 2
@@ -35,8 +35,6 @@ class Operand(wiring.Component):
     """
 
     def __init__(self, core: Core, name: str) -> None:
-        if core.turn_bits or core.saturates:
-            raise ArgumentError(f"a core of {core.text}; expected one without a memory of turns that wraps")
         self.core, self.name = core, name
         self.width = width = core.word + (name == "a")  # of which a bit says that it is positive
         banks = core.units + 1
@@ -111,6 +109,7 @@ class Machine(wiring.Component):
     address       in   of a program word
     running       in   the program has that word
     phase         in   which of two samples it computes, and whether the turn is odd
+    turn          in   of the loop that the word is in
     part          in   a part of a program is here, a bit for each region
     part_address  in   its address
     part_value    in   its number
@@ -133,6 +132,7 @@ class Machine(wiring.Component):
                 "address": In(core.program_bits),
                 "running": In(1),
                 "phase": In(2),
+                "turn": In(CONTROL["most"]),
                 "part": In(len(Region)),
                 "part_address": In(REGION_SHIFT),
                 "part_value": In(LANE),
@@ -226,12 +226,22 @@ class Machine(wiring.Component):
             fields[name] = delayed(m, field[low : low + bits], READ, f"function_{name}")
             low += bits
         asked = delayed(m, running, READ, "function_running", reset=True)
+        kind = Mux(asked, fields["kind"], 0)
         m.d.comb += [
             functions.x.eq(argument),
-            functions.kind.eq(Mux(asked, fields["kind"], 0)),
+            functions.kind.eq(kind),
             functions.shift.eq(fields["shift"].as_signed()),
             functions.place.eq(fields["place"]),
         ]
+        if core.turn_bits:
+            m.submodules.turns = self.turns = turns = Turns(core)
+            m.d.comb += [
+                turns.load.eq(kind == KINDS.index(LOAD) + 1),
+                turns.store.eq(kind == KINDS.index(STORE) + 1),
+                *(getattr(turns, name).eq(fields[name]) for name in ("address", "down", "place")),
+                turns.value.eq(argument),
+                turns.turn.eq(delayed(m, self.turn, FETCH + READ, "turn")),
+            ]
         # a function of one sample ends before the next one's begin, but for the flag
         shortest = READ + min(core.elementary.values())
         whose = delayed(m, phase, shortest, "function_phase")
@@ -242,16 +252,20 @@ class Machine(wiring.Component):
             flags.append(flagged & (whose_flag == k))
 
     def _shared(self, m: Module, writes: _Writes) -> None:
-        """The shared memory's write port: a function's result, else an input, else a constant of a program."""
+        """The shared memory's write port: what a function or a load brings, else an input, else a constant."""
         core, functions = self.core, self.functions
         written = Signal(name="shared_write")
         place = Signal(core.place_bits, name="shared_place", reset_less=True)
         value = Signal(signed(core.word), name="shared_value", reset_less=True)
         constant = self.part[Region.CONSTANTS]
-        m.d.comb += self.takes_port.eq(functions.valid)
-        m.d.sync += written.eq(functions.valid | self.copying | constant)
-        with m.If(functions.valid):
-            m.d.sync += [place.eq(functions.to), value.eq(functions.o)]
+        valid, to, o = functions.valid, functions.to, functions.o
+        if core.turn_bits:
+            loaded = self.turns.valid
+            valid, to, o = valid | loaded, Mux(loaded, self.turns.to, to), Mux(loaded, self.turns.o, o)
+        m.d.comb += self.takes_port.eq(valid)
+        m.d.sync += written.eq(valid | self.copying | constant)
+        with m.If(valid):
+            m.d.sync += [place.eq(to), value.eq(o)]
         with m.Elif(self.copying):
             m.d.sync += [place.eq(self.inputs_from + self.copied), value.eq(self.input_value)]
         with m.Else():

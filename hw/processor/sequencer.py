@@ -36,6 +36,7 @@ class Sequencer(wiring.Component):
     under_way     out  samples whose results have not all left
     address       out  of a program word
     running       out  the program has that word
+    loop_turn     out  of the loop that the word is in
     sample        out  which of two samples runs
     turn          out  of both samples, the one that runs or ran last
     copying       out  an input is to be written
@@ -66,6 +67,7 @@ class Sequencer(wiring.Component):
                 "under_way": Out(2),
                 "address": Out(core.program_bits),
                 "running": Out(1),
+                "loop_turn": Out(CONTROL["most"]),
                 "sample": Out(1),
                 "turn": Out(core.input_bits + 1).array(2),
                 "copying": Out(1),
@@ -182,8 +184,9 @@ class Sequencer(wiring.Component):
         turns = [Signal(CONTROL["most"], name=f"turns_of_level{k}") for k in range(LEVELS)]
         here, is_most, more, repeats = Signal(CONTROL["most"]), Signal(), Signal(), Signal()
         m.d.sync += [here.eq(Array(turns)[current["level"]] + 1), is_most.eq(here == current["most"])]
+        level = current["next_control"][CONTROL["target"] :][: CONTROL["level"]]
         with m.If(begins):
-            m.d.sync += more.eq(0)
+            m.d.sync += [more.eq(0), self.loop_turn.eq(Array(turns)[level])]
         with m.Elif(self.positive):
             m.d.sync += more.eq(1)
         m.d.comb += repeats.eq(current["repeats"] & ~is_most & (~current["until"] | more))

@@ -21,7 +21,7 @@ class MultiplyAdd(wiring.Component):
     select            in   b where a is positive, else c << up, instead of the sum
     up                in   bits by which c is moved up
     down              in   bits by which the sum is moved down, rounded half up
-    o                 out  the result, signed, wrapped to the word
+    o                 out  the result, signed, wrapped to the word, or the nearest number that fits
     o_positive        out  it is positive
     overflow          out  it does not fit the word; a cycle after o
     ================  ===  ==================================================================================
@@ -68,15 +68,25 @@ class MultiplyAdd(wiring.Component):
             ways = [moved.as_signed() >> (n << low) for n in range(1 << (high - low))]
             m.d.sync += step.eq(Array(ways)[delayed(m, down, k, f"down{k}")[low:high]])
             moved = step
-        guard = Signal(bits - word + 1, name="guard", reset_less=True)
-        o = Signal(signed(word), name="result", reset_less=True)
-        m.d.sync += [o.eq(moved[:word]), guard.eq(moved[word - 1 :])]
-        m.d.sync += self.o_positive.eq(~moved[word - 1] & moved[: word - 1].any())
-        unfit = Signal(name="unfit", reset_less=True)
-        m.d.sync += unfit.eq(differ(guard))
-        m.d.comb += [self.o.eq(o), self.overflow.eq(unfit)]
-        assert late + 5 == self.latency
+        self._fitted(m, moved)
+        assert late + 5 + self.core.saturates == self.latency
         return m
+
+    def _fitted(self, m: Module, moved: Value) -> None:
+        """The result in a word, and whether it fits."""
+        word = self.core.word
+        guard = Signal(len(moved) - word + 1, name="guard", reset_less=True)
+        o = Signal(signed(word), name="result", reset_less=True)
+        positive, unfit = Signal(name="result_positive", reset_less=True), Signal(name="unfit", reset_less=True)
+        m.d.sync += [o.eq(moved[:word]), guard.eq(moved[word - 1 :])]
+        m.d.sync += [positive.eq(~moved[word - 1] & moved[: word - 1].any()), unfit.eq(differ(guard))]
+        if not self.core.saturates:
+            m.d.comb += [self.o.eq(o), self.o_positive.eq(positive), self.overflow.eq(unfit)]
+            return
+        negative, fits = guard[-1], ~differ(guard)
+        limit = Cat((~negative).replicate(word - 1), negative).as_signed()  # 011...1 or 100...0
+        m.d.sync += [self.o.eq(Mux(fits, o, limit)), self.o_positive.eq(Mux(fits, positive, ~negative))]
+        m.d.sync += self.overflow.eq(unfit)
 
     def _addend(self, m: Module, takes_b: Signal) -> Value:
         """± (c << up) and what rounds the sum, SIDE cycles later."""

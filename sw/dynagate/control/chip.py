@@ -17,7 +17,8 @@ from dynagate.control.riccati_blocks import LARGEST_UNROLLED
 from dynagate.dynamics.spatial import chosen
 from dynagate.graph import Graph
 from dynagate.graph.blocks import Blocks, renamed
-from dynagate.graph.loop import Count, Loop
+from dynagate.graph.evaluate import evaluate
+from dynagate.graph.loop import Count, Loop, OfGraph, evaluate_turn
 from dynagate.robot import Robot
 
 Array = npt.NDArray[Any]
@@ -77,6 +78,13 @@ class ChipIlqr:
         inputs = {port.name for port in loop.inputs}
         return cls(robot, options, Blocks(loop, {k: float(v) for k, v in first.items() if k in inputs}))
 
+    @property
+    def described(self) -> dict[str, Any]:
+        """Its options, as a design's file has them."""
+        o = self.options
+        numbers = {"knots": o.knots, "dt": o.step.dt, "iterations": o.iterations, "tolerance": o.tolerance}
+        return {**numbers, "integrator": o.step.integrator, "regularisation": [o.smallest, o.largest]}
+
     def reach(self) -> dict[str, float]:
         """Values that may become larger than a sample of problems shows, and how large."""
         turns = float(self.options.iterations + 1)
@@ -112,3 +120,25 @@ def _named(robot: Robot) -> Graph:
     shapes: dict[str, tuple[int, ...]] = dict.fromkeys(RESULTS, ())
     shapes |= dict(zip(FIRST, ((n,), (n, 2 * n)), strict=True))
     return recorded("results", robot.name, shapes, lambda x: {RESULTS[name]: value for name, value in x.items()})
+
+
+def calls_of(
+    solver: ChipIlqr, problems: Mapping[str, Array], count: int, of_graph: OfGraph = evaluate
+) -> list[tuple[dict[str, Array], dict[str, Array]]]:
+    """Inputs and all values, in float64, of so many calls of each problem (batch, ·), from states that the robot
+    reaches by the plans. of_graph: what computes the graphs."""
+    loop, batch = solver.blocks.loop, len(problems["q"])
+    state = {port.name: np.zeros((batch, *port.shape)) for port in loop.inputs}
+    state |= {name: np.full(batch, value) for name, value in solver.blocks.starts.items()}
+    inputs = {name: np.asarray(problems[name], np.float64) for name in loop.per_turn if name != "warm"}
+    inputs["warm"] = np.zeros(batch)
+    calls = []
+    for _ in range(count):
+        with np.errstate(all="ignore"):
+            now = {**state, **inputs}
+            values = evaluate_turn(loop, now, of_graph)
+        calls.append((inputs, values))
+        state |= {name: values[value] for value, name in PLAN.items()}
+        after = {"q": values["qs_new"][:, 1], "qd": values["qds_new"][:, 1], "warm": np.ones(batch)}
+        inputs = {**inputs, **after}
+    return calls

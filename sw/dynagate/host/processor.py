@@ -30,6 +30,7 @@ from dynagate.host.devices.abreast import FlaggedTogether
 from dynagate.host.devices.face import Overflow, Step
 from dynagate.host.devices.motions import MotionIntegers, outside
 from dynagate.host.devices.parts import FunctionsDevice, PartDevice
+from dynagate.host.devices.solvers import SolverIntegers
 from dynagate.host.drivers import ShellDriver
 from dynagate.host.inputs import Arrays, brought
 from dynagate.host.links import DeviceError, Link
@@ -409,7 +410,8 @@ def open_fixed(design: ProcessorBuild | str | PathLike[str], *, step: Step | Non
     (formatted,) = functions
     if isinstance(formatted, FormattedLoop):
         motion = _motion(program.load(folder_of(design)))
-        assert motion is not None
+        if motion is None:
+            return SolverIntegers(formatted)
         return MotionIntegers(formatted, motion)
     if formatted.graph.name == ROLLOUT:
         return IntegerTurns(formatted)

@@ -58,7 +58,7 @@ class ProcessorReport:
         core = scheduled.core
         lines = [
             f"{self.built.robot.name} {design.function}, {core.word}-bit words, {core.units} units",
-            *_of_program(self.built),
+            *of_program(self.built),
             f"  throughput      {self.cycles_per_sample:.4g} cycles per result measured over "
             f"{sum(self.states.values())} states",
             "  overflows       "
@@ -115,7 +115,7 @@ class ProgramRolloutReport:
             [
                 f"{self.built.robot.name} {ROLLOUT}, {scheduled.core.word}-bit words, {scheduled.core.units} units, "
                 f"{step_text(design.options)}",
-                *_of_program(self.built),
+                *of_program(self.built),
                 f"  loop            {scheduled.turns} turns in a sample; {self.cycles_per_turn:.4g} cycles a turn "
                 "measured",
                 *([] if self.solved is None else [self.solved.line(design.options["tolerance"])]),
@@ -125,7 +125,7 @@ class ProgramRolloutReport:
         )
 
 
-def _of_program(built: ProcessorBuild) -> list[str]:
+def of_program(built: ProcessorBuild) -> list[str]:
     """Lines of a report that say what a program takes."""
     design, scheduled = built.design, built.schedule
     core = scheduled.core

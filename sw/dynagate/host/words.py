@@ -225,6 +225,7 @@ class FixedWords:
     def __init__(self, design: Design, axi: AxiStreams) -> None:
         self.design, self.axi, self.tags = design, axi, Tags()
         self._results = design.packed_output
+        self._saturates = bool(getattr(design, "core", {}).get("saturates"))  # a program's: its flags say no more
 
     def filling(self, values: Sequence[npt.NDArray[Any]]) -> Any:
         return None
@@ -242,7 +243,8 @@ class FixedWords:
     def take(
         self, text: str, words: Words, first: int
     ) -> tuple[dict[str, npt.NDArray[np.float64]], npt.NDArray[np.bool_]]:
-        """As of `FloatWords`: results that cannot be used are NaN. Raises DeviceError: a result is another sample's."""
+        """As of `FloatWords`: results that cannot be used are NaN, but for those of a core that saturates. Raises
+        DeviceError: a result is another sample's."""
         check_tags(text, tags_from(first, len(words)), tag_words(words, self.axi.words.output))
         return self.untagged(text, words)
 
@@ -256,7 +258,7 @@ class FixedWords:
         word, bit = divmod(self._results.bits, 32)
         empty = (rows[:, word] >> np.uint32(bit) & np.uint32(1)).astype(bool)
         outputs = _output_arrays(self.design, columns)
-        for array in outputs.values():
+        for array in () if self._saturates else outputs.values():
             array[empty] = np.nan
         return outputs, empty
 
