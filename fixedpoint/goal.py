@@ -87,7 +87,7 @@ class Goal:
         for name in ("floor", "spare"):
             if not 0.0 <= getattr(self, name) <= 1.0:
                 raise ArgumentError(f"{name} {getattr(self, name):g}; expected 0 to 1")
-        if not self.kinds or not set(self.kinds) <= set(KINDS):
+        if not len(self.kinds) or not set(self.kinds) <= set(KINDS):
             raise ArgumentError(f"states of kinds {self.kinds}; expected some of {', '.join(KINDS)}")
         if min(self.states, self.fresh) < 1:
             raise ArgumentError(f"{self.states} states and {self.fresh} fresh ones; expected 1 or more of each")

@@ -211,7 +211,7 @@ def matches(value: Any, annotation: Any) -> bool:
 
 def _holds(value: Any, kind: Any, inner: tuple[Any, ...]) -> bool:
     """Whether what is in a container is of the types that it is of. A text is no container of texts."""
-    if not (isinstance(kind, type) and issubclass(kind, Collection) and kind not in (str, np.ndarray)):
+    if not (isinstance(kind, type) and issubclass(kind, Iterable) and kind not in (str, np.ndarray)):
         return True
     if isinstance(value, str | bytes) or not isinstance(value, Collection):
         return False

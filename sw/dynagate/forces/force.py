@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from dynagate.base.errors import ArgumentError, ArgumentTypeError
+from dynagate.base.explained import explained
 from dynagate.base.naming import scope
 from dynagate.dynamics.coupling import Coupling
 from dynagate.dynamics.frames import Places, places
@@ -22,6 +23,7 @@ from dynagate.robot import Robot
 Scalars = Sequence[Scalar] | Array
 
 
+@explained
 class Force(ABC):
     """A force on a robot. A class of its own is a frozen dataclass of its parameters."""
 

@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 import numpy.typing as npt
 
-from dynagate.base.arguments import is_number, is_whole, shown
+from dynagate.base.arguments import LARGEST, is_number, is_whole, shown
 from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import explained
 from dynagate.base.nearest import nearest
@@ -201,11 +201,13 @@ class Region:
         variable: links whose inertial parameters are inputs; they carry up to PAYLOAD within REACH.
         friction, friction_speed: as in `AlgorithmOptions`; torques overcome it, and every second state near rest has
         speeds of up to SLOW times the speed.
-        Raises ValueError: count is less than 1, or there is no such kind or function; RobotError: loops that close at
-        no state.
+        Raises ValueError: count is less than 1, seed less than 0, or there is no such kind or function; RobotError:
+        loops that close at no state.
         """
-        if not (is_whole(count) and count >= 1):
+        if not (is_whole(count) and 1 <= count <= LARGEST):
             raise ArgumentError(f"{shown(count)} states; expected 1 or more")
+        if not (is_whole(seed) and seed >= 0):
+            raise ArgumentError(f"seed={shown(seed)}; expected a whole number of 0 or more")
         rubs = friction_of(self.robot, friction, friction_speed)
         if function(name).parts:
             samples = {

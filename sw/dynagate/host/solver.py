@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from dynagate.base.arguments import LARGEST, is_whole, of_shape, real, shown, spread
 from dynagate.base.errors import ArgumentError, ArgumentTypeError
+from dynagate.base.explained import explained
 from dynagate.base.nearest import nearest
 from dynagate.base.progress import showing
 from dynagate.control.cost import Cost, Input
@@ -32,6 +33,7 @@ from dynagate.robot.checked import RobotOrName, robot_of
 Array = npt.NDArray[Any]
 
 
+@explained
 class Solver(Opened):
     """A solver on a device that computes loops.
 
@@ -208,4 +210,6 @@ def _bounds(robot: Robot, bounds: Any) -> tuple[Array, Array] | None:
         raise ArgumentError(f"bounds of {low.tolist()} to {high.tolist()}; expected lowest and highest torques")
     low, high = np.array(low), np.array(high)
     low[robot.undriven] = high[robot.undriven] = 0.0
+    if (low == high).all():
+        raise ArgumentError(f"bounds={shown(bounds)} leave no torque to choose; expected room at one joint or more")
     return None if np.isinf(low).all() and np.isinf(high).all() else (low, high)

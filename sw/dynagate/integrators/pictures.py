@@ -101,6 +101,8 @@ def sweep(robot: RobotOrName, steps: int = 24) -> Array:
 def _projected(robot: Robot, q: npt.ArrayLike, dt: float, width: int, height: int) -> Lines:
     """Raises ValueError: q has another shape, or no configuration that is finite."""
     own = real("q", q)
+    if not own.ndim:
+        raise ArgumentError(f"q has shape (); expected (..., {robot.nq})")
     motions = own[None, None] if own.ndim == 1 else own[None] if own.ndim == 2 else own.reshape(-1, *own.shape[-2:])
     every = -(-motions.shape[1] // FRAMES) if motions.size else 1
     motions = motions[:MOST_ROBOTS, ::every]

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from dynagate.base.arguments import leading_axes
+from dynagate.base.arguments import leading_axes, shown
 from dynagate.base.errors import ArgumentTypeError
 from dynagate.base.explained import explained
 from dynagate.fixedpoint.assign import Policy
@@ -98,7 +98,10 @@ _length = partial(jnp.linalg.norm, axis=-1, keepdims=True)
 
 def precision(dtype: Any) -> np.dtype[Any]:
     """float32 or float64. Raises TypeError: another, or float64 where JAX has it switched off."""
-    chosen = np.dtype(dtype)
+    try:
+        chosen = np.dtype(dtype)
+    except (TypeError, ValueError):
+        raise ArgumentTypeError(f"dtype {shown(dtype)}; expected float32 or float64") from None
     if chosen not in (np.float32, np.float64):
         raise ArgumentTypeError(f"dtype {chosen}; expected float32 or float64")
     if chosen == np.float64 and not jax.config.jax_enable_x64:

@@ -114,7 +114,7 @@ def rollout(
     Raises ValueError or TypeError: an option is none of these, or dtype float64 in 32-bit mode; RobotError;
     CompileError.
     """
-    chosen = precision(dtype or (np.float64 if jax.config.jax_enable_x64 else np.float32))
+    chosen = precision((np.float64 if jax.config.jax_enable_x64 else np.float32) if dtype is None else dtype)
     return RolloutFunction(RolloutOperator(robot, steps=steps, dt=dt, backend=backend, dtype=chosen, **options))
 
 

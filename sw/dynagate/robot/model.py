@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
 
-from dynagate.base.arguments import is_number
+from dynagate.base.arguments import is_number, real
 from dynagate.base.errors import ArgumentTypeError, Error
 from dynagate.base.explained import explained
 from dynagate.base.nearest import check_keyword, nearest
@@ -309,7 +309,7 @@ class Robot:
     def __post_init__(self) -> None:
         if not self.name.isprintable():
             raise RobotError(f"robot {self.name!r}: {UNPRINTABLE}")
-        if not self.links:
+        if not len(self.links):
             raise RobotError(f"robot '{self.name}' has no moving joint; expected at least one")
         if len(self.gravity) != 3 or not np.isfinite(self.gravity).all():
             raise RobotError(f"robot '{self.name}' has gravity {self.gravity}; expected three finite numbers in m/s²")
@@ -388,8 +388,9 @@ class Robot:
         below = self.frame(on)
         if name in {link.name for link in self.links} | {frame.name for frame in self.frames}:
             raise RobotError(f"robot '{self.name}' has a frame '{name}' already; expected a name that is not taken")
-        if np.shape(rotation) != (3, 3) or np.shape(translation) != (3,):
-            shapes = f"{np.shape(rotation)} and {np.shape(translation)}"
+        turned, at = real("rotation", rotation), real("translation", translation)
+        if turned.shape != (3, 3) or at.shape != (3,):
+            shapes = f"{turned.shape} and {at.shape}"
             raise RobotError(
                 f"frame '{name}' has rotation and translation of shapes {shapes}; expected (3, 3) and (3,)"
             )
@@ -735,6 +736,8 @@ class Robot:
     def ancestors(self, i: int) -> list[int]:
         """The links from the base to link i, both ends of the chain in order, i last."""
         chain: list[int] = []
+        if i >= len(self.links):
+            raise RobotError(f"no link {i} of robot '{self.name}'; expected at most {len(self.links) - 1}, or -1")
         while i >= 0:
             chain.append(i)
             i = self.links[i].parent
@@ -803,7 +806,7 @@ class Robot:
                 f"robot '{self.name}' has no moving link '{link}'{nearest(link, names)}; expected one of "
                 f"{', '.join(names)}"
             )
-        links = [known.joined(mass, com, inertia) if known.name == link else known for known in self.links]
+        links = [known.joined(float(mass), com, inertia) if known.name == link else known for known in self.links]
         return replace(self, links=tuple(links))
 
     @classmethod
@@ -845,6 +848,8 @@ class Robot:
         they make; MissingExtraError: xacro is not installed."""
         from dynagate.robot.macros import read_xacro
 
+        for name in options:
+            check_keyword("from_xacro", name, ("arguments", *ReadingOptions.__annotations__))
         return read_xacro(path, arguments, **options)
 
 

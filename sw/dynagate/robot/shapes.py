@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from dynagate.base.arguments import names_of
 from dynagate.base.explained import explained
 from dynagate.base.nearest import nearest
 from dynagate.base.warned import warn
@@ -46,6 +47,7 @@ def collision_shapes(path: str | PathLike[str], robot: Robot, parts: Sequence[st
     kind than those of `Shape` or sizes that are not above 0.
     """
     path = path_of(path, "collision_shapes")
+    parts = None if parts is None else names_of("parts", parts)
     try:
         root, _ = parse(path, lax=True)
         elements = {str(element.get("name")): element for element in root.findall("link")}
