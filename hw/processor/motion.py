@@ -32,6 +32,8 @@ TURNS = 4
 """Steps of each trajectory that formats come from."""
 TRIALS = 10
 """Tolerances that are tried, each four times the one before."""
+BEYOND = 1 / 16
+"""Of its limits, by which a motion may leave the region and still count: a step from its border does so at once."""
 CHECKED = 96
 """Trajectories of each kind that a tolerance is tried on."""
 FEW = 1e-3
@@ -85,9 +87,11 @@ def _formatted(motion: ChipMotion, region: Region, policy: Policy) -> FormattedL
     lower, upper, fastest = (np.array(x) for x in (region.lower, region.upper, region.velocity))
 
     def stays(values: Mapping[str, Array]) -> Array:
-        """Motions that leave the region, or do not converge, are none that formats are for."""
+        """Motions that leave the region by more than BEYOND, or do not converge, are none that formats are for."""
         place, speed = (values[name] for name in STATE)
-        inside = ((place >= lower) & (place <= upper)).all(axis=1) & (np.abs(speed) <= fastest).all(axis=1)
+        more = BEYOND * (upper - lower)
+        inside = ((place >= lower - more) & (place <= upper + more)).all(axis=1)
+        inside &= (np.abs(speed) <= (1.0 + BEYOND) * fastest).all(axis=1)
         return np.asarray(inside & (values[FAILURES] == 0.0))
 
     observed = observe(motion.blocks, motion.begun(q, qd), {"tau": tau}, stays)
