@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from amaranth.back import rtlil
+from dynagate.design.verilog_list import file_of
 from dynagate.hw.rtlil import modules_of
 from dynagate.hw.verilog import verilog_of
 
@@ -72,7 +73,17 @@ def verilog_text(
     text = rtlil_text(component, name, platform)
     if blank:
         text = _ZEROS.sub("", text)
-    return verilog_of(modules_of(text), shown)
+    return "\n".join(verilog_of(modules_of(text), shown).values())
+
+
+def verilog_files(component: Any, name: str, shown: Collection[str] = ()) -> dict[str, str]:
+    """The same in a file for each group of modules, by the file's name: the top alone, and each part of it with all
+    that is inside. They are called as the top is, and then as the part is."""
+    groups: dict[str, list[str]] = {file_of(name, ""): []}
+    for module, text in verilog_of(modules_of(rtlil_text(component, name)), shown).items():
+        part = re.sub(r"_v\d+$", "", module.removeprefix(name).strip(".").partition(".")[0])
+        groups.setdefault(file_of(name, part), []).append(text)
+    return {file: "\n".join(texts) for file, texts in groups.items()}
 
 
 def _merged(text: str, top: str) -> str:

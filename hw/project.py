@@ -17,6 +17,7 @@ from dynagate.base.errors import ArgumentError
 from dynagate.base.process import completed, ending
 from dynagate.base.untrusted import plain_text
 from dynagate.design import files as design_files
+from dynagate.design.verilog_list import LIST, files_of, module_meanings
 from dynagate.fixedpoint.assign import FormattedGraph
 from dynagate.hw.axi import Axi
 from dynagate.hw.boards import TOOLS, Board
@@ -227,20 +228,21 @@ class _Content:
 def write_project(built: Build, choice: Choice, folder: str | os.PathLike[str] = DEFAULT_FOLDER) -> Project:
     """Write the project of a design into a folder of its own within `folder`: whole or not at all. What tools wrote
     there before stays. Raises ProjectError: the folder cannot be written."""
-    names = (f"{TOP}.v", f"{SHELL_TOP}.v", design_files.FILE)
-    meanings = (
-        "the datapath",
-        "the datapath behind AXI",
-        "what the host reads: layouts, formats, registers, the design's hash",
-    )
+    tops = {TOP: "the datapath", SHELL_TOP: "the datapath behind AXI"}
+    verilog = [file.name for top in tops for file in files_of(built.folder / f"{top}.v")]
+    meanings = {
+        **module_meanings(verilog, tops),
+        LIST: "the list of these files",
+        design_files.FILE: "what the host reads: layouts, formats, registers, the design's hash",
+    }
     content = _Content(
         choice.board,
         choice.clock_mhz,
         f"{plain_text(built.robot.name)} {built.graph.name}",
         built.design.hash,
         Axi(choice.board.link.width, choice.board.link.tlast),
-        {name: (built.folder / name).read_text(encoding="utf-8") for name in names},
-        dict(zip(names, meanings, strict=True)),
+        {name: (built.folder / name).read_text(encoding="utf-8") for name in meanings},
+        meanings,
         REGISTERS,
         '"."',
         "",

@@ -62,16 +62,16 @@ _KEYWORDS = frozenset(_KEYWORD_LINES.split())
 """Of Verilog and SystemVerilog."""
 
 
-def verilog_of(modules: Sequence[Module], shown: Collection[str] = ()) -> str:
-    """Verilog-2001 of modules, the first of which is the top. shown: names of values that stay though nothing reads
-    them."""
+def verilog_of(modules: Sequence[Module], shown: Collection[str] = ()) -> dict[str, str]:
+    """Verilog-2001 of modules, the first of which is the top, by name. shown: names of values that stay though nothing
+    reads them."""
     known = {module.name: module for module in modules}
     prune(known, modules[0], frozenset(f"\\{name}" for name in shown))
     ports = _Ports(known)
     writers: dict[str, _Writer] = {}
     for module in modules:
         writers[module.name] = _Writer(module, ports, writers)
-    return "\n".join(writer.text() for writer in writers.values())
+    return {name.removeprefix("\\"): writer.text() for name, writer in writers.items()}
 
 
 def constant(digits: str) -> str:

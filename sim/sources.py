@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from dynagate.base.errors import Error
+from dynagate.design.verilog_list import ListError, files_of
 
 REBUILD = "expected Verilog that dynagate wrote: build the design again"
 
@@ -34,9 +35,14 @@ class SimulationError(Error, RuntimeError):
 
 
 def read_sources(paths: Sequence[Path]) -> dict[str, str]:
-    """Text by file name. Raises SimulationError: a file is missing, or dynagate did not write it."""
+    """Text by file name, of the files of these modules and of their parts. Raises SimulationError: a file is missing,
+    or dynagate did not write it."""
     texts = {}
-    for path in paths:
+    try:
+        files = [file for top in paths for file in files_of(top)]
+    except ListError as error:
+        raise SimulationError(str(error)) from None
+    for path in files:
         try:
             texts[path.name] = path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:

@@ -128,7 +128,7 @@ def verify(
     if faults := list(bench_faults(design, folder))[:MOST_FAULTS]:
         raise DesignError(f"{'; '.join(faults)}; {REBUILD}")
     about = subjects(design, [0] * max(len(design.functions), 1))  # whose latencies the benches know
-    read_sources([folder / name for name in about[-1].sources])
+    read_sources(_sources(folder, about[-1]))
     others = None
     if drawn is not None:
         say("drawing states")
@@ -188,7 +188,7 @@ def _plain(folder: Path, subject: Subject, simulator: str, vectors: Path, step: 
 
 
 def _sources(folder: Path, subject: Subject) -> list[Path]:
-    return [folder / name for name in subject.sources]
+    return [folder / f"{module}.v" for module in subject.tops]
 
 
 def _cocotb(folder: Path, subject: Subject, simulator: str, vectors: Path) -> Run:

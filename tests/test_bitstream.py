@@ -15,6 +15,7 @@ from dynagate import robots
 from dynagate.base.errors import ArgumentError
 from dynagate.cli import main
 from dynagate.design.files import load
+from dynagate.design.verilog_list import read_list
 from dynagate.hw import boards
 from dynagate.hw.axi import Axi
 from dynagate.hw.project import FLOWS, ProjectError, run_tool, write_project
@@ -81,7 +82,7 @@ def test_a_project_is_whole(name: str, designs: Path, tmp_path: Path) -> None:
     files = {path.name for path in written.folder.iterdir()}
     flow = written.flow
     made = {"dynagate.v", "README.md", *OUT_OF_CONTEXT, *flow.templates}
-    assert files == {"datapath.v", "accelerator.v", "design.json", *made}
+    assert files == {*read_list(written.folder), "files.f", "design.json", *made}
     design = load(written.folder)  # checks the hash, and the checksums of the Verilog
     assert design.axi is not None
     assert (design.axi.width, design.axi.last) == (boards.load(name).link.width, "batch")
@@ -229,7 +230,7 @@ def test_the_wrapper_has_the_ports_of_the_shell(width: int, tmp_path: Path) -> N
 
 def test_yosys_elaborates_the_wrapper_with_the_design(designs: Path, tmp_path: Path) -> None:
     folder = project("u50", designs, tmp_path).folder
-    sources = " ".join(str(folder / name) for name in ("datapath.v", "accelerator.v", "dynagate.v"))
+    sources = " ".join(str(folder / name) for name in [*read_list(folder), "dynagate.v"])
     run_yosys([f"read_verilog {sources}", "hierarchy -check -top dynagate", "check -assert dynagate"])
 
 

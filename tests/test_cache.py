@@ -17,7 +17,6 @@ import numpy as np
 import pytest
 from dynagate import build, robots
 from dynagate.base.storage import DAY, MARK, mark, scratch, sweep
-from dynagate.design.files import text_of, with_files
 from dynagate.fixedpoint.evaluate import evaluate
 from dynagate.hw.build import Build
 from dynagate.native.cache import cache_folder, kept
@@ -25,6 +24,8 @@ from dynagate.native.compile import CompileError, compiler
 from dynagate.sim import verilate
 from dynagate.sim.runner import run_datapath_bench
 from dynagate.sim.verilate import SimulationError, library
+
+from tests.designs import relisted
 
 FUNCTION = "mass_matrix"
 SOMEBODY = 12345
@@ -271,8 +272,7 @@ def test_verilog_that_would_run_on_the_host_is_refused(code: str, named: str, bu
     head, _, _ = built.verilog.read_text().rpartition("endmodule")
     text = f"{head}initial begin\n{code.format(canary=tmp_path / 'CANARY')};\nend\nendmodule\n"
     (folder / "datapath.v").write_bytes(text.encode())
-    content = text_of(with_files(built.design, {"datapath.v": text}))
-    (folder / "design.json").write_text(content)
+    relisted(folder, built.design)
     with pytest.raises(
         SimulationError, match=rf"datapath.v holds {named}; expected Verilog that dynagate wrote: build"
     ):

@@ -18,6 +18,7 @@ from click.testing import CliRunner
 from dynagate import FUNCTIONS, Region, RobotError, robots, trace
 from dynagate.cli import groups, main
 from dynagate.cli.output import write_text
+from dynagate.design.verilog_list import read_list
 from dynagate.fixedpoint.assign import assign
 from dynagate.fixedpoint.files import write_formats
 
@@ -41,8 +42,8 @@ def test_build_prints_the_folder(tmp_path: Path) -> None:
     assert status == 0
     assert Path(done.stdout.strip()).is_dir()  # alone, for other programs to read
     folder = Path(text.splitlines()[-1])
-    files = ["datapath.v", "datasheet.md", "design.json", "ooc.tcl", "ooc.xdc"]
-    assert sorted(path.name for path in folder.iterdir() if path.is_file()) == files
+    files = {*read_list(folder), "datasheet.md", "design.json", "files.f", "ooc.tcl", "ooc.xdc"}
+    assert {path.name for path in folder.iterdir() if path.is_file()} == files
     assert re.search(r"^  latency +\d+ cycles in the datapath", text, flags=re.M)
     assert re.search(r"^  multipliers +\d+; \d+ DSP48E2 blocks \(counted\)", text, flags=re.M)
 

@@ -19,6 +19,9 @@ from dynagate.sim.compare import first_difference
 from dynagate.sim.runner import run_datapath_bench
 from dynagate.sim.verilate import SimulationError
 
+from tests import designs as designs_of
+from tests.designs import verilog
+
 FUNCTION = "forward_dynamics_gradient"
 
 
@@ -40,13 +43,7 @@ def test_iiwa14_equals_integers_under_stalls(designs: Path) -> None:
 
 def faulty(built: Build, folder: Path, old: str, new: str | Callable[[re.Match[str]], str]) -> Path:
     """The datapath's Verilog with one place changed, in a folder of its own."""
-    text = built.verilog.read_text()
-    changed, count = re.subn(old, new, text, count=1)
-    assert count == 1, f"nothing to change: {old}"
-    place = folder / "faulty"
-    place.mkdir()
-    (place / "datapath.v").write_text(changed)
-    return place / "datapath.v"
+    return designs_of.faulty(built.verilog, folder, old, new, 1)
 
 
 def test_compare_agrees_with_a_sound_datapath(designs: Path) -> None:
@@ -130,13 +127,13 @@ def test_equal_requests_give_identical_verilog_in_any_process(tmp_path: Path) ->
         )
         made.append(Path(done.stdout.strip()))
     assert made[0].name == made[1].name
-    for file in ("datapath.v", "design.json"):
+    for file in ("files.f", "design.json", *(made[0] / "files.f").read_text().split()):
         assert (made[0] / file).read_bytes() == (made[1] / file).read_bytes()
 
 
 def modules_of(built: Build) -> dict[str, str]:
     """Ports and body by name."""
-    return dict(re.findall(r"^module \\?(\S+) ?\((.*?)^endmodule", built.verilog.read_text(), flags=re.M | re.S))
+    return dict(re.findall(r"^module \\?(\S+) ?\((.*?)^endmodule", verilog(built.verilog), flags=re.M | re.S))
 
 
 def test_every_signal_has_our_name(designs: Path) -> None:
@@ -171,13 +168,13 @@ def test_design_file_says_which_module_has_each_signal(function: str, designs: P
 def test_interrupted_build_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from dynagate.hw import netlist
 
-    convert = netlist.verilog_text
+    convert = netlist.verilog_files
 
-    def fails(*args: object, **kwargs: object) -> str:
+    def fails(*args: object, **kwargs: object) -> dict[str, str]:
         convert(*args, **kwargs)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(netlist, "verilog_text", fails)
+    monkeypatch.setattr(netlist, "verilog_files", fails)
     with pytest.raises(KeyboardInterrupt):
         arm(tmp_path, 2)
     assert list(tmp_path.iterdir()) == []

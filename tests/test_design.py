@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -16,9 +17,10 @@ import numpy as np
 import pytest
 from dynagate import Region, build, robots, trace
 from dynagate.design.design import Design
-from dynagate.design.files import bench_names, load, text_of, with_files
+from dynagate.design.files import bench_names, load, with_files
 from dynagate.design.files import load as load_design
 from dynagate.design.source import source_digest, source_files
+from dynagate.design.verilog_list import read_list
 from dynagate.fixedpoint.assign import assign
 from dynagate.fixedpoint.files import write_formats
 from dynagate.fixedpoint.format import Arithmetic
@@ -27,7 +29,7 @@ from dynagate.hw.axi import Axi
 from dynagate.hw.build import Build, BuildError
 from dynagate.sim.verilate import SimulationError
 
-from tests.designs import resealed
+from tests.designs import plant, relisted, resealed
 from tests.test_package import PACKAGE, imports, modules
 
 FUNCTION = "mass_matrix"
@@ -71,9 +73,7 @@ def as_folder(path: Path) -> None:
 
 def edit(file: str, old: str, new: str) -> Callable[[Path], None]:
     def damage(folder: Path) -> None:
-        text = (folder / file).read_text()
-        assert old in text
-        (folder / file).write_text(text.replace(old, new, 1))
+        plant(folder / file, re.escape(old), new, 1)
 
     return damage
 
@@ -88,9 +88,9 @@ DAMAGE = {
     "no hash": (changed(lambda c: c.pop("hash")), "its content has hash .*, not None; build the design again"),
     "format 99": (
         changed(lambda c: c.update(format=99)),
-        "design.json has format 99; expected 7: build the design again",
+        "design.json has format 99; expected 8: build the design again",
     ),
-    "no files": (changed(lambda c: c.pop("files")), "lacks the checksums of accelerator.v, datapath.v; build"),
+    "no files": (changed(lambda c: c.pop("files")), "lacks the checksums of accelerator.v, datapath.v, files.f; build"),
     "binary": (lambda f: (f / "design.json").write_bytes(b"\xff\xfe\0"), "is not a design file: 'utf-8' codec"),
     "cut short": (lambda f: (f / "design.json").write_text('{"format"'), "is not a design file: Expecting"),
     "a list": (lambda f: (f / "design.json").write_text("[1]"), r"is not a design file: it holds \[1\]; expected"),
@@ -99,9 +99,9 @@ DAMAGE = {
     "no design.json": (lambda f: (f / "design.json").unlink(), "no design at .*design.json; expected the folder that"),
     "constant": (
         edit("datapath.v", "27'h28be60e", "27'h28be60f"),
-        r"datapath.v was changed or damaged: its sha256 is \w{16}, expected",
+        r"datapath\w*.v was changed or damaged: its sha256 is \w{16}, expected",
     ),
-    "shell": (edit("accelerator.v", "32'", "31'"), r"accelerator.v was changed or damaged: its sha256 is"),
+    "shell": (edit("accelerator.v", "32'", "31'"), r"accelerator\w*.v was changed or damaged: its sha256 is"),
     "empty": (lambda f: (f / "datapath.v").write_text(""), "datapath.v was changed or damaged"),
 }
 
@@ -137,7 +137,7 @@ def test_widths_that_the_verilog_does_not_have_are_not_streamed(sound: Build, fo
     texts = {name: text.replace(content["hash"][:16], false.hash[:16]) for name, text in texts.items()}
     for name, text in texts.items():
         (folder / name).write_text(text)
-    (folder / "design.json").write_text(text_of(with_files(false, texts)))
+    relisted(folder, false)
     inputs = sound.region.sample(FUNCTION, 2000, seed=1)
     message = r"results are \(2000, 1, 1\); libdatapath\.so expects \(samples, beats, 3\): build the design again"
     with dynagate.open(folder) as accelerator, pytest.raises(DeviceError, match=message):
@@ -180,13 +180,14 @@ MISSING = {"Verilog": "datapath.v", "datasheet": "datasheet.md", "script": "ooc.
 def test_a_sound_design_is_kept(sound: Build, monkeypatch: pytest.MonkeyPatch) -> None:
     from dynagate.hw import netlist
 
-    monkeypatch.setattr(netlist, "verilog_text", None)
+    monkeypatch.setattr(netlist, "verilog_files", None)
     assert arm(sound.folder.parent).folder == sound.folder
 
 
 def test_the_hash_is_what_the_hardware_shows_and_leaves_the_files_out(sound: Build) -> None:
     content = load(sound.folder)
-    assert set(content.files) == {"datapath.v", "accelerator.v", *bench_names(content)}
+    assert set(content.files) == {"files.f", *read_list(sound.folder), *bench_names(content)}
+    assert {"datapath.v", "datapath_units.v", "accelerator.v", "accelerator_input.v"} <= set(content.files)
     assert content == replace(sound.design, files=content.files)
     assert sound.design.hash[:16] in sound.verilog.read_text().split("\n", 1)[1]
     assert with_files(sound.design, {"datapath.v": "x"}).hash == content.hash

@@ -14,6 +14,7 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import Out
 from dynagate import Region, robots
+from dynagate.design.verilog_list import files_of
 from dynagate.fixedpoint.assign import Policy
 from dynagate.fixedpoint.format import Format
 from dynagate.hw.axi import Axi
@@ -23,6 +24,8 @@ from dynagate.hw.units.sincos import SinCos
 from dynagate.hw.verilog import START
 from dynagate.sim.runner import run_shell_bench
 from dynagate.sim.verilate import environment, tool
+
+from tests.designs import faulty, verilog
 
 ARM = robots.load("two_joint_arm")
 icarus = pytest.mark.skipif(shutil.which("iverilog") is None, reason="Icarus Verilog (iverilog) is not installed")
@@ -66,7 +69,7 @@ class Switched(wiring.Component):
 def test_every_block_runs_from_the_start(ring: Build, tmp_path: Path) -> None:
     """A block of what never changes waits for ever unless it reads what changes once all blocks wait."""
     for file in (ring.accelerator, ring.ring, ring.verilog):
-        text = file.read_text()
+        text = verilog(file)
         counts = blocks(text)
         assert all(count == started for _, count, started in counts)
         assert text.count(f"  reg {START};\n  initial {START} <= 0;\n") == sum(count > 0 for _, count, _ in counts)
@@ -110,7 +113,7 @@ def lint(*files: Path, waived: Sequence[str]) -> list[str]:
         files[0].stem,
         *(f"-Wno-{kind}" for kind in waived),
     ]
-    command = [tool("verilator"), *options, *map(str, files)]
+    command = [tool("verilator"), *options, *(str(path) for file in files for path in files_of(file))]
     done = subprocess.run(command, capture_output=True, text=True, env=environment(), check=False)
     assert done.returncode == 0, done.stderr
     return re.findall(r"^%(?:Warning|Error)-?(\w*)", done.stderr, flags=re.M)
@@ -131,8 +134,5 @@ def test_lint_says_nothing_but_what_has_a_reason(ring: Build, designs: Path, tmp
     several = dynagate.build(ARM, "inverse_dynamics,mass_matrix", ii=3, policy=Policy(word=18), axi=axi, folder=designs)
     assert lint(several.accelerator, several.verilog, waived=waived) == []
     assert set(lint(*files, waived=[])) == set(waived)
-    broken = tmp_path / "accelerator.v"
-    text, count = re.subn(r"assign m_axis_tlast = ", "assign m_axis_tlast = 2'd2 & ", ring.accelerator.read_text())
-    assert count == 1
-    broken.write_text(text)
+    broken = faulty(ring.accelerator, tmp_path, r"assign m_axis_tlast = ", "assign m_axis_tlast = 2'd2 & ")
     assert "WIDTHTRUNC" in lint(broken, ring.ring, ring.verilog, waived=waived)

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from dynagate import Axi, Region, robots
 from dynagate.design.design import ChosenFormats, Design
-from dynagate.design.files import DesignError, load, verilog_files
+from dynagate.design.files import DesignError, load, top_files
 from dynagate.dynamics import AlgorithmOptions
 from dynagate.fixedpoint.assign import assign
 from dynagate.host.links import DeviceError
@@ -41,7 +41,7 @@ def text_of(kind: str) -> str:
     region, algorithm = Region.of(arm), AlgorithmOptions(**options).as_dict()
     planned = plan(assign(graph_of(arm, function, **algorithm), region), 8)
     design = describe(arm, region, planned, ChosenFormats(24), algorithm, axi)
-    return json.dumps(design.to_json() | {"files": dict.fromkeys(sorted(verilog_files(design)), "")})
+    return json.dumps(design.to_json() | {"files": dict.fromkeys([*sorted(top_files(design)), "files.f"], "")})
 
 
 def change(*path: str | int, to: Any) -> Callable[[Content], None]:

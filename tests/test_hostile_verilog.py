@@ -8,8 +8,9 @@ from pathlib import Path
 import dynagate
 import pytest
 from dynagate import Axi, robots
-from dynagate.design.files import text_of, with_files
 from dynagate.sim.sources import SimulationError, read_sources
+
+from tests.designs import relisted
 
 BLOCK = '(* ram_style = "block" *)'
 HIDDEN = {
@@ -86,7 +87,7 @@ def test_modules_are_not_looked_for_in_the_folder_that_the_user_is_in(
     head, _, _ = built.verilog.read_text().rpartition("endmodule")
     text = f"{head}helper_of_theirs it();\nendmodule\n"
     (theirs / "datapath.v").write_text(text)
-    (theirs / "design.json").write_text(text_of(with_files(built.design, {"datapath.v": text})))
+    relisted(theirs, built.design)
     (theirs / "helper_of_theirs.v").write_text(
         f'module helper_of_theirs; initial $system("touch {tmp_path}/CANARY"); endmodule\n'
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,6 +23,8 @@ from dynagate.sim.pcie import (
 )
 from dynagate.sim.pcie_table import LINKS
 from dynagate.sim.verilate import SimulationError
+
+from tests.designs import faulty
 
 FUNCTION = "forward_dynamics"
 STREAMING = Case(batch=64, batches=12)
@@ -117,13 +118,9 @@ PLANTED = {
 @pytest.mark.parametrize("fault", list(PLANTED))
 def test_bench_notices_a_planted_fault(fault: str, designs: Path, tmp_path: Path) -> None:
     built = shell(designs, 512, 1, guard_bits=-0.3)
-    changed, count = re.subn(*PLANTED[fault], built.accelerator.read_text())
-    assert count, "nothing to change"
-    faulty = tmp_path / "faulty" / "accelerator.v"
-    faulty.parent.mkdir()
-    faulty.write_text(changed)
+    changed = faulty(built.accelerator, tmp_path, *PLANTED[fault])
     with pytest.raises(SimulationError, match="dynagate.sim.bench_pcie"):
-        measured(built, [Case(batch=64)], accelerator=faulty)
+        measured(built, [Case(batch=64)], accelerator=changed)
 
 
 def test_arithmetic_of_a_link() -> None:

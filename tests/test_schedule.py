@@ -23,6 +23,8 @@ from dynagate.hw.schedule import LONGEST_INTERVAL, MOST_STAGES, Operation, Probl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.designs import verilog
+
 
 def op(name: str, *operands: int, latency: int = 1, on: str | None = None) -> Operation:
     return Operation(name, operands, latency, on, holds=on is None)
@@ -226,7 +228,7 @@ def test_intervals_that_no_datapath_has_are_refused(ii: int, tmp_path: Path) -> 
 
 def test_the_longest_interval_becomes_verilog(tmp_path: Path) -> None:
     built = build(robots.load("two_joint_arm"), "mass_matrix", ii=LONGEST_INTERVAL, folder=tmp_path)
-    assert f"[{LONGEST_INTERVAL - 1}:0] in_slot" in built.verilog.read_text()
+    assert f"[{LONGEST_INTERVAL - 1}:0] in_slot" in verilog(built.verilog)
 
 
 @pytest.mark.parametrize("count", [-1, MOST_STAGES + 1, 1.5, 10**9])

@@ -17,6 +17,8 @@ from dynagate.hw.regmap import IDENTITY, REGISTERS, VERSION
 from dynagate.sim.runner import expected_words, run_shell_bench
 from dynagate.sim.verilate import SimulationError
 
+from tests.designs import faulty, verilog
+
 FUNCTION = "forward_dynamics"
 
 
@@ -64,13 +66,9 @@ def test_words_are_the_hosts_own_results(designs: Path) -> None:
 def test_bench_notices_a_planted_fault(designs: Path, tmp_path: Path) -> None:
     """More of them in `test_verify`, where the bench of the design's folder finds them."""
     built = shell(designs, Axi(128, "sample"), 3, -0.3)
-    changed, count = re.subn(r"(  tag <= [^;]+);", r"\1 ^ 32'h1;", built.accelerator.read_text())
-    assert count, "nothing to change"
-    faulty = tmp_path / "faulty" / "accelerator.v"
-    faulty.parent.mkdir()
-    faulty.write_text(changed)
+    changed = faulty(built.accelerator, tmp_path, r"(  tag <= [^;]+);", r"\1 ^ 32'h1;")
     with pytest.raises(SimulationError, match="dynagate.sim.bench_shell"):
-        run_shell_bench(built, built.region.sample(FUNCTION, 64, seed=3), accelerator=faulty)
+        run_shell_bench(built, built.region.sample(FUNCTION, 64, seed=3), accelerator=changed)
 
 
 def test_design_file_has_what_a_host_needs(designs: Path) -> None:
@@ -85,7 +83,7 @@ def test_design_file_has_what_a_host_needs(designs: Path) -> None:
 
 
 def test_every_signal_of_the_shell_has_our_name(designs: Path) -> None:
-    assert "signal$" not in shell(designs, Axi(128), 3).accelerator.read_text()
+    assert "signal$" not in verilog(shell(designs, Axi(128), 3).accelerator)
 
 
 def test_widths_and_marks_are_checked() -> None:

@@ -33,6 +33,8 @@ from dynagate.sim import verify as module
 from dynagate.sim.sources import SimulationError
 from dynagate.sim.verify import Verified, verify
 
+from tests.designs import plant
+
 ARM = robots.load("two_joint_arm")
 FILES = (*bench_texts_of("datapath"), *bench_vectors_of("datapath"))
 SHELL = ("sh", "head", "grep", "mktemp", "rm", "cp", "dirname", "cat")
@@ -145,9 +147,7 @@ SHELL_FAULTS = {
 def test_faults_of_a_shell_are_found(fault: str, ring: Build, tmp_path: Path) -> None:
     folder = shutil.copytree(ring.folder, tmp_path / "design")
     old, new, says = SHELL_FAULTS[fault]
-    text, count = re.subn(old, new, (folder / "accelerator.v").read_text())
-    assert count, "nothing to change"
-    (folder / "accelerator.v").write_text(text)
+    plant(folder / "accelerator.v", old, new)
     done = plain(folder, script="accelerator/verify.sh")
     assert done.returncode != 0
     assert re.search(says, done.stdout), done.stdout
@@ -168,9 +168,7 @@ def test_several_functions_and_new_states_in_icarus(designs: Path) -> None:
 
 
 def planted(folder: Path, old: str, new: str) -> None:
-    text = (folder / "datapath.v").read_text()
-    assert old in text
-    (folder / "datapath.v").write_text(text.replace(old, new, 1))
+    plant(folder / "datapath.v", re.escape(old), new, 1)
 
 
 @icarus

@@ -16,6 +16,8 @@ from dynagate.hw.rtlil import Cell, modules_of
 from dynagate.hw.yosys import YosysError, run_yosys
 from dynagate.sim.sources import read_sources
 
+from tests.designs import verilog as verilog_text
+
 INPUTS = {"a": signed(5), "b": unsigned(4), "c": signed(3), "d": signed(5), "s": unsigned(2), "e": unsigned(1)}
 
 
@@ -81,7 +83,7 @@ def test_a_design_reads_well(designs: Path) -> None:
     """Registers of a module are in one block, those of an enable behind it once; names are no numbers."""
     built = dynagate.build(robots.load("two_joint_arm"), "forward_dynamics", ii=4, folder=designs)
     read_sources([built.verilog])
-    text = built.verilog.read_text()
+    text = verilog_text(built.verilog)
     assert not re.search(r"\[-1:0\]|\bport_\d|\\\$|always @\*", text)
     for body in re.findall(r"^module .*?^endmodule", text, flags=re.M | re.S):
         assert len(re.findall(r"^  always @\(posedge clk\) begin", body, flags=re.M)) <= 2  # a memory's, and registers'

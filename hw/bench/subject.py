@@ -48,11 +48,11 @@ class Subject:
         return () if self.module == ACCELERATOR else self.design.output.scopes
 
     @property
-    def sources(self) -> tuple[str, ...]:
-        """The Verilog files that it is made of, itself first."""
+    def tops(self) -> tuple[str, ...]:
+        """The modules that it is made of, itself first: those with Verilog files of their own."""
         inner = [] if self.module == DATAPATH else [DATAPATH]
         ring = [ROLLOUT] if self.module == ACCELERATOR and self.design.ring else []
-        return tuple(f"{name}.v" for name in (self.module, *ring, *inner))
+        return self.module, *ring, *inner
 
 
 def subjects(design: Design, late: Sequence[int]) -> list[Subject]:

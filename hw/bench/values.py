@@ -9,6 +9,7 @@ from typing import NamedTuple
 from dynagate.base.untrusted import plain_text
 from dynagate.design.design import Design
 from dynagate.design.files import bench_modules, bench_vectors_of
+from dynagate.design.verilog_list import names_of
 from dynagate.design.words import FIXED, FLOAT16, PER_SAMPLE, WORD
 from dynagate.hw.bench.rounds import NONE, ROUNDS
 from dynagate.hw.bench.subject import ACCELERATOR, DATAPATH, Subject, subjects
@@ -52,8 +53,8 @@ def values(subject: Subject, late: Sequence[int], counts: Counts, template: Temp
         "out_beats": str(subject.longest_result),
         "lengths": ", ".join(map(str, subject.out_beats)),
         "none": f"{NONE:x}",
-        "sources": " ".join(subject.sources),
-        "source_paths": " ".join(f"{_up(subject)}{name}" for name in subject.sources),
+        "source_names": names_of(subject.tops),
+        "source_names_in_make": names_of(subject.tops).replace("$", "$$"),
         "up": _up(subject),
         "vector_files": " ".join(name for name in bench_vectors_of(subject.module) if name != "reference.hex"),
         "others": _others(subject),

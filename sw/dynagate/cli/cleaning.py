@@ -13,12 +13,13 @@ from pathlib import Path
 from dynagate.base.errors import Error
 from dynagate.base.storage import DAY, read_json
 from dynagate.design.files import FILE
+from dynagate.design.verilog_list import LIST, TOPS, is_verilog
 from dynagate.hw.scripts import OUT_OF_CONTEXT
 from dynagate.native.cache import entries, size_of
 
-DESIGN_FILES = ("datapath.v", "rollout.v", "accelerator.v", "datasheet.md", *OUT_OF_CONTEXT, FILE)
-"""The files of a design beside its benches; all else in its folder is not ours to remove. The last one makes it
-a design."""
+DESIGN_FILES = (*(f"{top}.v" for top in TOPS), LIST, "datasheet.md", *OUT_OF_CONTEXT, FILE)
+"""The files of a design beside its benches and its modules' parts; all else in its folder is not ours to remove. The
+last one makes it a design."""
 BENCH = re.compile(r"tests/(?:\w+/)?\w[\w.]*")
 """A file of a design's benches, as design.json lists it."""
 
@@ -89,8 +90,9 @@ def _files(folder: Path) -> list[str]:
     if digest is None or not folder.name.endswith(f"-{digest[1]}"):
         return []
     listed = content.get("files")
-    benches = [name for name in listed if BENCH.fullmatch(name)] if isinstance(listed, dict) else []
-    return [*benches, *DESIGN_FILES]
+    known = listed if isinstance(listed, dict) else {}
+    others = [name for name in known if BENCH.fullmatch(name) or (is_verilog(name) and name not in DESIGN_FILES)]
+    return [*others, *DESIGN_FILES]
 
 
 def cleaned(place: Path, what: str, items: Sequence[Item], *, dry_run: bool, step: Callable[[str], object]) -> Freed:

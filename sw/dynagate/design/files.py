@@ -16,8 +16,9 @@ from dynagate.base.errors import ArgumentError, Error
 from dynagate.base.storage import read_json
 from dynagate.design import consistent
 from dynagate.design.design import Design
+from dynagate.design.verilog_list import LIST, ListError, is_verilog, read_list
 
-FORMAT_VERSION = 7
+FORMAT_VERSION = 8
 FILE = "design.json"
 EXPECTED = "the folder that dynagate.build returned"
 REBUILD = "build the design again"
@@ -79,14 +80,26 @@ def load(path: str | PathLike[str], *, bench: bool = True) -> Design:
         raise DesignError(f"{path} is not a design: {error}; {REBUILD}") from None
     if faults := list(islice(consistent.faults(design), MOST_FAULTS)):
         raise DesignError(f"{path} is not a design: {'; '.join(faults)}; {REBUILD}")
-    names = verilog_files(design)
-    if not names <= set(design.files):
-        raise DesignError(f"{path} lacks the checksums of {', '.join(sorted(names))}; {REBUILD}")
-    if unknown := set(design.files) - names - bench_names(design):
+    needed, verilog = {*top_files(design), LIST}, set(verilog_files(design))
+    if not needed <= set(design.files):
+        raise DesignError(f"{path} lacks the checksums of {', '.join(sorted(needed))}; {REBUILD}")
+    if unknown := set(design.files) - {LIST} - verilog - bench_names(design):
         raise DesignError(f"{path} has a checksum of {min(unknown)!r}, which no design has; {REBUILD}")
-    for name in design.files if bench else names:
+    for name in design.files if bench else (*verilog, LIST):
         _check_file(path.parent / name, design.files[name])
+    _check_list(path.parent, design)
     return design
+
+
+def _check_list(folder: Path, design: Design) -> None:
+    if not (folder / LIST).is_file():
+        return
+    try:
+        listed = read_list(folder)
+    except ListError as error:
+        raise DesignError(str(error)) from None
+    if listed != verilog_files(design):
+        raise DesignError(f"{folder / LIST} does not list the files of design.json; {REBUILD}")
 
 
 def read_hashed(path: Path, what: str, expected: str, version: int) -> dict[str, Any]:
@@ -103,10 +116,15 @@ def read_hashed(path: Path, what: str, expected: str, version: int) -> dict[str,
     return content
 
 
-def verilog_files(design: Design) -> set[str]:
-    """Names of the files with a design's Verilog."""
-    shell, ring = {"accelerator.v"} if design.axi else set(), {"rollout.v"} if design.ring else set()
-    return {"datapath.v", *shell, *ring}
+def verilog_files(design: Design) -> list[str]:
+    """Names of the files with a design's Verilog, as it was read from design.json."""
+    tops = {name.removesuffix(".v") for name in top_files(design)}
+    return [name for name in design.files if is_verilog(name) and name.removesuffix(".v").split("_")[0] in tops]
+
+
+def top_files(design: Design) -> list[str]:
+    """Names of the files of the modules that a design has for certain."""
+    return [f"{name}.v" for name in bench_modules(design)]
 
 
 def bench_modules(design: Design) -> tuple[str, ...]:
@@ -157,4 +175,4 @@ def is_whole(folder: Path, design: Design) -> bool:
         kept = load(folder)
     except DesignError:
         return False
-    return kept.hash == design.hash and all((folder / name).is_file() for name in verilog_files(kept))
+    return kept.hash == design.hash and all((folder / name).is_file() for name in (*verilog_files(kept), LIST))

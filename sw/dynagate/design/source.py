@@ -17,6 +17,7 @@ DECIDING = (
     "graph",
     "fixedpoint",
     "design/ring.py",
+    "design/verilog_list.py",
     "design/words.py",
     "forces",
     "integrators/chip_motion.py",

@@ -1,0 +1,72 @@
+"""files.f: the one list of a design's Verilog, a file for each group of modules, as tools read it.
+
+A module on top and its parts are in files that begin with the module's name: `datapath.v`, `datapath_units.v`. So the
+path of a top's file stands for all of them (`files_of`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from dynagate.base.errors import Error
+
+LIST = "files.f"
+TOPS = ("datapath", "rollout", "accelerator")
+"""Modules that a design's folder may hold, the innermost first."""
+
+
+class ListError(Error, ValueError):
+    """A list that cannot be read, or that names what no design has; the text names it."""
+
+
+def file_of(top: str, part: str) -> str:
+    """The file of a part of a module; with no part, of the module itself."""
+    plain = re.sub(r"[^a-z0-9]", "_", part.lower())
+    return f"{top}_{plain}.v" if part else f"{top}.v"
+
+
+def is_verilog(name: str) -> bool:
+    """Whether a design may have a file of this name with its Verilog."""
+    return re.fullmatch(names_of(TOPS), name) is not None
+
+
+def names_of(tops: Iterable[str]) -> str:
+    """The extended regular expression of the names of these modules' files, as `grep -E` takes it."""
+    return rf"^({'|'.join(tops)})(_[a-z0-9_]+)?\.v$"
+
+
+def list_text(texts: Iterable[str]) -> str:
+    """What files.f holds. texts: names of files in the order in which tools are to read them."""
+    return "".join(f"{name}\n" for name in texts)
+
+
+def read_list(folder: Path) -> list[str]:
+    """Names of the files with a design's Verilog. Raises ListError."""
+    path = folder / LIST
+    try:
+        names = path.read_text(encoding="ascii").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ListError(f"cannot read {path} ({error}); build the design again") from error
+    if strange := [name for name in names if not is_verilog(name)]:
+        raise ListError(f"{path} names {strange[0]!r:.60}, which no design has; build the design again")
+    return names
+
+
+def files_of(top: Path) -> list[Path]:
+    """The files of a module and its parts, itself first. top: the module's own file; where no list lies beside it, it
+    holds all. Raises ListError."""
+    if not (top.parent / LIST).is_file():
+        return [top]
+    parts = [name for name in read_list(top.parent) if name.startswith(f"{top.stem}_")]
+    return [top, *(top.parent / name for name in parts)]
+
+
+def module_meanings(names: Iterable[str], tops: Mapping[str, str]) -> dict[str, str]:
+    """What each file holds, for people. tops: of the modules themselves, by name."""
+    meanings = {}
+    for name in names:
+        top, _, part = name.removesuffix(".v").partition("_")
+        meanings[name] = f"part `{part}` of {tops[top]}" if part else tops[top]
+    return meanings
