@@ -29,7 +29,7 @@ def arm(designs: Path, ii: int, function: str = FUNCTION, word: int = 24, **opti
     return build(robots.load("two_joint_arm"), function, ii=ii, policy=Policy(word=word), folder=designs, **options)
 
 
-@pytest.mark.parametrize("ii", [1, 2, 3, 8])
+@pytest.mark.parametrize("ii", [1, pytest.param(2, marks=pytest.mark.long), 3, 8])
 def test_arm_equals_integers_under_stalls(ii: int, designs: Path) -> None:
     built = arm(designs, ii)
     run_datapath_bench(built, built.region.sample(FUNCTION, 320, seed=ii), seed=ii)

