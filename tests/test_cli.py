@@ -8,14 +8,16 @@ import re
 import shlex
 import subprocess
 import sys
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
+import click
 import click.shell_completion
 import dynagate.cli.info
 import pytest
 from click.testing import CliRunner
-from dynagate import FUNCTIONS, Region, RobotError, robots, trace
+from dynagate import FUNCTIONS, Region, RobotError, RobotWarning, robots, trace
 from dynagate.cli import groups, main
 from dynagate.cli.output import write_text
 from dynagate.design.verilog_list import read_list
@@ -409,13 +411,33 @@ def test_every_command_is_explained_in_a_line_and_by_examples(tmp_path: Path, mo
                 assert context.params.get("robot", True) or context.params["core"]
 
 
+def test_help_says_what_each_argument_is() -> None:
+    for name, text in (
+        ("verify", "FOLDER +The folder of a design, as"),
+        ("view", r"\[TRAJECTORY\] +An \.npz file with"),
+    ):
+        assert re.search(text, call(name, "--help")[1])
+
+
+def test_a_warning_is_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a place in our files or click's. Those of others keep theirs."""
+
+    def warned() -> None:
+        sys.stderr.write(warnings.formatwarning("a motion is lost", RobotWarning, "place.py", 3))
+        sys.stderr.write(warnings.formatwarning("another one", UserWarning, "place.py", 3))
+
+    monkeypatch.setitem(main.commands, "warned", click.Command("warned", callback=warned))
+    assert call("warned")[1] == "RobotWarning: a motion is lost\nplace.py:3: UserWarning: another one\n"
+    assert warnings.formatwarning("a motion is lost", RobotWarning, "place.py", 3).startswith("place.py:3")
+
+
 def test_help_puts_options_into_groups() -> None:
     """None is left over but --help, and none of a group is unknown to all commands."""
     listed = set()
     for name, command in main.commands.items():
         _, text = call(name, "--help")
         titles = re.findall(r"^(\w[^:\n]*):$", text, flags=re.M)
-        assert titles == [title for title in (*groups.OPTIONS, "Options") if title in titles], name
+        assert titles == [title for title in groups.TITLES if title in titles], name
         left_over = re.findall(r"^  (-.*?)  ", text[text.index("\nOptions:\n") :], flags=re.M)
         assert left_over == ["-h, --help"], f"{name}: put {left_over[:-1]} into a group of dynagate.cli.groups"
         listed |= {option for parameter in command.params for option in parameter.opts}

@@ -38,7 +38,7 @@ class Commands(Overview):
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            with _stopped_in_order():
+            with _stopped_in_order(), _warned_in_a_line():
                 return super().invoke(ctx)
         except (click.ClickException, click.Abort, click.exceptions.Exit):
             raise
@@ -50,6 +50,24 @@ class Commands(Overview):
                 add_note(error, FAULT)
                 raise
             raise click.ClickException(message) from error
+
+
+@contextmanager
+def _warned_in_a_line() -> Iterator[None]:
+    """Warnings of the package are shown without a place: there is no line of the user's that called it."""
+    usual = warnings.formatwarning
+
+    def told(
+        message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None
+    ) -> str:
+        ours = category.__module__.partition(".")[0] == __name__.partition(".")[0]
+        return f"{category.__name__}: {message}\n" if ours else usual(message, category, filename, lineno, line)
+
+    warnings.formatwarning = told
+    try:
+        yield
+    finally:
+        warnings.formatwarning = usual
 
 
 @contextmanager

@@ -25,7 +25,17 @@ OPTIONS = {
 }
 """The options of each group, in the groups' order in a help text. A command's options keep their own order."""
 
-ROBOT = f"The path of a URDF file, or a robot that ships: {', '.join(robots.names())}."
+TITLES = tuple(dict.fromkeys(("Robot", "Input", *OPTIONS, "Options")))
+"""Of the groups in a help text, in their order."""
+
+SHIPPED = ", ".join(robots.names())
+ARGUMENTS = {
+    "ROBOT": f"The path of a URDF file, or a robot that ships: {SHIPPED}.",
+    "FOLDER|ROBOT": f"The folder of a design, the path of a URDF file, or a robot that ships: {SHIPPED}.",
+    "FOLDER": "The folder of a design, as 'dynagate build' names it.",
+    "TRAJECTORY": "An .npz file with `q`.",
+}
+"""What is written without the name of an option."""
 
 COMMANDS = {
     "Look": "info view report schedule wave bench",
@@ -43,10 +53,11 @@ class Command(click.Command):
     """A command whose help lists its options in groups. Options of no group come last, with --help."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        rows: dict[str, list[tuple[str, str]]] = {group: [] for group in (*OPTIONS, "Options")}
+        rows: dict[str, list[tuple[str, str]]] = {group: [] for group in TITLES}
         for parameter in self.get_params(ctx):
             if isinstance(parameter, click.Argument):
-                rows["Robot"].append((parameter.make_metavar(ctx), ROBOT))
+                name = parameter.make_metavar(ctx)
+                rows["Robot" if "ROBOT" in name else "Input"].append((name, ARGUMENTS[name.strip("[]")]))
             elif record := parameter.get_help_record(ctx):
                 rows[_GROUP_OF.get(parameter.opts[0], "Options")].append(record)
         _write(formatter, rows.items())
