@@ -42,23 +42,39 @@ def angle_format(formatted: FormattedGraph, word: int) -> Format:
     return Format(word, word - 1 - max(whole, FEWEST_ANGLE_BITS))
 
 
+def exponential_formats(formatted: FormattedGraph, word: int) -> tuple[Format, Format]:
+    """The formats that all operands of exponentials have, and all exponentials, likewise."""
+    nodes, formats = formatted.graph.nodes, formatted.formats
+    results = [i for i, node in enumerate(nodes) if node.op == "exp"]
+    whole = [
+        max((f.width - 1 - f.frac for f in each), default=1)
+        for each in ([formats[nodes[i].args[0]] for i in results], [formats[i] for i in results])
+    ]
+    operand, result = (Format(word, word - 1 - max(bits, 1)) for bits in whole)
+    return operand, result
+
+
 def root_frac(source: Format) -> int:
     """The fraction bits of a root of an operand with these formats: one shift, word + 1, serves all roots."""
     return (source.width + 1 + source.frac - 2) // 2
 
 
-def fused(formatted: FormattedGraph, angle: Format | None = None) -> FormattedGraph:
+def fused(
+    formatted: FormattedGraph, angle: Format | None = None, exponential: tuple[Format, Format] | None = None
+) -> FormattedGraph:
     """The graph in multiply-adds, every format of one word: the widest that it had.
 
     Binary points stay, but for angles, which have `angle_format`, and for roots and their operands. What was narrower
     has more room before its binary point. An addend whose binary point is too far from the product's keeps the pair
-    apart. angle: of all operands of sines; `angle_format` unless given.
+    apart. angle: of all operands of sines; `angle_format` unless given. exponential: likewise of the operands of
+    exponentials, and of their results; `exponential_formats` unless given.
     Raises ValueError: the arithmetic is not the processor's.
     """
     if formatted.arithmetic.rounding != HALF_UP:
         raise ArgumentError(f"{formatted.arithmetic} on a processor; expected {Arithmetic()}: it rounds no other way")
     word = max(fmt.width for fmt in formatted.formats)
-    return _Fuser(formatted, word, angle or angle_format(formatted, word)).graph()
+    exponentials = exponential or exponential_formats(formatted, word)
+    return _Fuser(formatted, word, angle or angle_format(formatted, word), exponentials).graph()
 
 
 class _Term(NamedTuple):
@@ -89,9 +105,9 @@ class _Product(NamedTuple):
 class _Fuser:
     """nodes, formats, constants: of the new graph. place: old node -> new node and the sign of what it stores."""
 
-    def __init__(self, formatted: FormattedGraph, word: int, angle: Format) -> None:
+    def __init__(self, formatted: FormattedGraph, word: int, angle: Format, exponential: tuple[Format, Format]) -> None:
         self.old, self.source = formatted.graph, formatted
-        self.word, self.angle = word, angle
+        self.word, self.angle, self.exponential = word, angle, exponential
         self.nodes: list[Node] = []
         self.formats: list[Format] = []
         self.constants: dict[int, tuple[int, Format]] = {}
@@ -235,6 +251,9 @@ class _Fuser:
             frac = self.angle.frac if i in self._angles else frac
         elif op in TRIG:
             args, frac = [self._coarser(args[0], self.angle.frac)], self.word - 2
+        elif op == "exp":
+            operand, result = self.exponential
+            args, frac = [self._coarser(args[0], operand.frac)], result.frac
         elif op == "reciprocal":
             op = "normalised_reciprocal"
         elif op == "sqrt":

@@ -23,7 +23,7 @@ from dynagate.fixedpoint.assign import FormattedGraph, assign
 from dynagate.fixedpoint.beside import Beside
 from dynagate.fixedpoint.evaluate import evaluate_in_numpy, quantise_inputs
 from dynagate.fixedpoint.format import Arithmetic
-from dynagate.fixedpoint.fuse import FuseError, fused
+from dynagate.fixedpoint.fuse import fused
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.ops import FUSED
 from dynagate.host.links import DeviceError
@@ -105,13 +105,11 @@ def test_a_replayed_program_equals_the_integers(units: int, word: int) -> None:
     assert equal_to_integers(scheduled, states_of(made.graph, ARM, 60))
 
 
-def test_a_program_has_every_operation_but_exponentials(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(FuseError, match=r"is a exp; expected an operation that a processor has$"):
-        fused(formatted_of(ARM, ALL_OPERATIONS))
-    monkeypatch.setattr("tests.test_operations.exp", lambda x: x)
-    made = fused(formatted_of(ARM, ALL_OPERATIONS))
-    assert {"select", "sqrt", "normalised_reciprocal", "sin", "cos"} <= {node.op for node in made.graph.nodes}
-    assert equal_to_integers(schedule(instructions(made), SMALL), states_of(made.graph, ARM, 200))
+def test_a_program_has_every_operation() -> None:
+    core = replace(SMALL, exp_bits=4, exp_whole=3)
+    made = core.fused(formatted_of(ARM, ALL_OPERATIONS))
+    assert {"select", "exp", "sqrt", "normalised_reciprocal", "sin", "cos"} <= {node.op for node in made.graph.nodes}
+    assert equal_to_integers(schedule(instructions(made), core), states_of(made.graph, ARM, 200))
 
 
 def test_a_program_of_a_floating_base_and_quaternions(tmp_path: Path) -> None:
@@ -401,6 +399,20 @@ def test_a_packet_with_a_hole_is_dropped_until_the_next_tlast(
         accelerator(**states_of(build.graph, build.robot, 1))
     monkeypatch.undo()
     check(accelerator, build, 5)
+
+
+def test_exponentials_take_a_core_that_has_them(tmp_path: Path) -> None:
+    text = r"has exponentials of ±\d+ to \d+, the core has none; expected a core with exp_bits=\d+, exp_whole=\d+$"
+    with pytest.raises(ProgramError, match=text):
+        build(ARM, ALL_OPERATIONS, tmp_path)
+
+
+@pytest.mark.long
+def test_a_core_has_every_operation(tmp_path: Path) -> None:
+    built = dynagate.build(ARM, ALL_OPERATIONS, units=2, region=Region.of(ARM, velocity=5.0), folder=tmp_path)
+    assert built.core.exp_bits > 0
+    with dynagate.open(built) as accelerator:
+        check(accelerator, built, 300)
 
 
 @pytest.mark.long

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -26,7 +26,7 @@ from dynagate.fixedpoint.beside import Beside, beside
 from dynagate.fixedpoint.certificate import Certificate, Machine, certified
 from dynagate.fixedpoint.confidence import WHICH, Statement, state
 from dynagate.fixedpoint.format import SATURATE, Arithmetic
-from dynagate.fixedpoint.fuse import angle_format, fused
+from dynagate.fixedpoint.fuse import exponential_formats
 from dynagate.fixedpoint.goal import Goal
 from dynagate.fixedpoint.loops import FormattedLoop
 from dynagate.graph import Graph
@@ -142,8 +142,7 @@ def build_solver(
     say(f"solving {len(problems['q'])} problems of {robot.name} in float64")
     formatted = formatted_solver(solver, problems, policy)
     title = f"{robot.name} {formatted.loop.name}"
-    angle = angles_of(formatted.graphs(), policy.word)
-    shape = _with_angles(title, core, policy.word - 1 - angle.frac, policy)
+    shape = _with_functions(title, core, list(formatted.graphs()), policy)
     say("fusing and scheduling")
     scheduled = _fitted(_instructions(formatted, shape), shape, core)
     chosen = ChosenFormats(policy.word, policy=asdict(policy))
@@ -209,16 +208,16 @@ def scheduled_program(
     formatted: FormattedGraph | FormattedLoop
     if request.function == ROLLOUT and solves(request.algorithm):
         algorithm, formatted = motion_of(request.robot, request.algorithm, region, policy)
-        angle = angles_of(formatted.graphs(), policy.word)
+        graphs = list(formatted.graphs())
     else:
         graph = graph_of(request.robot, request.function, **request.algorithm.as_dict())
         formatted = assign(graph, region, policy)
-        angle = angle_format(formatted, policy.word)
-    shape = _with_angles(f"{request.robot.name} {request.function}", core, policy.word - 1 - angle.frac, policy)
+        graphs = [formatted]
+    shape = _with_functions(f"{request.robot.name} {request.function}", core, graphs, policy)
     if request.certificate:
         assert isinstance(formatted, FormattedGraph)
         say("bounding the errors of results")
-        machine = Machine(shape.word, lambda graph: fused(graph, shape.angle))
+        machine = Machine(shape.word, shape.fused)
         formatted, certificate = certified(formatted, region, policy, machine)
     say("fusing and scheduling")
     return _fitted(_instructions(formatted, shape, request.abreast), shape, core), certificate, algorithm
@@ -242,9 +241,7 @@ def _several(
     for name in names:
         say(f"formats of {name}")
         formatted.append(assign(graph_of(request.robot, name, **options), region, policy))
-    angle = angles_of(formatted, policy.word)
-    asked = policy.word - 1 - angle.frac
-    shape = _with_angles(f"{request.robot.name} {request.function}", core, asked, policy)
+    shape = _with_functions(f"{request.robot.name} {request.function}", core, formatted, policy)
     say("fusing and scheduling")
     return _fitted(together([_instructions(each, shape) for each in formatted]), shape, core)
 
@@ -252,29 +249,39 @@ def _several(
 def _instructions(formatted: FormattedGraph | FormattedLoop, shape: Core, samples: int = 1) -> Instructions:
     """samples: side by side."""
     if isinstance(formatted, FormattedLoop):
-        return loop_instructions(formatted.mapped(lambda graph: fused(graph, shape.angle)))
-    whole = fused(formatted, shape.angle)
+        return loop_instructions(formatted.mapped(shape.fused))
+    whole = shape.fused(formatted)
     return replace(instructions(abreast(whole, samples), _carried(whole.graph)), functions=(whole,))
 
 
-def _with_angles(title: str, core: Core | int, asked: int, policy: Policy) -> Core:
-    """The core, or one with so many units, for angles of so many integer bits. Raises ProgramError."""
+def _with_functions(title: str, core: Core | int, graphs: Sequence[FormattedGraph], policy: Policy) -> Core:
+    """The core, or one with so many units, for the angles and exponentials of graphs. Raises ProgramError."""
+    whole = policy.word - 1
+    asked = {"angle_bits": whole - angles_of(graphs, policy.word).frac}
+    has = [graph for graph in graphs if any(node.op == "exp" for node in graph.graph.nodes)]
+    if has:
+        operands, results = zip(*(exponential_formats(graph, policy.word) for graph in has), strict=True)
+        asked |= {"exp_bits": whole - min(f.frac for f in operands), "exp_whole": whole - min(f.frac for f in results)}
     saturates = int(policy.arithmetic.overflow == SATURATE)
-    shape = core
     if isinstance(core, int):
-        shape = Core(units=core, word=policy.word, angle_bits=asked, saturates=saturates)
-    assert isinstance(shape, Core)
-    if shape.saturates != saturates:
+        return Core(units=core, word=policy.word, saturates=saturates, **asked)
+    if core.saturates != saturates:
         raise ProgramError(
             f"{title} has results that {'saturate' if saturates else 'wrap'}; expected a core with "
             f"saturates={saturates}"
         )
-    if asked > shape.angle_bits:
+    if asked["angle_bits"] > core.angle_bits:
         raise ProgramError(
-            f"{title} has angles to ±{1 << asked} rad, the core's sines take ±"
-            f"{1 << shape.angle_bits}; expected a core with angle_bits={asked}"
+            f"{title} has angles to ±{1 << asked['angle_bits']} rad, the core's sines take ±"
+            f"{1 << core.angle_bits}; expected a core with angle_bits={asked['angle_bits']}"
         )
-    return shape
+    if has and (core.exp_bits < asked["exp_bits"] or core.exp_whole < asked["exp_whole"]):
+        own = f"±{1 << core.exp_bits} to {1 << core.exp_whole}" if core.exp_bits else "none"
+        raise ProgramError(
+            f"{title} has exponentials of ±{1 << asked['exp_bits']} to {1 << asked['exp_whole']}, the core has {own}; "
+            f"expected a core with exp_bits={asked['exp_bits']}, exp_whole={asked['exp_whole']}"
+        )
+    return core
 
 
 def _carried(graph: Graph) -> dict[int, int]:

@@ -1,4 +1,4 @@
-"""The elementary unit: sine, cosine, reciprocal and square root of one operand, by the units of `hw.units`."""
+"""The elementary unit: sine, cosine, reciprocal, square root and exponential of an operand, by units of `hw.units`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from amaranth.hdl import Module, Signal, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from dynagate.hw.processor.shape import ELEMENTARY, Core
+from dynagate.hw.units.exp import Exp
 from dynagate.hw.units.reciprocal import SHIFT_BITS, Reciprocal
 from dynagate.hw.units.rescale import delayed
 from dynagate.hw.units.root import Root
@@ -64,6 +65,10 @@ class Functions(wiring.Component):
             "reciprocal": (reciprocal, ("normalised_reciprocal",)),
             "root": (root, ("sqrt",)),
         }
+        if core.exp_bits:
+            m.submodules.exp = exponential = Exp(*core.exponential)
+            m.d.comb += exponential.x.eq(self.x)
+            units["exp"] = exponential, ("exp",)
         for name, (unit, ops) in units.items():
             latency = core.elementary[ops[0]]
             assert unit.latency == latency, f"{name} takes {unit.latency} cycles, not {latency}"

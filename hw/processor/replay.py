@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from dynagate.fixedpoint.elementary import cosine, reciprocal, reciprocal_plan, sine
+from dynagate.fixedpoint.elementary import cosine, exponential, reciprocal, reciprocal_plan, sine
 from dynagate.fixedpoint.format import Format, Integers, Rescaled, rescale, wide
 from dynagate.fixedpoint.integers import square_root
 from dynagate.hw.processor.instructions import Source
@@ -161,6 +161,8 @@ def _sum(core: Core, fields: dict[str, int], a: Integers, b: Integers, c: Intege
 
 
 def _function(core: Core, name: str, x: Integers, shift: int) -> Rescaled:
+    if name == "exp":
+        return exponential(x, *core.exponential)
     if name == "sqrt":
         return square_root(x, core.root_source, core.root)
     if name != "normalised_reciprocal":

@@ -11,15 +11,16 @@ from functools import cached_property
 from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import explained
 from dynagate.design.source import CORE, source_digest
+from dynagate.fixedpoint.assign import FormattedGraph
 from dynagate.fixedpoint.format import SATURATE, WRAP, Arithmetic, Format
-from dynagate.fixedpoint.fuse import FEWEST_ANGLE_BITS, MOST_SHIFT, root_frac
-from dynagate.hw.units import multiply, reciprocal, root, sincos
+from dynagate.fixedpoint.fuse import FEWEST_ANGLE_BITS, MOST_SHIFT, fused, root_frac
+from dynagate.hw.units import exp, multiply, reciprocal, root, sincos
 
 FEWEST_UNITS, MOST_UNITS = 2, 8
 SMALLEST_WORD, LARGEST_WORD = 18, 32
 LANE = 32
 """Bits of a program word that are loaded at once."""
-ELEMENTARY = ("sin", "cos", "normalised_reciprocal", "sqrt")
+ELEMENTARY = ("sin", "cos", "normalised_reciprocal", "sqrt", "exp")
 """Operations of the elementary unit; their number in a program word is the place here plus one."""
 LOAD, STORE = "load", "store"
 """Operations of the memory of turns; their numbers follow those of the elementary unit's."""
@@ -51,6 +52,7 @@ class Core:
     lookup_memories: of the memories in front of a unit, 3 (units + 1), those that lookup tables make; the others are
     blocks.
     turn_bits: 2**turn_bits values fit the memory of what loops keep of every turn; 0 for none.
+    exp_bits: integer bits of operands of exponentials; 0 for a core that has none. exp_whole: of their results.
     saturates: 1 where what does not fit a word becomes the nearest number that does; 0 where it wraps.
     """
 
@@ -64,6 +66,8 @@ class Core:
     lookup_memories: int = 0
     turn_bits: int = 0
     saturates: int = 0
+    exp_bits: int = 0
+    exp_whole: int = 1
 
     def __post_init__(self) -> None:
         limits = {
@@ -77,6 +81,8 @@ class Core:
             "lookup_memories": (0, len(OPERANDS) * (self.units + 1)),
             "turn_bits": (0, MOST_TURN_BITS),
             "saturates": (0, 1),
+            "exp_bits": (0, 10),
+            "exp_whole": (1, 16),
         }
         for name, (least, most) in limits.items():
             value = getattr(self, name)
@@ -111,6 +117,15 @@ class Core:
     def sine(self) -> Format:
         """Of sines and cosines."""
         return Format(self.word, self.word - 2)
+
+    @property
+    def exponential(self) -> tuple[Format, Format]:
+        """Of the operand of an exponential, and of the result."""
+        return Format(self.word, self.word - 1 - self.exp_bits), Format(self.word, self.word - 1 - self.exp_whole)
+
+    def fused(self, formatted: FormattedGraph) -> FormattedGraph:
+        """A graph in this core's multiply-adds and functions."""
+        return fused(formatted, self.angle, self.exponential)
 
     @property
     def root_shift(self) -> int:
@@ -152,6 +167,7 @@ class Core:
             "cos": sine,
             "normalised_reciprocal": reciprocal.latency(self.word, self.word),
             "sqrt": root.latency(self.word, self.word, self.root_shift),
+            **({"exp": exp.latency(*self.exponential)} if self.exp_bits else {}),
         }
 
     def latency_of(self, kind: str) -> int:
@@ -219,5 +235,6 @@ class Core:
             f"{self.units} units, {self.word} bits, angles to ±{1 << self.angle_bits} rad, {1 << self.place_bits} "
             f"places, {1 << self.program_bits} words"
             + (f", {1 << self.turn_bits} values of turns" if self.turn_bits else "")
+            + (f", exponentials of ±{1 << self.exp_bits} to {1 << self.exp_whole}" if self.exp_bits else "")
             + (", saturating" if self.saturates else "")
         )

@@ -10,7 +10,7 @@ from dynagate.base.errors import ArgumentError
 from dynagate.bench.boards import FUNCTIONS
 from dynagate.design.words import WORD
 from dynagate.fixedpoint.assign import FormattedGraph, Policy, assign
-from dynagate.fixedpoint.fuse import FuseError, fused
+from dynagate.fixedpoint.fuse import FuseError
 from dynagate.graph import trace
 from dynagate.graph.region import Region
 from dynagate.hw import boards
@@ -82,7 +82,7 @@ def _rows(
 
 
 def _program(formatted: FormattedGraph, core: Core) -> Instructions:
-    return instructions(fused(formatted, core.angle))
+    return instructions(core.fused(formatted))
 
 
 def _row(function: str, own: BoardCores, scheduled: Schedule) -> CoreRow:
