@@ -57,21 +57,6 @@ class Format:
     def __str__(self) -> str:
         return f"s{self.width}.{self.frac}"
 
-    def to_fxp(self, values: npt.ArrayLike = 0.0) -> Any:
-        """An `fxpmath.Fxp` of this format that holds the values as we would: rounded half up, saturated."""
-        from fxpmath import Fxp
-
-        like = Fxp(None, signed=True, n_word=self.width, n_frac=self.frac, overflow="saturate", rounding="around")
-        like.set_val(quantise(values, self).value, raw=True)
-        return like
-
-    @classmethod
-    def of_fxp(cls, number: Any) -> Format:
-        """The format of an `fxpmath.Fxp`; its integers are `number.val`. Raises ValueError: it is unsigned."""
-        if not number.signed:
-            raise ArgumentError(f"{number.dtype} is unsigned; expected a signed number")
-        return cls(int(number.n_word), int(number.n_frac))
-
 
 @dataclass(frozen=True)
 class Arithmetic:

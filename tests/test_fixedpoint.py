@@ -370,14 +370,3 @@ def test_trajectories_widen_the_ranges() -> None:
     assert wider.formats[tau].frac < plain.formats[tau].frac
     with pytest.raises(ValueError, match="trajectories lack input 'qdd'; expected q, qd, qdd"):
         assign(graph, region, trajectories={"q": fast["q"], "qd": fast["qd"]})
-
-
-def test_formats_go_to_fxpmath_and_back() -> None:
-    fmt = Format(12, 7)
-    values = np.linspace(-20.0, 20.0, 999)
-    number = fmt.to_fxp(values)
-    np.testing.assert_array_equal(number.val, quantise(values, fmt).value)
-    np.testing.assert_array_equal(number.get_val(), to_float(quantise(values, fmt).value, fmt))
-    assert Format.of_fxp(number) == fmt
-    with pytest.raises(ValueError, match="is unsigned; expected a signed number"):
-        Format.of_fxp(Fxp(1.0, signed=False, n_word=8, n_frac=4))

@@ -132,11 +132,13 @@ class Bench:
 
     def samples(self, count: int, seed: int = 1) -> Words:
         """As the link takes them."""
-        from dynagate.host.words import pack_floats, pack_inputs
+        from dynagate.host.words import pack_inputs, stream_words
 
         design, states = self.driver.design, self.states(count, seed)
         if self.kind.shell:
-            return pack_floats(design, design.axi, states, count)
+            words = np.zeros((count, design.axi.beats.input, design.axi.lanes), dtype=np.uint32)
+            stream_words(design, design.axi, native=False).fill(states, words)
+            return words
         return pack_inputs(design, states, count)[:, np.newaxis]
 
     def results(self, count: int) -> Words:

@@ -42,11 +42,8 @@ from dynagate.robot import Robot
 if TYPE_CHECKING:
     from dynagate.cli.progress import Steps
     from dynagate.fixedpoint.goal import Goal
-    from dynagate.hw.axi import Axi
     from dynagate.hw.boards import Board
     from dynagate.hw.build import Build
-    from dynagate.hw.cost import Budget
-    from dynagate.hw.plan import Stages
     from dynagate.hw.processor.shape import Core
     from dynagate.hw.project import Project
     from dynagate.hw.request import DesignRequest
@@ -156,38 +153,20 @@ def _request(
     region: Region,
     *,
     name: str,
-    ii: int = 8,
     word: int,
-    proved: bool = False,
-    certificate: bool = False,
     goal: Goal | None,
-    formats: Path | None,
-    stages: Stages,
     algorithm: dict[str, Any],
-    axi: Axi | None = None,
-    budget: Budget | None = None,
-    abreast: int = 1,
+    proved: bool = False,
+    **options: Any,
 ) -> DesignRequest:
-    """The request that the options of the command line are."""
+    """The request that the options of the command line are. options: those that a `DesignRequest` has too."""
     from dynagate.dynamics import AlgorithmOptions
     from dynagate.fixedpoint.assign import PROVED, SAMPLED, Policy
     from dynagate.hw.request import DesignRequest
 
-    return DesignRequest(
-        robot,
-        name,
-        ii,
-        policy=Policy(word=word, ranges=PROVED if proved else SAMPLED) if goal is None else None,
-        goal=goal,
-        formats=formats,
-        axi=axi,
-        budget=budget,
-        stages=stages,
-        region=region,
-        algorithm=AlgorithmOptions(**algorithm),
-        certificate=certificate,
-        abreast=abreast,
-    )
+    policy = Policy(word=word, ranges=PROVED if proved else SAMPLED) if goal is None else None
+    chosen = AlgorithmOptions(**algorithm)
+    return DesignRequest(robot, name, region=region, policy=policy, goal=goal, algorithm=chosen, **options)
 
 
 @command(

@@ -237,7 +237,7 @@ def bench(
 
     def keep(figures_so_far: dict[str, Any]) -> None:
         if json_file and not is_special(json_file):
-            write_text(json_file, json.dumps(figures_so_far, indent=1) + "\n")
+            _write_json(json_file, figures_so_far)
 
     with Steps() as step:
         if not boards_alone:
@@ -262,12 +262,16 @@ def bench(
     if json_file:
         result["boards_modelled"] = [asdict(row) for row in rows]
         result["cores_modelled"] = [asdict(row) for row in programs]
-        write_text(json_file, json.dumps(result, indent=1) + "\n")
+        _write_json(json_file, result)
     if figures:
-        with written_together(figures) as scratch:
-            from dynagate.bench.figures import figures as draw_figures
+        from dynagate.bench.figures import figures as draw_figures
 
+        with written_together(figures) as scratch:
             draw_figures(result, scratch)
+
+
+def _write_json(json_file: Path, result: dict[str, Any]) -> None:
+    write_text(json_file, json.dumps(result, indent=1) + "\n")
 
 
 def _begun(json_file: Path | None) -> dict[str, Any] | None:

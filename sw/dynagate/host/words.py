@@ -268,14 +268,6 @@ def stream_words(design: Design, axi: AxiStreams, *, native: bool = True) -> Flo
     return FixedWords(design, axi) if axi.word == FIXED else FloatWords(design, axi, native=native)
 
 
-def pack_floats(design: Design, axi: AxiStreams, arrays: Arrays, batch: int) -> Words:
-    """Arrays (batch, *shape) by name -> words of the input stream (batch, beats, words of a beat), with tags of no
-    device. A sample begins with a beat of its own; the rest of its last beat is 0. Raises as `pack_inputs` does."""
-    words = np.zeros((batch, axi.beats.input, axi.lanes), dtype=np.uint32)
-    stream_words(design, axi, native=False).fill(arrays, words)
-    return words
-
-
 def _rows(words: Words) -> Words:
     """A row of words for each sample; a view."""
     return words.reshape(len(words), words.shape[1] * words.shape[2])

@@ -6,7 +6,7 @@ The XML is read in `markup`; what URDF means, with no silent defaults for what t
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from os import PathLike
@@ -119,12 +119,8 @@ def read_urdf(
         robot = reader.robot()
     except RobotError as error:
         raise RobotError(f"{path.name}: {error}") from None
-    if reader.implied:
-        warn(f"{path.name}: link 'world' is not defined and taken for the base", RobotWarning)
     warn_of_friction(path.name, robot)
-    for text in (*(f"lax overlooks {fault}" for fault in overlooked), *reader.outside):
-        warn(f"{path.name}: {text}", RobotWarning)
-    if text := _near_right_angles(reader.rounding):
+    for text in (*(f"lax overlooks {fault}" for fault in overlooked), *reader.remarks()):
         warn(f"{path.name}: {text}", RobotWarning)
     return robot
 
@@ -181,6 +177,14 @@ class _Reader:
             return False
         self.link_elements[WORLD] = root.makeelement("link", name=WORLD)
         return True
+
+    def remarks(self) -> Iterator[str]:
+        """What to say of a robot that was read."""
+        if self.implied:
+            yield "link 'world' is not defined and taken for the base"
+        yield from self.outside
+        if text := _near_right_angles(self.rounding):
+            yield text
 
     def robot(self) -> Robot:
         top, children = self._tree()
