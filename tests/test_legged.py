@@ -83,7 +83,7 @@ def test_all_stances_are_pinocchios(name: str) -> None:
     state["q"] = Region.of(robot, velocity=2.0).sample("inverse_dynamics", count, 1)["q"]
     state = settled(robot, state)
     state["tau"] = run(robot, "inverse_dynamics", state)["tau"]
-    assert_close(run(robot, FORWARD, state), by_pinocchio(robot, state), 1e-9)
+    assert_close(run(robot, FORWARD, state), by_pinocchio(robot, state), 1e-12)
 
 
 @pytest.mark.long
