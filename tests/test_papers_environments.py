@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from dynagate import evaluate, trace
 from dynagate.base.errors import Error
+from dynagate.robot import RobotWarning
 from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
@@ -51,6 +52,26 @@ def test_a_seed_makes_the_same_episode() -> None:
     env, other = Walking("spider"), Walking("spider")
     assert np.array_equal(moved(env, 3), moved(other, 3))
     assert not np.array_equal(moved(env, 3), moved(env, 4))
+
+
+@pytest.mark.parametrize(("simulator", "batch"), [*((each, False) for each in SIMULATORS), ("pbfd", True)])
+def test_limits_that_are_passed_are_said_once(simulator: Any, batch: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hopper falls; its knee has a narrow range, its hip a weak motor."""
+    own = LEGGED["hopper"]()
+    changed = {"knee": {"lower": -0.05, "upper": 0.05}, "hip": {"effort": 1.0}}
+    joints = [replace(link.joint, **changed.get(link.joint.name, {})) for link in own.robot.links]
+    links = tuple(replace(link, joint=joint) for link, joint in zip(own.robot.links, joints, strict=True))
+    limited = replace(own, robot=replace(own.robot, links=links))
+    monkeypatch.setitem(LEGGED, "hopper", lambda: limited)
+    env = WalkingBatch("hopper", 2, simulator=simulator) if batch else Walking("hopper", simulator=simulator)
+    env.reset(seed=1)
+    with warnings.catch_warnings(record=True) as given:
+        warnings.simplefilter("always")
+        for _ in range(5):
+            env.step(np.ones(env.action_space.shape, np.float32))
+    texts = [str(each.message) for each in given if issubclass(each.category, RobotWarning)]
+    assert sorted(text.split(" of robot")[0] for text in texts) == ["joint 'hip'", "joint 'knee'"]
+    assert any("is given more than its limit of effort" in text for text in texts)
 
 
 @pytest.mark.parametrize("robot", LEGGED)

@@ -15,6 +15,7 @@ from dynagate.forces.checks import is_finite, shown
 from dynagate.forces.contact import Contact, Plane
 from dynagate.forces.servo import Servo
 from dynagate.integrators import RigidContact
+from dynagate.integrators.limits import LimitWatch
 from dynagate.integrators.position_based_method import PositionBasedMethod
 from dynagate.robot import Robot
 
@@ -139,6 +140,8 @@ class WalkingTask:
                 self._steps = PositionBased(own, self.dt, contact=contact, servo=servo, iterations=60, threads=threads)
         else:
             self._steps = StewartTrinkle(own, self.dt, self.legged.feet, mu=MU, servo=servo)
+        self._watch = LimitWatch(own, True, ())  # simulators say themselves which positions they pass
+        self._watch.of_efforts &= not isinstance(self._steps, ServoedRollout)  # this one also what it is given
         self._motors = self.legged.motors
         self.motors = own.nv - self._motors.start
         self.size = own.nq - self.legged.height + own.nv
@@ -172,6 +175,7 @@ class WalkingTask:
         target = np.zeros_like(qd)
         target[:, self._motors] = self.legged.stance[-self.motors :] + self.legged.swing * bounded
         after, speeds, converged = self._advanced(q, qd, target)
+        self._watch.look(np.stack([q, after], axis=1), self._torques(after, speeds, target))
         with np.errstate(invalid="ignore"):
             sound: Flags = np.all(np.isfinite(after), axis=1) & np.all(np.abs(speeds) < 1e3, axis=1)
         after, speeds = np.where(sound[:, None], after, q), np.where(sound[:, None], speeds, qd)
@@ -179,6 +183,13 @@ class WalkingTask:
         forward = (after[:, 0] - q[:, 0]) / CONTROL
         reward = FORWARD * forward + ~fallen - 0.1 * np.square(bounded).mean(axis=1)
         return Outcome(after, speeds, reward, fallen, converged & sound)
+
+    def _torques(self, q: Floats, qd: Floats, target: Floats) -> Floats:
+        """(batch, nv) of the servos at a state, N m."""
+        torques, joints = np.zeros_like(qd), self._motors
+        away = q[:, q.shape[1] - self.motors :] - target[:, joints]
+        torques[:, joints] = -self.legged.stiffness * away - self.legged.damping * qd[:, joints]
+        return torques
 
     def _advanced(self, q: Floats, qd: Floats, target: Floats) -> tuple[Floats, Floats, Flags]:
         """q and q̇ after CONTROL seconds, and whether all steps had a solution."""

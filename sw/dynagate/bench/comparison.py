@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
-from functools import cache
+from functools import cache, partial
 from itertools import product
 from typing import Any
 
@@ -35,6 +35,12 @@ HOST_LAYOUTS: dict[str, dict[str, Any]] = {**LAYOUTS, "packed planes": {"pack": 
 BATCHES = (16, 32, 64, 128, 256, 1024, 4096, 16384, 65536)
 THROUGHPUT_BATCHES = (1024, 4096, 8192)
 """From one whose results stay in a second-level cache to one whose gradients leave it, but whose torques do not."""
+
+SEARCHED = 20
+"""Most degrees of freedom of a robot whose frames are searched for."""
+
+MOST_NUMBERS = 200_000_000
+"""Of a batch's intermediate values in numpy, which keeps many of them: larger batches are left out there."""
 
 CLOCK_HZ = 250e6
 LINK_BYTES = 6.0e9
@@ -130,7 +136,7 @@ def _parts(
 
     def million() -> Any:
         one = region.sample(GRADIENT, 1, SEED)
-        return deadline(trace(robot, GRADIENT, **_options(GRADIENT)), one, planned(GRADIENT), CLOCK_HZ)
+        return deadline(trace(robot, GRADIENT, **_options(robot, GRADIENT)), one, planned(GRADIENT), CLOCK_HZ)
 
     def modelled() -> Any:
         model = _modelled(planned(GRADIENT), batches)
@@ -150,7 +156,9 @@ def _parts(
         "rollouts": said("rollouts", lambda: rollouts.measured(robot, region, pinocchio=peers_too)),
         "solver": said("the solver of optimal control", lambda: solvers.measured(robot, region, crocoddyl=peers_too)),
         **(held if robot.constraints else {}),
-        "cuda": said("the GPU, if there is one", lambda: gpu.measured(robot, region, batches, _options)),
+        "cuda": said(
+            "the GPU, if there is one", lambda: gpu.measured(robot, region, batches, partial(_options, robot))
+        ),
         "accuracy": said("accuracy", lambda: _accuracy(robot, region)),
         "fpga_modelled": said("the modelled FPGA", modelled),
         "deadline": said("a million single calls", million),
@@ -167,11 +175,13 @@ def _check(batches: Sequence[int], threads: int, ii: int) -> None:
     check_interval(ii)
 
 
-def _options(name: str) -> dict[str, Any]:
-    """The choices of fewest operations, which are the fastest ones on a CPU."""
+def _options(robot: Robot, name: str) -> dict[str, Any]:
+    """The choices of fewest operations, which are the fastest ones on a CPU. The search for a frame traces once for
+    each link, so large robots have the default one, by a count of products: Atlas' is the same."""
     function = FUNCTIONS[name]
     known = function.options.get(next(iter(function.forms)), ())
-    return {key: value for key, value in {"frame": "fewest", "mass": "shared"}.items() if key in known}
+    chosen = {"mass": "shared"} if robot.nv > SEARCHED else {"frame": "fewest", "mass": "shared"}
+    return {key: value for key, value in chosen.items() if key in known}
 
 
 def _single_calls(robot: Robot, region: Region, say: Say) -> dict[str, Any]:
@@ -179,7 +189,7 @@ def _single_calls(robot: Robot, region: Region, say: Say) -> dict[str, Any]:
     for name in dict.fromkeys((*STAGES, *STEPS)):
         say(f"single calls: {name}")
         inputs = region.sample(name, 1, SEED)
-        graph = trace(robot, name, **_options(name))
+        graph = trace(robot, name, **_options(robot, name))
         rows[name] = {
             str(np.dtype(dtype)): asdict(single_call(Kernel(graph, dtype), inputs))
             for dtype in (np.float64, np.float32)
@@ -192,7 +202,7 @@ def _throughput(robot: Robot, region: Region, threads: int, say: Say) -> list[di
     rows = []
     for name, dtype, layout, count in product(STAGES, (np.float32, np.float64), HOST_LAYOUTS, sorted({1, threads})):
         say(f"batches: {name}, {np.dtype(dtype)}, {layout}, {count} threads")
-        options = {"dtype": dtype, "threads": count, **_options(name), **HOST_LAYOUTS[layout]}
+        options = {"dtype": dtype, "threads": count, **_options(robot, name), **HOST_LAYOUTS[layout]}
         row = {"function": name, "dtype": str(np.dtype(dtype)), "layout": layout, "threads": count}
         with open(robot, name, **options) as accelerator:
             for batch in THROUGHPUT_BATCHES if count == 1 else THROUGHPUT_BATCHES[-1:]:
@@ -216,7 +226,7 @@ def _partitions(robot: Robot, region: Region, batches: Sequence[int], say: Say) 
     the product with M⁻¹), fused (that product within the last kernel), completely fused (one kernel). "host_ns": of
     this, what a host has to do beside a datapath of the last kernel."""
     say("partitions of a call")
-    kernel = {name: open(robot, name, dtype=np.float32, **_options(name)) for name in (*PARTS, GRADIENT)}
+    kernel = {name: open(robot, name, dtype=np.float32, **_options(robot, name)) for name in (*PARTS, GRADIENT)}
     rows = []
     for batch in batches:
         state = _filled(kernel[GRADIENT], region, batch)
@@ -262,10 +272,13 @@ def _batches(robot: Robot, region: Region, batches: Sequence[int], threads: int,
         ("cpu", {"dtype": np.float32, "threads": threads}),
         ("numpy", {}),
     ]
+    operations = len(trace(robot, GRADIENT, **_options(robot, GRADIENT)))
     for device, options in devices:
         say(f"end to end: {device}")
-        with open(robot, GRADIENT, device=device, **options, **_options(GRADIENT)) as accelerator:
+        with open(robot, GRADIENT, device=device, **options, **_options(robot, GRADIENT)) as accelerator:
             for batch in batches:
+                if device == "numpy" and batch > batches[0] and batch * operations > MOST_NUMBERS:
+                    continue
                 run = accelerator.bind(**_filled(accelerator, region, batch))
                 measured = timing(run, 0.3)
                 rows.append(
@@ -297,7 +310,7 @@ def _accuracy(robot: Robot, region: Region) -> dict[str, Any]:
     choices: list[tuple[str, Any, dict[str, Any]]] = [
         ("float64", np.float64, {}),
         ("float32", np.float32, {}),
-        ("float32 fewest operations", np.float32, _options(GRADIENT)),
+        ("float32 fewest operations", np.float32, _options(robot, GRADIENT)),
     ]
     for label, dtype, options in choices:
         inputs: dict[str, Any] = {key: value.astype(dtype) for key, value in state.items()}

@@ -132,5 +132,6 @@ def _grid(result: dict[str, Any]) -> list[str]:
     batches = sorted(next(iter(lines_by_label.values())))
     lines = [f"  {'N':<28}" + "".join(f"{n:>10}" for n in batches)]
     return lines + [
-        f"  {label:<28}" + "".join(f"{row[n]:>10.1f}" for n in batches) for label, row in lines_by_label.items()
+        f"  {label:<28}" + "".join(f"{row[n]:>10.1f}" if n in row else f"{'-':>10}" for n in batches)
+        for label, row in lines_by_label.items()
     ]

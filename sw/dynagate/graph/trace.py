@@ -6,6 +6,7 @@ import gc
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -71,9 +72,15 @@ def trace(
         if frame not in FRAMES:
             raise ArgumentError(f"frame '{frame}'; expected {', '.join(FRAMES)}, a link index, or a map of them")
         if frame in FRAME_SEARCHES:
-            options["frame"] = FRAME_SEARCHES[frame](robot, trace)
+            options["frame"] = _found_frame(robot, frame)
     with _without_collection():
         return _traced(robot, algorithm, chosen, common, step or (lambda text: None), options)
+
+
+@lru_cache(maxsize=16)
+def _found_frame(robot: Robot, search: str) -> dict[int, int]:
+    """What a search for a frame has found: it traces once for each link of a chain."""
+    return FRAME_SEARCHES[search](robot, trace)
 
 
 class _Common(NamedTuple):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import textwrap
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
@@ -58,13 +59,32 @@ class Source:
 def emit(graph: Graph, packing: Packing | None = None) -> Source:
     """The C files of a graph: header, segments, driver with its tables, and the files that all kernels share.
 
-    packing: the positions of the entries of packed outputs, for the header's tables.
+    packing: the positions of the entries of packed outputs, for the header's tables. Without, the texts that were
+    emitted last are kept: a function that is opened in another dtype or layout has the same.
     """
+    if packing is None:
+        for kept, source in tuple(_EMITTED):
+            if kept.nodes is graph.nodes and _face(kept) == _face(graph):
+                return source
+    source = _emitted(graph, packing or {})
+    if packing is None:
+        _EMITTED.append((graph, source))
+    return source
+
+
+_EMITTED: deque[tuple[Graph, Source]] = deque(maxlen=4)
+
+
+def _face(graph: Graph) -> tuple[str, str, tuple[Port, ...], tuple[Port, ...]]:
+    return graph.robot, graph.name, graph.inputs, graph.outputs
+
+
+def _emitted(graph: Graph, packing: Packing) -> Source:
     graph, name = chained(graph), kernel_name(graph)
     steps, watch = program(graph, REGISTERS, SEGMENT_OPERATIONS), watched(graph)
     shared = {file: (files("dynagate.native") / file).read_text() for file in SHARED}
     texts = {
-        f"{name}.h": _header(graph, name, packing or {}),
+        f"{name}.h": _header(graph, name, packing),
         f"{name}_body.h": segments(graph, steps, watch),
         f"{name}.c": _driver(graph, name, steps, watch),
     }
