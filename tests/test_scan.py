@@ -11,7 +11,9 @@ from typing import Any
 import dynagate
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from dynagate import Region, Robot, Rollout, evaluate, robots, trace
+from dynagate.cli import main
 from dynagate.dynamics import CONSTRAINED
 from dynagate.fixedpoint.assign import FormattedGraph, Policy
 from dynagate.fixedpoint.format import Arithmetic, Format
@@ -377,3 +379,44 @@ def test_integers_outside_of_their_region_are_told() -> None:
         assert accelerator(**pushed).overflow.all()
     with pytest.raises(ValueError, match="ranges 'proved' of a loop over links; expected 'sampled'"):
         dynagate.open(robot, NAME, device="fixed", form="scan", policy=Policy(ranges="proved"))
+
+
+def test_the_command_writes_c_of_scans(tmp_path: Path) -> None:
+    """A caller in C, which knows the header alone: 3 samples of a batch of 5, q the same for all."""
+
+    def emitted(*options: str) -> tuple[int, str]:
+        arguments = ["emit", "two_joint_arm", "--function", NAME, "--form", "scan", "--folder", str(tmp_path), *options]
+        result = CliRunner().invoke(main, arguments)
+        return result.exit_code, result.output
+
+    for option, value in (("--integers", ()), ("--single", ("float32",)), ("--outputs", ("qdd",))):
+        status, text = emitted(option, *value)
+        assert status == 2
+        assert f"--form scan and {option} are both given; expected one" in text
+    assert emitted("--cuda")[0] == 0
+    assert "two_joint_arm_forward_dynamics_sample" in (tmp_path / "two_joint_arm_forward_dynamics.cu").read_text()
+    assert emitted()[0] == 0
+    name = f"two_joint_arm_{NAME}"
+    own = tmp_path / "main.c"
+    own.write_text(
+        f'''#include <stdio.h>
+#include "{name}.h"
+int main(void) {{
+    const double q[] = {{0.5, -0.3}}, qd[10] = {{0}}, tau[10] = {{0, 0, 1, 2, 3, 4, 5, 6}};
+    double qdd[10] = {{0}};
+    const double *const in[] = {{q, qd, tau}};
+    double *const out[] = {{qdd}};
+    const long read[] = {{0, 2, 2}}, written[] = {{2}};
+    const int status = {name}_f64(in, read, out, written, 1, 1, 4);
+    for (int j = 0; j < 10; j++) printf("%.17g ", qdd[j]);
+    return status;
+}}'''
+    )
+    flags = ["-O1", "-march=native", "-Wall", "-DDYNAGATE_DOUBLE", "-o", tmp_path / "main"]
+    subprocess.run(["cc", *flags, own, tmp_path / f"{name}.c", "-lm"], check=True)
+    text = subprocess.run([tmp_path / "main"], check=True, capture_output=True, text=True).stdout
+    tau = np.array([0.0, 0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 0.0, 0.0]).reshape(5, 2)
+    states = {"q": np.tile([0.5, -0.3], (5, 1)), "qd": np.zeros((5, 2)), "tau": tau}
+    expected = evaluate(trace(robots.load("two_joint_arm"), NAME), states)["qdd"]
+    expected[[0, 4]] = 0.0  # not asked for
+    np.testing.assert_allclose(np.array(text.split(), float).reshape(5, 2), expected, rtol=1e-12)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -96,6 +96,7 @@ def emit(
     from dynagate.graph import trace
     from dynagate.graph.certificate import check_certificate
     from dynagate.graph.packing import packed
+    from dynagate.graph.scan_trace import SCAN
     from dynagate.native.cuda import emit_cuda
     from dynagate.native.emit import emit as emitted
     from dynagate.native.emit import kernel_name
@@ -108,8 +109,17 @@ def emit(
         require("--error", "hw", "scipy")
     if formats["certificate"]:
         check_certificate(name, AlgorithmOptions(**algorithm))
+    if algorithm.get("form") == SCAN:
+        unfit: dict[str, Any] = {"--integers": integers, "--single": single}
+        unfit |= {f"--{option}": algorithm.get(option) for option in ("outputs", "variable")}
+        for option, is_asked in unfit.items():
+            if is_asked:
+                raise click.UsageError(f"--form {SCAN} and {option} are both given; expected one")
     with Steps() as step:
         step(f"tracing {robot.name} {name}")
+        if algorithm.get("form") == SCAN:
+            _write(folder, _scan(robot, name, cuda, algorithm))
+            return
         graph, packing = trace(robot, name, **algorithm), None
         if pack:
             graph, packing = packed(graph)
@@ -124,11 +134,27 @@ def emit(
             step(f"writing {'CUDA' if cuda else 'C'}")
             files = {f"{kernel_name(graph)}.cu": emit_cuda(graph, packing=packing)} if cuda else {}
             files = files or emitted(graph, packing).files
-        with written_together(folder) as scratch:
-            for file, text in files.items():
-                (scratch / file).write_text(text)
+        _write(folder, files)
+
+
+def _write(folder: Path, files: Mapping[str, str]) -> None:
+    with written_together(folder) as scratch:
+        for file, text in files.items():
+            (scratch / file).write_text(text)
     for file in files:
         click.echo(folder / file)
+
+
+def _scan(robot: Robot, name: str, cuda: bool, algorithm: Mapping[str, Any]) -> dict[str, str]:
+    """C or CUDA of a loop over links."""
+    from dynagate.cli.options import FRICTION
+    from dynagate.graph.scan_trace import trace_scan
+    from dynagate.native.cuda_loop import emit_cuda_loop
+    from dynagate.native.loop import emit_loop
+    from dynagate.native.loop_text import loop_name
+
+    loop = trace_scan(robot, name, **{key: algorithm[key] for key in FRICTION if key in algorithm})
+    return {f"{loop_name(loop)}.cu": emit_cuda_loop(loop)} if cuda else dict(emit_loop(loop).files)
 
 
 def _integers(

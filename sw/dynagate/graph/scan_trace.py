@@ -16,6 +16,9 @@ from dynagate.graph.scan_derivatives import vjp
 from dynagate.graph.scan_record import ScanOptions, recorded
 from dynagate.robot import Robot
 
+SCAN = "scan"
+"""The form of functions that are computed by a loop over links."""
+
 SCANS = {
     "inverse_dynamics": "newton_euler",
     "forward_dynamics": "aba",

@@ -19,7 +19,8 @@ import numpy.typing as npt
 from dynagate.base.arguments import check_fits, check_written, real
 from dynagate.base.errors import ArgumentError
 from dynagate.graph import Graph
-from dynagate.graph.loop import Loop
+from dynagate.graph.graph import Port
+from dynagate.graph.loop import Count, Loop
 from dynagate.graph.ops import TRIG
 from dynagate.graph.scan import TABLE
 from dynagate.native.arrays import TYPES, check, of_type
@@ -208,7 +209,29 @@ def emit_loop(loop: Loop) -> Source:
     shared = {file: (files("dynagate.native") / file).read_text() for file in SHARED}
     stamp = hashlib.sha256("\0".join([body, *shared.values()]).encode()).hexdigest()[:16]
     head = head_comment(loop, stamp)
-    return Source(name, {f"{name}.c": head + body, **shared}, stamp)
+    return Source(name, {f"{name}.h": head + _header(loop, name), f"{name}.c": head + body, **shared}, stamp)
+
+
+def _header(loop: Loop, name: str) -> str:
+    """What a caller in C needs."""
+
+    def ports(of: Sequence[Port]) -> str:
+        sizes = (f"{' × '.join(map(str, port.shape)) or 1}" for port in of)
+        return ", ".join(f"{port.name} ({size})" for port, size in zip(of, sizes, strict=True))
+
+    own = loop.stop.turns if isinstance(loop.stop, Count) else None
+    turns = f"turns: {own}." if own else "turns: those of the arrays that have some per turn; else 1."
+    lines = [
+        "/* Samples begin to end of a batch. Returns 0, or 1 where a value becomes too large. NaN makes results NaN.",
+        f" * in: {ports(loop.inputs)}.",
+        f" * out: {ports(loop.outputs)}.",
+        f" * strides: numbers from one sample to the next; 0 for one of all samples. {turns}",
+        " * With DYNAGATE_DOUBLE the file is of double, else of float. */",
+    ]
+    for number, suffix in (("float", "f32"), ("double", "f64")):
+        arguments = f"const {number} *const *in, const long *in_stride, {number} *const *out, const long *out_stride"
+        lines.append(f"int {name}_{suffix}({arguments}, long turns, long begin, long end);")
+    return "\n".join(lines) + "\n"
 
 
 class LoopKernel:

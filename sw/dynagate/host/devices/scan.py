@@ -13,12 +13,9 @@ from dynagate.graph.loop import Loop
 from dynagate.graph.ops import TRIG
 from dynagate.graph.packing import Packing
 from dynagate.graph.scan import Scan
-from dynagate.graph.scan_trace import SCANS, trace_scan
+from dynagate.graph.scan_trace import SCAN, SCANS, trace_scan
 from dynagate.host.devices.face import Device
 from dynagate.robot import Robot
-
-SCAN = "scan"
-"""The form of functions that are computed by a loop over links."""
 
 SCANNED_FROM = 48
 """Links from which on a function that has an algorithm over links takes it unless a form is asked for. Atlas' 30 links
