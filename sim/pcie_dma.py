@@ -58,7 +58,7 @@ WRITE_BACK_ERROR = 1 << 31
 TAGS = 64
 BUFFER = 32 * 1024
 """Bytes of H2C that may be asked for and not yet in the stream."""
-TIMEOUT_NS = 50_000
+TIMEOUT_NS = 10_000
 """Without progress for as long, a read has timed out."""
 PAGE = 4096
 

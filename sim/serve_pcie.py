@@ -3,15 +3,17 @@
 Requests come over a socket, as the system's calls of the driver `xdma` (dma_ip_drivers, libxdma.c and cdev_sgdma.c):
 
 =======  ============================================================================================
-write    bytes to the card as one packet: descriptors of a page each, TLAST with the last
-read     at most so many bytes, up to TLAST: descriptors of a page each, each says what came into it
+write    bytes to the card as one packet: descriptors of a page each, TLAST with the last; whether another write follows
+read     at most so many bytes, up to TLAST: descriptors of a page each, each says what came into it; whether another
+         read follows
 pread    a register of the user BAR
 pwrite   the same
 spoil    the chance that a completion with data is poisoned, of another place, or comes too late
 close    ends the simulation
 =======  ============================================================================================
 
-Simulated time stands still while nothing is under way, so that cycles do not count how long the other process takes.
+Simulated time stands still while nothing is under way, and between transfers that follow each other, so that cycles do
+not count how long the other process takes.
 """
 
 from __future__ import annotations
@@ -37,15 +39,16 @@ POLL_NS = 100
 LATE_NS = round(1.2 * TIMEOUT_NS)
 QUIET_NS = 2 * TIMEOUT_NS
 """Without a request on the link: what is under way waits for the other process."""
+IDLE_NS = 1_000
+"""Behind the last answer: nothing is under way."""
 NAP_S = 0.01
 TURN_S = 0.05
-"""The other process has to begin the next transfer, in no simulated time."""
-TRANSFERS = ("write", "read")
+"""The other process has to begin the transfer that follows, in no simulated time."""
 KINDS = ("poisoned", "misplaced", "poisoned", "misplaced", "late")
 
 
 class Card:
-    """The driver's part in the kernel. seconds: after which a transfer that waits is given up."""
+    """The driver's part in the kernel. seconds: without a request on the link, after which a transfer is given up."""
 
     def __init__(self, bench: Bench, connection: Connection, seconds: float, seed: int) -> None:
         self.bench, self.connection, self.seconds = bench, connection, seconds
@@ -54,7 +57,8 @@ class Card:
         bench.host.spoil = self._spoil
         self.buffers: dict[tuple[int, int], Buffer] = {}
         self.begun = self.ended = 0.0
-        self.replies = 0  # to transfers, behind which the other process may begin the next
+        self.awaited: set[str] = set()  # transfers that follow those that have ended
+        self.answering = 0  # requests
 
     def _spoil(self, tlp: Tlp) -> Tlp | None:
         if tlp is self.late or self.random.random() >= self.chance:
@@ -84,14 +88,15 @@ class Card:
 
     async def answer(self, number: int, name: str, arguments: tuple[Any, ...]) -> None:
         code: int | None = 0
+        self.answering += 1
         try:
             result = await getattr(self, name)(*arguments)
         except OSError as error:
             result, code = None, error.errno or errno.EIO
-        self.replies += name in TRANSFERS
+        self.answering -= 1
         self.connection.send((number, result, code))
 
-    async def write(self, data: bytes) -> int:
+    async def write(self, data: bytes, follows: bool) -> int:
         if len(data) % (self.bench.axi.width // 8):
             raise OSError(errno.EINVAL, "not of whole beats")
         buffer = self.buffer(H2C, len(data))
@@ -99,29 +104,34 @@ class Card:
         ring = Ring(self.bench.host, H2C, [buffer.addresses])
         self.begun = self.begun or get_sim_time("ns")
         await self._run(ring)
+        self.awaited |= {"write"} if follows else set()
         return len(data)
 
-    async def read(self, most: int) -> bytes:
+    async def read(self, most: int, follows: bool) -> bytes:
         buffer = self.buffer(C2H, most)
         ring = Ring(self.bench.host, C2H, [buffer.addresses])
         count = await self._run(ring)
         self.ended = get_sim_time("ns")
+        self.awaited |= {"read"} if follows else set()
         return buffer.content()[:count]
 
     async def _run(self, ring: Ring) -> int:
         """Bytes that have gone, up to the end of a packet. Raises OSError: the channel stopped by an error, or nothing
         came in time."""
-        driver, end = self.bench.driver, time.monotonic() + self.seconds
+        driver, host = self.bench.driver, self.bench.host
         await driver.prepare(ring)
         await driver.run(ring)
+        requests, since = host.requests, time.monotonic()
         while True:
+            if requests != host.requests:
+                requests, since = host.requests, time.monotonic()
             if ring.failed:
                 raise OSError(errno.EIO, "the channel stopped by an error")
             if ring.channel == H2C and ring.count == ring.ends[-1]:
                 return 0
             if ring.channel == C2H and (count := ring.received()) is not None:
                 return count
-            if time.monotonic() > end:
+            if time.monotonic() - since > self.seconds:
                 await driver.stop(ring.channel)
                 raise OSError(errno.ETIMEDOUT, "nothing came in time")
             await Timer(POLL_NS, "ns")
@@ -156,15 +166,15 @@ async def serves_a_card(dut: Any) -> None:
         requests, moved = bench.host.requests, get_sim_time("ns")
         try:
             while True:
-                still = get_sim_time("ns") - moved > QUIET_NS
-                while connection.poll(TURN_S if card.replies else NAP_S if still else 0):
+                still = get_sim_time("ns") - moved > (QUIET_NS if card.answering else IDLE_NS)
+                while connection.poll(TURN_S if card.awaited else NAP_S if still else 0):
                     number, name, arguments = connection.recv()
                     if name == "close":
                         return
-                    card.replies = max(card.replies - (name in TRANSFERS), 0)
+                    card.awaited.discard(name)
                     cocotb.start_soon(card.answer(number, name, arguments))
                     moved, still = get_sim_time("ns"), False
-                card.replies = 0
+                card.awaited.clear()
                 if requests != bench.host.requests:
                     requests, moved = bench.host.requests, get_sim_time("ns")
                 await Timer(POLL_NS, "ns")

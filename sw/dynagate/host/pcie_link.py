@@ -32,6 +32,8 @@ from dynagate.sim.pcie import Link as Lanes
 
 STARTED_S = 300.0
 """Until the simulated host has found the card, at most; a new design is compiled before."""
+GIVEN_UP_S = 1.0
+"""Without a request on the simulated link: the card's driver gives a transfer up, which nothing can end any more."""
 CLOSED_S = 10.0
 """Until the process has ended, at most."""
 
@@ -61,7 +63,8 @@ class PcieLink(XdmaLink):
         if not (Path(folder) / "accelerator.v").is_file():
             raise ArgumentError(f"no accelerator.v in {folder}; expected the folder of the design")
         self._samples = 0
-        self.card = SimulatedCard(Path(folder), case, seed, timeout)
+        self._due = {"write": 0, "read": 0}
+        self.card = SimulatedCard(Path(folder), case, seed, min(timeout, GIVEN_UP_S))
         text = f"a simulated card at PCIe {case.link}"
         super().__init__(text, design, timeout=timeout, system=CardFiles(self.card))
 
@@ -69,8 +72,16 @@ class PcieLink(XdmaLink):
         if not self._under_way:
             self._times(anew=True)
             self._samples = 0
+            self._due = {"write": 0, "read": 0}
+        for which in self._due:
+            self._due[which] += -(-len(samples) // self._largest)
         super().write(samples, results)
         self._samples += len(samples)
+
+    def _transfer(self, which: str, file: int, data: memoryview) -> int:
+        self._due[which] -= 1
+        self.card.follows[which] = self._due[which] > 0
+        return super()._transfer(which, file, data)
 
     @property
     def transfer(self) -> Transfer:
@@ -92,8 +103,8 @@ class PcieLink(XdmaLink):
 
 
 class SimulatedCard:
-    """The other process, and the requests to it, from any thread. folder: of the design. seconds: after which a
-    transfer is given up. Raises DeviceError: the process ends before the card is there."""
+    """The other process, and the requests to it, from any thread. folder: of the design. seconds: without a request on
+    the link, after which a transfer is given up. Raises DeviceError: the process ends before the card is there."""
 
     def __init__(self, folder: Path, case: Case, seed: int, seconds: float) -> None:
         self._place = tempfile.TemporaryDirectory()
@@ -117,6 +128,8 @@ class SimulatedCard:
         self._connection: Any = None
         self._lock, self._count = threading.Lock(), 0
         self._waiting: dict[int, Future[Any]] = {0: Future()}
+        self.follows = {"write": False, "read": False}
+        """Whether a transfer of the kind begins as soon as the one under way has ended."""
         for work in (self._listen, self._watch):
             threading.Thread(target=work, daemon=True).start()
         try:
@@ -196,12 +209,12 @@ class CardFiles(System):
         """Nobody else knows the card."""
 
     def read(self, file: int, data: memoryview) -> int:
-        came = self.card.call("read", len(data))
+        came = self.card.call("read", len(data), self.card.follows["read"])
         data[: len(came)] = came
         return len(came)
 
     def write(self, file: int, data: memoryview) -> int:
-        return int(self.card.call("write", bytes(data)))
+        return int(self.card.call("write", bytes(data), self.card.follows["write"]))
 
     def pread(self, file: int, count: int, place: int) -> bytes:
         return bytes(self.card.call("pread", place))
