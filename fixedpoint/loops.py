@@ -426,5 +426,9 @@ class _Assigner:
             if port.name in formats
             for i, fmt in zip(port.nodes, formats[port.name], strict=True)
         }
+        for port in graph.outputs:  # results that a memory keeps are rounded to its formats at once
+            own = self.in_memory.get(self.owners.get(port.name, ""), ())
+            computed = ((i, fmt) for i, fmt in zip(port.nodes, own, strict=False) if graph.nodes[i].args)
+            fixed |= {i: (fmt, None) for i, fmt in computed if i not in fixed}
         words = WordLengths([self.policy.word] * len(graph), fixed=fixed)
         return assign_word(graph, _Limits(self.limits, formats), ranges, self.policy, words)

@@ -201,8 +201,8 @@ class _Compiler:
                 continue
             values = self.constants(step, name) if name in step.starts else scope[name]
             formats = step.input_formats(name)
-            cells[name] = self.entries(f"{step.loop.name}.{name}", len(formats))
-            for cell, value, to in zip(cells[name], values, formats, strict=True):
+            cells[name] = self.entries(f"{step.loop.name}.{name}", len(formats), step.ports[name][0].nodes)
+            for cell, value, to in _once(cells[name], values, formats):
                 self.move(cell, value, to)
             inside[name] = [_Value(Source(i, 0, True), fmt) for i, fmt in zip(cells[name], formats, strict=True)]
         if self.now:
@@ -289,7 +289,7 @@ class _Compiler:
             (cell, self.stays(value, cells), to)
             for source, name in step.loop.carry.items()
             if name not in self.memory
-            for cell, value, to in zip(cells[name], scope[source], step.input_formats(name), strict=True)
+            for cell, value, to in _once(cells[name], scope[source], step.input_formats(name))
         ]
         for cell, value, to in moves:
             self.move(cell, value, to)
@@ -314,3 +314,9 @@ class _Compiler:
                     outputs[i], formats[i] = i, value.format
             ports.append(replace(port, nodes=tuple(known[value] for value in scope[name])))
         return tuple(ports), outputs, formats
+
+
+def _once(cells: list[int], values: list[_Value], formats: list[Format]) -> list[tuple[int, _Value, Format]]:
+    """What comes to each cell: entries of a symmetric matrix have the same."""
+    found = {cell: (cell, value, to) for cell, value, to in zip(cells, values, formats, strict=True)}
+    return list(found.values())

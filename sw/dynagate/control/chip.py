@@ -119,7 +119,11 @@ def _named(robot: Robot) -> Graph:
     n = robot.nv
     shapes: dict[str, tuple[int, ...]] = dict.fromkeys(RESULTS, ())
     shapes |= dict(zip(FIRST, ((n,), (n, 2 * n)), strict=True))
-    return recorded("results", robot.name, shapes, lambda x: {RESULTS[name]: value for name, value in x.items()})
+
+    def record(x: Mapping[str, Array]) -> Mapping[str, Any]:
+        return {own: -x[name] if name == FIRST[1] else x[name] for name, own in RESULTS.items()}
+
+    return recorded("results", robot.name, shapes, record)
 
 
 def calls_of(

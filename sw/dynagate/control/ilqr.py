@@ -38,7 +38,9 @@ ACCEPTED, FLAT = 0.1, 1e-12
 TRIALS = 10
 """Step lengths: 1, 1/2, 1/4, ..."""
 FIRST = ("u_first", "gain_first")
-"""What a chip brings out: torques and gains of the first knot."""
+"""What a chip brings out: torques and gains of the first knot. Its gains and feeds are those of others times -1."""
+PARTS = 4
+"""Of a sum of products on a chip, side by side: each ends sooner than the whole."""
 NOW = {"q": "qs_new", "qd": "qds_new", "tau": "us_new"}
 """What the backward pass calls the state and the torques of a knot."""
 
@@ -145,9 +147,11 @@ class _Builder:
 
         def record(x: Mapping[str, Array]) -> Mapping[str, Any]:
             away = np.concatenate([between(robot, x["qs"], x["q0"]), x["qd0"] - x["qds"]])
-            u = x["us"] + x["feeds"] * x["alpha"][()] + x["gains"] @ away
             if self.options.integers:  # gains of an earlier problem may be in memory
+                u = x["us"] - (x["feeds"] * x["alpha"][()] + _in_parts(x["gains"], away))
                 u = chosen(x["fresh"][()], x["us"], u)
+            else:
+                u = x["us"] + x["feeds"] * x["alpha"][()] + x["gains"] @ away
             return {"u_try": self._bounded(u), "q_try": x["q0"], "qd_try": x["qd0"]}
 
         shapes |= {"gains": (n, 2 * n), "feeds": (n,), "alpha": ()}
@@ -345,6 +349,8 @@ class _Builder:
         """Those of all joints, of which passive ones have none, and sums over the knots."""
         gain, feed = zeros(self.nv, 2 * self.nv), zeros(self.nv)
         gain[self.driven], feed[self.driven] = gains.gain, gains.feed
+        if self.options.integers:  # what `feedback` has made minus of
+            gain, feed = -gain, -feed
         return {
             "gains_new": gain,
             **({"gain_first": gain} if self.options.integers else {}),
@@ -412,3 +418,11 @@ def _least(x: Any, bound: float) -> Any:
 
 def _most(x: Any, bound: float) -> Any:
     return select(bound - x, x, bound)
+
+
+def _in_parts(matrix: Array, vector: Array) -> Array:
+    """The product, in sums of few products."""
+    parts = [matrix[:, k::PARTS] @ vector[k::PARTS] for k in range(PARTS) if len(vector) > k]
+    while len(parts) > 1:
+        parts = [sum(parts[k + 1 : k + 2], parts[k]) for k in range(0, len(parts), 2)]
+    return parts[0]
