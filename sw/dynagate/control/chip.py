@@ -18,11 +18,14 @@ from dynagate.dynamics.spatial import chosen
 from dynagate.graph import Graph
 from dynagate.graph.blocks import Blocks, renamed
 from dynagate.graph.evaluate import evaluate
-from dynagate.graph.loop import Count, Loop, OfGraph, evaluate_turn
+from dynagate.graph.loop import Count, Loop, OfGraph, evaluate_turn, mapped
+from dynagate.native.sums import chained
 from dynagate.robot import Robot
 
 Array = npt.NDArray[Any]
 
+MANY = 1500
+"""Nodes of a graph whose sums become chains."""
 RESULTS = {
     "u_first": "tau",
     "gain_first": "gain",
@@ -61,7 +64,8 @@ class ChipIlqr:
             raise ArgumentError(
                 f"{robot.name} has {robot.nv} joints; expected at most {LARGEST_UNROLLED // 2} for a solver on a chip"
             )
-        inner = renamed(ilqr_loop(robot, cost, options), OTHER)
+        # where a knot has more products than units take while one waits for another, fewer instructions are faster
+        inner = mapped(renamed(ilqr_loop(robot, cost, options), OTHER), lambda g: chained(g) if len(g) > MANY else g)
         names = {port.name for port in inner.inputs}
         asked = {name: each for name, each in asked.items() if name in names}
         constants = {k: np.broadcast_to(x.default, x.shape) for k, x in asked.items() if x.default is not None}

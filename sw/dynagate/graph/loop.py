@@ -7,7 +7,7 @@ these names, and its outputs are values of their names. A value that is carried 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -210,6 +210,15 @@ def loops_in(loop: Loop) -> Iterator[Loop]:
         if isinstance(step, Loop):
             yield step
             yield from loops_in(step)
+
+
+def mapped(loop: Loop, change: Callable[[Graph], Graph]) -> Loop:
+    """The loop with another graph for each in it."""
+    steps = tuple(
+        mapped(step, change) if isinstance(step, Loop) else change(step) if isinstance(step, Graph) else step
+        for step in loop.steps
+    )
+    return replace(loop, steps=steps)
 
 
 OfGraph = Callable[[Graph, Mapping[str, Array]], dict[str, Array]]
