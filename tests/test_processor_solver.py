@@ -143,10 +143,17 @@ def test_the_command_solves_on_a_core(tmp_path: Path) -> None:
         (("--function", "ilqr"), "--function ilqr without --units; expected a processor's units, such as --units 8"),
         (("--function", "ilqr", "--units", "2", "--stops"), "--stops with --function ilqr; expected it left out"),
         (("--knots", "8"), "--knots of forward_dynamics_gradient; expected it left out, or --function ilqr"),
+        (("closed-loop", "--units", "4"), "--units of --controller derivatives; expected it left out"),
+        (
+            ("closed-loop", "--controller", "ilqr", "--rtl", "27"),
+            "--rtl of --controller ilqr without --units",
+        ),
+        (("closed-loop", "--controller", "ilqr", "--error", "0.1"), "--error of --controller ilqr; expected it left"),
     ],
 )
-def test_options_of_the_command(options: tuple[str, ...], text: str) -> None:
-    done = CliRunner().invoke(main, ["run", "two_joint_arm", *options])
+def test_options_of_the_commands(options: tuple[str, ...], text: str) -> None:
+    name, *rest = options if options[0] == "closed-loop" else ("run", *options)
+    done = CliRunner().invoke(main, [name, "two_joint_arm", *rest])
     assert done.exit_code == 2
     assert text in " ".join(done.output.split()), done.output
 
@@ -160,3 +167,22 @@ def test_a_report_fails_where_integers_or_gains_differ(scheduled: Schedule) -> N
     assert not replace(report, warm=False).passed
     assert not replace(report, gain=np.full(2, 0.01)).passed
     assert not replace(report, cost=np.full(2, np.nan)).passed
+
+
+@pytest.mark.long
+def test_the_core_is_the_controller() -> None:
+    """Its torques are those of the integers, and it gets where the controllers in float64 get."""
+    pytest.importorskip("crocoddyl")
+    options = ("--controller", "ilqr", "--units", "2", "--rtl", "27", "--seconds", "0.6")
+    done = CliRunner().invoke(main, ["closed-loop", "two_joint_arm", *options])
+    assert done.exit_code == 0, done.output
+    lines = done.output.splitlines()
+    ends = {
+        name: float(line.removeprefix(name).split()[0])
+        for line in lines
+        for name in ("Crocoddyl", "iLQR, float64", "iLQR, core of 2 units")
+        if line.startswith(name)
+    }
+    assert len(ends) == 3
+    assert max(ends.values()) < 0.04, done.output
+    assert re.search(r"torques of the integers, [\d,]+ cycles a plan, [\d,]+ at most", done.output)

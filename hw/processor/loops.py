@@ -318,5 +318,5 @@ class _Compiler:
 
 def _once(cells: list[int], values: list[_Value], formats: list[Format]) -> list[tuple[int, _Value, Format]]:
     """What comes to each cell: entries of a symmetric matrix have the same."""
-    found = {cell: (cell, value, to) for cell, value, to in zip(cells, values, formats, strict=True)}
-    return list(found.values())
+    by_cell = {cell: (cell, value, to) for cell, value, to in zip(cells, values, formats, strict=True)}
+    return list(by_cell.values())

@@ -11,11 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from dynagate.cli import parameters
 from dynagate.cli.extras import install, is_there, needs, require
 from dynagate.cli.groups import command
 from dynagate.cli.options import (
+    FEWEST_UNITS,
+    MOST_UNITS,
     WORDS,
     algorithm_options,
     examples,
@@ -35,6 +38,7 @@ POLICIES = ("global", "word", "optimised")
 BACKENDS = ("loky", "dask", "ray")
 MOST_JOBS = 1024
 CONNECT_SECONDS = 5
+CONTROLLERS = ("derivatives", "ilqr")
 POSTURE: dict[str, Any] = {
     "multiple": True,
     "type": Named(parameters.finite, "JOINT=POSITION with a finite number, rad or m"),
@@ -187,6 +191,7 @@ def _without_quaternions(command: Command) -> Command:
     short_help="Control the robot with rounded derivatives.",
     epilog=examples(
         "closed-loop iiwa14 --rtl 11",
+        "closed-loop iiwa14 --controller ilqr --units 8 --rtl 27",
         "closed-loop my_robot.urdf --policy word --word 10:14 --seed 3",
         "closed-loop two_joint_arm --from shoulder=0.3 --to shoulder=-1 --to elbow=1.1 --seconds 1.5",
     ),
@@ -195,6 +200,19 @@ def _without_quaternions(command: Command) -> Command:
 @robot_options
 @_without_quaternions
 @region_options()
+@click.option(
+    "--controller",
+    type=click.Choice(CONTROLLERS),
+    default=CONTROLLERS[0],
+    show_default=True,
+    help="Crocoddyl's solver with our derivatives, or our solver beside it.",
+)
+@click.option(
+    "--units",
+    type=count(MOST_UNITS, FEWEST_UNITS),
+    metavar="UNITS",
+    help="Of --controller ilqr: also as the program of a core with so many units; with --rtl in simulation.",
+)
 @click.option("--policy", "policies", multiple=True, type=click.Choice(POLICIES), help="All unless given.")
 @click.option(
     "--global",
@@ -229,7 +247,7 @@ def _without_quaternions(command: Command) -> Command:
     multiple=True,
     type=count(LARGEST_WORD, SMALLEST_WORD),
     metavar="BITS",
-    help="Word of a datapath in simulation, in the loop; may be given again.",
+    help="Word of a datapath, or of the core, in simulation, in the loop; may be given again.",
 )
 @click.option("--from", "start", help="Where a joint starts, instead of the reach's own.", **POSTURE)
 @click.option("--to", "goal", help="Where a joint goes to, likewise.", **POSTURE)
@@ -248,6 +266,8 @@ def _without_quaternions(command: Command) -> Command:
 def closed_loop(
     robot: Robot,
     region: Region,
+    controller: str,
+    units: int | None,
     policies: Sequence[str],
     global_words: range,
     own_words: range,
@@ -275,12 +295,43 @@ def closed_loop(
     settings = {policy: values for policy, values in settings.items() if policy in (policies or POLICIES)}
     choices: dict[str, Any] = {"seconds": seconds, "start": start, "goal": goal}
     kept = REACHES.get(robot.name) if seed is None else None
+    _check_controller(controller, units)
     with Steps() as step:
         if kept is not None and len(kept.start) == robot.nv:
             reach, text = changed(robot, region, kept, **choices), f"the reach kept for {robot.name}, {seconds:g} s"
         else:
             chosen = find(robot, region, exact(robot), 1 if seed is None else seed, step, **choices)
             reach, text = chosen.reach, chosen.text()
+        if controller == "ilqr":
+            from dynagate.mpc.receding import SOLVER_WORD, compared
+
+            words = rtl_words or (SOLVER_WORD,)
+            solved = compared(robot, reach, seconds=seconds, units=units, words=words, rtl=bool(rtl_words), step=step)
+            click.echo(f"{text}\n{solved}")
+            return
         results = experiment(robot, reach, region, {**settings, "rtl": rtl_words}, step)
     click.echo(text)
     click.echo(table(*results))
+
+
+def _check_controller(controller: str, units: int | None) -> None:
+    """Raises UsageError: options of one controller with another."""
+    context = click.get_current_context()
+
+    def is_given(name: str) -> bool:
+        return context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+
+    if controller != "ilqr":
+        if units is not None:
+            raise click.UsageError("--units of --controller derivatives; expected it left out, or --controller ilqr")
+        return
+    for name, option in (
+        ("policies", "policy"),
+        ("global_words", "global"),
+        ("own_words", "word"),
+        ("errors", "error"),
+    ):
+        if is_given(name):
+            raise click.UsageError(f"--{option} of --controller ilqr; expected it left out: it has words, by --rtl")
+    if is_given("rtl_words") and units is None:
+        raise click.UsageError("--rtl of --controller ilqr without --units; expected a core's units, such as --units 8")

@@ -45,6 +45,9 @@ if TYPE_CHECKING:
     from dynagate.hw.processor.build import ProcessorBuild
     from dynagate.hw.processor.shape import Core
 
+RETRIES = 4
+"""Of a solver's program: as many times the cycles of an iteration without retries are the most that a simulation waits
+for each."""
 ACCEPTED = 1
 """The core's answer to a program whose checksum is right."""
 
@@ -330,6 +333,7 @@ def open_sim(
     behind_it = behind(content, streams.width, streams.last)
     library = core_library(core, streams, cores, step=step)
     link = SimShellLink(library, cast("Design", behind_it), pauses=pauses, seed=seed)
+    link.slowest = content.period * RETRIES * (1 + content.options.get("iterations", 0))
     return _device(folder, behind_it, link, step)
 
 

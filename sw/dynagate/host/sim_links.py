@@ -89,6 +89,7 @@ class _Ring:
 
 class _Simulated(Link):
     """pauses: chance per cycle, 0 to 1, that the source has nothing and that the sink is not ready; seed decides when.
+    slowest: cycles that a sample may take, where these are more than IDLE_CYCLES.
 
     Raises DesignError: the library is no such model.
     """
@@ -108,6 +109,7 @@ class _Simulated(Link):
         self._lock = threading.RLock()
         self._stream, self._under_way = self._new_stream(), deque[int]()  # samples of packets
         self._in_use = False
+        self.slowest = 0
         try:
             self._library = ctypes.CDLL(str(library))
             self._declare()
@@ -116,6 +118,11 @@ class _Simulated(Link):
         self._device: int = self._library.dynagate_open()
         self._end = weakref.finalize(self, self._library.dynagate_close, self._device)
         self._end.atexit = False  # the process frees it
+
+    @property
+    def patience(self) -> int:
+        """Cycles after which it is stuck."""
+        return max(IDLE_CYCLES, self.slowest)
 
     def _declare(self) -> None:
         device, stream, u64, u32 = ctypes.c_void_p, ctypes.POINTER(_Stream), ctypes.c_uint64, ctypes.c_uint32
@@ -186,12 +193,12 @@ class _Simulated(Link):
             stream.sink, stream.out_words, stream.out_sample = results.ctypes.data, words, beats
             stream.sink_last = last.ctypes.data
             stream.sink_begin, stream.to_receive = stream.received, stream.received + count * beats
-            state = self._library.dynagate_run(device, stream, IDLE_CYCLES, SLICE_MS)
+            state = self._library.dynagate_run(device, stream, self.patience, SLICE_MS)
             received = int(stream.received - stream.sink_begin) // beats
             stream.to_receive = stream.received  # nothing is taken until the next call
             expected = self._passed(received, beats)
         if state == IDLE and not received:
-            raise SilenceError(f"no beat moved for {IDLE_CYCLES} cycles")
+            raise SilenceError(f"no beat moved for {self.patience} cycles")
         if self.packet is not None and not np.array_equal(last[:received], expected):
             raise DeviceError(f"{self.text} set TLAST on another beat than the last of a {self.packet}")
         return received

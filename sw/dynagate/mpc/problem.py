@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -205,17 +205,21 @@ def track(
     noise: float | Sequence[float] = 1.0,
     iterations: int = 2,
     seed: int = 1,
+    start: Array | None = None,
+    weights: Mapping[str, float] | None = None,
 ) -> Array:
     """Tracking error (steps, n) in rad of a receding-horizon controller whose torques are disturbed.
 
     path: seconds -> q, q̇, q̈. noise: standard deviation in N m of what is added to every torque, seeded; one, or one a
-    joint. Each step takes so many solver iterations from the last step's solution, shifted.
+    joint. Each step takes so many solver iterations from the last step's solution, shifted. start: the state (2 nv,);
+    the path's unless given. weights: of `Reach`.
     """
     model = Robotics(robot)
     random = np.random.default_rng(seed)
     n, steps = robot.nv, round(seconds / dt)
-    x = np.concatenate(path(0.0)[:2])
-    reach = Reach((0.0,) * n, (0.0,) * n, horizon, dt, distance=100.0, velocity=1.0, torque=1e-4, end=1.0)
+    x = np.concatenate(path(0.0)[:2]) if start is None else start
+    own = {"distance": 100.0, "velocity": 1.0, "torque": 1e-4, "end": 1.0, **(weights or {})}
+    reach = Reach((0.0,) * n, (0.0,) * n, horizon, dt, **own)
     xs: list[Array] | None = None
     us: list[Array] = []
     errors = []
