@@ -235,7 +235,7 @@ def own_cache(built: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     return cache
 
 
-@pytest.mark.parametrize("damage", ["cut short", "flipped", "planted"])
+@pytest.mark.parametrize("damage", [pytest.param("cut short", marks=pytest.mark.long), "flipped", "planted"])
 def test_a_damaged_library_is_compiled_again(damage: str, built: Build, own_cache: Path, tmp_path: Path) -> None:
     path = library(built.verilog)
     assert path.parent.parent == own_cache

@@ -68,8 +68,17 @@ def _check(loaded: Robot, name: str, planes: bool, tmp_path: Path, **options: An
         assert relative_errors(results[output], expected).max() <= tolerances.SAME_FORMULA, output
 
 
-@pytest.mark.parametrize("card", CARDS)
-@pytest.mark.parametrize("robot", robots.names())
+ARM = "two_joint_arm"
+
+
+@pytest.mark.parametrize(
+    ("robot", "card"),
+    [
+        pytest.param(robot, card, marks=[] if robot == ARM or card == CARDS[-1] else [pytest.mark.long])
+        for robot in robots.names()
+        for card in CARDS
+    ],
+)
 def test_nvcc_takes_it(robot: str, card: str, tmp_path: Path) -> None:
     nvcc = shutil.which("nvcc")
     if nvcc is None:

@@ -164,10 +164,18 @@ int main(void) {{
 """
 
 
-@pytest.mark.parametrize("planes", [False, True])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+ARM = ("two_joint_arm", "forward_dynamics_gradient")
+
+
 @pytest.mark.parametrize("target", list(TARGETS))
-@pytest.mark.parametrize(("robot", "name"), [("two_joint_arm", "forward_dynamics_gradient"), ("hyq", "mass_matrix")])
+@pytest.mark.parametrize(
+    ("robot", "name", "dtype", "planes"),
+    [
+        *((*ARM, dtype, planes) for dtype in (np.float32, np.float64) for planes in (False, True)),
+        ("hyq", "mass_matrix", np.float32, False),
+        ("hyq", "mass_matrix", np.float64, True),
+    ],
+)
 def test_narrower_vectors_give_the_same(
     name: str, robot: str, target: str, dtype: type, planes: bool, tmp_path: Path
 ) -> None:

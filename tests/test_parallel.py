@@ -132,7 +132,7 @@ FLOAT32 = {"aba": 1e-4, "jsiia": 0.1, "abia": 1e-2, "cfa": 0.5}
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_long_chains_agree_with_pinocchio(algorithm: str) -> None:
     """Nineteen samples: whole vectors and a part of one."""
-    for count in (1, 9, 200) if algorithm == "aba" else LENGTHS:  # a library for each chain, or one for all
+    for count in (9, 100) if algorithm == "aba" else LENGTHS:  # a library for each chain, or one for all
         robot = random_chain(count, 2)
         state = sample(count, 19)
         expected = by_pinocchio(robot, *state)
