@@ -40,6 +40,7 @@ from dynagate.hw.plan import plan
 from dynagate.hw.processor.board import cores_of
 from dynagate.hw.processor.instructions import instructions
 from dynagate.hw.processor.schedule import SENDING, schedule
+from dynagate.robot import Joint, Link
 from dynagate.robot.urdf import read_urdf
 from dynagate.views.bars import Bar, draw_bars, ticks
 from dynagate.views.svg import NAMESPACE
@@ -362,6 +363,16 @@ def test_cores_are_modelled_by_the_cycles_of_programs(monkeypatch: pytest.Monkey
     assert re.search(
         r"^no core of pynq-z2: .* takes \d+ words, \d+ more than the core's 32; expected a core", text, re.M
     )
+
+
+def test_the_driver_of_a_robot_that_floats_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its quaternion is looked at in each call, so the call is no compiled one and reads the device's counters."""
+    inertia = ((0.1, 0.0, 0.0), (0.0, 0.2, 0.0), (0.0, 0.0, 0.15))
+    robot = Robot("body", (Link("body", -1, Joint("free", "floating"), 1.0, (0.1, 0.0, 0.0), inertia),))
+    monkeypatch.setattr(hw_boards, "names", lambda: ["u250"])
+    (row,) = boards.board_rows(robot, Region.of(robot, velocity=1.0), ["kinetic_energy"])
+    assert isinstance(row, boards.BoardRow)
+    assert row.driver.call_ns > 0.0
 
 
 def test_boards_are_modelled_as_bitstreams_are(monkeypatch: pytest.MonkeyPatch) -> None:
