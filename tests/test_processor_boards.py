@@ -19,8 +19,10 @@ from dynagate.host.links import DeviceError
 from dynagate.hw import boards, pll, routes
 from dynagate.hw.processor.board import BoardCores, cores_of
 from dynagate.hw.processor.build import ProcessorBuild
+from dynagate.hw.processor.core import Processor
 from dynagate.hw.processor.shape import Core
 from dynagate.hw.project import write_core_project
+from dynagate.hw.synth import synthesise_modules
 from dynagate.sim.line import SimulatedBoard, cores_library, netlist_library
 
 ARM = robots.load("two_joint_arm")
@@ -118,6 +120,19 @@ def test_each_board_has_cores(name: str) -> None:
     cores = cores_of(board)
     assert cores.cores >= {"ulx3s": 1, "pynq-z2": 4}.get(name, 6)
     assert (cores.axi.width, cores.axi.last, cores.axi.words) == (board.link.width, board.link.tlast, FIXED)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("name", "family"), [("pynq-z2", "xc7"), ("kv260", "xcup")])
+def test_a_board_s_cores_fit_its_share(name: str, family: str) -> None:
+    """Of lookup tables, flip-flops, multipliers and memory blocks, by Yosys, without the shell."""
+    own = cores_of(boards.load(name))
+    one = synthesise_modules({"processor": Processor(own.core)}, family, lambda text: None)
+    blocks = one.count("RAMB36") + one.count("RAMB18") / 2
+    taken = {"lut": one.lookup_tables, "ff": one.count("FD"), "dsp": one.multipliers, "bram": blocks}
+    assert one.count("RAM64M") > 100
+    for resource, count in taken.items():
+        assert own.cores * count <= own.board.allowed(resource), f"{own.cores} times {count} {resource}"
 
 
 @pytest.mark.parametrize(
