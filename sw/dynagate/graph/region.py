@@ -228,17 +228,25 @@ class Region:
         held = self._stand(state, seed) if "active" in needed else {}
         loads = {link: _loaded(links[link], count, [seed, 3 + k], kind) for k, link in enumerate(variable)}
         self._follow(state, held, loads, needed, (external_forces, tuple(variable), rubs))
+        if name == ROLLOUT and self.dt is not None:
+            needed.append("dt")
+        state |= self._besides(needed, count, seed)
+        return {**{key: state[key] for key in needed}, **loads}
+
+    def _besides(self, needed: Sequence[str], count: int, seed: int) -> dict[str, Array]:
+        """Of the inputs, those that no state has: directions, restitutions and time steps."""
         drawn = np.random.default_rng([seed, 2])
-        for key in needed:
-            if key.startswith(DIRECTIONS):
-                state[key] = drawn.uniform(-1.0, 1.0, (count, len(self.bounds(key) or ())))
+        besides = {
+            key: drawn.uniform(-1.0, 1.0, (count, len(self.bounds(key) or ())))
+            for key in needed
+            if key.startswith(DIRECTIONS)
+        }
         if "restitution" in needed:
             events = (count, len(self.robot.constraints))
-            state["restitution"] = np.random.default_rng([seed, 6]).uniform(0.0, 1.0, events)
-        if name == ROLLOUT and self.dt is not None:
-            state["dt"] = np.random.default_rng([seed, 4]).uniform(0.0, self.dt, count)
-            needed.append("dt")
-        return {**{key: state[key] for key in needed}, **loads}
+            besides["restitution"] = np.random.default_rng([seed, 6]).uniform(0.0, 1.0, events)
+        if "dt" in needed:
+            besides["dt"] = np.random.default_rng([seed, 4]).uniform(0.0, self.dt or 0.0, count)
+        return besides
 
     def _drawn(
         self, kind: Kind, count: int, seed: int, rubs: Friction | None, external_forces: bool
