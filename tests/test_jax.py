@@ -261,6 +261,8 @@ REFUSED: list[tuple[Any, type, str]] = [
     ),
     (lambda: function(ARM, "all"), ValueError, "functions 'all' together; expected one"),
     (lambda: function(ARM, colour=1), ValueError, "options colour; expected some of form"),
+    (lambda: function(ARM, "aba", form="scan"), ValueError, "form 'scan' of an operator, which is differentiated both"),
+    (lambda: function(ARM, "mass_matrix", form="scan"), ValueError, "mass_matrix has no form 'scan'; expected one of"),
     (lambda: jax.jit(function(ARM, backend="cuda"))(*STATE), ValueError, "runs on cuda, and JAX computes on cpu"),
     (lambda: rollout(ARM, 3, 0.01, backend="cuda"), ValueError, "backend 'cuda' of a rollout; expected one of"),
     (lambda: rollout(ARM, 3, None), ValueError, "dt=None for an operator; expected a constant time step"),

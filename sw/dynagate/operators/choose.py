@@ -10,6 +10,7 @@ from dynagate.dynamics import function as function_row
 from dynagate.fixedpoint.assign import Policy, assign
 from dynagate.graph import Graph, trace
 from dynagate.graph.region import Region
+from dynagate.graph.scan_trace import SCAN, SCANS
 from dynagate.host import Accelerator
 from dynagate.host.devices import FixedDevice
 from dynagate.operators.compute import CPU, CUDA, Compiled, Compute, Opened, OpenedProduct, Reference
@@ -57,6 +58,12 @@ def operator(
     except TypeError:
         known = ", ".join(AlgorithmOptions.__dataclass_fields__)
         raise ArgumentError(f"options {', '.join(options)}; expected some of {known}") from None
+    reverse_scan = f"{function_row(function).name}_vjp"
+    if algorithm.form == SCAN and reverse_scan in SCANS:
+        raise ArgumentError(
+            f"form '{SCAN}' of an operator, which is differentiated both ways and again; expected another form, or "
+            f"dynagate.open(robot, '{reverse_scan}', form='{SCAN}')"
+        )
     graph = trace(loaded, function, **algorithm.as_dict())
     if isinstance(backend, str) and backend in COMPILED:
         make: Make = lambda graph: Compiled(graph, COMPILED[backend])  # noqa: E731
