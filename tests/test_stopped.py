@@ -104,3 +104,12 @@ def test_handlers_are_there_while_a_command_runs_alone() -> None:
     before = signal.getsignal(signal.SIGTERM)
     CliRunner().invoke(main, ["info", "nope"])
     assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_a_program_that_does_not_start_is_named(tmp_path: Path) -> None:
+    """As a script of an environment that has moved: it is there, and the Python of its first line is not."""
+    script = tmp_path / "tool"
+    script.write_text("#!/no/such/python\n")
+    script.chmod(0o755)
+    with pytest.raises(Error, match=rf"{script} does not start \(No such file or directory\); expected a program that"):
+        run([str(script)], Error)

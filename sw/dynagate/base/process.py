@@ -59,8 +59,14 @@ def run(
     lines: int = 20,
 ) -> str:
     """What a program prints. name: in errors, its file's unless given. place: where it works. folder: where it writes.
-    Raises `failure` with so many last lines of its messages."""
-    done = completed(command, cwd=place, env=environment)
+    Raises `failure` with so many last lines of its messages, or because the program does not start."""
+    try:
+        done = completed(command, cwd=place, env=environment)
+    except OSError as error:
+        raise failure(
+            f"{command[0]} does not start ({error.strerror}); expected a program that this machine runs, with all that "
+            "its first line names: install it again"
+        ) from None
     if done.returncode != 0:
         tail = "\n".join((done.stdout + done.stderr).splitlines()[-lines:])
         full = full_disk(folder) if folder else ""
