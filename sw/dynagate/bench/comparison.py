@@ -232,34 +232,33 @@ def _partitions(robot: Robot, region: Region, batches: Sequence[int], say: Say) 
         state = _filled(kernel[GRADIENT], region, batch)
         q, qd, tau = (state[key] for key in ("q", "qd", "tau"))
 
-        def before() -> tuple[Any, Any]:
-            qdd = kernel["forward_dynamics"](q=q, qd=qd, tau=tau).qdd  # noqa: B023
-            return qdd, kernel["mass_matrix_inverse"](q=q).minv  # noqa: B023
+        def bound(name: str, **inputs: Any) -> tuple[Any, Any]:
+            """A call on these arrays, and the results that it writes again and again."""
+            run = kernel[name].bind(**inputs)
+            return run, run()
 
-        def after(minv: Any, gradient: Any) -> None:
-            for part in (gradient.dtau_dq, gradient.dtau_dqd):
-                less_product(minv, part)
-
-        def split() -> None:
-            qdd, minv = before()
-            after(minv, kernel["inverse_dynamics_gradient"](q=q, qd=qd, qdd=qdd))  # noqa: B023
-
-        def fused() -> None:
-            qdd, minv = before()
-            kernel["forward_dynamics_gradient_given_minv"](q=q, qd=qd, qdd=qdd, minv=minv)  # noqa: B023
-
-        def completely() -> None:
-            kernel[GRADIENT](q=q, qd=qd, tau=tau)  # noqa: B023
-
-        qdd, minv = before()
-        gradient = kernel["inverse_dynamics_gradient"](q=q, qd=qd, qdd=qdd)
-        ahead = timing(before, 0.2).ns
-        host = {"split": ahead + timing(lambda: after(minv, gradient), 0.2).ns, "fused": ahead, "completely fused": 0.0}  # noqa: B023
-        for name, call in (("split", split), ("fused", fused), ("completely fused", completely)):
-            rows.append({"partition": name, "batch": batch, **asdict(timing(call, 0.3)), "host_ns": host[name]})
+        accelerations, first = bound("forward_dynamics", q=q, qd=qd, tau=tau)
+        inverses, second = bound("mass_matrix_inverse", q=q)
+        gradients, third = bound("inverse_dynamics_gradient", q=q, qd=qd, qdd=first.qdd)
+        products, _ = bound("forward_dynamics_gradient_given_minv", q=q, qd=qd, qdd=first.qdd, minv=second.minv)
+        whole, _ = bound(GRADIENT, q=q, qd=qd, tau=tau)
+        out = np.empty_like(third.dtau_dq)
+        ahead = [accelerations, inverses]
+        behind = [partial(less_product, second.minv, part, out) for part in (third.dtau_dq, third.dtau_dqd)]
+        calls = {"split": [*ahead, gradients, *behind], "fused": [*ahead, products], "completely fused": [whole]}
+        host = {"split": [*ahead, *behind], "fused": ahead, "completely fused": []}
+        for name, called in calls.items():
+            beside = timing(partial(_all, host[name]), 0.2).ns if host[name] else 0.0
+            taken = timing(partial(_all, called), 0.3)
+            rows.append({"partition": name, "batch": batch, **asdict(taken), "host_ns": beside})
     for accelerator in kernel.values():
         accelerator.close()
     return rows
+
+
+def _all(calls: Sequence[Callable[[], Any]]) -> None:
+    for call in calls:
+        call()
 
 
 def _batches(robot: Robot, region: Region, batches: Sequence[int], threads: int, say: Say) -> list[dict[str, Any]]:

@@ -84,13 +84,16 @@ def each_call(kernel: Kernel, inputs: dict[str, Any], count: int) -> npt.NDArray
     return ns
 
 
-def less_product(minv: npt.NDArray[np.float32], matrices: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+Matrices = npt.NDArray[np.float32]
+
+
+def less_product(minv: Matrices, matrices: Matrices, out: Matrices | None = None) -> Matrices:
     """-M⁻¹ times a matrix each, (batch, n, n) in float32, in C on one thread: what partitions leave to the host."""
     arrays = [np.ascontiguousarray(each, np.float32) for each in (minv, matrices)]
-    out = np.empty_like(arrays[0])
-    batch, size, _ = out.shape
-    _library().less_product(*(array.ctypes.data for array in (*arrays, out)), batch, size)
-    return out
+    written = np.empty_like(arrays[0]) if out is None else out
+    batch, size, _ = written.shape
+    _library().less_product(*(array.ctypes.data for array in (*arrays, written)), batch, size)
+    return written
 
 
 @cache

@@ -41,9 +41,10 @@ def _figure1(result: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _apart(up_to: Sequence[float]) -> dict[str, float]:
-    """Times of steps, from the times up to and with each; 0 where a function took less than the one before it."""
-    most = list(accumulate(up_to, max))
-    times = [most[0], *(b - a for a, b in pairwise(most))]
+    """Times of steps, from the times up to and with each, which add up to the last one: what runs beside a later step,
+    or took longer alone, is no more than that leaves."""
+    least = list(accumulate(reversed(up_to), min))[::-1]
+    times = [least[0], *(b - a for a, b in pairwise(least))]
     return dict(zip(STEP_NAMES, times, strict=True))
 
 
