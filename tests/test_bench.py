@@ -274,7 +274,11 @@ def test_bars_are_as_long_as_their_numbers() -> None:
 def test_product_of_partitions_is_that_of_numpy() -> None:
     random = np.random.default_rng(1)
     minv, given = (random.normal(size=(5, 7, 7)).astype(np.float32) for _ in range(2))
-    np.testing.assert_allclose(measure.less_product(minv, given), -minv @ given, rtol=1e-4, atol=1e-5)
+    out, call = measure.less_product(minv, given)
+    call()
+    np.testing.assert_allclose(out, -minv @ given, rtol=1e-4, atol=1e-5)
+    with pytest.raises(ArgumentError, match=r"float64 \(5, 7, 7\); expected float32 \(5, 7, 7\) in rows without gaps"):
+        measure.less_product(minv, given.astype(float))
 
 
 def test_missing_pinocchio_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -242,9 +242,8 @@ def _partitions(robot: Robot, region: Region, batches: Sequence[int], say: Say) 
         gradients, third = bound("inverse_dynamics_gradient", q=q, qd=qd, qdd=first.qdd)
         products, _ = bound("forward_dynamics_gradient_given_minv", q=q, qd=qd, qdd=first.qdd, minv=second.minv)
         whole, _ = bound(GRADIENT, q=q, qd=qd, tau=tau)
-        out = np.empty_like(third.dtau_dq)
         ahead = [accelerations, inverses]
-        behind = [partial(less_product, second.minv, part, out) for part in (third.dtau_dq, third.dtau_dqd)]
+        behind = [less_product(second.minv, part)[1] for part in (third.dtau_dq, third.dtau_dqd)]
         calls = {"split": [*ahead, gradients, *behind], "fused": [*ahead, products], "completely fused": [whole]}
         host = {"split": [*ahead, *behind], "fused": ahead, "completely fused": []}
         for name, called in calls.items():

@@ -162,16 +162,21 @@ def _partitions(
         card = {name: opened(name, "cuda") for name in (*PARTS, GRADIENT)}
         core = {name: opened(name, "cpu") for name in ("forward_dynamics", "mass_matrix_inverse")}
 
+        def multiplied(minv: Any, part: Any) -> Any:
+            out, call = less_product(minv, part)
+            call()
+            return out
+
         def split(q: Any, qd: Any, tau: Any) -> Any:
             qdd = core["forward_dynamics"](q=q, qd=qd, tau=tau).qdd
             minv = core["mass_matrix_inverse"](q=q).minv
             gradient = card["inverse_dynamics_gradient"](q=q, qd=qd, qdd=qdd)
-            return [less_product(minv, part) for part in (gradient.dtau_dq, gradient.dtau_dqd)]
+            return [multiplied(minv, part) for part in (gradient.dtau_dq, gradient.dtau_dqd)]
 
         def beside(q: Any, qd: Any, tau: Any) -> Any:
             core["forward_dynamics"](q=q, qd=qd, tau=tau)
             minv = core["mass_matrix_inverse"](q=q).minv
-            return [less_product(minv, minv) for _ in range(2)]
+            return [multiplied(minv, minv) for _ in range(2)]
 
         def fused(**state: Any) -> Any:
             q, qd, tau = (cupy.asarray(state[name]) for name in ("q", "qd", "tau"))

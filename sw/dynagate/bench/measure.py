@@ -13,11 +13,13 @@ from dataclasses import dataclass, replace
 from datetime import date
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from dynagate.base.errors import ArgumentError
 from dynagate.base.machine import processor
 from dynagate.native.compile import C, compiler
 from dynagate.native.compile import library as compiled
@@ -87,30 +89,36 @@ def each_call(kernel: Kernel, inputs: dict[str, Any], count: int) -> npt.NDArray
 Matrices = npt.NDArray[np.float32]
 
 
-def less_product(minv: Matrices, matrices: Matrices, out: Matrices | None = None) -> Matrices:
-    """-M⁻¹ times a matrix each, (batch, n, n) in float32, in C on one thread: what partitions leave to the host."""
-    arrays = [np.ascontiguousarray(each, np.float32) for each in (minv, matrices)]
-    written = np.empty_like(arrays[0]) if out is None else out
-    batch, size, _ = written.shape
-    _library().less_product(*(array.ctypes.data for array in (*arrays, written)), batch, size)
-    return written
+def less_product(minv: Matrices, matrices: Matrices) -> tuple[Matrices, Callable[[], Any]]:
+    """-M⁻¹ times a matrix each, (batch, n, n) in float32, in C on one thread, which partitions leave to the host: where
+    it is written, and the call that does so. Raises ArgumentError: an array that is not in rows without gaps."""
+    for array in (minv, matrices):
+        if array.dtype != np.float32 or array.shape != minv.shape or not array.flags.c_contiguous:
+            raise ArgumentError(f"{array.dtype} {array.shape}; expected float32 {minv.shape} in rows without gaps")
+    out = np.empty_like(minv)
+    arguments = [*(ctypes.c_void_p(array.ctypes.data) for array in (minv, matrices, out)), ctypes.c_long(len(out))]
+    kept, product = (minv, matrices, out), _compiled("product.c", f"#define SIZE {minv.shape[1]}\n").less_product
+    return out, lambda: kept and product(*arguments)
 
 
 @cache
 def _library() -> ctypes.CDLL:
-    """`repeat` and `each` of repeat.c, `less_product` of product.c."""
-    texts = {name: (files("dynagate.bench") / name).read_text(encoding="utf-8") for name in ("repeat.c", "product.c")}
-    text = "".join(texts.values())
-    stamp = hashlib.sha256(text.encode()).hexdigest()
-    source = Source("dynagate_repeat", {"dynagate_repeat.c": text}, stamp)
-    library = ctypes.CDLL(str(compiled(source, double=False, toolchain=LOOPS)))
+    """`repeat` and `each` of repeat.c."""
+    library = _compiled("repeat.c")
     pointers = ctypes.POINTER(ctypes.c_void_p)
     calls: list[Any] = [ctypes.c_void_p, pointers, pointers, ctypes.c_long]
     library.repeat.argtypes, library.repeat.restype = calls, None
     library.each.argtypes, library.each.restype = [*calls, ctypes.POINTER(ctypes.c_double)], None
-    numbers: list[Any] = [ctypes.c_void_p] * 3
-    library.less_product.argtypes, library.less_product.restype = [*numbers, ctypes.c_long, ctypes.c_long], None
     return library
+
+
+@cache
+def _compiled(file: str, before: str = "") -> ctypes.CDLL:
+    """A C file beside this one. before: what its text begins with."""
+    text = before + (files("dynagate.bench") / file).read_text(encoding="utf-8")
+    name = f"dynagate_{Path(file).stem}"
+    source = Source(name, {f"{name}.c": text}, hashlib.sha256(text.encode()).hexdigest())
+    return ctypes.CDLL(str(compiled(source, double=False, toolchain=LOOPS)))
 
 
 def machine() -> dict[str, Any]:

@@ -1,13 +1,12 @@
 #include <string.h>
 
-/* out = -minv times given, sample by sample: (n, n) matrices in rows, `batch` of them each. */
-void less_product(const float *restrict minv, const float *restrict given, float *restrict out, long batch, long n) {
-    for (long b = 0; b < batch; b++, minv += n * n, given += n * n, out += n * n) {
-        memset(out, 0, n * n * sizeof *out);
-        for (long i = 0; i < n; i++)
-            for (long k = 0; k < n; k++) {
-                const float weight = minv[i * n + k];
-                for (long j = 0; j < n; j++) out[i * n + j] -= weight * given[k * n + j];
-            }
-    }
+/* out = -minv times given, sample by sample: (SIZE, SIZE) matrices in rows, `batch` of them each. */
+void less_product(const float *restrict minv, const float *restrict given, float *restrict out, long batch) {
+    for (long b = 0; b < batch; b++, minv += SIZE * SIZE, given += SIZE * SIZE, out += SIZE * SIZE)
+        for (int i = 0; i < SIZE; i++) {
+            float row[SIZE] = {0};
+            for (int k = 0; k < SIZE; k++)
+                for (int j = 0; j < SIZE; j++) row[j] -= minv[i * SIZE + k] * given[k * SIZE + j];
+            memcpy(out + i * SIZE, row, sizeof row);
+        }
 }
