@@ -20,6 +20,7 @@ NAMES = {
     "learning": 'robot = "two_joint_arm"',
     "hardware": "export ROBOT=two_joint_arm",
     "hour": "export ROBOT=two_joint_arm",
+    "legged": 'robot = "hyq"',
 }
 """What a reader replaces, by page."""
 
@@ -116,6 +117,37 @@ def test_pages_name_the_robot_once() -> None:
 @pytest.mark.parametrize("page", ["robotics", "learning"])
 def test_a_tutorial_is_for_any_robot(page: str, robot: Path, tmp_path: Path) -> None:
     follow(page, robot, tmp_path)
+
+
+ALIKE = "np.array([[0.0, 0.8, -1.6]] * 4)"
+UNITREE = ("FR_foot", "FL_foot", "RR_foot", "RL_foot")
+QUADRUPEDS = {
+    "anymal_b_simple_description/robots/anymal.urdf": (
+        ("LF_FOOT", "RF_FOOT", "LH_FOOT", "RH_FOOT"),
+        "np.array([[0.0, 0.6, -1.2]] * 2 + [[0.0, -0.6, 1.2]] * 2)",
+    ),
+    "go1_description/urdf/go1.urdf": (UNITREE, ALIKE),
+    "solo_description/robots/solo12.urdf": (
+        ("FL_FOOT", "FR_FOOT", "HL_FOOT", "HR_FOOT"),
+        "np.array([[0.0, 0.7, -1.4]] * 2 + [[0.0, -0.7, 1.4]] * 2)",
+    ),
+}
+"""Feet, and a pose in which the robot stands."""
+
+
+@pytest.mark.long
+@pytest.mark.filterwarnings("ignore:.*Coulomb friction:dynagate.RobotWarning")
+@pytest.mark.parametrize("name", QUADRUPEDS)
+def test_other_quadrupeds_stand_and_trot(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the first two blocks of the page, which assert it."""
+    monkeypatch.chdir(tmp_path)
+    feet, pose = QUADRUPEDS[name]
+    text = "\n".join(block for _, block in blocks(TUTORIALS / "legged.md", "python")[:2])
+    for variable, value in (("robot", repr(str(DATA / name))), ("feet", repr(feet)), ("pose", pose)):
+        text, count = re.subn(rf"^{variable} = .*$", f"{variable} = {value}", text, flags=re.M)
+        assert count == 1
+    exec(compile(text, "legged.md", "exec"), {})
+    assert "<animate " in (tmp_path / "trot.svg").read_text()
 
 
 @pytest.mark.long
