@@ -71,6 +71,16 @@ def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
         read_sources([tmp_path / "datapath.v"])
 
 
+@pytest.mark.parametrize(
+    "name", ["datapath_../../planted.v", "/etc/passwd", "datapath_x.v.sh", "planted.v", "datapath_x.v x"]
+)
+def test_a_list_that_names_what_no_design_has_is_refused(name: str, tmp_path: Path) -> None:
+    (tmp_path / "datapath.v").write_text("module datapath;\nendmodule\n")
+    (tmp_path / "files.f").write_text(f"datapath.v\n{name}\n")
+    with pytest.raises(SimulationError, match=r"files.f names '.*', which no design has; build the design again"):
+        read_sources([tmp_path / "datapath.v"])
+
+
 @pytest.mark.parametrize("function", ["mass_matrix", "rollout", "mass_matrix,inverse_dynamics"])
 def test_what_dynagate_writes_is_read(function: str, designs: Path) -> None:
     algorithm = {"dt": 1e-3} if function == "rollout" else {}
