@@ -57,7 +57,7 @@ def test_every_function(function: str, designs: Path, tmp_path: Path) -> None:
         ("floating", "inverse_dynamics", 16, {}),
         ("prismatic", "forward_dynamics_gradient", 3, {}),
         ("two_joint_arm", "forward_dynamics", 3, {"form": "aba"}),
-        ("two_joint_arm", "forward_dynamics", 64, {"form": "cfa"}),
+        pytest.param("two_joint_arm", "forward_dynamics", 64, {"form": "cfa"}, marks=pytest.mark.long),
         ("two_joint_arm", "inverse_dynamics", 5, {"form": "prefix"}),
         ("two_joint_arm", "inverse_dynamics_gradient", 64, {}),
     ],

@@ -32,8 +32,18 @@ def robot_of(name: str) -> Robot:
     return Robot.from_urdf(PANDA, damping=False, lock=FINGERS) if name == "panda" else robots.load(name)
 
 
-@pytest.mark.parametrize("word", [16, 24])
-@pytest.mark.parametrize("name", ["iiwa14", "hyq", "panda"])
+@pytest.mark.parametrize(
+    ("name", "word"),
+    [
+        ("iiwa14", 24),
+        ("hyq", 16),
+        ("panda", 24),
+        *(
+            pytest.param(name, word, marks=pytest.mark.long)
+            for name, word in (("iiwa14", 16), ("hyq", 24), ("panda", 16))
+        ),
+    ],
+)
 def test_noise_is_predicted_within_a_factor_of_two(name: str, word: int) -> None:
     robot = robot_of(name)
     region, graph = Region.of(robot, velocity=2.0), trace(robot, FUNCTION)

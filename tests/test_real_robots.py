@@ -76,7 +76,8 @@ def test_real_robot_agrees_with_pinocchio(name: str, base: str) -> None:
     # Pinocchio's algorithms leave joint damping out, and take 1.57079632679 at its word
     robot = Robot.from_urdf(DATA / name, damping=False, round_rotations=0.0, floating_base=floating_base, **options)
     model = pinocchio_model(DATA / name, options.get("lock"), floating_base=floating_base)
-    compare(robot, model, count=2, frames=["middle"], every_form=robot.nv <= 8)
+    # forms of longer chains are compared on iiwa14
+    compare(robot, model, count=2, frames=["middle"], every_form=robot.nv <= 6)
 
 
 JACO = DATA / "kinova_description" / "robots" / "kinova.urdf"
