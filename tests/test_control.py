@@ -180,6 +180,11 @@ def test_integers_of_32_bits_are_near_float64(solver: Ilqr) -> None:
             with pytest.raises(ValueError, match=re.escape(text)):
                 opened.on_integers(**known, word=word)  # type: ignore[arg-type]
         expected = opened(**inputs)
+        short = opened.on_integers(**known, word=12)
+        with pytest.warns(
+            dynagate.RobotWarning, match="of two_joint_arm fail in fixed point: results of 'riccati' left"
+        ):
+            assert short(**inputs).failed.all()
     assert integers.device == "fixed"
     inputs["q0"][4, 0] = np.nan
     result = integers(**inputs)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy.typing as npt
 from dynagate.base.errors import ArgumentError
 from dynagate.control.chip import ChipIlqr, calls_of
+from dynagate.control.ilqr import RETRIES
 from dynagate.fixedpoint.assign import Policy
 from dynagate.fixedpoint.loops import FormattedLoop, assign_loop
 from dynagate.fixedpoint.observed_loops import Accepted, Unlimited
@@ -16,7 +17,6 @@ from dynagate.hw.processor.motion import spread
 Array = npt.NDArray[Any]
 CALLS = 2
 """Of each problem: the first begins with the guess, the others with what the one before has left."""
-RETRIES = ("search", "backward")
 
 
 def formatted_solver(solver: ChipIlqr, problems: Mapping[str, Array], policy: Policy) -> FormattedLoop:

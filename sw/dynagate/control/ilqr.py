@@ -37,6 +37,8 @@ ACCEPTED, FLAT = 0.1, 1e-12
 """The part of the expected fall of the cost that a step must bring, and the expected fall below which any does."""
 TRIALS = 10
 """Step lengths: 1, 1/2, 1/4, ..."""
+RETRIES = ("search", "backward")
+"""Loops that try again: with a shorter step, and with more regularisation."""
 FIRST = ("u_first", "gain_first")
 """What a chip brings out: torques and gains of the first knot. Its gains and feeds are those of others times -1."""
 PARTS = 4

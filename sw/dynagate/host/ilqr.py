@@ -12,8 +12,9 @@ import numpy.typing as npt
 from dynagate.base.arguments import check_positive, is_number, is_whole, spread
 from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import explained
+from dynagate.base.warned import warn
 from dynagate.control.cost import Cost
-from dynagate.control.ilqr import IlqrOptions, begin, ilqr_loop
+from dynagate.control.ilqr import RETRIES, IlqrOptions, begin, ilqr_loop
 from dynagate.dynamics.friction import SPEED
 from dynagate.dynamics.step import DEFAULT_INTEGRATOR
 from dynagate.fixedpoint.assign import Policy
@@ -27,6 +28,7 @@ from dynagate.host.solution import Solution
 from dynagate.host.solver import Solver, check_counts
 from dynagate.integrators.limits import warn_beyond_limits
 from dynagate.integrators.step import StepOptions
+from dynagate.robot import RobotWarning
 from dynagate.robot.checked import RobotOrName
 
 Array = npt.NDArray[Any]
@@ -105,12 +107,20 @@ class Ilqr(Solver):
 
         Raises ValueError or TypeError: an input is missing, unknown, of another shape or not finite. A problem of
         several whose start is not finite is flagged in `failed`, and harms no other. Gives a RobotWarning, once, where
-        a motion passes the limits of joints; the force `Limits`, or a cost, keeps them.
+        a motion passes the limits of joints; the force `Limits`, or a cost, keeps them; and one where all problems fail
+        in fixed point.
         """
         self.check_open()
         arrays, leading = self._checked(q0, qd0, tau, warm, inputs)
         solution = _solution(self.computed(arrays, len(arrays["q0"])), leading)
         self._unlimited = self._unlimited and not warn_beyond_limits(self.robot, solution.q)
+        if self.overflows and solution.failed.all():
+            where = max(self.overflows, key=lambda name: self.overflows[name])
+            warn(
+                f"all problems of {self.robot.name} fail in fixed point: results of '{where}' left their formats; "
+                "expected on_integers with a longer word, or a smaller weight of the last state",
+                RobotWarning,
+            )
         return solution
 
     def on_integers(
@@ -141,7 +151,7 @@ class Ilqr(Solver):
         double = {name: x.astype(np.float64) for name, x in arrays.items()}
         whole = {name: np.repeat(x, batch, axis=0) if len(x) == 1 != batch else x for name, x in double.items()}
         solver = copy(self)
-        solver._compute = compute = IntegerLoop(self.loop, whole, policy, ("costs",))
+        solver._compute = compute = IntegerLoop(self.loop, whole, policy, ("costs",), RETRIES)
         solver.device, solver.dtype, solver.overflows = Fixed.name, compute.dtype, compute.integers.overflows
         return solver
 

@@ -18,13 +18,20 @@ Array = npt.NDArray[Any]
 
 class IntegerLoop(Compute):
     """inputs: (batch, ...) of the loop, from which its ranges come. Where an input of a call is not finite, outputs
-    are 0, and one turn was taken. moving: as of `LoopOnIntegers.observing`."""
+    are 0, and one turn was taken. moving, retries: as of `LoopOnIntegers.observing`."""
 
-    def __init__(self, loop: Loop, inputs: Mapping[str, Array], policy: Policy, moving: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        loop: Loop,
+        inputs: Mapping[str, Array],
+        policy: Policy,
+        moving: Collection[str] = (),
+        retries: Collection[str] = (),
+    ) -> None:
         self.dtype = np.dtype(np.float64)
         named = {port.name: inputs[port.name] for port in loop.inputs}
         with np.errstate(all="ignore"):
-            self.integers = LoopOnIntegers.observing(loop, named, policy, moving)
+            self.integers = LoopOnIntegers.observing(loop, named, policy, moving, retries)
 
     def __call__(self, inputs: Mapping[str, Array], outputs: Mapping[str, Array]) -> bool:
         batch = len(next(iter(outputs.values())))
