@@ -223,7 +223,7 @@ def build_request(
     """`build` of a request in one object.
 
     folder, step: as `build` takes them. planner: chooses the interval once the formats are there, in place of
-    `request.ii`. Raises as `build` does.
+    `request.ii`. Raises ValueError and others as `build` does.
     """
     if request.abreast != 1:
         raise ArgumentError(f"abreast {request.abreast} of a datapath; expected 1, or a program: units=4, say")

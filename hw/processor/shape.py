@@ -100,7 +100,7 @@ class Core:
         return self.units
 
     def is_lookup(self, operand: str, bank: int) -> bool:
-        """Whether lookup tables make a memory, one of OPERANDS'."""
+        """Whether lookup tables make a memory, one of OPERANDS'. operand: its name; bank: its number."""
         return len(OPERANDS) * bank + OPERANDS.index(operand) < self.lookup_memories
 
     @property
@@ -124,7 +124,7 @@ class Core:
         return Format(self.word, self.word - 1 - self.exp_bits), Format(self.word, self.word - 1 - self.exp_whole)
 
     def fused(self, formatted: FormattedGraph) -> FormattedGraph:
-        """A graph in this core's multiply-adds and functions."""
+        """A graph in this core's multiply-adds and functions. formatted: the graph with its formats."""
         return fused(formatted, self.angle, self.exponential)
 
     @property

@@ -734,7 +734,8 @@ class Robot:
         return tuple(link.parent for link in self.links)
 
     def ancestors(self, i: int) -> list[int]:
-        """The links from the base to link i, both ends of the chain in order, i last."""
+        """The links from the base to link i, both ends of the chain in order, i last. Raises RobotError: there
+        is no such link."""
         chain: list[int] = []
         if i >= len(self.links):
             raise RobotError(f"no link {i} of robot '{self.name}'; expected at most {len(self.links) - 1}, or -1")
