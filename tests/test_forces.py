@@ -399,7 +399,7 @@ def test_forces_as_text() -> None:
         ("Magnet(1.0)", r"force 'Magnet\(1.0\)': 'Magnet' is not known; expected one of CompliantContact, Contact"),
         ("__import__('os').getcwd()", "'__import__.'os'..getcwd' is not known; expected one of"),
         ("Limits(", "force 'Limits.': .* expected a force such as 'Limits.stiffness=100.0.'"),
-        ("Limits(stiff=1.0)", "unexpected keyword argument 'stiff'; expected a force such as"),
+        ("Limits(stiff=1.0)", "unexpected keyword argument 'stiff' .did you mean 'stiffness'"),
         ("Limits(-1.0)", "limits has stiffness -1; expected a finite number above 0; expected a force such as"),
         ("3.0", "force '3.0' is none; expected a force such as"),
     ],
