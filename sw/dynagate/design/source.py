@@ -11,6 +11,7 @@ import dynagate
 
 DECIDING = (
     "base/naming.py",
+    "control",
     "robot/kinds.py",
     "robot/model.py",
     "dynamics",
@@ -35,11 +36,14 @@ DECIDING = (
     "integrators/turn.py",
     *(f"integrators/variational_{name}.py" for name in ("body", "graphs", "method")),
     "integrators/vectors.py",
+    "native/expressions.py",
+    "native/sums.py",
     "hw",
 )
 """What decides a design, by place within the package."""
 
 APART = (
+    "control/mppi.py",
     "fixedpoint/files.py",
     "fixedpoint/sweep.py",
     "graph/truth.py",
