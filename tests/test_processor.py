@@ -41,6 +41,7 @@ from dynagate.hw.processor.words import checksum, messages, packets
 from dynagate.sim.runner import run_unit_bench
 
 from tests.holes import punch
+from tests.replays import by_result
 from tests.robots import floating_robot
 from tests.test_operations import NAME as ALL_OPERATIONS
 from tests.test_operations import function as all_operations  # noqa: F401
@@ -86,11 +87,7 @@ def equal_to_integers(scheduled: Schedule, inputs: dict[str, np.ndarray]) -> boo
     formatted = scheduled.instructions.formatted
     integers = quantise_inputs(formatted, inputs)
     expected, got = evaluate_in_numpy(formatted, integers), replay(scheduled, integers)
-    value = {
-        result: got.results[unit][k]
-        for unit, results in enumerate(scheduled.outputs)
-        for k, result in enumerate(results)
-    }
+    value = by_result(scheduled, got)
     outputs = scheduled.instructions.outputs
     return all(np.array_equal(value[outputs[i]], expected.value[i]) for i in formatted.graph.result_nodes) and bool(
         np.array_equal(got.overflow, expected.overflow)

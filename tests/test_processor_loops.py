@@ -30,6 +30,7 @@ from dynagate.hw.processor.schedule import MOST_TURNS, Slot
 from dynagate.hw.processor.shape import Core
 from dynagate.integrators.step import CARRY
 
+from tests.replays import by_result
 from tests.robots import floating_robot
 
 ARM = robots.load("two_joint_arm")
@@ -85,11 +86,7 @@ def test_a_replayed_loop_equals_the_integers(floating: bool, options: dict[str, 
         turn = loop.turn({i: x for i, x in inputs.items() if i not in carried})
         replayed = replay(scheduled, inputs, memory)
         flagged |= replayed.overflow
-        value = {
-            result: replayed.results[unit][k]
-            for unit, results in enumerate(scheduled.outputs)
-            for k, result in enumerate(results)
-        }
+        value = by_result(scheduled, replayed)
         for i in built.graph.result_nodes:
             np.testing.assert_array_equal(value[scheduled.instructions.outputs[i]], turn.values[i])
         np.testing.assert_array_equal(flagged, turn.flagged)

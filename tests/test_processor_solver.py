@@ -24,12 +24,14 @@ from dynagate.host.solver_report import SolverReport
 from dynagate.hw.processor.instructions import ProgramError
 from dynagate.hw.processor.loops import loop_instructions
 from dynagate.hw.processor.motion import angles_of
-from dynagate.hw.processor.replay import Memory, replay
+from dynagate.hw.processor.replay import Memory
 from dynagate.hw.processor.schedule import Schedule, check_fits, schedule
 from dynagate.hw.processor.shape import LOAD, STORE, Core
 from dynagate.hw.processor.solver import formatted_solver
 from dynagate.integrators.step import StepOptions
 from dynagate.robot import Robot
+
+from tests.replays import replayed_turn
 
 ARM = robots.load("two_joint_arm")
 COST = Cost.quadratic(q=1.0, qd=0.1, tau=1e-2, final=10.0)
@@ -66,17 +68,6 @@ def scheduled(formatted: FormattedLoop) -> Schedule:
     return schedule(loop_instructions(formatted), CORE)
 
 
-def replayed(scheduled: Schedule, inputs: dict[str, Any], memory: Memory) -> dict[str, list[Any]]:
-    """Results by name of a call, from integers of inputs by name."""
-    program = scheduled.instructions
-    by_number = {i: x for port in program.face.inputs for i, x in zip(port.nodes, inputs[port.name], strict=True)}
-    got = replay(scheduled, by_number, memory)
-    results = {
-        result: got.results[unit][k] for unit, each in enumerate(scheduled.outputs) for k, result in enumerate(each)
-    }
-    return {port.name: [results[program.outputs[i]] for i in port.nodes] for port in program.face.outputs}
-
-
 def test_a_program_solves_as_the_integers_do(solver: ChipIlqr, formatted: FormattedLoop, scheduled: Schedule) -> None:
     """Two calls, of which the second begins with what the first has left in the memory of turns; costs and gains are
     near those of float64."""
@@ -85,7 +76,7 @@ def test_a_program_solves_as_the_integers_do(solver: ChipIlqr, formatted: Format
     for inputs, exact in calls_of(solver, problems(ARM, batch, 1), 2):
         own = integers_of(formatted, inputs)
         values, _ = integers.turn(own)
-        got = replayed(scheduled, own, memory)
+        got, _ = replayed_turn(scheduled, own, memory)
         for name, entries in got.items():
             for result, fixed in zip(entries, values[name], strict=True):
                 np.testing.assert_array_equal(result, fixed.value, err_msg=name)

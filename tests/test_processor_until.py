@@ -27,12 +27,13 @@ from dynagate.hw.processor.build import ProcessorBuild
 from dynagate.hw.processor.instructions import Instructions, ProgramError, Repeat
 from dynagate.hw.processor.loops import loop_instructions
 from dynagate.hw.processor.motion import ToleranceError, angles_of, motion_of
-from dynagate.hw.processor.replay import Memory, replay
+from dynagate.hw.processor.replay import Memory
 from dynagate.hw.processor.schedule import Schedule, schedule
 from dynagate.hw.processor.shape import Core
 from dynagate.hw.processor.words import messages
 from dynagate.integrators.chip_motion import ChipMotion
 
+from tests.replays import replayed_turn
 from tests.test_processor import SMALL
 
 ARM = robots.load("two_joint_arm")
@@ -119,17 +120,12 @@ def check_turn(
 ) -> tuple[Any, np.ndarray, np.ndarray]:
     """A turn of the program, replayed in Python, gives the loop's integers. Returns these, where this turn of the
     program overflowed, and where the loop did in this turn or one before it."""
-    program, all_inputs = scheduled.instructions, {**states, **own}
     values, flags = loop.turn(own)
-    inputs = {i: x for port in program.face.inputs for i, x in zip(port.nodes, all_inputs[port.name], strict=True)}
-    got = replay(scheduled, inputs, memory)
-    results = {
-        result: got.results[unit][k] for unit, each in enumerate(scheduled.outputs) for k, result in enumerate(each)
-    }
-    for port in program.face.outputs:
-        for i, fixed in zip(port.nodes, values[port.name], strict=True):
-            np.testing.assert_array_equal(results[program.outputs[i]], fixed.value, err_msg=port.name)
-    return values, got.overflow, flags
+    got, overflow = replayed_turn(scheduled, {**states, **own}, memory)
+    for name, results in got.items():
+        for result, fixed in zip(results, values[name], strict=True):
+            np.testing.assert_array_equal(result, fixed.value, err_msg=name)
+    return values, overflow, flags
 
 
 def check_replay(formatted: FormattedLoop, scheduled: Schedule, random: np.random.Generator) -> np.ndarray:
