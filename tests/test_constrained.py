@@ -78,6 +78,20 @@ def run(robot: Robot, name: str, state: State, **options: Any) -> State:
     return evaluate(graph, {port.name: state[port.name] for port in graph.inputs})
 
 
+def entries_of(model: Any, ids: list[int]) -> tuple[list[int], list[int]]:
+    """Where Pinocchio's q and q̇ have those of joints, one joint after the other."""
+    joints = [model.joints[i] for i in ids]
+    q = [k for joint in joints for k in range(joint.idx_q, joint.idx_q + joint.nq)]
+    return q, [k for joint in joints for k in range(joint.idx_v, joint.idx_v + joint.nv)]
+
+
+def place(robot: Robot, ids: list[int], name: str) -> tuple[int, Any]:
+    """Pinocchio's joint that a frame moves with, and its pose there. ids: of joints by link."""
+    frame = robot.frame(name)
+    pose = pinocchio.SE3(np.array(frame.rotation), np.array(frame.translation))
+    return ids[frame.link] if frame.link >= 0 else 0, pose
+
+
 def by_pinocchio(robot: Robot, state: State, proximal: tuple[float, float, int] = (1e-14, 0.0, 1)) -> State:
     """q̈ and the contacts' forces in base axes by `constraintDynamics`. proximal: accuracy, μ and number of its steps,
     which constraints that hold the same twice need."""
@@ -85,21 +99,15 @@ def by_pinocchio(robot: Robot, state: State, proximal: tuple[float, float, int] 
     data = model.createData()
     still = pinocchio.SE3.Identity()
     ids = [model.getJointId(link.joint.name) for link in robot.links]
-    columns = [k for i in ids for k in range(model.joints[i].idx_v, model.joints[i].idx_v + model.joints[i].nv)]
+    _, columns = entries_of(model, ids)
     result: dict[str, list[np.ndarray]] = {"qdd": [], "force": []}
     for q, qd, tau, active in zip(*(state[name] for name in ("q", "qd", "tau", "active")), strict=True):
         position, velocity, torque = pinocchio.neutral(model), np.zeros(model.nv), np.zeros(model.nv)
         for i, (_, part, _) in zip(ids, robot.slices(), strict=True):
             position[model.joints[i].idx_q : model.joints[i].idx_q + model.joints[i].nq] = q[part]
         velocity[columns], torque[columns] = qd, tau
-
-        def place(name: str) -> tuple[int, pinocchio.SE3]:
-            frame = robot.frame(name)
-            pose = pinocchio.SE3(np.array(frame.rotation), np.array(frame.translation))
-            return ids[frame.link] if frame.link >= 0 else 0, pose
-
-        places = {contact: place(contact.frame) for contact in robot.constraints}
-        other = {contact: place(contact.to) if contact.to else (0, still) for contact in robot.constraints}
+        places = {c: place(robot, ids, c.frame) for c in robot.constraints}
+        other = {c: place(robot, ids, c.to) if c.to else (0, still) for c in robot.constraints}
         held = [contact for contact, on in zip(robot.constraints, active, strict=True) if on]
         local = pinocchio.ReferenceFrame.LOCAL
         models = [pinocchio.RigidConstraintModel(KINDS[c.kind], model, *places[c], *other[c], local) for c in held]
@@ -128,14 +136,10 @@ def by_lcaba(robot: Robot, state: State, proximal: tuple[float, float, int]) -> 
     model = pinocchio_of(robot)
     data = model.createData()
     ids = [model.getJointId(link.joint.name) for link in robot.links]
-    v = [k for i in ids for k in range(model.joints[i].idx_v, model.joints[i].idx_v + model.joints[i].nv)]
-    p = [k for i in ids for k in range(model.joints[i].idx_q, model.joints[i].idx_q + model.joints[i].nq)]
+    p, v = entries_of(model, ids)
     models, datas = pinocchio.StdVec_RigidConstraintModel(), pinocchio.StdVec_RigidConstraintData()
     for own in robot.constraints:
-        ends = []
-        for name in (own.frame, own.to):
-            frame = robot.frame(name)
-            ends += [ids[frame.link], pinocchio.SE3(np.array(frame.rotation), np.array(frame.translation))]
+        ends = [*place(robot, ids, own.frame), *place(robot, ids, own.to)]
         models.append(pinocchio.RigidConstraintModel(KINDS["point"], model, *ends, LOCAL))
     datas.extend(own.createData() for own in models)
     pinocchio.computeJointMinimalOrdering(model, data, models)
@@ -781,8 +785,7 @@ def test_impacts_are_pinocchios() -> None:
     model = pinocchio_of(robot)
     data = model.createData()
     ids = [model.getJointId(link.joint.name) for link in robot.links]
-    columns = [k for i in ids for k in range(model.joints[i].idx_v, model.joints[i].idx_v + model.joints[i].nv)]
-    rows = [k for i in ids for k in range(model.joints[i].idx_q, model.joints[i].idx_q + model.joints[i].nq)]
+    rows, columns = entries_of(model, ids)
     result = run(robot, "impact", state)
     for k, active in enumerate(state["active"]):
         if not active.any():
@@ -791,9 +794,7 @@ def test_impacts_are_pinocchios() -> None:
         q[rows], qd[columns] = state["q"][k], state["qd"][k]
         models, datas = pinocchio.StdVec_RigidConstraintModel(), pinocchio.StdVec_RigidConstraintData()
         for own in (own for own, on in zip(robot.constraints, active, strict=True) if on):
-            frame = robot.frame(own.frame)
-            pose = pinocchio.SE3(np.array(frame.rotation), np.array(frame.translation))
-            models.append(pinocchio.RigidConstraintModel(KINDS["point"], model, ids[frame.link], pose, LOCAL))
+            models.append(pinocchio.RigidConstraintModel(KINDS["point"], model, *place(robot, ids, own.frame), LOCAL))
         datas.extend(own.createData() for own in models)
         settings = pinocchio.ProximalSettings(1e-14, 0.0, 1)
         pinocchio.initConstraintDynamics(model, data, models, datas)

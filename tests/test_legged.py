@@ -25,7 +25,9 @@ from tests.test_constrained import (
     by_dense_algebra,
     by_lcaba,
     by_pinocchio,
+    entries_of,
     four_bar,
+    place,
     quadruped,
     run,
     settled,
@@ -95,16 +97,13 @@ def test_derivatives_are_pinocchios() -> None:
     model = pinocchio_of(robot)
     data = model.createData()
     ids = [model.getJointId(link.joint.name) for link in robot.links]
-    v = [k for i in ids for k in range(model.joints[i].idx_v, model.joints[i].idx_v + model.joints[i].nv)]
-    p = [k for i in ids for k in range(model.joints[i].idx_q, model.joints[i].idx_q + model.joints[i].nq)]
+    p, v = entries_of(model, ids)
     for k, active in enumerate(state["active"]):
         q, qd, tau = np.zeros(model.nq), np.zeros(model.nv), np.zeros(model.nv)
         q[p], qd[v], tau[v] = state["q"][k], state["qd"][k], state["tau"][k]
         models = []
         for own in (own for own, on in zip(robot.constraints, active, strict=True) if on):
-            frame = robot.frame(own.frame)
-            pose = pinocchio.SE3(np.array(frame.rotation), np.array(frame.translation))
-            models.append(pinocchio.RigidConstraintModel(KINDS["point"], model, ids[frame.link], pose, LOCAL))
+            models.append(pinocchio.RigidConstraintModel(KINDS["point"], model, *place(robot, ids, own.frame), LOCAL))
             models[-1].setBaumgarteCorrectorParameters(pinocchio.BaumgarteCorrectorParameters(0.0, 0.0))
         datas = [own.createData() for own in models]
         settings = pinocchio.ProximalSettings(1e-14, 0.0, 1)
