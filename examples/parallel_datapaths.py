@@ -76,18 +76,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--error", type=float, default=1e-3, help="of 99.9 %% of the states")
     parser.add_argument("--word", type=int, help="bits of all nodes: no search for them, and no schedule")
     options = parser.parse_args(arguments)
-    if options.word:
-        print("| links | form | products | depth | least latency | multipliers | DSP blocks |")
-        print("|---|---|---|---|---|---|---|")
-        for links in options.links:
-            for form in options.forms:
-                print(bounds(links, form, options.ii, options.word), flush=True)
-        return
-    print("| links | form | products | depth | word | latency | multipliers | DSP blocks |")
-    print("|---|---|---|---|---|---|---|---|")
+    found = "least latency" if options.word else "word | latency"
+    head = f"| links | form | products | depth | {found} | multipliers | DSP blocks |"
+    print(f"{head}\n{'|---' * (head.count('|') - 1)}|")
     for links in options.links:
         for form in options.forms:
-            print(row(links, form, options.ii, options.error), flush=True)
+            if options.word:
+                line = bounds(links, form, options.ii, options.word)
+            else:
+                line = row(links, form, options.ii, options.error)
+            print(line, flush=True)
 
 
 if __name__ == "__main__":
