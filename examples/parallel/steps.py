@@ -332,16 +332,17 @@ def warp_header(rotors: bool, forces: bool) -> str:
 
 def _sizes(rotors: bool) -> str:
     numbers = f"#define LINK_NUMBERS {LINK_NUMBERS}\n#define BLOCK_NUMBERS {BLOCK_NUMBERS}\n"
-    return f"{numbers}#define DG_BLOCK {_block(rotors)}\n"
+    return f"{numbers}#define DG_BLOCK {block_size(rotors)}\n"
 
 
-def _block(rotors: bool) -> int:
+def block_size(rotors: bool) -> int:
+    """Rows of a block of constraint forces."""
     return 6 if rotors else 5
 
 
 def _force_steps(rotors: bool) -> list[str]:
     """Those of the constraint force algorithm."""
-    size = _block(rotors)
+    size = block_size(rotors)
     by_kind: dict[str, Callable[[Step, str], str]] = {"cfa_own": partial(_cfa_own, rotors=rotors)}
     by_kind |= {f"cfa_next_{other}": partial(_cfa_next, rotors=rotors, other=other) for other in KINDS}
     texts = [build(Step(f"{name}_{kind}"), kind) for name, build in by_kind.items() for kind in KINDS]

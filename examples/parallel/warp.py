@@ -19,7 +19,7 @@ from dynagate.native.cuda import SHARED, SHARED_BYTES, host_arguments, with_host
 from dynagate.native.emit import Source
 from dynagate.native.gpu import GpuProgram, GpuText
 from parallel.loops import Numbers
-from parallel.steps import warp_header
+from parallel.steps import block_size, warp_header
 
 ALGORITHMS = ("jsiia", "cfa")
 """By scans; by constraint forces."""
@@ -91,7 +91,7 @@ def chain_numbers(links: int, algorithm: str, rotors: bool) -> int:
     """Numbers of a chain in shared memory: CHAIN_NUMBERS of warp.h."""
     own = links * (links + 1) // 2 + 20 * links
     if algorithm == "cfa":
-        block = 6 if rotors else 5
+        block = block_size(rotors)
         own = links * (2 * (block * (block + 1) // 2 + block * block + block) + 5 * block + 2)
     return STATE_NUMBERS * links + own
 
