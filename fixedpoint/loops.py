@@ -69,17 +69,21 @@ class FormattedLoop:
     def input_formats(self, name: str) -> list[Format]:
         """Of the entries of an input."""
         port, graph = self.ports[name]
-        return [graph.formats[i] for i in port.nodes]
+        return _formats_of(port, graph)
+
+    @cached_property
+    def makers(self) -> dict[str, tuple[Port, FormattedGraph]]:
+        """Outputs of the steps, and of those of loops in it: the port and the graph that computes each."""
+        return {port.name: (port, graph) for graph in self.graphs() for port in graph.graph.outputs}
 
     @cached_property
     def memory(self) -> dict[str, InMemory]:
         """By name, what loops in the body take or keep of every turn."""
-        makers = {port.name: (port, graph) for graph in self.graphs() for port in graph.graph.outputs}
         formats: dict[str, list[Format]] = {}
         owners = owners_of(self.loop)
-        for name, (port, graph) in (*self.ports.items(), *makers.items()):
+        for name, (port, graph) in (*self.ports.items(), *self.makers.items()):
             if name in owners:
-                formats.setdefault(owners[name], [graph.formats[i] for i in port.nodes])
+                formats.setdefault(owners[name], _formats_of(port, graph))
         turns = {name: turns_of(loop) for loop in loops_in(self.loop) for name in (*loop.per_turn, *loop.kept)}
         return {name: InMemory(owner, turns[name], formats[owner]) for name, owner in owners.items()}
 
@@ -91,8 +95,7 @@ class FormattedLoop:
     @cached_property
     def outputs(self) -> dict[str, tuple[Port, FormattedGraph]]:
         """What it gives: the port and the graph that computes each."""
-        ports = {port.name: (port, graph) for graph in self.graphs() for port in graph.graph.outputs}
-        return {name: ports[name] for name in (*self.loop.kept, *self.loop.last)}
+        return {name: self.makers[name] for name in (*self.loop.kept, *self.loop.last)}
 
 
 @dataclass(frozen=True)
@@ -102,6 +105,11 @@ class InMemory:
     owner: str
     turns: int
     formats: list[Format]
+
+
+def _formats_of(port: Port, graph: FormattedGraph) -> list[Format]:
+    """Of the entries of a port of a graph."""
+    return [graph.formats[i] for i in port.nodes]
 
 
 def owners_of(loop: Loop) -> dict[str, str]:
@@ -398,15 +406,15 @@ class _Assigner:
             if isinstance(step, Loop):
                 inner = self.loop(step, formats)
                 steps.append(inner)
-                formats |= {name: [g.formats[i] for i in port.nodes] for name, (port, g) in inner.outputs.items()}
+                formats |= {name: _formats_of(*maker) for name, maker in inner.outputs.items()}
                 continue
             assert isinstance(step, Graph)
             own = self.graph(step, formats)
             steps.append(own)
             for port in own.graph.inputs:
-                formats.setdefault(port.name, [own.formats[i] for i in port.nodes])
+                formats.setdefault(port.name, _formats_of(port, own))
                 self.kept(port.name, formats[port.name])
-            formats |= {port.name: [own.formats[i] for i in port.nodes] for port in own.graph.outputs}
+            formats |= {port.name: _formats_of(port, own) for port in own.graph.outputs}
         for name in loop.kept:
             self.kept(name, formats[name])
         return FormattedLoop(loop, tuple(steps), self.starts)
