@@ -41,27 +41,23 @@ class Accepted(Observed):
 
     def __init__(self, loop: Loop, retries: Collection[str]) -> None:
         super().__init__()
-        self._last: dict[int, tuple[str, Until]] = {}  # graph whose output ends a retry -> that loop
-        self._within: dict[int, str] = {}
+        self._within: dict[int, tuple[str, Until]] = {}  # graph of a retry -> that loop, and the value that ends it
         self._waiting: dict[str, list[tuple[int, dict[str, Array]]]] = {name: [] for name in retries}
         for each in loops_in(loop):
             if each.name not in retries:
                 continue
             assert isinstance(each.stop, Until)
             for graph in graphs(each):
-                self._within[id(graph)] = each.name
-                if each.stop.residual in {port.name for port in graph.outputs}:
-                    self._last[id(graph)] = each.name, each.stop
+                self._within[id(graph)] = each.name, each.stop
 
     def evaluated(self, graph: Graph, inputs: Mapping[str, Array]) -> dict[str, Array]:
-        name = self._within.get(id(graph))
-        if name is None:
+        if id(graph) not in self._within:
             return super().evaluated(graph, inputs)
+        name, stop = self._within[id(graph)]
         outputs = evaluate(graph, inputs)
         waiting = self._waiting[name]
         waiting.append((id(graph), dict(inputs)))
-        if id(graph) in self._last:
-            stop = self._last[id(graph)][1]
+        if stop.residual in outputs:
             rows = np.abs(outputs[stop.residual]) <= stop.tolerance
             for each, values in waiting if rows.any() else ():
                 self.inputs.setdefault(each, []).append({k: x[rows] for k, x in values.items()})
