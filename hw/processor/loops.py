@@ -247,14 +247,12 @@ class _Compiler:
     def loaded(self, step: FormattedLoop, name: str) -> list[_Value]:
         """A value of the turn, those entries of it that something reads."""
         self.is_there(step, name)
-        needed = {
-            k
-            for formatted in step.graphs()
-            for port in formatted.graph.inputs
-            if port.name == name
-            for k, i in enumerate(port.nodes)
-            if i in read(formatted.graph)
-        }
+        needed: set[int] = set()
+        for formatted in step.graphs():
+            for port in formatted.graph.inputs:
+                if port.name == name:
+                    used = read(formatted.graph)
+                    needed |= {k for k, i in enumerate(port.nodes) if i in used}
         values = []
         for k, to in enumerate(self.memory[name].formats):
             i = self.named(f"{name}_{k}")
