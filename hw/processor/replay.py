@@ -12,7 +12,7 @@ from dynagate.fixedpoint.format import Format, Integers, Rescaled, rescale, wide
 from dynagate.fixedpoint.integers import square_root
 from dynagate.hw.processor.instructions import Source
 from dynagate.hw.processor.schedule import Schedule
-from dynagate.hw.processor.shape import KINDS, LEVELS, LOAD, STORE, Core
+from dynagate.hw.processor.shape import KINDS, LEVELS, LOAD, OPERANDS, STORE, Core
 from dynagate.hw.processor.words import program_words, unpack_fields
 
 
@@ -109,7 +109,7 @@ class _Replay:
         nothing = np.zeros(self.batch, dtype=bool)
         if not (function["kind"] or fields["write"] or fields["out"] or function["test"]):
             return nothing
-        places = (divmod(fields[name], 1 << core.place_bits) for name in "abc")
+        places = (divmod(fields[name], 1 << core.place_bits) for name in OPERANDS)
         a, b, c = (self.memory.get(place, np.zeros(self.batch, np.int64)) for place in places)
         if function["kind"]:
             name = KINDS[function["kind"] - 1]

@@ -184,7 +184,7 @@ class Core:
     @cached_property
     def unit_fields(self) -> dict[str, int]:
         """Bits of the fields of a unit's part of a program word, from bit 0 up."""
-        operands = dict.fromkeys(("a", "b", "c"), self.operand_bits)
+        operands = dict.fromkeys(OPERANDS, self.operand_bits)
         flags = dict.fromkeys(("write", "out", "product_negative", "addend_negative", "select"), 1)
         return {**operands, "place": self.place_bits, **flags, "up": SHIFT_BITS, "down": SHIFT_BITS}
 

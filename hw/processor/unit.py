@@ -5,7 +5,7 @@ from __future__ import annotations
 from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
-from dynagate.hw.processor.shape import SHIFT_BITS, SIDE, Core
+from dynagate.hw.processor.shape import OPERANDS, SHIFT_BITS, SIDE, Core
 from dynagate.hw.units.multiply import Multiply
 from dynagate.hw.units.rescale import delayed, differ
 
@@ -33,7 +33,7 @@ class MultiplyAdd(wiring.Component):
         operand = signed(core.word)
         super().__init__(
             {
-                **{name: In(operand) for name in "abc"},
+                **{name: In(operand) for name in OPERANDS},
                 "positive": In(1),
                 **{name: In(1) for name in ("product_negative", "addend_negative", "select")},
                 **{name: In(SHIFT_BITS) for name in ("up", "down")},

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from dynagate.hw.processor.instructions import SUM
 from dynagate.hw.processor.schedule import FEWEST_WORDS, Schedule
-from dynagate.hw.processor.shape import BLOCK_BITS, KINDS, LANE, LEVELS, LOAD, STORE, Core
+from dynagate.hw.processor.shape import BLOCK_BITS, KINDS, LANE, LEVELS, LOAD, OPERANDS, STORE, Core
 
 Words = npt.NDArray[np.uint32]
 
@@ -79,7 +79,7 @@ def program_words(scheduled: Schedule) -> list[int]:
     core, words = scheduled.core, [0] * scheduled.words
     for slot in scheduled.slots:
         each = slot.instruction
-        places = dict(zip("abc", map(scheduled.location, each.sources), strict=False))
+        places = dict(zip(OPERANDS, map(scheduled.location, each.sources), strict=False))
         values = {name: bank << core.place_bits | place for name, (bank, place) in places.items()}
         if each.kind == SUM:
             values |= {name: int(getattr(each, name)) for name in ("product_negative", "addend_negative", "select")}
