@@ -320,7 +320,8 @@ def _policy(request: DesignRequest, core: Core | int) -> Policy:
         raise ArgumentError("a goal of several functions in a program; expected one function, or a word")
     if not 1 <= request.abreast <= MOST_ABREAST:
         raise ArgumentError(f"abreast {request.abreast}; expected 1 to {MOST_ABREAST} samples side by side")
-    if request.abreast > 1 and (request.function == ROLLOUT or parts_of(request.function)):
+    one_function = request.function != ROLLOUT and not parts_of(request.function)
+    if request.abreast > 1 and not one_function:
         raise ArgumentError(
             f"abreast {request.abreast} of {request.function}; expected 1: only one function of a state has samples "
             "side by side"
@@ -329,7 +330,7 @@ def _policy(request: DesignRequest, core: Core | int) -> Policy:
         raise ArgumentError("variable links of a program; expected them left out")
     word = core.word if isinstance(core, Core) else Policy().word
     policy = request.policy or Policy(word=word)
-    if policy.ranges == PROVED and (request.function == ROLLOUT or parts_of(request.function)):
+    if policy.ranges == PROVED and not one_function:
         raise ArgumentError(
             f"proved ranges of {request.function} in a program; expected ranges='{SAMPLED}', or one function of a state"
         )
