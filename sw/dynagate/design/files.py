@@ -118,8 +118,7 @@ def read_hashed(path: Path, what: str, expected: str, version: int) -> dict[str,
 
 def verilog_files(design: Design) -> list[str]:
     """Names of the files with a design's Verilog, as it was read from design.json."""
-    tops = {name.removesuffix(".v") for name in top_files(design)}
-    return [name for name in design.files if is_verilog(name) and name.removesuffix(".v").split("_")[0] in tops]
+    return [name for name in design.files if is_verilog(name, bench_modules(design))]
 
 
 def top_files(design: Design) -> list[str]:

@@ -27,9 +27,9 @@ def file_of(top: str, part: str) -> str:
     return f"{top}_{plain}.v" if part else f"{top}.v"
 
 
-def is_verilog(name: str) -> bool:
-    """Whether a design may have a file of this name with its Verilog."""
-    return re.fullmatch(names_of(TOPS), name) is not None
+def is_verilog(name: str, tops: Iterable[str] = TOPS) -> bool:
+    """Whether a design with these modules may have a file of this name with its Verilog."""
+    return re.fullmatch(names_of(tops), name) is not None
 
 
 def names_of(tops: Iterable[str]) -> str:
