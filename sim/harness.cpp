@@ -71,8 +71,8 @@ struct Random {  // xorshift64*: the pauses of a run follow from its seed
 };
 
 // Both streams, as dynagate/host/sim_links.py has them. Data are rows of words, a row per beat, each with a byte: bit 0
-// is its TLAST, bit 1 of the source's leaves the beat's first byte out. The source is a ring: beat k is in row k % capacity. The pauses follow from the random state. Cycles are
-// counted by the device.
+// is its TLAST, bit 1 of the source's leaves the beat's first byte out. The source is a ring: beat k is in row
+// k % capacity. The pauses follow from the random state. Cycles are counted by the device.
 struct Stream {
     const uint32_t* source;
     const uint8_t* source_last;
