@@ -17,9 +17,8 @@ import numpy as np
 import pytest
 from dynagate import FUNCTIONS, Accelerator, Region, build, robots
 from dynagate.host import DeviceError, Results
-from dynagate.native.gpu import GpuKernel
 
-from tests.test_gpu import ON_HOST
+from tests.test_gpu import play_card
 
 ARM = robots.load("two_joint_arm")
 FUNCTION = "forward_dynamics_gradient"
@@ -35,7 +34,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def accelerator(
     request: pytest.FixtureRequest, designs: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Accelerator]:
-    monkeypatch.setattr("dynagate.host.devices.cuda.GpuKernel", partial(GpuKernel, folder=cache, toolchain=ON_HOST))
+    play_card(monkeypatch, cache)
     options: dict[str, Any] = {
         "cpu, planes": {"device": "cpu", "layout": "planes", "threads": 2},
         "cpu, float32": {"device": "cpu", "dtype": np.float32},

@@ -7,7 +7,6 @@ import json
 import pickle
 import re
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -27,7 +26,6 @@ from dynagate.fixedpoint.evaluate import evaluate as evaluate_integers
 from dynagate.graph.derivatives import jacobian
 from dynagate.graph.truth import STEP, relative_errors
 from dynagate.host.results import Results
-from dynagate.native.gpu import GpuKernel
 from dynagate.robot import Constraint, Frame, Joint, Link, Mimic
 from dynagate.sim.runner import run_datapath_bench
 
@@ -35,7 +33,7 @@ from tests.cuda_text import as_host_code
 from tests.oracle import pinocchio_of
 from tests.robots import floating_robot, hopper
 from tests.samples import State, states
-from tests.test_gpu import ON_HOST
+from tests.test_gpu import play_card
 
 FORWARD = "constrained_forward_dynamics"
 OTHER_FORMS = ("single_pivots", "articulated")
@@ -568,8 +566,7 @@ def test_hardware_is_the_integers(name: str, tmp_path: Path, designs: Path) -> N
 
 @pytest.mark.parametrize("device", ["numpy", "cpu", pytest.param("cuda", marks=pytest.mark.long)])
 def test_a_contact_that_is_half_active_is_refused(device: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    kernel = partial(GpuKernel, folder=tmp_path, toolchain=ON_HOST)
-    monkeypatch.setattr("dynagate.host.devices.cuda.GpuKernel", kernel)
+    play_card(monkeypatch, tmp_path)
     robot = one_foot(tmp_path)
     state = Region.of(robot, velocity=3.0).sample(FORWARD, 3, seed=1)
     state["active"][1] = -1.0

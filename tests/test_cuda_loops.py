@@ -23,7 +23,7 @@ from dynagate.native.gpu import GpuError
 from dynagate.native.gpu_loop import GpuLoop
 from dynagate.native.loop import LoopKernel
 
-from tests.test_gpu import ON_HOST, OnGpu, live, needs_nvcc
+from tests.test_gpu import ON_HOST, OnGpu, live, needs_nvcc, play_card
 from tests.test_loops import accumulated_roots, robot_of, square_root, states_of, swapping
 
 
@@ -126,7 +126,7 @@ def test_turns_that_are_not_the_loops(opened: Callable[..., GpuLoop]) -> None:
 
 @pytest.mark.parametrize("name", ["two_joint_arm", "floating"])
 def test_rollouts_equal_the_reference(name: str, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dynagate.host.devices.cuda.GpuLoop", partial(GpuLoop, folder=cache, toolchain=ON_HOST))
+    play_card(monkeypatch, cache)
     robot = robot_of(name, tmp_path)
     q, qd, tau = states_of(robot, 21, 6)
     tau[3, 2:] = 1e200
@@ -147,7 +147,7 @@ def test_rollouts_equal_the_reference(name: str, cache: Path, tmp_path: Path, mo
 
 
 def test_a_rollout_without_a_card(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dynagate.host.devices.cuda.GpuLoop", partial(GpuLoop, folder=cache, toolchain=ON_HOST))
+    play_card(monkeypatch, cache)
     monkeypatch.setenv("CUDA_ON_HOST_CARDS", "0")
     with pytest.raises(DeviceError, match="GPU 0: cudaGetDeviceCount: no CUDA-capable device is detected"):
         Rollout("two_joint_arm", steps=3, dt=0.01, device="cuda")

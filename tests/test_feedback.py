@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +12,9 @@ from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.dynamics.configuration import between
 from dynagate.forces import Servo
 from dynagate.integrators.variational_method import VariationalMethod
-from dynagate.native.gpu_loop import GpuLoop
 from dynagate.robot import Joint, Link
 
-from tests.test_gpu import ON_HOST
+from tests.test_gpu import play_card
 
 STEPS = 6
 
@@ -47,7 +45,7 @@ def drawn(robot: Robot, batch: int = 3) -> tuple[list[np.ndarray], dict[str, np.
     [("rk2", "numpy"), ("variational", "numpy"), ("variational", "cpu"), ("position_based", "cpu"), ("rk2", "cuda")],
 )
 def test_torques_follow_states(method: str, device: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dynagate.host.devices.cuda.GpuLoop", partial(GpuLoop, folder=tmp_path, toolchain=ON_HOST))
+    play_card(monkeypatch, tmp_path)
     turning = method != "position_based" and device == "numpy"
     robot = drone() if turning else robots.load("two_joint_arm")
     call, closed = drawn(robot)

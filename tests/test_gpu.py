@@ -26,6 +26,7 @@ from dynagate.host.inputs import LARGEST_ANGLE
 from dynagate.native.arrays import new_arrays
 from dynagate.native.compile import CompileError, Toolchain
 from dynagate.native.gpu import GpuError, GpuKernel
+from dynagate.native.gpu_loop import GpuLoop
 from dynagate.robot.random_chain import random_chain
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "examples"))
@@ -39,6 +40,15 @@ ON_HOST = Toolchain(
     ("-x", "c++", "-std=c++17", "-O1", "-Wall", "-Werror", "-Wno-unused-function", "-shared", "-fPIC", f"-I{SHIM}"),
     ".cu",
 )
+
+
+def play_card(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    """Functions and loops on device "cuda" run on the host that plays the GPU, compiled in the folder."""
+    for kind in (GpuKernel, GpuLoop):
+        on_host = partial(kind, folder=folder, toolchain=ON_HOST)
+        monkeypatch.setattr(f"dynagate.host.devices.cuda.{kind.__name__}", on_host)
+
+
 ROBOT = "two_joint_arm"
 NAME = "forward_dynamics_gradient"
 
@@ -165,7 +175,7 @@ def test_large_results_lie_in_memory_that_is_used_again(opened: Callable[..., Gp
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_the_device_refuses_what_it_cannot_compute(dtype: type, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dynagate.host.devices.cuda.GpuKernel", partial(GpuKernel, folder=cache, toolchain=ON_HOST))
+    play_card(monkeypatch, cache)
     _, inputs = arm(50)
     largest, speed = LARGEST_ANGLE[np.dtype(dtype)], 1e160 if dtype is np.float64 else 1e20
     accelerator = dynagate.open(robots.load(ROBOT), device="cuda", dtype=dtype)
@@ -280,7 +290,7 @@ def test_bound_launches_read_and_write_the_same_arrays(
 def test_an_accelerator_binds_arrays_on_a_gpu(
     leading: tuple[int, ...], cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dynagate.host.devices.cuda.GpuKernel", partial(GpuKernel, folder=cache, toolchain=ON_HOST))
+    play_card(monkeypatch, cache)
     graph, inputs = arm(int(np.prod(leading)))
     given = {name: LikeCupy(value.reshape(*leading, 2)) for name, value in inputs.items()}
     arrays = {port.name: LikeCupy(np.zeros((*leading, *port.shape))) for port in graph.outputs}

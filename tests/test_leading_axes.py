@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +10,8 @@ import numpy as np
 import pytest
 from dynagate import Policy, Region, Rollout, robots
 from dynagate.host import Opened
-from dynagate.native.gpu import GpuKernel
-from dynagate.native.gpu_loop import GpuLoop
 
-from tests.test_gpu import ON_HOST
+from tests.test_gpu import play_card
 from tests.test_processor import SMALL
 
 ARM = robots.load("two_joint_arm")
@@ -63,9 +60,7 @@ def opened(kind: str, designs: Path) -> Opened:
 def test_all_inputs_have_the_same_leading_axes(
     kind: str, designs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, kernel in (("GpuKernel", GpuKernel), ("GpuLoop", GpuLoop)):
-        on_host = partial(kernel, folder=tmp_path, toolchain=ON_HOST)
-        monkeypatch.setattr(f"dynagate.host.devices.cuda.{name}", on_host)
+    play_card(monkeypatch, tmp_path)
     call = opened(kind, designs)
     whole, flat = inputs_of(kind, (2, 3)), inputs_of(kind, (6,))
     results, expected = call(**whole), call(**flat)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +18,10 @@ from dynagate.integrators.methods import METHODS
 from dynagate.integrators.motion import Method
 from dynagate.integrators.position_based_method import PositionBasedMethod
 from dynagate.integrators.variational_method import VariationalMethod
-from dynagate.native.gpu_loop import GpuLoop
 
 from examples.papers.position_based.integrator import PositionBased
 from examples.papers.variational.integrator import Variational
-from tests.test_gpu import ON_HOST
+from tests.test_gpu import play_card
 
 STEPS = 12
 
@@ -126,7 +124,7 @@ def test_the_whole_hessian_solves_large_steps() -> None:
 
 @pytest.mark.parametrize("method", ["rk2", "variational", "position_based"])
 def test_on_a_card(method: str, arm: Robot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dynagate.host.devices.cuda.GpuLoop", partial(GpuLoop, folder=tmp_path, toolchain=ON_HOST))
+    play_card(monkeypatch, tmp_path)
     q0, qd0, tau = start(arm)
     forces = [Servo(3.0, 1.0), Friction(0.3, 0.05)]
     both = [

@@ -3,7 +3,6 @@ numpy, of equations that share nothing with the method's."""
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +17,10 @@ from dynagate.integrators.motion import Method, Motion
 from dynagate.integrators.position_based_method import PositionBasedMethod
 from dynagate.integrators.step import StepOptions
 from dynagate.integrators.variational_method import VariationalMethod
-from dynagate.native.gpu_loop import GpuLoop
 from dynagate.robot import Joint, Link
 
 from tests import test_variational_joints as joints
-from tests.test_gpu import ON_HOST
+from tests.test_gpu import play_card
 
 TIGHT = {"variational": VariationalMethod(tolerance=1e-12), "position_based": PositionBasedMethod(tolerance=1e-12)}
 TIGHT["order 3"] = PositionBasedMethod(tolerance=1e-12, order=3)
@@ -94,7 +92,7 @@ def test_gradients_are_the_slopes_of_motions(method: str) -> None:
     ],
 )
 def test_devices_agree(method: str, device: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dynagate.host.devices.cuda.GpuLoop", partial(GpuLoop, folder=tmp_path, toolchain=ON_HOST))
+    play_card(monkeypatch, tmp_path)
     random = np.random.default_rng(0)
     q0, qd0, tau, cost = (random.normal(size=shape) for shape in ((3, 2), (3, 2), (3, STEPS, 2), (2, 3, STEPS + 1, 2)))
     slow, fast = (Rollout(arm(), steps=STEPS, dt=0.01, method=TIGHT[method], device=each) for each in ("numpy", device))

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +16,9 @@ from dynagate.dynamics import Tree
 from dynagate.dynamics.configuration import difference, integrate, neutral
 from dynagate.forces import CompliantContact, Damping, Force, Friction, Now, Plane, Point, Servo
 from dynagate.integrators.variational_method import VariationalMethod
-from dynagate.native.gpu_loop import GpuLoop
 from dynagate.robot import Joint, Link
 
-from tests.test_gpu import ON_HOST
+from tests.test_gpu import play_card
 
 TIGHT = VariationalMethod(tolerance=1e-12)
 
@@ -154,7 +153,7 @@ def test_order_under_forces_beside_small_explicit_steps() -> None:
 
 
 def test_devices_and_guesses_agree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dynagate.host.devices.cuda.GpuLoop", partial(GpuLoop, folder=tmp_path, toolchain=ON_HOST))
+    play_card(monkeypatch, tmp_path)
     of = robot()
     reference = run(of, 6, 0.01, VariationalMethod(guess=2, tolerance=1e-12), "numpy")
     np.testing.assert_allclose(np.linalg.norm(reference.q[:, 3:7], axis=-1), 1.0, atol=1e-14)
