@@ -29,8 +29,6 @@ from dynagate.native.gpu import GpuError, GpuKernel
 from dynagate.native.gpu_loop import GpuLoop
 from dynagate.robot.random_chain import random_chain
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "examples"))
-
 from tests import tolerances
 from tests.samples import inputs_of, states
 

@@ -24,8 +24,6 @@ from dynagate.dynamics.spatial import array
 from dynagate.graph.truth import relative_errors
 from dynagate.native.compile import CUDA, library
 from dynagate.robot.random_chain import random_chain
-
-sys.path.insert(0, str(Path(__file__).parent.parent / "examples"))
 from parallel.loops import ALGORITHMS, ForwardDynamics, Numbers, forward_dynamics
 from parallel.warp import ALGORITHMS as ON_A_WARP
 from parallel.warp import WarpDynamics, chain_numbers, source
