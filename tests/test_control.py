@@ -22,13 +22,14 @@ from dynagate.control import Cost, ilqr
 from dynagate.control.cost import CostGraphs
 from dynagate.control.ilqr import IlqrOptions, ilqr_loop
 from dynagate.dynamics.spatial import cos
-from dynagate.forces import Servo
+from dynagate.forces import Limits, Servo
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.loop import graphs
 from dynagate.graph.ops import OPS
 from dynagate.graph.recorder import Recording
 from dynagate.host.ilqr import Ilqr
 from dynagate.host.solution import Solution
+from dynagate.host.solver import Solver
 from dynagate.integrators.step import StepOptions
 
 from tests.robots import hopper
@@ -318,6 +319,36 @@ def test_a_motion_beyond_the_limits_is_told_once() -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             opened(**inputs)
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [("ilqr", {"iterations": 1}), ("mppi", {"samples": 4, "temperature": 1.0, "spread": 0.1})],
+)
+def test_starts_beyond_the_limits_are_told_once(name: str, options: dict[str, Any]) -> None:
+    """Also where the force `Limits` keeps the motion; a start that is not finite is another matter."""
+    upper, forearm = ARM.links
+    tight = replace(ARM, links=(upper, replace(forearm, joint=replace(forearm.joint, lower=-2.0, upper=0.5))))
+    inputs = problems(ARM, 6)
+    inputs["q0"][:, 1] = [0.5, np.nan, 0.4, 0.51, -2.0, 0.6]
+    inputs["goal"][:, 1] = 0.0
+    told = "joint 'elbow' of robot 'two_joint_arm' starts beyond its limits{}; expected starts within"
+    options |= {"knots": 3, "dt": 1e-3, "cost": COST, "forces": [Limits(100.0)], "device": "numpy"}
+    with dynagate.open(tight, name, **options) as opened:
+        assert isinstance(opened, Solver)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            opened(**{key: x[[0, 1, 2, 4]] for key, x in inputs.items()})
+        with pytest.warns(
+            dynagate.RobotWarning, match=re.escape(told.format(" in 2 of 6 problems, first in problem 3"))
+        ):
+            opened(**inputs)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            opened(**inputs)
+    opened.limits.of_starts = True
+    with pytest.warns(dynagate.RobotWarning, match=re.escape(told.format(""))):
+        opened.start(inputs["q0"][3], inputs["qd0"][3])
 
 
 def test_bounds_hold_and_passive_joints_have_no_torque() -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
+import dynagate
 import numpy as np
 import pytest
 from click.testing import CliRunner
@@ -17,10 +18,12 @@ from dynagate.control import Cost
 from dynagate.control.chip import ChipIlqr, calls_of
 from dynagate.control.cost import Input
 from dynagate.control.ilqr import IlqrOptions
+from dynagate.control.known import check_solved, stable_step
 from dynagate.fixedpoint.format import SATURATE, Arithmetic
 from dynagate.fixedpoint.fuse import fused
 from dynagate.fixedpoint.loops import FormattedLoop, LoopIntegers, integers_of, values_of
 from dynagate.host.solver_report import SolverReport
+from dynagate.hw.processor.build import build_solver
 from dynagate.hw.processor.instructions import ProgramError
 from dynagate.hw.processor.loops import loop_instructions
 from dynagate.hw.processor.motion import angles_of
@@ -112,10 +115,39 @@ def test_solvers_that_no_chip_has() -> None:
     moving = Cost(lambda knot: [knot.q[0] - knot["goal"]], inputs={"goal": Input((), each=True)})
     with pytest.raises(ArgumentError, match="the cost has an input 'goal' of each knot; expected one of all on a chip"):
         ChipIlqr.of(ARM, moving, OPTIONS)
-    bad = problems(ARM, 2, 0)
-    bad["q"][:] = 1e200
-    with pytest.raises(ArgumentError, match="no problem of two_joint_arm has a solution in float64; expected problems"):
-        formatted_solver(ChipIlqr.of(ARM, COST, OPTIONS), bad, Policy(word=WORD))
+
+
+def test_formats_come_from_problems_that_have_a_solution(solver: ChipIlqr) -> None:
+    policy, known = Policy(word=WORD), problems(ARM, 3, 0)
+    lost = {name: x.copy() for name, x in known.items()}
+    lost["qd"][1] = 1e200
+    others = {name: x[[0, 2]] for name, x in known.items()}
+    formats = [[graph.formats for graph in formatted_solver(solver, each, policy).graphs()] for each in (lost, others)]
+    assert formats[0] == formats[1]
+    lost["qd"][0] = 1e200
+    text = "2 of 3 problems of two_joint_arm have no solution in float64 with dt=0.02; expected 50% with one, "
+    with pytest.raises(ArgumentError, match=text + "from which ranges can be found: a smaller dt or other problems"):
+        formatted_solver(solver, lost, policy)
+
+
+def test_damping_that_a_step_is_too_long_for_is_named() -> None:
+    """The longest step, by eigenvalues, is where small speeds of a rollout begin to grow."""
+    links = tuple(replace(link, joint=replace(link.joint, damping=30.0)) for link in ARM.links)
+    damped, q = replace(ARM, links=links, gravity=(0.0, 0.0, 0.0)), np.array([[0.1, 0.2]])
+    longest = stable_step(damped, q)
+    ends = []
+    for factor in (0.9, 1.1):
+        rollout = dynagate.Rollout(damped, steps=30, dt=factor * longest, device="numpy")
+        ends.append(abs(rollout(q, np.full((1, 2), 1e-3), np.zeros((1, 30, 2))).qd[:, -1]).max())
+    assert ends[0] < 5e-4
+    assert ends[1] > 1e-2
+    assert stable_step(robots.load("two_joint_arm", damping=False), q) == np.inf
+    asked = (
+        f"a smaller dt, which damping of joints asks to be below {longest:.2g} s, the robot read with damping=False,"
+    )
+    with pytest.raises(ArgumentError, match=asked):
+        check_solved(np.array([False, True, False]), q.repeat(3, axis=0), damped, 0.02)
+    check_solved(np.array([False, True]), q.repeat(2, axis=0), damped, 0.02)
 
 
 @pytest.mark.long
@@ -158,6 +190,32 @@ def test_a_report_fails_where_integers_or_gains_differ(scheduled: Schedule) -> N
     assert not replace(report, warm=False).passed
     assert not replace(report, gain=np.full(2, 0.01)).passed
     assert not replace(report, cost=np.full(2, np.nan)).passed
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("trials", [1, 10])
+def test_cycles_of_a_call(trials: int, tmp_path: Path) -> None:
+    """A call takes as many cycles as its loops have turns. With one step length and one backward pass in each of a
+    fixed number of iterations, the worst call of random problems equals the median, and the most of the datasheet."""
+    options = replace(OPTIONS, iterations=3, tolerance=1e-12, trials=trials, retries=trials)
+    solver = ChipIlqr.of(ARM, COST, options)
+    known = problems(ARM, 12, 0)
+    built = build_solver(solver, known, 2, word=WORD, folder=tmp_path)
+    drawn = {name: 1.3 * x for name, x in problems(ARM, 8, 1).items()}
+    drawn["guess"] *= 20.0
+    drawn["qd"][::2] = 2.0
+    cycles = []
+    with dynagate.open(built) as chip:
+        for k in range(len(drawn["q"])):
+            chip(**{name: x[k] for name, x in drawn.items()}, warm=0.0)
+            cycles.append(chip.transfer.latency)
+    most = built.schedule.cycles + built.schedule.longest - built.schedule.period
+    print(cycles, most)
+    if trials == 1:
+        assert set(cycles) == {most}
+    else:
+        assert len(set(cycles)) > 1
+        assert max(cycles) < most
 
 
 @pytest.mark.long

@@ -128,10 +128,12 @@ def build_solver(
     *,
     word: int,
     folder: Path,
+    region: Region | None = None,
     step: Say | None = None,
 ) -> ProcessorBuild:
     """The program of a solver for a core, or for the smallest one with so many units that holds it, into a folder of
-    its own. problems: those that its formats come from, as `formatted_solver` takes them.
+    its own. problems: those that its formats come from, as `formatted_solver` takes them. region: what the design's
+    file says of states; the robot's limits unless given.
 
     Raises ValueError as `formatted_solver`; ProgramError: the program, or what it keeps of its knots, does not fit.
     """
@@ -139,6 +141,7 @@ def build_solver(
     say = step or (lambda text: None)
     policy = Policy(core.word if isinstance(core, Core) else word, arithmetic=Arithmetic(overflow=SATURATE))
     robot = solver.robot
+    region = region or Region.of(robot)
     say(f"solving {len(problems['q'])} problems of {robot.name} in float64")
     formatted = formatted_solver(solver, problems, policy)
     title = f"{robot.name} {formatted.loop.name}"
@@ -146,7 +149,7 @@ def build_solver(
     say("fusing and scheduling")
     scheduled = _fitted(_instructions(formatted, shape), shape, core)
     chosen = ChosenFormats(policy.word, policy=asdict(policy))
-    return _built(Region.of(robot), solver.described, chosen, scheduled, folder)
+    return _built(region, solver.described, chosen, scheduled, folder)
 
 
 def _built(

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
-from dynagate.base.errors import ArgumentError
 from dynagate.control.chip import ChipIlqr, calls_of
 from dynagate.control.ilqr import RETRIES
+from dynagate.control.known import check_solved
 from dynagate.fixedpoint.assign import Policy
 from dynagate.fixedpoint.loops import FormattedLoop, assign_loop
 from dynagate.fixedpoint.observed_loops import Accepted, Unlimited
@@ -22,14 +23,19 @@ CALLS = 2
 def formatted_solver(solver: ChipIlqr, problems: Mapping[str, Array], policy: Policy) -> FormattedLoop:
     """A solver's loop with formats of one word. problems: q, qd, guess and inputs of the cost (batch, ·).
 
-    Raises ValueError: a problem is not finite, or none has a motion that is.
+    Raises ValueError: fewer than half of them have a solution in float64; ranges come from those that have.
     """
     observed = Accepted(solver.blocks.loop, RETRIES)
-    for _, values in calls_of(solver, problems, CALLS, observed.evaluated):
-        if not (values["solved"] > 0.0).any():
-            raise ArgumentError(
-                f"no problem of {solver.robot.name} has a solution in float64; expected problems from which ranges can "
-                "be found: others, a smaller dt, or more knots"
-            )
+    solved = _solved(solver, problems, observed)
+    if not solved.all():
+        check_solved(solved, problems["q"], solver.robot, solver.options.step.dt or 0.0)
+        observed = Accepted(solver.blocks.loop, RETRIES)
+        _solved(solver, {name: x[solved] for name, x in problems.items()}, observed)
     spread(observed, solver.reach(), policy.seed)
     return assign_loop(solver.blocks, observed, Unlimited(), policy)
+
+
+def _solved(solver: ChipIlqr, problems: Mapping[str, Array], observed: Accepted) -> Array:
+    """Which problems (batch,) all calls solve."""
+    calls = calls_of(solver, problems, CALLS, observed.evaluated)
+    return np.logical_and.reduce([values["solved"] > 0.0 for _, values in calls])

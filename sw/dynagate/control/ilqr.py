@@ -35,8 +35,8 @@ DECREASES, INCREASES, FACTOR = 0.5, 0.01, 10.0
 """Step lengths above which the regularisation becomes smaller, and up to which it becomes larger, and by what."""
 ACCEPTED, FLAT = 0.1, 1e-12
 """The part of the expected fall of the cost that a step must bring, and the expected fall below which any does."""
-TRIALS = 10
-"""Step lengths: 1, 1/2, 1/4, ..."""
+TRIALS, TIGHTENED = 10, 20
+"""At most: step lengths 1, 1/2, 1/4, ... of a search; backward passes, each with more regularisation."""
 RETRIES = ("search", "backward")
 """Loops that try again: with a shorter step, and with more regularisation."""
 FIRST = ("u_first", "gain_first")
@@ -52,7 +52,8 @@ class IlqrOptions:
     """knots: steps of torques, of `step.dt` seconds. iterations: at most. tolerance: of the fall of the cost that a
     step expects, below which a problem has converged. smallest, largest: regularisation. bounds: of torques, lowest
     and highest (nv,) each, N m or N; None for none. integers: for a chip, whose numbers are all finite, and which keeps
-    no costs of iterations."""
+    no costs of iterations. trials, retries: of a search and of backward passes, at most; with 1 and 1 all iterations
+    take the same time."""
 
     knots: int
     step: StepOptions
@@ -62,6 +63,8 @@ class IlqrOptions:
     largest: float
     bounds: tuple[Array, Array] | None = None
     integers: bool = False
+    trials: int = TRIALS
+    retries: int = TIGHTENED
 
 
 def ilqr_loop(robot: Robot, cost: Cost, options: IlqrOptions) -> Loop:
@@ -126,7 +129,8 @@ class _Builder:
         """Rollouts of shorter and shorter steps, until one is accepted."""
         steps = (self._forward(), self._judge())
         last = ("q_try", "qd_try", "u_try", "q_end", "qd_end", "cost_try", "accepted", "length")
-        return Loop("search", self.robot.name, steps, {"alpha_next": "alpha"}, Until("refused", 0.5, TRIALS), last=last)
+        stop = Until("refused", 0.5, self.options.trials)
+        return Loop("search", self.robot.name, steps, {"alpha_next": "alpha"}, stop, last=last)
 
     def _forward(self) -> Loop:
         step, running = stepped(self.costs, self.options.step, "u_try")
@@ -234,9 +238,9 @@ class _Builder:
 
         def record(x: Mapping[str, Array]) -> Mapping[str, Any]:
             accepted, length, reg, fresh, cost, tried, fall = (x[name][()] for name in numbers)
-            reg = select(length - DECREASES, _least(reg * (1.0 / FACTOR), o.smallest), reg)
-            more = _most(x["reg"][()] * FACTOR, o.largest)
-            reg = select(fresh, x["reg"][()], select(INCREASES - length, more, reg))
+            less, more = _least(reg * (1.0 / FACTOR), o.smallest), _most(reg * FACTOR, o.largest)
+            after = select(INCREASES - length, more, select(length - DECREASES, less, reg))
+            reg = select(fresh, reg, select(accepted, after, more))
             reached = select(accepted, tried, cost)
             flat = select(o.tolerance - fall * 0.5, 1.0, 0.0)
             return {
@@ -276,7 +280,7 @@ class _Builder:
             self.robot.name,
             (self._end(), sweep, self._more()),
             {"reg_more": "reg_now"},
-            Until("failed", 0.5, 20),
+            Until("failed", 0.5, self.options.retries),
             last=last,
         )
 

@@ -15,18 +15,18 @@ from dynagate.base.explained import explained
 from dynagate.base.warned import warn
 from dynagate.control.cost import Cost
 from dynagate.control.ilqr import RETRIES, IlqrOptions, begin, ilqr_loop
+from dynagate.control.known import check_solved
 from dynagate.dynamics.friction import SPEED
 from dynagate.dynamics.step import DEFAULT_INTEGRATOR
 from dynagate.fixedpoint.assign import Policy
 from dynagate.fixedpoint.format import SATURATE, Arithmetic
-from dynagate.forces import Force, Limits
+from dynagate.forces import Force
 from dynagate.forces.force import check_forces
 from dynagate.graph.loop import TURNS
 from dynagate.host.devices import Cpu, DeviceOptions, Fixed
 from dynagate.host.devices.integer_loop import IntegerLoop
 from dynagate.host.solution import Solution
 from dynagate.host.solver import Solver, check_counts
-from dynagate.integrators.limits import warn_beyond_limits
 from dynagate.integrators.step import StepOptions
 from dynagate.robot import RobotWarning
 from dynagate.robot.checked import RobotOrName
@@ -88,7 +88,6 @@ class Ilqr(Solver):
             self.knots, self.step, int(iterations), float(tolerance), smallest, largest, self.bounds
         )
         self.overflows: Mapping[str, int] = {}
-        self._unlimited = not any(isinstance(force, Limits) for force in forces)
         self.compile(lambda: ilqr_loop(self.robot, cost, self.options))
 
     def __call__(
@@ -107,13 +106,13 @@ class Ilqr(Solver):
 
         Raises ValueError or TypeError: an input is missing, unknown, of another shape or not finite. A problem of
         several whose start is not finite is flagged in `failed`, and harms no other. Gives a RobotWarning, once, where
-        a motion passes the limits of joints; the force `Limits`, or a cost, keeps them; and one where all problems fail
-        in fixed point.
+        a start is beyond the limits of joints; once where a motion passes them, which the force `Limits`, or a cost,
+        keeps; and one where all problems fail in fixed point.
         """
         self.check_open()
         arrays, leading = self._checked(q0, qd0, tau, warm, inputs)
         solution = _solution(self.computed(arrays, len(arrays["q0"])), leading)
-        self._unlimited = self._unlimited and not warn_beyond_limits(self.robot, solution.q)
+        self.limits.look_at_positions(solution.q)
         if self.overflows and solution.failed.all():
             where = max(self.overflows, key=lambda name: self.overflows[name])
             warn(
@@ -137,8 +136,8 @@ class Ilqr(Solver):
         float64: what is met on the way, with `guard_bits` of room above. Results that do not fit become the nearest
         that do; `overflows` counts them by graph.
 
-        word: 12 to 32 bits. Other arguments: as of a call. Raises ValueError: one is not right, or a problem's motion
-        is not finite.
+        word: 12 to 32 bits. Other arguments: as of a call. Raises ValueError: one is not right, a problem is not
+        finite, or fewer than half of them have a solution in float64; ranges come from those that have.
         """
         self.check_open()
         if not is_whole(word) or not SHORTEST <= word <= LONGEST:
@@ -150,6 +149,9 @@ class Ilqr(Solver):
             raise ArgumentError("a problem is not finite; expected problems from which ranges can be found")
         double = {name: x.astype(np.float64) for name, x in arrays.items()}
         whole = {name: np.repeat(x, batch, axis=0) if len(x) == 1 != batch else x for name, x in double.items()}
+        solved = self.computed(arrays, batch)["good"] > 0.0
+        check_solved(solved, arrays["q0"], self.robot, self.step.dt or 0.0)
+        whole = {name: x[solved] for name, x in whole.items()}
         solver = copy(self)
         solver._compute = compute = IntegerLoop(self.loop, whole, policy, ("costs",), RETRIES)
         solver.device, solver.dtype, solver.overflows = Fixed.name, compute.dtype, compute.integers.overflows

@@ -129,7 +129,8 @@ class Mppi(Solver):
         inputs: those of the cost, and of forces and constraints in each knot, with axes that may be left out in front.
 
         Raises ValueError or TypeError: an input is missing, unknown, of another shape or not finite. A problem of
-        several whose start is not finite is flagged in `failed`, and harms no other.
+        several whose start is not finite is flagged in `failed`, and harms no other. Gives a RobotWarning, once, where
+        a start is beyond the limits of joints.
         """
         self.check_open()
         arrays, leading = self.start(q0, qd0)

@@ -26,6 +26,7 @@ from dynagate.host.devices.registry import chosen_device
 from dynagate.host.links import DeviceError, Transfer
 from dynagate.host.opened import Opened
 from dynagate.integrators.explicit_method import step_inputs
+from dynagate.integrators.limits import LimitWatch
 from dynagate.integrators.step import StepOptions
 from dynagate.robot import Robot
 from dynagate.robot.checked import RobotOrName, robot_of
@@ -65,7 +66,8 @@ class Solver(Opened):
             raise ArgumentError(f"device '{self._chosen.name}' of {function}; expected 'cpu', 'cuda' or 'numpy'")
         self.robot, self.device, self.knots = robot_of(robot), self._chosen.name, int(knots)
         self.step = step
-        self.bounds = _bounds(self.robot, bounds)
+        self.bounds = bounds_of(self.robot, bounds)
+        self.limits = LimitWatch(self.robot, False, step.forces)
         self.inputs: dict[str, Input] = cost.inputs_of(self.robot)
         self.step_inputs = step_inputs(self.robot, self.step)
         self.function, self.functions, self._closed = function, {}, False
@@ -127,7 +129,8 @@ class Solver(Opened):
 
     def start(self, q0: npt.ArrayLike, qd0: npt.ArrayLike) -> tuple[dict[str, Array], tuple[int, ...]]:
         """q0 (batch, nq), qd0 (batch, nv), and the axes that they had. Raises ValueError or TypeError: they have
-        another shape, or are not finite in any problem."""
+        another shape, or are not finite in any problem. Gives a RobotWarning, once, where a start is beyond the limits
+        of joints."""
         robot = self.robot
         leading = real("q0", q0).shape[:-1]
         start = {
@@ -140,6 +143,7 @@ class Solver(Opened):
             raise ArgumentError("q0 is not finite in any problem")
         units = [(part.start, part.stop) for part in robot.quaternions()]
         check_unit_vectors("q0", units, arrays["q0"][finite])
+        self.limits.look_at_starts(arrays["q0"])
         return arrays, leading
 
     @cached_property
@@ -190,8 +194,10 @@ def check_counts(**counts: object) -> None:
             raise ArgumentError(f"{name}={shown(value)}; expected a whole number, 1 or more")
 
 
-def _bounds(robot: Robot, bounds: Any) -> tuple[Array, Array] | None:
-    """Lowest and highest torques (nv,) each. Raises ValueError: they have another shape or order."""
+def bounds_of(robot: Robot, bounds: Any) -> tuple[Array, Array] | None:
+    """Lowest and highest torques (nv,) each, 0 of joints that nothing drives; None where none has one.
+
+    Raises ValueError: they have another shape or order."""
     n = robot.nv
     if bounds is None:
         low, high = np.full(n, -np.inf), np.full(n, np.inf)

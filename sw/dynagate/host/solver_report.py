@@ -20,6 +20,7 @@ from dynagate.graph.evaluate import evaluate
 from dynagate.graph.region import Region
 from dynagate.host.opening import open
 from dynagate.host.processor_report import of_program
+from dynagate.host.solver import bounds_of
 from dynagate.hw.processor.build import ProcessorBuild, build_solver
 from dynagate.hw.processor.shape import Core
 from dynagate.integrators.step import StepOptions
@@ -47,7 +48,11 @@ def drawn_problems(region: Region, holding: Callable[[Array], Array], batch: int
     middle, half = (low + high) / 2, (high - low) / 2
     q = middle + FAR * half * random.uniform(-1.0, 1.0, (batch, len(low)))
     goal = np.clip(q + random.uniform(-FAR, FAR, q.shape), middle - half, middle + half)
-    qd = FAST * np.array(region.velocity) * random.uniform(-1.0, 1.0, q.shape)
+    for part in region.robot.quaternions():
+        for each in (q, goal):
+            each[:, part] /= np.linalg.norm(each[:, part], axis=1, keepdims=True)
+    speed = np.array(region.velocity)
+    qd = FAST * speed * random.uniform(-1.0, 1.0, (batch, len(speed)))
     qd[::3] = 0.0
     return {"q": q, "qd": qd, "goal": goal, "guess": holding(q)}
 
@@ -56,7 +61,7 @@ def reaching(robot: Robot, knots: int, dt: float) -> tuple[ChipIlqr, Callable[[A
     """A solver that brings a robot to a goal, and the torques (batch, nv) that hold it at q (batch, nq). Raises
     ValueError: as `ChipIlqr.of`."""
     cost = Cost.quadratic(q=1.0, qd=0.1, tau=1e-2, final=10.0)
-    options = IlqrOptions(knots, StepOptions(dt), MOST, TOLERANCE, *REGULARISATION)
+    options = IlqrOptions(knots, StepOptions(dt), MOST, TOLERANCE, *REGULARISATION, bounds_of(robot, None))
     inverse = trace(robot, "inverse_dynamics")
 
     def holding(q: Array) -> Array:
@@ -130,7 +135,7 @@ def solver_report(
     those of `build_solver` and `open`. holding: as of `drawn_problems`."""
     say = step or (lambda text: None)
     known = drawn_problems(region, holding, FORMAT_PROBLEMS, seed + 1)
-    built = build_solver(solver, known, units, word=word, folder=Path(folder), step=say)
+    built = build_solver(solver, known, units, word=word, folder=Path(folder), region=region, step=say)
     problems = drawn_problems(region, holding, states, seed)
     say("solving them in float64")
     (cold, exact), (warm, _) = calls_of(solver, problems, 2)

@@ -1,4 +1,5 @@
-"""Limits of joints where nothing keeps them: a motion that passes one, and a torque beyond one, are warned of once."""
+"""Limits of joints where nothing keeps them: a start beyond one, a motion that passes one, and a torque beyond one are
+warned of once."""
 
 from __future__ import annotations
 
@@ -43,27 +44,25 @@ def limits_text(robot: Robot, options: Mapping[str, Any]) -> str:
 def warn_beyond_limits(robot: Robot, q: Array) -> bool:
     """Gives a RobotWarning with the joints that pass their limits in a motion q (..., nq), rad or m, from a start (of
     index 0 in the axis before) within them; whether there are any. Numbers that are not finite pass none."""
-    q = q.reshape(-1, *q.shape[-2:])
-    lower, upper = _ranges(robot)
-    with np.errstate(invalid="ignore"):
-        beyond = (q < lower - BEYOND) | (q > upper + BEYOND)
+    beyond = _beyond(q.reshape(-1, *q.shape[-2:]), *_ranges(robot))
     passed = np.logical_and(beyond.any(axis=1), ~beyond[:, 0]).any(axis=0)
-    names = _moving(robot, np.where(passed, lower, -np.inf), np.where(passed, upper, np.inf))
     return _warn(
         robot,
-        names,
+        _named(robot, passed),
         "passes its limits, which this integrator does not keep; Rollout(..., stops=True) or "
         "forces=[Limits(stiffness)] does",
     )
 
 
 class LimitWatch:
-    """Says once that a motion passes the positions that nothing keeps, and once that torques pass the efforts."""
+    """Says once that a start is beyond the limits of positions, once that a motion passes those that nothing keeps, and
+    once that torques pass the efforts."""
 
     def __init__(self, robot: Robot, stops: bool, forces: Sequence[Force | str]) -> None:
         self.robot, self.most = robot, robot.effort * (1.0 + BEYOND)
         self.lower, self.upper = (ends.astype(np.float64) for ends in _ranges(robot))
-        self.of_positions = not keeps_positions(stops, forces) and bool(_moving(robot, self.lower, self.upper))
+        self.of_starts = bool(_moving(robot, self.lower, self.upper))
+        self.of_positions = not keeps_positions(stops, forces) and self.of_starts
         self.of_efforts = bool(np.isfinite(self.most).any())
         self._calls = 0
 
@@ -77,15 +76,36 @@ class LimitWatch:
         return beyond or (self.of_efforts and bool((np.abs(tau) > self.most).any()))
 
     def look(self, q: Array, tau: Array) -> None:
-        """Gives the warnings. q (..., states, nq), tau (..., steps, nv)."""
-        if self.of_positions:
-            self.of_positions = not warn_beyond_limits(self.robot, q)
+        """Gives the warnings of a motion. q (..., states, nq), tau (..., steps, nv)."""
+        self.look_at_positions(q)
         if self.of_efforts:
             with np.errstate(invalid="ignore"):
                 passed = (np.abs(tau) > self.most).reshape(-1, self.robot.nv).any(axis=0)
             names = [joint.name for joint, _, at in self.robot.moving() if np.asarray(passed)[at].any()]
             text = "is given more than its limit of effort, which no rollout cuts; clip tau to robot.effort"
             self.of_efforts = not _warn(self.robot, names, text)
+
+    def look_at_positions(self, q: Array) -> None:
+        """Gives the warning of positions. q (..., states, nq)."""
+        if self.of_positions:
+            self.of_positions = not warn_beyond_limits(self.robot, q)
+
+    def look_at_starts(self, q: Array) -> None:
+        """Gives the warning of starts q (batch, nq), with the first of them."""
+        if not self.of_starts:
+            return
+        beyond = _beyond(q, self.lower, self.upper)
+        if beyond.any():
+            which = np.flatnonzero(beyond.any(axis=1))
+            place = f" in {len(which)} of {len(q)} problems, first in problem {which[0]}" if len(q) > 1 else ""
+            text = f"starts beyond its limits{place}; expected starts within robot.lower and robot.upper"
+            self.of_starts = not _warn(self.robot, _named(self.robot, beyond.any(axis=0)), text)
+
+
+def _beyond(q: Array, lower: Array, upper: Array) -> Array:
+    """Which entries of q (..., nq) are beyond these limits. Numbers that are not finite are not."""
+    with np.errstate(invalid="ignore"):
+        return np.asarray((q < lower - BEYOND) | (q > upper + BEYOND))
 
 
 def _ranges(robot: Robot) -> tuple[Array, Array]:
@@ -98,8 +118,12 @@ def _ranges(robot: Robot) -> tuple[Array, Array]:
 
 def _moving(robot: Robot, lower: Array, upper: Array) -> list[str]:
     """Names of the joints that one of these limits (nq,) is of."""
-    limited = np.isfinite(lower) | np.isfinite(upper)
-    return [joint.name for joint, at, _ in robot.moving() if limited[at].any()]
+    return _named(robot, np.isfinite(lower) | np.isfinite(upper))
+
+
+def _named(robot: Robot, which: Array) -> list[str]:
+    """Names of the joints that some of these entries (nq,) of q are of."""
+    return [joint.name for joint, at, _ in robot.moving() if which[at].any()]
 
 
 def _joints(count: int) -> str:

@@ -1,0 +1,45 @@
+"""Problems that ranges of fixed point come from: those that float64 solves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dynagate.base.errors import ArgumentError
+from dynagate.graph import trace
+from dynagate.graph.evaluate import evaluate
+from dynagate.robot import Robot
+
+Array = npt.NDArray[Any]
+
+ENOUGH = 0.5
+"""The share of problems that must have a solution."""
+DAMPED = 2.0
+"""An explicit step of Euler's lets a speed grow that damping would divide by e in less than dt / DAMPED."""
+
+
+def check_solved(solved: Array, q: Array, robot: Robot, dt: float) -> None:
+    """solved (batch,): which problems have a solution in float64, from starts q (batch, nq). Raises ValueError: fewer
+    than ENOUGH of them."""
+    if solved.mean() >= ENOUGH:
+        return
+    longest, damped = stable_step(robot, q), ""
+    if longest < dt:
+        damped = f", which damping of joints asks to be below {longest:.2g} s, the robot read with damping=False,"
+    raise ArgumentError(
+        f"{int((~solved).sum())} of {len(solved)} problems of {robot.name} have no solution in float64 with dt={dt:g}; "
+        f"expected {ENOUGH:.0%} with one, from which ranges can be found: a smaller dt{damped} or other problems"
+    )
+
+
+def stable_step(robot: Robot, q: Array) -> float:
+    """Seconds of a knot below which damping of joints makes no speed grow, at configurations q (batch, nq)."""
+    damping = np.zeros(robot.nv)
+    for joint, _, at in robot.moving():
+        damping[at] = joint.damping
+    q = q[np.isfinite(q).all(axis=1)]
+    mass = evaluate(trace(robot, "mass_matrix"), {"q": q})["m"]
+    fastest = np.abs(np.linalg.eigvals(np.linalg.solve(mass, np.diag(damping)[None]))).max(initial=0.0)
+    return DAMPED / float(fastest) if fastest else np.inf
