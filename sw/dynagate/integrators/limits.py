@@ -121,9 +121,10 @@ def _moving(robot: Robot, lower: Array, upper: Array) -> list[str]:
     return _named(robot, np.isfinite(lower) | np.isfinite(upper))
 
 
-def _named(robot: Robot, which: Array) -> list[str]:
+def _named(robot: Robot, which: npt.ArrayLike) -> list[str]:
     """Names of the joints that some of these entries (nq,) of q are of."""
-    return [joint.name for joint, at, _ in robot.moving() if which[at].any()]
+    entries = np.asarray(which)
+    return [joint.name for joint, at, _ in robot.moving() if entries[at].any()]
 
 
 def _joints(count: int) -> str:
