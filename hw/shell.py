@@ -21,7 +21,6 @@ from amaranth.hdl import (
     signed,
 )
 from amaranth.lib import wiring
-from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import In
 from dynagate.design.ring import COMMAND
 from dynagate.design.words import WORD
@@ -31,6 +30,7 @@ from dynagate.hw import axi_lite
 from dynagate.hw.axi import Axi
 from dynagate.hw.axi_lite import AxiLite
 from dynagate.hw.axi_stream import InputStream, OutputStream
+from dynagate.hw.beside import Beside
 from dynagate.hw.datapath import Datapath, end_of
 from dynagate.hw.flow import LATEST, most_under_way
 from dynagate.hw.layouts import choices
@@ -208,7 +208,8 @@ class Shell(Accelerator):
         self._controlled(m, reset, clear, self.registers)
         m.d.comb += self._at_the_ports(self.input, reset)
         if self.axi.choice:
-            idle = self.input.idle & core.empty & self.output.idle
+            idle = Signal()  # seen a cycle before, in which a sample may begin
+            m.d.sync += idle.eq(self.input.idle & core.empty & self.output.idle & ~self.s_axis_tvalid)
             m.d.comb += [self.registers.idle.eq(idle), self.registers.restore.eq(reset)]
             if "i_choice" in self.output.signature.members:
                 m.d.comb += self.output.i_choice.eq(self.registers.outputs)
@@ -221,9 +222,9 @@ class Shell(Accelerator):
         # what is known of a sample beside its values waits for its result; results of a function come in order
         ends = len(plan.deliveries)
         depth = most_under_way(plan.latency + LATEST, plan.ii)
-        besides = [SyncFIFO(width=2 + WORD, depth=depth) for _ in range(ends)]
-        for k, fifo in enumerate(besides):
-            m.submodules[f"beside_{k}"] = ResetInserter(reset)(fifo)
+        besides = [Beside(2 + WORD, depth) for _ in range(ends)]
+        for k, beside in enumerate(besides):
+            m.submodules[f"beside_{k}"] = ResetInserter(reset)(beside)
         held, unfit = self._held(m)
         result = Signal(sink.bits + scopes + (ends - 1).bit_length())
         end = Signal(range(ends))
@@ -247,13 +248,13 @@ class Shell(Accelerator):
         leave = Signal()
         bad_sample = Signal()
         overflow = result[sink.bits : sink.bits + scopes]
-        for k, fifo in enumerate(besides):
+        for k, beside in enumerate(besides):
             m.d.comb += [
-                fifo.w_data.eq(Cat(bad_sample | source.o_broken, source.o_last, source.o_tag)),
-                fifo.w_en.eq(enter & (of_sample == k)),
-                fifo.r_en.eq(leave & (end == k)),
+                beside.w_data.eq(Cat(bad_sample | source.o_broken, source.o_last, source.o_tag)),
+                beside.w_en.eq(enter & (of_sample == k)),
+                beside.r_en.eq(leave & (end == k)),
             ]
-        known = by_beat([fifo.r_data for fifo in besides], end)
+        known = by_beat([beside.r_data for beside in besides], end)
         m.d.comb += [
             end.eq(result[sink.bits + scopes :]),
             bad_sample.eq(source.o_bad | unknown | unfit),
@@ -267,7 +268,7 @@ class Shell(Accelerator):
             sink.i_layout.eq(end),
             sink.i_valid.eq(result_valid),
         ]
-        empty = Cat(fifo.level == 0 for fifo in besides).all()
+        empty = Cat(beside.empty for beside in besides).all()
         return Events(enter, leave, bad_sample, overflow, overflow.any(), source.misaligned, source.hole, empty)
 
     def _turns(self, m: Module, reset: Signal) -> Events:

@@ -30,6 +30,21 @@ def test_a_shell_of_two_functions(designs: Path) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.parametrize(
+    ("function", "ii", "word", "axi"),
+    [
+        ("inverse_dynamics,forward_dynamics", 4, 24, Axi(64, "batch")),
+        ("inverse_dynamics,forward_dynamics,mass_matrix", 2, 27, Axi(512, "batch", choice=True)),
+        ("inverse_dynamics,forward_dynamics", 1, 16, Axi(128, words="fixed")),
+        ("forward_dynamics", 8, 24, Axi(32, words="float16")),
+    ],
+)
+def test_the_rule_of_the_pipeline_in_shells(function: str, ii: int, word: int, axi: Axi, designs: Path) -> None:
+    built = dynagate.build(ARM, function, ii=ii, policy=Policy(word=word), axi=axi, folder=designs)
+    assert synthesise(built).breaches == {}
+
+
+@pytest.mark.long
 def test_a_ring_in_its_shell(designs: Path) -> None:
     region = Region.of(ARM, velocity=12.0, acceleration=40.0)
     built = dynagate.build(ARM, "rollout", ii=4, region=region, dt=0.02, axi=Axi(128), folder=designs)
