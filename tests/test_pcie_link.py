@@ -12,7 +12,7 @@ import pytest
 from dynagate import Accelerator, robots
 from dynagate.base.errors import ArgumentError
 from dynagate.fixedpoint.assign import Policy
-from dynagate.host import DesignError, DeviceError
+from dynagate.host import DesignError, DeviceError, dma
 from dynagate.host.board_links import LinkText
 from dynagate.host.pcie_link import PcieLink
 from dynagate.host.xdma_link import XdmaLink
@@ -73,10 +73,18 @@ def test_streaming_reaches_the_lesser_limit(card: Accelerator, built: Build) -> 
     assert 0.95 * limit <= rate <= limit
 
 
-@pytest.mark.parametrize("count", [4, pytest.param(10_000, marks=pytest.mark.long)])
-def test_faults_of_the_link_are_told_and_nothing_is_misplaced(count: int, card: Accelerator, built: Build) -> None:
+@pytest.mark.parametrize(
+    ("count", "slice_s"),
+    [(4, dma.SLICE_S), (12, 1e-4), pytest.param(10_000, dma.SLICE_S, marks=pytest.mark.long)],
+)
+def test_faults_of_the_link_are_told_and_nothing_is_misplaced(
+    count: int, slice_s: float, card: Accelerator, built: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Poisoned and misplaced completions, and late ones. A call either raises or gives every result in its place. Small
-    batches and many faults: what comes behind a fault is another call."""
+    batches and many faults: what comes behind a fault is another call. slice_s: how long the host waits at first until
+    it resets once more, which drops what a slower card has under way."""
+    monkeypatch.setattr(dma, "SLICE_S", slice_s)
+    monkeypatch.setattr(link_of(card), "timeout", 5.0)
     socket, chance = link_of(card).card, 0.05
     before, seed = socket.call("spoil", chance), 0
     told: list[str] = []

@@ -258,14 +258,18 @@ class DmaLink(Link):
         self._at_rest = True
 
     def _end_transfers(self, deadline: float) -> None:
-        """Soft resets let a transfer into the device end, and results of marked samples one out of it."""
+        """Soft resets let a transfer into the device end, and results of marked samples one out of it. Each waits twice
+        as long as the one before: it drops a sample that is on its way through a slow device."""
         jobs, self._jobs = [job for job in self._jobs if not job.cancel()], []
-        count, marked = 1 if self.ends_with_tlast else self._largest, None
+        count, marked = 1 if self.ends_with_tlast else self._largest, list[Future[None]]()
+        patience, until = SLICE_S, 0.0
         while jobs := [job for job in jobs if not job.done()]:
-            self.write_register(CONTROL.address, SOFT_RESET)
-            if marked is None or marked.done():
-                marked = self._sender.submit(self._send_marked, 0, count)
-            wait([*jobs, marked], SLICE_S)
+            if (now := time.monotonic()) >= until:
+                self.write_register(CONTROL.address, SOFT_RESET)
+                if all(sample.done() for sample in marked):
+                    marked = [self._sender.submit(self._send_marked, 0, count)]
+                patience, until = 2 * patience, now + patience
+            wait([*jobs, *marked], SLICE_S)
             if time.monotonic() > deadline:
                 self._jobs = jobs
                 raise DeviceError(f"{self.text} did not come to rest in {2 * self.timeout:g} s: load its design again")
