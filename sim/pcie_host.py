@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import struct
+from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -43,6 +44,9 @@ PORT_NS = 50
 ABOVE = 1 << 32
 """Where buffers lie: above 4 GiB, as those of a 64-bit host mostly do, so that requests have long headers."""
 ADJACENT_MOST = 15
+RINGS = 64
+"""Of a size, until the first one's memory is used again. What the card writes late reaches none that is under way, and
+cocotbext-axi, which looks through all memory at each access, has little to look through."""
 
 
 class Host(RootComplex):
@@ -63,6 +67,16 @@ class Host(RootComplex):
         self.completions = self.overtaken = self.largest_write = self.largest_read = 0
         self.requests = 0  # of the device, reads and writes
         self.above = self.mem_address_space.create_pool(ABOVE, ABOVE)
+        self.rings: defaultdict[int, deque[Any]] = defaultdict(deque)
+
+    def memory_of_ring(self, size: int) -> Any:
+        """A region of so many bytes."""
+        kept = self.rings[size]
+        if len(kept) < RINGS:
+            kept.appendleft(self.above.alloc_region(size))
+        else:
+            kept.rotate()
+        return kept[0]
 
     async def handle_mem_read_tlp(self, tlp: Tlp) -> None:
         self.requests += 1
@@ -124,7 +138,7 @@ class Ring:
         self.channel = channel
         self.ends = [sum(map(len, parts[: k + 1])) for k in range(len(parts))]
         count = self.ends[-1]
-        self.region = host.above.alloc_region((DESCRIPTOR.size + 8) * count + 64)
+        self.region = host.memory_of_ring((DESCRIPTOR.size + 8) * count + 64)
         self.base = self.region.get_absolute_address(0)
         self.results = DESCRIPTOR.size * count
         self.count_place = self.results + 8 * count
