@@ -16,7 +16,7 @@ from dynagate.base.explained import check_fields, explained
 from dynagate.dynamics import CODE, Part
 from dynagate.fixedpoint.format import Arithmetic, Fixed, Format
 from dynagate.fixedpoint.headroom import most_fractions
-from dynagate.fixedpoint.integers import FIXED
+from dynagate.fixedpoint.operations import FIXED, Formula, Unit
 from dynagate.fixedpoint.proved import ProvedRanges, proved_ranges
 from dynagate.fixedpoint.ranges import Limits, Ranges, input_bounds, sampled_ranges
 from dynagate.graph import OPS, Graph, GraphError
@@ -92,8 +92,15 @@ class FormattedGraph:
         return {}
 
     def operand_formats(self, node: int) -> list[Format]:
-        """The formats of a node's operands, without its constant's."""
-        return [self.formats[a] for a in self.graph.nodes[node].args]
+        """The formats of a node's operands, its constant's last. The constant of a shift moves its operand's binary
+        point."""
+        formats = [self.formats[a] for a in self.graph.nodes[node].args]
+        if node in self.constants:
+            constant, fmt = self.constants[node]
+            if OPS[self.graph.nodes[node].op].constant == "exponent":
+                return [Format(operand.width, operand.frac - constant) for operand in formats]
+            formats.append(fmt)
+        return formats
 
     def of_part(self, part: Part, limits: Mapping[str, Sequence[tuple[float, float]]] | None = None) -> FormattedGraph:
         """What is computed for the samples of one of the functions of the graph, as `graph.parts.part_graph` has it.
@@ -238,7 +245,7 @@ def assign_word(
     bounds = input_bounds(graph, region, reaches)
     angles, codes = _angles(graph), {i for port in graph.inputs if port.name == CODE.name for i in port.nodes}
     reach_of_angle = max((max(map(abs, bounds[i])) for i in angles), default=0.0)
-    shared = {a for node in graph.nodes if FIXED[node.op].shares_unit for a in node.args}
+    shared = {a for node in graph.nodes if isinstance(FIXED[node.op].meaning, Unit) for a in node.args}
     rounded = ranges.rounded(graph, policy.arithmetic)
     room = _room(graph, reaches, words.nodes)
     formats: list[Format] = []
@@ -264,7 +271,7 @@ def assign_word(
             formats.append(Format(sources[0].width, sources[0].frac - int(constant)))
             rounded.round(i, formats[i])
             continue
-        row = FIXED[node.op]
+        meaning, most_of_op = FIXED[node.op].meaning, FIXED[node.op].most
         if i in codes:
             formats.append(Format(max(int(abs(bound)).bit_length() for bound in bounds[i]) + 1, 0))
             rounded.round(i, formats[i])
@@ -272,8 +279,8 @@ def assign_word(
         if node.op == "input":
             # angles share a format, so that one sin/cos unit serves them all
             reach = reach_of_angle if i in angles else max(map(abs, bounds[i]))
-        elif row.most is not None:
-            reach = max(float(ranges.largest[i]), row.most)
+        elif most_of_op is not None:
+            reach = max(float(ranges.largest[i]), most_of_op)
         else:
             reach = float(reaches[i]) + rounded.margin * noise
             more = frac_for(float(reaches[i]), word) - frac_for(reach, word)
@@ -281,8 +288,9 @@ def assign_word(
         fraction = frac_for(reach, word)
         frac = most = min(fraction, room[i]) if i in room else fraction
         # bits below what the operands have would always be zero; operands of a shared unit keep them, for one width
-        if row.exact is not None and kind != "term" and (i not in shared or node.op in PRODUCTS):
-            frac = min(most, row.exact(sources))
+        is_short = i not in shared or node.op in PRODUCTS
+        if isinstance(meaning, Formula) and node.args and kind != "term" and is_short:
+            frac = min(most, meaning.exact(sources).frac)
         formats.append(Format(max(word - (most - frac), 2), frac))
         rounded.round(i, formats[i])
         if kind in ("term", "value"):

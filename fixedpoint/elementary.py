@@ -1,4 +1,4 @@
-"""sin, cos, exp and 1/x on integers: the definition that the hardware units follow step by step.
+"""sin, cos, exp, 1/x and √x on integers: the definition that the hardware units follow step by step.
 
 A plan holds the widths and tables that follow from the two formats; the functions are the arithmetic on them.
 """
@@ -280,3 +280,26 @@ def _bit_length(size: Integers) -> Any:
     if size.dtype == object:
         return np.array([int(v).bit_length() for v in size.ravel()], dtype=np.int64).reshape(size.shape)
     return np.frexp(size.astype(np.float64))[1]
+
+
+def root_shift(source: Format, to: Format) -> int:
+    """Bits by which the operand's integer is moved up. Its root is then the result's integer with a bit below it."""
+    return 2 * to.frac - source.frac + 2
+
+
+def square_root(x: Integers, source: Format, to: Format) -> Rescaled:
+    """√x, rounded half up; where x is negative 0 with the flag."""
+    shift = root_shift(source, to)
+    size = wide(np.maximum(x, 0), source.width + max(shift, 0))
+    root = _integer_root(size << shift if shift >= 0 else size >> -shift)
+    result = rescale((root + 1) >> 1, to.frac, to, LAST)
+    return Rescaled(result.value, result.overflow | np.asarray(x < 0, dtype=bool))
+
+
+def _integer_root(x: Integers) -> Integers:
+    """The largest integers whose squares are not above x."""
+    if x.dtype == object:
+        return np.array([math.isqrt(int(v)) for v in x.ravel()], dtype=object).reshape(x.shape)
+    root = np.sqrt(x.astype(np.float64)).astype(np.int64)
+    root = root - (root * root > x)
+    return root + ((root + 1) * (root + 1) <= x)

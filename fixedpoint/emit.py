@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from importlib.resources import files
 from types import MappingProxyType
 from typing import Any
@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 from dynagate.base.untrusted import plain_text
 from dynagate.fixedpoint.assign import FormattedGraph
+from dynagate.fixedpoint.entering import entering
 from dynagate.fixedpoint.evaluate import evaluate_integers, quantise_inputs
 from dynagate.fixedpoint.format import Format
 from dynagate.fixedpoint.in_c import word_of
-from dynagate.fixedpoint.rows_in_c import IN_C, Exact, entering
+from dynagate.fixedpoint.operations import FIXED, Exact, Unit
 from dynagate.graph import OPS, Port
 from dynagate.graph.region import Region
 from dynagate.graph.slots import slots_of
@@ -86,22 +87,21 @@ class _Writer:
     def _statement(self, i: int) -> str:
         formatted = self.formatted
         node, to = formatted.graph.nodes[i], formatted.formats[i]
-        row = IN_C[node.op]
+        meaning = FIXED[node.op].meaning
         sources = formatted.operand_formats(i)
-        constant, fmt = formatted.constants.get(i, (0, None))
-        sources += [] if fmt is None else [fmt]
         plan = ""
-        if row.elementary:
-            place, exact = self._plan(row.exact, sources, to)
-            plan = f"const dg_64 *p = plan_{place}; {'int wrong = 0; ' if 'wrong' in row.text else ''}"
+        if isinstance(meaning, Unit):
+            place, exact = self._plan(meaning, sources[0], to)
+            plan = f"const dg_64 *p = plan_{place}; {'int wrong = 0; ' if 'wrong' in meaning.text else ''}"
         else:
-            exact = row.exact(sources, to, constant)
-        enter = entering(row, exact, to, formatted.arithmetic)
-        T, text = f"dg_{enter.type}", row.text.format(bits=enter.type)
+            exact = meaning.in_c(sources, to)
+        enter = entering(meaning, exact, to, formatted.arithmetic)
+        T, text = f"dg_{enter.type}", meaning.text.format(bits=enter.type)
         operands = ""
         for k, x in enumerate("xyz"):
             if re.search(rf"\b{x}\b", text):
-                value = f"m[{self.slot[node.args[k]]}]" if k < OPS[node.op].arity else _literal(constant)
+                is_node = k < OPS[node.op].arity
+                value = f"m[{self.slot[node.args[k]]}]" if is_node else _literal(formatted.constants[i][0])
                 moved = f" * (({T})1 << {exact.up[k]})" if exact.up[k] else ""
                 operands += f"const {T} {x} = ({T}){value}{moved}; "
         cut = f"({text})"
@@ -121,12 +121,11 @@ class _Writer:
             f"      if ({wrong}) bad = 1; }} {name}"
         )
 
-    def _plan(self, exact: Any, sources: Sequence[Format], to: Format) -> tuple[int, Exact]:
-        """The plan of an elementary operation: its number, and the exact result."""
-        (source,) = sources
-        key = exact, source, to
+    def _plan(self, unit: Unit, source: Format, to: Format) -> tuple[int, Exact]:
+        """The plan of a unit's operation: its number, and the exact result."""
+        key = unit.plan, source, to
         if key not in self._tables:
-            self._tables[key] = len(self._tables), exact(sources, to, 0)
+            self._tables[key] = len(self._tables), unit.plan(source, to)
         return self._tables[key]
 
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from dynagate.fixedpoint.assign import FormattedGraph, fixed_constant
 from dynagate.fixedpoint.format import Fixed, Integers, carried, quantise, to_float
 from dynagate.fixedpoint.in_c import evaluate_in_c
-from dynagate.fixedpoint.integers import FIXED
+from dynagate.fixedpoint.operations import FIXED
 from dynagate.graph.evaluate import check_entries
 
 BLOCK = 1024
@@ -68,11 +68,13 @@ def evaluate_in_numpy(formatted: FormattedGraph, inputs: Mapping[int, Integers],
     values: dict[int, Integers] = dict(inputs)
     for i, node in enumerate(graph.nodes):
         if node.op != "input":
-            operands = [Fixed(values[a], formatted.formats[a]) for a in node.args]
-            if node.constant is not None:
-                constant = fixed_constant(formatted, i)
-                operands.append(constant if node.args else constant._replace(value=np.full(batch, constant.value)))
-            result = FIXED[node.op].compute(operands, formatted.formats[i], formatted.arithmetic)
+            formats = formatted.operand_formats(i)
+            integers = [values[a] for a in node.args]
+            if len(formats) > len(integers):
+                constant = fixed_constant(formatted, i).value
+                integers.append(constant if node.args else np.full(batch, constant))
+            operands = [Fixed(*pair) for pair in zip(integers, formats, strict=True)]
+            result = FIXED[node.op].meaning.compute(operands, formatted.formats[i], formatted.arithmetic)
             values[i] = result.value
             if np.count_nonzero(result.overflow):
                 by_scope[graph.scope_of[i]] |= result.overflow

@@ -104,9 +104,7 @@ def dsp_blocks(formatted: FormattedGraph, dsp: Multiplier = DSP48E2) -> list[int
     blocks = []
     for i, node in enumerate(formatted.graph.nodes):
         if node.op in PRODUCTS:
-            widths = [fmt.width for fmt in formatted.operand_formats(i)]
-            widths += [formatted.constants[i][1].width] if i in formatted.constants else []
-            blocks.append(dsp.blocks(*widths))
+            blocks.append(dsp.blocks(*(fmt.width for fmt in formatted.operand_formats(i))))
     return blocks
 
 

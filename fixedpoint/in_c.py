@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from dynagate.fixedpoint.assign import FormattedGraph
+from dynagate.fixedpoint.entering import entering, types_of
 from dynagate.fixedpoint.format import Format, Integers
-from dynagate.fixedpoint.rows_in_c import IN_C, TYPES, CInteger, Exact, NotInCError, entering
+from dynagate.fixedpoint.operations import FIXED, Exact, Unit
+from dynagate.fixedpoint.operations.row import NotInCError
 from dynagate.graph import OPS
 from dynagate.graph.slots import slots_of
 from dynagate.native.compile import CompileError
@@ -22,10 +24,10 @@ NARROW, WIDE = 32, 64
 def kernels() -> tuple[Kernel, ...]:
     """Of all operations, in every type that they have."""
     return tuple(
-        Kernel(op, row.text.format(bits=bits), OPS[op].arity, bits)
-        for op, row in IN_C.items()
-        for bits in (TYPES[1:] if row.elementary else TYPES)
-        if row.text
+        Kernel(op, row.meaning.text.format(bits=bits), OPS[op].arity, bits)
+        for op, row in FIXED.items()
+        for bits in types_of(row.meaning)
+        if op != "input"
     )
 
 
@@ -133,11 +135,13 @@ class Encoded:
         """FIELDS of a node's operation."""
         formatted = self._formatted
         node, to = formatted.graph.nodes[i], formatted.formats[i]
-        constant, fmt = formatted.constants.get(i, (0, None))
-        sources = [formatted.formats[a] for a in node.args] + ([] if fmt is None else [fmt])
-        row = IN_C[node.op]
-        exact, table = self._plan(row, sources, to) if row.elementary else (row.exact(sources, to, constant), 0)
-        enter = entering(row, exact, to, formatted.arithmetic)
+        constant, _ = formatted.constants.get(i, (0, None))
+        sources, meaning = formatted.operand_formats(i), FIXED[node.op].meaning
+        if isinstance(meaning, Unit):
+            exact, table = self._plan(meaning, sources[0], to)
+        else:
+            exact, table = meaning.in_c(sources, to), 0
+        enter = entering(meaning, exact, to, formatted.arithmetic)
         operands = [slot[a] for a in node.args] + [0] * (3 - len(node.args))
         ups = (*exact.up, 0, 0, 0)[:3]
         scope = formatted.graph.scope_of[i]
@@ -146,12 +150,11 @@ class Encoded:
             *(enter.saturate, scope, i, table),
         )
 
-    def _plan(self, row: CInteger, sources: Sequence[Format], to: Format) -> tuple[Exact, int]:
-        """An elementary operation's exact result, and where the numbers of its plan begin."""
-        (source,) = sources
-        key = row.exact, source, to
+    def _plan(self, unit: Unit, source: Format, to: Format) -> tuple[Exact, int]:
+        """The exact result of a unit's operation, and where the numbers of its plan begin."""
+        key = unit.plan, source, to
         if key not in self._planned:
-            exact = row.exact(sources, to, 0)
+            exact = unit.plan(source, to)
             self._planned[key] = exact, len(self._tables)
             self._tables += exact.plan
         return self._planned[key]

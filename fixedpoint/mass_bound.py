@@ -13,7 +13,8 @@ from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
-from dynagate.fixedpoint.intervals import Interval, images
+from dynagate.fixedpoint.images import images
+from dynagate.fixedpoint.intervals import Interval
 from dynagate.fixedpoint.proved import input_box
 from dynagate.fixedpoint.unit_vectors import unit_ranges
 from dynagate.graph import Graph, trace

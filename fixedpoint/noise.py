@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from dynagate.fixedpoint.assign import FormattedGraph
-from dynagate.fixedpoint.integers import FIXED
+from dynagate.fixedpoint.operations import FIXED, Unit
 from dynagate.graph import OPS, Graph, Port
 from dynagate.graph.derivatives import adjoints
 from dynagate.graph.evaluate import evaluate_nodes
@@ -80,11 +80,13 @@ def variance(formatted: FormattedGraph, node: int) -> float:
     """Variance of the error that a node's own rounding adds."""
     to = formatted.formats[node]
     kept = to.step * to.step / 12.0
-    row = FIXED[formatted.graph.nodes[node].op]
-    if row.exact is None:
-        return row.noise * kept
-    constant = formatted.constants.get(node)
-    exact = row.exact([*formatted.operand_formats(node), *([constant[1]] if constant else [])])
+    op = formatted.graph.nodes[node].op
+    meaning = FIXED[op].meaning
+    if op == "input":
+        return kept
+    if isinstance(meaning, Unit):
+        return meaning.noise * kept
+    exact = meaning.exact(formatted.operand_formats(node)).frac
     if exact <= to.frac:
         return 0.0
     fine = 2.0**-exact

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 from dynagate.dynamics import CODE, ROLLOUT
 from dynagate.fixedpoint.format import FLOOR, Arithmetic, Format
-from dynagate.fixedpoint.integers import FIXED
-from dynagate.fixedpoint.intervals import INTERVALS, Array, Held, Interval, ProofError, images, outward, point
+from dynagate.fixedpoint.images import images
+from dynagate.fixedpoint.intervals import Array, Held, Interval, ProofError, outward, point
+from dynagate.fixedpoint.operations import FIXED, Formula, Unit
 from dynagate.fixedpoint.pivots import pivot_ranges
 from dynagate.fixedpoint.ranges import input_bounds
 from dynagate.fixedpoint.unit_vectors import unit_ranges
@@ -122,7 +123,7 @@ def input_box(graph: Graph, region: Region) -> dict[int, Interval]:
 def _check_bounded(graph: Graph, region: Region, values: Sequence[Interval]) -> None:
     """Raises ProofError: a divisor may be zero, an input is not bounded by the region, or a number is too large."""
     for i, node in enumerate(graph.nodes):
-        if INTERVALS[node.op].positive and not np.all(values[a := node.args[0]].low > 0.0):
+        if FIXED[node.op].positive and not np.all(values[a := node.args[0]].low > 0.0):
             low, high = _hull(values[a])
             raise ProofError(
                 f"node '{node.name}'{_joint(graph, region, i)} of {graph.name} is the {node.op} of "
@@ -194,7 +195,7 @@ class ErrorBounds:
         operands = [Held(self._ranges[a], self.errors[a]) for a in node.args]
         if constant is not None and node.constant is not None:
             operands.append(Held(point(node.constant), abs(constant - node.constant)))
-        error = INTERVALS[node.op].error(*operands)
+        error = FIXED[node.op].error(*operands)
         if not np.all(np.isfinite(error)):
             self._refuse(i)
         if node.op == "input":
@@ -222,7 +223,8 @@ class ErrorBounds:
 
     def _rounding(self, i: int, to: Format) -> Any:
         """The most by which node i's own rounding, its unit and the rounding of a term change it."""
-        node, row = self._graph.nodes[i], FIXED[self._graph.nodes[i].op]
+        node = self._graph.nodes[i]
+        meaning = FIXED[node.op].meaning
         kind = OPS[node.op].constant
         if node.op == "input":
             if i in self._codes:
@@ -231,9 +233,8 @@ class ErrorBounds:
             return np.maximum(to.step / 2.0, beyond)
         if kind == "exponent":
             return 0.0
-        unit = INTERVALS[node.op].unit
-        if unit is not None:
-            return unit(self._formats[node.args[0]], to, self._ranges[i].magnitude + self.carried[i])
+        if isinstance(meaning, Unit):
+            return meaning.errs(self._formats[node.args[0]], to, self._ranges[i].magnitude + self.carried[i])
         term = 0.0
         sources = [self._formats[a] for a in node.args]
         if kind in ("term", "value"):
@@ -242,8 +243,7 @@ class ErrorBounds:
             sources.append(Format(to.width, to.frac))
         elif kind == "factor":
             sources.append(Format(to.width, Fraction(self._constant or 0.0).denominator.bit_length() - 1))
-        exact = to.frac if row.exact is None else row.exact(sources)
-        if exact <= to.frac:
+        if meaning.exact(sources).frac <= to.frac:
             return term
         return term + (to.step if self._arithmetic.rounding == FLOOR else to.step / 2.0)
 
@@ -341,7 +341,7 @@ def _check_fits(
     where = f"node '{node.name}'{_joint(graph, region, i)} of {graph.name}"
     if OPS[node.op].constant == "exponent":
         return  # the same bits as its operand
-    is_rounded = INTERVALS[node.op].unit is None
+    is_rounded = isinstance(FIXED[node.op].meaning, Formula)
     beyond = float(carried[i]) if is_rounded else float(errors[i])
     low, high = float(ranges[i].low) - beyond, float(ranges[i].high) + beyond
     half = 0.5 if is_rounded else 0.0

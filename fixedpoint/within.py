@@ -17,9 +17,9 @@ from dynagate.fixedpoint.assign import (
     frac_for,
 )
 from dynagate.fixedpoint.goal import Multiplier
-from dynagate.fixedpoint.integers import FIXED
 from dynagate.fixedpoint.narrow import Vertex, cheapest_cover
 from dynagate.fixedpoint.noise import variance
+from dynagate.fixedpoint.operations import FIXED, Unit
 from dynagate.fixedpoint.ranges import Ranges
 from dynagate.graph import OPS, Graph
 from dynagate.graph.ops import PRODUCTS, TRIG
@@ -138,11 +138,11 @@ class Within:
     def _shares_unit(self, i: int) -> bool:
         """Whether node i is computed by a unit that serves all of its kind."""
         node = self.graph.nodes[i]
-        row = FIXED[node.op]
-        if row.own_octaves is None:
-            return row.shares_unit
+        meaning = FIXED[node.op].meaning
+        if not isinstance(meaning, Unit) or meaning.own_octaves is None:
+            return isinstance(meaning, Unit)
         octaves = self._integer[i] + self._integer[node.args[0]] - 2  # less the signs
-        return octaves > row.own_octaves
+        return octaves > meaning.own_octaves
 
     @cached_property
     def _integer(self) -> list[int]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
 
 from amaranth.hdl import Const, Module, Signal, signed
 from amaranth.lib import wiring
@@ -18,9 +17,9 @@ from dynagate.fixedpoint.format import Arithmetic, Format
 from dynagate.hw.datapath import Datapath
 from dynagate.hw.plan import Plan, operands
 from dynagate.hw.units.multiply import Multiply
-from dynagate.hw.units.own import OwnUnit
 from dynagate.hw.units.rescale import differ, fit, rounding_constant
 from dynagate.hw.units.table import HARDWARE, Elementary, Own, Product
+from dynagate.hw.units.unit_of import UnitOf, unit_of
 from dynagate.sim.algebras import Terms
 from dynagate.sim.formal import ProofError
 from dynagate.sim.netlist import Simulation, Word, netlist_of
@@ -64,7 +63,7 @@ class Composed:
     def __init__(self, plan: Plan, terms: Terms) -> None:
         self.plan, self.terms, self.formatted = plan, terms, plan.formatted
         self._graph = plan.formatted.graph
-        self._units: dict[int, tuple[Simulation, int, dict[str, Word]]] = {}
+        self._units: dict[int, tuple[Simulation, UnitOf]] = {}
 
     @cached_property
     def _widths(self) -> dict[int, tuple[int, int]]:
@@ -87,7 +86,7 @@ class Composed:
             row = HARDWARE[node.op]
             reads = [() if each.node is None else words[each.node] for each in operands(self.formatted, i)]
             if isinstance(row, Own | Product | Elementary):
-                words[i], flag = self._computed(i, row, reads)
+                words[i], flag = self._computed(i, reads)
                 scope = self._graph.scope_of[i]
                 flags[scope] = self._either(flags[scope], flag)
             else:  # a constant, or a moved binary point
@@ -97,41 +96,33 @@ class Composed:
     def _either(self, a: int, b: int) -> int:
         return int(self.terms.inverted(self.terms.both(self.terms.inverted(a), self.terms.inverted(b))))
 
-    def _computed(self, i: int, row: Own | Product | Elementary, reads: Sequence[Word]) -> tuple[Word, int]:
+    def _computed(self, i: int, reads: Sequence[Word]) -> tuple[Word, int]:
         """What the unit of node i makes of its operands, and whether that overflows."""
         formatted, to = self.formatted, self.formatted.formats[i]
         sources = [x.format for x in operands(formatted, i)]
         if i not in self._units:
-            self._units[i] = self._unit(i, row, sources)
-        simulation, latency, constants = self._units[i]
+            self._units[i] = self._unit(i, sources)
+        simulation, unit = self._units[i]
         value = formatted.constants.get(i, (0, None))[0]
         words = [word or _bits(value, fmt.width) for word, fmt in zip(reads, sources, strict=True)]
-        if isinstance(row, Product):
+        if i in self._widths:
             words = [_extended(word, width) for word, width in zip(words, self._widths[i], strict=True)]
-        names = ["x"] if isinstance(row, Elementary) else [f"i{k}" for k in range(len(words))]
-        for name, word in [*zip(names, words, strict=True), *constants.items()]:
+        held = {name: _bits(value.value, len(value)) for name, value in unit.held.items()}
+        for name, word in [*zip(unit.operands, words, strict=True), *held.items()]:
             simulation.set(name, word)
-        for _ in range(latency):
+        for _ in range(unit.component.latency):
             simulation.step()
         return _extended(simulation.read("o"), to.width), simulation.read("overflow")[0]
 
-    def _unit(
-        self, i: int, row: Own | Product | Elementary, sources: Sequence[Format]
-    ) -> tuple[Simulation, int, dict[str, Word]]:
-        """The unit of node i, its latency, and what its ports have besides the operands."""
-        formatted, to = self.formatted, self.formatted.formats[i]
-        component: Any
-        constants: dict[str, Word] = {}
-        if isinstance(row, Own):
-            component = OwnUnit(self._graph.nodes[i].op, sources, to, formatted.arithmetic)
-        elif isinstance(row, Product):
+    def _unit(self, i: int, sources: Sequence[Format]) -> tuple[Simulation, UnitOf]:
+        formatted, to, op = self.formatted, self.formatted.formats[i], self._graph.nodes[i].op
+        if isinstance(HARDWARE[op], Product):
             frac = sources[0].frac + sources[1].frac
-            component = ProductUnit(self._widths[i], frac, to, formatted.arithmetic)
+            product = ProductUnit(self._widths[i], frac, to, formatted.arithmetic)
+            unit = UnitOf(product, ("i0", "i1"), {})
         else:
-            component = row.core(*row.key(sources[0], to))
-            values = {name: Const.cast(value) for name, value in row.constants(sources[0], to).items()}
-            constants = {name: _bits(value.value, len(value)) for name, value in values.items()}
-        return Simulation(netlist_of(component), self.terms), component.latency, constants
+            unit = unit_of(op, sources, to, formatted.arithmetic)
+        return Simulation(netlist_of(unit.component), self.terms), unit
 
 
 def _bits(value: int, width: int) -> Word:

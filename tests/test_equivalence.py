@@ -12,17 +12,14 @@ from amaranth.hdl import _nir
 from dynagate import Policy, Region, robots, trace
 from dynagate.fixedpoint.assign import assign
 from dynagate.fixedpoint.format import Arithmetic, Fixed, Format, rescale
-from dynagate.fixedpoint.integers import root_shift
+from dynagate.fixedpoint.operations import FIXED
 from dynagate.fixedpoint.tabulated import table_plan
+from dynagate.graph.ops import OPS
 from dynagate.hw.datapath import Datapath
 from dynagate.hw.plan import Plan, plan
-from dynagate.hw.units import reciprocal
 from dynagate.hw.units.multiply import Multiply, MultiplyConst
-from dynagate.hw.units.own import OwnUnit
-from dynagate.hw.units.reciprocal import Reciprocal
-from dynagate.hw.units.root import Root
-from dynagate.hw.units.sincos import SinCos
-from dynagate.hw.units.tabulated import TabulatedReciprocal
+from dynagate.hw.units.table import HARDWARE, Elementary, Own
+from dynagate.hw.units.unit_of import unit_of
 from dynagate.sim.algebras import Terms, Values
 from dynagate.sim.equivalence import prove_datapath
 from dynagate.sim.formal import ProofError
@@ -90,22 +87,32 @@ def formats(random: np.random.Generator, *widths: int) -> list[Format]:
 
 
 def assert_unit_equal(op: str, sources: list[Format], to: Format, arithmetic: Arithmetic) -> None:
-    unit = OwnUnit(op, sources, to, arithmetic)
+    """The unit of an operation's row in the table of hardware, against its row in the table of fixed point."""
+    unit, operands, held = unit_of(op, sources, to, arithmetic)
     columns = every(*(fmt.width for fmt in sources))
-    run = ran(unit, {f"i{k}": (x, fmt.width) for k, (x, fmt) in enumerate(zip(columns, sources, strict=True))})
-    expected = unit.model(*(Fixed(x, fmt) for x, fmt in zip(columns, sources, strict=True)))
-    assert_equal(run, expected, len(columns[0]))
+    ports = {name: (x, fmt.width) for name, x, fmt in zip(operands, columns, sources, strict=True)}
+    run = ran(unit, ports | {name: (value.value, len(value)) for name, value in held.items()})
+    fixed = [Fixed(x, fmt) for x, fmt in zip(columns, sources, strict=True)]
+    assert_equal(run, FIXED[op].meaning.compute(fixed, to, arithmetic), len(columns[0]))
+
+
+OWN = [op for op, row in HARDWARE.items() if isinstance(row, Own)]
+OTHERS = {1: [()], 2: [(other,) for other in range(2, 8)], 3: [(2, 3), (4, 2)]}
+"""Widths of the operands besides the first, by how many there are."""
 
 
 @pytest.mark.parametrize("arithmetic", ARITHMETICS, ids=str)
-@pytest.mark.parametrize("op", ["add", "sub", "neg"])
-def test_sums_of_all_operands(op: str, arithmetic: Arithmetic) -> None:
-    """At every pair of widths up to 7 bits, and 10 bits with 7; result formats cut, round, wrap and saturate."""
+@pytest.mark.parametrize("op", OWN)
+def test_operations_of_all_operands(op: str, arithmetic: Arithmetic) -> None:
+    """Two operands of every width up to 10 and 7 bits, shorter ones of three; result formats cut, round, wrap and
+    saturate."""
     random = np.random.default_rng(len(op))
-    for width in WIDTHS:
-        for other in range(2, 8):
-            sources = formats(random, *((width,) if op == "neg" else (width, other)))
-            assert_unit_equal(op, sources, formats(random, int(random.integers(2, 11)))[0], arithmetic)
+    count = OPS[op].arity + bool(OPS[op].constant)
+    for width in WIDTHS if count < 3 else range(2, 6):
+        for others in OTHERS[count]:
+            for _ in range(6 if count == 1 else 1):
+                sources = formats(random, width, *others)
+                assert_unit_equal(op, sources, formats(random, int(random.integers(2, 11)))[0], arithmetic)
 
 
 @pytest.mark.long
@@ -125,7 +132,7 @@ def assert_selection_equal(width: int, others: tuple[int, int], arithmetic: Arit
     many axes as it depends on, which stands for all pairs."""
     random = np.random.default_rng(seed)
     sources, to = formats(random, width, *others), formats(random, int(random.integers(2, 11)))[0]
-    unit, values = OwnUnit("select", sources, to, arithmetic), Values()
+    unit, values = unit_of("select", sources, to, arithmetic).component, Values()
     netlist = netlist_of(unit)
     x, y = (np.arange(-(1 << (w - 1)), 1 << (w - 1)) for w in others)
     x, y = x[:, None], y[None, :]
@@ -157,38 +164,20 @@ def test_selections_of_all_operands_of_10_bits(width: int, arithmetic: Arithmeti
         assert_selection_equal(width, others, arithmetic, seed)
 
 
-@pytest.mark.parametrize("width", WIDTHS)
-def test_sines_and_cosines_of_all_angles(width: int) -> None:
-    for source, to in [(Format(width, width - 4), Format(9, 7)), (Format(width, width - 2), Format(width, width - 2))]:
-        (x,) = every(width)
-        unit = SinCos(source, to)
-        for cosine in (0, 1):
-            run = ran(unit, {"x": (x, width), "cosine": (cosine, 1)})
-            assert_equal(run, unit.model(x, bool(cosine)), len(x))
+SHARED = [op for op, row in HARDWARE.items() if isinstance(row, Elementary)]
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_roots_of_all_operands(width: int) -> None:
-    (x,) = every(width)
+@pytest.mark.parametrize("op", SHARED)
+def test_functions_of_all_operands(op: str, width: int) -> None:
     for source, to in [
+        (Format(width, width - 4), Format(9, 7)),
+        (Format(width, width - 2), Format(width, width - 4)),
         (Format(width, 2), Format(width, 3)),
         (Format(width, 0), Format(8, 3)),
         (Format(width, 6), Format(5, 2)),
     ]:
-        unit = Root(width, to.width, root_shift(source, to))
-        run = ran(unit, {"x": (x, width)})
-        assert_equal(run, unit.model(x, source, to), len(x))
-
-
-@pytest.mark.parametrize("width", WIDTHS)
-def test_inverses_of_all_operands(width: int) -> None:
-    (x,) = every(width)
-    for to in (Format(9, 3), Format(width, width - 4), Format(10, 6)):
-        source = Format(width, width - 2)
-        unit = Reciprocal(width, to.width)
-        shift = reciprocal.shift_of(source, to)
-        run = ran(unit, {"x": (x, width), "shift": (shift, reciprocal.SHIFT_BITS)})
-        assert_equal(run, unit.model(x, source, to), len(x))
+        assert_unit_equal(op, [source], to, Arithmetic())
 
 
 def test_inverses_by_tables_of_all_operands() -> None:
@@ -199,10 +188,7 @@ def test_inverses_by_tables_of_all_operands() -> None:
         found += 1
         if found % 4:
             continue
-        (x,) = every(width)
-        unit = TabulatedReciprocal(width, to_width, frac)
-        expected = unit.model(x, Format(width, frac - 2), Format(to_width, 2))
-        assert_equal(ran(unit, {"x": (x, width)}), expected, len(x))
+        assert_unit_equal("reciprocal", [Format(width, frac - 2)], Format(to_width, 2), Arithmetic())
     assert found > 20
 
 

@@ -12,12 +12,13 @@ import pytest
 from dynagate import Region, Robot, robots, trace
 from dynagate.fixedpoint import evaluate, in_c
 from dynagate.fixedpoint.assign import FormattedGraph, Policy, assign
+from dynagate.fixedpoint.entering import TYPES
 from dynagate.fixedpoint.evaluate import Values, evaluate_in_numpy, quantise_inputs
 from dynagate.fixedpoint.format import Arithmetic, Format, Integers
-from dynagate.fixedpoint.rows_in_c import IN_C, TYPES, NotInCError
+from dynagate.fixedpoint.operations import FIXED, Unit
+from dynagate.fixedpoint.operations.row import NotInCError
 from dynagate.graph import OPS, Graph, Port
 from dynagate.graph.graph import Node
-from dynagate.graph.ops import FUSED, table
 from dynagate.graph.region import KINDS
 from dynagate.native import interpreter
 
@@ -77,10 +78,10 @@ def random_graph(seed: int, widest: int, operations: int = 40) -> FormattedGraph
         args = tuple(int(a) for a in random.integers(0, i, OPS[op].arity))
         args = (0,) if op in ("neg", "shift") and i < 4 + len(ops) else args  # of the widest type
         to, constant = any_format(), None
-        while op in ("mul", *FUSED) and IN_C[op].exact([formats[a] for a in args], to, 0).bits > TYPES[-1] - 2:
-            op = str(random.choice(ops))  # C has no type for the exact sum
+        while not _has_type(op, [formats[a] for a in args], to):
+            op = str(random.choice(ops))
             args = tuple(int(a) for a in random.integers(0, i, OPS[op].arity))
-        while IN_C[op].elementary and not _has_plan(op, formats[args[0]], to):
+        while isinstance(FIXED[op].meaning, Unit) and not _has_plan(op, formats[args[0]], to):
             to, args = any_format(4, min(widest, 35)), (int(random.integers(0, i)),)
         if OPS[op].constant == "exponent":
             constants[i] = (constant := int(random.integers(-4, 5))), Format(16, 0)
@@ -97,10 +98,20 @@ def random_graph(seed: int, widest: int, operations: int = 40) -> FormattedGraph
     return FormattedGraph(Graph("any", "any", tuple(nodes), ports, outputs), tuple(formats), constants, {}, arithmetic)
 
 
+def _has_type(op: str, sources: list[Format], to: Format) -> bool:
+    """Whether C has a type for the exact result of nodes."""
+    meaning = FIXED[op].meaning
+    if isinstance(meaning, Unit) or OPS[op].constant:
+        return True
+    return meaning.in_c(sources, to).bits <= TYPES[-1] - 2
+
+
 def _has_plan(op: str, source: Format, to: Format) -> bool:
     """Whether numpy can compute it: results far narrower or wider than operands have shifts by less than no bits."""
+    unit = FIXED[op].meaning
+    assert isinstance(unit, Unit)
     try:
-        return bool(IN_C[op].exact([source], to, 0).bits)
+        return bool(unit.plan(source, to).bits)
     except (NotInCError, ValueError):
         return False
 
@@ -228,9 +239,3 @@ def test_a_word_of_more_bits_than_c_has_is_named() -> None:
     wide = replace(formatted, formats=(Format(63, 3), *formatted.formats[1:]))
     with pytest.raises(NotInCError, match="a word of 63 bits; expected at most 62"):
         in_c.Encoded(wide, keep_all=False)
-
-
-def test_a_missing_row_is_an_error() -> None:
-    rows = {op: row for op, row in IN_C.items() if op != "sqrt"}
-    with pytest.raises(ValueError, match=r"table fixedpoint\.rows_in_c has no row for operation 'sqrt'"):
-        table("fixedpoint.rows_in_c", rows)

@@ -8,17 +8,14 @@ import numpy as np
 import pytest
 from dynagate.fixedpoint.format import FLOOR, HALF_UP, SATURATE, WRAP, Arithmetic, Fixed, Format, quantise, to_float
 from dynagate.fixedpoint.goal import MULTIPLIERS
-from dynagate.fixedpoint.integers import root_shift
-from dynagate.hw.units import exp, reciprocal, sincos
-from dynagate.hw.units.exp import Exp
+from dynagate.fixedpoint.operations import FIXED
+from dynagate.graph.ops import OPS
 from dynagate.hw.units.float16 import FromHalf, ToHalf
 from dynagate.hw.units.float32 import FromFloat, ToFloat
 from dynagate.hw.units.multiply import Multiply, MultiplyConst, dsp_blocks, latency, parts
-from dynagate.hw.units.own import OwnUnit
-from dynagate.hw.units.reciprocal import Reciprocal, shift_of
-from dynagate.hw.units.root import Root
-from dynagate.hw.units.sincos import SinCos
-from dynagate.hw.units.tabulated import TabulatedReciprocal
+from dynagate.hw.units.reciprocal import shift_of
+from dynagate.hw.units.table import HARDWARE, Elementary, Own
+from dynagate.hw.units.unit_of import unit_of
 from dynagate.sim.runner import run_unit_bench
 from dynagate.sim.verilate import SimulationError
 
@@ -83,78 +80,67 @@ def test_multiply_by_constant(constant: int, units: Path) -> None:
     run_unit_bench("multiply_const", unit, {"a": a, "c": c}, {"p": unit.model(a, c)}, units)
 
 
-ADDS = [
-    ("add", [Format(5, 2), Format(4, 3)], Format(4, 1)),
-    ("sub", [Format(4, -1), Format(5, 4)], Format(6, 3)),
-    ("neg", [Format(6, 2)], Format(6, 2)),
-    ("sub", [Format(24, 20), Format(24, 17)], Format(20, 16)),
-    ("multiply_add", [Format(5, 2), Format(4, 3), Format(4, 1)], Format(6, 3)),
-    ("multiply_sub", [Format(4, -1), Format(5, 4), Format(4, 5)], Format(6, 3)),
-    ("sub_multiply", [Format(12, 10), Format(12, 9), Format(12, 4)], Format(12, 6)),
-]
+def assert_unit_equals_integers(
+    op: str, sources: list[Format], to: Format, arithmetic: Arithmetic, columns: list[np.ndarray], units: Path
+) -> None:
+    """The unit of an operation's row in the table of hardware, against its row in the table of fixed point."""
+    unit, operands, held = unit_of(op, sources, to, arithmetic)
+    fixed = [Fixed(x, fmt) for x, fmt in zip(columns, sources, strict=True)]
+    expected = FIXED[op].meaning.compute(fixed, to, arithmetic)
+    inputs = dict(zip(operands, columns, strict=True))
+    inputs |= {name: np.full(len(columns[0]), value.value) for name, value in held.items()}
+    run_unit_bench(op, unit, inputs, {"o": expected.value, "overflow": expected.overflow}, units)
 
 
-@pytest.mark.parametrize("arithmetic", [Arithmetic(HALF_UP, SATURATE), Arithmetic(FLOOR, WRAP)], ids=str)
-@pytest.mark.parametrize("case", ADDS, ids=str)
-def test_add(case: tuple, arithmetic: Arithmetic, units: Path) -> None:
-    op, sources, to = case
-    unit = OwnUnit(op, sources, to, arithmetic)
-    columns = [every(sources[0])]
-    if len(sources) == 2:
-        columns = list(pairs(*sources))
-    elif len(sources) == 3:
-        columns = [some(fmt, k) for k, fmt in enumerate(sources, 1)]
-    expected = unit.model(*(Fixed(x, fmt) for x, fmt in zip(columns, sources, strict=True)))
-    inputs = {f"i{k}": column for k, column in enumerate(columns)}
-    run_unit_bench("add", unit, inputs, {"o": expected.value, "overflow": expected.overflow}, units)
+OWN = [op for op, row in HARDWARE.items() if isinstance(row, Own)]
+SMALL = [Format(5, 2), Format(4, 3), Format(4, 1)], Format(6, 3), Arithmetic(HALF_UP, SATURATE)
+LARGE = [Format(24, 20), Format(24, 17), Format(22, 19)], Format(20, 16), Arithmetic(FLOOR, WRAP)
 
 
-@pytest.mark.parametrize(
-    "formats",
-    [(Format(10, 6), Format(9, 7)), (Format(24, 21), Format(24, 22)), (Format(24, 18), Format(24, 22))],
-    ids=str,
-)
-def test_sine_and_cosine(formats: tuple[Format, Format], units: Path) -> None:
-    unit = SinCos(*formats)
-    assert unit.latency == sincos.latency(*formats)
-    x = every(formats[0]) if formats[0].width <= 10 else some(formats[0], 4)
-    sine, cosine = unit.model(x, False), unit.model(x, True)
-    inputs = {"x": np.concatenate([x, x]), "cosine": np.repeat([0, 1], len(x))}
-    outputs = {
-        "o": np.concatenate([sine.value, cosine.value]),
-        "overflow": np.concatenate([sine.overflow, cosine.overflow]),
-    }
-    run_unit_bench("sincos", unit, inputs, outputs, units)
+@pytest.mark.parametrize("op", OWN)
+def test_operations_with_units_of_their_own(op: str, units: Path) -> None:
+    """All small operands with one another, random and extreme large ones."""
+    count = OPS[op].arity + bool(OPS[op].constant)
+    for sources, to, arithmetic in (SMALL, LARGE):
+        columns = [some(fmt, k) for k, fmt in enumerate(sources[:count])]
+        if sources is SMALL[0]:
+            columns = [grid.ravel() for grid in np.meshgrid(*map(every, sources[:count]))]
+        elif count == 2:
+            columns = list(pairs(*sources[:count]))
+        assert_unit_equals_integers(op, sources[:count], to, arithmetic, columns, units)
 
 
-@pytest.mark.parametrize(
-    "formats",
-    [(Format(9, 5), Format(10, 3)), (Format(24, 19), Format(24, 22))],
-    ids=str,
-)
-def test_exp(formats: tuple[Format, Format], units: Path) -> None:
-    unit = Exp(*formats)
-    assert unit.latency == exp.latency(*formats)
-    x = every(formats[0]) if formats[0].width < 10 else some(formats[0], 4)
-    expected = unit.model(x)
-    assert expected.overflow.any()
-    assert not expected.value[~expected.overflow].all()
-    run_unit_bench("exp", unit, {"x": x}, {"o": expected.value, "overflow": expected.overflow}, units)
+FORMATS: dict[str, list[tuple[Format, Format]]] = {
+    "sin": [(Format(10, 6), Format(9, 7)), (Format(24, 18), Format(24, 22))],
+    "cos": [(Format(24, 21), Format(24, 22))],
+    "exp": [(Format(9, 5), Format(10, 3)), (Format(24, 19), Format(24, 22))],
+    "normalised_reciprocal": [
+        (Format(10, 6), Format(9, 3)),
+        (Format(24, 21), Format(24, 12)),
+        (Format(32, 28), Format(32, 20)),
+    ],
+    "sqrt": [
+        (Format(10, 6), Format(9, 7)),
+        (Format(9, 3), Format(10, 2)),
+        (Format(8, 7), Format(9, 1)),
+        (Format(24, 21), Format(24, 20)),
+        (Format(32, 20), Format(32, 26)),
+    ],
+}
+"""Of operands and results that ask most of a unit."""
+USUAL = [(Format(10, 6), Format(9, 4)), (Format(24, 20), Format(24, 18))]
+SHARED = [op for op, row in HARDWARE.items() if isinstance(row, Elementary)]
 
 
 @pytest.mark.parametrize(
-    "formats",
-    [(Format(10, 6), Format(9, 3)), (Format(24, 21), Format(24, 12)), (Format(32, 28), Format(32, 20))],
-    ids=str,
+    ("op", "source", "to"), [(op, *formats) for op in SHARED for formats in FORMATS.get(op, USUAL)], ids=str
 )
-def test_reciprocal(formats: tuple[Format, Format], units: Path) -> None:
-    source, to = formats
-    unit = Reciprocal(source.width, to.width)
-    assert unit.latency == reciprocal.latency(source.width, to.width)
+def test_operations_with_shared_units(op: str, source: Format, to: Format, units: Path) -> None:
     x = every(source) if source.width <= 10 else some(source, 5)
-    expected = unit.model(x, source, to)
-    inputs = {"x": x, "shift": np.full(len(x), shift_of(source, to))}
-    run_unit_bench("reciprocal", unit, inputs, {"o": expected.value, "overflow": expected.overflow}, units)
+    row = HARDWARE[op]
+    assert isinstance(row, Elementary)
+    assert row.core(*row.key(source, to)).latency == row.latency(*row.key(source, to))
+    assert_unit_equals_integers(op, [source], to, Arithmetic(), [x], units)
 
 
 @pytest.mark.parametrize(
@@ -173,57 +159,18 @@ def test_reciprocal_by_a_table(
 ) -> None:
     """Every operand of small formats; of large ones those about the least whose reciprocal fits, and random ones."""
     source, to = formats
-    unit = TabulatedReciprocal(source.width, to.width, source.frac + to.frac)
+    unit = unit_of("reciprocal", [source], to, Arithmetic()).component
     assert (unit.plan.degree, len(unit.plan.windows), unit.latency) == (degree, windows, cycles)
     edge = unit.plan.least + np.arange(-5, 6)
     x = every(source) if source.width <= 11 else np.concatenate([some(source, 5), edge])
-    expected = unit.model(x, source, to)
+    expected = FIXED["reciprocal"].meaning.compute([Fixed(x, source)], to, Arithmetic())
     fits = x >= unit.plan.least
     assert expected.overflow[~fits].all()
     right = fits & ~expected.overflow
     error = expected.value[right] - 2.0 ** (source.frac + to.frac) / x[right]
     assert np.abs(error).max() < 0.9
     assert np.count_nonzero(fits & expected.overflow) <= 1
-    run_unit_bench("tabulated", unit, {"x": x}, {"o": expected.value, "overflow": expected.overflow}, units)
-
-
-@pytest.mark.parametrize(
-    "formats",
-    [
-        (Format(10, 6), Format(9, 7)),
-        (Format(9, 3), Format(10, 2)),
-        (Format(8, 7), Format(9, 1)),
-        (Format(24, 21), Format(24, 20)),
-        (Format(32, 20), Format(32, 26)),
-    ],
-    ids=str,
-)
-def test_square_root(formats: tuple[Format, Format], units: Path) -> None:
-    source, to = formats
-    unit = Root(source.width, to.width, root_shift(source, to))
-    x = every(source) if source.width <= 10 else some(source, 5)
-    expected = unit.model(x, source, to)
-    run_unit_bench("root", unit, {"x": x}, {"o": expected.value, "overflow": expected.overflow}, units)
-
-
-@pytest.mark.parametrize("arithmetic", [Arithmetic(HALF_UP, SATURATE), Arithmetic(FLOOR, WRAP)], ids=str)
-@pytest.mark.parametrize(
-    ("sources", "to"),
-    [
-        ([Format(3, 0), Format(5, 2), Format(4, 3)], Format(4, 1)),
-        ([Format(24, 20), Format(24, 17), Format(22, 19)], Format(20, 16)),
-    ],
-    ids=str,
-)
-def test_select(sources: list[Format], to: Format, arithmetic: Arithmetic, units: Path) -> None:
-    unit = OwnUnit("select", sources, to, arithmetic)
-    a, b = pairs(*sources[1:])
-    condition = np.resize(every(sources[0]) if sources[0].width < 10 else some(sources[0], 9), len(a))
-    np.random.default_rng(1).shuffle(condition)
-    columns = (condition, a, b)
-    expected = unit.model(*(Fixed(x, fmt) for x, fmt in zip(columns, sources, strict=True)))
-    inputs = {f"i{k}": column for k, column in enumerate(columns)}
-    run_unit_bench("select", unit, inputs, {"o": expected.value, "overflow": expected.overflow}, units)
+    assert_unit_equals_integers("reciprocal", [source], to, Arithmetic(), [x], units)
 
 
 FLOATS = np.array(

@@ -7,9 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from dynagate.fixedpoint.elementary import cosine, exponential, reciprocal, reciprocal_plan, sine
+from dynagate.fixedpoint.elementary import cosine, exponential, reciprocal, reciprocal_plan, sine, square_root
 from dynagate.fixedpoint.format import Format, Integers, Rescaled, rescale, wide
-from dynagate.fixedpoint.integers import square_root
 from dynagate.hw.processor.instructions import Source
 from dynagate.hw.processor.schedule import Schedule
 from dynagate.hw.processor.shape import KINDS, LEVELS, LOAD, OPERANDS, STORE, Core

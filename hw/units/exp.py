@@ -8,8 +8,8 @@ from __future__ import annotations
 from amaranth.hdl import Const, Module, Mux, Signal, Value, signed, unsigned
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
-from dynagate.fixedpoint.elementary import exp_plan, exponential
-from dynagate.fixedpoint.format import Format, Integers, Rescaled
+from dynagate.fixedpoint.elementary import exp_plan
+from dynagate.fixedpoint.format import Format
 from dynagate.hw.units.multiply import MultiplyConst, constant_width
 from dynagate.hw.units.multiply import latency as product_latency
 from dynagate.hw.units.normalise import shifted_down
@@ -44,9 +44,6 @@ class Exp(wiring.Component):
         self.plan = exp_plan(source, to)
         self.latency = latency(source, to)
         super().__init__({"x": In(signed(source.width)), "o": Out(signed(to.width)), "overflow": Out(1)})
-
-    def model(self, x: Integers) -> Rescaled:
-        return exponential(x, self.source, self.to)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

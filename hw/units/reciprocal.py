@@ -13,8 +13,8 @@ from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 from dynagate.base.errors import ArgumentError
-from dynagate.fixedpoint.elementary import ReciprocalPlan, reciprocal, reciprocal_plan
-from dynagate.fixedpoint.format import Format, Integers, Rescaled
+from dynagate.fixedpoint.elementary import ReciprocalPlan, reciprocal_plan
+from dynagate.fixedpoint.format import Format
 from dynagate.hw.units.multiply import Multiply
 from dynagate.hw.units.multiply import latency as product_latency
 from dynagate.hw.units.normalise import normalised, shifted_down
@@ -97,9 +97,6 @@ class Reciprocal(wiring.Component):
                 "overflow": Out(1),
             }
         )
-
-    def model(self, x: Integers, source: Format, to: Format) -> Rescaled:
-        return reciprocal(x, source, to)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

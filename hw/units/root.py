@@ -11,8 +11,7 @@ import math
 from amaranth.hdl import Cat, Const, Module, Signal, Value, signed, unsigned
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
-from dynagate.fixedpoint.format import Arithmetic, Format, Integers, Rescaled
-from dynagate.fixedpoint.integers import root_shift, square_root
+from dynagate.fixedpoint.format import Arithmetic, Format
 from dynagate.hw.units.rescale import delayed, differ, fit
 
 
@@ -43,10 +42,6 @@ class Root(wiring.Component):
         self.bits = root_bits(source_width, shift)
         self.latency = latency(source_width, to_width, shift)
         super().__init__({"x": In(signed(source_width)), "o": Out(signed(to_width)), "overflow": Out(1)})
-
-    def model(self, x: Integers, source: Format, to: Format) -> Rescaled:
-        assert root_shift(source, to) == self.shift
-        return square_root(x, source, to)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

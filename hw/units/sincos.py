@@ -8,8 +8,8 @@ from __future__ import annotations
 from amaranth.hdl import Const, Module, Signal, signed, unsigned
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
-from dynagate.fixedpoint.elementary import LAST, cosine, sine, sine_plan
-from dynagate.fixedpoint.format import Format, Integers, Rescaled
+from dynagate.fixedpoint.elementary import LAST, sine_plan
+from dynagate.fixedpoint.format import Format
 from dynagate.hw.units.multiply import MultiplyConst, constant_width
 from dynagate.hw.units.multiply import latency as product_latency
 from dynagate.hw.units.quadratic import quadratic, quadratic_cycles, quadratic_products
@@ -51,9 +51,6 @@ class SinCos(wiring.Component):
                 "overflow": Out(1),
             }
         )
-
-    def model(self, x: Integers, cosine_wanted: bool) -> Rescaled:
-        return (cosine if cosine_wanted else sine)(x, self.source, self.to)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

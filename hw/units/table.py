@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from amaranth.hdl import Const, Module, Value, signed
+from dynagate.fixedpoint.elementary import root_shift
 from dynagate.fixedpoint.format import Arithmetic, Format
-from dynagate.fixedpoint.integers import root_shift
 from dynagate.fixedpoint.tabulated import table_plan
 from dynagate.graph.ops import table
 from dynagate.hw.units import exp, multiply, reciprocal, root, sincos, tabulated

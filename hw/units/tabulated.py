@@ -9,8 +9,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed, unsigne
 from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
-from dynagate.fixedpoint.format import Format, Integers, Rescaled
-from dynagate.fixedpoint.tabulated import SPARE_BITS, TablePlan, Window, table_plan, tabulated
+from dynagate.fixedpoint.tabulated import SPARE_BITS, TablePlan, Window, table_plan
 from dynagate.hw.units.multiply import Multiply
 from dynagate.hw.units.multiply import latency as product_latency
 from dynagate.hw.units.rescale import BLOCK_RAM, delayed, differ, shift_left
@@ -56,9 +55,6 @@ class TabulatedReciprocal(wiring.Component):
         self.plan = plan_of(*self.key)
         self.latency = latency(*self.key)
         super().__init__({"x": In(signed(source_width)), "o": Out(signed(to_width)), "overflow": Out(1)})
-
-    def model(self, x: Integers, source: Format, to: Format) -> Rescaled:
-        return tabulated(x, self.plan, source, to)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

@@ -1,8 +1,7 @@
 """The operations: what each means on floats, and its derivative.
 
-Every other stage has a table of its own, with a row for each of these operations: `fixedpoint.integers`,
-`fixedpoint.intervals`, `fixedpoint.rows_in_c`, `native.expressions`, `hw.units`. `table` checks at import that no row
-is missing.
+Every other stage has a table of its own, with a row for each of these operations: `native.expressions`,
+`fixedpoint.operations`, `hw.units`. `table` checks at import that no row is missing.
 """
 
 from __future__ import annotations

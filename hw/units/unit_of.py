@@ -1,16 +1,16 @@
-"""An operation with a unit of its own, registered: the unit for its bench."""
+"""The unit that computes an operation, for its bench: a row of the table, registered or with what its ports hold."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
-from amaranth.hdl import Module, Signal, signed
+from amaranth.hdl import Const, Module, Signal, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
-from dynagate.fixedpoint.format import Arithmetic, Fixed, Format, Rescaled
-from dynagate.fixedpoint.integers import FIXED
+from dynagate.fixedpoint.format import Arithmetic, Format
 from dynagate.hw.units.rescale import differ
-from dynagate.hw.units.table import HARDWARE, Own
+from dynagate.hw.units.table import HARDWARE, Elementary, Own
 
 
 class OwnUnit(wiring.Component):
@@ -27,7 +27,7 @@ class OwnUnit(wiring.Component):
     def __init__(self, op: str, sources: Sequence[Format], to: Format, arithmetic: Arithmetic) -> None:
         row = HARDWARE[op]
         assert isinstance(row, Own)
-        self.op, self.wires = op, row.wires
+        self.wires = row.wires
         self.sources, self.to, self.arithmetic = tuple(sources), to, arithmetic
         super().__init__(
             {
@@ -37,10 +37,6 @@ class OwnUnit(wiring.Component):
             }
         )
 
-    def model(self, *operands: Fixed) -> Rescaled:
-        """The operation on integers."""
-        return FIXED[self.op].compute(operands, self.to, self.arithmetic)
-
     def elaborate(self, platform: object) -> Module:
         m = Module()
         operands = [(getattr(self, f"i{k}"), fmt) for k, fmt in enumerate(self.sources)]
@@ -49,3 +45,22 @@ class OwnUnit(wiring.Component):
         m.d.sync += [self.o.eq(wires.value), guard.eq(wires.guard)]
         m.d.comb += self.overflow.eq(differ(guard))
         return m
+
+
+class UnitOf(NamedTuple):
+    """component: with `latency`, and the ports o and overflow. operands: the names of the operands' ports. held: what
+    its other ports hold."""
+
+    component: Any
+    operands: tuple[str, ...]
+    held: Mapping[str, Const]
+
+
+def unit_of(op: str, sources: Sequence[Format], to: Format, arithmetic: Arithmetic) -> UnitOf:
+    """The unit of an operation that is no product, of the formats of its operands and its result."""
+    row = HARDWARE[op]
+    if isinstance(row, Own):
+        return UnitOf(OwnUnit(op, sources, to, arithmetic), tuple(f"i{k}" for k in range(len(sources))), {})
+    assert isinstance(row, Elementary)
+    held = {name: Const.cast(value) for name, value in row.constants(sources[0], to).items()}
+    return UnitOf(row.core(*row.key(sources[0], to)), ("x",), held)

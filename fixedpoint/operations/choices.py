@@ -1,0 +1,44 @@
+"""Choices in fixed point: results that are one of the operands, by the sign of a value."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from dynagate.fixedpoint.format import Format
+from dynagate.fixedpoint.intervals import Held, Interval
+from dynagate.fixedpoint.operations.row import Exact, FixedOp, Formula
+from dynagate.fixedpoint.operations.sums import sub, sum_of
+
+
+def _selected(formats: Sequence[Format]) -> Exact:
+    """The condition stays where it is."""
+    condition, *choices = formats
+    one = sum_of(choices)
+    return replace(one, bits=max(one.bits - 1, condition.width), up=(0, *one.up), finer=(False, *one.finer))
+
+
+def _select(condition: Interval, positive: Interval, otherwise: Interval) -> Interval:
+    first, second = condition.low > 0.0, condition.high <= 0.0
+    low, high = np.minimum(positive.low, otherwise.low), np.maximum(positive.high, otherwise.high)
+    return Interval(
+        np.where(first, positive.low, np.where(second, otherwise.low, low)),
+        np.where(first, positive.high, np.where(second, otherwise.high, high)),
+    )
+
+
+def _error_of_select(condition: Held, positive: Held, otherwise: Held) -> Any:
+    """Near zero the condition's error may choose the other one."""
+    low, high = condition.range
+    sure = (condition.error == 0.0) | (low > condition.error) | (high <= -condition.error)
+    apart = sub(positive.range, otherwise.range).magnitude
+    return np.maximum(positive.error, otherwise.error) + np.where(sure, 0.0, apart)
+
+
+ROWS = {
+    "select": FixedOp(
+        Formula("x > 0 ? y : z", lambda x, y, z: np.where(x > 0, y, z), _selected), _select, _error_of_select
+    ),
+}

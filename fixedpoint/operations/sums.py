@@ -1,0 +1,58 @@
+"""Sums in fixed point, and what is a sum of one term: constants, negation, moves of the binary point."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+from dynagate.fixedpoint.format import Format
+from dynagate.fixedpoint.intervals import UNBOUNDED, Held, Interval, outward
+from dynagate.fixedpoint.operations.row import Exact, FixedOp, Formula
+
+
+def sum_of(formats: Sequence[Format]) -> Exact:
+    """Of terms that are moved to the finest of their binary points."""
+    frac = max(format.frac for format in formats)
+    bits = 2 + max(format.width + frac - format.frac for format in formats)
+    return Exact(bits, frac, tuple(frac - format.frac for format in formats), (True,) * len(formats))
+
+
+def add(a: Interval, b: Interval) -> Interval:
+    return outward(a.low + b.low, a.high + b.high)
+
+
+def _neg(a: Interval) -> Interval:
+    return Interval(-a.high, -a.low)
+
+
+def sub(a: Interval, b: Interval) -> Interval:
+    return add(a, _neg(b))
+
+
+def _shift(a: Interval, exponent: Interval) -> Interval:
+    factor = 2.0**exponent.low
+    return outward(a.low * factor, a.high * factor)
+
+
+def _error(*terms: Held) -> Any:
+    return sum((term.error for term in terms), 0.0)
+
+
+def _error_of_shift(a: Held, exponent: Held) -> Any:
+    return a.error * 2.0**exponent.range.low
+
+
+_ONE = Formula("x", operator.pos, sum_of)
+_ADD = FixedOp(Formula("x + y", operator.add, sum_of), add, _error)
+
+ROWS = {
+    "input": FixedOp(_ONE, lambda: UNBOUNDED, _error),
+    "const": FixedOp(_ONE, lambda c: c, _error, most=0.0),
+    "add": _ADD,
+    "add_const": _ADD,
+    "sub": FixedOp(Formula("x - y", operator.sub, sum_of), sub, _error),
+    "neg": FixedOp(Formula("-x", operator.neg, sum_of), _neg, _error),
+    # the formats of its operand have the binary point moved (`FormattedGraph.operand_formats`)
+    "shift": FixedOp(_ONE, _shift, _error_of_shift),
+}
