@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from dynagate.fixedpoint.format import FLOOR, HALF_UP, SATURATE, WRAP, Arithmetic, Fixed, Format, quantise, to_float
 from dynagate.fixedpoint.goal import MULTIPLIERS
 from dynagate.fixedpoint.operations import FIXED
+from dynagate.fixedpoint.tabulated import table_plan
 from dynagate.graph.ops import OPS
 from dynagate.hw.units.float16 import FromHalf, ToHalf
 from dynagate.hw.units.float32 import FromFloat, ToFloat
@@ -82,14 +84,16 @@ def test_multiply_by_constant(constant: int, units: Path) -> None:
 
 def assert_unit_equals_integers(
     op: str, sources: list[Format], to: Format, arithmetic: Arithmetic, columns: list[np.ndarray], units: Path
-) -> None:
-    """The unit of an operation's row in the table of hardware, against its row in the table of fixed point."""
+) -> Any:
+    """The unit of an operation's row in the table of hardware, against its row in the table of fixed point. Returns
+    the unit."""
     unit, operands, held = unit_of(op, sources, to, arithmetic)
     fixed = [Fixed(x, fmt) for x, fmt in zip(columns, sources, strict=True)]
     expected = FIXED[op].meaning.compute(fixed, to, arithmetic)
     inputs = dict(zip(operands, columns, strict=True))
     inputs |= {name: np.full(len(columns[0]), value.value) for name, value in held.items()}
     run_unit_bench(op, unit, inputs, {"o": expected.value, "overflow": expected.overflow}, units)
+    return unit
 
 
 OWN = [op for op, row in HARDWARE.items() if isinstance(row, Own)]
@@ -139,8 +143,8 @@ def test_operations_with_shared_units(op: str, source: Format, to: Format, units
     x = every(source) if source.width <= 10 else some(source, 5)
     row = HARDWARE[op]
     assert isinstance(row, Elementary)
-    assert row.core(*row.key(source, to)).latency == row.latency(*row.key(source, to))
-    assert_unit_equals_integers(op, [source], to, Arithmetic(), [x], units)
+    unit = assert_unit_equals_integers(op, [source], to, Arithmetic(), [x], units)
+    assert unit.latency == row.latency(*row.key(source, to))
 
 
 @pytest.mark.parametrize(
@@ -159,18 +163,20 @@ def test_reciprocal_by_a_table(
 ) -> None:
     """Every operand of small formats; of large ones those about the least whose reciprocal fits, and random ones."""
     source, to = formats
-    unit = unit_of("reciprocal", [source], to, Arithmetic()).component
-    assert (unit.plan.degree, len(unit.plan.windows), unit.latency) == (degree, windows, cycles)
-    edge = unit.plan.least + np.arange(-5, 6)
+    plan = table_plan(source.width, to.width, source.frac + to.frac)
+    assert plan is not None
+    assert (plan.degree, len(plan.windows)) == (degree, windows)
+    edge = plan.least + np.arange(-5, 6)
     x = every(source) if source.width <= 11 else np.concatenate([some(source, 5), edge])
     expected = FIXED["reciprocal"].meaning.compute([Fixed(x, source)], to, Arithmetic())
-    fits = x >= unit.plan.least
+    fits = x >= plan.least
     assert expected.overflow[~fits].all()
     right = fits & ~expected.overflow
     error = expected.value[right] - 2.0 ** (source.frac + to.frac) / x[right]
     assert np.abs(error).max() < 0.9
     assert np.count_nonzero(fits & expected.overflow) <= 1
-    assert_unit_equals_integers("reciprocal", [source], to, Arithmetic(), [x], units)
+    unit = assert_unit_equals_integers("reciprocal", [source], to, Arithmetic(), [x], units)
+    assert unit.latency == cycles
 
 
 FLOATS = np.array(
