@@ -8,6 +8,7 @@ from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import In, Out
 from dynagate.hw.processor.loader import Loader
 from dynagate.hw.processor.machine import Machine
+from dynagate.hw.processor.program import asked, programmed
 from dynagate.hw.processor.sender import Sender
 from dynagate.hw.processor.sequencer import Sequencer
 from dynagate.hw.processor.shape import LANE, Core
@@ -18,37 +19,48 @@ MOST_SAMPLES = 4
 
 
 class Processor(wiring.Component):
-    """A core of some shape. Its stream carries packets (`words`); those of a program wait until no sample is under way.
+    """A core of some shape, but for its program memory. Its stream carries packets (`words`); those of a program wait
+    until no sample is under way.
 
     A sample's results are words of 32 bits, those of unit 0 first, turn by turn; after them a word whose bit 0 is 1
     where a value overflowed, and whose others say in which turn the first one did; and the sample's tag. A packet of
     messages is answered by a word and its tag. Every packet has an answer, in order.
 
-    =========  ===  ==========================================================
-    i          in   stream of words
-    i_last     in   TLAST of the word's beat
-    i_cut      in   the word that is taken was not a packet's last, but should be
-    i_ends     out  the word is a packet's last
-    o          out  stream of words
-    o_last     out  TLAST of the packet that it answers
-    o_ends     out  the word is an answer's last
-    o_answers  out  it answers messages
-    entered    out  for a cycle: a sample has come
-    sent       out  for a cycle: its results have left
-    flagged    out  a value of it did not fit
-    period     out  cycles from a sample to the next, the fewest
-    checksum   out  of the program; 0 where there is none
-    =========  ===  ==========================================================
+    ==============  ===  ==================================================================
+    i_valid         in   a word is here
+    i_payload       in   the word
+    i_messages      in   of a head: messages follow
+    i_last          in   TLAST of the word's beat
+    i_cut           in   the word was not a packet's last, but should be
+    i_ends          out  the word is a packet's last
+    takes_sample    out  a head may come, with the words of a sample behind it as they come
+    takes_messages  out  likewise with messages
+    o               out  stream of words
+    o_last          out  TLAST of the packet that it answers
+    o_ends          out  the word is an answer's last
+    o_answers       out  it answers messages
+    entered         out  for a cycle: a sample has come
+    sent            out  for a cycle: its results have left
+    flagged         out  a value of it did not fit
+    period          out  cycles from a sample to the next, the fewest
+    checksum        out  of the program; 0 where there is none
+    program         out  what its program memory is asked (`program.asked`)
+    word            in   the program word of the address there
+    ==============  ===  ==================================================================
     """
 
     def __init__(self, core: Core) -> None:
         self.core = core
         super().__init__(
             {
-                "i": In(stream.Signature(unsigned(LANE))),
+                "i_valid": In(1),
+                "i_payload": In(LANE),
+                "i_messages": In(1),
                 "i_last": In(1),
                 "i_cut": In(1),
                 "i_ends": Out(1),
+                "takes_sample": Out(1),
+                "takes_messages": Out(1),
                 "o": Out(stream.Signature(unsigned(LANE))),
                 "o_last": Out(1),
                 "o_ends": Out(1),
@@ -56,6 +68,8 @@ class Processor(wiring.Component):
                 **{name: Out(1) for name in ("entered", "sent", "flagged")},
                 "period": Out(core.program_bits + 2),
                 "checksum": Out(LANE),
+                "program": Out(asked(core)),
+                "word": In(core.program_word),
             }
         )
 
@@ -68,10 +82,12 @@ class Processor(wiring.Component):
         self._tags(m, loader, sender)
         registers = {name: getattr(loader, name) for name in REGISTERS}
         m.d.comb += [
-            loader.i_valid.eq(self.i.valid),
-            loader.i_payload.eq(self.i.payload),
+            loader.i_valid.eq(self.i_valid),
+            loader.i_payload.eq(self.i_payload),
+            loader.i_messages.eq(self.i_messages),
             loader.i_cut.eq(self.i_cut),
-            self.i.ready.eq(loader.i_ready),
+            self.takes_sample.eq(loader.takes_sample),
+            self.takes_messages.eq(loader.takes_messages),
             self.i_ends.eq(loader.ends),
             self.entered.eq(loader.entered),
             self.sent.eq(sender.sent),
@@ -89,12 +105,16 @@ class Processor(wiring.Component):
             sequencer.part_address.eq(loader.address),
             sequencer.part_value.eq(loader.value),
             sequencer.positive.eq(machine.positive),
-            machine.address.eq(sequencer.address),
+            self.program.address.eq(sequencer.address),
+            self.program.part.eq(loader.part[Region.PROGRAM]),
+            self.program.part_address.eq(loader.address),
+            self.program.part_value.eq(loader.value),
+            machine.word.eq(self.word),
             machine.running.eq(sequencer.running),
             machine.turn.eq(sequencer.loop_turn),
             machine.phase.eq(Cat(sequencer.sample, Mux(sequencer.sample, sequencer.turn[1], sequencer.turn[0])[0])),
             *(sender.turn[k].eq(sequencer.turn[k]) for k in range(2)),
-            machine.part.eq(loader.part),
+            machine.constant.eq(loader.part[Region.CONSTANTS]),
             machine.part_address.eq(loader.address),
             machine.part_value.eq(loader.value),
             machine.copying.eq(sequencer.copying),
@@ -123,7 +143,7 @@ class Processor(wiring.Component):
         """Tag and TLAST of a packet wait for its answer."""
         m.submodules.tags = tags = SyncFIFO(width=LANE + 1, depth=MOST_SAMPLES)
         last, entered = Signal(), Signal()
-        with m.If(loader.ends & self.i.valid):
+        with m.If(loader.ends & self.i_valid):
             m.d.sync += last.eq(self.i_last)
         m.d.sync += entered.eq(loader.entered)
         m.d.comb += [
@@ -133,3 +153,24 @@ class Processor(wiring.Component):
             sender.tag.eq(tags.r_data[:LANE]),
             self.o_last.eq(Mux(loader.answer, last, tags.r_data[-1])),
         ]
+
+
+class Alone(wiring.Component):
+    """A core and the program memory that it has to itself."""
+
+    def __init__(self, core: Core) -> None:
+        self.core, self.processor = core, Processor(core)
+        members = self.processor.signature.members
+        super().__init__({name: members[name] for name in members if name not in ("program", "word")})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.processor = self.processor
+        programmed(m, self.core, [self.processor])
+        for name, member in self.signature.members.items():
+            outside, inside = getattr(self, name), getattr(self.processor, name)
+            if member.is_signature:
+                wiring.connect(m, wiring.flipped(outside), inside)
+            else:
+                m.d.comb += inside.eq(outside) if member.flow is In else outside.eq(inside)
+        return m

@@ -17,36 +17,38 @@ CRC = {"polynomial": 0x04C11DB7, "initial_crc": 0xFFFFFFFF, "xor_output": 0xFFFF
 class Loader(wiring.Component):
     """Packets: the program to its memories, inputs of samples to a buffer of two samples.
 
-    =============  ===  =====================================================================================
-    i_valid        in   there is a word
-    i_ready        out  it is taken
-    i_payload      in   the word
-    i_cut          in   the packet has ended with the word that is taken
-    ends           out  the word is a packet's last, its tag
-    idle           in   no sample is under way
-    full           out  which halves of the buffer hold a sample
-    taken          in   which half was copied
-    entered        out  for a cycle: a sample is whole; the word that is taken is its tag
-    input_address  in   of the buffer: input and half
-    input_value    out  what is there, at once
-    inputs_from    out  the place of the first input in the shared memory
-    part           out  a part of a program is here, a bit for each region
-    address        out  its address
-    value          out  its number
-    answer         out  messages have come, and the answer is to be sent
-    right          out  which is 1: there is a program, whose checksum was right
-    tag            out  of the messages
-    answered       in   the answer is taken
-    checksum       out  of the program; 0 where there is none
-    entry          out  of each half: the block that its sample begins with
-    period         out  cycles from a sample to the next, the fewest
-    inputs         out  of a turn
-    ahead          out  samples under way at a time
-    length         out  inputs of a sample
-    fixed          out  of a turn, those that all turns have
-    turns          out  of a sample
-    results        out  of each unit
-    =============  ===  =====================================================================================
+    ==============  ===  ==================================================================
+    i_valid         in   a word is here
+    i_payload       in   the word
+    i_messages      in   of a head: messages follow
+    i_cut           in   the packet has ended with the word
+    takes_sample    out  a head may come, with the words of a sample behind it as they come
+    takes_messages  out  likewise with messages
+    ends            out  the word is a packet's last, its tag
+    idle            in   no sample is under way
+    full            out  which halves of the buffer hold a sample
+    taken           in   which half was copied
+    entered         out  for a cycle: a sample is whole; the word that is taken is its tag
+    input_address   in   of the buffer: input and half
+    input_value     out  what is there, at once
+    inputs_from     out  the place of the first input in the shared memory
+    part            out  a part of a program is here, a bit for each region
+    address         out  its address
+    value           out  its number
+    answer          out  messages have come, and the answer is to be sent
+    right           out  which is 1: there is a program, whose checksum was right
+    tag             out  of the messages
+    answered        in   the answer is taken
+    checksum        out  of the program; 0 where there is none
+    entry           out  of each half: the block that its sample begins with
+    period          out  cycles from a sample to the next, the fewest
+    inputs          out  of a turn
+    ahead           out  samples under way at a time
+    length          out  inputs of a sample
+    fixed           out  of a turn, those that all turns have
+    turns           out  of a sample
+    results         out  of each unit
+    ==============  ===  ==================================================================
     """
 
     def __init__(self, core: Core) -> None:
@@ -54,9 +56,11 @@ class Loader(wiring.Component):
         super().__init__(
             {
                 "i_valid": In(1),
-                "i_ready": Out(1),
                 "i_payload": In(LANE),
+                "i_messages": In(1),
                 "i_cut": In(1),
+                "takes_sample": Out(1),
+                "takes_messages": Out(1),
                 "ends": Out(1),
                 "idle": In(1),
                 "full": Out(2),
@@ -92,31 +96,31 @@ class Loader(wiring.Component):
         full, written, is_sample = Signal(2), Signal(), Signal()
         self._buffer(m, Cat(count[: self.core.input_bits], half), written)
         self._registers(m)
-        # both a cycle late: a packet is followed by a pause; a sample's half is full until it is copied
-        idle, room = Signal(), Signal()
+        # a program waits until the last sample's results are sent, samples until there is a program. All this is a
+        # cycle late or two: a packet is followed by a pause; a sample's half is full until it is copied
+        idle, room, waits = Signal(), Signal(), Signal()
         m.d.sync += [idle.eq(self.idle & ~full.any()), room.eq(loaded & ~full.bit_select(half, 1))]
+        m.d.sync += [self.takes_sample.eq(waits & room), self.takes_messages.eq(waits & idle)]
         m.d.comb += [self.full.eq(full), self.right.eq(loaded)]
         m.d.sync += full.eq(full & ~self.taken)
         begins, number = Signal(), Signal()
         self._messages(m, begins, number)
         with m.FSM(name="packet"):
             with m.State("head"):
-                # a program waits until the last sample's results are sent, samples until there is a program
-                comes = self.i_payload[KIND_SHIFT:] == Kind.SAMPLE
-                m.d.comb += self.i_ready.eq(Mux(comes, room, idle))
-                m.d.sync += [count.eq(0), is_sample.eq(comes), left.eq(self.i_payload)]
-                with m.If(self.i_valid & self.i_ready):
-                    with m.If(comes):
+                m.d.comb += waits.eq(1)
+                m.d.sync += [count.eq(0), is_sample.eq(~self.i_messages), left.eq(self.i_payload)]
+                with m.If(self.i_valid):
+                    with m.If(~self.i_messages):
                         for k in range(2):
                             with m.If(half == k):
                                 m.d.sync += self.entry[k].eq(self.i_payload)
                     m.next = "sample"
-                    with m.If(~comes):
+                    with m.If(self.i_messages):
                         m.next = "message"
                 with m.If(self.i_cut):
                     m.next = "head"
             with m.State("sample"):
-                m.d.comb += [self.i_ready.eq(1), written.eq(self.i_valid)]
+                m.d.comb += written.eq(self.i_valid)
                 with m.If(self.i_valid):
                     m.d.sync += count.eq(count + 1)
                     with m.If(count + 1 == self.length):
@@ -124,13 +128,13 @@ class Loader(wiring.Component):
                 with m.If(self.i_cut):
                     m.next = "head"
             with m.State("message"):
-                m.d.comb += [self.i_ready.eq(1), begins.eq(self.i_valid)]
+                m.d.comb += begins.eq(self.i_valid)
                 with m.If(self.i_valid):
                     m.next = "number"
                 with m.If(self.i_cut):
                     m.next = "head"
             with m.State("number"):
-                m.d.comb += [self.i_ready.eq(1), number.eq(self.i_valid)]
+                m.d.comb += number.eq(self.i_valid)
                 with m.If(self.i_valid):
                     m.d.sync += left.eq(left - 2)
                     m.next = "message"
@@ -139,11 +143,7 @@ class Loader(wiring.Component):
                 with m.If(self.i_cut):
                     m.next = "head"
             with m.State("tag"):
-                m.d.comb += [
-                    self.i_ready.eq(1),
-                    self.ends.eq(1),
-                    self.entered.eq(self.i_valid & is_sample & ~self.i_cut),
-                ]
+                m.d.comb += [self.ends.eq(1), self.entered.eq(self.i_valid & is_sample & ~self.i_cut)]
                 m.d.sync += self.tag.eq(self.i_payload)
                 with m.If(self.i_valid):
                     m.next = "answer"

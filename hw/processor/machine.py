@@ -1,4 +1,4 @@
-"""What program words time: their memory, operand memories, units and functions."""
+"""What program words time: operand memories, units and functions."""
 
 from __future__ import annotations
 
@@ -7,14 +7,12 @@ from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 from dynagate.hw.processor.elementary import Functions
-from dynagate.hw.processor.shape import KINDS, LANE, LOAD, OPERANDS, READ, STORE, Core
+from dynagate.hw.processor.shape import FETCH, KINDS, LANE, LOAD, OPERANDS, READ, SHARING, STORE, Core
 from dynagate.hw.processor.turns import Turns
 from dynagate.hw.processor.unit import MultiplyAdd
-from dynagate.hw.processor.words import CONTROL, REGION_SHIFT, Region
+from dynagate.hw.processor.words import CONTROL, REGION_SHIFT
 from dynagate.hw.units.rescale import BLOCK_RAM, LOOKUP_RAM, delayed
 
-FETCH = 2
-"""Cycles from a program address to the word: memory and its register."""
 PHASES = 4
 """Of two samples, in even and odd turns."""
 
@@ -103,16 +101,16 @@ class _Writes:
 
 
 class Machine(wiring.Component):
-    """Program memory, operand memories and units: all that is timed by program words.
+    """Operand memories and units: all that is timed by program words.
 
     ============  ===  =========================================================
-    address       in   of a program word
-    running       in   the program has that word
+    word          in   a program word, FETCH cycles after its address
+    running       in   the program has the word whose address is asked for
     phase         in   which of two samples it computes, and whether the turn is odd
     turn          in   of the loop that the word is in
-    part          in   a part of a program is here, a bit for each region
-    part_address  in   its address
-    part_value    in   its number
+    constant      in   a constant is to be written
+    part_address  in   its place
+    part_value    in   the constant
     copying       in   an input is to be written
     copied        in   its number
     input_value   in   the input
@@ -129,11 +127,11 @@ class Machine(wiring.Component):
         self.core = core
         super().__init__(
             {
-                "address": In(core.program_bits),
+                "word": In(core.program_word),
                 "running": In(1),
                 "phase": In(2),
                 "turn": In(CONTROL["most"]),
-                "part": In(len(Region)),
+                "constant": In(1),
                 "part_address": In(REGION_SHIFT),
                 "part_value": In(LANE),
                 "copying": In(1),
@@ -151,7 +149,7 @@ class Machine(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         core = self.core
-        word = self._fetched(m)
+        word = self.word
         running = delayed(m, self.running, FETCH, "running", reset=True)
         phase = delayed(m, self.phase, FETCH, "phase")
         writes = _Writes(core)
@@ -196,26 +194,6 @@ class Machine(wiring.Component):
         m.d.sync += self.overflows.eq(Cat(Cat(*flags).any() for flags in unfit))
         return m
 
-    def _fetched(self, m: Module) -> Value:
-        """The program word FETCH cycles after its address."""
-        core = self.core
-        lanes: list[Value] = []
-        for k in range(core.lanes):
-            bits = min(LANE, core.program_word - LANE * k)
-            memory = Memory(shape=unsigned(bits), depth=1 << core.program_bits, init=[], attrs=BLOCK_RAM)
-            m.submodules[f"program{k}"] = memory
-            into, out = memory.write_port(), memory.read_port()
-            is_lane = self.part_address[: core.lane_bits] == k
-            m.d.comb += [
-                into.addr.eq(self.part_address[core.lane_bits :]),
-                into.data.eq(self.part_value),
-                into.en.eq(self.part[Region.PROGRAM] & is_lane),
-                out.addr.eq(self.address),
-                out.en.eq(1),
-            ]
-            lanes.append(delayed(m, out.data, FETCH - 1, f"lane{k}"))
-        return Cat(*lanes)
-
     def _functions(
         self, m: Module, field: Value, argument: Value, running: Value, phase: Value, unfit: list[list[Value]]
     ) -> None:
@@ -257,17 +235,22 @@ class Machine(wiring.Component):
         written = Signal(name="shared_write")
         place = Signal(core.place_bits, name="shared_place", reset_less=True)
         value = Signal(signed(core.word), name="shared_value", reset_less=True)
-        constant = self.part[Region.CONSTANTS]
         valid, to, o = functions.valid, functions.to, functions.o
         if core.turn_bits:
             loaded = self.turns.valid
             valid, to, o = valid | loaded, Mux(loaded, self.turns.to, to), Mux(loaded, self.turns.o, o)
         m.d.comb += self.takes_port.eq(valid)
-        m.d.sync += written.eq(valid | self.copying | constant)
+        m.d.sync += written.eq(valid | self.copying | self.constant)
         with m.If(valid):
             m.d.sync += [place.eq(to), value.eq(o)]
         with m.Elif(self.copying):
             m.d.sync += [place.eq(self.inputs_from + self.copied), value.eq(self.input_value)]
         with m.Else():
             m.d.sync += [place.eq(self.part_address), value.eq(self.part_value)]
-        writes.add(m, core.shared, written, place, Cat(value, ~value[-1] & value[:-1].any()))
+        signed_value = Cat(value, ~value[-1] & value[:-1].any())
+        ports = (
+            delayed(m, written, SHARING - 1, "shared_write", reset=True),
+            delayed(m, place, SHARING - 1, "shared_place"),
+            delayed(m, signed_value, SHARING - 1, "shared_value"),
+        )
+        writes.add(m, core.shared, *ports)

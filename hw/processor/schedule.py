@@ -36,7 +36,7 @@ SENDING = 9
 """Cycles that the sender takes for a sample besides those for each result and each unit."""
 FEWEST_WORDS, FEWEST_CYCLES = 2, 6
 """Of a block."""
-TESTING = 6
+TESTING = 7
 """Cycles from a multiply-add's result until the sequencer knows that it is positive, and has chosen the next block."""
 
 

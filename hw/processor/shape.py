@@ -35,8 +35,12 @@ LEVELS = 4
 """Of loops in loops, besides the turns of a sample."""
 OPERANDS = "abc"
 """Of a unit."""
+FETCH = 3
+"""Cycles from a program address to the word: a register, memory, its register."""
 READ = 3
 """Cycles from a place's address to the operand: memory, its register, multiplexer."""
+SHARING = 2
+"""Cycles from what a function or a load brings to the shared memory's write port: the choice, and the value's sign."""
 SIDE = 4
 """Registers of an addend on its way to the sum."""
 
@@ -173,8 +177,8 @@ class Core:
     def latency_of(self, kind: str) -> int:
         """Cycles from an instruction to the first that may read its result. kind: one of ELEMENTARY, or another."""
         if kind in (LOAD, STORE):
-            return READ + LOADING + 2
-        return READ + self.elementary[kind] + 2 if kind in ELEMENTARY else self.latency
+            return READ + LOADING + SHARING + 1
+        return READ + self.elementary[kind] + SHARING + 1 if kind in ELEMENTARY else self.latency
 
     @property
     def arithmetic(self) -> Arithmetic:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from amaranth.hdl import Array, Cat, Const, Module, Mux, ResetInserter, Signal
+from amaranth.hdl import Array, Cat, Const, Module, Mux, ResetInserter, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.fifo import SyncFIFO, SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
@@ -13,6 +13,7 @@ from dynagate.design.words import FIXED
 from dynagate.hw.axi import PER_BATCH, Axi
 from dynagate.hw.axi_lite import AxiLite
 from dynagate.hw.processor.core import Processor
+from dynagate.hw.processor.program import programmed
 from dynagate.hw.processor.shape import LANE, Core
 from dynagate.hw.processor.words import KIND_SHIFT, Kind
 from dynagate.hw.regmap import BITS
@@ -67,7 +68,7 @@ class Words(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         lanes = self.width // LANE
-        lane = Signal(range(max(lanes, 2)))
+        lane = Signal(range(lanes))
         taken, finished, holed, skips = Signal(), Signal(), Signal(), Signal()
         m.d.comb += [
             self.word.eq(self.tdata.word_select(lane, LANE)),
@@ -121,7 +122,7 @@ class Beats(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         lanes = self.width // LANE
-        lane = Signal(range(max(lanes, 2)))
+        lane = Signal(range(lanes))
         m.d.comb += self.ready.eq(~self.tvalid | self.tready)
         with m.If(self.ready):
             m.d.sync += self.tvalid.eq(0)
@@ -135,6 +136,11 @@ class Beats(wiring.Component):
             with m.If(self.ends | (lane == lanes - 1)):
                 m.d.sync += [self.tvalid.eq(1), self.tlast.eq(self.ends & self.last), lane.eq(0)]
         return m
+
+
+def is_messages(tdata: Signal) -> Value:
+    """Whether a beat that begins a packet begins one of messages."""
+    return tdata[KIND_SHIFT:LANE] != Kind.SAMPLE
 
 
 class _Beat(NamedTuple):
@@ -160,11 +166,12 @@ class CoreShell(Accelerator):
         reset, clear = self._clocked(m)
         m.submodules.words = words = ResetInserter(reset)(Words(self.axi.width))
         m.submodules.beats = beats = ResetInserter(reset)(Beats(self.axi.width))
-        source = self._slice(m, words, reset)
+        source, messages = self._slice(m, words, reset)
         processors = [Processor(self.core) for _ in range(self.cores)]
         for k, processor in enumerate(processors):
             m.submodules[f"processor{k}"] = ResetInserter(reset)(processor)
-        events = self._dealt(m, processors, words, beats, reset)
+        programmed(m, self.core, processors)
+        events = self._dealt(m, processors, words, messages, beats, reset)
         self._offer(m, beats, reset)
         first = processors[0]
         values = {
@@ -179,31 +186,36 @@ class CoreShell(Accelerator):
         m.d.comb += self._at_the_ports(source, reset)
         return m
 
-    def _slice(self, m: Module, words: Words, reset: Signal) -> _Beat:
-        """The stream before `words`, and a few beats between, so that no path goes through both."""
+    def _slice(self, m: Module, words: Words, reset: Signal) -> tuple[_Beat, Signal]:
+        """The stream before `words`, and a few beats between, so that no path goes through both. Beside it whether a
+        beat that begins a packet begins one of messages."""
         source = _Beat(Signal(self.axi.width), Signal(), Signal(), Signal(), Signal(self.axi.width // 8))
-        width = len(source.tdata) + len(source.tkeep) + 1
+        width, messages = len(source.tdata) + len(source.tkeep) + 2, Signal()
         m.submodules.before = fifo = ResetInserter(reset)(SyncFIFOBuffered(width=width, depth=SLICE))
         m.d.comb += [
-            fifo.w_data.eq(Cat(source.tdata, source.tlast, source.tkeep)),
+            fifo.w_data.eq(Cat(source.tdata, source.tlast, source.tkeep, is_messages(source.tdata))),
             fifo.w_en.eq(source.tvalid),
             source.tready.eq(fifo.w_rdy),
-            Cat(words.tdata, words.tlast, words.tkeep).eq(fifo.r_data),
+            Cat(words.tdata, words.tlast, words.tkeep, messages).eq(fifo.r_data),
             words.tvalid.eq(fifo.r_rdy),
             fifo.r_en.eq(words.tready),
         ]
-        return source
+        return source, messages
 
-    def _dealt(self, m: Module, processors: list[Processor], words: Words, beats: Beats, reset: Signal) -> Events:
-        """Samples to the cores in turn, results from them in turn; messages to all, of which the first answers."""
+    def _dealt(
+        self, m: Module, processors: list[Processor], words: Words, messages: Signal, beats: Beats, reset: Signal
+    ) -> Events:
+        """Samples to the cores in turn, results from them in turn; messages to all, of which the first answers. A core
+        that has taken a packet's head takes the packet."""
         to, out_of = Signal(range(max(self.cores, 2))), Signal(range(max(self.cores, 2)))
         is_head, goes_on, to_all = Signal(init=1), Signal(), Signal()
-        taken, room = Signal(), Signal()
+        taken, room, dropped = Signal(), Signal(self.cores), Signal()
         m.submodules.behind = behind = ResetInserter(reset)(SyncFIFO(width=LANE + 2, depth=BEHIND))
-        ready = Cat(each.i.ready for each in processors)
+        for_all = Cat(each.takes_messages for each in processors).all()
+        for_one = Cat(each.takes_sample for each in processors).bit_select(to, 1)
         m.d.comb += [
-            to_all.eq(Mux(is_head, words.word[KIND_SHIFT:] != Kind.SAMPLE, goes_on)),
-            words.ready.eq(Mux(to_all, ready.all(), ready.bit_select(to, 1))),
+            to_all.eq(Mux(is_head, messages, goes_on)),
+            words.ready.eq(~is_head | Mux(messages, for_all, for_one)),
             words.ends.eq(Array(each.i_ends for each in processors)[Mux(to_all, 0, to)]),
             taken.eq(words.valid & words.ready),
         ]
@@ -216,16 +228,18 @@ class CoreShell(Accelerator):
         for k, each in enumerate(processors):
             chosen = to_all | (to == k)
             m.d.comb += [
-                each.i.payload.eq(words.word),
-                each.i.valid.eq(taken & chosen),
+                each.i_payload.eq(words.word),
+                each.i_valid.eq(taken & chosen),
+                each.i_messages.eq(messages),
                 each.i_last.eq(words.last),
                 each.i_cut.eq(words.cut & chosen),
-                each.o.ready.eq(Mux(each.o_answers & (k != 0), 1, room & (out_of == k))),
+                each.o.ready.eq(room[k] | (each.o_answers if k else 0)),
             ]
-        answers = [(each.o_last, each.o_ends, each.o.payload, each.o.valid) for each in processors]
+        answers = [(each.o_last, each.o_ends, each.o.payload) for each in processors]
         # a register before what chooses among words, and one for the room behind: three words may still come then
         held, held_valid = Signal(LANE + 2, reset_less=True), Signal()
-        last, ends, word, valid = (Array(ways)[out_of] for ways in zip(*answers, strict=True))
+        last, ends, word = (Array(ways)[out_of] for ways in zip(*answers, strict=True))
+        valid = Cat(each.o.valid for each in processors)
         m.d.comb += [
             behind.w_data.eq(held),
             behind.w_en.eq(held_valid),
@@ -234,18 +248,20 @@ class CoreShell(Accelerator):
             behind.r_en.eq(beats.ready),
         ]
         m.d.sync += [
-            room.eq(behind.w_level <= BEHIND - 3),
-            held_valid.eq(valid & room),
+            room.eq(Cat((behind.w_level <= BEHIND - 3) & (out_of == k) for k in range(self.cores))),
+            held_valid.eq((valid & room).any()),
             held.eq(Cat(word, ends, last | (self.axi.last != PER_BATCH))),
+            dropped.eq(taken & words.cut),
         ]
         sent = Cat(each.sent for each in processors).any()
         with m.If(sent):
             m.d.sync += out_of.eq(Mux(out_of == self.cores - 1, 0, out_of + 1))
         with m.If(reset):
-            m.d.sync += [to.eq(0), out_of.eq(0), is_head.eq(1), goes_on.eq(0), held_valid.eq(0), room.eq(0)]
+            m.d.sync += [to.eq(0), out_of.eq(0), is_head.eq(1), goes_on.eq(0)]
+            m.d.sync += [held_valid.eq(0), room.eq(0), dropped.eq(0)]
         flagged = Array(each.flagged for each in processors)[out_of]
         entered = Cat(each.entered for each in processors).any()
-        return Events(entered, sent, Const(0), flagged, flagged, taken & words.cut, words.hole)
+        return Events(entered, sent, Const(0), flagged, flagged, dropped, words.hole)
 
 
 def check_shell(axi: Axi, cores: int) -> None:

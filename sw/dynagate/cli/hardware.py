@@ -217,7 +217,7 @@ def synth(
         check_liberty(liberty)
     if units is not None:
         from dynagate.hw.processor.build import build_program
-        from dynagate.hw.processor.core import Processor
+        from dynagate.hw.processor.core import Alone
 
         folder = request.pop("folder")
         with Steps() as step:
@@ -225,9 +225,9 @@ def synth(
             core = program.core
             title = f"a core of {core.text}"
             if liberty is not None:
-                text = area({"processor": Processor(core)}, liberty, step).text(title)
+                text = area({"processor": Alone(core)}, liberty, step).text(title)
             else:
-                counted = [synthesise_modules({"processor": Processor(core)}, family, step) for family in families]
+                counted = [synthesise_modules({"processor": Alone(core)}, family, step) for family in families]
                 text = table_of(title, counted)
         click.echo(text)
         click.echo(program.folder)

@@ -1,0 +1,86 @@
+"""Program memories, each for one core or two."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from amaranth.hdl import Cat, Module, Signal, unsigned
+from amaranth.lib import wiring
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out
+from dynagate.hw.processor.shape import FETCH, LANE, Core
+from dynagate.hw.processor.words import REGION_SHIFT
+from dynagate.hw.units.rescale import BLOCK_RAM, delayed
+
+READERS = 2
+"""Of a program memory: a block of memory has so many ports, the first of which loads the program too."""
+
+
+def asked(core: Core) -> wiring.Signature:
+    """What a core asks its program memory.
+
+    ============  ===  ================================================
+    address       out  of a word
+    part          out  a part of a program is here, and no core runs
+    part_address  out  its address: word and lane
+    part_value    out  its number
+    ============  ===  ================================================
+    """
+    return wiring.Signature(
+        {
+            "address": Out(core.program_bits),
+            "part": Out(1),
+            "part_address": Out(REGION_SHIFT),
+            "part_value": Out(LANE),
+        }
+    )
+
+
+class Program(wiring.Component):
+    """The words of a program for up to READERS cores, which all have the same.
+
+    =======  ===  ==============================================================
+    readers  in   what each core asks; parts of a program come from the first
+    word     out  the word of each, FETCH cycles after its address
+    =======  ===  ==============================================================
+    """
+
+    def __init__(self, core: Core, readers: int) -> None:
+        self.core = core
+        super().__init__({"readers": In(asked(core)).array(readers), "word": Out(core.program_word).array(readers)})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        core, first = self.core, self.readers[0]
+        # wires lead from here to blocks all over the chip, so registers are between
+        addresses = [Signal(core.program_bits, name=f"at{k}", reset_less=True) for k in range(len(self.readers))]
+        m.d.sync += [at.eq(reader.address) for at, reader in zip(addresses, self.readers, strict=True)]
+        with m.If(first.part):
+            m.d.sync += addresses[0].eq(first.part_address[core.lane_bits :])
+        part = delayed(m, first.part, 1, "part", reset=True)
+        lane = delayed(m, first.part_address[: core.lane_bits], 1, "lane")
+        value = delayed(m, first.part_value, 1, "value")
+        words: list[list[Signal]] = [[] for _ in addresses]
+        for k in range(core.lanes):
+            bits = min(LANE, core.program_word - LANE * k)
+            memory = Memory(shape=unsigned(bits), depth=1 << core.program_bits, init=[], attrs=BLOCK_RAM)
+            m.submodules[f"lane{k}"] = memory
+            into = memory.write_port()
+            m.d.comb += [into.addr.eq(addresses[0]), into.data.eq(value), into.en.eq(part & (lane == k))]
+            for lanes, at in zip(words, addresses, strict=True):
+                out = memory.read_port()
+                m.d.comb += [out.addr.eq(at), out.en.eq(1)]
+                lanes.append(delayed(m, out.data, FETCH - 2, f"word{k}"))
+        m.d.comb += [word.eq(Cat(*lanes)) for word, lanes in zip(self.word, words, strict=True)]
+        return m
+
+
+def programmed(m: Module, core: Core, processors: Sequence[Any]) -> None:
+    """Gives cores their program memories. processors: as `core.Processor`."""
+    for k in range(0, len(processors), READERS):
+        readers = processors[k : k + READERS]
+        m.submodules[f"program{k // READERS}"] = program = Program(core, len(readers))
+        for own, word, each in zip(program.readers, program.word, readers, strict=True):
+            m.d.comb += [*(getattr(own, name).eq(getattr(each.program, name)) for name in asked(core).members)]
+            m.d.comb += each.word.eq(word)
