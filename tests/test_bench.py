@@ -136,8 +136,9 @@ def test_solver_is_measured_beside_crocoddyl_on_the_same_problem(monkeypatch: py
     figures = solvers.measured(arm, Region.of(arm))
     assert isinstance(figures, dict)
     assert figures["cost"] < 1e-9
-    assert min(figures[name]["ns"] for name in ("one", "many", "crocoddyl")) > 0.0
+    assert min(figures[name]["ns"] for name in ("one", "many", "single", "crocoddyl")) > 0.0
     assert re.search(r"one problem +\d+\.\d +\d+\.\d\n", solvers.text(figures))
+    assert re.search(r"\neach of 16 problems, float32 +\d+\.\d +\d+\.\d\n", solvers.text(figures))
     tail = figures["tail"]
     assert 0.0 < tail["median_ns"] <= tail["per_mille_ns"] <= tail["worst_ns"]
     assert re.search(r"\n20 calls of an iteration, .*worst( +\d+\.\d){3}\n", solvers.text(figures))

@@ -111,6 +111,20 @@ def test_too_many_knots_are_refused(formatted: FormattedLoop) -> None:
         check_fits(schedule(loop_instructions(formatted), replace(CORE, turn_bits=6)))
 
 
+def test_a_plan_that_no_core_holds_is_refused_before_any_work(tmp_path: Path) -> None:
+    """Of a knot it has 4 values of the state, 4 of torques and their feed, and 8 gains."""
+    solver = ChipIlqr.of(ARM, COST, replace(OPTIONS, knots=4100))
+    text = (
+        "a plan of 4100 knots of two_joint_arm takes 65600 values of turns, 64 more than the core's 65536; expected at "
+    )
+    with pytest.raises(ProgramError, match=text + "most 4096 knots"):
+        build_solver(solver, {}, 8, word=WORD, folder=tmp_path)
+    with pytest.raises(ProgramError, match="64 more than the core's 65536; expected at most 4096 knots"):
+        build_solver(solver, {}, replace(CORE, turn_bits=16), word=WORD, folder=tmp_path)
+    with pytest.raises(ProgramError, match="65568 more than the core's 32; expected at most 2 knots"):
+        build_solver(solver, {}, replace(CORE, turn_bits=5), word=WORD, folder=tmp_path)
+
+
 def test_solvers_that_no_chip_has() -> None:
     moving = Cost(lambda knot: [knot.q[0] - knot["goal"]], inputs={"goal": Input((), each=True)})
     with pytest.raises(ArgumentError, match="the cost has an input 'goal' of each knot; expected one of all on a chip"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
@@ -12,7 +13,7 @@ import dynagate
 from dynagate.base import storage, untrusted
 from dynagate.base.errors import ArgumentError, Error
 from dynagate.base.explained import explained
-from dynagate.control.chip import ChipIlqr
+from dynagate.control.chip import PLAN, ChipIlqr
 from dynagate.design import program
 from dynagate.design.design import ChosenFormats, Field, Port, Sides, Stream, Versions
 from dynagate.design.files import DesignError
@@ -138,6 +139,7 @@ def build_solver(
     Raises ValueError as `formatted_solver`; ProgramError: the program, or what it keeps of its knots, does not fit.
     """
     storage.check_folder(folder, ProgramFolderError, "programs")
+    _check_plan(solver, core)
     say = step or (lambda text: None)
     policy = Policy(core.word if isinstance(core, Core) else word, arithmetic=Arithmetic(overflow=SATURATE))
     robot = solver.robot
@@ -293,6 +295,18 @@ def _carried(graph: Graph) -> dict[int, int]:
         return {}
     sources, targets = ({port.name: port.nodes for port in ports} for ports in (graph.outputs, graph.inputs))
     return {s: t for a, b in CARRY.items() for s, t in zip(sources[a], targets[b], strict=True)}
+
+
+def _check_plan(solver: ChipIlqr, core: Core | int) -> None:
+    """Before any work. Raises ProgramError: the plan alone, which stays until the next call, does not fit."""
+    plan = sum(math.prod(port.shape) for port in solver.blocks.loop.inputs if port.name in PLAN.values())
+    room = 1 << (core.turn_bits if isinstance(core, Core) else MOST_TURN_BITS)
+    if plan > room:
+        knots = solver.options.knots
+        raise ProgramError(
+            f"a plan of {knots} knots of {solver.robot.name} takes {plan} values of turns, {plan - room} more than the "
+            f"core's {room}; expected at most {room * knots // plan} knots"
+        )
 
 
 def _large_enough(scheduled: Schedule) -> Core:

@@ -35,19 +35,22 @@ AWAY = 0.5
 
 
 def measured(robot: Robot, region: Region, *, crocoddyl: bool = True) -> dict[str, Any] | str:
-    """Nanoseconds of an iteration and problem: `one`, `many` (PROBLEMS in a call), and `crocoddyl`, or why there is
-    none; `cost`: the largest relative difference of the costs of both after ITERATIONS; `tail`: of CALLS calls, as a
-    closed loop makes them. Or why nothing is measured."""
+    """Nanoseconds of an iteration and problem: `one`, `many` (PROBLEMS in a call), `single` (these in float32), and
+    `crocoddyl`, or why there is none; `cost`: the largest relative difference of the costs of both after ITERATIONS;
+    `tail`: of CALLS calls, as a closed loop makes them. Or why nothing is measured."""
     if robot.nq != robot.nv or robot.followers or robot.nv > LARGEST:
         return f"expected at most {LARGEST} joints of one degree of freedom that mimic no other"
     undamped = replace(robot, links=tuple(replace(x, joint=replace(x.joint, damping=0.0)) for x in robot.links))
     cost = Cost.quadratic(q=POSITION, qd=SPEED, tau=TORQUE, final=LAST)
-    solver = Ilqr(undamped, knots=KNOTS, dt=DT, cost=cost, iterations=ITERATIONS, tolerance=1e-12)
+    problem: dict[str, Any] = {"knots": KNOTS, "dt": DT, "cost": cost, "tolerance": 1e-12}
+    solver = Ilqr(undamped, iterations=ITERATIONS, **problem)
+    single = Ilqr(undamped, iterations=ITERATIONS, dtype="float32", **problem)
     q0, goal = _problems(region, robot.nv)
     tau, still = solver.holding(q0), np.zeros((PROBLEMS, robot.nv))
     turns: dict[str, Callable[[], int]] = {
         "one": lambda: int(solver(q0[:1], still[:1], tau[:1], goal=goal[:1]).iterations.sum()),
         "many": lambda: int(solver(q0, still, tau, goal=goal).iterations.sum()),
+        "single": lambda: int(single(q0, still, tau, goal=goal).iterations.sum()),
     }
     result: dict[str, Any] = {"problems": PROBLEMS, "knots": KNOTS, "iterations": ITERATIONS}
     peer: Any = _peer(undamped, q0[0], goal[0], tau[0]) if crocoddyl else "not asked for"
@@ -57,7 +60,7 @@ def measured(robot: Robot, region: Region, *, crocoddyl: bool = True) -> dict[st
         turns["crocoddyl"] = lambda: peer()[0]
         ours, theirs = solver(q0[0], still[0], tau[0], goal=goal[0]).cost, peer()[1]
         result["cost"] = abs(float(ours) / theirs - 1.0)
-    once = Ilqr(undamped, knots=KNOTS, dt=DT, cost=cost, iterations=1, tolerance=1e-12)
+    once = Ilqr(undamped, iterations=1, **problem)
     result["tail"] = _tail(once, q0[0], goal[0])
     return result | _in_turns(turns)
 
@@ -161,7 +164,8 @@ def text(result: dict[str, Any] | str) -> str:
     peer = result["crocoddyl"]
     known = not isinstance(peer, str)
     lines.append(f"{'Crocoddyl, SolverDDP':<34}" + (f"{peer['ns'] / 1e3:>16.1f}" if known else f"  {peer}"))
-    for name, label in (("one", "one problem"), ("many", f"each of {result['problems']} problems")):
+    many = f"each of {result['problems']} problems"
+    for name, label in (("one", "one problem"), ("many", many), ("single", f"{many}, float32")):
         ratio = f"{peer['ns'] / result[name]['ns']:>18.1f}" if known else ""
         lines.append(f"{label:<34}{result[name]['ns'] / 1e3:>16.1f}{ratio}")
     tail = result["tail"]
