@@ -16,6 +16,7 @@ from dynagate import Region, Robot, evaluate, robots, trace
 from dynagate.base.errors import ArgumentError
 from dynagate.bench import (
     boards,
+    budget,
     codegen,
     comparison,
     contacts,
@@ -48,9 +49,8 @@ from dynagate.views.svg import NAMESPACE
 from tests.samples import inputs_of, states
 
 
-@pytest.fixture(scope="module")
-def result() -> dict[str, Any]:
-    patch = pytest.MonkeyPatch()
+def quick(patch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """A run of the two-joint arm, as short as it goes."""
     patch.setattr(measure, "SECONDS", 0.01)
     patch.setattr(comparison, "THROUGHPUT_BATCHES", (128, 256))
     patch.setattr(rollouts, "ROUNDS", 1)
@@ -58,9 +58,65 @@ def result() -> dict[str, Any]:
     patch.setattr(solvers, "PROBLEMS", 16)
     patch.setattr(solvers, "CALLS", 20)
     robot = robots.load("two_joint_arm")
-    found = comparison.compare(robot, Region.of(robot), batches=(16, 64), pinocchio=False)
-    patch.undo()
-    return found
+    return comparison.compare(robot, Region.of(robot), batches=(16, 64), pinocchio=False)
+
+
+@pytest.fixture(scope="module")
+def result() -> dict[str, Any]:
+    with pytest.MonkeyPatch.context() as patch:
+        return quick(patch)
+
+
+SIZES = dict(zip(budget.STAGES, (4, 14, 19, 25, 115), strict=True))
+"""Thousands of operations of a humanoid's functions."""
+
+
+def test_a_run_of_a_large_robot_measures_what_is_worth_most() -> None:
+    def of(times: float, everything: bool = False) -> budget.Chosen:
+        known = {name: round(1000 * times * size) for name, size in SIZES.items()}
+        return budget.chosen(known.__getitem__, card=False, peers=True, everything=everything)
+
+    small, large, huge = of(0.03), of(1.0), of(3.0)
+    assert (small.left_out, small.text()) == ({}, "")
+    assert (of(1.0, everything=True).left_out, of(1.0, everything=True).operations) == ({}, large.operations)
+    kept = {dtype: [name for name in budget.STAGES if large.has(dtype, name)] for dtype in ("float32", "float64")}
+    assert kept == {"float32": [*budget.STAGES[:3], "forward_dynamics_gradient"], "float64": ["inverse_dynamics"]}
+    assert 115_000 + 4_000 + 14_000 + 19_000 + 4_000 <= budget.MOST < 115_000 + 4_000 + 14_000 + 19_000 + 14_000
+    assert not any(large.has(what) for what in (budget.ROLLOUTS, budget.NUMPY, budget.CASADI, budget.DATAPATHS))
+    assert [name for name in budget.STAGES if huge.has(budget.FLOAT32, name)] == ["forward_dynamics_gradient"]
+    assert large.text().startswith(
+        "left out: float32 of inverse_dynamics_gradient, forward_dynamics_gradient_given_minv; float64 of "
+    )
+    assert large.text().endswith(" operations, a run compiles 160,000; --all brings it")
+
+
+def test_figures_that_are_left_out_are_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The arm as if it were large: the functions in float32 alone."""
+    arm = robots.load("two_joint_arm")
+    sizes = [len(trace(arm, name, **comparison._options(arm, name))) for name in budget.STAGES]
+    monkeypatch.setattr(budget, "MOST", sum(sizes))
+    found = json.loads(json.dumps(quick(monkeypatch)))
+    assert {name: list(row) for name, row in found["single_call"].items()} == {
+        name: ["float32"] for name in budget.STAGES
+    }
+    assert {(row["dtype"], row["layout"]) for row in found["throughput"]} == {
+        ("float32", "rows"),
+        ("float32", "planes"),
+    }
+    assert {row["partition"] for row in found["partitions"]} == {"split", "completely fused"}
+    assert {(row["device"], row["dtype"], row["packed"]) for row in found["batches"]} == {("cpu", "float32", False)}
+    assert list(found["accuracy"]) == ["float32 fewest operations"]
+    assert max(found["accuracy"]["float32 fewest operations"].values()) < 1e-4
+    text = report.text(found)
+    assert found["left_out"] in text.splitlines()
+    for line in (
+        r"^rollouts are not measured: rollouts left out; --all brings it$",
+        r"^one sample until its result: datapaths, boards and the deadline left out; --all brings it$",
+        r"^  CPU +forward_dynamics_gradient_given_minv left out; --all brings it$",
+        r"^forward_dynamics +- +- +- +- +\d+ +-$",
+    ):
+        assert re.search(line, text, re.M), line
+    assert len(figures.figures(found, tmp_path)) == 3
 
 
 def test_figures_are_complete_and_serialisable(result: dict[str, Any]) -> None:
@@ -119,7 +175,7 @@ def test_an_interrupted_run_goes_on(result: dict[str, Any], monkeypatch: pytest.
     whole = comparison.compare(arm, Region.of(arm), **asked, begun=begun)
     assert counted == ["fpga_modelled", "deadline", "paper"]
     assert comparison.ASKED not in whole
-    for change in ({"batches": (16,)}, {"threads": 1}, {"ii": 16}):
+    for change in ({"batches": (16,)}, {"threads": 1}, {"ii": 16}, {"everything": True}):
         counted.clear()
         comparison.compare(arm, Region.of(arm), **{**asked, **change}, begun=begun)
         assert counted == list(parts)
@@ -334,6 +390,14 @@ def test_command_prints_and_keeps(result: dict[str, Any], tmp_path: Path, monkey
     assert "ns per sample, batches of" in done.output
     assert len(list(folder.glob("*.svg"))) == 3
     assert set(kept["paper"]) == {"figure1", "figure2", "figure3"}
+    left_out = {**result, "fpga_modelled": "left out", "deadline": "left out", "paper": {}}
+    left_out["paper"] = paper.paper({**left_out, "threads": 2})
+    monkeypatch.setattr(comparison, "compare", lambda robot, region, **options: asked.append(options) or left_out)
+    done = CliRunner().invoke(main, ["bench", "two_joint_arm", "--all", "--json", str(file)])
+    assert done.exit_code == 0, done.output
+    assert [each["everything"] for each in asked] == [False, True]
+    assert "link of ulx3s" not in done.output
+    assert "boards_modelled" not in json.loads(file.read_text())
 
 
 def test_boards_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

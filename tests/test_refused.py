@@ -181,6 +181,7 @@ REFUSED = [
     (f"bench {ARM} --figures here", "here is not a folder"),
     (f"bench {ARM} --no-pinocchio --pinocchio-float32", "are both given; expected one"),
     (f"bench {ARM} --boards --batch 16", "--boards and --batch are both given; expected one"),
+    (f"bench {ARM} --boards --all", "--boards and --all are both given; expected one"),
     # sweep, closed-loop
     (f"sweep {ARM}", "Missing option '--folder'"),
     (f"sweep {ARM} --folder out --word long", f"long; {WORDS}"),

@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 
 from dynagate.base.errors import ArgumentError
-from dynagate.bench import codegen, contacts, gpu, peers, rollouts, solvers
+from dynagate.bench import budget, codegen, contacts, gpu, peers, rollouts, solvers
+from dynagate.bench.budget import FLOAT32, STAGES, Chosen
 from dynagate.bench.deadline import deadline
-from dynagate.bench.gpu import GRADIENT, LAYOUTS, PARTS, SEED
+from dynagate.bench.gpu import GRADIENT, LAYOUTS, SEED
 from dynagate.bench.measure import less_product, machine, single_call, timing
-from dynagate.bench.paper import STEPS, paper
+from dynagate.bench.paper import LEFT_OUT, STEPS, paper
 from dynagate.design.words import sample_bytes
 from dynagate.dynamics import FUNCTIONS
 from dynagate.dynamics.configuration import normalised
@@ -27,10 +28,10 @@ from dynagate.graph.region import Region
 from dynagate.host import Accelerator, Opened, open
 from dynagate.hw.plan import Plan, plan
 from dynagate.hw.schedule import check_interval
+from dynagate.native.gpu import has_driver
 from dynagate.native.kernel import Kernel
 from dynagate.robot import Robot
 
-STAGES = ("inverse_dynamics", "forward_dynamics", "mass_matrix_inverse", "inverse_dynamics_gradient", GRADIENT)
 HOST_LAYOUTS: dict[str, dict[str, Any]] = {**LAYOUTS, "packed planes": {"pack": True, "layout": "planes"}}
 BATCHES = (16, 32, 64, 128, 256, 1024, 4096, 16384, 65536)
 THROUGHPUT_BATCHES = (1024, 4096, 8192)
@@ -63,13 +64,15 @@ def compare(
     ii: int = 8,
     pinocchio: bool = True,
     pinocchio_single: bool = False,
+    everything: bool = False,
     step: Say | None = None,
     begun: Mapping[str, Any] | None = None,
     keep: Callable[[dict[str, Any]], Any] | None = None,
 ) -> dict[str, Any]:
     """All figures of one run, as JSON takes them: machine, single calls, partitions, batches, accuracy, modelled FPGA.
 
-    Times are nanoseconds: per call, or per sample of a batch. begun: figures of a run of the same that was interrupted,
+    Times are nanoseconds: per call, or per sample of a batch. everything: of a large robot too what `budget` leaves
+    out; else "left_out" of the figures says what that is. begun: figures of a run of the same that was interrupted,
     which are taken over. keep: called with the figures after each part; those of the last part are whole.
     Raises ValueError for an empty batch, no threads or an interval that no datapath has, CompileError where there is no
     C compiler.
@@ -81,7 +84,7 @@ def compare(
     asked = {"batches": list(batches), "threads": threads, "ii": ii}
     states = region.sample(GRADIENT, 4, SEED).values()
     drawn = hashlib.sha256(b"".join(np.ascontiguousarray(value).tobytes() for value in states)).hexdigest()
-    asked |= {"pinocchio": pinocchio, "pinocchio_single": pinocchio_single, "states": drawn}
+    asked |= {"pinocchio": pinocchio, "pinocchio_single": pinocchio_single, "everything": everything, "states": drawn}
     result: dict[str, Any] = {"robot": robot.name, "degrees_of_freedom": robot.nv, "machine": machine()}
     result[ASKED] = asked
     known = begun if begun is not None and goes_on(begun, result) else {}
@@ -111,6 +114,12 @@ def _parts(
 ) -> dict[str, Callable[[], Any]]:
     """What is measured, in order, by its name in the result. result: of the parts before."""
     batches, threads, peers_too = asked["batches"], asked["threads"], asked["pinocchio"]
+    fit = budget.chosen(
+        lambda name: len(trace(robot, name, **_options(robot, name))),
+        card=has_driver(),
+        peers=peers_too,
+        everything=asked["everything"],
+    )
     planned = cache(lambda name: plan(assign(trace(robot, name), region, Policy()), asked["ii"]))
 
     def pinocchio() -> Any:
@@ -145,25 +154,37 @@ def _parts(
         model["single_call"] = {name: planned(name).latency / CLOCK_HZ * 1e9 for name in stages}
         return model
 
+    def unless_left_out(what: str, measure: Callable[[], Any]) -> Callable[[], Any]:
+        return measure if fit.has(what) else lambda: LEFT_OUT.format(what)
+
     held = {"contacts": said("contacts", lambda: contacts.measured(robot, region, pinocchio=peers_too))}
-    return {
+    parts = {
+        "left_out": fit.text,
         "pinocchio": pinocchio,
         "casadi": casadi,
-        "single_call": lambda: _single_calls(robot, region, say),
-        "throughput": lambda: _throughput(robot, region, threads, say),
-        "partitions": lambda: _partitions(robot, region, batches, say),
-        "batches": lambda: _batches(robot, region, batches, threads, say),
+        "single_call": lambda: _single_calls(robot, region, fit, say),
+        "throughput": lambda: _throughput(robot, region, threads, fit, say),
+        "partitions": lambda: _partitions(robot, region, batches, fit, say),
+        "batches": lambda: _batches(robot, region, batches, threads, fit, say),
         "rollouts": said("rollouts", lambda: rollouts.measured(robot, region, pinocchio=peers_too)),
         "solver": said("the solver of optimal control", lambda: solvers.measured(robot, region, crocoddyl=peers_too)),
         **(held if robot.constraints else {}),
         "cuda": said(
             "the GPU, if there is one", lambda: gpu.measured(robot, region, batches, partial(_options, robot))
         ),
-        "accuracy": said("accuracy", lambda: _accuracy(robot, region)),
+        "accuracy": said("accuracy", lambda: _accuracy(robot, fit)),
         "fpga_modelled": said("the modelled FPGA", modelled),
         "deadline": said("a million single calls", million),
         "paper": lambda: paper({**result, "threads": threads}),
     }
+    of_budget = {
+        "casadi": budget.CASADI,
+        "rollouts": budget.ROLLOUTS,
+        "cuda": budget.CARD,
+        "fpga_modelled": budget.DATAPATHS,
+        "deadline": budget.DATAPATHS,
+    }
+    return parts | {part: unless_left_out(what, parts[part]) for part, what in of_budget.items()}
 
 
 def _check(batches: Sequence[int], threads: int, ii: int) -> None:
@@ -184,23 +205,26 @@ def _options(robot: Robot, name: str) -> dict[str, Any]:
     return {key: value for key, value in chosen.items() if key in known}
 
 
-def _single_calls(robot: Robot, region: Region, say: Say) -> dict[str, Any]:
+def _single_calls(robot: Robot, region: Region, fit: Chosen, say: Say) -> dict[str, Any]:
     rows: dict[str, Any] = {}
     for name in dict.fromkeys((*STAGES, *STEPS)):
+        dtypes = [dtype for dtype in (np.float64, np.float32) if fit.has(str(np.dtype(dtype)), name)]
+        if not dtypes:
+            continue
         say(f"single calls: {name}")
         inputs = region.sample(name, 1, SEED)
         graph = trace(robot, name, **_options(robot, name))
-        rows[name] = {
-            str(np.dtype(dtype)): asdict(single_call(Kernel(graph, dtype), inputs))
-            for dtype in (np.float64, np.float32)
-        }
+        rows[name] = {str(np.dtype(dtype)): asdict(single_call(Kernel(graph, dtype), inputs)) for dtype in dtypes}
     return rows
 
 
-def _throughput(robot: Robot, region: Region, threads: int, say: Say) -> list[dict[str, Any]]:
+def _throughput(robot: Robot, region: Region, threads: int, fit: Chosen, say: Say) -> list[dict[str, Any]]:
     """Large batches through the user's class, bound to their arrays; the largest by several threads as well."""
     rows = []
     for name, dtype, layout, count in product(STAGES, (np.float32, np.float64), HOST_LAYOUTS, sorted({1, threads})):
+        packed = "packed " if HOST_LAYOUTS[layout].get("pack") else ""
+        if not fit.has(f"{packed}{np.dtype(dtype)}", name):
+            continue
         say(f"batches: {name}, {np.dtype(dtype)}, {layout}, {count} threads")
         options = {"dtype": dtype, "threads": count, **_options(robot, name), **HOST_LAYOUTS[layout]}
         row = {"function": name, "dtype": str(np.dtype(dtype)), "layout": layout, "threads": count}
@@ -221,38 +245,37 @@ def _filled(accelerator: Opened, region: Region, batch: int) -> dict[str, Any]:
     return inputs
 
 
-def _partitions(robot: Robot, region: Region, batches: Sequence[int], say: Say) -> list[dict[str, Any]]:
+def _partitions(robot: Robot, region: Region, batches: Sequence[int], fit: Chosen, say: Say) -> list[dict[str, Any]]:
     """What a call is cut into, float32 on one thread, all of it in C: split (q̈, M⁻¹ and ∂ID by a kernel each, then
     the product with M⁻¹), fused (that product within the last kernel), completely fused (one kernel). "host_ns": of
     this, what a host has to do beside a datapath of the last kernel."""
     say("partitions of a call")
-    kernel = {name: open(robot, name, dtype=np.float32, **_options(robot, name)) for name in (*PARTS, GRADIENT)}
+    needed = {name: (*BESIDE[name], function) for name, function in ON_CHIP.items()}
+    needed = {name: all_of for name, all_of in needed.items() if all(fit.has(FLOAT32, one) for one in all_of)}
+    names = dict.fromkeys(one for all_of in needed.values() for one in all_of)
+    kernel = {name: open(robot, name, dtype=np.float32, **_options(robot, name)) for name in names}
     rows = []
     for batch in batches:
-        state = _filled(kernel[GRADIENT], region, batch)
-        q, qd, tau = (state[key] for key in ("q", "qd", "tau"))
-
-        def bound(name: str, **inputs: Any) -> tuple[Any, Any]:
-            """A call on these arrays, and the results that it writes again and again."""
-            run = kernel[name].bind(**inputs)
-            return run, run()
-
-        accelerations, first = bound("forward_dynamics", q=q, qd=qd, tau=tau)
-        inverses, second = bound("mass_matrix_inverse", q=q)
-        gradients, third = bound("inverse_dynamics_gradient", q=q, qd=qd, qdd=first.qdd)
-        products, _ = bound("forward_dynamics_gradient_given_minv", q=q, qd=qd, qdd=first.qdd, minv=second.minv)
-        whole, _ = bound(GRADIENT, q=q, qd=qd, tau=tau)
-        ahead = [accelerations, inverses]
-        behind = [less_product(second.minv, part)[1] for part in (third.dtau_dq, third.dtau_dqd)]
-        calls = {"split": [*ahead, gradients, *behind], "fused": [*ahead, products], "completely fused": [whole]}
-        host = {"split": [*ahead, *behind], "fused": ahead, "completely fused": []}
-        for name, called in calls.items():
-            beside = timing(partial(_all, host[name]), 0.2).ns if host[name] else 0.0
-            taken = timing(partial(_all, called), 0.3)
+        known = _filled(kernel[GRADIENT], region, batch)
+        calls = {name: _called(name, kernel[name], known) for name in names}
+        for name, all_of in needed.items():
+            *ahead, last = (calls[one] for one in all_of)
+            parts = ("dtau_dq", "dtau_dqd") if name == "split" else ()
+            behind = [less_product(known["minv"], known[part])[1] for part in parts]
+            beside = timing(partial(_all, [*ahead, *behind]), 0.2).ns if ahead else 0.0
+            taken = timing(partial(_all, [*ahead, last, *behind]), 0.3)
             rows.append({"partition": name, "batch": batch, **asdict(taken), "host_ns": beside})
     for accelerator in kernel.values():
         accelerator.close()
     return rows
+
+
+def _called(name: str, kernel: Opened, known: dict[str, Any]) -> Callable[[], Any]:
+    """A function's call on arrays that are known by name, to which its results are added: they are written again and
+    again."""
+    run = kernel.bind(**{argument.name: known[argument.name] for argument in FUNCTIONS[name].inputs})
+    known |= run()
+    return run
 
 
 def _all(calls: Sequence[Callable[[], Any]]) -> None:
@@ -260,7 +283,9 @@ def _all(calls: Sequence[Callable[[], Any]]) -> None:
         call()
 
 
-def _batches(robot: Robot, region: Region, batches: Sequence[int], threads: int, say: Say) -> list[dict[str, Any]]:
+def _batches(
+    robot: Robot, region: Region, batches: Sequence[int], threads: int, fit: Chosen, say: Say
+) -> list[dict[str, Any]]:
     """End to end per batch: numpy arrays in, numpy arrays out, bound to them."""
     rows = []
     devices: list[tuple[str, dict[str, Any]]] = [
@@ -272,6 +297,9 @@ def _batches(robot: Robot, region: Region, batches: Sequence[int], threads: int,
     ]
     operations = len(trace(robot, GRADIENT, **_options(robot, GRADIENT)))
     for device, options in devices:
+        packed = "packed " if options.get("pack") else ""
+        if not (fit.has(f"{packed}{np.dtype(options['dtype'])}", GRADIENT) if options else fit.has(budget.NUMPY)):
+            continue
         say(f"end to end: {device}")
         with open(robot, GRADIENT, device=device, **options, **_options(robot, GRADIENT)) as accelerator:
             for batch in batches:
@@ -292,7 +320,7 @@ def _batches(robot: Robot, region: Region, batches: Sequence[int], threads: int,
     return rows
 
 
-def _accuracy(robot: Robot, region: Region) -> dict[str, Any]:
+def _accuracy(robot: Robot, fit: Chosen) -> dict[str, Any]:
     """Relative L2 error per block over all states, against the graph in float64; for float32 in the frame of fewest
     operations and in the default one, at states like those of the Pinocchio program."""
     random = np.random.default_rng(SEED)
@@ -303,13 +331,12 @@ def _accuracy(robot: Robot, region: Region) -> dict[str, Any]:
         "tau": random.uniform(-1.0, 1.0, (count, robot.nv)),
     }
     normalised(robot, state["q"])
-    exact = evaluate(trace(robot, GRADIENT), state)
+    fewest = _options(robot, GRADIENT)
     rows = {}
-    choices: list[tuple[str, Any, dict[str, Any]]] = [
-        ("float64", np.float64, {}),
-        ("float32", np.float32, {}),
-        ("float32 fewest operations", np.float32, _options(robot, GRADIENT)),
-    ]
+    choices: list[tuple[str, Any, dict[str, Any]]] = [("float32 fewest operations", np.float32, fewest)]
+    if fit.has(budget.DEFAULT_FRAME):
+        choices = [("float64", np.float64, {}), ("float32", np.float32, {}), *choices]
+    exact = evaluate(trace(robot, GRADIENT, **choices[0][2]), state)
     for label, dtype, options in choices:
         inputs: dict[str, Any] = {key: value.astype(dtype) for key, value in state.items()}
         with open(robot, GRADIENT, dtype=dtype, **options) as accelerator:
@@ -320,6 +347,13 @@ def _accuracy(robot: Robot, region: Region) -> dict[str, Any]:
         }
     return rows
 
+
+BESIDE: dict[str, tuple[str, ...]] = {
+    "split": ("forward_dynamics", "mass_matrix_inverse"),
+    "fused": ("forward_dynamics", "mass_matrix_inverse"),
+    "completely fused": (),
+}
+"""What the host computes in each partition before what ON_CHIP has; of "split", the products with M⁻¹ after it, too."""
 
 ON_CHIP = {
     "split": "inverse_dynamics_gradient",

@@ -49,8 +49,10 @@ def modelled(graph: Graph, clock_hz: float, per_cycle: float) -> float:
     return math.ceil(cycles / per_cycle) / clock_hz * 1e9
 
 
-def lines(result: Mapping[str, Any]) -> list[str]:
-    """The table as text. result: of `deadline`."""
+def lines(result: Mapping[str, Any] | str) -> list[str]:
+    """The table as text. result: of `deadline`, or why there is none."""
+    if isinstance(result, str):
+        return [f"one sample until its result: {result}"]
     rows = [
         (f"this CPU, {result['calls']:,} calls from C, median", result["median_ns"], "measured"),
         ("  99.9 %", result["per_mille_ns"], "measured"),

@@ -17,6 +17,9 @@ SIZES = (16, 32, 64, 128)
 """Computations of the paper's figures 2 and 3."""
 
 PARTITIONS = ("split", "fused", "completely fused")
+LEFT_OUT = "{} left out; --all brings it"
+"""What stands in place of figures that a run of a large robot has not."""
+
 PINOCCHIO, CPU, GPU, FPGA = "CPU, Pinocchio", "CPU", "GPU", "FPGA (modelled)"
 
 
@@ -30,12 +33,14 @@ def paper(result: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _figure1(result: Mapping[str, Any]) -> dict[str, Any]:
-    peer, card = result["pinocchio"], _card(result, "steps")
+    peer, card, chip = result["pinocchio"], _card(result, "steps"), result["fpga_modelled"]
+    cpu, last = result["single_call"], STEPS[-1]
+    on_cpu = "float32" in cpu.get(last, {})
     up_to: dict[str, Any] = {
         PINOCCHIO: peer if isinstance(peer, str) else [peer["times"][name][0] for name in STEPS],
-        CPU: [result["single_call"][name]["float32"]["ns"] for name in STEPS],
+        CPU: [cpu[name]["float32"]["ns"] for name in STEPS] if on_cpu else LEFT_OUT.format(last),
         GPU: card if isinstance(card, str) else [card[name]["ns"] for name in STEPS],
-        FPGA: [result["fpga_modelled"]["single_call"][name] for name in STEPS],
+        FPGA: chip if isinstance(chip, str) else [chip["single_call"][name] for name in STEPS],
     }
     return {device: times if isinstance(times, str) else _apart(times) for device, times in up_to.items()}
 
@@ -49,8 +54,7 @@ def _apart(up_to: Sequence[float]) -> dict[str, float]:
 
 
 def _figure2(result: Mapping[str, Any], sizes: Sequence[int]) -> dict[str, Any]:
-    card = _card(result, "partitions")
-    rows = {CPU: result["partitions"], GPU: card, FPGA: result["fpga_modelled"]["partitions"]}
+    rows = {CPU: result["partitions"], GPU: _card(result, "partitions"), FPGA: _chip(result, "partitions")}
     columns = ("partition", "batch", "ns", "host_ns")
     return {
         device: listed
@@ -67,7 +71,7 @@ def _figure3(result: Mapping[str, Any], sizes: Sequence[int]) -> dict[str, Any]:
     on_cpu = list({row["batch"]: row for row in rows}.values())
     host = _card(result, "host")
     on_gpu: Any = host if isinstance(host, str) else [row for row in host if row["results"] == "the same"]
-    by_device = {f"{CPU}, {threads} threads": on_cpu, GPU: on_gpu, FPGA: result["fpga_modelled"]["batches"]}
+    by_device = {f"{CPU}, {threads} threads": on_cpu, GPU: on_gpu, FPGA: _chip(result, "batches")}
     return {
         device: listed
         if isinstance(listed, str)
@@ -80,6 +84,12 @@ def _card(result: Mapping[str, Any], part: str) -> Any:
     """What a GPU took, or why there is nothing."""
     card = result["cuda"]
     return card if isinstance(card, str) else card[part]
+
+
+def _chip(result: Mapping[str, Any], part: str) -> Any:
+    """What is modelled of a datapath, or why there is nothing."""
+    chip = result["fpga_modelled"]
+    return chip if isinstance(chip, str) else chip[part]
 
 
 def text(figures: Mapping[str, Any]) -> list[str]:

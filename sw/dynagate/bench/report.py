@@ -24,36 +24,45 @@ def text(result: dict[str, Any]) -> str:
         f"{machine['cores']} cores, {machine['vectors']}; {machine['compiler']}",
         f"times in ns, median; ratios to Pinocchio's C++ in double, one core, single calls{absent}",
         *missing,
+        *([result["left_out"]] if result["left_out"] else []),
         "",
         f"{'single call':<28}{'Pinocchio':>10}{'CasADi':>10}{'float64':>10}{'ratio':>7}{'float32':>10}{'ratio':>7}",
     ]
     for name, row in result["single_call"].items():
-        cells = [row[dtype]["ns"] for dtype in ("float64", "float32")]
-        figures_of_row = "".join(f"{c:>10.0f}{_ratio(times, name, c):>7}" for c in cells)
+        cells = [row[dtype]["ns"] if dtype in row else None for dtype in ("float64", "float32")]
+        figures_of_row = "".join(
+            f"{'-':>10}{'-':>7}" if c is None else f"{c:>10.0f}{_ratio(times, name, c):>7}" for c in cells
+        )
         lines.append(f"{name:<28}{_number(times, name):>10}{_number(generated, name):>10}{figures_of_row}")
     lines += ["", *_throughput(result, times)]
     lines += ["", f"{GRADIENT}, end to end, µs per batch", *_grid(result)]
     lines += _resident(card)
     lines += ["", rollouts.text(result["rollouts"]), "", solvers.text(result["solver"])]
     lines += ["", contacts.text(result["contacts"])] if "contacts" in result else []
+    blocks = next(iter(result["accuracy"].values()))
     lines += [
         "",
-        "relative L2 error over all states      " + "".join(f"{b:>10}" for b in result["accuracy"]["float32"]),
+        "relative L2 error over all states      " + "".join(f"{b:>10}" for b in blocks),
     ]
-    for label, blocks in result["accuracy"].items():
-        lines.append(f"  {label:<36} " + "".join(f"{e:>10.1e}" for e in blocks.values()))
+    for label, errors in result["accuracy"].items():
+        lines.append(f"  {label:<36} " + "".join(f"{e:>10.1e}" for e in errors.values()))
     if not isinstance(peer, str) and peer["float32_error"]:
         dq, dqd = peer["float32_error"]
         lines.append(f"  {'Pinocchio float32':<36} {'':>10}{dq:>10.1e}{dqd:>10.1e}")
     lines += ["", *deadline.lines(result["deadline"]), "", *paper.text(result["paper"]), ""]
-    model = result["fpga_modelled"]
+    return "\n".join([*lines, *_assumed(result["fpga_modelled"])])
+
+
+def _assumed(model: dict[str, Any] | str) -> list[str]:
+    """What the modelled FPGA stands on, or why there is none."""
+    if isinstance(model, str):
+        return [model]
     clock, link = model["clock_hz_assumed"] / 1e6, model["link_bytes_per_second_assumed"] / 1e9
     each_way = model["link_seconds_assumed"] * 1e6
-    lines += [
+    return [
         f"modelled: II = {model['ii']}, {model['latency_cycles']} cycles, at an assumed {clock:.0f} MHz, on an assumed",
         f"link of {link:g} GB/s and {each_way:g} µs each way; nothing of it was measured on a board",
     ]
-    return "\n".join(lines)
 
 
 def _throughput(result: dict[str, Any], times: dict[str, Any]) -> list[str]:
@@ -120,9 +129,10 @@ def series(result: dict[str, Any]) -> dict[str, dict[int, float]]:
             add(f"cuda float32, {row['results']} results", row)
         for row in result["cuda"]["partitions"] if not isinstance(result["cuda"]["partitions"], str) else ():
             add(f"cuda partition {row['partition']}", row)
-    for row in result["fpga_modelled"]["batches"]:
+    model = result["fpga_modelled"]
+    for row in () if isinstance(model, str) else model["batches"]:
         add("FPGA (modelled)", row)
-    for row in result["fpga_modelled"]["partitions"]:
+    for row in () if isinstance(model, str) else model["partitions"]:
         add(f"FPGA partition {row['partition']} (modelled)", row)
     return lines
 

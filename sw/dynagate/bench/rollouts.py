@@ -108,8 +108,10 @@ def _pinocchio(robot: Robot) -> dict[str, Any] | str:
     return {"ns": float(ns), "spread": float(spread)}
 
 
-def text(result: Mapping[str, Any]) -> str:
-    """A table of the figures, and their ratios to our float32 step."""
+def text(result: Mapping[str, Any] | str) -> str:
+    """A table of the figures, and their ratios to our float32 step; or why there is none."""
+    if isinstance(result, str):
+        return f"rollouts are not measured: {result}"
     step = result["kernel float32"]["ns"]
     lines = [
         f"rollouts by semi-implicit Euler, {result['batch']} trajectories of {result['steps']} steps, one thread",

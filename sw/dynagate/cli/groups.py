@@ -17,8 +17,8 @@ OPTIONS = {
     "Steps and rollouts": "knots dt integrator method tolerance linearise variable-dt stops force",
     "Formats": "word proved certificate error target floor near-rest formats policy global",
     "Hardware": "ii units abreast core stages axi tlast words choice budget family liberty board clock",
-    "Measurement": "states samples steps seed batch threads no-pinocchio pinocchio-float32 boards rtl from to seconds "
-    "controller jobs backend cluster goal simulator",
+    "Measurement": "states samples steps seed batch threads no-pinocchio pinocchio-float32 all boards rtl from to "
+    "seconds controller jobs backend cluster goal simulator",
     "Output": "folder output open turn meshes port project-folder only-project report json figures cuda integers "
     "single pack",
     "What to remove": "dry-run designs days",

@@ -231,6 +231,9 @@ def _integers(
 @ii_option
 @click.option("--no-pinocchio", is_flag=True, help="Leave Pinocchio out, which compiles for minutes the first time.")
 @click.option("--pinocchio-float32", is_flag=True, help="Measure the error of its float32 too: 8 GB to compile.")
+@click.option(
+    "--all", "everything", is_flag=True, help="Of a large robot too what takes more than two minutes to compile."
+)
 @click.option("--boards", "boards_alone", is_flag=True, help="Model the boards and measure their driver, nothing else.")
 def bench(
     robot: Robot,
@@ -242,6 +245,7 @@ def bench(
     ii: int,
     no_pinocchio: bool,
     pinocchio_float32: bool,
+    everything: bool,
     boards_alone: bool,
 ) -> None:
     """Measure the gradient of ROBOT's forward dynamics on every device that is here, beside Pinocchio; model boards.
@@ -275,19 +279,23 @@ def bench(
                 ii=ii,
                 pinocchio=not no_pinocchio,
                 pinocchio_single=pinocchio_float32,
+                everything=everything,
                 step=step,
                 begun=_begun(json_file),
                 keep=keep,
             )
-        rows = board_rows(robot, region, step=step)
-        programs = core_rows(robot, region, step=step)
+        tables = []
+        if not isinstance(result.get("fpga_modelled"), str):  # else datapaths are left out
+            rows = board_rows(robot, region, step=step)
+            programs = core_rows(robot, region, step=step)
+            tables = [board_table(rows), core_table(programs)]
+            result["boards_modelled"] = [asdict(row) for row in rows]
+            result["cores_modelled"] = [asdict(row) for row in programs]
     if not boards_alone:
-        click.echo(report.text(result) + "\n")
-    click.echo(board_table(rows))
-    click.echo(core_table(programs))
+        tables = [report.text(result) + "\n", *tables]
+    for table in tables:
+        click.echo(table)
     if json_file:
-        result["boards_modelled"] = [asdict(row) for row in rows]
-        result["cores_modelled"] = [asdict(row) for row in programs]
         _write_json(json_file, result)
     if figures:
         from dynagate.bench.figures import figures as draw_figures
@@ -312,7 +320,7 @@ def _begun(json_file: Path | None) -> dict[str, Any] | None:
 def _refuse_beside_boards() -> None:
     """Raises UsageError: an option of a measurement that --boards leaves out."""
     context = click.get_current_context()
-    for option in ("--figures", "--batch", "--threads", "--ii", "--no-pinocchio", "--pinocchio-float32"):
+    for option in ("--figures", "--batch", "--threads", "--ii", "--no-pinocchio", "--pinocchio-float32", "--all"):
         (parameter,) = (each for each in context.command.params if option in each.opts)
         assert parameter.name is not None
         if context.get_parameter_source(parameter.name) is ParameterSource.COMMANDLINE:

@@ -1,0 +1,92 @@
+"""What a run measures: all of a small robot, and of a large one what is worth most, as far as a number of operations
+goes. Compilers and schedules take the time of a run, and both grow with the operations of a graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from dynagate.bench.codegen import OUTPUTS
+from dynagate.bench.gpu import GRADIENT
+from dynagate.bench.paper import STEPS
+
+MOST = 160_000
+"""Operations that a run compiles unless everything is asked for, in less than two minutes of one core: Atlas' gradient
+on a floating base has 115,000 of them."""
+
+STAGES = ("inverse_dynamics", "forward_dynamics", "mass_matrix_inverse", "inverse_dynamics_gradient", GRADIENT)
+
+FLOAT32, FLOAT64, PACKED32, PACKED64 = "float32", "float64", "packed float32", "packed float64"
+ROLLOUTS, NUMPY, DEFAULT_FRAME = "rollouts", "numpy", "the default frame's accuracy"
+CASADI, CARD, DATAPATHS = "CasADi", "the GPU", "datapaths, boards and the deadline"
+
+TIMES: Mapping[str, float] = {ROLLOUTS: 5.0, NUMPY: 0.3, DEFAULT_FRAME: 2.0, CASADI: 4.0, CARD: 10.0, DATAPATHS: 5.0}
+"""What takes as long as to compile the operations of its functions so many times."""
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """operations: to compile for everything. left_out: of each thing the functions that it is not measured of, "" where
+    it has none of its own."""
+
+    operations: int
+    left_out: Mapping[str, tuple[str, ...]]
+
+    def has(self, what: str, function: str = "") -> bool:
+        """Whether a thing is measured, of a function."""
+        return function not in self.left_out.get(what, ())
+
+    def text(self) -> str:
+        """A line for the user, empty where nothing is left out."""
+        if not self.left_out:
+            return ""
+        things = [f"{what} of {', '.join(names)}" if any(names) else what for what, names in self.left_out.items()]
+        return (
+            f"left out: {'; '.join(things)}. All takes as long as to compile {self.operations:,} operations, "
+            f"a run compiles {MOST:,}; --all brings it"
+        )
+
+
+def chosen(operations: Callable[[str], int], *, card: bool, peers: bool, everything: bool) -> Chosen:
+    """What is measured of a robot: the gradient in float32, and then each thing that the operations left over are
+    enough for, the worthiest first.
+
+    operations: of a function. card, peers: whether there is a GPU, and whether peers are asked for."""
+    left, whole = float(MOST), 0.0
+    left_out: dict[str, tuple[str, ...]] = {}
+    for what, function, needed in _things(operations, card, peers):
+        whole += needed
+        if everything or needed <= left or (what, function) == (FLOAT32, GRADIENT):
+            left -= needed
+        else:
+            left_out[what] = (*left_out.get(what, ()), function)
+    return Chosen(round(whole), left_out)
+
+
+def _things(operations: Callable[[str], int], card: bool, peers: bool) -> Iterator[tuple[str, str, float]]:
+    """(thing, its function or "", operations), the worthiest first. Of the steps' last function, which has nearly as
+    many operations as the gradient and is traced for nothing else, those of the gradient."""
+    gradient = operations(GRADIENT)
+    known = {GRADIENT: gradient, **dict.fromkeys(STEPS, gradient), **{name: operations(name) for name in STAGES}}
+    small = sorted(STAGES, key=lambda name: known[name])
+    of = {
+        ROLLOUTS: known["forward_dynamics"],
+        NUMPY: gradient,
+        DEFAULT_FRAME: gradient,
+        CASADI: sum(known[name] for name in OUTPUTS) if peers else 0,
+        CARD: gradient if card else 0,
+        DATAPATHS: sum(known.values()),
+    }
+    yield FLOAT32, GRADIENT, gradient
+    yield from (
+        (dtype, name, known[name])
+        for dtype in (FLOAT32, FLOAT64)
+        for name in small
+        if (dtype, name) != (FLOAT32, GRADIENT)
+    )
+    for what in (ROLLOUTS, NUMPY):
+        yield what, "", TIMES[what] * of[what]
+    yield from ((dtype, name, known[name]) for dtype in (PACKED32, PACKED64) for name in small)
+    yield from ((dtype, STEPS[-1], known[STEPS[-1]]) for dtype in (FLOAT32, FLOAT64))
+    for what in (DEFAULT_FRAME, DATAPATHS, CASADI, CARD):
+        yield what, "", TIMES[what] * of[what]
