@@ -26,21 +26,21 @@ TIMES: Mapping[str, float] = {ROLLOUTS: 5.0, NUMPY: 0.3, DEFAULT_FRAME: 2.0, CAS
 
 @dataclass(frozen=True)
 class Chosen:
-    """operations: to compile for everything. left_out: of each thing the functions that it is not measured of, "" where
-    it has none of its own."""
+    """operations: to compile for everything. left_out: of each thing the functions that it is not measured of, none
+    where it is not measured at all."""
 
     operations: int
     left_out: Mapping[str, tuple[str, ...]]
 
     def has(self, what: str, function: str = "") -> bool:
         """Whether a thing is measured, of a function."""
-        return function not in self.left_out.get(what, ())
+        return what not in self.left_out or (self.left_out[what] != () and function not in self.left_out[what])
 
     def text(self) -> str:
         """A line for the user, empty where nothing is left out."""
         if not self.left_out:
             return ""
-        things = [f"{what} of {', '.join(names)}" if any(names) else what for what, names in self.left_out.items()]
+        things = [f"{what} of {', '.join(names)}" if names else what for what, names in self.left_out.items()]
         return (
             f"left out: {'; '.join(things)}. All takes as long as to compile {self.operations:,} operations, "
             f"a run compiles {MOST:,}; --all brings it"
@@ -54,13 +54,15 @@ def chosen(operations: Callable[[str], int], *, card: bool, peers: bool, everyth
     operations: of a function. card, peers: whether there is a GPU, and whether peers are asked for."""
     left, whole = float(MOST), 0.0
     left_out: dict[str, tuple[str, ...]] = {}
+    measured = set()
     for what, function, needed in _things(operations, card, peers):
         whole += needed
         if everything or needed <= left or (what, function) == (FLOAT32, GRADIENT):
             left -= needed
+            measured.add(what)
         else:
             left_out[what] = (*left_out.get(what, ()), function)
-    return Chosen(round(whole), left_out)
+    return Chosen(round(whole), {what: names if what in measured else () for what, names in left_out.items()})
 
 
 def _things(operations: Callable[[str], int], card: bool, peers: bool) -> Iterator[tuple[str, str, float]]:
