@@ -23,7 +23,6 @@ from dynagate.design.words import FLOAT64, WORD
 
 FORMAT = 1
 FILE, PROGRAM = "program.json", "program.bin"
-MOST_BITS = 64
 LARGEST_SHAPE = 64
 """Above any number in a core's shape."""
 

@@ -345,11 +345,15 @@ class _Once:
                 for i, sort in enumerate(self.sorts):
                     value.templates[sort] = result if value.shared else result[i]
 
+    def _sorts(self, value: _Value) -> list[_Sort]:
+        """Those whose entries a value has, one after the other."""
+        return self.sorts[:1] if value.shared else self.sorts
+
     def _value(self, value: _Value) -> Any:
         """A value of all links, or of none."""
         if value in self.body.structures:
             return self.body.structures[value]
-        templates = [value.templates[sort] for sort in (self.sorts[:1] if value.shared else self.sorts)]
+        templates = [value.templates[sort] for sort in self._sorts(value)]
         symbols = self.body.recording.input(value.name, (sum(len(flat(template)) for template in templates),))
         self.body.read[value] = list(symbols)
         entries = iter(symbols)
@@ -362,7 +366,7 @@ class _Once:
         outputs = self._outputs()
         for value, symbols in self.body.read.items():
             used, first = set(_used(self.body, outputs, symbols)), 0
-            for sort in self.sorts[:1] if value.shared else self.sorts:
+            for sort in self._sorts(value):
                 size = len(flat(value.templates[sort]))
                 more = [k - first for k in used if first <= k < first + size]
                 value.kept[sort] = sorted({*value.kept.get(sort, []), *more})
@@ -379,7 +383,7 @@ class _Once:
             if value.how == INPUT:
                 continue
             kept, first = list[int](), 0
-            for sort in self.sorts[:1] if value.shared else self.sorts:
+            for sort in self._sorts(value):
                 kept += [first + k for k in _kept(value, sort)]
                 first += len(flat(value.templates[sort]))
             recording.keep(value.name, kept)

@@ -74,7 +74,7 @@ def trace(
         if frame in FRAME_SEARCHES:
             options["frame"] = _found_frame(robot, frame)
     with _without_collection():
-        return _traced(robot, algorithm, chosen, common, step or (lambda text: None), options)
+        return _traced(_Asked(robot, algorithm, chosen, options, common, step or (lambda text: None)))
 
 
 @lru_cache(maxsize=16)
@@ -83,9 +83,18 @@ def _found_frame(robot: Robot, search: str) -> dict[int, int]:
     return FRAME_SEARCHES[search](robot, trace)
 
 
-class _Common(NamedTuple):
-    """What a robot's functions have in common: external forces, variable links, friction."""
+class _Asked(NamedTuple):
+    """What is traced. common: external forces, variable links and friction, which all of a robot's functions have."""
 
+    robot: Robot
+    algorithm: Function
+    chosen: Sequence[Argument]
+    options: dict[str, Any]
+    common: _Common
+    step: Step
+
+
+class _Common(NamedTuple):
     external_forces: bool
     variable: Sequence[str]
     friction: Friction | None
@@ -106,27 +115,15 @@ def _without_collection() -> Iterator[None]:
 _KEPT = Kept()
 
 
-def _traced(
-    robot: Robot,
-    algorithm: Function,
-    chosen: Sequence[Argument],
-    common: _Common,
-    step: Step,
-    options: dict[str, Any],
-) -> Graph:
+def _traced(asked: _Asked) -> Graph:
     """The graph, from the kept ones if it is among them."""
-    key = (robot, algorithm.name, tuple(argument.name for argument in chosen), repr((common, sorted(options.items()))))
-    return _KEPT.graph(key, algorithm, lambda: _recorded(robot, algorithm, chosen, common, step, options))
+    outputs, options = tuple(argument.name for argument in asked.chosen), sorted(asked.options.items())
+    key = (asked.robot, asked.algorithm.name, outputs, repr((asked.common, options)))
+    return _KEPT.graph(key, asked.algorithm, lambda: _recorded(asked))
 
 
-def _recorded(
-    robot: Robot,
-    algorithm: Function,
-    chosen: Sequence[Argument],
-    common: _Common,
-    step: Step,
-    options: dict[str, Any],
-) -> Graph:
+def _recorded(asked: _Asked) -> Graph:
+    robot, algorithm, chosen, options, common, step = asked
     recording = Recording(algorithm.name, robot.name, step)
     arguments = algorithm.inputs_with(common.external_forces)
     sizes = typical_sizes(Tree(robot))
@@ -150,7 +147,7 @@ def _recorded(
         def traced(of: str | Function) -> Graph:
             other = of if isinstance(of, Function) else function(of)
             same = options.get("form") in other.forms
-            return _traced(robot, other, other.outputs, common, step, options if same else {})
+            return _traced(asked._replace(algorithm=other, chosen=other.outputs, options=options if same else {}))
 
         results: Sequence[Any] = derived(recording, robot, algorithm.name, traced)
     else:

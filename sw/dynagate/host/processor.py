@@ -20,7 +20,7 @@ from dynagate.design.program import ProgramDesign, ProgramFunction
 from dynagate.design.rebuilt import robot_of
 from dynagate.design.source import source_digest
 from dynagate.design.words import FIXED, PER_BATCH, PER_SAMPLE, WIDTHS, WORD, beats
-from dynagate.dynamics import ROLLOUT, Part
+from dynagate.dynamics import ROLLOUT
 from dynagate.fixedpoint.assign import FormattedGraph
 from dynagate.fixedpoint.format import quantise, to_float
 from dynagate.fixedpoint.loops import FormattedLoop
@@ -360,7 +360,7 @@ def _several(folder: Path, design: ProgramDesign, link: Link, step: Step | None)
         drivers[0].group.add(each)
         each.held, each.group = drivers[0].held, drivers[0].group
     devices = {
-        function.name: PartDevice(Part(function.name, function.code, ()), StreamDevice(driver))
+        function.name: PartDevice(function, StreamDevice(driver))
         for function, driver in zip(design.functions, drivers, strict=True)
     }
     return FunctionsDevice(design.function, devices)

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from dynagate.base.errors import ArgumentError
 from dynagate.design.design import DesignFunction
+from dynagate.design.program import ProgramFunction
 from dynagate.dynamics import CODE, Part
 from dynagate.host.devices.face import Device, Overflow
 from dynagate.host.inputs import Arrays
@@ -62,7 +63,9 @@ class PartDevice(Device):
     """One of several functions on a device that takes samples of all: it adds the code and the inputs that the function
     lacks, which are zero."""
 
-    def __init__(self, part: DesignFunction | Part, device: Device, own: Container[str] | None = None) -> None:
+    def __init__(
+        self, part: DesignFunction | ProgramFunction | Part, device: Device, own: Container[str] | None = None
+    ) -> None:
         """own: the inputs of the function; all of the device but the code unless given."""
         self.device, self._code = device, part.code
         self.robot, self.function, self.text, self.dtype = device.robot, part.name, device.text, device.dtype

@@ -1,0 +1,174 @@
+"""The functions of a robot by name: the one list of what can be traced, evaluated and built."""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from collections.abc import Mapping
+from typing import Any
+
+from dynagate.dynamics import (
+    articulated,
+    body_columns,
+    constraint_forces,
+    forward_dynamics,
+    gradients,
+    inverse_dynamics,
+    kinematics,
+    mass_matrix,
+    momentum,
+    serial,
+    step,
+)
+from dynagate.dynamics.constrained_functions import CONSTRAINED
+from dynagate.dynamics.function_row import MASS_PRODUCT, Algorithm, Function, arguments, derivative, derivatives
+from dynagate.dynamics.spatial import array
+from dynagate.dynamics.tree import Tree
+
+
+def _gradient_by_columns(tree: Tree, q: Any, qd: Any, qdd: Any, minv: Any, external: Any = None) -> tuple[Any, ...]:
+    return gradients.solved_for_acceleration(minv, *body_columns.inverse_dynamics_gradient(tree, q, qd, qdd, external))
+
+
+def _whole_gradient_by_columns(tree: Tree, q: Any, qd: Any, tau: Any, external: Any = None) -> tuple[Any, ...]:
+    """Everything on chip in body frames: direct M⁻¹, q̈ from it, then the columns."""
+    minv = articulated.mass_matrix_inverse(tree, q)
+    bias = inverse_dynamics.inverse_dynamics(tree, q, qd, [0.0] * tree.nv, external)
+    qdd = list(minv @ array([t - b for t, b in zip(tau, bias, strict=True)]))
+    return qdd, *_gradient_by_columns(tree, q, qd, qdd, minv, external), minv
+
+
+_KINEMATICS: list[tuple[str, str, Algorithm]] = [
+    ("kinetic_energy", "q qd", kinematics.kinetic_energy),
+    ("potential_energy", "q", kinematics.potential_energy),
+    ("centre_of_mass", "q", kinematics.centre_of_mass),
+    ("link_positions", "q", kinematics.link_positions),
+    ("link_jacobians", "q", kinematics.link_jacobians),
+]
+FUNCTIONS: dict[str, Function] = {
+    f.name: f
+    for f in [
+        Function(
+            "inverse_dynamics",
+            arguments("q qd qdd"),
+            arguments("tau"),
+            {
+                "newton_euler": inverse_dynamics.inverse_dynamics,
+                "spatial": body_columns.inverse_dynamics,
+                "prefix": serial.inverse_dynamics,
+            },
+            {},
+            {"prefix": serial.check_serial},
+        ),
+        Function(
+            "mass_matrix",
+            arguments("q"),
+            arguments("m"),
+            {"composite_bodies": mass_matrix.mass_matrix},
+            {},
+        ),
+        Function(
+            "mass_matrix_inverse",
+            arguments("q"),
+            arguments("minv"),
+            {
+                "ltdl": mass_matrix.mass_matrix_inverse,
+                "direct": articulated.mass_matrix_inverse,
+            },
+            {},
+        ),
+        Function(
+            "forward_dynamics",
+            arguments("q qd tau"),
+            arguments("qdd"),
+            {
+                "mass_matrix_solve": forward_dynamics.forward_dynamics,
+                "aba": articulated.forward_dynamics,
+                "jsiia": serial.by_joint_space_inertia,
+                "abia": serial.by_articulated_inertia,
+                "cfa": constraint_forces.forward_dynamics,
+            },
+            {},
+            {
+                "jsiia": serial.check_serial,
+                "abia": serial.check_serial,
+                "cfa": constraint_forces.check_bodies,
+            },
+        ),
+        Function(
+            MASS_PRODUCT,
+            arguments("q tau"),
+            arguments("qdd"),
+            {"aba": articulated.inverse_mass_product},
+            {},
+        ),
+        Function(
+            "step",
+            arguments("q qd tau"),
+            arguments("q_next qd_next"),
+            step.FORMS,
+            dict.fromkeys(step.FORMS, ("dt", "integrator")),
+        ),
+        Function(
+            "inverse_dynamics_gradient",
+            arguments("q qd qdd"),
+            arguments("dtau_dq dtau_dqd"),
+            {
+                "closed_form": gradients.inverse_dynamics_gradient,
+                "body_columns": body_columns.inverse_dynamics_gradient,
+            },
+            {"closed_form": ("frame", "prefix")},
+        ),
+        Function(
+            "forward_dynamics_gradient",
+            arguments("q qd tau"),
+            arguments("qdd dqdd_dq dqdd_dqd minv"),
+            {
+                "closed_form": gradients.forward_dynamics_gradient,
+                "body_columns": _whole_gradient_by_columns,
+            },
+            {"closed_form": ("frame", "mass", "prefix")},
+        ),
+        Function(
+            "forward_dynamics_gradient_given_minv",
+            arguments("q qd qdd minv"),
+            arguments("dqdd_dq dqdd_dqd"),
+            {"closed_form": gradients.forward_dynamics_gradient_given_minv, "body_columns": _gradient_by_columns},
+            {"closed_form": ("frame", "prefix")},
+        ),
+        *(Function(name, arguments(inputs), arguments(name), {"recursive": f}, {}) for name, inputs, f in _KINEMATICS),
+    ]
+}
+"""The functions of a robot by name: inputs and outputs with their shapes, and the forms of each."""
+
+
+FUNCTIONS |= {
+    f.name: f
+    for f in [
+        *derivatives(FUNCTIONS["inverse_dynamics"], "tau"),
+        *derivatives(FUNCTIONS["forward_dynamics"], "qdd"),
+        *derivatives(FUNCTIONS[MASS_PRODUCT], "qdd"),
+        derivative(
+            FUNCTIONS["forward_dynamics"],
+            "forward_dynamics_second_order",
+            "q qd tau lam_qdd",
+            "qdd d2_dq_dq d2_dq_dqd d2_dqd_dqd d2_dq_dtau",
+        ),
+    ]
+}
+
+QUANTITIES: dict[str, Function] = {
+    name: Function(name, arguments(inputs), arguments(name), {"recursive": algorithm}, {})
+    for name, inputs, algorithm in (
+        ("gravity_torque", "q", momentum.gravity_torque),
+        ("coriolis_torque", "q qd", momentum.coriolis_torque),
+        ("bias_torque", "q qd", momentum.bias_torque),
+        ("centroidal_momentum", "q qd", momentum.centroidal_momentum),
+        ("centroidal_momentum_matrix", "q", momentum.centroidal_momentum_matrix),
+        ("centre_of_mass_velocity", "q qd", momentum.centre_of_mass_velocity),
+        ("centre_of_mass_jacobian", "q", momentum.centre_of_mass_jacobian),
+    )
+}
+"""What controllers ask for besides, by name."""
+
+LISTED: Mapping[str, Function] = ChainMap(CONSTRAINED, QUANTITIES, FUNCTIONS)
+"""All functions that have a name of their own, those that know every robot first."""
