@@ -205,14 +205,12 @@ def bitstream(
     than the device, or the clock makes no such baud. SynthesisError: a tool is missing or fails, or the design does not
     fit.
     """
-    family, oscillator, serial, gateware = _checked(built, board, megahertz, baud, seeds)
+    family, oscillator, clock, baud, gateware = _checked(built, board, megahertz, baud, seeds)
     limit = family.limit(board)
-    clock = family.clock(oscillator, min(megahertz, limit))
-    uart.clocks_per_bit(clock.megahertz, baud or serial.baud)
     folder.mkdir(parents=True, exist_ok=True)
     for name in (f"{board.name}.{family.suffix}", RESULT):  # of a design before
         (folder / name).unlink(missing_ok=True)
-    flow = _Flow(gateware, board, folder, baud or serial.baud, step or (lambda text: None))
+    flow = _Flow(gateware, board, folder, baud, step or (lambda text: None))
     clock, cells, tried = flow.fastest(clock, oscillator, seeds)
     seed = max(tried, key=lambda seed: tried[seed])
     result = Routed(
@@ -240,8 +238,9 @@ def bitstream(
 
 def _checked(
     built: Build | Gateware, board: Board, megahertz: float, baud: int | None, seeds: Sequence[int]
-) -> tuple[Family, float, Serial, Gateware]:
-    """What the flow needs of the board. Raises as `bitstream`, where that can be said before any tool is looked for."""
+) -> tuple[Family, float, pll.Clock, int, Gateware]:
+    """What the flow needs of the board: its oscillator in MHz, the clock to try first, the baud. Raises as
+    `bitstream`, where that can be said before any tool is looked for."""
     serial = board.link.limit
     if board.flow not in FAMILIES or board.oscillator_mhz is None or not isinstance(serial, Serial):
         raise ArgumentError(
@@ -258,10 +257,11 @@ def _checked(
             f"{needed} multiplier blocks planned, {board.title} has {there}; expected a larger interval than "
             f"{gateware.interval} or shorter words"
         )
-    uart.clocks_per_bit(family.clock(board.oscillator_mhz, megahertz).megahertz, baud or serial.baud)
+    clock, baud = family.clock(board.oscillator_mhz, min(megahertz, family.limit(board))), baud or serial.baud
+    uart.clocks_per_bit(clock.megahertz, baud)
     for tool in (family.nextpnr, family.packer):
         _tool(tool, family.extra)
-    return family, board.oscillator_mhz, serial, gateware
+    return family, board.oscillator_mhz, clock, baud, gateware
 
 
 class _Flow:
