@@ -36,23 +36,31 @@ class FormatsError(Error, ValueError):
 def write_formats(formatted: FormattedGraph, path: str | PathLike[str]) -> None:
     """One line per node, by its name: [width, frac]; of a constant [integer, width, frac]; of an input [low, high].
     Raises FormatsError where the file cannot be written."""
-    graph = formatted.graph
 
     def listed(entries: dict[str, Any]) -> str:
         lines = [f"  {json.dumps(name)}: {json.dumps(entry)}" for name, entry in entries.items()]
         return "{\n" + ",\n".join(lines) + "\n }"
 
+    content = described(formatted)
+    parts = {key: content.pop(key) for key in ("formats", "constants", "bounds")}
+    lines = [f" {json.dumps(key)}: {json.dumps(value)}" for key, value in content.items()]
+    lines += [f" {json.dumps(key)}: {listed(entries)}" for key, entries in parts.items()]
+    write(Path(path), "{\n" + ",\n".join(lines) + "\n}\n", FormatsError)
+
+
+def described(formatted: FormattedGraph) -> dict[str, Any]:
+    """What `write_formats` writes, as `formats_of` reads it."""
+    graph = formatted.graph
     name = [node.name for node in graph.nodes]
-    parts: dict[str, dict[str, Any]] = {
+    return {
+        "version": VERSION,
+        "robot": graph.robot,
+        "function": graph.name,
+        "arithmetic": asdict(formatted.arithmetic),
         "formats": {name[i]: [f.width, f.frac] for i, f in enumerate(formatted.formats)},
         "constants": {name[i]: [value, f.width, f.frac] for i, (value, f) in formatted.constants.items()},
         "bounds": {name[i]: list(bounds) for i, bounds in formatted.bounds.items()},
     }
-    arithmetic = asdict(formatted.arithmetic)
-    head = {"version": VERSION, "robot": graph.robot, "function": graph.name, "arithmetic": arithmetic}
-    lines = [f" {json.dumps(key)}: {json.dumps(value)}" for key, value in head.items()]
-    lines += [f" {json.dumps(key)}: {listed(entries)}" for key, entries in parts.items()]
-    write(Path(path), "{\n" + ",\n".join(lines) + "\n}\n", FormatsError)
 
 
 def read_formats(graph: Graph, path: str | PathLike[str]) -> FormattedGraph:
@@ -60,9 +68,13 @@ def read_formats(graph: Graph, path: str | PathLike[str]) -> FormattedGraph:
 
     Raises FormatsError: the file cannot be read, is not one of this graph, or has a format that its node cannot have.
     """
+    return formats_of(graph, read_json(Path(path), FormatsError, "formats", "a file that write_formats made"), path)
+
+
+def formats_of(graph: Graph, content: Mapping[str, Any], path: str | PathLike[str]) -> FormattedGraph:
+    """`read_formats` of what such a file holds. path: where from, for errors."""
     path = Path(path)
     graph = late_terms_last(graph)
-    content = read_json(path, FormatsError, "formats", "a file that write_formats made")
     if content.get("version") != VERSION:
         raise FormatsError(f"{path} has version {content.get('version')!r}; expected {VERSION}")
     for part in PARTS:

@@ -60,9 +60,12 @@ def root_frac(source: Format) -> int:
 
 
 def fused(
-    formatted: FormattedGraph, angle: Format | None = None, exponential: tuple[Format, Format] | None = None
+    formatted: FormattedGraph,
+    angle: Format | None = None,
+    exponential: tuple[Format, Format] | None = None,
+    word: int | None = None,
 ) -> FormattedGraph:
-    """The graph in multiply-adds, every format of one word: the widest that it had.
+    """The graph in multiply-adds, every format of one word: the widest that it had unless given.
 
     Binary points stay, but for angles, which have `angle_format`, and for roots and their operands. What was narrower
     has more room before its binary point. An addend whose binary point is too far from the product's keeps the pair
@@ -72,7 +75,7 @@ def fused(
     """
     if formatted.arithmetic.rounding != HALF_UP:
         raise ArgumentError(f"{formatted.arithmetic} on a processor; expected {Arithmetic()}: it rounds no other way")
-    word = max(fmt.width for fmt in formatted.formats)
+    word = word or max(fmt.width for fmt in formatted.formats)
     exponentials = exponential or exponential_formats(formatted, word)
     return _Fuser(formatted, word, angle or angle_format(formatted, word), exponentials).graph()
 
@@ -286,7 +289,7 @@ class _Fuser:
             b = self._shifted(b, exponent)
             return _Product(sign * other, a, b, self.formats[a].frac + self.formats[b].frac)
         integer, frac = self._constant(i)
-        odd, frac = _odd(abs(integer), frac)
+        odd, frac = _fitted(*_odd(abs(integer), frac), self.word)
         frac += self.formats[a].frac - exponent
         room, value = self.word - 1 - odd.bit_length(), abs(float(node.constant or 0.0)) * 2.0**exponent
         return _Product(-sign if integer < 0 else sign, a, None, frac, odd, room, value)

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from dynagate.fixedpoint.assign import FormattedGraph, Policy, WordLengths, assign_word
-from dynagate.fixedpoint.evaluate import evaluate_integers
-from dynagate.fixedpoint.format import Arithmetic, Fixed, Format, quantise, rescale, to_float
+from dynagate.fixedpoint.evaluate import EXACT, evaluate_integers
+from dynagate.fixedpoint.format import Arithmetic, Fixed, Format, carried, quantise, rescale, to_float
 from dynagate.fixedpoint.ranges import Limits, sampled_ranges
 from dynagate.graph.blocks import Blocks
 from dynagate.graph.evaluate import evaluate
@@ -288,12 +288,12 @@ def values_of(entries: Sequence[Fixed], shape: tuple[int, ...]) -> npt.NDArray[n
 
 
 def integers_of(
-    formatted: FormattedLoop, inputs: Mapping[str, npt.ArrayLike]
+    formatted: FormattedLoop, inputs: Mapping[str, npt.ArrayLike], numbers: Mapping[str, str] = EXACT
 ) -> dict[str, list[npt.NDArray[np.int64]]]:
-    """Inputs (batch, *shape) as integers of their formats."""
+    """Inputs (batch, *shape) as integers of their formats. numbers: as of `fixedpoint.evaluate`."""
     integers = {}
     for name, array in inputs.items():
-        flat = np.asarray(array, dtype=np.float64)
+        flat = carried(np.asarray(array, dtype=np.float64), numbers.get(name))
         flat = flat.reshape(len(flat), -1)
         integers[name] = [quantise(flat[:, k], fmt).value for k, fmt in enumerate(formatted.input_formats(name))]
     return integers

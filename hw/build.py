@@ -182,8 +182,8 @@ def build(
     algorithm: the options of the function's algorithm in one object.
     word: short for policy=Policy(word=...), bits of every value. error: short for goal=Goal(error).
     units: a program for a processor of so many multiply-add units, 2 to 8, or for this core, instead of a datapath.
-    options: by name, the fields of `DesignRequest`: ii, policy, goal, formats, axi, budget, stages, region and
-    certificate; and of `AlgorithmOptions`, instead of the object.
+    options: by name, the fields of `DesignRequest`: ii, policy, goal, formats, axi, budget, stages, region,
+    certificate, and abreast and words of programs; and of `AlgorithmOptions`, instead of the object.
     folder: where designs are kept, each in a folder of its own. step: called with what is about to happen; unless
     given, a terminal shows it.
     Raises ValueError or RobotError for a request that makes no sense, TypeError for an option with another name,
@@ -227,6 +227,11 @@ def build_request(
     """
     if request.abreast != 1:
         raise ArgumentError(f"abreast {request.abreast} of a datapath; expected 1, or a program: units=4, say")
+    if request.words is not None:
+        raise ArgumentError(
+            f"words '{request.words}' of a datapath; expected axi=Axi(words='{request.words}'), or a program: units=4, "
+            "say"
+        )
     storage.check_folder(Path(folder), BuildError, "designs")
     storage.sweep(Path(folder))
     say = step or (lambda text: None)

@@ -29,6 +29,7 @@ class DesignOptions:
     them. region: the states the formats are for (inside the URDF's limits by default).
     certificate: forward dynamics has an output "certificate", a bound of the error of each q̈.
     abreast: samples that a program computes side by side, 1 to 4, where one leaves units idle. They share a flag.
+    words: what the streams of a program's core carry, "float32", or "fixed" for integers, the default.
     """
 
     ii: int = 8
@@ -41,3 +42,4 @@ class DesignOptions:
     region: Region | None = None
     certificate: bool = False
     abreast: int = 1
+    words: str | None = None

@@ -268,7 +268,7 @@ def write_core_project(
         ("clock", f"{clock:g} MHz, assumed"),
     ]
     between = BETWEEN[board.link.kind]
-    stream = f"AXI4-Stream, {board.link.width} bits: packets of integers"
+    stream = f"AXI4-Stream, {board.link.width} bits: packets of {'float32' if core.floats else 'integers'}"
     drawing = _boxes(
         (
             ("host", *between),

@@ -27,7 +27,7 @@ from amaranth.lib.cdc import FFSynchronizer
 from amaranth.lib.wiring import In, Out
 from dynagate.base.errors import ArgumentError
 from dynagate.base.process import run
-from dynagate.design.words import FIXED, WORD
+from dynagate.design.words import WORD
 from dynagate.hw import pll, uart
 from dynagate.hw.axi import Axi
 from dynagate.hw.boards import Board, Serial
@@ -93,8 +93,8 @@ class Gateware:
     @classmethod
     def of_cores(cls, core: Core, cores: int) -> Gateware:
         """Of a processor's cores."""
-        axi = Axi(WORD, words=FIXED)
-        check_shell(axi, cores)
+        axi = Axi(WORD, words=core.stream_words)
+        check_shell(core, axi, cores)
         return cls(lambda: {"accelerator": CoreShell(core, axi, cores)}, None, longest_packet(core))
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from dynagate.design.design import Design
-from dynagate.design.words import FIXED, WORD
+from dynagate.design.words import WORD
 from dynagate.hw.axi import Axi
 from dynagate.hw.processor.shape import Core
 from dynagate.hw.processor.words import longest_packet
@@ -42,7 +42,7 @@ def device_library(folder: Path, design: Design, *, step: Callable[[str], Any] |
 
 def cores_library(core: Core, cores: int = 1, *, step: Callable[[str], Any] | None = None) -> Path:
     """Likewise of a processor's cores. Raises SimulationError."""
-    verilog = core_verilog(core, Axi(WORD, words=FIXED), cores, step=step)
+    verilog = core_verilog(core, Axi(WORD, words=core.stream_words), cores, step=step)
     return _behind_line(Serial(None, LEAST_CLOCKS, longest_packet(core)), [verilog], step)
 
 

@@ -19,7 +19,7 @@ TOP = "accelerator"
 def core_verilog(core: Core, axi: Axi, cores: int = 1, *, step: Callable[[str], Any] | None = None) -> Path:
     """The Verilog of cores in their shell in the user's cache, written unless it is there. Raises ValueError as
     `check_shell`, SimulationError."""
-    check_shell(axi, cores)
+    check_shell(core, axi, cores)
     say = step or (lambda text: None)
 
     def make(work: Path, result: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
@@ -22,8 +23,10 @@ from dynagate.design.words import FIXED, PER_BATCH
 from dynagate.fixedpoint.assign import FormattedGraph, assign
 from dynagate.fixedpoint.beside import Beside
 from dynagate.fixedpoint.evaluate import evaluate_in_numpy, quantise_inputs
+from dynagate.fixedpoint.files import write_formats
 from dynagate.fixedpoint.format import Arithmetic
 from dynagate.fixedpoint.fuse import fused
+from dynagate.fixedpoint.optimise import optimise
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.ops import FUSED
 from dynagate.host.links import DeviceError
@@ -431,7 +434,7 @@ def test_cores_take_samples_in_turn(programs: dict[str, ProcessorBuild]) -> None
 @pytest.mark.parametrize(
     ("axi", "cores", "text"),
     [
-        (Axi(32), 1, r"^words 'float32' of a processor; expected 'fixed'$"),
+        (Axi(32), 1, r"^words 'float32' of a processor; expected 'fixed': its core has floats=0$"),
         (Axi(32, words=FIXED), 0, r"^0 cores; expected 1 to 32$"),
         (Axi(32, words=FIXED), 33, r"^33 cores; expected 1 to 32$"),
     ],
@@ -519,6 +522,14 @@ def test_a_program_too_large_says_by_how_much_and_which_core_holds_it(tmp_path: 
             {"units": 4, "policy": Policy(ranges="proved"), "function": "inverse_dynamics,mass_matrix"},
             r"^proved ranges of inverse_dynamics,mass_matrix in a program; expected ranges='sampled', or one function",
         ),
+        (
+            {"units": 4, "formats": "formats.json", "function": "inverse_dynamics,mass_matrix"},
+            r"^formats from a file for inverse_dynamics,mass_matrix in a program; expected one function, or a rollout",
+        ),
+        (
+            {"units": 4, "formats": "formats.json", "function": "rollout", "method": "variational"},
+            r"^formats from a file for rollout in a program; expected one function, or a rollout of explicit steps$",
+        ),
         ({"units": 4, "abreast": 5}, r"^abreast 5; expected 1 to 4 samples side by side$"),
         (
             {"units": 4, "abreast": 2, "function": "rollout"},
@@ -559,6 +570,65 @@ def test_an_accuracy_gives_the_shortest_word_that_meets_it(tmp_path: Path) -> No
     with dynagate.open(built.folder, device="fixed") as again, dynagate.open(built, device="numpy") as exact:
         states = region.sample("inverse_dynamics", 50, 3)
         np.testing.assert_allclose(again(**states).tau, exact(**states).tau, atol=2e-3)
+
+
+@pytest.fixture(scope="module")
+def formats(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of several word lengths, 24 bits the longest."""
+    path = tmp_path_factory.mktemp("formats") / "formats.json"
+    goal = dynagate.Goal(1e-2, fresh=8192)
+    graph = trace(ARM, "forward_dynamics")
+    write_formats(optimise(graph, Region.of(ARM, velocity=5.0), goal).formatted, path)
+    return path
+
+
+def test_formats_come_from_a_file(formats: Path, tmp_path: Path) -> None:
+    """Their binary points are the program's, in words of the core."""
+    built = build(ARM, "forward_dynamics", tmp_path, formats=formats, policy=None)
+    held = json.loads(formats.read_text())
+    widths = [width for width, _ in held["formats"].values()]
+    assert min(widths) < 18
+    assert max(widths) == 24
+    formatted = built.schedule.instructions.functions[0]
+    assert isinstance(formatted, FormattedGraph)
+    own = {node.name: fmt for node, fmt in zip(built.graph.nodes, formatted.formats, strict=True)}
+    assert {fmt.width for fmt in own.values()} == {24}
+    points = [own[name].frac == frac for name, (_, frac) in held["formats"].items() if name in own and name[0] != "q"]
+    assert np.mean(points) > 0.9
+    line = f"| formats | from a file, {min(widths)} to 24 bits in words of 24 |"
+    assert line in (built.folder / "datasheet.md").read_text()
+    with dynagate.open(built) as accelerator, dynagate.open(built.folder, device="fixed") as again:
+        check(accelerator, built, 20)
+        states = states_of(built.graph, ARM, 20)
+        np.testing.assert_array_equal(again(**states).qdd, accelerator(**states).qdd)
+    assert build(ARM, "forward_dynamics", tmp_path).design.hash != built.design.hash
+    asked: dict[str, Any] = {"formats": formats, "region": built.region, "folder": tmp_path, "states": 40}
+    report = processor_report(ARM, "forward_dynamics", units=SMALL, **asked)
+    assert report.blocks[0].exact
+
+
+@pytest.mark.parametrize(
+    ("units", "width", "text"),
+    [
+        (
+            SMALL,
+            27,
+            r"node '\S+' has 27 bits, 3 more than the core's words of 24; .*, or a core with word=27$",
+        ),
+        (2, 40, r"node '\S+' has 40 bits, 8 more than the core's words of 32; expected shorter formats$"),
+    ],
+    ids=str,
+)
+def test_formats_longer_than_a_word_are_refused(
+    units: Any, width: int, text: str, formats: Path, tmp_path: Path
+) -> None:
+    content = json.loads(formats.read_text())
+    name = next(name for name in content["formats"] if ".mul" in name)
+    content["formats"][name][0] = width
+    (tmp_path / "formats.json").write_text(json.dumps(content))
+    with pytest.raises(ProgramError, match=text):
+        dynagate.build(ARM, "forward_dynamics", units=units, formats=tmp_path / "formats.json", folder=tmp_path / "new")
+    assert not (tmp_path / "new").exists()
 
 
 def test_angles_beyond_the_cores_are_refused(tmp_path: Path) -> None:
@@ -637,7 +707,7 @@ def test_the_command_builds_a_program(tmp_path: Path) -> None:
             "--error of a rollout; expected --word BITS: errors add up over its steps",
         ),
         (("run", "--units", 4, "--stages", "add=1"), "--units with --stages; expected one of them"),
-        (("run", "--units", 4, "--formats", __file__), "--units with --formats; expected one of them"),
+        (("run", "--units", 4, "--formats", __file__), "test_processor.py is not a formats file: "),
         (("run", "--units", 4, "--function", "rollout", "--proved"), "--proved of a rollout; expected it left out"),
         (("run", "--units", 4, "--function", "rollout", "--abreast", 2), "--abreast of rollout; expected it left out"),
         (("build", "--abreast", 2), "--abreast without --units; expected both"),

@@ -13,7 +13,17 @@ from dynagate.fixedpoint.operations import FIXED
 from dynagate.fixedpoint.tabulated import table_plan
 from dynagate.graph.ops import OPS
 from dynagate.hw.units.float16 import FromHalf, ToHalf
-from dynagate.hw.units.float32 import FromFloat, ToFloat
+from dynagate.hw.units.float32 import (
+    BINARY32,
+    FromFloat,
+    FromFloatAt,
+    ToFloat,
+    ToFloatAt,
+    from_floating,
+    point_into,
+    point_out_of,
+    to_floating,
+)
 from dynagate.hw.units.multiply import Multiply, MultiplyConst, dsp_blocks, latency, parts
 from dynagate.hw.units.reciprocal import shift_of
 from dynagate.hw.units.table import HARDWARE, Elementary, Own
@@ -231,6 +241,25 @@ def test_to_float32(formats: list[Format], units: Path) -> None:
     beat = np.repeat(np.arange(len(formats)), [len(column) for column in sizes])
     expected = [unit.model(column, k) for k, column in enumerate(sizes)]
     run_unit_bench("to_float", unit, {"x": np.concatenate(sizes), "beat": beat}, {"o": np.concatenate(expected)}, units)
+
+
+@pytest.mark.parametrize("width", [24, 32, pytest.param(18, marks=pytest.mark.long)])
+def test_float32_whose_binary_points_come_beside(width: int, units: Path) -> None:
+    """Of numbers in any order of formats."""
+    formats, random = [Format(width, frac) for frac in (-3, 0, 5, width - 1, width + 9)], np.random.default_rng(width)
+    floats = some_floats(formats, 8).view(np.uint32)
+    own, x = random.integers(0, len(formats), 2000), random.permutation(floats)[:2000]
+    made = [from_floating(x, fmt, width, BINARY32) for fmt in formats]
+    outputs = {
+        "o": np.choose(own, [each.value for each in made]),
+        "bad": np.choose(own, [each.overflow for each in made]),
+    }
+    inputs = {"x": x, "point": np.array([point_into(fmt) for fmt in formats])[own]}
+    run_unit_bench("from_float_at", FromFloatAt(width), inputs, outputs, units)
+    x = some(formats[0], 9, 2000) >> random.integers(0, width, 2000)
+    inputs = {"x": x, "point": np.array([point_out_of(fmt) for fmt in formats])[own]}
+    words = np.choose(own, [to_floating(x, fmt, BINARY32) for fmt in formats])
+    run_unit_bench("to_float_at", ToFloatAt(width), inputs, {"o": words}, units)
 
 
 HALF_FORMATS = [Format(24, 6), Format(20, 30), Format(32, 26), Format(17, 0), Format(9, 20)]

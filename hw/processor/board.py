@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dynagate.base.errors import ArgumentError
-from dynagate.design.words import FIXED
 from dynagate.hw.axi import Axi
 from dynagate.hw.boards import Board
 from dynagate.hw.processor.shape import Core
@@ -38,6 +37,7 @@ def cores_of(board: Board) -> BoardCores:
         raise ArgumentError(
             f"board '{board.name}' has core.{min(unknown)}; expected cores, {', '.join(Core.__dataclass_fields__)}"
         )
-    axi = Axi(board.link.width, board.link.tlast, FIXED)
-    check_shell(axi, cores)
-    return BoardCores(board, Core(**shape), cores, axi)
+    core = Core(**shape)
+    axi = Axi(board.link.width, board.link.tlast, core.stream_words)
+    check_shell(core, axi, cores)
+    return BoardCores(board, core, cores, axi)

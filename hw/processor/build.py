@@ -19,13 +19,14 @@ from dynagate.design.design import ChosenFormats, Field, Port, Sides, Stream, Ve
 from dynagate.design.files import DesignError
 from dynagate.design.program import ProgramDesign, ProgramFunction, ProgramLoop
 from dynagate.design.source import source_digest
-from dynagate.design.words import WORD
+from dynagate.design.words import FIXED, FLOAT32, WORD
 from dynagate.dynamics import CODE, ROLLOUT
 from dynagate.dynamics.options import AlgorithmOptions
 from dynagate.fixedpoint.assign import PROVED, SAMPLED, FormattedGraph, Policy, assign
 from dynagate.fixedpoint.beside import Beside, beside
 from dynagate.fixedpoint.certificate import Certificate, Machine, certified
 from dynagate.fixedpoint.confidence import WHICH, Statement, state
+from dynagate.fixedpoint.files import described, read_formats
 from dynagate.fixedpoint.format import SATURATE, Arithmetic
 from dynagate.fixedpoint.fuse import exponential_formats
 from dynagate.fixedpoint.goal import Goal
@@ -109,8 +110,11 @@ def build_program(
     region = request.region or Region.of(request.robot)
     say(f"tracing {request.robot.name} {request.function}")
     if request.goal is None:
-        scheduled, certificate, algorithm = scheduled_program(request, core, region, policy, say)
+        file_formats = None if request.formats is None else _file_formats(request, core)
+        scheduled, certificate, algorithm = scheduled_program(request, core, region, policy, say, file_formats)
         chosen = ChosenFormats(policy.word, policy=asdict(policy))
+        if file_formats is not None:
+            chosen = ChosenFormats("given", file=described(file_formats))
         if policy.ranges == PROVED:
             say("proving ranges and errors")
             formatted = scheduled.instructions.formatted
@@ -202,11 +206,33 @@ def _accurate(
     )
 
 
+def _file_formats(request: DesignRequest, core: Core | int) -> FormattedGraph:
+    """The request's graph with the formats of a file. Raises FormatsError; ProgramError: one does not fit a word."""
+    assert request.formats is not None
+    graph = graph_of(request.robot, request.function, **request.algorithm.as_dict())
+    formatted = read_formats(graph, request.formats)
+    widest = max(range(len(formatted.formats)), key=lambda i: formatted.formats[i].width)
+    width, most = formatted.formats[widest].width, core.word if isinstance(core, Core) else LARGEST_WORD
+    if width > most:
+        raise ProgramError(
+            f"{request.formats}: node '{formatted.graph.nodes[widest].name}' has {width} bits, {width - most} more "
+            f"than the core's words of {most}; expected shorter formats"
+            + (f", or a core with word={width}" if width <= LARGEST_WORD else "")
+        )
+    return formatted
+
+
 def scheduled_program(
-    request: DesignRequest, core: Core | int, region: Region, policy: Policy, say: Say
+    request: DesignRequest,
+    core: Core | int,
+    region: Region,
+    policy: Policy,
+    say: Say,
+    file_formats: FormattedGraph | None = None,
 ) -> tuple[Schedule, Certificate | None, AlgorithmOptions]:
     """The schedule of a request, what its results are certified with, and its options, a tolerance among them where
-    steps solve equations."""
+    steps solve equations. file_formats: the request's graph with those of a file, instead of
+    the policy's."""
     if parts := parts_of(request.function):
         return _several(request, [part.name for part in parts], core, region, policy, say), None, request.algorithm
     certificate, algorithm = None, request.algorithm
@@ -215,10 +241,13 @@ def scheduled_program(
         algorithm, formatted = motion_of(request.robot, request.algorithm, region, policy)
         graphs = list(formatted.graphs())
     else:
-        graph = graph_of(request.robot, request.function, **request.algorithm.as_dict())
-        formatted = assign(graph, region, policy)
+        if file_formats is not None:
+            formatted, policy = file_formats, _policy_of(file_formats, core, policy)
+        else:
+            graph = graph_of(request.robot, request.function, **request.algorithm.as_dict())
+            formatted = assign(graph, region, policy)
         graphs = [formatted]
-    shape = _with_functions(f"{request.robot.name} {request.function}", core, graphs, policy)
+    shape = _with_functions(f"{request.robot.name} {request.function}", core, graphs, policy, request.words)
     if request.certificate:
         assert isinstance(formatted, FormattedGraph)
         say("bounding the errors of results")
@@ -226,6 +255,13 @@ def scheduled_program(
         formatted, certificate = certified(formatted, region, policy, machine)
     say("fusing and scheduling")
     return _fitted(_instructions(formatted, shape, request.abreast), shape, core), certificate, algorithm
+
+
+def _policy_of(formatted: FormattedGraph, core: Core | int, policy: Policy) -> Policy:
+    """The policy with the word and the arithmetic that formats from a file have on a core."""
+    widest = max(fmt.width for fmt in formatted.formats)
+    word = core.word if isinstance(core, Core) else max(widest, SMALLEST_WORD)
+    return replace(policy, word=word, arithmetic=formatted.arithmetic)
 
 
 def _fitted(instructions_of: Instructions, shape: Core, core: Core | int) -> Schedule:
@@ -246,7 +282,7 @@ def _several(
     for name in names:
         say(f"formats of {name}")
         formatted.append(assign(graph_of(request.robot, name, **options), region, policy))
-    shape = _with_functions(f"{request.robot.name} {request.function}", core, formatted, policy)
+    shape = _with_functions(f"{request.robot.name} {request.function}", core, formatted, policy, request.words)
     say("fusing and scheduling")
     return _fitted(together([_instructions(each, shape) for each in formatted]), shape, core)
 
@@ -259,8 +295,11 @@ def _instructions(formatted: FormattedGraph | FormattedLoop, shape: Core, sample
     return replace(instructions(abreast(whole, samples), _carried(whole.graph)), functions=(whole,))
 
 
-def _with_functions(title: str, core: Core | int, graphs: Sequence[FormattedGraph], policy: Policy) -> Core:
-    """The core, or one with so many units, for the angles and exponentials of graphs. Raises ProgramError."""
+def _with_functions(
+    title: str, core: Core | int, graphs: Sequence[FormattedGraph], policy: Policy, words: str | None = None
+) -> Core:
+    """The core, or one with so many units, for the angles and exponentials of graphs. words: what its streams carry.
+    Raises ProgramError."""
     whole = policy.word - 1
     asked = {"angle_bits": whole - angles_of(graphs, policy.word).frac}
     has = [graph for graph in graphs if any(node.op == "exp" for node in graph.graph.nodes)]
@@ -269,7 +308,7 @@ def _with_functions(title: str, core: Core | int, graphs: Sequence[FormattedGrap
         asked |= {"exp_bits": whole - min(f.frac for f in operands), "exp_whole": whole - min(f.frac for f in results)}
     saturates = int(policy.arithmetic.overflow == SATURATE)
     if isinstance(core, int):
-        return Core(units=core, word=policy.word, saturates=saturates, **asked)
+        return Core(units=core, word=policy.word, saturates=saturates, floats=int(words == FLOAT32), **asked)
     if core.saturates != saturates:
         raise ProgramError(
             f"{title} has results that {'saturate' if saturates else 'wrap'}; expected a core with "
@@ -325,7 +364,6 @@ def _large_enough(scheduled: Schedule) -> Core:
 def _policy(request: DesignRequest, core: Core | int) -> Policy:
     """Raises ValueError naming what a processor does not have."""
     refused = {
-        "formats": request.formats,
         "axi": request.axi,
         "budget": request.budget,
         "stages": request.stages,
@@ -335,6 +373,18 @@ def _policy(request: DesignRequest, core: Core | int) -> Policy:
             raise ArgumentError(f"{name} of a program; expected it left out: a processor has one word and its own core")
     if request.goal is not None and parts_of(request.function):
         raise ArgumentError("a goal of several functions in a program; expected one function, or a word")
+    if request.words not in (None, FIXED, FLOAT32):
+        raise ArgumentError(f"words '{request.words}' of a program; expected '{FIXED}' or '{FLOAT32}'")
+    if isinstance(core, Core) and request.words not in (None, core.stream_words):
+        raise ArgumentError(
+            f"words '{request.words}' for a core of '{core.stream_words}'; expected Core(floats="
+            f"{int(request.words == FLOAT32)}), or words left out"
+        )
+    if request.formats is not None and (parts_of(request.function) or solves(request.algorithm)):
+        raise ArgumentError(
+            f"formats from a file for {request.function} in a program; expected one function, or a rollout of explicit "
+            "steps"
+        )
     if not 1 <= request.abreast <= MOST_ABREAST:
         raise ArgumentError(f"abreast {request.abreast}; expected 1 to {MOST_ABREAST} samples side by side")
     one_function = request.function != ROLLOUT and not parts_of(request.function)
@@ -508,6 +558,9 @@ def datasheet(built: ProcessorBuild) -> str:
     if design.loop is not None and (text := limits_text(built.robot, design.options)):
         rows.append(("limits", text))
     rows += [(f"{each.name}, cycles", f"{each.latency}") for each in design.functions]
+    if (held := design.formats.file) is not None:
+        widths = [width for width, _ in held["formats"].values()]
+        rows.append(("formats", f"from a file, {min(widths)} to {max(widths)} bits in words of {core.word}"))
     if design.formats.statement is not None:
         statement = Statement.of_dict(design.formats.statement)
         rows += [

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Cat, Module, Mux, Signal, unsigned
+from typing import Any
+
+from amaranth.hdl import Cat, Module, Mux, Signal, signed, unsigned
 from amaranth.lib import stream, wiring
 from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import In, Out
@@ -11,7 +13,7 @@ from dynagate.hw.processor.machine import Machine
 from dynagate.hw.processor.program import asked, programmed
 from dynagate.hw.processor.sender import Sender
 from dynagate.hw.processor.sequencer import Sequencer
-from dynagate.hw.processor.shape import LANE, Core
+from dynagate.hw.processor.shape import BLOCK_BITS, LANE, Core
 from dynagate.hw.processor.words import REGISTERS, Region
 
 MOST_SAMPLES = 4
@@ -47,6 +49,17 @@ class Processor(wiring.Component):
     program         out  what its program memory is asked (`program.asked`)
     word            in   the program word of the address there
     ==============  ===  ==================================================================
+
+    Where its streams carry float32, the shell has the converters (`points`), and the core these ports too:
+
+    ============  ===  ===================================================================
+    i_number      in   the word that was taken `points.INTO` cycles ago, in its format
+    i_bad         in   it is NaN, infinite or does not fit
+    bad           out  an input of the sample that has come was bad
+    o_is_number   out  the word is a result, an integer
+    o_block       out  the block that its function begins with
+    part          out  what `program` has is a part of a program, a bit for each region
+    ============  ===  ===================================================================
     """
 
     def __init__(self, core: Core) -> None:
@@ -66,6 +79,7 @@ class Processor(wiring.Component):
                 "o_ends": Out(1),
                 "o_answers": Out(1),
                 **{name: Out(1) for name in ("entered", "sent", "flagged")},
+                **(_float_ports(core) if core.floats else {}),
                 "period": Out(core.program_bits + 2),
                 "checksum": Out(LANE),
                 "program": Out(asked(core)),
@@ -137,22 +151,33 @@ class Processor(wiring.Component):
             self.o_ends.eq(sender.ends),
             self.o_answers.eq(loader.answer),
         ]
+        if self.core.floats:
+            m.d.comb += [
+                loader.i_number.eq(self.i_number),
+                loader.i_bad.eq(self.i_bad),
+                self.bad.eq(loader.bad),
+                self.o_is_number.eq(sender.is_number),
+                self.part.eq(loader.part),
+            ]
         return m
 
     def _tags(self, m: Module, loader: Loader, sender: Sender) -> None:
-        """Tag and TLAST of a packet wait for its answer."""
-        m.submodules.tags = tags = SyncFIFO(width=LANE + 1, depth=MOST_SAMPLES)
+        """Tag and TLAST of a packet wait for its answer, and what else is known of a sample of float32."""
+        more = [loader.bad, loader.block] if self.core.floats else []
+        m.submodules.tags = tags = SyncFIFO(width=LANE + 1 + sum(map(len, more)), depth=MOST_SAMPLES)
         last, entered = Signal(), Signal()
         with m.If(loader.ends & self.i_valid):
             m.d.sync += last.eq(self.i_last)
         m.d.sync += entered.eq(loader.entered)
         m.d.comb += [
-            tags.w_data.eq(Cat(loader.tag, last)),
+            tags.w_data.eq(Cat(loader.tag, last, *more)),
             tags.w_en.eq(entered),
             tags.r_en.eq(sender.sent),
             sender.tag.eq(tags.r_data[:LANE]),
-            self.o_last.eq(Mux(loader.answer, last, tags.r_data[-1])),
+            self.o_last.eq(Mux(loader.answer, last, tags.r_data[LANE])),
         ]
+        if more:
+            m.d.comb += Cat(sender.bad, self.o_block).eq(tags.r_data[LANE + 1 :])
 
 
 class Alone(wiring.Component):
@@ -174,3 +199,15 @@ class Alone(wiring.Component):
             else:
                 m.d.comb += inside.eq(outside) if member.flow is In else outside.eq(inside)
         return m
+
+
+def _float_ports(core: Core) -> dict[str, Any]:
+    """Of a core whose streams carry float32."""
+    return {
+        "i_number": In(signed(core.word)),
+        "i_bad": In(1),
+        "bad": Out(1),
+        "o_is_number": Out(1),
+        "o_block": Out(BLOCK_BITS),
+        "part": Out(len(Region)),
+    }

@@ -243,10 +243,11 @@ def instructions(formatted: FormattedGraph, carry: Mapping[int, int] | None = No
         else:
             listed.append(instruction(formatted, i, node, [sources[a] for a in node.args]))
             sources.append(Source(i))
-    outputs = _results(graph.result_nodes, sources, listed, states.values(), fresh)
+    results = [(i, sources[i], formatted.formats[i].frac) for i in graph.result_nodes]
+    outputs = _results(results, listed, states.values(), fresh)
     own = {state: outputs[carried[target]] for target, state in states.items()}
-    results = set(outputs.values())
-    listed = [replace(_linked(each, own), out=each.result in results) for each in listed]
+    out = set(outputs.values())
+    listed = [replace(_linked(each, own), out=each.result in out) for each in listed]
     inputs = (*([] if start is None else [start]), *graph.input_nodes)
     per_turn = frozenset(set(graph.input_nodes) - carried.keys()) if carried else frozenset()
     return Instructions(
@@ -295,26 +296,24 @@ def _shifted(program: Instructions, base: int) -> Instructions:
 
 
 def _results(
-    nodes: Sequence[int],
-    sources: Sequence[Source],
-    listed: list[Instruction],
-    states: Collection[int],
-    fresh: Iterator[int],
+    results: Sequence[tuple[int, Source, int]], listed: list[Instruction], states: Collection[int], fresh: Iterator[int]
 ) -> dict[int, int]:
-    """Node of a result -> the instruction that brings it out; copies are added where none does. states: instructions
-    that do not."""
+    """Node of a result -> the instruction that brings it out; copies are added where none does, and where one would
+    bring out results with several binary points. results: nodes, what has their bits, and fraction bits. states:
+    instructions that bring nothing out."""
     places = {each.result: k for k, each in enumerate(listed)}
     outputs: dict[int, int] = {}
-    copies: dict[Source, int] = {}
-    for i in nodes:
-        source = sources[i]
-        if source.node in places and source.node not in states and listed[places[source.node]].kind == SUM:
-            outputs[i] = source.node
-            continue
-        if source not in copies:  # only units bring results out
-            copies[source] = next(fresh)
-            listed.append(Instruction(copies[source], SUM, source, ONE))
-        outputs[i] = copies[source]
+    known: dict[tuple[Source, int], int] = {}
+    for i, source, frac in results:
+        if (source, frac) not in known:
+            node = source.node
+            own = node in places and node not in states and listed[places[node]].kind == SUM
+            if own and node is not None and node not in known.values():
+                known[source, frac] = node
+            else:  # only units bring results out
+                known[source, frac] = next(fresh)
+                listed.append(Instruction(known[source, frac], SUM, source, ONE))
+        outputs[i] = known[source, frac]
     return outputs
 
 

@@ -7,8 +7,10 @@ from amaranth.lib import wiring
 from amaranth.lib.crc import Algorithm
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
+from dynagate.hw.processor.points import INTO
 from dynagate.hw.processor.shape import BLOCK_BITS, LANE, Core
 from dynagate.hw.processor.words import KIND_SHIFT, REGION_SHIFT, REGISTERS, Kind, Region
+from dynagate.hw.units.rescale import delayed
 
 CRC = {"polynomial": 0x04C11DB7, "initial_crc": 0xFFFFFFFF, "xor_output": 0xFFFFFFFF}
 """CRC-32 of IEEE 802.3, as `words.checksum` takes it."""
@@ -17,18 +19,21 @@ CRC = {"polynomial": 0x04C11DB7, "initial_crc": 0xFFFFFFFF, "xor_output": 0xFFFF
 class Loader(wiring.Component):
     """Packets: the program to its memories, inputs of samples to a buffer of two samples.
 
-    ==============  ===  ==================================================================
+    ==============  ===  =====================================================================================
     i_valid         in   a word is here
     i_payload       in   the word
     i_messages      in   of a head: messages follow
     i_cut           in   the packet has ended with the word
+    i_number        in   of streams of float32: the input that was taken `points.INTO` cycles ago, in its format
+    i_bad           in   likewise: it is NaN, infinite or does not fit
     takes_sample    out  a head may come, with the words of a sample behind it as they come
     takes_messages  out  likewise with messages
     ends            out  the word is a packet's last, its tag
     idle            in   no sample is under way
     full            out  which halves of the buffer hold a sample
     taken           in   which half was copied
-    entered         out  for a cycle: a sample is whole; the word that is taken is its tag
+    entered         out  for a cycle: a sample is whole, and its tag was the last word
+    bad             out  of that sample: an input is NaN, infinite or does not fit
     input_address   in   of the buffer: input and half
     input_value     out  what is there, at once
     inputs_from     out  the place of the first input in the shared memory
@@ -41,6 +46,7 @@ class Loader(wiring.Component):
     answered        in   the answer is taken
     checksum        out  of the program; 0 where there is none
     entry           out  of each half: the block that its sample begins with
+    block           out  likewise, of the sample that came last, where streams carry float32
     period          out  cycles from a sample to the next, the fewest
     inputs          out  of a turn
     ahead           out  samples under way at a time
@@ -48,7 +54,7 @@ class Loader(wiring.Component):
     fixed           out  of a turn, those that all turns have
     turns           out  of a sample
     results         out  of each unit
-    ==============  ===  ==================================================================
+    ==============  ===  =====================================================================================
     """
 
     def __init__(self, core: Core) -> None:
@@ -61,6 +67,7 @@ class Loader(wiring.Component):
                 "i_cut": In(1),
                 "takes_sample": Out(1),
                 "takes_messages": Out(1),
+                **({"i_number": In(signed(core.word)), "i_bad": In(1)} if core.floats else {}),
                 "ends": Out(1),
                 "idle": In(1),
                 "full": Out(2),
@@ -78,6 +85,7 @@ class Loader(wiring.Component):
                 "answered": In(1),
                 "checksum": Out(LANE),
                 "entry": Out(BLOCK_BITS).array(2),
+                **({"block": Out(BLOCK_BITS), "bad": Out(1)} if core.floats else {}),
                 "period": Out(core.program_bits + 2),
                 "inputs": Out(core.input_bits + 1),
                 "ahead": Out(2),
@@ -94,6 +102,7 @@ class Loader(wiring.Component):
         self._loaded = loaded = Signal(reset_less=True)
         left = Signal(REGION_SHIFT)
         full, written, is_sample = Signal(2), Signal(), Signal()
+        whole = Signal()
         self._buffer(m, Cat(count[: self.core.input_bits], half), written)
         self._registers(m)
         # a program waits until the last sample's results are sent, samples until there is a program. All this is a
@@ -103,6 +112,12 @@ class Loader(wiring.Component):
         m.d.sync += [self.takes_sample.eq(waits & room), self.takes_messages.eq(waits & idle)]
         m.d.comb += [self.full.eq(full), self.right.eq(loaded)]
         m.d.sync += full.eq(full & ~self.taken)
+        with m.If(self.entered):
+            m.d.sync += [full.eq((full & ~self.taken) | (1 << half)), half.eq(~half)]
+        if self.core.floats:
+            m.d.comb += self.block.eq(Mux(half, self.entry[0], self.entry[1]))
+        else:
+            m.d.comb += self.entered.eq(whole)
         begins, number = Signal(), Signal()
         self._messages(m, begins, number)
         with m.FSM(name="packet"):
@@ -143,15 +158,21 @@ class Loader(wiring.Component):
                 with m.If(self.i_cut):
                     m.next = "head"
             with m.State("tag"):
-                m.d.comb += [self.ends.eq(1), self.entered.eq(self.i_valid & is_sample & ~self.i_cut)]
+                m.d.comb += [self.ends.eq(1), whole.eq(self.i_valid & is_sample & ~self.i_cut)]
                 m.d.sync += self.tag.eq(self.i_payload)
                 with m.If(self.i_valid):
                     m.next = "answer"
-                with m.If(self.entered):
-                    m.d.sync += [full.eq((full & ~self.taken) | (1 << half)), half.eq(~half)]
-                    m.next = "pause"
+                with m.If(whole):
+                    m.next = "settle" if self.core.floats else "pause"
                 with m.If(self.i_cut):
                     m.next = "head"
+            if self.core.floats:
+                with m.State("settle"):  # the last inputs are on their way through the converter
+                    settled = Signal(range(INTO))
+                    m.d.sync += settled.eq(Mux(settled == INTO - 1, 0, settled + 1))
+                    with m.If(settled == INTO - 1):
+                        m.d.comb += self.entered.eq(1)
+                        m.next = "pause"
             with m.State("pause"):
                 m.next = "head"
             with m.State("answer"):
@@ -188,14 +209,22 @@ class Loader(wiring.Component):
                 m.d.sync += [self._loaded.eq(self._loaded | right), kept.eq(self.i_payload)]
 
     def _buffer(self, m: Module, address: Value, written: Signal) -> None:
-        """Two samples' inputs. address, written: of the input that comes."""
+        """Two samples' inputs. address, written: of the input that comes, a word, from which a converter may make a
+        number."""
         core = self.core
         memory = Memory(shape=signed(core.word), depth=2 << core.input_bits, init=[])
         m.submodules.inputs_memory = memory
         into, out = memory.write_port(), memory.read_port(domain="comb")
+        value: Value = self.i_payload[: core.word]
+        if core.floats:
+            first = delayed(m, address[: core.input_bits] == 0, INTO, "is_first")
+            address, value = delayed(m, address, INTO, "input_address"), self.i_number
+            written = delayed(m, written, INTO, "written", reset=True)
+            with m.If(written):
+                m.d.sync += self.bad.eq(self.i_bad | (self.bad & ~first))
         m.d.comb += [
             into.addr.eq(address),
-            into.data.eq(self.i_payload[: core.word]),
+            into.data.eq(value),
             into.en.eq(written),
             out.addr.eq(self.input_address),
             self.input_value.eq(out.data),

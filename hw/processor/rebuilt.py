@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from dynagate.design import program
 from dynagate.design.files import REBUILD, DesignError
 from dynagate.design.program import ProgramDesign
 from dynagate.design.rebuilt import robot_of
 from dynagate.dynamics.options import AlgorithmOptions
 from dynagate.fixedpoint.assign import FormattedGraph, Policy
+from dynagate.fixedpoint.files import formats_of
 from dynagate.fixedpoint.format import Arithmetic
 from dynagate.fixedpoint.loops import FormattedLoop
 from dynagate.graph.region import Region
@@ -17,14 +19,17 @@ from dynagate.hw.processor.build import scheduled_program
 from dynagate.hw.processor.shape import Core
 from dynagate.hw.processor.words import Words, messages
 from dynagate.hw.request import DesignRequest
+from dynagate.integrators.turn import graph_of
 
 
 def formatted_program(design: ProgramDesign, words: Words) -> tuple[FormattedGraph | FormattedLoop, ...]:
     """The graphs, or loops of graphs, whose integers a program computes, by function. Raises DesignError: it is not the
     program of its robot."""
     try:
-        content: dict[str, Any] = dict(design.formats.policy or {})
-        policy = Policy(**{**content, "arithmetic": Arithmetic(**content["arithmetic"])})
+        policy, file_formats = Policy(), None
+        if design.formats.file is None:
+            content: dict[str, Any] = dict(design.formats.policy or {})
+            policy = Policy(**{**content, "arithmetic": Arithmetic(**content["arithmetic"])})
         robot = robot_of(design)
         region = Region(robot, **{name: _tuples(value) for name, value in design.region.items()})
         options = options_of(design)
@@ -38,7 +43,10 @@ def formatted_program(design: ProgramDesign, words: Words) -> tuple[FormattedGra
             certificate=certificate,
             abreast=design.abreast,
         )
-        scheduled, *_ = scheduled_program(request, Core(**design.core), region, policy, lambda text: None)
+        if design.formats.file is not None:
+            graph = graph_of(robot, design.function, **options.as_dict())
+            file_formats = formats_of(graph, design.formats.file, program.FILE)
+        scheduled, *_ = scheduled_program(request, Core(**design.core), region, policy, lambda text: None, file_formats)
     except (KeyError, TypeError, ValueError) as error:
         raise DesignError(f"the program of {design.title} cannot be made again: {error!r}; {REBUILD}") from None
     if not np.array_equal(messages(scheduled), words):

@@ -28,7 +28,7 @@ from dynagate.hw.processor.instructions import (
     Repeat,
     Source,
 )
-from dynagate.hw.processor.shape import BLOCK_BITS, LEVELS, LOAD, STORE, Core
+from dynagate.hw.processor.shape import BLOCK_BITS, FIRST_POINT, LEVELS, LOAD, STORE, Core
 
 MOST_TURNS = 8
 """Of a loop in a sample."""
@@ -113,6 +113,13 @@ class Schedule:
             "input_bits": ("inputs", len(self.instructions.inputs)),
             "output_bits": ("results of a unit", max(map(len, self.outputs))),
         }
+        if self.core.floats:  # tables of binary points have twice as many rows
+            functions = range(len(self.instructions.faces))
+            inputs = sum(len(self.instructions.blocks[entry].inputs) for entry in self.instructions.entries)
+            results = sum(len(unit) for k in functions for unit in self.outputs_of(k))
+            for name, more in (("input_bits", inputs), ("output_bits", results)):
+                if (pairs := (FIRST_POINT + more + 1) // 2) > max(needs[name][1], FIRST_POINT):
+                    needs[name] = ("pairs of binary points", pairs)
         return needs | ({"turn_bits": ("values of turns", kept)} if (kept := self.instructions.kept) else {})
 
     @property
@@ -122,7 +129,9 @@ class Schedule:
         if self.instructions.start is None:
             return 1
         fixed = len(self.instructions.inputs) - per_turn
-        room = ((1 << self.core.input_bits) - fixed) // max(per_turn, 1), (1 << self.core.output_bits) // max(out, 1)
+        room = [((1 << self.core.input_bits) - fixed) // max(per_turn, 1), (1 << self.core.output_bits) // max(out, 1)]
+        if self.core.floats:
+            room.append(((1 << self.core.output_points) - FIRST_POINT) // sum(map(len, self.outputs)))
         return max(min(MOST_TURNS, *room), 1)
 
     @property

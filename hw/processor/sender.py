@@ -15,7 +15,7 @@ FLAG_CYCLES = 4
 
 class Sender(wiring.Component):
     """Results of samples, those of unit 0 first, the flag and the first turn that has it, and the tag; the answer to
-    messages, and its tag.
+    messages, and its tag. All turns of a sample with a bad input are flagged.
 
     ==========  ===  =========================================================
     value       in   results of the units
@@ -30,7 +30,9 @@ class Sender(wiring.Component):
     answer_tag  in   its tag
     answered    out  it is taken
     tag         in   of the sample whose results leave
+    bad         in   an input of that one is NaN, infinite or does not fit
     flagged     out  a value of that one does not fit
+    is_number   out  the word is a result
     ends        out  the word is the last of its packet
     o_valid     out  there is a word
     o_ready     in   it is taken
@@ -54,7 +56,9 @@ class Sender(wiring.Component):
                 "answer_tag": In(LANE),
                 "answered": Out(1),
                 "tag": In(LANE),
+                "bad": In(1),
                 "flagged": Out(1),
+                "is_number": Out(1),
                 "ends": Out(1),
                 "o_valid": Out(1),
                 "o_ready": In(1),
@@ -74,14 +78,15 @@ class Sender(wiring.Component):
         overflows = Signal(2)
         m.d.comb += overflows.eq(self.overflows[:2] | self.overflows[2:])
         m.d.sync += flags.eq(flags | overflows)
-        for k, turn in enumerate(first):  # an overflow is told when the next turn may have begun
+        for k, own in enumerate(first):  # an overflow is told when the next turn may have begun
             with m.If(overflows[k] & ~flags[k]):
                 late = Mux(self.turn[k][0], self.overflows[k], self.overflows[2 + k])
-                m.d.sync += turn.eq(self.turn[k] - late)
+                m.d.sync += own.eq(self.turn[k] - late)
         taken = Signal(core.units)
         results, there = self._results(m, taken)
         wait = Signal(range(FLAG_CYCLES + 1))
-        flag = Cat(self.flagged, Array(first)[sample] & self.flagged.replicate(len(first[0])))
+        turn = Array(first)[sample] & (self.flagged & ~self.bad).replicate(len(first[0]))
+        flag = Cat(self.flagged | self.bad, turn)
         here, ready = Signal(signed(core.word)), Signal()
         m.d.comb += [here.eq(Array(results)[unit]), ready.eq(there.bit_select(unit, 1))]
         with m.FSM(name="results"):
@@ -101,7 +106,7 @@ class Sender(wiring.Component):
                     with m.If(unit == core.units - 1):
                         m.next = "wait"
                 with m.Else():
-                    m.d.comb += [self.o_valid.eq(ready), self.o_payload.eq(here)]
+                    m.d.comb += [self.o_valid.eq(ready), self.o_payload.eq(here), self.is_number.eq(1)]
                     with m.If(self.o_ready & ready):
                         m.d.comb += taken.eq(1 << unit)
                         m.d.sync += count.eq(count - 1)

@@ -11,6 +11,7 @@ from functools import cached_property
 from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import explained
 from dynagate.design.source import CORE, source_digest
+from dynagate.design.words import FIXED, FLOAT32
 from dynagate.fixedpoint.assign import FormattedGraph
 from dynagate.fixedpoint.format import SATURATE, WRAP, Arithmetic, Format
 from dynagate.fixedpoint.fuse import FEWEST_ANGLE_BITS, MOST_SHIFT, fused, root_frac
@@ -30,6 +31,8 @@ LOADING = 3
 SHIFT_BITS = MOST_SHIFT.bit_length()
 BLOCK_BITS = 5
 """Of the number of a block: a program has so many runs of words, which loops repeat."""
+FIRST_POINT = 1 << BLOCK_BITS
+"""Row of the first binary point in a table of them: those before say by block where a function's begin."""
 MOST_TURN_BITS = 16
 LEVELS = 4
 """Of loops in loops, besides the turns of a sample."""
@@ -58,6 +61,7 @@ class Core:
     turn_bits: 2**turn_bits values fit the memory of what loops keep of every turn; 0 for none.
     exp_bits: integer bits of operands of exponentials; 0 for a core that has none. exp_whole: of their results.
     saturates: 1 where what does not fit a word becomes the nearest number that does; 0 where it wraps.
+    floats: 1 where its streams carry float32; 0 where they carry integers.
     """
 
     units: int = 4
@@ -72,6 +76,7 @@ class Core:
     saturates: int = 0
     exp_bits: int = 0
     exp_whole: int = 1
+    floats: int = 0
 
     def __post_init__(self) -> None:
         limits = {
@@ -87,11 +92,27 @@ class Core:
             "saturates": (0, 1),
             "exp_bits": (0, 10),
             "exp_whole": (1, 16),
+            "floats": (0, 1),
         }
         for name, (least, most) in limits.items():
             value = getattr(self, name)
             if type(value) is not int or not least <= value <= most:
                 raise ArgumentError(f"{name} {value!r} of a core; expected {least} to {most}")
+
+    @property
+    def stream_words(self) -> str:
+        """What its streams carry, one of `design.words.WORDS`."""
+        return FLOAT32 if self.floats else FIXED
+
+    @property
+    def input_points(self) -> int:
+        """Bits of an address in the table of the binary points of inputs (`processor.points`)."""
+        return max(self.input_bits, BLOCK_BITS) + 1
+
+    @property
+    def output_points(self) -> int:
+        """Likewise of results."""
+        return max(self.output_bits, BLOCK_BITS) + 1
 
     @property
     def bank_bits(self) -> int:
@@ -129,7 +150,7 @@ class Core:
 
     def fused(self, formatted: FormattedGraph) -> FormattedGraph:
         """A graph in this core's multiply-adds and functions. formatted: the graph with its formats."""
-        return fused(formatted, self.angle, self.exponential)
+        return fused(formatted, self.angle, self.exponential, self.word)
 
     @property
     def root_shift(self) -> int:
@@ -241,4 +262,5 @@ class Core:
             + (f", {1 << self.turn_bits} values of turns" if self.turn_bits else "")
             + (f", exponentials of ±{1 << self.exp_bits} to {1 << self.exp_whole}" if self.exp_bits else "")
             + (", saturating" if self.saturates else "")
+            + (", float32 on its streams" if self.floats else "")
         )

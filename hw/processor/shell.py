@@ -9,13 +9,13 @@ from amaranth.lib import wiring
 from amaranth.lib.fifo import SyncFIFO, SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
 from dynagate.base.errors import ArgumentError
-from dynagate.design.words import FIXED
 from dynagate.hw.axi import PER_BATCH, Axi
 from dynagate.hw.axi_lite import AxiLite
 from dynagate.hw.processor.core import Processor
+from dynagate.hw.processor.points import Into, OutOf, out_of_latency
 from dynagate.hw.processor.program import programmed
 from dynagate.hw.processor.shape import LANE, Core
-from dynagate.hw.processor.words import KIND_SHIFT, Kind
+from dynagate.hw.processor.words import KIND_SHIFT, Kind, Region
 from dynagate.hw.regmap import BITS
 from dynagate.hw.shell import Accelerator, Events
 from dynagate.hw.stream_ports import stream_ports
@@ -210,7 +210,8 @@ class CoreShell(Accelerator):
         to, out_of = Signal(range(max(self.cores, 2))), Signal(range(max(self.cores, 2)))
         is_head, goes_on, to_all = Signal(init=1), Signal(), Signal()
         taken, room, dropped = Signal(), Signal(self.cores), Signal()
-        m.submodules.behind = behind = ResetInserter(reset)(SyncFIFO(width=LANE + 2, depth=BEHIND))
+        depth = BEHIND + (out_of_latency(self.core) if self.core.floats else 0)
+        m.submodules.behind = behind = ResetInserter(reset)(SyncFIFO(width=LANE + 2, depth=depth))
         for_all = Cat(each.takes_messages for each in processors).all()
         for_one = Cat(each.takes_sample for each in processors).bit_select(to, 1)
         m.d.comb += [
@@ -240,16 +241,21 @@ class CoreShell(Accelerator):
         held, held_valid = Signal(LANE + 2, reset_less=True), Signal()
         last, ends, word = (Array(ways)[out_of] for ways in zip(*answers, strict=True))
         valid = Cat(each.o.valid for each in processors)
+        moves = (valid & room).any()
+        came, came_valid = held, held_valid
+        if self.core.floats:
+            self._numbers_into(m, processors, words, taken, is_head, reset)
+            came, came_valid = self._numbers_out(m, processors, out_of, held, held_valid, moves, ends, reset)
         m.d.comb += [
-            behind.w_data.eq(held),
-            behind.w_en.eq(held_valid),
+            behind.w_data.eq(came),
+            behind.w_en.eq(came_valid),
             Cat(beats.word, beats.ends, beats.last).eq(behind.r_data),
             beats.valid.eq(behind.r_rdy),
             behind.r_en.eq(beats.ready),
         ]
         m.d.sync += [
             room.eq(Cat((behind.w_level <= BEHIND - 3) & (out_of == k) for k in range(self.cores))),
-            held_valid.eq((valid & room).any()),
+            held_valid.eq(moves),
             held.eq(Cat(word, ends, last | (self.axi.last != PER_BATCH))),
             dropped.eq(taken & words.cut),
         ]
@@ -261,20 +267,72 @@ class CoreShell(Accelerator):
             m.d.sync += [held_valid.eq(0), room.eq(0), dropped.eq(0)]
         flagged = Array(each.flagged for each in processors)[out_of]
         entered = Cat(each.entered for each in processors).any()
-        return Events(entered, sent, Const(0), flagged, flagged, dropped, words.hole)
+        bad = Cat(each.entered & each.bad for each in processors).any() if self.core.floats else Const(0)
+        return Events(entered, sent, bad, flagged, flagged, dropped, words.hole)
+
+    def _numbers_into(
+        self, m: Module, processors: list[Processor], words: Words, taken: Value, is_head: Value, reset: Signal
+    ) -> None:
+        """The converter of inputs."""
+        m.submodules.numbers_into = into = ResetInserter(reset)(Into(self.core))
+        m.d.comb += [into.word.eq(words.word), into.taken.eq(taken), into.is_head.eq(is_head)]
+        for each in processors:
+            m.d.comb += [each.i_number.eq(into.o), each.i_bad.eq(into.bad)]
+        self._program_to(m, processors, into, Region.INPUT_POINTS)
+
+    def _numbers_out(
+        self,
+        m: Module,
+        processors: list[Processor],
+        out_of: Value,
+        held: Value,
+        held_valid: Value,
+        moves: Value,
+        ends: Value,
+        reset: Signal,
+    ) -> tuple[Value, Value]:
+        """The converter of results. moves: a word is taken, which is in `held` in the next cycle; ends: it is the last
+        of its packet. Returns what `held` becomes, and whether it is there."""
+        m.submodules.numbers_out = out = ResetInserter(reset)(OutOf(self.core))
+        within, is_number = Signal(), Signal(reset_less=True)
+        with m.If(moves):
+            m.d.sync += within.eq(~ends)
+        with m.If(reset):
+            m.d.sync += within.eq(0)
+        m.d.sync += is_number.eq(Array(each.o_is_number for each in processors)[out_of])
+        m.d.comb += [
+            out.begins.eq(~within),
+            out.block.eq(Array(each.o_block for each in processors)[out_of]),
+            out.valid.eq(held_valid),
+            out.is_number.eq(is_number),
+            Cat(out.word, out.ends, out.last).eq(held),
+        ]
+        self._program_to(m, processors, out, Region.OUTPUT_POINTS)
+        return Cat(out.o_word, out.o_ends, out.o_last), out.o_valid
+
+    def _program_to(self, m: Module, processors: list[Processor], converter: Into | OutOf, region: Region) -> None:
+        """Its binary points. All cores are loaded alike."""
+        first = processors[0]
+        m.d.comb += [
+            converter.part.eq(first.part[region]),
+            converter.address.eq(first.program.part_address),
+            converter.value.eq(first.program.part_value),
+        ]
 
 
-def check_shell(axi: Axi, cores: int) -> None:
-    """Raises ValueError: the streams carry no integers, or there are too many cores."""
-    if axi.words != FIXED:
-        raise ArgumentError(f"words '{axi.words}' of a processor; expected '{FIXED}'")
+def check_shell(core: Core, axi: Axi, cores: int) -> None:
+    """Raises ValueError: the streams carry other words than the core's, or there are too many cores."""
+    if axi.words != core.stream_words:
+        raise ArgumentError(
+            f"words '{axi.words}' of a processor; expected '{core.stream_words}': its core has floats={core.floats}"
+        )
     if type(cores) is not int or not 1 <= cores <= MOST_CORES:
         raise ArgumentError(f"{cores} cores; expected 1 to {MOST_CORES}")
 
 
 def shell_text(core: Core, axi: Axi, cores: int = 1, platform: object = None) -> str:
     """The Verilog of cores in their shell, module `accelerator`. Raises ValueError as `check_shell`."""
-    check_shell(axi, cores)
+    check_shell(core, axi, cores)
     from dynagate.hw.netlist import verilog_text
 
     head = f"// {cores} of {core.units} units, {core.word} bits, generated by dynagate; {core.hash}\n"

@@ -8,14 +8,16 @@ number. Its head's top four bits say what it is, the others an address.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import IntEnum
 
 import numpy as np
 import numpy.typing as npt
+from dynagate.fixedpoint.format import Format
 from dynagate.hw.processor.instructions import SUM
 from dynagate.hw.processor.schedule import FEWEST_WORDS, Schedule
-from dynagate.hw.processor.shape import BLOCK_BITS, KINDS, LANE, LEVELS, LOAD, OPERANDS, STORE, Core
+from dynagate.hw.processor.shape import BLOCK_BITS, FIRST_POINT, KINDS, LANE, LEVELS, LOAD, OPERANDS, STORE, Core
+from dynagate.hw.units.float32 import point_into, point_out_of
 
 Words = npt.NDArray[np.uint32]
 
@@ -33,12 +35,15 @@ class Kind(IntEnum):
 
 
 class Region(IntEnum):
-    """Of the address of a part: program words by lanes, constants by place, registers, the table of blocks by lanes."""
+    """Of the address of a part: program words by lanes, constants by place, registers, the table of blocks by lanes;
+    where streams carry float32, the tables of binary points of inputs and of results (`points`)."""
 
     PROGRAM = 0
     CONSTANTS = 1
     REGISTERS = 2
     BLOCKS = 3
+    INPUT_POINTS = 4
+    OUTPUT_POINTS = 5
 
 
 KIND_SHIFT, REGION_SHIFT = 28, 24
@@ -119,6 +124,9 @@ def messages(scheduled: Schedule) -> Words:
     for k, value in enumerate([*values, *(scheduled.turns * len(results) for results in scheduled.outputs)]):
         parts.append((_address(Region.REGISTERS, k), value))
     parts += _table(scheduled)
+    if core.floats:
+        parts += _points(Region.INPUT_POINTS, input_formats(scheduled), point_into)
+        parts += _points(Region.OUTPUT_POINTS, output_formats(scheduled), point_out_of)
     begin = [(Kind.BEGIN << KIND_SHIFT, core.device_hash & 0xFFFFFFFF)]
     body = np.array(parts, dtype=np.uint64).astype(np.uint32)
     end = [(Kind.END << KIND_SHIFT, checksum(body))]
@@ -136,6 +144,43 @@ def _table(scheduled: Schedule) -> list[tuple[int, int]]:
         row = (placed.start, placed.words - FEWEST_WORDS, placed.period - TURNAROUND, pack_fields(control, CONTROL))
         lanes = len(BLOCK_LANES)
         parts += [(_address(Region.BLOCKS, lanes * k + lane), value) for lane, value in enumerate(row)]
+    return parts
+
+
+Formats = dict[int, list[Format]]
+"""Of the words of samples, or of results, by the block that a function begins with."""
+
+
+def input_formats(scheduled: Schedule) -> Formats:
+    """Of the inputs of samples, in the order of their words."""
+    program, formats = scheduled.instructions, Formats()
+    for entry, face in zip(program.entries, program.faces, strict=True):
+        whole = Format(scheduled.core.word, 0)  # of the word that says where a loop starts, and of those of no input
+        nodes = sorted(program.blocks[entry].inputs, key=lambda node: scheduled.arrivals[node])
+        own = [face.formats.get(node, whole) for node in nodes]
+        later = own[len(own) - len(program.per_turn) :] if program.per_turn else []
+        formats[entry] = own + later * (scheduled.turns - 1)
+    return formats
+
+
+def output_formats(scheduled: Schedule) -> Formats:
+    """Of the results of samples, in the order of their words."""
+    program, formats = scheduled.instructions, Formats()
+    for k, (entry, face) in enumerate(zip(program.entries, program.faces, strict=True)):
+        own = {program.outputs[node]: face.formats[node] for node in face.result_nodes}
+        whole = Format(scheduled.core.word, 0)  # of results that mean nothing
+        results = [[own.get(result, whole) for result in results] for results in scheduled.outputs_of(k)]
+        formats[entry] = [fmt for unit in results for fmt in unit * scheduled.turns]
+    return formats
+
+
+def _points(region: Region, formats: Formats, point: Callable[[Format], int]) -> list[tuple[int, int]]:
+    """Addresses and numbers of a table of binary points: where those of each function begin, then all of them."""
+    parts, place = [], FIRST_POINT
+    for entry, own in formats.items():
+        parts.append((_address(region, entry), place))
+        parts += [(_address(region, place + k), point(fmt) & 0xFFFFFFFF) for k, fmt in enumerate(own)]
+        place += len(own)
     return parts
 
 

@@ -1,13 +1,13 @@
 """Floating point to fixed point, and integers to float32: what is on the wire, and what the datapath computes with.
 
 A lane of a stream carries another field of a sample in every beat, so each unit serves several formats: `beat` says
-which of them the number has.
+which of them the number has. A processor's units take the binary point of each number from its program: `point`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,8 @@ from dynagate.hw.units.rescale import by_beat, delayed, differ, negated_if
 
 FINE_BITS = 3
 FROM_FLOAT_LATENCY = 4
+POINT = signed(11)
+"""Of the exponent that says where a number's binary point is."""
 Words = npt.NDArray[Any]
 """Floating-point numbers as their bits: uint32 of float32, uint16 of float16."""
 
@@ -91,6 +93,16 @@ def _most_exponent(fmt: Format, widest: int, kind: Kind) -> int:
     return _up(widest, kind) + kind.bias + kind.significand - 2 - fmt.frac
 
 
+def point_into(fmt: Format) -> int:
+    """What `FromFloatAt` takes for a format."""
+    return _most_exponent(fmt, fmt.width, BINARY32)
+
+
+def point_out_of(fmt: Format) -> int:
+    """What `ToFloatAt` takes for a format: the exponent of a number that has its top bit at the top."""
+    return BINARY32.bias + fmt.width - 1 - fmt.frac
+
+
 def beats_of(formats: Sequence[Format]) -> range:
     """Of a converter's input `beat`."""
     return range(max(len(formats), 2))
@@ -115,13 +127,20 @@ class FromFloat(wiring.Component):
         self.formats = tuple(formats)
         self.width = max(fmt.width for fmt in formats)
         super().__init__(
-            {
-                "x": In(unsigned(self.kind.bits)),
-                "beat": In(beats_of(formats)),
-                "o": Out(signed(self.width)),
-                "bad": Out(1),
-            }
+            {"x": In(unsigned(self.kind.bits)), **self._which(), "o": Out(signed(self.width)), "bad": Out(1)}
         )
+
+    def _which(self) -> dict[str, Any]:
+        """The port that says which format a number has."""
+        return {"beat": In(beats_of(self.formats))}
+
+    def _most(self) -> Value:
+        """`_most_exponent` of the number's format."""
+        return by_beat([Const(_most_exponent(fmt, self.width, self.kind), POINT) for fmt in self.formats], self.beat)
+
+    def _late(self, m: Module) -> Value:
+        """Which of the formats the result has."""
+        return delayed(m, self.beat, self.latency, "beat")
 
     def model(self, words: Words, beat: int = 0) -> Rescaled:
         return from_floating(words, self.formats[beat], self.width, self.kind)
@@ -132,13 +151,12 @@ class FromFloat(wiring.Component):
         negative, field = self.x[-1], self.x[mantissa_bits:-1]
         size = Cat(self.x[:mantissa_bits], field.any())
         exponent = Cat(field[0] | ~field.any(), field[1:])  # subnormal numbers have that of the smallest normal ones
-        down = Signal(signed(11), reset_less=True)
+        down = Signal(POINT, reset_less=True)
         significand = Signal(signed(kind.significand + 1), reset_less=True)
         strange = Signal(name="nan_or_infinite", reset_less=True)
         up = _up(self.width, kind)
-        most = by_beat([Const(_most_exponent(fmt, self.width, kind), signed(11)) for fmt in self.formats], self.beat)
         m.d.sync += [
-            down.eq(most - exponent),
+            down.eq(self._most() - exponent),
             significand.eq(negated_if(negative, Cat(size, Const(0, 1)).as_signed())),
             strange.eq(field.all()),
         ]
@@ -161,11 +179,27 @@ class FromFloat(wiring.Component):
         rounded = Signal(signed(len(whole)), reset_less=True)
         m.d.sync += rounded.eq((moved + 1) >> 1)
         too_large = delayed(m, too_large, 3, "too_large")
-        beat = delayed(m, self.beat, self.latency, "beat")
+        beat = self._late(m)
         guards = [differ(rounded[fmt.width - 1 :]) for fmt in self.formats]
         kept: list[Value] = [rounded[: fmt.width].as_signed() for fmt in self.formats]
         m.d.comb += [self.o.eq(by_beat(kept, beat)), self.bad.eq(by_beat(guards, beat) | too_large)]
         return m
+
+
+class FromFloatAt(FromFloat):
+    """float32 to integers of one width, as `FromFloat`: point, `point_into` a number's format, stands for `beat`."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__([Format(width, 0)])
+
+    def _which(self) -> dict[str, Any]:
+        return {"point": In(POINT)}
+
+    def _most(self) -> Value:
+        return self.point
+
+    def _late(self, m: Module) -> Value:
+        return Const(0)
 
 
 class ToFloat(wiring.Component):
@@ -183,9 +217,16 @@ class ToFloat(wiring.Component):
         self.width = max(fmt.width for fmt in formats)
         self.rounds = self.width > BINARY32.longest_exact
         self.latency = to_float_latency(self.width)
-        super().__init__(
-            {"x": In(signed(self.width)), "beat": In(beats_of(formats)), "o": Out(unsigned(BINARY32.bits))}
-        )
+        super().__init__({"x": In(signed(self.width)), **self._which(), "o": Out(unsigned(BINARY32.bits))})
+
+    def _which(self) -> dict[str, Any]:
+        """The port that says which format a number has."""
+        return {"beat": In(beats_of(self.formats))}
+
+    def _top(self, m: Module) -> Value:
+        """`point_out_of` the format of the number three cycles ago."""
+        tops = [Const(point_out_of(replace(fmt, width=self.width)), unsigned(9)) for fmt in self.formats]
+        return by_beat(tops, delayed(m, self.beat, 3, "beat"))
 
     def model(self, x: Integers, beat: int = 0) -> Words:
         return to_floating(x, self.formats[beat], BINARY32)
@@ -197,9 +238,7 @@ class ToFloat(wiring.Component):
         m.d.sync += size.eq(negated_if(self.x[-1], self.x))
         negative = delayed(m, self.x[-1], 4, "negative")
         leading = normalised(m, size)
-        # the exponent of a number that has its top bit at the top
-        tops = [Const(BINARY32.bias + width - 1 - fmt.frac, unsigned(9)) for fmt in self.formats]
-        top = by_beat(tops, delayed(m, self.beat, 3, "beat"))
+        top = self._top(m)
         exponent = Signal(unsigned(9), reset_less=True)
         bits = Signal(unsigned(width), reset_less=True)
         empty = Signal(name="zero", reset_less=True)
@@ -217,3 +256,16 @@ class ToFloat(wiring.Component):
         else:
             m.d.comb += self.o.eq(Mux(empty, 0, Cat(packed, negative)))
         return m
+
+
+class ToFloatAt(ToFloat):
+    """Integers of one width to float32, as `ToFloat`: point, `point_out_of` a number's format, stands for `beat`."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__([Format(width, 0)])
+
+    def _which(self) -> dict[str, Any]:
+        return {"point": In(POINT)}
+
+    def _top(self, m: Module) -> Value:
+        return delayed(m, self.point, 3, "point")

@@ -30,7 +30,7 @@ from dynagate.cli.parameters import Folder, Named, Value, count, mapping
 from dynagate.cli.robot import region_options, robot_options
 from dynagate.cli.rollout import DEFAULT_STEPS, step_options, steps_option
 from dynagate.cli.solver import solver_option
-from dynagate.design.words import FLOAT32, WORDS
+from dynagate.design.words import FLOAT32, WORD
 from dynagate.dynamics import ALL, ROLLOUT, TOGETHER
 from dynagate.graph.region import Region
 from dynagate.hw import boards
@@ -74,7 +74,6 @@ MOST_MEGAHERTZ = 1000
     type=click.Choice((PER_SAMPLE, PER_BATCH)),
     help=f"With --axi: what TLAST ends.  [default: {PER_SAMPLE}]",
 )
-@click.option("--words", type=click.Choice(WORDS), help=f"With --axi: what the streams carry.  [default: {FLOAT32}]")
 @click.option("--choice", is_flag=True, help="With --axi: choose the outputs that are sent while it runs.")
 @click.option(
     "--budget",
@@ -110,15 +109,15 @@ def build(
 
     if tlast and axi is None:
         raise click.UsageError("--tlast without --axi; expected both: TLAST is a signal of the AXI streams")
-    if words and axi is None:
-        raise click.UsageError("--words without --axi; expected both: the AXI streams carry them")
+    if words and axi is None and units is None:
+        raise click.UsageError("--words without --axi or --units; expected one of them: the AXI streams carry them")
     if choice and axi is None:
         raise click.UsageError("--choice without --axi; expected both: a register of the shell chooses the outputs")
     shell = None if axi is None else Axi(int(axi), tlast or PER_SAMPLE, words or FLOAT32, choice)
     if units is not None:
         if axi is not None or budgets:
             raise click.UsageError(f"--units with --{'budget' if budgets else 'axi'}; expected --units without it")
-        _build_program(robot, region, units, report, **request)
+        _build_program(robot, region, units, report, words=words, **request)
         return
     with Steps() as step:
         built = built_as_asked(robot, region, axi=shell, budget=Budget(**budgets), step=step, **request)
@@ -217,17 +216,16 @@ def synth(
         check_liberty(liberty)
     if units is not None:
         from dynagate.hw.processor.build import build_program
-        from dynagate.hw.processor.core import Alone
 
         folder = request.pop("folder")
         with Steps() as step:
             program = build_program(_request(robot, region, **request), units, folder=folder, step=step)
             core = program.core
-            title = f"a core of {core.text}"
+            title = f"a core of {core.text}" + (f", in its shell of {WORD} bits" if core.floats else "")
             if liberty is not None:
-                text = area({"processor": Alone(core)}, liberty, step).text(title)
+                text = area(_modules_of(core), liberty, step).text(title)
             else:
-                counted = [synthesise_modules({"processor": Alone(core)}, family, step) for family in families]
+                counted = [synthesise_modules(_modules_of(core), family, step) for family in families]
                 text = table_of(title, counted)
         click.echo(text)
         click.echo(program.folder)
@@ -240,6 +238,17 @@ def synth(
             text = table(built, [synthesise(built, family, step=step) for family in families])
     click.echo(text)
     click.echo(built.folder)
+
+
+def _modules_of(core: Core) -> dict[str, Any]:
+    """The gateware of a core by name, with its shell where that converts float32."""
+    from dynagate.hw.axi import Axi
+    from dynagate.hw.processor.core import Alone
+    from dynagate.hw.processor.shell import CoreShell
+
+    if core.floats:
+        return {"accelerator": CoreShell(core, Axi(WORD, words=core.stream_words))}
+    return {"processor": Alone(core)}
 
 
 @command(
@@ -324,7 +333,7 @@ def run(
         _check_steps(name, steps)
         if name == ROLLOUT:
             _check_no_goal(request["goal"])
-        asked = {key: request[key] for key in ("word", "folder", "states", "seed")}
+        asked = {key: request[key] for key in ("word", "words", "formats", "folder", "states", "seed")}
         program: Any
         with Steps() as step:
             asked |= {"units": units, "region": region, "step": step, **algorithm}
@@ -337,7 +346,7 @@ def run(
                 program = processor_report(robot, name, **asked)
         click.echo(program.text())
         sys.exit(0 if program.passed else 1)
-    del request["abreast"]
+    del request["abreast"], request["words"]
     if name == ROLLOUT:
         _check_no_goal(request.pop("goal"))
         _check_not_proved(request.pop("proved"))

@@ -16,6 +16,8 @@ from dynagate.base.nearest import nearest
 from dynagate.cli import parameters
 from dynagate.cli.parameters import Named, Value, count, mapping, one_or_named
 from dynagate.cli.robot import Command, refuse_without, with_options
+from dynagate.design.words import FIXED, FLOAT16, FLOAT32
+from dynagate.design.words import WORDS as STREAM_WORDS
 from dynagate.dynamics import ALIASES, ALL, FRAME_FUNCTIONS, LISTED, ROLLOUT, TOGETHER, Function, function
 from dynagate.dynamics.friction import OPTIONS as FRICTION
 from dynagate.dynamics.friction import SPEED
@@ -41,12 +43,12 @@ WORDS = parameters.Words(SMALLEST_WORD, LARGEST_WORD)
 ii_option = click.option(
     "--ii", default=8, show_default=True, type=count(LONGEST_INTERVAL), metavar="CYCLES", help="Cycles between samples."
 )
-FORBIDDEN_WITH_UNITS = ("ii", "formats", "stages")
+FORBIDDEN_WITH_UNITS = ("ii", "stages")
 """Options of a pipeline, and of what a program does not have."""
 
 
 def units_option(command: Command) -> Command:
-    """--units and --board, which pipeline options do not go with."""
+    """--units and --board, which pipeline options do not go with, and options of programs."""
 
     @functools.wraps(command)
     def checked(*robot: Any, **rest: Any) -> Any:
@@ -56,7 +58,12 @@ def units_option(command: Command) -> Command:
                 raise click.UsageError("--units with --board; expected one of them: the board's cores have their units")
             from dynagate.hw.processor.board import cores_of
 
-            rest["units"] = cores_of(boards.load(board)).core
+            rest["units"] = core = cores_of(boards.load(board)).core
+            if rest["words"] not in (None, core.stream_words):
+                raise click.UsageError(
+                    f"--words {rest['words']} with --board {board}; expected --words {core.stream_words}, which its "
+                    "cores have, or neither"
+                )
         if rest["units"] is not None:
             context = click.get_current_context()
             for name in FORBIDDEN_WITH_UNITS:
@@ -65,7 +72,11 @@ def units_option(command: Command) -> Command:
             word = context.params.get("word")
             if word is not None and word < SMALLEST_PROCESSOR_WORD:
                 raise click.UsageError(f"--word {word} with --units; expected {SMALLEST_PROCESSOR_WORD} bits or more")
+            if rest["words"] == FLOAT16:
+                raise click.UsageError(f"--words {FLOAT16} with --units; expected {FLOAT32} or {FIXED}")
             rest["stages"] = None
+        elif rest["words"] is not None and "axi" not in rest:
+            raise click.UsageError("--words without --units; expected both: the streams of a processor carry them")
         elif rest["abreast"] != 1:
             raise click.UsageError("--abreast without --units; expected both: samples lie side by side in a program")
         return command(*robot, **rest)
@@ -91,6 +102,11 @@ def units_option(command: Command) -> Command:
             type=count(MOST_ABREAST),
             metavar="SAMPLES",
             help="With --units: compute so many samples side by side, where one leaves units idle.",
+        ),
+        click.option(
+            "--words",
+            type=click.Choice(STREAM_WORDS),
+            help=f"What the AXI streams carry.  [default: {FLOAT32}; with --units, {FIXED}]",
         ),
     )
 

@@ -164,7 +164,7 @@ class ChosenFormats:
     the policy of its samples, if one was given. goal, statement: for an accuracy, and what fresh states said of it
     (`fixedpoint.confidence.Statement`). proved: of proved ranges, what no state exceeds, and what a sample shows
     (`fixedpoint.beside.Beside`). certificate: what results are certified with
-    (`fixedpoint.certificate.Certificate`)."""
+    (`fixedpoint.certificate.Certificate`). file: of a program, what that held (`fixedpoint.files.described`)."""
 
     word: int | str
     policy: dict[str, Any] | None = None
@@ -172,6 +172,7 @@ class ChosenFormats:
     statement: dict[str, Any] | None = None
     proved: dict[str, Any] | None = None
     certificate: dict[str, Any] | None = None
+    file: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from dynagate.base.structure import structured
 from dynagate.design.design import AxiStreams, ChosenFormats, Named, Sides, Stream, Versions
 from dynagate.design.files import EXPECTED, MOST_FAULTS, REBUILD, DesignError, content_hash, read_hashed
 from dynagate.design.payload import Words
-from dynagate.design.words import FLOAT64, WORD
+from dynagate.design.words import FIXED, FLOAT32, FLOAT64, WORD, number_of
 
 FORMAT = 1
 FILE, PROGRAM = "program.json", "program.bin"
@@ -117,13 +117,19 @@ class ProgramDesign(Named):
         return replace(self, **own, stream=function.stream, functions=())  # type: ignore[arg-type]
 
     @property
+    def stream_words(self) -> str:
+        """What the core's streams carry, one of `design.words.WORDS`."""
+        return FLOAT32 if self.core.get("floats") else FIXED
+
+    @property
     def numbers(self) -> dict[str, str]:
-        """Streams carry the integers."""
-        return {}
+        """The type that they round numbers to, by input and output; nothing where they carry integers."""
+        number = number_of(self.stream_words)
+        return {} if number is None else {port.name: number for port in (*self.input.ports, *self.output.ports)}
 
     @property
     def results(self) -> str:
-        return FLOAT64
+        return number_of(self.stream_words) or FLOAT64
 
     @property
     def packed_output(self) -> Stream:

@@ -72,7 +72,7 @@ APART = (
 
 
 CORE = (
-    *(f"hw/processor/{name}.py" for name in ("core", "elementary", "loader", "machine", "program", "sender")),
+    *(f"hw/processor/{name}.py" for name in ("core", "elementary", "loader", "machine", "points", "program", "sender")),
     *(f"hw/processor/{name}.py" for name in ("sequencer", "shape", "shell", "unit", "words")),
     *(f"hw/{name}.py" for name in ("axi_lite", "regmap", "shell", "stream_ports")),
     *(f"hw/{name}.py" for name in ("netlist", "readers", "rtlil", "verilog")),

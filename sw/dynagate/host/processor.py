@@ -19,10 +19,10 @@ from dynagate.design.payload import Words
 from dynagate.design.program import ProgramDesign, ProgramFunction
 from dynagate.design.rebuilt import robot_of
 from dynagate.design.source import source_digest
-from dynagate.design.words import FIXED, PER_BATCH, PER_SAMPLE, WIDTHS, WORD, beats
+from dynagate.design.words import PER_BATCH, PER_SAMPLE, WIDTHS, WORD, beats, number_of
 from dynagate.dynamics import ROLLOUT
 from dynagate.fixedpoint.assign import FormattedGraph
-from dynagate.fixedpoint.format import quantise, to_float
+from dynagate.fixedpoint.format import Format
 from dynagate.fixedpoint.loops import FormattedLoop
 from dynagate.host.board_links import LINKS, LinkText
 from dynagate.host.devices import Device, FixedDevice, IntegerTurns, NumpyDevice, StreamDevice, TurnDevice
@@ -36,6 +36,7 @@ from dynagate.host.inputs import Arrays, brought
 from dynagate.host.links import DeviceError, Link
 from dynagate.host.sim_links import SimShellLink
 from dynagate.host.tags import check_tags, tags_from
+from dynagate.host.words import numbers_of_words, words_of_numbers
 from dynagate.hw.axi import Axi
 from dynagate.hw.regmap import BITS, IDENTITY, VERSION, with_processor
 from dynagate.integrators.chip_motion import ChipMotion
@@ -48,6 +49,8 @@ if TYPE_CHECKING:
 RETRIES = 4
 """Of a solver's program: as many times the cycles of an iteration without retries are the most that a simulation waits
 for each."""
+FLAG = Format(WORD, 0)
+"""Of the word that says where a loop starts."""
 ACCEPTED = 1
 """The core's answer to a program whose checksum is right."""
 
@@ -75,7 +78,7 @@ def behind(design: ProgramDesign, width: int, last: str) -> ProgramDesign:
     words = Sides(design.input.words, design.output.words)
     own = Sides(beats(words.input, width), beats(words.output, width))
     table = with_processor()
-    streams = AxiStreams(width, last, words, own, Sides(0, 0), IDENTITY, VERSION, table, word=FIXED)
+    streams = AxiStreams(width, last, words, own, Sides(0, 0), IDENTITY, VERSION, table, word=design.stream_words)
     return replace(design, axi=streams)
 
 
@@ -168,6 +171,7 @@ class ProgramTurns(TurnDevice):
         bounds = [(field.range, field.format.step) for field in design.input.fields]
         self.bounds = {port.name: [bounds[k] for k in port.fields] for port in design.input.ports}
         self.motion = motion
+        self._number = number_of(design.stream_words)
         if motion is not None:
             self.inputs, self.bounds = outside(motion, self.inputs, self.bounds, design.region["velocity"])
 
@@ -179,7 +183,7 @@ class ProgramTurns(TurnDevice):
         rows = -(-batch // self.cores) * self.cores  # each core goes on with a trajectory of its own
         order = np.arange(rows * pieces).reshape(rows // self.cores, self.cores, pieces).swapaxes(1, 2).ravel()
         samples = np.zeros((rows, pieces, self.design.input.words), np.uint32)
-        samples[:, 0, self.loop.start] = 1
+        samples[:, 0, self.loop.start] = words_of_numbers(np.ones(1), FLAG, self._number)
         for port in self.design.input.ports:
             self._fill(port, arrays[port.name], samples[:batch])
         whole = np.zeros((rows * pieces, *self.driver.sample), np.uint32)
@@ -200,13 +204,13 @@ class ProgramTurns(TurnDevice):
         per_sample = self.loop.turns if own else 1
         for k, index in enumerate(port.fields):
             field = self.design.input.fields[index]
-            exact = brought(port, k, flat[:, :, k].ravel(), field.range, field.format, None).reshape(batch, -1)
-            integers = quantise(exact, field.format).value
-            columns = np.zeros((batch, pieces * per_sample), np.int64)
-            columns[:, : integers.shape[1]] = integers
+            exact = brought(port, k, flat[:, :, k].ravel(), field.range, field.format, self._number)
+            words = words_of_numbers(exact, field.format, self._number).reshape(batch, -1)
+            columns = np.zeros((batch, pieces * per_sample), np.uint32)
+            columns[:, : words.shape[1]] = words
             for turn in range(per_sample):
                 place = field.lsb // WORD + turn * self.loop.inputs
-                samples[:, :, place] = columns[:, turn::per_sample].astype(np.int64) & 0xFFFFFFFF
+                samples[:, :, place] = columns[:, turn::per_sample]
 
     def _take(self, words: Words, outputs: Arrays, turns: int) -> None:
         """Results of samples (batch, pieces, words)."""
@@ -215,8 +219,8 @@ class ProgramTurns(TurnDevice):
         values = np.zeros((batch, pieces, self.loop.turns, len(fields) + 1))  # the last one is what ZERO means
         for k, (field, stride) in enumerate(zip(fields, self.loop.outputs, strict=True)):
             for turn in range(self.loop.turns):
-                integers = words[:, :, field.lsb // WORD + turn * stride].view(np.int32).astype(np.int64)
-                values[:, :, turn, k] = to_float(integers, field.format)
+                own = np.ascontiguousarray(words[:, :, field.lsb // WORD + turn * stride])
+                values[:, :, turn, k] = numbers_of_words(own, field.format, self._number)
         flat = values.reshape(batch, pieces * self.loop.turns, len(fields) + 1)[:, :turns]
         for port in self.design.output.ports:
             outputs[port.name][...] = flat[:, :, np.array(port.fields)].reshape(batch, turns, *port.shape)
@@ -329,7 +333,7 @@ def open_sim(
     from dynagate.sim.processor import core_library
 
     folder, content, core = _program(design)
-    streams = axi if isinstance(axi, Axi) else Axi(WORD if axi is None else axi, words=FIXED)
+    streams = axi if isinstance(axi, Axi) else Axi(WORD if axi is None else axi, words=core.stream_words)
     behind_it = behind(content, streams.width, streams.last)
     library = core_library(core, streams, cores, step=step)
     link = SimShellLink(library, cast("Design", behind_it), pauses=pauses, seed=seed)
@@ -408,19 +412,20 @@ def _width(link: Link, shown: int) -> int:
 
 def open_fixed(design: ProcessorBuild | str | PathLike[str], *, step: Step | None = None) -> Device:
     """The integers of a program."""
+    content = program.load(folder_of(design)) if isinstance(design, str | PathLike) else design.design
     if len(functions := _functions(design)) > 1:
-        devices = {each.graph.name: FixedDevice(each) for each in functions if isinstance(each, FormattedGraph)}
+        graphs = [each for each in functions if isinstance(each, FormattedGraph)]
+        devices = {each.graph.name: FixedDevice(each, content) for each in graphs}
         return FunctionsDevice(",".join(devices), devices)
     (formatted,) = functions
     if isinstance(formatted, FormattedLoop):
-        motion = _motion(program.load(folder_of(design)))
+        motion = _motion(content)
         if motion is None:
-            return SolverIntegers(formatted)
-        return MotionIntegers(formatted, motion)
+            return SolverIntegers(formatted, content)
+        return MotionIntegers(formatted, motion, content)
     if formatted.graph.name == ROLLOUT:
-        return IntegerTurns(formatted)
-    count = design.design.abreast if not isinstance(design, str | PathLike) else program.load(folder_of(design)).abreast
-    return FixedDevice(formatted) if count == 1 else FlaggedTogether(formatted, count)
+        return IntegerTurns(formatted, design=content)
+    return FixedDevice(formatted, content) if content.abreast == 1 else FlaggedTogether(formatted, content)
 
 
 def open_numpy(design: ProcessorBuild | str | PathLike[str], *, step: Step | None = None) -> Device:

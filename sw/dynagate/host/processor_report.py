@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -148,6 +148,8 @@ def processor_report(
     certificate: bool = False,
     proved: bool = False,
     abreast: int = 1,
+    words: str | None = None,
+    formats: str | PathLike[str] | None = None,
     region: Region | None = None,
     folder: str | PathLike[str],
     states: int = 1024,
@@ -170,6 +172,8 @@ def processor_report(
         algorithm=options,
         certificate=certificate,
         abreast=abreast,
+        words=words,
+        formats=formats,
     )
     built = build_program(request, units, folder=Path(folder), step=say)
     counts: dict[Kind, int] = {"uniform": states, "limits": max(states // 4, 1), "rest": max(states // 4, 1)}
@@ -206,6 +210,8 @@ def program_rollout_report(
     units: int | Core,
     steps: int = 50,
     word: int | None = None,
+    words: str | None = None,
+    formats: str | PathLike[str] | None = None,
     region: Region | None = None,
     folder: str | PathLike[str],
     states: int = 1024,
@@ -218,7 +224,10 @@ def program_rollout_report(
     `open`."""
     say = step or (lambda text: None)
     policy = None if word is None else Policy(word=word)
-    request = DesignRequest(robot, ROLLOUT, policy=policy, region=region, algorithm=AlgorithmOptions(**algorithm))
+    options = AlgorithmOptions(**algorithm)
+    request = DesignRequest(
+        robot, ROLLOUT, policy=policy, region=region, algorithm=options, words=words, formats=formats
+    )
     built = build_program(request, units, folder=Path(folder), step=say)
     counts: dict[Kind, int] = {kind: max(states // len(KINDS), 1) for kind in KINDS}
     arrays = start_inputs(built, counts, steps, seed)
@@ -237,8 +246,9 @@ def program_rollout_report(
 
 def _reference(built: ProcessorBuild) -> Reference:
     integers = open_fixed(built)
+    assert isinstance(integers, TurnDevice)
     if not isinstance(integers, MotionIntegers):
-        return Reference.of(built.robot, _one_graph(built))
+        return replace(Reference.of(built.robot, _one_graph(built)), integers=integers)
     motion = ChipMotion.of(built.robot, options_of(built.design), None)
 
     def exact(arrays: dict[str, Any]) -> tuple[Any, Any]:

@@ -230,7 +230,8 @@ def blocks_of(
     """The errors of the results of each output. built: of which robot, region and graph."""
     graph = formatted.graph
     reference = evaluate(graph, inputs)
-    fixed = evaluate_fixed(formatted, inputs)
+    numbers = {} if isinstance(built, Build) else built.design.numbers  # a bare datapath is simulated
+    fixed = evaluate_fixed(formatted, inputs, numbers)
     other: dict[str, Any] = {}
     if graph.name in ("forward_dynamics", "forward_dynamics_gradient") and {*inputs} <= {"q", "qd", "tau", "function"}:
         other = truth.forward_dynamics_gradient(built.robot, inputs, graph.friction)

@@ -13,9 +13,10 @@ import numpy.typing as npt
 
 from dynagate.design.design import AxiStreams, Design, Field, Port, Stream
 from dynagate.design.payload import Words, pack_integers, unpack_integers
-from dynagate.design.words import FIXED
+from dynagate.design.program import ProgramDesign
+from dynagate.design.words import FIXED, FLOAT32, WORD
 from dynagate.fixedpoint.evaluate import EXACT, infinite
-from dynagate.fixedpoint.format import carried, quantise, to_float
+from dynagate.fixedpoint.format import Format, carried, quantise, to_float
 from dynagate.graph.packing import ZERO
 from dynagate.host import native_words
 from dynagate.host.inputs import Arrays, brought
@@ -236,7 +237,7 @@ class FixedWords:
     def fill(self, arrays: Arrays, samples: Words) -> int:
         """As of `FloatWords`."""
         count, first = self.axi.words.input, self.tags.take(len(samples))
-        _rows(samples)[:, :count] = pack_inputs(self.design, arrays, len(samples))[:, :count]
+        _rows(samples)[:, :count] = self._packed(arrays, len(samples))[:, :count]
         tag_words(samples, count)[...] = tags_from(first, len(samples))
         return first
 
@@ -251,10 +252,7 @@ class FixedWords:
     def untagged(self, text: str, words: Words) -> tuple[dict[str, npt.NDArray[Any]], npt.NDArray[np.bool_]]:
         """As of `FloatWords`."""
         rows = _rows(words)[:, : self.axi.words.output]
-        columns = [
-            to_float(integers, field.format)
-            for integers, field in zip(unpack_integers(self._results, rows), self._results.fields, strict=True)
-        ]
+        columns = self._columns(rows)
         word, bit = divmod(self._results.bits, 32)
         empty = (rows[:, word] >> np.uint32(bit) & np.uint32(1)).astype(bool)
         outputs = _output_arrays(self.design, columns)
@@ -262,10 +260,56 @@ class FixedWords:
             array[empty] = np.nan
         return outputs, empty
 
+    def _packed(self, arrays: Arrays, batch: int) -> Words:
+        """The words of inputs."""
+        return pack_inputs(self.design, arrays, batch)
+
+    def _columns(self, rows: Words) -> list[npt.NDArray[Any]]:
+        """The values of each field of results."""
+        return [
+            to_float(integers, field.format)
+            for integers, field in zip(unpack_integers(self._results, rows), self._results.fields, strict=True)
+        ]
+
+
+class ProgramFloats(FixedWords):
+    """Arrays to the float32 words of a processor's streams and back: as `FixedWords`, for packets that begin with a
+    head and end with a flag."""
+
+    def _packed(self, arrays: Arrays, batch: int) -> Words:
+        words = np.zeros((batch, self.axi.words.input), np.uint32)
+        for index, column in _input_columns(self.design, arrays, batch, self.design.numbers):
+            field = self.design.input.fields[index]
+            number = FLOAT32 if field.lsb else None  # the head says by an integer which function it is
+            words[:, field.lsb // WORD] = words_of_numbers(column, field.format, number)
+        return words
+
+    def _columns(self, rows: Words) -> list[npt.NDArray[Any]]:
+        return [
+            numbers_of_words(np.ascontiguousarray(rows[:, field.lsb // WORD]), field.format, FLOAT32)
+            for field in self.design.output.fields
+        ]
+
+
+def words_of_numbers(values: npt.NDArray[np.float64], fmt: Format, number: str | None) -> Words:
+    """Numbers as words of a processor's streams: integers of a format, or the type that the streams carry."""
+    if number is None:
+        return (quantise(values, fmt).value.astype(np.int64) & 0xFFFFFFFF).astype(np.uint32)
+    return values.astype(np.float32).view(np.uint32)
+
+
+def numbers_of_words(words: Words, fmt: Format, number: str | None) -> npt.NDArray[np.float64]:
+    """The numbers in words, as of `words_of_numbers`."""
+    if number is None:
+        return to_float(words.view(np.int32).astype(np.int64), fmt)
+    return words.view(np.float32).astype(np.float64)
+
 
 def stream_words(design: Design, axi: AxiStreams, *, native: bool = True) -> FloatWords | FixedWords:
     """What a design's AXI streams carry. native: by functions in C where they can be compiled."""
-    return FixedWords(design, axi) if axi.word == FIXED else FloatWords(design, axi, native=native)
+    if axi.word == FIXED:
+        return FixedWords(design, axi)
+    return ProgramFloats(design, axi) if isinstance(design, ProgramDesign) else FloatWords(design, axi, native=native)
 
 
 def _rows(words: Words) -> Words:

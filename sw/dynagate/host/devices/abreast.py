@@ -11,6 +11,7 @@ from dynagate.host.devices.fixed import FixedDevice
 from dynagate.host.inputs import Arrays
 
 if TYPE_CHECKING:
+    from dynagate.design.program import ProgramDesign
     from dynagate.fixedpoint.assign import FormattedGraph
 
 
@@ -23,9 +24,9 @@ def flagged_together(flags: Overflow, count: int) -> Overflow:
 class FlaggedTogether(FixedDevice):
     """The integers of a program whose samples lie side by side."""
 
-    def __init__(self, formatted: FormattedGraph, count: int) -> None:
-        super().__init__(formatted)
-        self._count = count
+    def __init__(self, formatted: FormattedGraph, design: ProgramDesign) -> None:
+        super().__init__(formatted, design)
+        self._count = design.abreast
 
     def run(self, arrays: Arrays, outputs: Arrays, batch: int) -> Overflow:
         return flagged_together(super().run(arrays, outputs, batch), self._count)

@@ -10,6 +10,7 @@ import numpy as np
 
 from dynagate.base.explained import explained
 from dynagate.design.design import Design
+from dynagate.design.program import ProgramDesign
 from dynagate.dynamics import ROLLOUT
 from dynagate.dynamics.friction import friction_of
 from dynagate.dynamics.options import AlgorithmOptions
@@ -105,7 +106,7 @@ class FixedDevice(Device):
 
     text = "integers"
 
-    def __init__(self, formatted: FormattedGraph, design: Design | None = None) -> None:
+    def __init__(self, formatted: FormattedGraph, design: Design | ProgramDesign | None = None) -> None:
         self.formatted = formatted
         self.computes(formatted.graph)
         self._numbers = {} if design is None else design.numbers

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dynagate.design.program import ProgramDesign
 from dynagate.fixedpoint.loops import FormattedLoop, LoopIntegers, integers_of, values_of
 from dynagate.graph.graph import Port
 from dynagate.host.devices.face import Overflow
@@ -31,16 +32,16 @@ def outside(
 
 
 class MotionIntegers(TurnDevice):
-    """The integers of a motion, in numpy. formatted: its loop."""
+    """The integers of a motion, in numpy. formatted: its loop. design: whose streams round inputs and results."""
 
     text = "integers"
     exclusive = False
 
-    def __init__(self, formatted: FormattedLoop, motion: ChipMotion) -> None:
+    def __init__(self, formatted: FormattedLoop, motion: ChipMotion, design: ProgramDesign) -> None:
         self.formatted, self.motion = formatted, motion
         self.robot, self.function = formatted.loop.robot, formatted.loop.name
         self.carry = dict(formatted.loop.carry)
-        self.dtype = np.dtype(np.float64)
+        self._numbers, self.dtype = design.numbers, np.dtype(design.results)
         self.outputs = tuple(port for port, _ in formatted.outputs.values())
         bounds = {
             port.name: [(graph.bounds[i], graph.formats[i].step) for i in first.nodes]
@@ -52,12 +53,12 @@ class MotionIntegers(TurnDevice):
 
     def run(self, arrays: Arrays, outputs: Arrays, batch: int) -> Overflow:
         begun = self.motion.begun(arrays["q"], arrays["qd"])
-        loop = LoopIntegers(self.formatted, integers_of(self.formatted, begun))
+        loop = LoopIntegers(self.formatted, integers_of(self.formatted, begun, self._numbers))
         turns = next(iter(outputs.values())).shape[1]
         flagged: npt.NDArray[np.bool_] = np.zeros((batch, turns), bool)
         for turn in range(turns):
             own = {name: arrays[name][:, turn] for name in self.formatted.loop.per_turn}
-            values, flagged[:, turn] = loop.turn(integers_of(self.formatted, own))
+            values, flagged[:, turn] = loop.turn(integers_of(self.formatted, own, self._numbers))
             for port in self.outputs:
                 outputs[port.name][:, turn] = values_of(values[port.name], port.shape)
         return flagged

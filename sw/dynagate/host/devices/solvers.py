@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dynagate.design.program import ProgramDesign
 from dynagate.fixedpoint.loops import FormattedLoop, LoopIntegers, integers_of, values_of
 from dynagate.host.devices.face import Device, Overflow
 from dynagate.host.inputs import Arrays, brought
@@ -17,16 +18,16 @@ WARM = "warm"
 
 class SolverIntegers(Device):
     """The integers of a solver. A problem that is warm begins with what the one before it has left in memory, which may
-    be the last one of the call before. formatted: its loop."""
+    be the last one of the call before. formatted: its loop. design: whose streams round inputs and results."""
 
     text = "integers"
 
-    def __init__(self, formatted: FormattedLoop) -> None:
-        self.formatted = formatted
+    def __init__(self, formatted: FormattedLoop, design: ProgramDesign) -> None:
+        self.formatted, self._numbers = formatted, design.numbers
         self.robot, self.function = formatted.loop.robot, formatted.loop.name
         self.inputs = formatted.inputs
         self.outputs = tuple(port for port, _ in formatted.outputs.values())
-        self.dtype = np.dtype(np.float64)
+        self.dtype = np.dtype(design.results)
         self._before: LoopIntegers | None = None
 
     def run(self, arrays: Arrays, outputs: Arrays, batch: int) -> Overflow:
@@ -48,7 +49,7 @@ class SolverIntegers(Device):
         assert self._before is not None
         integers = LoopIntegers(self.formatted, {}, 1)
         integers.memory_of(self._before)
-        values, flagged = integers.turn(integers_of(self.formatted, arrays))
+        values, flagged = integers.turn(integers_of(self.formatted, arrays, self._numbers))
         self._before = integers
         return {port.name: values_of(values[port.name], port.shape) for port in self.outputs}, bool(flagged[0])
 
@@ -57,4 +58,4 @@ class SolverIntegers(Device):
             first, graph = self.formatted.ports[port.name]
             flat = arrays[port.name].reshape(-1, len(first.nodes))
             for k, i in enumerate(first.nodes):
-                brought(port, k, flat[:, k], graph.bounds[i], graph.formats[i], None)
+                brought(port, k, flat[:, k], graph.bounds[i], graph.formats[i], self._numbers.get(port.name))

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dynagate.design.design import Design
+from dynagate.design.program import ProgramDesign
 from dynagate.fixedpoint.assign import FormattedGraph
 from dynagate.fixedpoint.evaluate import gather_outputs, infinite, quantise_inputs
 from dynagate.fixedpoint.recirculate import Recirculation, Turns
@@ -69,7 +70,10 @@ class IntegerTurns(TurnDevice):
     exclusive = False
 
     def __init__(
-        self, formatted: FormattedGraph, carry: Mapping[str, str] = CARRY, design: Design | None = None
+        self,
+        formatted: FormattedGraph,
+        carry: Mapping[str, str] = CARRY,
+        design: Design | ProgramDesign | None = None,
     ) -> None:
         self.formatted, self.carry = formatted, carry
         self.computes(formatted.graph)
