@@ -8,6 +8,8 @@ read     at most so many bytes, up to TLAST: descriptors of a page each, each sa
          read follows
 pread    a register of the user BAR
 pwrite   the same
+moved    how many requests the device has made on the link until now, reads and writes
+times    clock cycles of the first doorbell and of the last result
 spoil    the chance that a completion with data is poisoned, of another place, or comes too late
 close    ends the simulation
 =======  ============================================================================================
@@ -143,6 +145,10 @@ class Card:
         await self.bench.driver.user.write_dword(address, int.from_bytes(data, "little"))
         await self.bench.driver.user.read_dword(0)  # behind the write
         return len(data)
+
+    async def moved(self) -> int:
+        """Requests of the device on the link until now."""
+        return self.bench.host.requests
 
     async def spoil(self, chance: float) -> int:
         """How many completions were spoilt until now."""

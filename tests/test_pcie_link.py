@@ -106,6 +106,14 @@ def test_faults_of_the_link_are_told_and_nothing_is_misplaced(
     check(card, built, 400, seed=2)
 
 
+def test_a_packet_may_take_longer_than_the_timeout(
+    card: Accelerator, built: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the simulation, where the machine is busy: something moves all the time."""
+    monkeypatch.setattr(link_of(card), "timeout", 0.7)
+    check(card, built, 2000, seed=5)
+
+
 def test_a_reset_that_failed_is_repeated(card: Accelerator, built: Build, monkeypatch: pytest.MonkeyPatch) -> None:
     """The next call resets first: what the failed one left would come before its results."""
 

@@ -62,7 +62,7 @@ class PcieLink(XdmaLink):
         self._check_design(design, timeout)
         if not (Path(folder) / "accelerator.v").is_file():
             raise ArgumentError(f"no accelerator.v in {folder}; expected the folder of the design")
-        self._samples = 0
+        self._samples = self._requests = 0
         self._due = {"write": 0, "read": 0}
         self.card = SimulatedCard(Path(folder), case, seed, min(timeout, GIVEN_UP_S))
         text = f"a simulated card at PCIe {case.link}"
@@ -78,6 +78,11 @@ class PcieLink(XdmaLink):
         super().write(samples, results)
         self._samples += len(samples)
 
+    def _moves(self) -> bool:
+        """A simulated card may take longer for a packet than a real one may: its requests on the link count."""
+        before, self._requests = self._requests, self._asked("moved")
+        return self._requests != before
+
     def _transfer(self, which: str, file: int, data: memoryview) -> int:
         self._due[which] -= 1
         self.card.follows[which] = self._due[which] > 0
@@ -91,11 +96,14 @@ class PcieLink(XdmaLink):
         return Transfer(round(last - first), (last - first) / max(self._samples, 1))
 
     def _times(self, *, anew: bool) -> tuple[float, float]:
+        first, last = self._asked("times", anew)
+        return first, last
+
+    def _asked(self, name: str, *arguments: object) -> Any:
         try:
-            first, last = self.card.call("times", anew)
+            return self.card.call(name, *arguments)
         except OSError as error:
             raise self._broken("request", error) from None
-        return first, last
 
     def _close(self) -> None:
         super()._close()
