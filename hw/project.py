@@ -313,9 +313,8 @@ def run_tool(project: Project, *, step: Callable[[str], Any] | None = None) -> l
     """Run the vendor's tools on a project; None where they are not on the path. Returns what they wrote. Raises
     ProjectError with the end of what they printed; all of it is in make.log."""
     flow = project.flow
-    if shutil.which(flow.tool) is None:
+    if not check_tool(flow):
         return None
-    _check_version(flow)
     (step or (lambda text: None))(f"{flow.tool}: synthesis, place and route")
     log = project.folder / "make.log"
     with log.open("w", encoding="utf-8") as output:
@@ -329,14 +328,17 @@ def run_tool(project: Project, *, step: Callable[[str], Any] | None = None) -> l
     return products
 
 
-def _check_version(flow: Flow) -> None:
-    """Raises ProjectError: the tool says a version outside of the table."""
+def check_tool(flow: Flow) -> bool:
+    """Whether the flow's tool is on the path. Raises ProjectError: it says a version outside of the table."""
+    if shutil.which(flow.tool) is None:
+        return False
     said = _VERSION.search(completed([flow.tool, "-version"]).stdout)
     oldest, newest = flow.versions
     if said is not None and not oldest <= said[1] <= newest:
         raise ProjectError(
             f"{flow.tool} on the path is {said[1]}; expected {oldest} to {newest}, or --only-project and another tool"
         )
+    return True
 
 
 def choice_table(choice: Choice) -> str:

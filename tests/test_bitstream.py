@@ -206,7 +206,11 @@ def test_a_tool_of_another_version_is_refused(vivado: Path, designs: Path, tmp_p
         expected = f"vivado on the path is {version}; expected 2022.1 to 2025.2, or --only-project and another tool"
         with pytest.raises(ProjectError, match=expected):
             run_tool(written)
+        assert call(designs, tmp_path / "none", "--board", "vcu118") == (1, f"Error: {expected}\n")  # before any work
+        cores = ["bitstream", "--core", "--board", "vcu118", "--project-folder", str(tmp_path / "none")]
+        assert CliRunner().invoke(main, cores).output == f"Error: {expected}\n"
     assert not (written.folder / "make.log").exists()
+    assert not (tmp_path / "none").exists()
 
 
 def test_a_tool_that_writes_nothing_is_an_error(vivado: Path, designs: Path, tmp_path: Path) -> None:

@@ -459,13 +459,15 @@ def bitstream(
     Without --ii the interval is the shortest that the board's resources and its link allow. The rates printed are
     modelled, the clock is assumed, the lookup tables are estimated."""
     from dynagate.cli.progress import Steps
-    from dynagate.hw.project import bitstream_design, choice_table, run_tool, write_project
+    from dynagate.hw.project import FLOWS, bitstream_design, check_tool, choice_table, run_tool, write_project
 
     board = boards.load(board_name)
     if request["goal"] is not None and click.get_current_context().params.get("target") is None:
         request["goal"] = dataclasses.replace(request["goal"], dsp=board.resources.blocks)
     if board.flow in boards.FREE:
         _refuse_for_free_tools(board, only_project)
+    elif not only_project:
+        check_tool(FLOWS[board.flow])
     with Steps() as step:
         built, choice = bitstream_design(
             _request(robot, region, **request), board, ii=ii, clock_mhz=clock, folder=folder, step=step
@@ -491,8 +493,10 @@ def _bitstream_of_cores(board: Board, clock: float | None, only_project: bool, f
     """The bitstream of a board's cores, or its project."""
     from dynagate.cli.progress import Steps
     from dynagate.hw.processor.board import cores_of
-    from dynagate.hw.project import run_tool, write_core_project
+    from dynagate.hw.project import FLOWS, check_tool, run_tool, write_core_project
 
+    if board.flow not in boards.FREE and not only_project:
+        check_tool(FLOWS[board.flow])
     cores = cores_of(board)
     click.echo(f"{cores.title} on {board.title}, each of {cores.core.text}")
     with Steps() as step:
