@@ -199,11 +199,16 @@ def test_a_report_fails_where_integers_or_gains_differ(scheduled: Schedule) -> N
     turns = np.array([3, 4])
     near = {"cost": np.zeros(2), "gain": np.zeros(2), "turns": turns, "cycles": 1000 * turns}
     report = SolverReport(cast("Any", None), True, True, converged=(2, 2), overflows=0, **near)
-    assert report.passed
-    assert not replace(report, exact=False).passed
-    assert not replace(report, warm=False).passed
-    assert not replace(report, gain=np.full(2, 0.01)).passed
-    assert not replace(report, cost=np.full(2, np.nan)).passed
+    assert report.verdict == "PASS"
+    for changes, text in [
+        ({"exact": False}, "FAIL: the core and its integers differ"),
+        ({"warm": False}, "FAIL: the core and its integers differ"),
+        ({"gain": np.full(2, 0.01)}, "FAIL: near float64 in 0 of 2; expected a longer --word, fewer --knots"),
+        ({"cost": np.full(2, np.nan)}, "FAIL: near float64 in 0 of 2"),
+    ]:
+        other = replace(report, **changes)
+        assert not other.passed
+        assert other.verdict.startswith(text)
 
 
 @pytest.mark.long

@@ -97,6 +97,18 @@ class SolverReport:
         """The integers are equal, and FEW of the problems and more are near float64."""
         return self.exact and self.warm and self.near >= FEW * len(self.cost)
 
+    @property
+    def verdict(self) -> str:
+        """PASS; or FAIL, and what would do."""
+        if self.passed:
+            return "PASS"
+        if not (self.exact and self.warm):
+            return "FAIL: the core and its integers differ, which is a fault of the program"
+        return (
+            f"FAIL: near float64 in {self.near} of {len(self.cost)}; expected a longer --word, fewer --knots, or "
+            "another cost, by ChipIlqr"
+        )
+
     def text(self) -> str:
         scheduled, options = self.built.schedule, self.built.design.options
         count = len(self.cost)
@@ -114,7 +126,7 @@ class SolverReport:
             f"  near            {self.near} of {count} within {COST_ERROR:g} and {GAIN_ERROR:g}",
             f"  integers        {'equal' if self.exact else 'NOT EQUAL'}; of calls that go on with the plan before "
             f"{'equal' if self.warm else 'NOT EQUAL'}",
-            "PASS" if self.passed else "FAIL",
+            self.verdict,
         ]
         return "\n".join(lines)
 
