@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.resources import files
 from types import MappingProxyType
 from typing import Any
@@ -19,7 +19,7 @@ from dynagate.fixedpoint.operations import FIXED, Exact, Unit
 from dynagate.graph import OPS, Port
 from dynagate.graph.region import Region
 from dynagate.graph.slots import slots_of
-from dynagate.native.emit import kernel_name
+from dynagate.native.emit import PHILOX, kernel_name
 from dynagate.native.interpreter import ELEMENTARY
 from dynagate.native.one_state import OneState, wrapped
 
@@ -39,7 +39,7 @@ def emit_integers(formatted: FormattedGraph, region: Region, known: Mapping[str,
     return file.file(
         [
             *_interface(file, formatted, known),
-            (files("dynagate.native") / ELEMENTARY).read_text(),
+            *((files("dynagate.native") / file).read_text() for file in (PHILOX, ELEMENTARY)),
             f"typedef dg_{writer.word} word;",
             f"{file.head};\n",
             *writer.tables(),
@@ -74,7 +74,7 @@ class _Writer:
         self.formatted = formatted
         self.word = word_of(formatted)
         self.slot, self.slots = slots_of(formatted.graph, formatted.graph.output_nodes)
-        self._tables: dict[tuple[Any, Format, Format], tuple[int, Exact]] = {}
+        self._tables: dict[tuple[Any, tuple[Format, ...], Format], tuple[int, Exact]] = {}
         nodes = enumerate(formatted.graph.nodes)
         self.statements = [self._statement(i) for i, node in nodes if node.op != "input"]
 
@@ -91,7 +91,7 @@ class _Writer:
         sources = formatted.operand_formats(i)
         plan = ""
         if isinstance(meaning, Unit):
-            place, exact = self._plan(meaning, sources[0], to)
+            place, exact = self._plan(meaning, sources, to)
             plan = f"const dg_64 *p = plan_{place}; {'int wrong = 0; ' if 'wrong' in meaning.text else ''}"
         else:
             exact = meaning.in_c(sources, to)
@@ -121,11 +121,11 @@ class _Writer:
             f"      if ({wrong}) bad = 1; }} {name}"
         )
 
-    def _plan(self, unit: Unit, source: Format, to: Format) -> tuple[int, Exact]:
+    def _plan(self, unit: Unit, sources: Sequence[Format], to: Format) -> tuple[int, Exact]:
         """The plan of a unit's operation: its number, and the exact result."""
-        key = unit.plan, source, to
+        key = unit.plan, tuple(sources), to
         if key not in self._tables:
-            self._tables[key] = len(self._tables), unit.plan(source, to)
+            self._tables[key] = len(self._tables), unit.plan(*sources, to)
         return self._tables[key]
 
 

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import NamedTuple
 
+from dynagate.base import philox
 from dynagate.base.errors import ArgumentError, Error
 from dynagate.fixedpoint.assign import FormattedGraph
 from dynagate.fixedpoint.format import HALF_UP, Arithmetic, Format
@@ -24,6 +25,8 @@ MOST_SHIFT = 31
 """Bits by which an addend is moved up before the sum, and by which the sum is moved down: 5 bits say how many."""
 FEWEST_ANGLE_BITS = 3
 """Integer bits that an angle has at least, so that robots share a sine: ±8 rad."""
+NOISE_WHOLE = philox.WIDTH - 1 - philox.FRAC
+"""Integer bits of random numbers."""
 EXPONENT = Format(16, 0)
 SIGNS = {(1, 1): ("multiply_add", 1), (1, -1): ("multiply_sub", 1), (-1, 1): ("sub_multiply", 1)}
 SIGNS[-1, -1] = ("multiply_add", -1)
@@ -257,6 +260,10 @@ class _Fuser:
         elif op == "exp":
             operand, result = self.exponential
             args, frac = [self._coarser(args[0], operand.frac)], result.frac
+        elif op == "noise":
+            args, frac = [self._coarser(a, 0) for a in args], self.word - 1 - NOISE_WHOLE
+            if any(self.formats[a].frac for a in args):
+                raise FuseError(f"node {i} '{node.name}': an operand is beyond words of {self.word} bits")
         elif op == "reciprocal":
             op = "normalised_reciprocal"
         elif op == "sqrt":

@@ -112,7 +112,7 @@ class Encoded:
         self._place = {(k.name, k.bits): i for i, k in enumerate(self.kernels)}
         self._formatted = formatted
         self._tables: list[int] = []
-        self._planned: dict[tuple[Any, Format, Format], tuple[Exact, int]] = {}
+        self._planned: dict[tuple[Any, tuple[Format, ...], Format], tuple[Exact, int]] = {}
         graph, formats = formatted.graph, formatted.formats
         self.kept = tuple(range(len(graph))) if keep_all else tuple(dict.fromkeys(graph.output_nodes))
         slot, slots = slots_of(graph, self.kept)
@@ -138,7 +138,7 @@ class Encoded:
         constant, _ = formatted.constants.get(i, (0, None))
         sources, meaning = formatted.operand_formats(i), FIXED[node.op].meaning
         if isinstance(meaning, Unit):
-            exact, table = self._plan(meaning, sources[0], to)
+            exact, table = self._plan(meaning, sources, to)
         else:
             exact, table = meaning.in_c(sources, to), 0
         enter = entering(meaning, exact, to, formatted.arithmetic)
@@ -150,11 +150,11 @@ class Encoded:
             *(enter.saturate, scope, i, table),
         )
 
-    def _plan(self, unit: Unit, source: Format, to: Format) -> tuple[Exact, int]:
+    def _plan(self, unit: Unit, sources: Sequence[Format], to: Format) -> tuple[Exact, int]:
         """The exact result of a unit's operation, and where the numbers of its plan begin."""
-        key = unit.plan, source, to
+        key = unit.plan, tuple(sources), to
         if key not in self._planned:
-            exact = unit.plan(source, to)
+            exact = unit.plan(*sources, to)
             self._planned[key] = exact, len(self._tables)
             self._tables += exact.plan
         return self._planned[key]

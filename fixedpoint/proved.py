@@ -234,7 +234,8 @@ class ErrorBounds:
         if kind == "exponent":
             return 0.0
         if isinstance(meaning, Unit):
-            return meaning.errs(self._formats[node.args[0]], to, self._ranges[i].magnitude + self.carried[i])
+            of_args = [self._formats[a] for a in node.args]
+            return meaning.errs(*of_args, to, self._ranges[i].magnitude + self.carried[i])
         term = 0.0
         sources = [self._formats[a] for a in node.args]
         if kind in ("term", "value"):

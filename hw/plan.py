@@ -18,9 +18,18 @@ from dynagate.fixedpoint.format import Format
 from dynagate.graph.parts import needed, part_outputs, parts_of
 from dynagate.hw.bind import Binding, bind
 from dynagate.hw.modulo import modulo_schedule
-from dynagate.hw.schedule import MOST_STAGES, Early, Operation, Problem, Schedule, check_interval, registers_held
+from dynagate.hw.schedule import (
+    MOST_STAGES,
+    Early,
+    Operation,
+    Problem,
+    Schedule,
+    ScheduleError,
+    check_interval,
+    registers_held,
+)
 from dynagate.hw.units import add, multiply
-from dynagate.hw.units.table import ELEMENTARY, HARDWARE, Elementary, Own, Product, Wiring, dsp_blocks
+from dynagate.hw.units.table import ELEMENTARY, HARDWARE, Elementary, OfCores, Own, Product, Wiring, dsp_blocks
 
 SPARE = 1.01
 """Multipliers for each that full use needs: a slot that is free here and there saves registers."""
@@ -291,6 +300,10 @@ def _classes(formatted: FormattedGraph, stages: Stages) -> tuple[dict[int, str],
     products: dict[str, list[tuple[int, int]]] = {}
     for i, node in enumerate(graph.nodes):
         row = HARDWARE[node.op]
+        if isinstance(row, OfCores):
+            raise ScheduleError(
+                f"{graph.robot} {graph.name}: '{node.name}' is a {node.op}; expected a processor, which computes it"
+            )
         if isinstance(row, Product):
             wide, narrow = (operand.format.width for operand in operands(formatted, i))
             name = "multiply" if multiply.dsp_blocks(wide, narrow) == 1 else "multiply_wide"

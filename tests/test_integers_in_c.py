@@ -81,8 +81,8 @@ def random_graph(seed: int, widest: int, operations: int = 40) -> FormattedGraph
         while not _has_type(op, [formats[a] for a in args], to):
             op = str(random.choice(ops))
             args = tuple(int(a) for a in random.integers(0, i, OPS[op].arity))
-        while isinstance(FIXED[op].meaning, Unit) and not _has_plan(op, formats[args[0]], to):
-            to, args = any_format(4, min(widest, 35)), (int(random.integers(0, i)),)
+        while isinstance(FIXED[op].meaning, Unit) and not _has_plan(op, [formats[a] for a in args], to):
+            to, args = any_format(4, min(widest, 35)), tuple(map(int, random.integers(0, i, len(args))))
         if OPS[op].constant == "exponent":
             constants[i] = (constant := int(random.integers(-4, 5))), Format(16, 0)
             to = Format(formats[args[0]].width, formats[args[0]].frac - constant)
@@ -106,12 +106,12 @@ def _has_type(op: str, sources: list[Format], to: Format) -> bool:
     return meaning.in_c(sources, to).bits <= TYPES[-1] - 2
 
 
-def _has_plan(op: str, source: Format, to: Format) -> bool:
+def _has_plan(op: str, sources: list[Format], to: Format) -> bool:
     """Whether numpy can compute it: results far narrower or wider than operands have shifts by less than no bits."""
     unit = FIXED[op].meaning
     assert isinstance(unit, Unit)
     try:
-        return bool(unit.plan(source, to).bits)
+        return bool(unit.plan(*sources, to).bits)
     except (NotInCError, ValueError):
         return False
 

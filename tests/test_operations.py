@@ -2,22 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import dynagate
 import numpy as np
 import pytest
-from dynagate import FUNCTIONS, Region, build, evaluate, robots, trace
+from dynagate import FUNCTIONS, Policy, Region, build, evaluate, robots, trace
+from dynagate.base import philox
+from dynagate.base.errors import ArgumentError
+from dynagate.base.philox import ROUNDS
+from dynagate.control.forward import recorded
 from dynagate.dynamics import Function, Tree
-from dynagate.dynamics.spatial import array, exp, select, sqrt
+from dynagate.dynamics.spatial import array, exp, noise, select, sqrt
+from dynagate.fixedpoint.assign import WordLengths, assign_word
+from dynagate.fixedpoint.evaluate import evaluate_integers, gather_outputs, quantise_inputs
+from dynagate.fixedpoint.fuse import FuseError
 from dynagate.fixedpoint.goal import Goal
+from dynagate.fixedpoint.observed_loops import Unlimited
 from dynagate.fixedpoint.operations import FIXED
 from dynagate.fixedpoint.optimise import optimise
+from dynagate.fixedpoint.ranges import sampled_ranges
+from dynagate.graph import Graph
 from dynagate.graph.ops import FUSED, OPS, table
 from dynagate.graph.truth import relative_errors
-from dynagate.hw.units.table import ELEMENTARY
+from dynagate.hw.plan import demand
+from dynagate.hw.processor.instructions import instructions
+from dynagate.hw.processor.replay import replay
+from dynagate.hw.processor.schedule import schedule
+from dynagate.hw.processor.shape import Core
+from dynagate.hw.schedule import ScheduleError
+from dynagate.hw.units.noise import AROUND
+from dynagate.hw.units.table import ELEMENTARY, HARDWARE, OfCores
+from dynagate.native.kernel import Kernel
+from dynagate.native.single import emit_single
 from dynagate.sim.runner import run_datapath_bench
 
 from tests.cuda_text import as_host_code
@@ -26,15 +46,15 @@ NAME = "all_operations"
 
 
 def all_operations(tree: Tree, q: Sequence[Any], qd: Sequence[Any]) -> Any:
-    """Numbers that mean nothing: each operation of the table on operands that it takes, and choices between a value and
-    a number."""
+    """Numbers that mean nothing: each operation of a datapath on operands that it takes, and choices between a value
+    and a number."""
     a, b = q
     v, w = qd
     speed = sqrt(v * v + w * w + 0.25)
     signed = 0.4 * a - 0.1 * b, 0.5 * w, b
     results = [speed, -(2.0 * v)]
     for k, (name, op) in enumerate(OPS.items()):
-        if name != "input":
+        if name != "input" and not isinstance(HARDWARE[name], OfCores):
             operands = [speed] if FIXED[name].positive else [signed[(k + j) % 3] for j in range(3)]
             constant = [-1.0 if op.constant == "exponent" else 0.3] if op.constant else []
             results.append(op.real(*operands[: op.arity], *constant) * (0.1 + 0.01 * k))
@@ -68,7 +88,7 @@ def expected(inputs: dict[str, np.ndarray]) -> np.ndarray:
 
 def test_the_graph_has_every_operation() -> None:
     graph = trace(ARM, NAME)
-    assert {node.op for node in graph.nodes} >= set(OPS) - {"sub", "neg", *FUSED, "normalised_reciprocal"}
+    assert {node.op for node in graph.nodes} >= set(OPS) - {"sub", "neg", "noise", *FUSED, "normalised_reciprocal"}
     inputs = states(2000)
     assert np.allclose(evaluate(graph, inputs)["tau"], expected(inputs), rtol=1e-14, atol=1e-14)
 
@@ -94,6 +114,74 @@ def test_the_datapath_computes_it(designs: Path) -> None:
     built = build(ARM, NAME, ii=3, goal=Goal(1e-3, fresh=16384), folder=designs)
     run_datapath_bench(built, states(300), seed=1)
     assert set(ELEMENTARY) - {"normalised_reciprocal"} <= set(built.plan.unit_counts())
+
+
+def random_numbers() -> tuple[Graph, dict[str, np.ndarray], np.ndarray]:
+    """A graph of numbers that follow each other, inputs of it, and its results by the definition."""
+    random, names = np.random.default_rng(0), ("number", "draw", "seed")
+    inputs = {name: random.integers(0, 60_000, 300).astype(float) for name in names}
+
+    def record(x: Mapping[str, Any]) -> Mapping[str, Any]:
+        number, draw, seed = (x[name][()] for name in names)
+        return {"drawn": array([noise(number + float(k), draw, seed) * 0.5 + 1.0 for k in range(9)])}
+
+    whole = [inputs[name].astype(np.int64) for name in names]
+    expected = np.stack([philox.integers(whole[0] + k, *whole[1:]) for k in range(9)], axis=1) * 2.0**-16 + 1.0
+    return recorded("drawn", "none", dict.fromkeys(names, ()), record), inputs, expected
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_random_numbers_are_the_same_in_numpy_c_and_cuda(dtype: Any, tmp_path: Path) -> None:
+    graph, inputs, expected = random_numbers()
+    np.testing.assert_array_equal(evaluate(graph, inputs)["drawn"], expected)
+    kernel = Kernel(graph, np.dtype(dtype))
+    outputs = kernel.new_outputs(300)
+    kernel({name: x.astype(dtype) for name, x in inputs.items()}, kernel.written(outputs), 300)
+    np.testing.assert_array_equal(outputs["drawn"], expected.astype(dtype))
+    np.testing.assert_array_equal(as_host_code(graph, inputs, tmp_path)["drawn"], expected)
+
+
+def test_random_numbers_are_the_same_in_integers_and_in_a_program() -> None:
+    """Exact: 15 bits behind the binary point fit every word. The unit takes as many side by side as a round has
+    stages."""
+    graph, inputs, expected = random_numbers()
+    policy = Policy(word=27)
+    formatted = assign_word(
+        graph, Unlimited(), sampled_ranges(graph, inputs), policy, WordLengths([policy.word] * len(graph))
+    )
+    core = Core(units=2, word=27, noise=1)
+    whole = core.fused(formatted)
+    integers = quantise_inputs(whole, inputs)
+    values = gather_outputs(whole, evaluate_integers(whole, integers).value)["drawn"]
+    np.testing.assert_array_equal(values, expected)
+    scheduled = schedule(instructions(whole), core)
+    results = replay(scheduled, integers).results
+    got = {result: results[u][k] for u, own in enumerate(scheduled.outputs) for k, result in enumerate(own)}
+    for k, i in enumerate(whole.graph.output_nodes):
+        result = got[scheduled.instructions.outputs[i]]
+        np.testing.assert_array_equal(result * 2.0 ** -whole.formats[i].frac, expected[:, k])
+    drawn = sorted(slot.cycle for slot in scheduled.slots if slot.instruction.kind == "noise")
+    assert drawn[AROUND - 1] - drawn[0] < ROUNDS * AROUND
+    assert drawn[-1] - drawn[0] >= ROUNDS * AROUND
+    slots = [
+        replace(slot, cycle=drawn[0] + AROUND) if (slot.instruction.kind, slot.cycle) == ("noise", drawn[-1]) else slot
+        for slot in scheduled.slots
+    ]
+    with pytest.raises(AssertionError, match="two random numbers begin a round at once"):
+        replace(scheduled, slots=tuple(sorted(slots, key=lambda slot: slot.cycle))).verify()
+
+
+def test_who_has_no_random_numbers() -> None:
+    graph, inputs, _ = random_numbers()
+    formatted = assign_word(graph, Unlimited(), sampled_ranges(graph, inputs), Policy(), WordLengths([24] * len(graph)))
+    with pytest.raises(ScheduleError, match="none drawn: '.*' is a noise; expected a processor, which computes it"):
+        demand(formatted, 4)
+    with pytest.raises(ArgumentError, match="drawn has random numbers; expected a function without them for a file of"):
+        emit_single(graph, Region.of(ARM), "float64")
+    far = {**inputs, "number": np.full(300, 2.0**24)}
+    beyond = assign_word(graph, Unlimited(), sampled_ranges(graph, far), Policy(), WordLengths([24] * len(graph)))
+    with pytest.raises(FuseError, match="an operand is beyond words of 24 bits"):
+        Core(noise=1).fused(beyond)
 
 
 def test_a_choice_is_not_taken_for_the_side_that_random_states_take() -> None:

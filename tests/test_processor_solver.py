@@ -1,4 +1,4 @@
-"""iLQR as a program of loops: what a processor computes equals the integers, and these are near float64."""
+"""iLQR and MPPI as programs of loops: what a processor computes equals the integers, and these are near float64."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from dynagate.base.errors import ArgumentError
 from dynagate.cli import main
 from dynagate.control import Cost
 from dynagate.control.chip import ChipIlqr, calls_of
+from dynagate.control.chip_mppi import ChipMppi, MppiOptions
 from dynagate.control.cost import Input
 from dynagate.control.ilqr import IlqrOptions
 from dynagate.control.known import check_solved, stable_step
@@ -23,7 +24,7 @@ from dynagate.fixedpoint.format import SATURATE, Arithmetic
 from dynagate.fixedpoint.fuse import fused
 from dynagate.fixedpoint.loops import FormattedLoop, LoopIntegers, integers_of, values_of
 from dynagate.host.solver_report import SolverReport
-from dynagate.hw.processor.build import build_solver
+from dynagate.hw.processor.build import build_solver, with_functions
 from dynagate.hw.processor.instructions import ProgramError
 from dynagate.hw.processor.loops import loop_instructions
 from dynagate.hw.processor.motion import angles_of
@@ -90,6 +91,61 @@ def test_a_program_solves_as_the_integers_do(solver: ChipIlqr, formatted: Format
         largest = abs(exact["gain"]).max()
         np.testing.assert_allclose(result["gain"] / largest, exact["gain"] / largest, atol=1e-2)
     assert (exact["turns"] >= 2).all()
+
+
+MPPI = MppiOptions(6, StepOptions(0.02), 9, 0.3, np.array([1.0, 0.1]))
+
+
+def draws(batch: int, seed: int) -> dict[str, Any]:
+    """Problems of MPPI, each with a draw of its own."""
+    drawn = {"draw": 500.0 + np.arange(batch), "seed": np.full(batch, 7.0)}
+    return {**problems(ARM, batch, seed), "qd": np.full((batch, 2), 0.1), **drawn}
+
+
+@pytest.fixture(scope="module")
+def sampler() -> ChipMppi:
+    return ChipMppi.of(ARM, COST, MPPI)
+
+
+def test_the_loop_of_a_chip_is_mppi(sampler: ChipMppi) -> None:
+    """One sample after the other, in float64: the torques, costs and weights of `Mppi` with the same draw. Samples far
+    above the least cost have e**-16 of the weight, and there 0."""
+    known = draws(3, 1)
+    (_, got), (after, again) = calls_of(sampler, known, 2)
+    options: dict[str, Any] = {"knots": 6, "dt": 0.02, "samples": 9, "temperature": 0.3, "spread": MPPI.spread}
+    with dynagate.open(ARM, "mppi", cost=COST, seed=7, device="numpy", **options) as reference:
+        for k in range(3):
+            goal, guess = known["goal"][k], known["guess"][k]
+            plan = reference(known["q"][k], known["qd"][k], np.tile(guess, (6, 1)), draw=500 + k, goal=goal)
+            np.testing.assert_allclose(got["tau"][k], plan.tau[0], atol=1e-5)
+            np.testing.assert_allclose((got["cost"][k], got["least"][k]), (plan.cost, plan.least), rtol=1e-5)
+            warm = np.concatenate([plan.tau[1:], guess[None]])
+            then = reference(after["q"][k], after["qd"][k], warm, draw=501 + k, goal=goal)
+            np.testing.assert_allclose(again["tau"][k], then.tau[0], atol=1e-5)
+            assert plan.effective > 1.1
+
+
+def test_a_program_samples_as_the_integers_do(sampler: ChipMppi) -> None:
+    """Two calls, of which the second begins with the mean that the first has left; noise is drawn from its counter."""
+    policy = Policy(word=WORD, arithmetic=Arithmetic(overflow=SATURATE))
+    loop = formatted_solver(sampler, draws(12, 0), policy)
+    core = with_functions("mppi", 4, list(loop.graphs()), policy)
+    assert core.noise == 1
+    with pytest.raises(ProgramError, match="the core has no unit for them; expected a core with noise=1"):
+        with_functions("mppi", replace(core, noise=0), list(loop.graphs()), policy)
+    loop = loop.mapped(core.fused)
+    integers, memory = LoopIntegers(loop, {}, 3), Memory()
+    scheduled = schedule(loop_instructions(loop), replace(core, turn_bits=8))
+    for inputs, exact in calls_of(sampler, draws(3, 1), 2):
+        own = integers_of(loop, inputs)
+        values, flagged = integers.turn(own)
+        assert not flagged.any()
+        got, _ = replayed_turn(scheduled, own, memory)
+        for name, entries in got.items():
+            for result, fixed in zip(entries, values[name], strict=True):
+                np.testing.assert_array_equal(result, fixed.value, err_msg=name)
+            result = values_of(values[name], exact[name].shape[1:])
+            np.testing.assert_allclose(result, exact[name], rtol=1e-4, atol=1e-4, err_msg=name)
 
 
 def test_a_value_of_a_turn_that_is_kept_too_early_is_caught(scheduled: Schedule) -> None:
@@ -165,6 +221,18 @@ def test_damping_that_a_step_is_too_long_for_is_named() -> None:
 
 
 @pytest.mark.long
+def test_the_command_samples_on_a_core(tmp_path: Path) -> None:
+    """Integers of the core equal those of the loop; a call takes as many cycles as any other."""
+    options = ("--function", "mppi", "--knots", "4", "--samples", "5", "--units", "2", "--states", "3")
+    done = CliRunner().invoke(main, ["run", "two_joint_arm", *options, "--folder", str(tmp_path)])
+    assert done.exit_code == 0, done.output
+    assert "  integers        equal; of calls that go on with the plan before equal\nPASS" in done.output
+    call = re.search(r"call +(\d+) cycles measured, (\d+) at most; \d+ a knot of a sample", done.output)
+    assert call is not None, done.output
+    assert call[1] == call[2]
+
+
+@pytest.mark.long
 def test_the_command_solves_on_a_core(tmp_path: Path) -> None:
     """Integers of the core equal those of the loop, in calls that go on with the plan before too."""
     options = ("--function", "ilqr", "--knots", "6", "--units", "2", "--states", "6", "--folder", str(tmp_path))
@@ -179,13 +247,16 @@ def test_the_command_solves_on_a_core(tmp_path: Path) -> None:
     [
         (("--function", "ilqr"), "--function ilqr without --units; expected a processor's units, such as --units 8"),
         (("--function", "ilqr", "--units", "2", "--stops"), "--stops with --function ilqr; expected it left out"),
-        (("--knots", "8"), "--knots of forward_dynamics_gradient; expected it left out, or --function ilqr"),
+        (("--knots", "8"), "--knots of forward_dynamics_gradient; expected it left out, or --function ilqr or mppi"),
+        (("--function", "mppi"), "--function mppi without --units; expected a processor's units, such as --units 8"),
+        (("--function", "ilqr", "--samples", "8"), "--samples of ilqr; expected it left out, or --function mppi"),
         (("closed-loop", "--units", "4"), "--units of --controller derivatives; expected it left out"),
         (
             ("closed-loop", "--controller", "ilqr", "--rtl", "27"),
             "--rtl of --controller ilqr without --units",
         ),
         (("closed-loop", "--controller", "ilqr", "--error", "0.1"), "--error of --controller ilqr; expected it left"),
+        (("closed-loop", "--controller", "mppi", "--rtl", "27"), "--rtl of --controller mppi without --units"),
     ],
 )
 def test_options_of_the_commands(options: tuple[str, ...], text: str) -> None:
@@ -197,13 +268,13 @@ def test_options_of_the_commands(options: tuple[str, ...], text: str) -> None:
 
 def test_a_report_fails_where_integers_or_gains_differ(scheduled: Schedule) -> None:
     turns = np.array([3, 4])
-    near = {"cost": np.zeros(2), "gain": np.zeros(2), "turns": turns, "cycles": 1000 * turns}
+    near = {"cost": np.zeros(2), "error": np.zeros(2), "turns": turns, "cycles": 1000 * turns}
     report = SolverReport(cast("Any", None), True, True, converged=(2, 2), overflows=0, **near)
     assert report.verdict == "PASS"
     for changes, text in [
         ({"exact": False}, "FAIL: the core and its integers differ"),
         ({"warm": False}, "FAIL: the core and its integers differ"),
-        ({"gain": np.full(2, 0.01)}, "FAIL: near float64 in 0 of 2; expected a longer --word, fewer --knots"),
+        ({"error": np.full(2, 0.01)}, "FAIL: near float64 in 0 of 2; expected a longer --word, fewer --knots"),
         ({"cost": np.full(2, np.nan)}, "FAIL: near float64 in 0 of 2"),
     ]:
         other = replace(report, **changes)
@@ -240,19 +311,20 @@ def test_cycles_of_a_call(trials: int, tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_the_core_is_the_controller() -> None:
-    """Its torques are those of the integers, and it gets where the controllers in float64 get."""
+@pytest.mark.parametrize(("controller", "label"), [("ilqr", "iLQR"), ("mppi", "MPPI")])
+def test_the_core_is_the_controller(controller: str, label: str) -> None:
+    """Its torques are those of the integers, and it gets near where the controllers in float64 get."""
     pytest.importorskip("crocoddyl")
-    options = ("--controller", "ilqr", "--units", "2", "--rtl", "27", "--seconds", "0.6")
+    options = ("--controller", controller, "--units", "2", "--rtl", "27", "--seconds", "0.6")
     done = CliRunner().invoke(main, ["closed-loop", "two_joint_arm", *options])
     assert done.exit_code == 0, done.output
     lines = done.output.splitlines()
     ends = {
         name: float(line.removeprefix(name).split()[0])
         for line in lines
-        for name in ("Crocoddyl", "iLQR, float64", "iLQR, core of 2 units")
+        for name in ("Crocoddyl", f"{label}, float64", f"{label}, core of 2 units")
         if line.startswith(name)
     }
     assert len(ends) == 3
-    assert max(ends.values()) < 0.04, done.output
+    assert max(ends.values()) < {"ilqr": 0.04, "mppi": 0.5}[controller], done.output
     assert re.search(r"torques of the integers, [\d,]+ cycles a plan, [\d,]+ at most", done.output)

@@ -240,7 +240,7 @@ WRONG: dict[str, Callable[[FixedOp], dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("wrong", WRONG)
-@pytest.mark.parametrize("op", OPERATIONS)
+@pytest.mark.parametrize("op", [op for op in OPERATIONS if op != "noise"])  # no states have the largest error of it
 def test_a_wrong_row_is_caught(op: str, wrong: str) -> None:
     assert row_is_wrong(op, replace(FIXED[op], **WRONG[wrong](FIXED[op])))
 
@@ -268,7 +268,9 @@ def test_a_missing_row_is_an_error() -> None:
         dynagate.graph.ops.table("fixedpoint.operations", rows)
 
 
-@pytest.mark.parametrize("op", [op for op, row in FIXED.items() if isinstance(row.meaning, Unit)])
+@pytest.mark.parametrize(
+    "op", [op for op, row in FIXED.items() if isinstance(row.meaning, Unit) and OPS[op].arity == 1]
+)
 @pytest.mark.parametrize(
     ("source", "to"),
     [

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from dynagate.base import philox
+from dynagate.base.philox import ROUNDS
 from dynagate.fixedpoint.format import FLOOR, HALF_UP, SATURATE, WRAP, Arithmetic, Fixed, Format, quantise, to_float
 from dynagate.fixedpoint.goal import MULTIPLIERS
 from dynagate.fixedpoint.operations import FIXED
@@ -25,6 +27,7 @@ from dynagate.hw.units.float32 import (
     to_floating,
 )
 from dynagate.hw.units.multiply import Multiply, MultiplyConst, dsp_blocks, latency, parts
+from dynagate.hw.units.noise import AROUND, Noise
 from dynagate.hw.units.reciprocal import shift_of
 from dynagate.hw.units.table import HARDWARE, Elementary, Own
 from dynagate.hw.units.unit_of import unit_of
@@ -187,6 +190,18 @@ def test_reciprocal_by_a_table(
     assert np.count_nonzero(fits & expected.overflow) <= 1
     unit = assert_unit_equals_integers("reciprocal", [source], to, Arithmetic(), [x], units)
     assert unit.latency == cycles
+
+
+@pytest.mark.parametrize("word", [18, 32])
+def test_random_numbers(word: int, units: Path) -> None:
+    """As many as go around side by side, one after the other, and then the next as soon as the first are out."""
+    unit = Noise(word)
+    number, draw, seed = (some(Format(word, 0), k, 1500) for k in range(3))
+    asks = np.arange(1500) % (ROUNDS * AROUND) < AROUND
+    expected = np.where(asks, philox.integers(*(x & 0xFFFFFFFF for x in (number, draw, seed))) << (word - 18), 0)
+    run_unit_bench(
+        "noise", unit, {"asks": asks.astype(int), "number": number, "draw": draw, "seed": seed}, {"o": expected}, units
+    )
 
 
 FLOATS = np.array(

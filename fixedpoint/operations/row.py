@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dynagate.base.errors import Error
-from dynagate.fixedpoint.format import Arithmetic, Fixed, Format, Integers, Rescaled, rescale, wide
+from dynagate.fixedpoint.format import Arithmetic, Fixed, Format, Rescaled, rescale, wide
 from dynagate.fixedpoint.intervals import Interval
 
 
@@ -63,27 +63,28 @@ class Formula:
 
 @dataclass(frozen=True)
 class Unit:
-    """An operation of one operand by tables and steps, which one hardware unit computes for all nodes of its kind.
+    """An operation by tables and steps, which one hardware unit computes for all nodes of its kind. It has one operand,
+    or several; then x and source below are as many.
 
-    integers(x, source, to): its result, rounded. text: the same in C: a function of 64 or 128 bits, of {bits}, of x and
-    p, the numbers of `plan(source, to)`; `wrong` is set where there is no result. A plan with more bits than C has is a
-    NotInCError.
+    integers(x, source, to): its result, rounded. text: the same in C: a function of 64 or 128 bits, of {bits}, of x (of
+    x, y and z) and p, the numbers of `plan(source, to)`; `wrong` is set where there is no result. A plan with more bits
+    than C has is a NotInCError.
     errs(source, to, largest): the most by which it differs from the exact result, its rounding included. largest: the
     magnitude of results. noise: the variance of that error, in units of step² / 12.
     own_octaves: an operation whose operand and result span so many octaves or fewer has a hardware unit of its own.
     """
 
     text: str
-    integers: Callable[[Integers, Format, Format], Rescaled]
-    plan: Callable[[Format, Format], Exact]
-    errs: Callable[[Format, Format, Any], Any]
+    integers: Callable[..., Rescaled]
+    plan: Callable[..., Exact]
+    errs: Callable[..., Any]
     noise: float = 2.0  # tables and steps add as much again as the rounding
     own_octaves: int | None = None
 
     def compute(self, operands: Sequence[Fixed], to: Format, arithmetic: Arithmetic) -> Rescaled:
         """The result in the format `to`; `arithmetic` does not matter."""
-        ((value, source),) = operands
-        return self.integers(value, source, to)
+        values, sources = zip(*operands, strict=True)
+        return self.integers(*values, *sources, to)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import dynagate
 from dynagate.base import storage, untrusted
 from dynagate.base.errors import ArgumentError, Error
 from dynagate.base.explained import explained
-from dynagate.control.chip import PLAN, ChipIlqr
+from dynagate.control.chip import ChipSolver
 from dynagate.design import program
 from dynagate.design.design import ChosenFormats, Field, Port, Sides, Stream, Versions
 from dynagate.design.files import DesignError
@@ -127,7 +127,7 @@ def build_program(
 
 
 def build_solver(
-    solver: ChipIlqr,
+    solver: ChipSolver,
     problems: Mapping[str, Any],
     core: Core | int,
     *,
@@ -151,7 +151,7 @@ def build_solver(
     say(f"solving {len(problems['q'])} problems of {robot.name} in float64")
     formatted = formatted_solver(solver, problems, policy)
     title = f"{robot.name} {formatted.loop.name}"
-    shape = _with_functions(title, core, list(formatted.graphs()), policy)
+    shape = with_functions(title, core, list(formatted.graphs()), policy)
     say("fusing and scheduling")
     scheduled = _fitted(_instructions(formatted, shape), shape, core)
     chosen = ChosenFormats(policy.word, policy=asdict(policy))
@@ -247,7 +247,7 @@ def scheduled_program(
             graph = graph_of(request.robot, request.function, **request.algorithm.as_dict())
             formatted = assign(graph, region, policy)
         graphs = [formatted]
-    shape = _with_functions(f"{request.robot.name} {request.function}", core, graphs, policy, request.words)
+    shape = with_functions(f"{request.robot.name} {request.function}", core, graphs, policy, request.words)
     if request.certificate:
         assert isinstance(formatted, FormattedGraph)
         say("bounding the errors of results")
@@ -282,7 +282,7 @@ def _several(
     for name in names:
         say(f"formats of {name}")
         formatted.append(assign(graph_of(request.robot, name, **options), region, policy))
-    shape = _with_functions(f"{request.robot.name} {request.function}", core, formatted, policy, request.words)
+    shape = with_functions(f"{request.robot.name} {request.function}", core, formatted, policy, request.words)
     say("fusing and scheduling")
     return _fitted(together([_instructions(each, shape) for each in formatted]), shape, core)
 
@@ -295,13 +295,15 @@ def _instructions(formatted: FormattedGraph | FormattedLoop, shape: Core, sample
     return replace(instructions(abreast(whole, samples), _carried(whole.graph)), functions=(whole,))
 
 
-def _with_functions(
+def with_functions(
     title: str, core: Core | int, graphs: Sequence[FormattedGraph], policy: Policy, words: str | None = None
 ) -> Core:
     """The core, or one with so many units, for the angles and exponentials of graphs. words: what its streams carry.
     Raises ProgramError."""
     whole = policy.word - 1
     asked = {"angle_bits": whole - angles_of(graphs, policy.word).frac}
+    ops = {node.op for graph in graphs for node in graph.graph.nodes}
+    asked |= {"noise": int("noise" in ops)}
     has = [graph for graph in graphs if any(node.op == "exp" for node in graph.graph.nodes)]
     if has:
         operands, results = zip(*(exponential_formats(graph, policy.word) for graph in has), strict=True)
@@ -319,6 +321,8 @@ def _with_functions(
             f"{title} has angles to ±{1 << asked['angle_bits']} rad, the core's sines take ±"
             f"{1 << core.angle_bits}; expected a core with angle_bits={asked['angle_bits']}"
         )
+    if asked["noise"] > core.noise:
+        raise ProgramError(f"{title} has random numbers, the core has no unit for them; expected a core with noise=1")
     if has and (core.exp_bits < asked["exp_bits"] or core.exp_whole < asked["exp_whole"]):
         own = f"±{1 << core.exp_bits} to {1 << core.exp_whole}" if core.exp_bits else "none"
         raise ProgramError(
@@ -336,9 +340,9 @@ def _carried(graph: Graph) -> dict[int, int]:
     return {s: t for a, b in CARRY.items() for s, t in zip(sources[a], targets[b], strict=True)}
 
 
-def _check_plan(solver: ChipIlqr, core: Core | int) -> None:
+def _check_plan(solver: ChipSolver, core: Core | int) -> None:
     """Before any work. Raises ProgramError: the plan alone, which stays until the next call, does not fit."""
-    plan = sum(math.prod(port.shape) for port in solver.blocks.loop.inputs if port.name in PLAN.values())
+    plan = sum(math.prod(port.shape) for port in solver.blocks.loop.inputs if port.name in solver.plan.values())
     room = 1 << (core.turn_bits if isinstance(core, Core) else MOST_TURN_BITS)
     if plan > room:
         knots = solver.options.knots

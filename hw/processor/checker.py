@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from dynagate.hw.processor.instructions import SUM, Source
-from dynagate.hw.processor.shape import LOAD, STORE
+from dynagate.hw.processor.shape import LOAD, NOISE, STORE
+from dynagate.hw.units.noise import BUSY
 
 if TYPE_CHECKING:
     from dynagate.hw.processor.schedule import Schedule, Slot
@@ -76,6 +77,10 @@ class _Replay:
                 (self.core.shared, self.scheduled.fixed[Source(node)], Source(node))
             )
             expected[node] = before.get(node, 0) + 1
+        rounds = [
+            slot.cycle + k for each in slots.values() for slot in each for k in BUSY if slot.instruction.kind == NOISE
+        ]
+        assert len(rounds) == len(set(rounds)), f"block {block}: two random numbers begin a round at once"
         for cycle in range(max([words, *writes])):
             units = [slot.unit for slot in slots[cycle]]
             assert len(units) == len(set(units)), f"cycle {start + cycle}: a unit has two instructions"

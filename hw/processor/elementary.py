@@ -1,4 +1,5 @@
-"""The elementary unit: sine, cosine, reciprocal, square root and exponential of an operand, by units of `hw.units`."""
+"""The elementary unit: sine, cosine, reciprocal, square root and exponential of an operand, and random numbers, each by
+a unit of `hw.units`."""
 
 from __future__ import annotations
 
@@ -7,8 +8,9 @@ from typing import Any
 from amaranth.hdl import Module, Signal, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
-from dynagate.hw.processor.shape import ELEMENTARY, Core
+from dynagate.hw.processor.shape import KINDS, NOISE, READ, SHARING, Core
 from dynagate.hw.units.exp import Exp
+from dynagate.hw.units.noise import Noise
 from dynagate.hw.units.reciprocal import SHIFT_BITS, Reciprocal
 from dynagate.hw.units.rescale import delayed
 from dynagate.hw.units.root import Root
@@ -20,7 +22,8 @@ class Functions(wiring.Component):
 
     ========  ===  ====================================================
     x         in   the operand, signed
-    kind      in   0: none; else the place in ELEMENTARY plus one
+    y, z      in   of a random number, the draw and the seed, signed
+    kind      in   0: none; else the place in KINDS plus one
     shift     in   of a reciprocal, signed
     place     in   where the result goes
     valid     out  there is a result
@@ -35,7 +38,7 @@ class Functions(wiring.Component):
         fields = core.function_fields
         super().__init__(
             {
-                "x": In(signed(core.word)),
+                **{name: In(signed(core.word)) for name in "xyz"},
                 "kind": In(fields["kind"]),
                 "shift": In(signed(SHIFT_BITS)),
                 "place": In(fields["place"]),
@@ -49,7 +52,7 @@ class Functions(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         core = self.core
-        kinds = {name: k + 1 for k, name in enumerate(ELEMENTARY)}
+        kinds = {name: k + 1 for k, name in enumerate(KINDS)}
         m.submodules.sincos = sincos = SinCos(core.angle, core.sine)
         m.submodules.reciprocal = reciprocal = Reciprocal(core.word, core.word)
         m.submodules.root = root = Root(core.word, core.word, core.root_shift)
@@ -69,8 +72,13 @@ class Functions(wiring.Component):
             m.submodules.exp = exponential = Exp(*core.exponential)
             m.d.comb += exponential.x.eq(self.x)
             units["exp"] = exponential, ("exp",)
+        if core.noise:
+            m.submodules.noise = noise = Noise(core.word)
+            m.d.comb += [noise.number.eq(self.x), noise.draw.eq(self.y), noise.seed.eq(self.z)]
+            m.d.comb += noise.asks.eq(self.kind == kinds[NOISE])
+            units["noise"] = noise, (NOISE,)
         for name, (unit, ops) in units.items():
-            latency = core.elementary[ops[0]]
+            latency = core.latency_of(ops[0]) - READ - SHARING - 1
             assert unit.latency == latency, f"{name} takes {unit.latency} cycles, not {latency}"
             asked = Signal(name=f"asks_{name}")
             m.d.comb += asked.eq(sum((self.kind == kinds[op] for op in ops[1:]), start=self.kind == kinds[ops[0]]))

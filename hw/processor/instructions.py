@@ -14,7 +14,7 @@ from dynagate.fixedpoint.format import Format
 from dynagate.fixedpoint.fuse import MOST_SHIFT
 from dynagate.fixedpoint.loops import FormattedLoop
 from dynagate.graph.graph import Node, Port
-from dynagate.hw.processor.shape import ELEMENTARY, LOAD
+from dynagate.hw.processor.shape import ELEMENTARY, LOAD, NOISE
 from dynagate.hw.units.reciprocal import shift_of
 
 MOST_REPEATS = (1 << 16) - 1
@@ -42,10 +42,11 @@ ZERO, ONE = Source(None, 0), Source(None, 1)
 class Instruction:
     """result: the node whose bits it makes; numbers above the graph's are copies, of what units do not make.
 
-    kind: SUM, or one of ELEMENTARY, of operand a. select: b where a is positive (product_negative: where it is not),
-    else c. shift: of a reciprocal, how far the binary points are apart. out: whether it is a result. test: whether a
-    loop goes on where the result is positive. LOAD makes, and STORE keeps, the value of the loop's turn in the memory
-    of turns. address: of the first turn's value. backwards: those of later turns lie below it.
+    kind: SUM; one of ELEMENTARY, of operand a; or NOISE, of a number, a draw and a seed. select: b where a is positive
+    (product_negative: where it is not), else c. shift: of a reciprocal, how far the binary points are apart. out:
+    whether it is a result. test: whether a loop goes on where the result is positive. LOAD makes, and STORE keeps, the
+    value of the loop's turn in the memory of turns. address: of the first turn's value. backwards: those of later turns
+    lie below it.
     """
 
     result: int
@@ -68,7 +69,7 @@ class Instruction:
     def sources(self) -> tuple[Source, ...]:
         if self.kind == LOAD:
             return ()
-        return (self.a, self.b, self.c) if self.kind == SUM else (self.a,)
+        return (self.a, self.b, self.c) if self.kind in (SUM, NOISE) else (self.a,)
 
     @property
     def reads(self) -> tuple[int, ...]:
@@ -342,6 +343,9 @@ def instruction(formatted: FormattedGraph, i: int, node: Node, args: Sequence[So
     if node.op in ELEMENTARY:
         shift = shift_of(formats[0], to) if node.op == "normalised_reciprocal" else 0
         return Instruction(i, node.op, args[0], shift=shift)
+    if node.op == NOISE:
+        number, draw, seed = args
+        return Instruction(i, NOISE, number, draw, seed)
     match node.op:
         case "multiply_add" | "multiply_sub" | "sub_multiply" | "mul":
             frac = fracs[0] + fracs[1]

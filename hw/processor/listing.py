@@ -42,7 +42,7 @@ def _text(each: Instruction, name: object) -> str:
         where = f"{each.address} {'-' if each.backwards else '+'} turn"
         return f"{each.kind}({where}{'' if each.kind == LOAD else f', {name(each.a)}'})"
     if each.kind != SUM:
-        return f"{each.kind}({name(each.a)})"
+        return f"{each.kind}({', '.join(map(name, each.sources))})"
     if each.select:
         first, second = name(each.b), _moved(each, name)
         condition = f"{name(each.a)} {'<=' if each.product_negative else '>'} 0"

@@ -184,10 +184,10 @@ class Machine(wiring.Component):
             for k, flags in enumerate(unfit):
                 flags.append(flagged & (whose == k))
             if u == 0:
-                argument = operands["a"].o
+                arguments = [operands[name].o for name in OPERANDS]
                 tested = delayed(m, word[-1] & running, late, "test", reset=True)
                 m.d.sync += self.positive.eq(tested & unit.o_positive)
-        self._functions(m, word[low:], argument, running, phase, unfit)
+        self._functions(m, word[low:], arguments, running, phase, unfit)
         self._shared(m, writes)
         for operand in read:
             writes.into(m, operand)
@@ -195,7 +195,7 @@ class Machine(wiring.Component):
         return m
 
     def _functions(
-        self, m: Module, field: Value, argument: Value, running: Value, phase: Value, unfit: list[list[Value]]
+        self, m: Module, field: Value, arguments: list[Value], running: Value, phase: Value, unfit: list[list[Value]]
     ) -> None:
         core = self.core
         m.submodules.functions = self.functions = functions = Functions(core)
@@ -206,7 +206,7 @@ class Machine(wiring.Component):
         asked = delayed(m, running, READ, "function_running", reset=True)
         kind = Mux(asked, fields["kind"], 0)
         m.d.comb += [
-            functions.x.eq(argument),
+            *(port.eq(x) for port, x in zip((functions.x, functions.y, functions.z), arguments, strict=True)),
             functions.kind.eq(kind),
             functions.shift.eq(fields["shift"].as_signed()),
             functions.place.eq(fields["place"]),
@@ -217,7 +217,7 @@ class Machine(wiring.Component):
                 turns.load.eq(kind == KINDS.index(LOAD) + 1),
                 turns.store.eq(kind == KINDS.index(STORE) + 1),
                 *(getattr(turns, name).eq(fields[name]) for name in ("address", "down", "place")),
-                turns.value.eq(argument),
+                turns.value.eq(arguments[0]),
                 turns.turn.eq(delayed(m, self.turn, FETCH + READ, "turn")),
             ]
         # a function of one sample ends before the next one's begin, but for the flag

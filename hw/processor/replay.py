@@ -9,9 +9,10 @@ import numpy as np
 import numpy.typing as npt
 from dynagate.fixedpoint.elementary import cosine, exponential, reciprocal, reciprocal_plan, sine, square_root
 from dynagate.fixedpoint.format import Format, Integers, Rescaled, rescale, wide
+from dynagate.fixedpoint.operations.counters import noise
 from dynagate.hw.processor.instructions import Source
 from dynagate.hw.processor.schedule import Schedule
-from dynagate.hw.processor.shape import KINDS, LEVELS, LOAD, OPERANDS, STORE, Core
+from dynagate.hw.processor.shape import KINDS, LEVELS, LOAD, NOISE, OPERANDS, STORE, Core
 from dynagate.hw.processor.words import program_words, unpack_fields
 
 
@@ -115,7 +116,12 @@ class _Replay:
             if name in (LOAD, STORE):
                 self.in_memory(cycle, name, function, a, writes)
                 return nothing
-            done = _function(core, name, a, function["shift"])
+            whole = Format(core.word, 0)
+            done = (
+                noise(a, b, c, whole, whole, whole, core.random)
+                if name == NOISE
+                else _function(core, name, a, function["shift"])
+            )
             writes[cycle + core.latency_of(name) - 1].append((core.shared, function["place"], done.value))
             self.overflow |= done.overflow & self.active
             return nothing

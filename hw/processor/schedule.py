@@ -28,7 +28,8 @@ from dynagate.hw.processor.instructions import (
     Repeat,
     Source,
 )
-from dynagate.hw.processor.shape import BLOCK_BITS, FIRST_POINT, LEVELS, LOAD, STORE, Core
+from dynagate.hw.processor.shape import BLOCK_BITS, FIRST_POINT, LEVELS, LOAD, NOISE, STORE, Core
+from dynagate.hw.units.noise import BUSY
 
 MOST_TURNS = 8
 """Of a loop in a sample."""
@@ -311,6 +312,7 @@ class _Timing:
         self.events = [(0, k) for k, count in enumerate(self.waits) if not count]
         self.sums: list[tuple[int, int]] = []
         self.functions: list[tuple[int, int]] = []
+        self.rounds: set[int] = set()  # cycles in which a random number begins one
         self.alive = [0] * (core.units + 1)
         self.slots: list[Slot] = []
         self.bank: dict[int, int] = {}
@@ -360,8 +362,10 @@ class _Timing:
         free = set(range(self.core.units))
         for entry in sorted(self.functions):
             done = cycle + self.latency[entry[1]] - 1
-            stores = self.listed[entry[1]].kind == STORE
-            if stores or done not in taken:
+            kind = self.listed[entry[1]].kind
+            stores, rounds = kind == STORE, {cycle + k for k in BUSY} if kind == NOISE else set()
+            if (stores or done not in taken) and not rounds & self.rounds:
+                self.rounds |= rounds
                 taken |= set() if stores else {done}
                 self.functions.remove(entry)
                 self.issue(entry[1], cycle, 0)

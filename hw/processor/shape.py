@@ -14,8 +14,8 @@ from dynagate.design.source import CORE, source_digest
 from dynagate.design.words import FIXED, FLOAT32
 from dynagate.fixedpoint.assign import FormattedGraph
 from dynagate.fixedpoint.format import SATURATE, WRAP, Arithmetic, Format
-from dynagate.fixedpoint.fuse import FEWEST_ANGLE_BITS, MOST_SHIFT, fused, root_frac
-from dynagate.hw.units import exp, multiply, reciprocal, root, sincos
+from dynagate.fixedpoint.fuse import FEWEST_ANGLE_BITS, MOST_SHIFT, NOISE_WHOLE, fused, root_frac
+from dynagate.hw.units import exp, multiply, noise, reciprocal, root, sincos
 
 FEWEST_UNITS, MOST_UNITS = 2, 8
 SMALLEST_WORD, LARGEST_WORD = 18, 32
@@ -25,7 +25,9 @@ ELEMENTARY = ("sin", "cos", "normalised_reciprocal", "sqrt", "exp")
 """Operations of the elementary unit; their number in a program word is the place here plus one."""
 LOAD, STORE = "load", "store"
 """Operations of the memory of turns; their numbers follow those of the elementary unit's."""
-KINDS = (*ELEMENTARY, LOAD, STORE)
+NOISE = "noise"
+"""The operation of the unit of random numbers: the last one, so that cores without it take no bit for it."""
+KINDS = (*ELEMENTARY, LOAD, STORE, NOISE)
 LOADING = 3
 """Cycles of a load, from its number and the turn to the value: its address, the memory, a register."""
 SHIFT_BITS = MOST_SHIFT.bit_length()
@@ -60,6 +62,7 @@ class Core:
     blocks.
     turn_bits: 2**turn_bits values fit the memory of what loops keep of every turn; 0 for none.
     exp_bits: integer bits of operands of exponentials; 0 for a core that has none. exp_whole: of their results.
+    noise: 1 for a core with a unit of random numbers.
     saturates: 1 where what does not fit a word becomes the nearest number that does; 0 where it wraps.
     floats: 1 where its streams carry float32; 0 where they carry integers.
     """
@@ -76,6 +79,7 @@ class Core:
     saturates: int = 0
     exp_bits: int = 0
     exp_whole: int = 1
+    noise: int = 0
     floats: int = 0
 
     def __post_init__(self) -> None:
@@ -92,6 +96,7 @@ class Core:
             "saturates": (0, 1),
             "exp_bits": (0, 10),
             "exp_whole": (1, 16),
+            "noise": (0, 1),
             "floats": (0, 1),
         }
         for name, (least, most) in limits.items():
@@ -148,6 +153,11 @@ class Core:
         """Of the operand of an exponential, and of the result."""
         return Format(self.word, self.word - 1 - self.exp_bits), Format(self.word, self.word - 1 - self.exp_whole)
 
+    @property
+    def random(self) -> Format:
+        """Of random numbers."""
+        return Format(self.word, self.word - 1 - NOISE_WHOLE)
+
     def fused(self, formatted: FormattedGraph) -> FormattedGraph:
         """A graph in this core's multiply-adds and functions. formatted: the graph with its formats."""
         return fused(formatted, self.angle, self.exponential, self.word)
@@ -199,6 +209,8 @@ class Core:
         """Cycles from an instruction to the first that may read its result. kind: one of ELEMENTARY, or another."""
         if kind in (LOAD, STORE):
             return READ + LOADING + SHARING + 1
+        if kind == NOISE:
+            return READ + noise.LATENCY + SHARING + 1
         return READ + self.elementary[kind] + SHARING + 1 if kind in ELEMENTARY else self.latency
 
     @property
@@ -218,7 +230,7 @@ class Core:
         """Likewise of the elementary unit's part, which is the last one. test: a positive result of unit 0 says that a
         loop goes on. address, down: where the memory of turns has the first turn's value, and whether the others' lie
         below it."""
-        kinds = len(KINDS).bit_length()
+        kinds = (len(KINDS) - (not self.noise)).bit_length()
         memory = {"address": self.turn_bits, "down": 1} if self.turn_bits else {}
         return {"kind": kinds, "place": self.place_bits, "shift": reciprocal.SHIFT_BITS, **memory, "test": 1}
 
@@ -261,6 +273,7 @@ class Core:
             f"places, {1 << self.program_bits} words"
             + (f", {1 << self.turn_bits} values of turns" if self.turn_bits else "")
             + (f", exponentials of ±{1 << self.exp_bits} to {1 << self.exp_whole}" if self.exp_bits else "")
+            + (", random numbers" if self.noise else "")
             + (", saturating" if self.saturates else "")
             + (", float32 on its streams" if self.floats else "")
         )

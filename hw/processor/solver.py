@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from dynagate.control.chip import ChipIlqr, calls_of
-from dynagate.control.ilqr import RETRIES
+from dynagate.control.chip import ChipSolver, calls_of
 from dynagate.control.known import check_solved
 from dynagate.fixedpoint.assign import Policy
 from dynagate.fixedpoint.loops import FormattedLoop, assign_loop
@@ -20,22 +19,22 @@ CALLS = 2
 """Of each problem: the first begins with the guess, the others with what the one before has left."""
 
 
-def formatted_solver(solver: ChipIlqr, problems: Mapping[str, Array], policy: Policy) -> FormattedLoop:
+def formatted_solver(solver: ChipSolver, problems: Mapping[str, Array], policy: Policy) -> FormattedLoop:
     """A solver's loop with formats of one word. problems: q, qd, guess and inputs of the cost (batch, ·).
 
     Raises ValueError: fewer than half of them have a solution in float64; ranges come from those that have.
     """
-    observed = Accepted(solver.blocks.loop, RETRIES)
+    observed = Accepted(solver.blocks.loop, solver.retries)
     solved = _solved(solver, problems, observed)
     if not solved.all():
         check_solved(solved, problems["q"], solver.robot, solver.options.step.dt or 0.0)
-        observed = Accepted(solver.blocks.loop, RETRIES)
+        observed = Accepted(solver.blocks.loop, solver.retries)
         _solved(solver, {name: x[solved] for name, x in problems.items()}, observed)
     spread(observed, solver.reach(), policy.seed)
     return assign_loop(solver.blocks, observed, Unlimited(), policy)
 
 
-def _solved(solver: ChipIlqr, problems: Mapping[str, Array], observed: Accepted) -> Array:
+def _solved(solver: ChipSolver, problems: Mapping[str, Array], observed: Accepted) -> Array:
     """Which problems (batch,) all calls solve."""
     calls = calls_of(solver, problems, CALLS, observed.evaluated)
-    return np.logical_and.reduce([values["solved"] > 0.0 for _, values in calls])
+    return np.logical_and.reduce([solver.solved(values) for _, values in calls])

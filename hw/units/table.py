@@ -63,6 +63,11 @@ class Elementary:
     spare: float = 2.0
 
 
+@dataclass(frozen=True)
+class OfCores:
+    """No unit of a datapath: the elementary unit of a processor's core computes it."""
+
+
 def _own(op: str) -> Own:
     return Own(lambda m, operands, to, arithmetic, name: add_wires(m, op, operands, to, arithmetic, name))
 
@@ -131,6 +136,7 @@ HARDWARE = table(
             core=exp.Exp,
             tables=lambda *key: EXP_TABLES,
         ),
+        "noise": OfCores(),
         "sqrt": Elementary(
             "root",
             key=lambda operand, to: (operand.width, to.width, root_shift(operand, to)),

@@ -36,7 +36,7 @@ MOST_STATES = 10_000_000
 FEWEST_UNITS, MOST_UNITS, SMALLEST_PROCESSOR_WORD, MOST_ABREAST = 2, 8, 18, 4
 """As in `hw.processor.shape`, which needs Amaranth."""
 MASSES = ("body", "shared")
-ILQR = "ilqr"
+SOLVERS = ("ilqr", "mppi")
 """A function of commands that have --knots."""
 WORDS = parameters.Words(SMALLEST_WORD, LARGEST_WORD)
 
@@ -120,7 +120,7 @@ class Functions(click.ParamType):
     name = "function"
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        if value == ILQR and ctx is not None and any(each.name == "knots" for each in ctx.command.params):
+        if value in SOLVERS and ctx is not None and any(each.name == "knots" for each in ctx.command.params):
             return value
         for name in value.split(",") if value != ALL else ():
             if not name.strip():

@@ -1,4 +1,4 @@
-"""Options of solvers: --knots, and the commands' way with --function ilqr."""
+"""Options of solvers: --knots and --samples, and the commands' way with --function ilqr and mppi."""
 
 from __future__ import annotations
 
@@ -9,60 +9,69 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from dynagate.cli.options import ILQR
+from dynagate.cli.options import SOLVERS
 from dynagate.cli.parameters import count
 from dynagate.cli.robot import Command, with_options
 
-KNOTS, DT, WORD, STATES = 32, 0.02, 27, 8
+KNOTS, SAMPLES, DT, WORD, STATES = 32, 64, 0.02, 27, 8
 """Unless a command line says others; states are problems."""
-MOST_KNOTS = 4096
+MOST_KNOTS, MOST_SAMPLES = 4096, 65535
 TAKEN = ("name", "knots", "dt", "word", "units", "folder", "states", "seed")
 """Options that a solver has."""
 
 
 def solver_option(command: Command) -> Command:
-    """--knots. With --function ilqr the command solves problems on a processor, and ends."""
+    """--knots and --samples. With --function ilqr or mppi the command solves problems on a processor, and ends."""
 
     @functools.wraps(command)
-    def checked(robot: Any, region: Any, knots: int | None, **rest: Any) -> Any:
-        if rest["name"] != ILQR:
-            if knots is not None:
-                raise click.UsageError(f"--knots of {rest['name']}; expected it left out, or --function {ILQR}")
+    def checked(robot: Any, region: Any, knots: int | None, samples: int | None, **rest: Any) -> Any:
+        function = rest["name"]
+        for option, value, owners in (("knots", knots, SOLVERS), ("samples", samples, SOLVERS[1:])):
+            if value is not None and function not in owners:
+                raise click.UsageError(
+                    f"--{option} of {function}; expected it left out, or --function {' or '.join(owners)}"
+                )
+        if function not in SOLVERS:
             return command(robot, region=region, **rest)
-        _solve(robot, region, KNOTS if knots is None else knots, rest)
+        _solve(region, KNOTS if knots is None else knots, SAMPLES if samples is None else samples, rest)
         return None
 
+    names = " and ".join(SOLVERS)
     return with_options(
         checked,
         click.option(
             "--knots",
             type=count(MOST_KNOTS, 2),
-            help=f"Of --function {ILQR}, a solver of optimal control problems: how many torques; {KNOTS} unless given.",
+            help=f"Of --function {names}, solvers of optimal control: how many torques; {KNOTS} unless given.",
+        ),
+        click.option(
+            "--samples",
+            type=count(MOST_SAMPLES, 1),
+            help=f"Of --function {SOLVERS[1]}: how many rollouts; {SAMPLES} unless given.",
         ),
     )
 
 
-def _solve(robot: Any, region: Any, knots: int, asked: dict[str, Any]) -> None:
-    context = click.get_current_context()
+def _solve(region: Any, knots: int, samples: int, asked: dict[str, Any]) -> None:
+    context, function = click.get_current_context(), asked["name"]
     for name, value in asked.items():
         source = context.get_parameter_source(name)
         if source is ParameterSource.COMMANDLINE and value is not None and name not in TAKEN:
-            raise click.UsageError(f"--{name.replace('_', '-')} with --function {ILQR}; expected it left out")
+            raise click.UsageError(f"--{name.replace('_', '-')} with --function {function}; expected it left out")
     if asked["units"] is None:
-        raise click.UsageError(f"--function {ILQR} without --units; expected a processor's units, such as --units 8")
+        raise click.UsageError(
+            f"--function {function} without --units; expected a processor's units, such as --units 8"
+        )
     if context.get_parameter_source("states") is not ParameterSource.COMMANDLINE:
         asked["states"] = STATES
     from dynagate.cli.progress import Steps
-    from dynagate.host.solver_report import reaching, solver_report
+    from dynagate.host.solver_report import Reaching, solver_report
 
     with Steps() as step:
-        solver, holding = reaching(robot, knots, asked["dt"] or DT)
         report = solver_report(
-            solver,
-            holding,
+            Reaching.of(function, region, knots, asked["dt"] or DT, samples),
             units=asked["units"],
             word=asked["word"] or WORD,
-            region=region,
             folder=asked["folder"],
             states=asked["states"],
             seed=asked["seed"],

@@ -19,6 +19,7 @@ from dynagate.cli.groups import command
 from dynagate.cli.options import (
     FEWEST_UNITS,
     MOST_UNITS,
+    SOLVERS,
     WORDS,
     algorithm_options,
     examples,
@@ -38,7 +39,7 @@ POLICIES = ("global", "word", "optimised")
 BACKENDS = ("loky", "dask", "ray")
 MOST_JOBS = 1024
 CONNECT_SECONDS = 5
-CONTROLLERS = ("derivatives", "ilqr")
+CONTROLLERS = ("derivatives", *SOLVERS)
 POSTURE: dict[str, Any] = {
     "multiple": True,
     "type": Named(parameters.finite, "JOINT=POSITION with a finite number, rad or m"),
@@ -192,6 +193,7 @@ def _without_quaternions(command: Command) -> Command:
     epilog=examples(
         "closed-loop iiwa14 --rtl 11",
         "closed-loop iiwa14 --controller ilqr --units 8 --rtl 27",
+        "closed-loop two_joint_arm --controller mppi --units 2 --rtl 27",
         "closed-loop my_robot.urdf --policy word --word 10:14 --seed 3",
         "closed-loop two_joint_arm --from shoulder=0.3 --to shoulder=-1 --to elbow=1.1 --seconds 1.5",
     ),
@@ -205,13 +207,13 @@ def _without_quaternions(command: Command) -> Command:
     type=click.Choice(CONTROLLERS),
     default=CONTROLLERS[0],
     show_default=True,
-    help="Crocoddyl's solver with our derivatives, or our solver beside it.",
+    help="Crocoddyl's solver with our derivatives, or a solver of ours beside it.",
 )
 @click.option(
     "--units",
     type=count(MOST_UNITS, FEWEST_UNITS),
     metavar="UNITS",
-    help="Of --controller ilqr: also as the program of a core with so many units; with --rtl in simulation.",
+    help="Of --controller ilqr and mppi: also as the program of a core with so many units; with --rtl in simulation.",
 )
 @click.option("--policy", "policies", multiple=True, type=click.Choice(POLICIES), help="All unless given.")
 @click.option(
@@ -302,11 +304,12 @@ def closed_loop(
         else:
             chosen = find(robot, region, exact(robot), 1 if seed is None else seed, step, **choices)
             reach, text = chosen.reach, chosen.text()
-        if controller == "ilqr":
+        if controller in SOLVERS:
             from dynagate.mpc.receding import SOLVER_WORD, compared
 
             words = rtl_words or (SOLVER_WORD,)
-            solved = compared(robot, reach, seconds=seconds, units=units, words=words, rtl=bool(rtl_words), step=step)
+            own: dict[str, Any] = {"units": units, "words": words, "rtl": bool(rtl_words), "step": step}
+            solved = compared(controller, robot, reach, seconds=seconds, **own)
             click.echo(f"{text}\n{solved}")
             return
         results = experiment(robot, reach, region, {**settings, "rtl": rtl_words}, step)
@@ -321,9 +324,11 @@ def _check_controller(controller: str, units: int | None) -> None:
     def is_given(name: str) -> bool:
         return context.get_parameter_source(name) is ParameterSource.COMMANDLINE
 
-    if controller != "ilqr":
+    if controller not in SOLVERS:
         if units is not None:
-            raise click.UsageError("--units of --controller derivatives; expected it left out, or --controller ilqr")
+            raise click.UsageError(
+                "--units of --controller derivatives; expected it left out, or --controller ilqr or mppi"
+            )
         return
     for name, option in (
         ("policies", "policy"),
@@ -332,6 +337,10 @@ def _check_controller(controller: str, units: int | None) -> None:
         ("errors", "error"),
     ):
         if is_given(name):
-            raise click.UsageError(f"--{option} of --controller ilqr; expected it left out: it has words, by --rtl")
+            raise click.UsageError(
+                f"--{option} of --controller {controller}; expected it left out: it has words, by --rtl"
+            )
     if is_given("rtl_words") and units is None:
-        raise click.UsageError("--rtl of --controller ilqr without --units; expected a core's units, such as --units 8")
+        raise click.UsageError(
+            f"--rtl of --controller {controller} without --units; expected a core's units, such as --units 8"
+        )

@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from dynagate.base import philox
+
 ROUNDING = 1e-15
 """What rounding leaves of two numbers that cancel, beside them."""
 
@@ -52,6 +54,12 @@ def exp(x: Scalar) -> Scalar:
 def sqrt(x: Scalar) -> Scalar:
     """The root of x, which must not be negative."""
     return _operation("sqrt", np.sqrt, x)
+
+
+def noise(number: Scalar, draw: Scalar, seed: Scalar) -> Scalar:
+    """Number k of a draw of a seed, nearly normal, of deviation 2 / √3: `base.philox` says which. The operands are
+    rounded to integers."""
+    return _operation("noise", philox.real, number, draw, seed)
 
 
 def select(condition: Scalar, positive: Scalar, otherwise: Scalar) -> Scalar:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
-from dynagate.dynamics.spatial import cos, exp, select, sin, sqrt
+from dynagate.dynamics.spatial import cos, exp, noise, select, sin, sqrt
 
 Row = TypeVar("Row")
 
@@ -67,6 +67,7 @@ OPS: dict[str, Op] = {
         Op("cos", 1, cos, lambda r, a: (-sin(a),), "trig", cycles=12),
         Op("exp", 1, exp, lambda r, a: (r,), "reciprocal", cycles=14),
         Op("sqrt", 1, sqrt, lambda r, a: (0.5 / r,), "reciprocal", analytic=False, cycles=12),
+        Op("noise", 3, noise, lambda r, *operands: (0.0, 0.0, 0.0), "reciprocal", analytic=False, cycles=80),
         Op("select", 3, select, _partials_of_select, "add", "", False, 1, 1, _rate_of_select),
         Op("reciprocal", 1, lambda a: 1.0 / a, lambda r, a: (-(r * r),), "reciprocal", cycles=12),
         # what `fixedpoint.fuse` makes of products and sums, and of reciprocals; tracing records none of them

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from dynagate.base.arguments import check_positive, is_whole, real, spread
 from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import explained
+from dynagate.base.philox import DEVIATION
 from dynagate.control.cost import Cost
 from dynagate.control.mppi import sampled_loop, weights
 from dynagate.dynamics.friction import SPEED
@@ -27,7 +28,8 @@ from dynagate.robot.checked import RobotOrName
 
 Array = npt.NDArray[Any]
 MPPI = "mppi"
-BITS = 2**64
+WORDS = 2**32
+"""Seeds, draws and numbers of a draw."""
 
 
 @explained
@@ -66,7 +68,7 @@ class Mppi(Solver):
     temperature: how much more cost gives a sample 1 / e of the weight. spread: standard deviation of the torques, N m
     or N, one or (nv,). nodes: points of the horizon at which they are drawn, with straight lines between; as many as
     knots unless given. iterations: draws of a call, each about the mean of the one before.
-    seed: of the noise, which is the same on every machine (`native.noise`): draw k of a seed has the same integers.
+    seed: of the noise, which is the same on every machine (`base.philox`): draw k of a seed has the same integers.
     bounds: of torques, as of `Ilqr`; integrator, form, friction, friction_speed, forces, constrained: as of a
     `Rollout`.
     device: "cpu", samples side by side in vectors; "cuda"; or "numpy". options: of the device, by name.
@@ -110,7 +112,7 @@ class Mppi(Solver):
         super().__init__(MPPI, robot, cost, device, options, knots=knots, bounds=bounds, step=step)
         self.samples, self.iterations, self.seed = int(samples), int(iterations), int(seed)
         self.temperature = float(temperature)
-        self._scale = _spread(spread, self.robot.nv) / noise.DEVIATION
+        self._scale = _spread(spread, self.robot.nv) / DEVIATION
         self.draws = 0
         self.compile(lambda: sampled_loop(self.robot, cost, self.step, self.knots))
 
@@ -141,9 +143,9 @@ class Mppi(Solver):
         each["total"] = np.zeros(1, self.dtype)
         first = self.draws if draw is None else draw
         _check_below("draw", first)
-        self.draws = (first + self.iterations) % BITS
+        self.draws = (first + self.iterations) % WORDS
         for k in range(self.iterations):
-            result = self._once(mean, each, (first + k) % BITS)
+            result = self._once(mean, each, (first + k) % WORDS)
             mean = result.tau
         parts = {name: getattr(result, name) for name in self.outputs}
         return Sampled(**{name: array.reshape((*leading, *array.shape[1:])) for name, array in parts.items()})
@@ -151,19 +153,20 @@ class Mppi(Solver):
     def _once(self, mean: Array, inputs: dict[str, Array], draw: int) -> Sampled:
         """One draw about the mean torques (batch, knots, nv)."""
         batch = len(mean)
-        torques = self.torques(mean, draw)
-        if self.bounds is not None:
-            np.clip(torques, *self.bounds, out=torques)
+        torques = self._bounded(self.torques(mean, draw))
         tau = torques.reshape(-1, *torques.shape[2:])
         cost = self.computed({**inputs, "tau": tau}, len(tau))["cost"].reshape(batch, self.samples)
         share, least = weights(cost.astype(np.float64), self.temperature)
         failed = ~np.isfinite(least)
         weighted = np.matmul(share[:, None].astype(self.dtype), torques.reshape(batch, self.samples, -1))
-        better = np.where(failed[:, None, None], mean, weighted.reshape(mean.shape))
+        better = self._bounded(np.where(failed[:, None, None], mean, weighted.reshape(mean.shape)))
         with np.errstate(all="ignore"):
             average = np.where(share > 0.0, share * cost, 0.0).sum(axis=1)
             effective = np.where(failed, 0.0, 1.0 / (share**2).sum(axis=1))
         return Sampled(better, np.where(failed, np.nan, average), np.where(failed, np.nan, least), effective, failed)
+
+    def _bounded(self, tau: Array) -> Array:
+        return tau if self.bounds is None else np.clip(tau, *self.bounds, out=tau)
 
     def torques(self, mean: Array, draw: int) -> Array:
         """Those of a draw (batch, samples, knots, nv) about mean ones (batch, knots, nv), N m or N. The first sample is
@@ -184,8 +187,8 @@ class Mppi(Solver):
 
 
 def _check_below(name: str, value: object) -> None:
-    if not is_whole(value) or not 0 <= value < BITS:
-        raise ArgumentError(f"{name}={value!r}; expected a whole number, 0 or more, of 64 bits")
+    if not is_whole(value) or not 0 <= value < WORDS:
+        raise ArgumentError(f"{name}={value!r}; expected a whole number, 0 or more, of 32 bits")
 
 
 def _spread(value: npt.ArrayLike, n: int) -> Array:

@@ -23,6 +23,7 @@ from dynagate.host.processor import open_fixed, open_sim
 from dynagate.host.report import Block, blocks_of, error_lines
 from dynagate.host.rollout_report import CheckedTrajectories, Reference, Results, run_turns, start_inputs, step_text
 from dynagate.hw.processor.build import ProcessorBuild, build_program
+from dynagate.hw.processor.instructions import SUM
 from dynagate.hw.processor.rebuilt import options_of
 from dynagate.hw.processor.shape import Core
 from dynagate.hw.request import DesignRequest
@@ -129,8 +130,9 @@ def of_program(built: ProcessorBuild) -> list[str]:
     """Lines of a report that say what a program takes."""
     design, scheduled = built.design, built.schedule
     core = scheduled.core
+    kinds = ", ".join(sorted({each.kind for each in scheduled.instructions.listed if each.kind != SUM}))
     return [
-        f"  instructions    {design.instructions}, {design.functions_used} of them functions (sin, cos, 1/x, root)",
+        f"  instructions    {design.instructions}, {design.functions_used} of them functions ({kinds or 'none'})",
         f"  cycles          {scheduled.cycles} from the first program word to the last result; "
         f"{scheduled.use:.0%} of the slots used",
         f"  program         {design.words} of {1 << core.program_bits} words of {core.program_word} bits",

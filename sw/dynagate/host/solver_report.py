@@ -12,37 +12,73 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dynagate.control.chip import ChipIlqr, calls_of
+from dynagate.control.chip import ChipIlqr, ChipSolver, calls_of
+from dynagate.control.chip_mppi import ChipMppi, MppiOptions
 from dynagate.control.cost import Cost
 from dynagate.control.ilqr import IlqrOptions
 from dynagate.graph import trace
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.region import Region
+from dynagate.host.ilqr import ILQR
 from dynagate.host.opening import open
 from dynagate.host.processor_report import of_program
 from dynagate.host.solver import bounds_of
 from dynagate.hw.processor.build import ProcessorBuild, build_solver
 from dynagate.hw.processor.shape import Core
 from dynagate.integrators.step import StepOptions
-from dynagate.robot import Robot
 
 Array = npt.NDArray[Any]
 
 FORMAT_PROBLEMS = 24
 """That formats come from."""
-COST_ERROR, GAIN_ERROR, FEW = 0.01, 1e-3, 0.5
-"""Of the cost, relative; of gains, relative to the largest; the share of problems that must be within both."""
+COST_ERROR, RESULT_ERROR, FEW = 0.01, 1e-3, 0.5
+"""Of the cost, and of gains or torques, relative; the share of problems that must be within both."""
 MOST, TOLERANCE = 50, 1e-3
-"""Iterations, and the fall of the cost below which a problem has converged."""
+"""Iterations of iLQR, and the fall of the cost below which a problem has converged."""
 REGULARISATION = (1e-7, 1.0)
 """Of the smallest, words of 27 bits can tell beside the largest."""
+TEMPERATURE, ACCELERATION = 1.0, 1.0
+"""Of MPPI; and rad/s² or m/s², of a joint alone, whose torque is the standard deviation of torques."""
 FAR, FAST = 0.5, 0.05
 """Starts and goals in this share of the limits, rad within π; speeds up to this share of the limits."""
 
 
-def drawn_problems(region: Region, holding: Callable[[Array], Array], batch: int, seed: int) -> dict[str, Array]:
-    """Starts, goals and guesses of torques, (batch, ·). A third of the problems begins at rest. holding: torques that
-    hold the robot where it is."""
+@dataclass(frozen=True)
+class Reaching:
+    """A solver that brings a robot to a goal. region: of the robot. compared: the result that is compared with float64
+    besides the cost. against: all values of a call in float64 -> what its error is relative to, (batch,)."""
+
+    solver: ChipSolver
+    region: Region
+    compared: str
+    against: Callable[[Mapping[str, Array]], Array]
+
+    @classmethod
+    def of(cls, function: str, region: Region, knots: int, dt: float, samples: int) -> Reaching:
+        """function: "ilqr", whose gains of the first knot are compared, or "mppi", with so many samples, whose torques
+        of it are. Raises ValueError: as `of` of the solver."""
+        robot, cost = region.robot, Cost.quadratic(q=1.0, qd=0.1, tau=1e-2, final=10.0)
+        if function == ILQR:
+            options = IlqrOptions(knots, StepOptions(dt), MOST, TOLERANCE, *REGULARISATION, bounds_of(robot, None))
+            solver = ChipIlqr.of(robot, cost, options)
+            return cls(solver, region, "gain", lambda exact: np.abs(exact["gains_new"]).max(axis=(1, 2, 3)))
+        mass = evaluate(trace(robot, "mass_matrix"), {"q": _drawn(region, FORMAT_PROBLEMS, 0)["q"]})["m"]
+        spread = ACCELERATION * np.diagonal(mass, axis1=1, axis2=2).mean(axis=0)
+        own = MppiOptions(knots, StepOptions(dt), samples, TEMPERATURE, spread)
+        sampler = ChipMppi.of(robot, cost, own)
+        return cls(sampler, region, "tau", lambda exact: np.abs(exact["tau"]).max(axis=1))
+
+    def problems(self, batch: int, seed: int) -> dict[str, Array]:
+        """Starts, goals and guesses of torques, which hold the robot where it is, (batch, ·); and of noise the seed and
+        the draws. A third of the problems begins at rest."""
+        drawn = _drawn(self.region, batch, seed)
+        zero = 0.0 * drawn["qd"]
+        holding = evaluate(trace(self.region.robot, "inverse_dynamics"), {"q": drawn["q"], "qd": zero, "qdd": zero})
+        known = {**drawn, "guess": holding["tau"], "draw": np.arange(batch), "seed": np.full(batch, seed)}
+        return {name: x for name, x in known.items() if name in self.solver.blocks.loop.per_turn}
+
+
+def _drawn(region: Region, batch: int, seed: int) -> dict[str, Array]:
     random = np.random.default_rng(seed)
     low, high = (np.clip(np.array(x), -np.pi, np.pi) for x in (region.lower, region.upper))
     middle, half = (low + high) / 2, (high - low) / 2
@@ -54,43 +90,30 @@ def drawn_problems(region: Region, holding: Callable[[Array], Array], batch: int
     speed = np.array(region.velocity)
     qd = FAST * speed * random.uniform(-1.0, 1.0, (batch, len(speed)))
     qd[::3] = 0.0
-    return {"q": q, "qd": qd, "goal": goal, "guess": holding(q)}
-
-
-def reaching(robot: Robot, knots: int, dt: float) -> tuple[ChipIlqr, Callable[[Array], Array]]:
-    """A solver that brings a robot to a goal, and the torques (batch, nv) that hold it at q (batch, nq). Raises
-    ValueError: as `ChipIlqr.of`."""
-    cost = Cost.quadratic(q=1.0, qd=0.1, tau=1e-2, final=10.0)
-    options = IlqrOptions(knots, StepOptions(dt), MOST, TOLERANCE, *REGULARISATION, bounds_of(robot, None))
-    inverse = trace(robot, "inverse_dynamics")
-
-    def holding(q: Array) -> Array:
-        zero = np.zeros((len(q), robot.nv))
-        return evaluate(inverse, {"q": q, "qd": zero, "qdd": zero})["tau"]
-
-    return ChipIlqr.of(robot, cost, options), holding
+    return {"q": q, "qd": qd, "goal": goal}
 
 
 @dataclass(frozen=True)
 class SolverReport:
-    """exact: every integer is equal. cost, gain: errors of each problem, relative. converged: of the problems, on the
-    chip and in float64. turns, cycles: of each problem, measured from its first word to its results. warm: whether the
-    integers of calls that go on with the plan before are equal too."""
+    """exact: every integer is equal. warm: whether the integers of calls that go on with the plan before are equal too.
+    cost, error: of each problem, relative; error: of gains or torques. cycles: of each problem, measured from its first
+    word to its results. turns: iterations of each problem, of a solver that has them. converged: of the problems, on
+    the chip and in float64, likewise."""
 
     built: ProcessorBuild
     exact: bool
     warm: bool
     cost: Array
-    gain: Array
-    converged: tuple[int, int]
+    error: Array
     overflows: int
-    turns: Array
     cycles: Array
+    turns: Array | None = None
+    converged: tuple[int, int] = (0, 0)
 
     @property
     def near(self) -> int:
-        """Problems whose cost and gains are near float64's."""
-        return int(((self.cost <= COST_ERROR) & (self.gain <= GAIN_ERROR)).sum())
+        """Problems whose cost and gains, or torques, are near float64's."""
+        return int(((self.cost <= COST_ERROR) & (self.error <= RESULT_ERROR)).sum())
 
     @property
     def passed(self) -> bool:
@@ -113,44 +136,60 @@ class SolverReport:
         scheduled, options = self.built.schedule, self.built.design.options
         count = len(self.cost)
         lines = [
-            f"{self.built.robot.name} ilqr, {options['knots']} knots of {options['dt']:g} s, {scheduled.core.word}-bit "
-            f"words, {scheduled.core.units} units",
+            f"{self.built.robot.name} {self.built.design.function}, {options['knots']} knots of {options['dt']:g} s, "
+            f"{scheduled.core.word}-bit words, {scheduled.core.units} units",
             *of_program(self.built),
             f"  kept            {scheduled.instructions.kept} of {1 << scheduled.core.turn_bits} values of turns",
-            f"  iteration       {self.cycles.sum() / self.turns.sum():.0f} cycles measured over {self.turns.sum()} of "
-            f"{count} problems; {self.cycles.max()} the longest problem",
-            f"  converged       {self.converged[0]} of {count}; in float64 {self.converged[1]}",
-            f"  overflows       in {self.overflows} of {count}; what a line search refuses is among them",
+            *self._pace(),
             f"  cost            {np.median(self.cost):.1e} from float64's, {self.cost.max():.1e} at most, relative",
-            f"  gains           {np.median(self.gain):.1e} of the largest, {self.gain.max():.1e} at most",
-            f"  near            {self.near} of {count} within {COST_ERROR:g} and {GAIN_ERROR:g}",
+            f"  {'torques' if self.turns is None else 'gains':<16}{np.median(self.error):.1e} of the largest, "
+            f"{self.error.max():.1e} at most",
+            f"  near            {self.near} of {count} within {COST_ERROR:g} and {RESULT_ERROR:g}",
             f"  integers        {'equal' if self.exact else 'NOT EQUAL'}; of calls that go on with the plan before "
             f"{'equal' if self.warm else 'NOT EQUAL'}",
             self.verdict,
         ]
         return "\n".join(lines)
 
+    def _pace(self) -> list[str]:
+        """Cycles, and what became of the problems."""
+        count, options = len(self.cost), self.built.design.options
+        if self.turns is None:
+            each = self.cycles.max() / (options["samples"] * options["knots"])
+            return [
+                f"  samples         {options['samples']}, temperature {options['temperature']:g}, torques spread by "
+                + ", ".join(f"{x:.2g}" for x in options["spread"]),
+                f"  call            {np.median(self.cycles):.0f} cycles measured, {self.cycles.max()} at most; "
+                f"{each:.0f} a knot of a sample",
+                f"  overflows       in {self.overflows} of {count}",
+            ]
+        return [
+            f"  iteration       {self.cycles.sum() / self.turns.sum():.0f} cycles measured over {self.turns.sum()} of "
+            f"{count} problems; {self.cycles.max()} the longest problem",
+            f"  converged       {self.converged[0]} of {count}; in float64 {self.converged[1]}",
+            f"  overflows       in {self.overflows} of {count}; what a line search refuses is among them",
+        ]
+
 
 def solver_report(
-    solver: ChipIlqr,
-    holding: Callable[[Array], Array],
+    reaching: Reaching,
     *,
     units: int | Core,
     word: int,
-    region: Region,
     folder: str | PathLike[str],
     states: int = 8,
     seed: int = 1,
     step: Callable[[str], Any] | None = None,
 ) -> SolverReport:
     """Build a solver's program, load it into a simulated core, solve `states` problems, and compare. The errors are
-    those of `build_solver` and `open`. holding: as of `drawn_problems`."""
+    those of `build_solver` and `open`."""
     say = step or (lambda text: None)
-    known = drawn_problems(region, holding, FORMAT_PROBLEMS, seed + 1)
-    built = build_solver(solver, known, units, word=word, folder=Path(folder), region=region, step=say)
-    problems = drawn_problems(region, holding, states, seed)
+    known = reaching.problems(FORMAT_PROBLEMS, seed + 1)
+    built = build_solver(
+        reaching.solver, known, units, word=word, folder=Path(folder), region=reaching.region, step=say
+    )
     say("solving them in float64")
-    (cold, exact), (warm, _) = calls_of(solver, problems, 2)
+    (cold, exact), (warm, _) = calls_of(reaching.solver, reaching.problems(states, seed), 2)
     series = {name: np.stack([cold[name][0], warm[name][0]]) for name in cold}
     with open(built, device="fixed") as integers, open(built, step=say) as chip:
         say(f"{len(cold['q'])} problems in integers")
@@ -161,25 +200,31 @@ def solver_report(
             calls.append(chip(**{name: x[k] for name, x in cold.items()}))
             cycles.append(chip.transfer.latency)
         again = chip(**series)
-    return _compared(built, exact, (calls, expected), (again, after), np.array(cycles))
+    return _compared(reaching, built, exact, (calls, expected), (again, after), np.array(cycles))
 
 
 def _compared(
-    built: ProcessorBuild, exact: Mapping[str, Array], cold: tuple[list[Any], Any], warm: tuple[Any, Any], cycles: Array
+    reaching: Reaching,
+    built: ProcessorBuild,
+    exact: Mapping[str, Array],
+    cold: tuple[list[Any], Any],
+    warm: tuple[Any, Any],
+    cycles: Array,
 ) -> SolverReport:
     """cold, warm: results of the core, problem by problem or of all, and of the integers. cycles: of the problems."""
     names = [port.name for port in built.design.output.ports]
     calls, expected = cold
     got = {name: np.stack([getattr(call, name) for call in calls]) for name in names}
-    largest = np.abs(exact["gains_new"]).max(axis=(1, 2, 3))
+    apart = np.abs(got[reaching.compared] - exact[reaching.compared]).reshape(len(calls), -1).max(axis=1)
+    iterates = "turns" in got
     return SolverReport(
         built,
         all(np.array_equal(got[name], getattr(expected, name)) for name in names),
         all(np.array_equal(getattr(warm[0], name), getattr(warm[1], name)) for name in names),
         np.abs(got["cost"] / exact["cost"] - 1.0),
-        np.abs(got["gain"] - exact["gain"]).max(axis=(1, 2)) / largest,
-        (int((got["converged"] > 0).sum()), int((exact["converged"] > 0).sum())),
+        apart / reaching.against(exact),
         int(sum(call.overflow for call in calls)),
-        got["turns"].astype(int),
         cycles,
+        got["turns"].astype(int) if iterates else None,
+        (int((got["converged"] > 0).sum()), int((exact["converged"] > 0).sum())) if iterates else (0, 0),
     )

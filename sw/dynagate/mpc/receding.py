@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,20 +13,27 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dynagate.control.chip import ChipIlqr
+from dynagate.control.chip import ChipIlqr, ChipSolver
+from dynagate.control.chip_mppi import ChipMppi, MppiOptions
 from dynagate.control.cost import NV, Cost, Input
+from dynagate.graph import trace
+from dynagate.graph.evaluate import evaluate
 from dynagate.host.ilqr import Ilqr
+from dynagate.host.mppi import Mppi
 from dynagate.host.opening import open
 from dynagate.hw.processor.build import build_solver
+from dynagate.integrators.step import StepOptions
 from dynagate.mpc.experiment import exact
 from dynagate.mpc.problem import RUNAWAY, Reach, Robotics, track
 from dynagate.robot import Robot
 
 Array = npt.NDArray[Any]
-Controller = Callable[[Array, bool], Array]
-"""A state (2 nv,), and whether it is the first -> torques (nv,)."""
+Controller = Callable[[Array, int], Array]
+"""A state (2 nv,), and how many plans there were before -> torques (nv,)."""
 KNOTS, DT, ITERATIONS = 15, 0.02, 2
 """Of a plan."""
+SAMPLES, TEMPERATURE, ACCELERATION = 64, 0.03, 10.0
+"""Of a plan by MPPI; torques spread by what accelerates a joint alone by so many rad/s² or m/s²."""
 WEIGHTS = {"distance": 10.0, "velocity": 0.1, "torque": 1e-2, "end": 1.0}
 REGULARISATION = (1e-7, 1.0)
 SOLVER_WORD = 27
@@ -67,9 +75,6 @@ class Loop:
             q=WEIGHTS["distance"], qd=WEIGHTS["velocity"], tau=WEIGHTS["torque"], final=WEIGHTS["end"]
         )
         self.cost = replace(quadratic, inputs={**quadratic.inputs, "hold": Input((NV,))})
-        self.solver = Ilqr(
-            robot, knots=KNOTS, dt=DT, cost=self.cost, iterations=ITERATIONS, regularisation=REGULARISATION
-        )
 
     def crocoddyl(self) -> Row:
         """By Crocoddyl's solver with our derivatives, on the same problem."""
@@ -100,30 +105,12 @@ class Loop:
         errors, states = np.full((self.steps, n), np.inf), np.zeros((self.steps, 2 * n))
         for step in range(self.steps):
             states[step] = x
-            u = controller(x, step == 0)
+            u = controller(x, step)
             x = self.model.step(x, u + np.asarray(self.reach.noise) * random.normal(size=n), DT)
             if not np.all(np.abs(x) < RUNAWAY):
                 break
             errors[step] = x[:n] - self.goal
         return _row(name, errors), states
-
-    def in_float64(self) -> tuple[Row, Array]:
-        """By our solver in C."""
-        plans: list[Any] = [None]
-        n = self.robot.nv
-
-        def controller(x: Array, first: bool) -> Array:
-            guess = {"tau": np.tile(self.hold, (KNOTS, 1))} if first else {"warm": plans[0].shifted()}
-            plans[0] = self.solver(x[:n], x[n:], goal=self.goal, hold=self.hold, **guess)
-            return np.asarray(plans[0].tau[0])
-
-        return self.run("iLQR, float64", controller)
-
-    def inputs(self, x: Array, first: bool) -> dict[str, Array]:
-        """Of a call of the chip."""
-        n = self.robot.nv
-        own = {"guess": self.hold, "warm": np.array(0.0 if first else 1.0)}
-        return {"q": x[:n], "qd": x[n:], "goal": self.goal, "hold": self.hold, **own}
 
     def problems(self, states: Array) -> dict[str, Array]:
         """Near the states of a loop."""
@@ -134,34 +121,123 @@ class Loop:
         goal, hold = (np.tile(value, (AROUND, 1)) for value in (self.goal, self.hold))
         return {"q": x[:, :n], "qd": x[:, n:], "goal": goal, "hold": hold, "guess": hold}
 
-    def on_chip(self, states: Array, units: int, word: int, rtl: bool, step: Callable[[str], Any] | None) -> list[Row]:
+    def on_chip(
+        self,
+        planner: Planner,
+        states: Array,
+        units: int,
+        word: int,
+        rtl: bool,
+        step: Callable[[str], Any] | None,
+    ) -> list[Row]:
         """By the integers of a program, and by the core in simulation."""
-        solver = ChipIlqr.of(self.robot, self.cost, self.solver.options)
-        rows = []
+        rows, n = [], self.robot.nv
+
+        def inputs(x: Array, plan: int) -> dict[str, Array]:
+            own = {"guess": self.hold, "warm": np.array(0.0 if plan == 0 else 1.0), **planner.more(plan)}
+            return {"q": x[:n], "qd": x[n:], "goal": self.goal, "hold": self.hold, **own}
+
+        problems = self.problems(states)
+        problems |= {name: np.full(AROUND, value) for name, value in planner.more(0).items()}
         with TemporaryDirectory() as folder, ExitStack() as stack:
-            built = build_solver(solver, self.problems(states), units, word=word, folder=Path(folder), step=step)
+            built = build_solver(planner.on_chip(), problems, units, word=word, folder=Path(folder), step=step)
             integers = stack.enter_context(open(built, device="fixed"))
             torques: list[Array] = []
 
-            def by_integers(x: Array, first: bool) -> Array:
-                torques.append(integers(**self.inputs(x, first)).tau)
+            def by_integers(x: Array, plan: int) -> Array:
+                torques.append(integers(**inputs(x, plan)).tau)
                 return torques[-1]
 
-            rows.append(self.run(f"iLQR, {word} bits", by_integers)[0])
+            rows.append(self.run(f"{planner.label}, {word} bits", by_integers)[0])
             if rtl:
                 chip = stack.enter_context(open(built, step=step))
                 taken: list[tuple[Array, int]] = []
 
-                def by_chip(x: Array, first: bool) -> Array:
-                    tau = chip(**self.inputs(x, first)).tau
+                def by_chip(x: Array, plan: int) -> Array:
+                    tau = chip(**inputs(x, plan)).tau
                     taken.append((tau, chip.transfer.latency))
                     return np.asarray(tau)
 
-                row, _ = self.run(f"iLQR, core of {units} units", by_chip)
+                row, _ = self.run(f"{planner.label}, core of {units} units", by_chip)
                 cycles = np.array([each for _, each in taken])
                 same = len(taken) == len(torques) and all(map(np.array_equal, torques, (tau for tau, _ in taken)))
                 rows.append(replace(row, same=same, cycles=(float(np.median(cycles)), float(cycles.max()))))
         return rows
+
+
+class Planner(ABC):
+    """A solver of ours in a loop. label: its name. text: what a plan has besides knots."""
+
+    label: str
+    text: str
+
+    def __init__(self, loop: Loop) -> None:
+        self.loop = loop
+
+    @abstractmethod
+    def planned(self, x: Array, plan: int) -> Array:
+        """Torques (nv,) in float64, in C: a `Controller`."""
+
+    @abstractmethod
+    def on_chip(self) -> ChipSolver:
+        """The same for a chip."""
+
+    def more(self, plan: int) -> Mapping[str, Array]:
+        """What a call of the chip takes besides the problem."""
+        return {}
+
+
+class IlqrPlanner(Planner):
+    """Each plan begins with the one before, one knot later."""
+
+    label, text = "iLQR", f"{ITERATIONS} iterations"
+
+    def __init__(self, loop: Loop) -> None:
+        super().__init__(loop)
+        own: dict[str, Any] = {"iterations": ITERATIONS, "regularisation": REGULARISATION}
+        self.solver = Ilqr(loop.robot, knots=KNOTS, dt=DT, cost=loop.cost, **own)
+        self.last: Any = None
+
+    def planned(self, x: Array, plan: int) -> Array:
+        loop, n = self.loop, self.loop.robot.nv
+        guess = {"warm": self.last.shifted()} if plan else {"tau": np.tile(loop.hold, (KNOTS, 1))}
+        self.last = self.solver(x[:n], x[n:], goal=loop.goal, hold=loop.hold, **guess)
+        return np.asarray(self.last.tau[0])
+
+    def on_chip(self) -> ChipSolver:
+        return ChipIlqr.of(self.loop.robot, self.loop.cost, self.solver.options)
+
+
+class MppiPlanner(Planner):
+    """Plan k takes draw k of the noise."""
+
+    label, text = "MPPI", f"{SAMPLES} samples"
+
+    def __init__(self, loop: Loop) -> None:
+        super().__init__(loop)
+        robot = loop.robot
+        mass = evaluate(trace(robot, "mass_matrix"), {"q": loop.goal[None]})["m"][0]
+        spread = ACCELERATION * np.diagonal(mass)
+        self.options = MppiOptions(KNOTS, StepOptions(DT), SAMPLES, TEMPERATURE, spread)
+        own: dict[str, Any] = {"samples": SAMPLES, "temperature": TEMPERATURE, "spread": spread, "seed": loop.seed}
+        self.solver = Mppi(robot, knots=KNOTS, dt=DT, cost=loop.cost, dtype="float64", **own)
+        self.last: Array = np.tile(loop.hold, (KNOTS, 1))
+
+    def planned(self, x: Array, plan: int) -> Array:
+        loop, n = self.loop, self.loop.robot.nv
+        guess = np.concatenate([self.last[1:], loop.hold[None]]) if plan else self.last
+        self.last = self.solver(x[:n], x[n:], guess, draw=plan, goal=loop.goal, hold=loop.hold).tau
+        return np.asarray(self.last[0])
+
+    def on_chip(self) -> ChipSolver:
+        return ChipMppi.of(self.loop.robot, self.loop.cost, self.options)
+
+    def more(self, plan: int) -> Mapping[str, Array]:
+        return {"draw": np.array(float(plan)), "seed": np.array(float(self.loop.seed))}
+
+
+PLANNERS = {"ilqr": IlqrPlanner, "mppi": MppiPlanner}
+"""By what the command calls them."""
 
 
 def _row(name: str, errors: Array) -> Row:
@@ -172,6 +248,7 @@ def _row(name: str, errors: Array) -> Row:
 
 
 def compared(
+    controller: str,
     robot: Robot,
     reach: Reach,
     *,
@@ -181,20 +258,18 @@ def compared(
     rtl: bool,
     step: Callable[[str], Any] | None = None,
 ) -> str:
-    """A table of controllers: Crocoddyl's and ours in float64, and with `units` ours in words of so many bits, as
-    integers and, with rtl, on the simulated core."""
+    """A table of controllers: Crocoddyl's and one of PLANNERS in float64, and with `units` ours in words of so many
+    bits, as integers and, with rtl, on the simulated core."""
     say = step or (lambda text: None)
     loop = Loop(robot, reach, seconds)
     say("Crocoddyl")
     rows = [loop.crocoddyl()]
-    say("iLQR in float64")
-    row, states = loop.in_float64()
+    planner = PLANNERS[controller](loop)
+    say(f"{planner.label} in float64")
+    row, states = loop.run(f"{planner.label}, float64", planner.planned)
     rows.append(row)
     for word in words if units is not None else ():
         assert units is not None
-        rows += loop.on_chip(states, units, word, rtl, step)
-    head = (
-        f"{robot.name}, {loop.steps} plans of {KNOTS} knots and {ITERATIONS} iterations, {DT:g} s apart, torques "
-        "disturbed"
-    )
+        rows += loop.on_chip(planner, states, units, word, rtl, step)
+    head = f"{robot.name}, {loop.steps} plans of {KNOTS} knots and {planner.text}, {DT:g} s apart, torques disturbed"
     return "\n".join([head, f"{'controller':<24}{'end, rad':>11}{'rms, rad':>11}", *(each.line() for each in rows)])

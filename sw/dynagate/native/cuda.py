@@ -13,12 +13,12 @@ from itertools import accumulate
 from dynagate.graph import Graph
 from dynagate.graph.ops import TRIG
 from dynagate.graph.packing import ZERO, Packing
-from dynagate.native.emit import Source, expression, head_comment, kernel_name, segments, where_tables
+from dynagate.native.emit import PHILOX, Source, expression, head_comment, kernel_name, segments, where_tables
 from dynagate.native.expressions import functions
 from dynagate.native.program import Program, is_source, program
 from dynagate.native.sums import chained
 
-SHARED = "dynagate_sample.cuh"
+SHARED = PHILOX, "dynagate_sample.cuh"
 HOST_SIDE = "dynagate_cuda.h"
 HOST_CHECK = "dynagate_cuda_check.h"
 
@@ -164,7 +164,7 @@ def _lines(graph: Graph, name: str, double: bool, packing: Packing) -> Iterator[
     staged = staging(graph, double=double)
     yield f"typedef {'double' if double else 'float'} real;"
     yield "#define NUMBER real"
-    yield (files("dynagate.native") / SHARED).read_text()
+    yield from ((files("dynagate.native") / file).read_text() for file in SHARED)
     yield from functions(node.op for node in graph.nodes)
     for side, names in ((graph.inputs, inputs), (graph.outputs, outputs)):
         for a, port in zip(names, side, strict=True):

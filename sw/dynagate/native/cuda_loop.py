@@ -128,7 +128,7 @@ def _lines(loop: Loop, name: str, double: bool) -> Iterator[str]:
     own = files("dynagate.native")
     yield f"typedef {'double' if double else 'float'} real;"
     yield "#define NUMBER real"
-    yield (own / cuda.SHARED).read_text()
+    yield from ((own / file).read_text() for file in cuda.SHARED)
     yield "#define DG_INLINE SAMPLE"
     yield (own / ONE).read_text()
     yield from functions(node.op for step in every for node in step.graph.nodes)

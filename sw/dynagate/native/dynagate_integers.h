@@ -68,6 +68,15 @@ enum { DG_MASK, DG_LEAST, DG_DEGREE, DG_ENTRIES, DG_SLOPE_SHIFT, DG_VALUE_UP, DG
         }                                                                                                             \
         return (root + 1) >> 1;                                                                                       \
     }                                                                                                                 \
+    /* A number of base/philox.py: p has the fraction bits of the operands, then by how far it is moved up. */         \
+    static inline dg_u32 dg_whole_##bits(dg_##bits x, dg_64 frac) {                                                   \
+        return (dg_u32)(frac > 0 ? (x + ((dg_##bits)1 << (frac - 1))) >> frac : x * ((dg_##bits)1 << -frac));         \
+    }                                                                                                                 \
+    static inline dg_##bits dg_noise_##bits(dg_##bits x, dg_##bits y, dg_##bits z, const dg_64 *p) {                  \
+        dg_u64 a = dg_whole_##bits(x, p[0]), b = dg_whole_##bits(y, p[1]), key = dg_whole_##bits(z, p[2]);            \
+        DG_PHILOX(dg_u64, a, b, key)                                                                                  \
+        return (dg_##bits)((dg_64)DG_HALVES(a, b) - DG_HALVES_MEAN) * ((dg_##bits)1 << p[3]);                         \
+    }                                                                                                                 \
     static inline dg_##bits dg_inverse_##bits(dg_##bits x, const dg_64 *p, int *wrong) {                              \
         const dg_64 width = p[DG_WIDTH], index = p[DG_INDEX_BITS], least = p[DG_LEAST_DOWN], most = p[DG_MOST_DOWN];  \
         const dg_64 positive = x > 1 ? (dg_64)x : 1, zeros = width - 64 + __builtin_clzll((dg_u64)positive);          \

@@ -1,40 +1,26 @@
-/* Random numbers from a counter: Philox 4x32-10 of Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as
- * 1, 2, 3", 2011; and straight lines between them. */
+/* Random numbers from a counter, and straight lines between them. */
+#include "dynagate_philox.h"
 #include <stdint.h>
 
-#define LANES 16
+typedef uint64_t words __attribute__((vector_size(64)));
+enum { LANES = 8 };
 
-/* Two numbers of each of LANES blocks from `first` on. */
-static void blocks_of(int32_t *to, uint64_t first, uint64_t seed, uint64_t draw) {
-    uint32_t a[LANES], b[LANES], c[LANES], d[LANES];
-    uint32_t key0 = (uint32_t)seed, key1 = (uint32_t)(seed >> 32);
-    for (int j = 0; j < LANES; j++) {
-        a[j] = (uint32_t)(first + (uint64_t)j);
-        b[j] = (uint32_t)((first + (uint64_t)j) >> 32);
-        c[j] = (uint32_t)draw;
-        d[j] = (uint32_t)(draw >> 32);
-    }
-    for (int round = 0; round < 10; round++, key0 += 0x9E3779B9u, key1 += 0xBB67AE85u)
-        for (int j = 0; j < LANES; j++) {
-            const uint64_t left = (uint64_t)a[j] * 0xD2511F53u, right = (uint64_t)c[j] * 0xCD9E8D57u;
-            a[j] = (uint32_t)(right >> 32) ^ b[j] ^ key0;
-            b[j] = (uint32_t)right;
-            c[j] = (uint32_t)(left >> 32) ^ d[j] ^ key1;
-            d[j] = (uint32_t)left;
-        }
-    for (int j = 0; j < LANES; j++) {
-        to[2 * j] = (int32_t)((a[j] >> 16) + (a[j] & 0xFFFFu) + (b[j] >> 16) + (b[j] & 0xFFFFu)) - 131070;
-        to[2 * j + 1] = (int32_t)((c[j] >> 16) + (c[j] & 0xFFFFu) + (d[j] >> 16) + (d[j] & 0xFFFFu)) - 131070;
-    }
+/* Numbers of LANES counts from `first` on: between -131070 and 131070, of mean 0. */
+static void numbers_of(int32_t *to, uint32_t first, uint32_t seed, uint32_t draw) {
+    words a = {0, 1, 2, 3, 4, 5, 6, 7}, b = (words){0} + draw, key = (words){0} + seed;
+    a = (a + first) & 0xFFFFFFFFu;
+    DG_PHILOX(words, a, b, key)
+    const words halves = DG_HALVES(a, b);
+    for (int j = 0; j < LANES; j++) to[j] = (int32_t)halves[j] - DG_HALVES_MEAN;
 }
 
-/* Numbers 0 to count - 1 of a draw: between -131070 and 131070, of mean 0. */
-void dynagate_noise(int32_t *to, long count, uint64_t seed, uint64_t draw) {
+/* Numbers 0 to count - 1 of a draw. */
+void dynagate_noise(int32_t *to, long count, uint32_t seed, uint32_t draw) {
     long i = 0;
-    for (; i + 2 * LANES <= count; i += 2 * LANES) blocks_of(to + i, (uint64_t)i / 2, seed, draw);
+    for (; i + LANES <= count; i += LANES) numbers_of(to + i, (uint32_t)i, seed, draw);
     if (i < count) {
-        int32_t rest[2 * LANES];
-        blocks_of(rest, (uint64_t)i / 2, seed, draw);
+        int32_t rest[LANES];
+        numbers_of(rest, (uint32_t)i, seed, draw);
         for (int j = 0; i < count; i++, j++) to[i] = rest[j];
     }
 }

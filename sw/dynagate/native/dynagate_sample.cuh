@@ -61,6 +61,15 @@ SAMPLE real dg_cos(real x, real, real) {
 
 SAMPLE real dg_exp(real x, real, real) { return exp(x); }
 
+/* A number of base/philox.py; operands are rounded to integers, half up. */
+SAMPLE real dg_noise(real number, real draw, real seed) {
+    unsigned long long a = (unsigned)(long long)floor((double)number + 0.5);
+    unsigned long long b = (unsigned)(long long)floor((double)draw + 0.5);
+    unsigned long long key = (unsigned)(long long)floor((double)seed + 0.5);
+    DG_PHILOX(unsigned long long, a, b, key)
+    return (real)((long long)DG_HALVES(a, b) - DG_HALVES_MEAN) * (real)0x1p-15;
+}
+
 /* A lane's part of writing the rows of an output that the lanes of its warp have left in `own`, `pitch` numbers each: a
  * warp writes whole lines of memory, which single lanes with a row each cannot. Numbers are read before any is written,
  * several at a time, for the compiler may not change their order. */

@@ -5,6 +5,7 @@
 #ifndef DYNAGATE_SIMD_H
 #define DYNAGATE_SIMD_H
 
+#include "dynagate_philox.h"
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
@@ -404,6 +405,23 @@ DG_INLINE vec dg_exp_vec(vec x, vec y, vec z) {
     return (void)y, (void)z, series * dg_power_of_two(n >> 1) * dg_power_of_two(n - (n >> 1));
 }
 DG_INLINE real dg_exp_real(real x, real y, real z) { return dg_exp_vec((vec){0} + x, (vec){0} + y, (vec){0} + z)[0]; }
+
+/* A number of base/philox.py; operands are rounded to integers, half up. */
+typedef uint64_t dg_words __attribute__((vector_size(8 * DG_LANES)));
+DG_INLINE dg_words dg_whole(vec x) {
+    dg_words v;
+    for (int j = 0; j < DG_LANES; j++) v[j] = (uint32_t)(int64_t)floor((double)x[j] + 0.5);
+    return v;
+}
+DG_INLINE vec dg_noise_vec(vec number, vec draw, vec seed) {
+    dg_words a = dg_whole(number), b = dg_whole(draw), key = dg_whole(seed);
+    DG_PHILOX(dg_words, a, b, key)
+    const dg_words halves = DG_HALVES(a, b);
+    vec v;
+    for (int j = 0; j < DG_LANES; j++) v[j] = (real)((int64_t)halves[j] - DG_HALVES_MEAN) * (real)0x1p-15;
+    return v;
+}
+DG_INLINE real dg_noise_real(real x, real y, real z) { return dg_noise_vec((vec){0} + x, (vec){0} + y, (vec){0} + z)[0]; }
 
 /* Segments over vectors or one number, all in the sample's slots; and over vectors whose inputs are read from planes, and
  * outputs written there, as they come. */

@@ -41,7 +41,8 @@ WINDOW_COST = {8: 24, 4: 16, 2: 16, 1: 16}
 """Entries of an output that are transposed together -> instructions for it with AVX-512: the larger number of shuffles
 and stores."""
 
-SHARED = ("dynagate_simd.h", "dynagate_rows.h")
+PHILOX = "dynagate_philox.h"
+SHARED = ("dynagate_simd.h", "dynagate_rows.h", PHILOX)
 
 PLACES = ("ARGUMENTS", "INPUT", "OUTPUT")
 """Macros that the text of the segments uses and that the including file defines: see `segments`."""

@@ -49,6 +49,7 @@ NATIVE = table(
         ),  # those of inputs are computed before all else
         "cos": NativeOp("DG_CALL(cos, {0}, {0}, {0})", 0, "nan", in_order=40, single="cos"),
         "exp": NativeOp("DG_CALL(exp, {0}, {0}, {0})", 40, "lost", in_order=40, single="exp"),
+        "noise": NativeOp("DG_CALL(noise, {0}, {1}, {2})", 80, "lost", in_order=120),
         "sqrt": NativeOp(function="sqrt(x)", cycles=20, in_order=22, single="sqrt"),
         "select": NativeOp(function="x > 0 ? y : z", cycles=2, infinity="hidden"),
         "reciprocal": NativeOp("1 / {0}", 24, "lost", in_order=18),

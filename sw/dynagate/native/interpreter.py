@@ -15,10 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from dynagate.native.compile import C, CompileError, library
-from dynagate.native.emit import Source
+from dynagate.native.emit import PHILOX, Source
 
 INTEGERS = replace(C, flags=(*C.flags, "-O3", "-fwrapv"))
-HEADERS = ELEMENTARY, BLOCKS = "dynagate_integers.h", "dynagate_interpreter.h"
+ELEMENTARY, BLOCKS = "dynagate_integers.h", "dynagate_interpreter.h"
+HEADERS = PHILOX, ELEMENTARY, BLOCKS
 NAME = "dynagate_integers"
 MOST_BLOCK, FEWEST_BLOCK = 1024, 64
 BLOCK_BYTES = 2**19
@@ -132,7 +133,11 @@ def loaded(word: int, kernels: tuple[Kernel, ...], folder: Path | None) -> Any:
 
 def _source(word: int, kernels: tuple[Kernel, ...]) -> Source:
     texts = {file: (files("dynagate.native") / file).read_text() for file in HEADERS}
-    lines = [f'#include "{ELEMENTARY}"', f"typedef dg_{word} word;", f'#include "{BLOCKS}"']
+    lines = [
+        *(f'#include "{file}"' for file in (PHILOX, ELEMENTARY)),
+        f"typedef dg_{word} word;",
+        f'#include "{BLOCKS}"',
+    ]
     lines += [kernel.lines() for kernel in kernels]
     functions = ", ".join(kernel.function for kernel in kernels)
     texts[f"{NAME}.c"] = "\n".join([*lines, f"static kernel *const kernels[] = {{{functions}}};", ""])

@@ -25,7 +25,7 @@ from dynagate.graph.ops import TRIG
 from dynagate.graph.scan import TABLE
 from dynagate.native.arrays import TYPES, check, of_type
 from dynagate.native.compile import CompileError, library
-from dynagate.native.emit import REGISTERS, SEGMENT_OPERATIONS, Source, head_comment, segments
+from dynagate.native.emit import PHILOX, REGISTERS, SEGMENT_OPERATIONS, Source, head_comment, segments
 from dynagate.native.expressions import functions
 from dynagate.native.kernel import SHARED_ROWS, check_threads
 from dynagate.native.loop_text import LoopText, Places, Scope, loop_name
@@ -33,7 +33,7 @@ from dynagate.native.pool import Pool
 from dynagate.native.program import Program, is_source, program
 from dynagate.native.sums import chained
 
-SHARED = ("dynagate_simd.h", "dynagate_loop.h", "dynagate_loop_one.h")
+SHARED = ("dynagate_simd.h", "dynagate_loop.h", "dynagate_loop_one.h", PHILOX)
 NUMBERS = ("vec", "real")
 """DG_LANES samples, or one."""
 

@@ -1,8 +1,4 @@
-"""Random numbers from a counter: the integers are the definition, in numpy and in C.
-
-Philox 4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011) gives 128 bits for each count. A
-number is the sum of four halves of 16 bits: nearly normal, within 3.5 deviations, and the same on every machine.
-"""
+"""Random numbers of `base.philox` in C, the same integers, and straight lines between them."""
 
 from __future__ import annotations
 
@@ -16,47 +12,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dynagate.base import philox
 from dynagate.base.errors import ArgumentError
 from dynagate.native.arrays import TYPES
 from dynagate.native.compile import library
-from dynagate.native.emit import Source
+from dynagate.native.emit import PHILOX, Source
 
 Array = npt.NDArray[Any]
 Integers = npt.NDArray[np.int32]
 NAME = "dynagate_noise"
-MEAN = 131070
-DEVIATION = float(np.sqrt(4.0 * (65536.0**2 - 1.0) / 12.0))
-"""Of the sum of four halves."""
-FACTORS, KEYS = (0xD2511F53, 0xCD9E8D57), (0x9E3779B9, 0xBB67AE85)
-
-
-def philox(counters: npt.NDArray[np.uint32], seed: int) -> npt.NDArray[np.uint32]:
-    """Blocks (count, 4) of 32 bits from counters (count, 4)."""
-    a, b, c, d = (counters[:, k].astype(np.uint64) for k in range(4))
-    low, half = np.uint64(0xFFFFFFFF), np.uint64(32)
-    keys = [seed & 0xFFFFFFFF, seed >> 32]
-    for _ in range(10):
-        left, right = a * np.uint64(FACTORS[0]), c * np.uint64(FACTORS[1])
-        a, b, c, d = (
-            (right >> half) ^ b ^ np.uint64(keys[0]),
-            right & low,
-            (left >> half) ^ d ^ np.uint64(keys[1]),
-            left & low,
-        )
-        keys = [(key + step) & 0xFFFFFFFF for key, step in zip(keys, KEYS, strict=True)]
-    return np.stack([a, b, c, d], axis=1).astype(np.uint32)
 
 
 def integers(count: int, seed: int, draw: int) -> Integers:
-    """The first numbers (count,) of a draw, in numpy: the reference. seed, draw: of 64 bits each."""
-    blocks = np.arange((count + 1) // 2, dtype=np.uint64)
-    counters = np.empty((len(blocks), 4), np.uint32)
-    counters[:, 0], counters[:, 1] = blocks & np.uint64(0xFFFFFFFF), blocks >> np.uint64(32)
-    counters[:, 2], counters[:, 3] = draw & 0xFFFFFFFF, draw >> 32
-    bits = philox(counters, seed).astype(np.int64)
-    halves = (bits >> 16) + (bits & 0xFFFF)
-    sums = np.stack([halves[:, 0] + halves[:, 1], halves[:, 2] + halves[:, 3]], axis=1) - MEAN
-    return sums.astype(np.int32).reshape(-1)[:count]
+    """The first numbers (count,) of a draw, in numpy: the reference. seed, draw: of 32 bits each."""
+    return philox.integers(np.arange(count), draw, seed).astype(np.int32)
 
 
 class Lines:
@@ -110,13 +79,13 @@ def compiled(count: int, seed: int, draw: int) -> Integers:
     """`integers` in C. Raises CompileError."""
     numbers = np.empty(count, np.int32)
     function = _library(None)["dynagate_noise"]
-    function.argtypes, function.restype = [ctypes.c_void_p, ctypes.c_long, ctypes.c_uint64, ctypes.c_uint64], None
+    function.argtypes, function.restype = [ctypes.c_void_p, ctypes.c_long, ctypes.c_uint32, ctypes.c_uint32], None
     function(numbers.ctypes.data, count, seed, draw)
     return numbers
 
 
 @cache
 def _library(folder: Path | None) -> ctypes.CDLL:
-    text = (files("dynagate.native") / f"{NAME}.c").read_text()
-    source = Source(NAME, {f"{NAME}.c": text}, hashlib.sha256(text.encode()).hexdigest()[:16])
+    texts = {file: (files("dynagate.native") / file).read_text() for file in (f"{NAME}.c", PHILOX)}
+    source = Source(NAME, texts, hashlib.sha256("\0".join(texts.values()).encode()).hexdigest()[:16])
     return ctypes.CDLL(str(library(source, double=False, folder=folder)))

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
+from dynagate.base.errors import ArgumentError
 from dynagate.base.untrusted import plain_text
 from dynagate.graph import Graph, Port
 from dynagate.graph.evaluate import evaluate
@@ -57,6 +58,8 @@ def _statement(graph: Graph, i: int, slot: Sequence[int], dtype: str) -> str:
     if node.constant is not None:
         operands.append(_literal(2.0**node.constant if node.op == "shift" else node.constant, dtype))
     row = NATIVE[node.op]
+    if node.op == "noise":
+        raise ArgumentError(f"{graph.name} has random numbers; expected a function without them for a file of C alone")
     if row.single:
         text = f"{row.single}{end}({operands[0]})"
     elif row.function:

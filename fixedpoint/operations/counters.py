@@ -1,0 +1,55 @@
+"""Random numbers in fixed point: the integers of `base.philox`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from dynagate.base import philox
+from dynagate.fixedpoint.elementary import LAST
+from dynagate.fixedpoint.format import Format, Integers, Rescaled, rescale, wide
+from dynagate.fixedpoint.intervals import Held, Interval
+from dynagate.fixedpoint.operations.plans_in_c import check_counts
+from dynagate.fixedpoint.operations.row import Exact, FixedOp, Unit
+
+_MOST = np.float64(philox.MEAN * 2.0**-philox.FRAC)
+
+
+def noise(number: Integers, draw: Integers, seed: Integers, *formats: Format) -> Rescaled:
+    """The number of operands that are rounded to whole ones, half up, and taken modulo 2**32. formats: of the operands,
+    and of the result."""
+    *sources, to = formats
+    whole = [_whole(value, fmt) for value, fmt in zip((number, draw, seed), sources, strict=True)]
+    return rescale(philox.integers(*whole), philox.FRAC, to, LAST)
+
+
+def _whole(value: Integers, fmt: Format) -> Integers:
+    exact = wide(np.asarray(value), 2 + max(fmt.width, fmt.width - fmt.frac, fmt.frac))
+    rounded = exact << -fmt.frac if fmt.frac <= 0 else (exact + (1 << fmt.frac >> 1)) >> fmt.frac
+    return rounded & 0xFFFFFFFF
+
+
+def _plan(*formats: Format) -> Exact:
+    """The operands' fraction bits, and by how many bits the number is moved up."""
+    *sources, to = formats
+    fracs, up = [fmt.frac for fmt in sources], max(to.frac - philox.FRAC, 0)
+    check_counts(*map(abs, fracs), up)
+    bits = max(philox.WIDTH + up, *(1 + max(fmt.width, fmt.width - fmt.frac, fmt.frac) for fmt in sources))
+    return Exact(bits, philox.FRAC + up, plan=(*fracs, up))
+
+
+def _errs(*known: Any) -> float:
+    """A number is exact but for one rounding."""
+    *_, to, _ = known
+    return 0.5 * float(to.step) if to.frac < philox.FRAC else 0.0
+
+
+def _error(*operands: Held) -> Any:
+    """Another number may be anything."""
+    same = np.logical_and.reduce([each.error == 0.0 for each in operands])
+    return np.where(same, 0.0, 2.0 * _MOST)
+
+
+_NOISE = Unit("dg_noise_{bits}(x, y, z, p)", noise, _plan, _errs, noise=1.0)
+
+ROWS = {"noise": FixedOp(_NOISE, lambda *operands: Interval(-_MOST, _MOST), _error, most=4.0)}
