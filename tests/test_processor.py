@@ -745,6 +745,9 @@ def test_several_functions_share_a_program(several: ProcessorBuild) -> None:
     names = ["inverse_dynamics", "mass_matrix", "forward_dynamics"]
     assert [each.name for each in several.design.functions] == names
     assert several.design.functions[0].latency < several.design.functions[2].latency
+    cycles = several.design.functions[0].latency
+    line = f"| cycles | {cycles} from the first program word to the last result, of inverse_dynamics |"
+    assert line in (several.folder / "datasheet.md").read_text()
     states = Region.of(ARM, velocity=5.0)
     with dynagate.open(several) as chip, dynagate.open(several.folder, device="fixed") as integers:
         for turn, name in enumerate(names * 2):

@@ -533,7 +533,9 @@ def _write(result: ProcessorBuild, words: Words) -> None:
 
 
 def _at_least(scheduled: Schedule) -> str:
-    """What follows cycles that are the fewest."""
+    """What follows cycles that are the fewest, or one function's."""
+    if len(scheduled.instructions.faces) > 1:
+        return f", of {scheduled.instructions.face.name}"
     if scheduled.longest == scheduled.period:
         return ""
     return f" where each loop takes one turn, {scheduled.longest} cycles at most"
