@@ -550,9 +550,20 @@ def run_example(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch, *optio
     return json.loads((folder / "cost.json").read_text())
 
 
+def assert_drawn(robot: Robot, q: np.ndarray, dt: float, name: str) -> None:
+    """The picture of this name in the pages is of the motion."""
+    docs = EXAMPLES.parent / "docs"
+    pictures = runpy.run_path(str(docs / "draw_pictures.py"))
+    drawn = pictures["motion"](robot, q, dt)
+    assert not pictures["differs"](drawn, (docs / "pictures" / f"{name}.svg").read_text().rstrip())
+
+
 def test_cart_pole_swings_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    cost = run_example("control_cartpole", tmp_path, monkeypatch, "--device", "cpu")["cost"]  # upright, or it fails
-    assert cost[-1] < 1e-3 < 10.0 < cost[0]
+    """It ends upright, or the example fails; the page's picture is of the way there."""
+    result = run_example("control_cartpole", tmp_path, monkeypatch, "--device", "cpu")
+    assert result["cost"][-1] < 1e-3 < 10.0 < result["cost"][0]
+    robot = Robot.from_urdf(tmp_path / "cart_pole.urdf")
+    assert_drawn(robot, np.array(result["q"])[:31], 0.04, "cartpole")
 
 
 @pytest.mark.long
@@ -643,9 +654,7 @@ def test_a_quadruped_trots(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert height.min() > -0.003
     stood = np.concatenate([np.zeros((3, 4)), active[:-3]]) * active > 0.0  # from 30 ms after it came down
     assert np.linalg.norm(ways, axis=2)[stood].max() < 0.006
-    pictures = runpy.run_path(str(EXAMPLES.parent / "docs" / "draw_pictures.py"))
-    drawn = pictures["motion"](robots.load("hyq", floating_base=True), q, 0.01)
-    assert not pictures["differs"](drawn, (EXAMPLES.parent / "docs" / "pictures" / "trot.svg").read_text().rstrip())
+    assert_drawn(robots.load("hyq", floating_base=True), q, 0.01, "trot")
 
 
 def test_forces_have_inputs_in_each_knot() -> None:
