@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 from dynagate import robots
-from dynagate.host.report import check_on_simulator
+from dynagate.host.report import reports_on_simulator
+from dynagate.hw.request import DesignRequest
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -51,9 +52,8 @@ def test_python_on_the_page_runs(page: Path, monkeypatch: pytest.MonkeyPatch, de
 
 
 def test_readme_shows_what_make_run_prints(designs: Path) -> None:
-    report = check_on_simulator(
-        robots.load("iiwa14"), "forward_dynamics_gradient", ii=8, folder=designs, states=1024, seed=1
-    )
+    request = DesignRequest(robots.load("iiwa14"), "forward_dynamics_gradient", ii=8)
+    (report,) = reports_on_simulator(request, folder=designs, states=1024, seed=1)
     assert report.passed
     assert report.text() in (ROOT / "README.md").read_text()
 

@@ -14,9 +14,10 @@ import pytest
 from click.testing import CliRunner
 from dynagate import FUNCTIONS, Region, Robot, RobotWarning, Rollout, evaluate, robots, trace
 from dynagate.cli import main
-from dynagate.dynamics import function
+from dynagate.dynamics import AlgorithmOptions, function
 from dynagate.graph.truth import STEP, forward_dynamics_gradient, relative_errors
-from dynagate.host.report import check_on_simulator
+from dynagate.host.report import reports_on_simulator
+from dynagate.hw.request import DesignRequest
 
 from tests.samples import State, inputs_of, states
 
@@ -189,7 +190,8 @@ def test_a_design_keeps_its_friction(tmp_path: Path) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize(("name", "options"), [("inverse_dynamics_gradient", {}), ("step", {"dt": 0.01})])
 def test_the_datapath_computes_the_integers(name: str, options: dict[str, Any], tmp_path: Path) -> None:
-    report = check_on_simulator(ARM, name, ii=4, states=64, folder=tmp_path, **options, **FRICTION)
+    request = DesignRequest(ARM, name, ii=4, algorithm=AlgorithmOptions(**options, **FRICTION))
+    (report,) = reports_on_simulator(request, states=64, folder=tmp_path)
     assert report.passed, report.text()
 
 

@@ -41,6 +41,7 @@ from dynagate.hw.processor.shape import Core
 from dynagate.hw.processor.shell import shell_text
 from dynagate.hw.processor.unit import MultiplyAdd
 from dynagate.hw.processor.words import checksum, messages, packets
+from dynagate.hw.request import DesignRequest
 from dynagate.sim.runner import run_unit_bench
 
 from tests.holes import punch
@@ -545,7 +546,12 @@ def test_what_a_program_cannot_be_is_refused(options: dict[str, Any], text: str,
 
 
 def test_ranges_of_a_program_are_proved(tmp_path: Path) -> None:
-    report = processor_report(ARM, "inverse_dynamics", units=SMALL, proved=True, abreast=2, folder=tmp_path, states=60)
+    report = processor_report(
+        DesignRequest(ARM, "inverse_dynamics", policy=Policy(ranges="proved"), abreast=2),
+        SMALL,
+        folder=tmp_path,
+        states=60,
+    )
     assert report.passed, report.text()
     assert report.overflows == dict.fromkeys(report.overflows, 0)
     content = report.built.design.formats.proved
@@ -640,7 +646,7 @@ def test_angles_beyond_the_cores_are_refused(tmp_path: Path) -> None:
 
 
 def test_the_report_of_a_program(tmp_path: Path) -> None:
-    report = processor_report(ARM, "inverse_dynamics", units=SMALL, folder=tmp_path, states=60)
+    report = processor_report(DesignRequest(ARM, "inverse_dynamics"), SMALL, folder=tmp_path, states=60)
     assert report.passed
     text = report.text()
     assert text.startswith("two_joint_arm inverse_dynamics, 24-bit words, 2 units\n  instructions    ")
@@ -756,7 +762,9 @@ def test_several_functions_share_a_program(several: ProcessorBuild) -> None:
             np.testing.assert_array_equal(got.overflow, expected.overflow)
             for output in expected:
                 np.testing.assert_array_equal(got[output], expected[output])
-    report = processor_report(ARM, "inverse_dynamics,mass_matrix", units=SMALL, folder=several.folder.parent, states=40)
+    report = processor_report(
+        DesignRequest(ARM, "inverse_dynamics,mass_matrix"), SMALL, folder=several.folder.parent, states=40
+    )
     assert report.passed
     assert [block.name for block in report.blocks] == ["tau", "m"]
     assert report.cycles_per_sample > 20

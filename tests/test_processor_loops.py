@@ -17,6 +17,7 @@ from dynagate.cli import main
 from dynagate.design import program
 from dynagate.design.files import DesignError
 from dynagate.design.words import FIXED
+from dynagate.dynamics import AlgorithmOptions
 from dynagate.fixedpoint.evaluate import quantise_inputs
 from dynagate.fixedpoint.recirculate import Recirculation
 from dynagate.host.processor import open_sim
@@ -28,6 +29,7 @@ from dynagate.hw.processor.listing import listing
 from dynagate.hw.processor.replay import Memory, replay
 from dynagate.hw.processor.schedule import MOST_TURNS, Slot
 from dynagate.hw.processor.shape import Core
+from dynagate.hw.request import DesignRequest
 from dynagate.integrators.step import CARRY
 
 from tests.replays import by_result
@@ -179,7 +181,9 @@ def test_a_loop_s_folder_is_read_again(arm: ProcessorBuild, tmp_path: Path) -> N
 
 
 def test_the_report_of_a_rollout(tmp_path: Path) -> None:
-    report = program_rollout_report(ARM, units=SMALL, folder=tmp_path, states=9, steps=16, dt=0.01)
+    report = program_rollout_report(
+        DesignRequest(ARM, "rollout", algorithm=AlgorithmOptions(dt=0.01)), SMALL, folder=tmp_path, states=9, steps=16
+    )
     text = report.text()
     assert text.startswith("two_joint_arm rollout, 24-bit words, 2 units, semi_implicit_euler, 0.01 s a step")
     assert "9 trajectories of 16 steps: integers and flags equal" in text

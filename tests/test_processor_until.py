@@ -31,6 +31,7 @@ from dynagate.hw.processor.replay import Memory
 from dynagate.hw.processor.schedule import Schedule, schedule
 from dynagate.hw.processor.shape import Core
 from dynagate.hw.processor.words import messages
+from dynagate.hw.request import DesignRequest
 from dynagate.integrators.chip_motion import ChipMotion
 
 from tests.replays import replayed_turn
@@ -299,9 +300,8 @@ def test_a_tolerance_that_no_step_meets_is_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize("method", ["variational", "position_based"])
 @pytest.mark.parametrize("name", ["two_joint_arm", "iiwa14", "hyq"])
 def test_the_usual_core_runs_the_methods(name: str, method: str, tmp_path: Path) -> None:
-    report = program_rollout_report(
-        robots.load(name), units=4, folder=tmp_path, states=9, steps=10, dt=2e-3, method=method
-    )
+    request = DesignRequest(robots.load(name), "rollout", algorithm=AlgorithmOptions(dt=2e-3, method=method))
+    report = program_rollout_report(request, 4, folder=tmp_path, states=9, steps=10)
     assert report.passed
     assert "iterations a step" in report.text()
     assert report.solved is not None

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from dynagate import Graph, Region, Robot, build, evaluate, robots, trace
+from dynagate.dynamics import AlgorithmOptions
 from dynagate.fixedpoint.assign import Policy, WordLengths, assign, assign_word
 from dynagate.fixedpoint.confidence import OVERFLOWS, block_floors, measured, state
 from dynagate.fixedpoint.evaluate import evaluate as evaluate_fixed
@@ -18,7 +19,8 @@ from dynagate.fixedpoint.sweep import measure
 from dynagate.graph import Node, Port
 from dynagate.graph.region import KINDS, REST
 from dynagate.graph.truth import relative_errors
-from dynagate.host.report import check_on_simulator
+from dynagate.host.report import reports_on_simulator
+from dynagate.hw.request import DesignRequest
 
 from tests.test_real_robots import DATA
 
@@ -166,9 +168,9 @@ def test_external_forces_are_in_every_state(function: str, tmp_path: Path) -> No
 
 
 def test_external_forces_are_built_with_a_goal_and_run(designs: Path) -> None:
-    report = check_on_simulator(
-        ARM, "inverse_dynamics", ii=8, goal=Goal(1e-3), folder=designs, states=64, external_forces=True
-    )
+    algorithm = AlgorithmOptions(external_forces=True)
+    request = DesignRequest(ARM, "inverse_dynamics", ii=8, goal=Goal(1e-3), algorithm=algorithm)
+    (report,) = reports_on_simulator(request, folder=designs, states=64)
     assert report.passed, report.text()
     assert report.built.design.formats.statement["samples"]["limits"]["states"] == 16384
 

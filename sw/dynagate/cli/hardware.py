@@ -312,10 +312,12 @@ def run(
     robot: Robot,
     region: Region,
     name: str,
-    algorithm: dict[str, Any],
     steps: int | None,
     units: int | Core | None,
-    **request: Any,
+    folder: Path,
+    states: int,
+    seed: int,
+    **options: Any,
 ) -> None:
     """Build ROBOT's accelerator, simulate it, stream random states through it and check every result.
 
@@ -327,39 +329,24 @@ def run(
     from dynagate.host.report import reports_on_simulator
     from dynagate.host.rollout_report import rollout_report
 
-    if units is not None:
-        from dynagate.host.processor_report import processor_report, program_rollout_report
-
-        _check_steps(name, steps)
-        if name == ROLLOUT:
-            _check_no_goal(request["goal"])
-        asked = {key: request[key] for key in ("word", "words", "formats", "folder", "states", "seed")}
-        program: Any
-        with Steps() as step:
-            asked |= {"units": units, "region": region, "step": step, **algorithm}
-            if name == ROLLOUT:
-                _check_alone(request["abreast"])
-                _check_not_proved(request["proved"])
-                program = program_rollout_report(robot, steps=steps or DEFAULT_STEPS, **asked)
-            else:
-                asked |= {name: request[name] for name in ("certificate", "proved", "goal", "abreast")}
-                program = processor_report(robot, name, **asked)
-        click.echo(program.text())
-        sys.exit(0 if program.passed else 1)
-    del request["abreast"], request["words"]
-    if name == ROLLOUT:
-        _check_no_goal(request.pop("goal"))
-        _check_not_proved(request.pop("proved"))
-        del request["certificate"]  # refused before
-        with Steps() as step:
-            report = rollout_report(
-                robot, steps=steps or DEFAULT_STEPS, region=region, step=step, **request, **algorithm
-            )
-        click.echo(report.text())
-        sys.exit(0 if report.passed else 1)
     _check_steps(name, steps)
+    if name == ROLLOUT:
+        _check_no_goal(options["goal"])
+        _check_not_proved(options["proved"])
+        _check_alone(options["abreast"])
+    request = _request(robot, region, name=name, **options)
+    turns = {"steps": steps or DEFAULT_STEPS} if name == ROLLOUT else {}
     with Steps() as step:
-        reports = reports_on_simulator(robot, name, region=region, step=step, **request, **algorithm)
+        asked: dict[str, Any] = {"folder": folder, "states": states, "seed": seed, "step": step, **turns}
+        if units is not None:
+            from dynagate.host.processor_report import processor_report, program_rollout_report
+
+            of_units = program_rollout_report if name == ROLLOUT else processor_report
+            reports: Sequence[Any] = [of_units(request, units, **asked)]
+        elif name == ROLLOUT:
+            reports = [rollout_report(request, **asked)]
+        else:
+            reports = reports_on_simulator(request, **asked)
     click.echo("\n\n".join(report.text() for report in reports))
     sys.exit(0 if all(report.passed for report in reports) else 1)
 

@@ -11,11 +11,9 @@ from typing import Any
 import numpy as np
 
 from dynagate.dynamics import ROLLOUT
-from dynagate.dynamics.options import AlgorithmOptions
-from dynagate.fixedpoint.assign import PROVED, SAMPLED, FormattedGraph, Policy
+from dynagate.fixedpoint.assign import FormattedGraph
 from dynagate.fixedpoint.confidence import OVERFLOWS, WHICH
-from dynagate.fixedpoint.goal import Goal
-from dynagate.graph.region import KINDS, Kind, Region
+from dynagate.graph.region import KINDS, Kind
 from dynagate.host.devices import TurnDevice
 from dynagate.host.devices.motions import MotionIntegers
 from dynagate.host.opening import open
@@ -28,7 +26,6 @@ from dynagate.hw.processor.rebuilt import options_of
 from dynagate.hw.processor.shape import Core
 from dynagate.hw.request import DesignRequest
 from dynagate.integrators.chip_motion import FAILURES, ChipMotion, extra
-from dynagate.robot import Robot
 
 
 @dataclass(frozen=True)
@@ -141,42 +138,17 @@ def of_program(built: ProcessorBuild) -> list[str]:
 
 
 def processor_report(
-    robot: Robot,
-    function: str,
-    *,
+    request: DesignRequest,
     units: int | Core,
-    word: int | None = None,
-    goal: Goal | None = None,
-    certificate: bool = False,
-    proved: bool = False,
-    abreast: int = 1,
-    words: str | None = None,
-    formats: str | PathLike[str] | None = None,
-    region: Region | None = None,
+    *,
     folder: str | PathLike[str],
     states: int = 1024,
     seed: int = 1,
     step: Callable[[str], Any] | None = None,
-    **algorithm: Any,
 ) -> ProcessorReport:
     """Build a program, load it into a simulated core, stream `states` uniform states, a quarter as many at the region's
-    limits and as many near rest, and compare. algorithm: as `AlgorithmOptions` has it. The errors are those of `build`
-    and `open`."""
+    limits and as many near rest, and compare. The errors are those of `build` and `open`."""
     say = step or (lambda text: None)
-    policy = Policy(word=word or Policy().word, ranges=PROVED if proved else SAMPLED) if goal is None else None
-    options = AlgorithmOptions(**algorithm)
-    request = DesignRequest(
-        robot,
-        function,
-        policy=policy,
-        goal=goal,
-        region=region,
-        algorithm=options,
-        certificate=certificate,
-        abreast=abreast,
-        words=words,
-        formats=formats,
-    )
     built = build_program(request, units, folder=Path(folder), step=say)
     counts: dict[Kind, int] = {"uniform": states, "limits": max(states // 4, 1), "rest": max(states // 4, 1)}
     ends = np.cumsum(list(counts.values()))
@@ -194,7 +166,7 @@ def processor_report(
             results = one(**inputs)
             cycles = max(cycles, one.transfer.per_sample)
             say("comparing")
-            blocks += blocks_of(built, formatted, inputs, results, places, goal)
+            blocks += blocks_of(built, formatted, inputs, results, places, request.goal)
             for kind, place in places.items():
                 overflows[kind] += int(results.overflow[place].sum())
     states_of_kinds = {kind: count * len(functions) for kind, count in counts.items()}
@@ -207,29 +179,18 @@ def _one_graph(built: ProcessorBuild) -> FormattedGraph:
 
 
 def program_rollout_report(
-    robot: Robot,
-    *,
+    request: DesignRequest,
     units: int | Core,
-    steps: int = 50,
-    word: int | None = None,
-    words: str | None = None,
-    formats: str | PathLike[str] | None = None,
-    region: Region | None = None,
+    *,
     folder: str | PathLike[str],
+    steps: int = 50,
     states: int = 1024,
     seed: int = 1,
     step: Callable[[str], Any] | None = None,
-    **algorithm: Any,
 ) -> ProgramRolloutReport:
     """Build a rollout's program, load it into a simulated core, and stream `states` trajectories of so many steps, a
-    third each from states of each kind. algorithm: as `AlgorithmOptions` has it. The errors are those of `build` and
-    `open`."""
+    third each from states of each kind. The errors are those of `build` and `open`."""
     say = step or (lambda text: None)
-    policy = None if word is None else Policy(word=word)
-    options = AlgorithmOptions(**algorithm)
-    request = DesignRequest(
-        robot, ROLLOUT, policy=policy, region=region, algorithm=options, words=words, formats=formats
-    )
     built = build_program(request, units, folder=Path(folder), step=say)
     counts: dict[Kind, int] = {kind: max(states // len(KINDS), 1) for kind in KINDS}
     arrays = start_inputs(built, counts, steps, seed)

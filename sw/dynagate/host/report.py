@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dynagate.dynamics import Part
-from dynagate.dynamics.options import AlgorithmOptions
-from dynagate.fixedpoint.assign import PROVED, SAMPLED, FormattedGraph, Policy
+from dynagate.fixedpoint.assign import FormattedGraph
 from dynagate.fixedpoint.confidence import OVERFLOWS, WHICH, block_floors
 from dynagate.fixedpoint.evaluate import evaluate as evaluate_fixed
 from dynagate.fixedpoint.goal import FLOOR, Goal
@@ -19,15 +18,13 @@ from dynagate.graph import truth
 from dynagate.graph.certificate import CERTIFICATE
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.parts import parts_of, with_code
-from dynagate.graph.region import Kind, Region
+from dynagate.graph.region import Kind
 from dynagate.host.accelerator import Accelerator
 from dynagate.host.devices.abreast import flagged_together
 from dynagate.host.opening import open
 from dynagate.host.results import Results
 from dynagate.hw.build import Build, build_request
-from dynagate.hw.plan import Stages
 from dynagate.hw.request import DesignRequest
-from dynagate.robot import Robot
 
 if TYPE_CHECKING:
     from dynagate.hw.processor.build import ProcessorBuild
@@ -116,39 +113,16 @@ class Report:
 
 
 def reports_on_simulator(
-    robot: Robot,
-    function: str,
+    request: DesignRequest,
     *,
-    ii: int,
-    word: int = 24,
-    proved: bool = False,
-    certificate: bool = False,
-    region: Region | None = None,
-    goal: Goal | None = None,
-    formats: str | PathLike[str] | None = None,
-    stages: Stages | None = None,
     folder: str | PathLike[str],
     states: int = 1024,
     seed: int = 1,
     step: Callable[[str], Any] | None = None,
-    **algorithm: Any,
 ) -> list[Report]:
     """Build, compile, stream `states` uniform states, a quarter as many at the region's limits and as many near rest,
-    and compare. Of several functions a report for each. algorithm: as `AlgorithmOptions` has it. The errors are those
-    of `build` and `open`."""
-    say = step or (lambda text: None)
-    request = DesignRequest(
-        robot,
-        function,
-        ii=ii,
-        policy=Policy(word=word, ranges=PROVED if proved else SAMPLED) if goal is None else None,
-        goal=goal,
-        formats=formats,
-        stages=stages,
-        region=region,
-        algorithm=AlgorithmOptions(**algorithm),
-        certificate=certificate,
-    )
+    and compare. Of several functions a report for each. The errors are those of `build` and `open`."""
+    say, goal = step or (lambda text: None), request.goal
     built = build_request(request, folder=folder, step=say)
     counts: dict[Kind, int] = {"uniform": states, "limits": max(states // 4, 1), "rest": max(states // 4, 1)}
     with open(built, step=say) as accelerator:
@@ -158,12 +132,6 @@ def reports_on_simulator(
             return [_checked(built, None, accelerator, counts, seed, goal, say)]
         each = accelerator.functions
         return [_checked(built, part, each[part.name], counts, seed, goal, say) for part in parts]
-
-
-def check_on_simulator(robot: Robot, function: str, **options: Any) -> Report:
-    """`reports_on_simulator` of one function."""
-    (report,) = reports_on_simulator(robot, function, **options)
-    return report
 
 
 def _checked(

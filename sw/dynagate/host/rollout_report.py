@@ -11,15 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from dynagate.dynamics import ROLLOUT
-from dynagate.dynamics.options import AlgorithmOptions
-from dynagate.fixedpoint.assign import FormattedGraph, Policy
+from dynagate.fixedpoint.assign import FormattedGraph
 from dynagate.graph.evaluate import evaluate
-from dynagate.graph.region import KINDS, Kind, Region
+from dynagate.graph.region import KINDS, Kind
 from dynagate.host.devices import IntegerTurns, Sim, TurnDevice
 from dynagate.host.devices.options import DesignSource
 from dynagate.host.devices.turns import EVERY, STEPS
 from dynagate.hw.build import Build, build_request
-from dynagate.hw.plan import Stages
 from dynagate.hw.processor.build import ProcessorBuild
 from dynagate.hw.request import DesignRequest
 from dynagate.robot import Robot
@@ -141,33 +139,17 @@ class RolloutReport:
 
 
 def rollout_report(
-    robot: Robot,
+    request: DesignRequest,
     *,
-    ii: int,
-    steps: int = 50,
-    word: int = 24,
-    region: Region | None = None,
-    formats: str | PathLike[str] | None = None,
-    stages: Stages | None = None,
     folder: str | PathLike[str],
+    steps: int = 50,
     states: int = 1024,
     seed: int = 1,
     step: Callable[[str], Any] | None = None,
-    **algorithm: Any,
 ) -> RolloutReport:
-    """Build, compile, and stream `states` trajectories of so many steps, a third each from states of each kind. The
-    errors are those of `build` and `open`."""
+    """Build a rollout's design, compile, and stream `states` trajectories of so many steps, a third each from states of
+    each kind. The errors are those of `build` and `open`."""
     say = step or (lambda text: None)
-    request = DesignRequest(
-        robot,
-        ROLLOUT,
-        ii=ii,
-        policy=Policy(word=word),
-        formats=formats,
-        stages=stages,
-        region=region,
-        algorithm=AlgorithmOptions(**algorithm),
-    )
     built = build_request(request, folder=folder, step=say)
     counts: dict[Kind, int] = {kind: max(states // len(KINDS), 1) for kind in KINDS}
     arrays = start_inputs(built, counts, steps, seed)
@@ -186,7 +168,7 @@ def rollout_report(
     finally:
         chip.close()
     say("comparing")
-    reference = Reference.of(robot, built.formatted)
+    reference = Reference.of(built.robot, built.formatted)
     return RolloutReport(built, latency, turn, slots, CheckedTrajectories.checked(reference, counts, arrays, simulated))
 
 
