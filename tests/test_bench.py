@@ -273,7 +273,7 @@ def test_the_three_figures_hold_what_was_measured(result: dict[str, Any]) -> Non
     assert sum(steps.values()) == pytest.approx(up_to[paper.STEPS[-1]])
     cycles = drawn["figure1"]["FPGA (modelled)"]
     assert sum(cycles.values()) == result["fpga_modelled"]["single_call"][paper.STEPS[-1]]
-    assert drawn["figure1"]["CPU, Pinocchio"] == "not asked for"
+    assert drawn["figure1"]["CPU, Pinocchio C++"] == "not asked for"
     rows = {(row["partition"], row["batch"]): row for row in drawn["figure2"]["CPU"]}
     assert list(rows) == [(name, batch) for batch in (16, 64) for name in paper.PARTITIONS]
     assert all(rows[key]["ns"] == row["ns"] for key, row in zip(rows, result["partitions"], strict=True))
@@ -281,7 +281,7 @@ def test_the_three_figures_hold_what_was_measured(result: dict[str, Any]) -> Non
     modelled = [row["ns"] for row in result["fpga_modelled"]["batches"]]
     assert [row["ns"] for row in drawn["figure3"]["FPGA (modelled)"]] == modelled
     text = report.text(result)
-    assert re.search(r"CPU, Pinocchio +not asked for\n  CPU( +[\d.]+){4}\n  GPU +no CUDA driver", text)
+    assert re.search(r"CPU, Pinocchio C\+\+ +not asked for\n  CPU( +[\d.]+){4}\n  GPU +no CUDA driver", text)
     assert re.search(r"CPU split +16: +[\d.]+ \([\d.]+\) +64: ", text)
 
 
@@ -293,7 +293,7 @@ def test_a_gpu_and_pinocchio_have_bars_where_they_are(result: dict[str, Any]) ->
     card = {"steps": taken, "partitions": [row], "host": host}
     found = paper.paper({**result, "threads": 2, "cuda": card, "pinocchio": {"times": times}})
     assert found["figure1"]["GPU"] == dict.fromkeys(paper.STEP_NAMES, 100.0)
-    assert list(found["figure1"]["CPU, Pinocchio"].values()) == [100.0, 100.0, 0.0]  # the last one took less
+    assert list(found["figure1"]["CPU, Pinocchio C++"].values()) == [100.0, 100.0, 0.0]  # the last one took less
     assert found["figure2"]["GPU"] == [row]
     assert found["figure3"]["GPU"] == [{"batch": 16, "ns": 7.0}]
 

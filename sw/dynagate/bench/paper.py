@@ -20,7 +20,7 @@ PARTITIONS = ("split", "fused", "completely fused")
 LEFT_OUT = "{} left out; --all brings it"
 """What stands in place of figures that a run of a large robot has not."""
 
-PINOCCHIO, CPU, GPU, FPGA = "CPU, Pinocchio", "CPU", "GPU", "FPGA (modelled)"
+PINOCCHIO, CPU, GPU, FPGA = "CPU, Pinocchio C++", "CPU", "GPU", "FPGA (modelled)"
 
 
 def paper(result: Mapping[str, Any]) -> dict[str, Any]:
