@@ -34,11 +34,11 @@ def paper(result: Mapping[str, Any]) -> dict[str, Any]:
 
 def _figure1(result: Mapping[str, Any]) -> dict[str, Any]:
     peer, card, chip = result["pinocchio"], _card(result, "steps"), result["fpga_modelled"]
-    cpu, last = result["single_call"], STEPS[-1]
-    on_cpu = "float32" in cpu.get(last, {})
+    cpu = result["single_call"]
+    absent = [name for name in STEPS if "float32" not in cpu.get(name, {})]
     up_to: dict[str, Any] = {
         PINOCCHIO: peer if isinstance(peer, str) else [peer["times"][name][0] for name in STEPS],
-        CPU: [cpu[name]["float32"]["ns"] for name in STEPS] if on_cpu else LEFT_OUT.format(last),
+        CPU: [cpu[name]["float32"]["ns"] for name in STEPS] if not absent else LEFT_OUT.format(absent[-1]),
         GPU: card if isinstance(card, str) else [card[name]["ns"] for name in STEPS],
         FPGA: chip if isinstance(chip, str) else [chip["single_call"][name] for name in STEPS],
     }
