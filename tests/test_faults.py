@@ -307,6 +307,34 @@ def test_silence_ends_with_the_drivers_time(one: Build, card: tuple[Board, str, 
     right(accelerator, one)
 
 
+class SlowCard(LocalCard):
+    """A result comes 0.3 s late; a soft reset drops it until then."""
+
+    resets = 0
+
+    def read(self, most: int) -> bytes:
+        while True:
+            data, before = super().read(most), self.resets
+            time.sleep(0.3)
+            if self.resets == before:
+                return data
+
+    def pwrite(self, data: bytes, place: int) -> int:
+        self.resets += 1
+        return super().pwrite(data, place)
+
+
+def test_a_slow_card_comes_to_rest(one: Build, card: tuple[Board, str, System]) -> None:
+    board, path, _ = card
+    board.timeout = 60.0
+    accelerator = opened(one, (board, path, CardSystem(SlowCard(board))))
+    link = accelerator.device.driver.link
+    link._jobs = [link._receiver.submit(link._take, link._epoch, 3, link._result_beats)]  # of results that never come
+    until(link._jobs[0].running)
+    link.reset()
+    right(accelerator, one)
+
+
 def test_closing_ends_the_transfers(one: Build, card: tuple[Board, str, System]) -> None:
     card[0].timeout = 60.0
     link = opened(one, card).device.driver.link
