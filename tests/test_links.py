@@ -43,13 +43,15 @@ FUNCTION = "forward_dynamics"
 @dataclass(frozen=True)
 class Kind:
     """An implementation of the face. guard_bits: negative ones make many states overflow. standin: the board's link,
-    behind which a Verilated accelerator stands for the board; None for a simulated device."""
+    behind which a Verilated accelerator stands for the board; None for a simulated device. link: of a simulated card,
+    whose pauses are its own."""
 
     shell: bool
     axi: Axi
     ii: int = 3
     guard_bits: float = -0.3
     standin: str | None = None
+    link: str | None = None
 
     def built(self, designs: Path) -> Build:
         policy = Policy(word=20, guard_bits=self.guard_bits)
@@ -68,10 +70,12 @@ BOARDS = {
     "pynq": replace(SHELLS["shell of 32 bits"], standin="pynq"),
     "xrt": replace(SHELLS["shell of 512 bits"], standin="xrt"),
 }
-KINDS = {**SIMULATED, **BOARDS}
+PCIE = {"pcie": replace(SHELLS["shell of 512 bits"], link="pcie")}
+KINDS = {**SIMULATED, **BOARDS, **PCIE}
+CARDS = [pytest.param(name, marks=pytest.mark.long) for name in PCIE]
 
 
-@pytest.fixture(params=list(KINDS))
+@pytest.fixture(params=[*SIMULATED, *BOARDS, *CARDS])
 def kind(request: pytest.FixtureRequest) -> Kind:
     return KINDS[request.param]
 
@@ -81,7 +85,7 @@ def simulated(request: pytest.FixtureRequest) -> Kind:
     return SIMULATED[request.param]
 
 
-@pytest.fixture(params=[*SHELLS, *BOARDS])
+@pytest.fixture(params=[*SHELLS, *BOARDS, *CARDS])
 def shell(request: pytest.FixtureRequest) -> Kind:
     return KINDS[request.param]
 
@@ -147,6 +151,8 @@ class Bench:
 
 def opened(kind: Kind, designs: Path, **options: object) -> Bench:
     built = kind.built(designs)
+    if kind.link is not None:
+        return Bench(kind, built, dynagate.open(built, link=kind.link))
     if kind.standin is not None:
         return Bench(kind, built, Accelerator(StreamDevice(standins.driver(kind.standin, built, **options))))
     return Bench(kind, built, dynagate.open(built, shell=kind.shell, **options))

@@ -69,6 +69,7 @@ class PcieLink(XdmaLink):
         super().__init__(text, design, timeout=timeout, system=CardFiles(self.card))
 
     def write(self, samples: Words, results: int | None = None) -> None:
+        self._check()
         if not self._under_way:
             self._times(anew=True)
             self._samples = 0
