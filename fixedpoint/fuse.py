@@ -227,6 +227,17 @@ class _Fuser:
             i = self._known[key]
         return i
 
+    def _exactly(self, i: int, frac: int) -> int:
+        """The node with so many fraction bits, which a unit of all nodes of its kind asks for."""
+        i = self._coarser(i, frac)
+        if (more := frac - self.formats[i].frac) > 0:
+            key = "exactly", i, frac
+            if key not in self._known:
+                args = i, self._const(1 << more, more, 1.0)
+                self._known[key] = self._new("mul", args, frac, f"{self.nodes[i].name}.finer")
+            i = self._known[key]
+        return i
+
     def _signed(self, term: _Term) -> tuple[int, int]:
         """The new node of a term and the sign of the term beside what it stores."""
         if term.node not in self.place:
@@ -256,10 +267,10 @@ class _Fuser:
         if op == "input":
             frac = self.angle.frac if i in self._angles else frac
         elif op in TRIG:
-            args, frac = [self._coarser(args[0], self.angle.frac)], self.word - 2
+            args, frac = [self._exactly(args[0], self.angle.frac)], self.word - 2
         elif op == "exp":
             operand, result = self.exponential
-            args, frac = [self._coarser(args[0], operand.frac)], result.frac
+            args, frac = [self._exactly(args[0], operand.frac)], result.frac
         elif op == "noise":
             args, frac = [self._coarser(a, 0) for a in args], self.word - 1 - NOISE_WHOLE
             if any(self.formats[a].frac for a in args):

@@ -125,8 +125,11 @@ def test_the_loop_of_a_chip_is_mppi(sampler: ChipMppi) -> None:
             assert plan.effective > 1.1
 
 
-def test_a_program_samples_as_the_integers_do(sampler: ChipMppi) -> None:
-    """Two calls, of which the second begins with the mean that the first has left; noise is drawn from its counter."""
+@pytest.mark.parametrize("temperature", [0.3, 1.0])
+def test_a_program_samples_as_the_integers_do(temperature: float) -> None:
+    """Two calls, of which the second begins with the mean that the first has left; noise is drawn from its counter. At
+    temperature 1 exponents have fewer bits behind the binary point than the unit of exponentials takes."""
+    sampler = ChipMppi.of(ARM, COST, replace(MPPI, temperature=temperature, spread=0.3 * MPPI.spread))
     policy = Policy(word=WORD, arithmetic=Arithmetic(overflow=SATURATE))
     loop = formatted_solver(sampler, draws(12, 0), policy)
     core = with_functions("mppi", 4, list(loop.graphs()), policy)

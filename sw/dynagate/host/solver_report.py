@@ -129,7 +129,7 @@ class SolverReport:
             return "FAIL: the core and its integers differ, which is a fault of the program"
         return (
             f"FAIL: near float64 in {self.near} of {len(self.cost)}; expected a longer --word, fewer --knots, or "
-            "another cost, by ChipIlqr"
+            "another cost, by ChipIlqr or ChipMppi"
         )
 
     def text(self) -> str:
