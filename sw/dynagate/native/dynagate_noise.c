@@ -2,13 +2,14 @@
 #include "dynagate_philox.h"
 #include <stdint.h>
 
-typedef uint64_t words __attribute__((vector_size(64)));
-enum { LANES = 8 };
+enum { LANES = 8, WIDE = 8 };
+typedef uint64_t words __attribute__((vector_size(8 * LANES)));
+typedef int32_t wide_i32 __attribute__((vector_size(4 * WIDE), aligned(4)));
 
 /* Numbers of LANES counts from `first` on: between -131070 and 131070, of mean 0. */
 static void numbers_of(int32_t *to, uint32_t first, uint32_t seed, uint32_t draw) {
-    words a = {0, 1, 2, 3, 4, 5, 6, 7}, b = (words){0} + draw, key = (words){0} + seed;
-    a = (a + first) & 0xFFFFFFFFu;
+    words a, b = (words){0} + draw, key = (words){0} + seed;
+    for (int j = 0; j < LANES; j++) a[j] = first + (uint32_t)j;
     DG_PHILOX(words, a, b, key)
     const words halves = DG_HALVES(a, b);
     for (int j = 0; j < LANES; j++) to[j] = (int32_t)halves[j] - DG_HALVES_MEAN;
@@ -25,14 +26,28 @@ void dynagate_noise(int32_t *to, long count, uint32_t seed, uint32_t draw) {
     }
 }
 
-/* Torques (samples, size) about a mean (size): entry e is on the line between numbers here[e] and next[e] of its sample,
- * which has `row` of them, with the parts left[e] and right[e]. */
+/* Torques (samples, knots, width) about a mean (knots, width): knot k of a sample, which has `row` numbers, is on the line
+ * between those at nodes here[k] and next[k], with the parts left[k] and right[k], (knots, width). WIDE entries are
+ * written at once, also beyond a knot, where those of the next one or of the next sample follow. */
 #define LINES(real, name)                                                                                              \
-    void name(real *restrict to, const int32_t *restrict numbers, const real *mean, const int32_t *here,              \
-              const int32_t *next, const real *left, const real *right, long samples, long row, long size) {           \
+    typedef real wide_##name __attribute__((vector_size(WIDE * sizeof(real)), aligned(sizeof(real))));                 \
+    void name(real *to, const int32_t *numbers, const real *mean, const int32_t *here, const int32_t *next,           \
+              const real *left, const real *right, long samples, long row, long knots, long width) {                   \
+        const long size = knots * width, inner = samples - 1 - WIDE / row;                                             \
         for (long s = 0; s < samples; s++, to += size, numbers += row)                                                 \
-            for (long e = 0; e < size; e++)                                                                            \
-                to[e] = mean[e] + (left[e] * (real)numbers[here[e]] + right[e] * (real)numbers[next[e]]);              \
+            for (long k = 0; k < knots; k++) {                                                                         \
+                const int32_t *a = numbers + here[k] * width, *b = numbers + next[k] * width;                          \
+                for (long j = 0, e = k * width; j < width; j += WIDE, e += WIDE) {                                     \
+                    if (s < inner && e + WIDE <= size) {                                                               \
+                        const wide_##name x = __builtin_convertvector(*(const wide_i32 *)(a + j), wide_##name);        \
+                        const wide_##name y = __builtin_convertvector(*(const wide_i32 *)(b + j), wide_##name);        \
+                        const wide_##name *l = (const wide_##name *)(left + e), *r = (const wide_##name *)(right + e); \
+                        *(wide_##name *)(to + e) = *(const wide_##name *)(mean + e) + (*l * x + *r * y);               \
+                    } else                                                                                             \
+                        for (long i = 0; i < WIDE && j + i < width; i++)                                               \
+                            to[e + i] = mean[e + i] + (left[e + i] * (real)a[j + i] + right[e + i] * (real)b[j + i]);  \
+                }                                                                                                      \
+            }                                                                                                          \
     }
 LINES(float, dynagate_lines_f32)
 LINES(double, dynagate_lines_f64)

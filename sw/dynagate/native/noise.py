@@ -57,13 +57,12 @@ class Lines:
         """The same in C. Raises CompileError."""
         samples, _, width = numbers.shape
         result = np.empty((samples, self.knots, width), mean.dtype)
-        entries = np.arange(width, dtype=np.int32)
-        places = [np.ascontiguousarray(node[:, None] * width + entries, np.int32) for node in (self.node, self._after)]
+        places = [np.ascontiguousarray(node, np.int32) for node in (self.node, self._after)]
         parts = [np.ascontiguousarray(x, mean.dtype) for x in self._parts(scale)]
         arrays = (result, np.ascontiguousarray(numbers), np.ascontiguousarray(mean), *places, *parts)
         function = _library(None)[f"dynagate_lines_{TYPES[result.dtype]}"]
-        function.argtypes, function.restype = [ctypes.c_void_p] * 7 + [ctypes.c_long] * 3, None
-        function(*(x.ctypes.data for x in arrays), samples, self.nodes * width, self.knots * width)
+        function.argtypes, function.restype = [ctypes.c_void_p] * 7 + [ctypes.c_long] * 4, None
+        function(*(x.ctypes.data for x in arrays), samples, self.nodes * width, self.knots, width)
         return result
 
     @property
