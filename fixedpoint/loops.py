@@ -161,6 +161,8 @@ class LoopIntegers:
             if name in formatted.starts:
                 self._states[name] = _constant(formatted, name, self.batch)
         self._flagged = np.zeros(self.batch, dtype=bool)
+        self.overflow = self._flagged
+        """Where the last turn did, (batch,)."""
 
     def memory_of(self, other: LoopIntegers) -> None:
         """Begins with what another one has in memory."""
@@ -176,6 +178,7 @@ class LoopIntegers:
         run, rows = _Run(self.batch, formatted.arithmetic, formatted.memory), np.arange(self.batch)
         values = run.body(formatted, values, rows)
         self._states |= run.carried(formatted, values, rows)
+        self.overflow = run.overflow
         self._flagged = self._flagged | run.overflow
         return values, self._flagged
 

@@ -53,11 +53,13 @@ class Turns(NamedTuple):
 
 
 class Turn(NamedTuple):
-    """values: integers of the outputs by node, (batch,). by_scope: (batch, scopes), where the turn overflowed. flagged:
-    (batch,), where this turn or one before it overflowed."""
+    """values: integers of the outputs by node, (batch,). by_scope: (batch, scopes), where the turn overflowed. own:
+    (batch,), where it did, or the state that it begins with. flagged: (batch,), where this turn or one before it
+    overflowed."""
 
     values: dict[int, Integers]
     by_scope: npt.NDArray[np.bool_]
+    own: npt.NDArray[np.bool_]
     flagged: npt.NDArray[np.bool_]
 
 
@@ -74,16 +76,18 @@ class Recirculation:
         self._pairs = [p for a, b in carry.items() for p in zip(sources[a], targets[b], strict=True)]
         self._states = dict(states)
         self._flagged: npt.NDArray[np.bool_] | None = None
+        self._misfit: npt.NDArray[np.bool_] | None = None
 
     def turn(self, controls: Mapping[int, Integers]) -> Turn:
         """One turn of all trajectories. controls: integers of the other inputs by node, (batch,)."""
         result = evaluate_integers(self.formatted, {**self._states, **controls})
-        flagged = result.overflow if self._flagged is None else result.overflow | self._flagged
-        misfit = np.zeros_like(flagged)
+        own = result.overflow if self._misfit is None else result.overflow | self._misfit
+        self._flagged = own if self._flagged is None else own | self._flagged
+        misfit = np.zeros_like(own)
         formats = self.formatted.formats
         for source, target in self._pairs:
             kept = rescale(result.value[source], formats[source].frac, formats[target], self.formatted.arithmetic)
             self._states[target] = kept.value
             misfit |= kept.overflow
-        self._flagged = flagged | misfit
-        return Turn(result.value, result.by_scope, flagged)
+        self._misfit = misfit
+        return Turn(result.value, result.by_scope, own, self._flagged)

@@ -21,9 +21,9 @@ from dynagate.design.design import Design
 from dynagate.design.words import WORD
 from dynagate.hw.axi import Axi
 from dynagate.hw.processor.shape import Core
+from dynagate.hw.processor.streams import core_verilog
 from dynagate.hw.processor.words import longest_packet
 from dynagate.hw.uart import LEAST_CLOCKS, TOP, Serial
-from dynagate.sim.processor import core_verilog
 from dynagate.sim.verilate import line_library
 
 CELLS = Path(__file__).parent / "ecp5_cells.v"

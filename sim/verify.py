@@ -18,9 +18,11 @@ from typing import Any
 
 from dynagate.base.errors import ArgumentError
 from dynagate.base.process import completed
+from dynagate.design import program
 from dynagate.design.design import Design
 from dynagate.design.files import REBUILD, SIMULATORS, DesignError, bench_vectors_of, load
 from dynagate.hw.bench import bench_faults, subjects, vector_texts
+from dynagate.hw.bench.programs import in_its_shell
 from dynagate.hw.bench.subject import DATAPATH, ROLLOUT, Subject
 from dynagate.hw.bench.vectors import Vectors
 from dynagate.sim.sources import SimulationError, read_sources
@@ -87,14 +89,13 @@ class Verified:
     def covered(self) -> tuple[int, int]:
         """Of what the Verilog benches count, how much was seen at least once, and how much there is; overflows apart,
         which a design may have in no state."""
-        first = {run.module: run for run in reversed(self.runs) if run.bench == "Verilog"}
-        counts = [
-            count
-            for run in first.values()
-            for name, count in run.coverage.items()
+        counts = {
+            (run.module, name): any(other.coverage.get(name, 0) for other in self.runs if other.module == run.module)
+            for run in self.runs
+            for name in run.coverage
             if not name.startswith("overflows in ")
-        ]
-        return sum(count > 0 for count in counts), len(counts)
+        }
+        return sum(counts.values()), len(counts)
 
     def text(self) -> str:
         seen, counted = self.covered()
@@ -124,7 +125,7 @@ def verify(
     if unknown := [name for name in simulators if name not in SIMULATORS]:
         raise ArgumentError(f"simulator '{unknown[0]}'; expected some of {', '.join(SIMULATORS)}")
     check_simulators(simulators)
-    design = load(folder, bench=False)
+    design = _design(folder)
     if faults := list(bench_faults(design, folder))[:MOST_FAULTS]:
         raise DesignError(f"{'; '.join(faults)}; {REBUILD}")
     about = subjects(design, [0] * max(len(design.functions), 1))  # whose latencies the benches know
@@ -137,6 +138,19 @@ def verify(
     for subject in about:
         runs += _module(folder, subject, simulators, None if others is None else others[subject.module], say)
     return Verified(design, "the folder's vectors" if drawn is None else "new vectors", tuple(runs))
+
+
+def _design(folder: Path) -> Design:
+    """The design, or the program in its shell. Raises DesignError."""
+    if not (folder / program.FILE).is_file():
+        return load(folder, bench=False)
+    own = program.load(folder)
+    program.load_words(folder, own)
+    if own.shell is None:
+        expected = "the program of a function or a rollout, with streams of words='fixed'"
+        raise DesignError(f"{folder} has no bench: expected {expected}; {REBUILD}")
+    program.check_files(folder, own, bench=False)
+    return in_its_shell(own)
 
 
 def _module(
@@ -198,11 +212,11 @@ def _cocotb(folder: Path, subject: Subject, simulator: str, vectors: Path) -> Ru
     first, *others = _sources(folder, subject)
     ports = {DATAPATH: PORTS, ROLLOUT: RING_PORTS}.get(module, SHELL_PORTS)
     in_icarus = simulator == "icarus"
-    program = Icarus(module, (first, *others)) if in_icarus else cocotb_program(first, module, ports, also=others)
+    compiled = Icarus(module, (first, *others)) if in_icarus else cocotb_program(first, module, ports, also=others)
     report = vectors / "report.txt"
-    variables = {"VECTORS": str(vectors), "REPORT": str(report)}
+    variables = {"VECTORS": str(vectors), "REPORT": str(report), "FEW": "1" if in_icarus else ""}
     try:
-        run_module(program, f"test_{module}", variables, folder / subject.folder)
+        run_module(compiled, f"test_{module}", variables, folder / subject.folder)
     except SimulationError as error:
         return Run("cocotb", module, simulator, time.monotonic() - began, fault=_tail(str(error)))
     said, seconds = report.read_text(encoding="utf-8"), time.monotonic() - began

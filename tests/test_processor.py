@@ -694,7 +694,8 @@ def test_the_command_builds_a_program(tmp_path: Path) -> None:
     status, text = call(*options, "--word", "27")
     assert status == 0, text
     folder = Path(text.splitlines()[-1])
-    assert sorted(path.name for path in folder.iterdir()) == ["datasheet.md", "program.bin", "program.json"]
+    expected = ["accelerator.v", "datasheet.md", "files.f", "program.bin", "program.json", "tests"]
+    assert sorted(path.name for path in folder.iterdir()) == expected
     assert (folder / "datasheet.md").read_text() in text
     assert "| core | 3 units, 27 bits, angles to ±8 rad, 512 places, 4096 words |" in text
     assert program.load(folder).core["word"] == 27

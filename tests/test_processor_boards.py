@@ -201,5 +201,5 @@ def test_the_command_builds_for_a_board(tmp_path: Path) -> None:
 
 def test_cores_are_plain_data() -> None:
     own = cores_of(boards.load("u50"))
-    assert own == BoardCores(own.board, Core(), 6, own.axi)
+    assert own == BoardCores(core=Core(), axi=own.axi, cores=6, board=own.board)
     assert own.axi.last == PER_BATCH

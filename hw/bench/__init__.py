@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 from dynagate.base.untrusted import plain_text
 from dynagate.design.design import Design
-from dynagate.design.files import bench_folder, bench_modules, bench_texts_of, bench_vectors_of, checksum
+from dynagate.design.files import bench_folder, bench_texts_of, bench_vectors_of, checksum
 from dynagate.design.payload import Words
 from dynagate.hw.bench.subject import Subject, subjects
 from dynagate.hw.bench.values import Counts, values
@@ -33,7 +33,8 @@ def bench_files(design: Design, late: Sequence[int], vectors: Mapping[str, Vecto
     files: dict[str, str] = {}
     for subject in subjects(design, late):
         own = vectors[subject.module]
-        counts = Counts(len(own.inputs), len(own.operations))
+        beats = own.inputs.size // own.inputs.shape[-1]
+        counts = Counts(len(own.ends), len(own.operations), beats, len(own.rounds))
         texts = {**bench_texts(subject, late, counts), **vector_texts(subject, own)}
         files |= {f"{subject.folder}/{name}": text for name, text in texts.items()}
     return files
@@ -42,7 +43,7 @@ def bench_files(design: Design, late: Sequence[int], vectors: Mapping[str, Vecto
 def bench_texts(subject: Subject, late: Sequence[int], counts: Counts) -> dict[str, str]:
     """The files of a module's bench without its vectors, by name."""
     filled = values(subject, late, counts, _template)
-    return {name: _filled(_template(_source(name)), filled) for name in bench_texts_of(subject.module)}
+    return {name: _filled(_template(_source(name)), filled) for name in _texts_of(subject.design, subject.module)}
 
 
 def vector_texts(subject: Subject, vectors: Vectors) -> dict[str, str]:
@@ -73,12 +74,13 @@ def _lines(words: Words, bits: int) -> Iterator[str]:
 def bench_faults(design: Design, folder: Path) -> Iterator[str]:
     """What is wrong with the benches in a design's folder, a text each: a file that is missing, edited or of another
     design. design: of that folder."""
-    for module in bench_modules(design):
+    for module in design.modules:
         yield from _faults_of(design, module, folder)
 
 
 def _faults_of(design: Design, module: str, folder: Path) -> Iterator[str]:
-    bench, texts, vectors = bench_folder(module), bench_texts_of(module), bench_vectors_of(module)
+    bench, vectors = bench_folder(design, module), bench_vectors_of(module)
+    texts = _texts_of(design, module)
     place = folder / bench
     contents: dict[str, str] = {}
     for name in (*texts, *vectors):
@@ -106,9 +108,13 @@ def _faults_of(design: Design, module: str, folder: Path) -> Iterator[str]:
 
 def _expected(design: Design, module: str, late: Sequence[int], contents: Mapping[str, str]) -> dict[str, str]:
     """The texts of a bench, as they follow from the design."""
-    counts = Counts(_rows(contents, "ends.hex"), _rows(contents, "registers.hex"))
+    counts = Counts(*(_rows(contents, name) for name in ("ends.hex", "registers.hex", "inputs.hex", "rounds.hex")))
     (subject,) = (each for each in subjects(design, late) if each.module == module)
     return bench_texts(subject, late, counts)
+
+
+def _texts_of(design: Design, module: str) -> tuple[str, ...]:
+    return bench_texts_of(module, first=module == design.modules[0])
 
 
 def _rows(contents: Mapping[str, str], name: str) -> int:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from dynagate.design.design import Design
+from dynagate.design.words import PER_BATCH
 from dynagate.hw.bench.rounds import ROUNDS
 from dynagate.hw.bench.wire import Flags
+from dynagate.hw.processor.shell import BATCH_BIT
 from dynagate.hw.regmap import OUTPUTS, READ
 
 SOFT_RESET = 255
@@ -59,24 +61,14 @@ def of_shell(
     axi = design.axi
     assert axi is not None
     address = {name: register.address for name, register in axi.registers.items()}
-    resets = 1 << axi.registers["control"].bits.index("reset")
-    operations = [Operation(SOFT_RESET, Kind.WRITE, address["control"], resets)]
     constants = {
-        "identity": axi.identity,
-        "version": axi.version,
-        "hash_low": design.device_hash & 0xFFFFFFFF,
-        "hash_high": design.device_hash >> 32,
         "ii": design.ii,
         "latency": design.latency,
         "input_words": axi.words.input,
         "output_words": axi.words.output,
-        "control": 0,
         "samples_in": 0,  # the resets have cleared it
     }
-    operations += [Operation(0, Kind.READ, address[name], word) for name, word in constants.items()]
-    beyond, read_only = 4 * len(axi.registers), next(n for n, row in axi.registers.items() if row.access == READ)
-    operations.append(Operation(0, Kind.READ, beyond, 0, SLVERR))
-    operations.append(Operation(0, Kind.WRITE, address[read_only], 1, SLVERR))
+    operations = _first(design, constants)
     written = {f"{name}_{k}": word for name, row in held.items() for k, word in enumerate(_bits(row))}
     for kind in (Kind.WRITE, Kind.READ):
         operations += [Operation(0, kind, address[name], word) for name, word in written.items()]
@@ -84,16 +76,69 @@ def of_shell(
         operations.append(Operation(0, Kind.READ, address[OUTPUTS], (1 << len(axi.registers[OUTPUTS].bits)) - 1))
     for before, words in (settings or {}).items():
         operations += [Operation(before, Kind.WRITE, address[name], word) for name, word in words.items()]
-    return operations + _counters(design, address, counted)
+    return [*operations, *_counted(address, counted, ROUNDS), *_cleared(design, address, ROUNDS)]
+
+
+def _first(design: Design, constants: Mapping[str, int]) -> list[Operation]:
+    """A soft reset, and what registers say before the first round. constants: besides what a module is."""
+    axi = design.axi
+    assert axi is not None
+    address = {name: register.address for name, register in axi.registers.items()}
+    said = {
+        "identity": axi.identity,
+        "version": axi.version,
+        "hash_low": design.device_hash & 0xFFFFFFFF,
+        "hash_high": design.device_hash >> 32,
+        "control": 0,
+        **constants,
+    }
+    resets = 1 << axi.registers["control"].bits.index("reset")
+    beyond, read_only = 4 * len(axi.registers), next(n for n, row in axi.registers.items() if row.access == READ)
+    return [
+        Operation(SOFT_RESET, Kind.WRITE, address["control"], resets),
+        *(Operation(0, Kind.READ, address[name], word) for name, word in said.items()),
+        Operation(0, Kind.READ, beyond, 0, SLVERR),
+        Operation(0, Kind.WRITE, address[read_only], 1, SLVERR),
+    ]
+
+
+class Answered(NamedTuple):
+    """Until a round. flagged: results after the resets, in their order, (results,). cut: samples cut short then."""
+
+    before: int
+    flagged: Flags
+    cut: int
+
+
+def of_cores(design: Design, cores: int, checksum: int, counted: Sequence[Answered]) -> list[Operation]:
+    """checksum: of the program. counted: at the ends at which a bench stops."""
+    axi = design.axi
+    assert axi is not None
+    address = {name: register.address for name, register in axi.registers.items()}
+    nothing = dict.fromkeys(("ii", "latency", "input_words", "output_words", "samples_in", "checksum"), 0)
+    stream = axi.width | (axi.last == PER_BATCH) << BATCH_BIT
+    loaded = {"ii": design.ii, "checksum": checksum, "samples_in": 0, "misaligned": 0}
+    reset, *said = _first(design, {**nothing, "stream": stream, "cores": cores})
+    return [
+        *said,
+        reset,  # after the round in which the program is loaded
+        *(Operation(1, Kind.READ, address[name], word) for name, word in loaded.items()),
+        *(operation for each in counted for operation in _counted(address, _of_results(each), each.before, each.cut)),
+        *_cleared(design, address, counted[-1].before),
+    ]
+
+
+def _of_results(answered: Answered) -> Counted:
+    """Of a core, whose samples have integers alone, and one flag."""
+    return Counted(np.zeros_like(answered.flagged), answered.flagged, answered.flagged[:, None])
 
 
 def _bits(row: npt.NDArray[np.float32]) -> list[int]:
     return [int(word) for word in row.view(np.uint32)]
 
 
-def _counters(design: Design, address: Mapping[str, int], counted: Counted) -> list[Operation]:
-    """The counters after all samples, and after a clear."""
-    assert design.axi is not None
+def _counted(address: Mapping[str, int], counted: Counted, before: int, cut: int = 0) -> list[Operation]:
+    """The counters before a round. cut: samples that TLAST has cut short."""
     bad, flagged, scopes = counted
     seen = {
         "samples_in": len(bad),
@@ -101,16 +146,23 @@ def _counters(design: Design, address: Mapping[str, int], counted: Counted) -> l
         "bad_inputs": int(bad.sum()),
         "overflows": int(flagged.sum()),
         "overflow_scopes": sum(1 << k for k, flags in enumerate(scopes.T) if flags.any()),
-        "misaligned": 0,
-        "status": int(bad.any()) | int(flagged.any()) << 1,
+        "misaligned": cut,
+        "status": int(bad.any()) | int(flagged.any()) << 1 | (cut > 0) << 2,
     }
     seen |= {"first_bad_input": int(np.argmax(bad))} if bad.any() else {}
     seen |= {"first_overflow": int(np.argmax(flagged))} if flagged.any() else {}
-    operations = [Operation(ROUNDS, Kind.READ, address[name], word) for name, word in seen.items()]
-    operations.append(Operation(ROUNDS, Kind.INPUT_STALLS, address["input_stalls"], 0))
-    operations.append(Operation(ROUNDS, Kind.OUTPUT_STALLS, address["output_stalls"], 0))
+    return [
+        *(Operation(before, Kind.READ, address[name], word) for name, word in seen.items()),
+        Operation(before, Kind.INPUT_STALLS, address["input_stalls"], 0),
+        Operation(before, Kind.OUTPUT_STALLS, address["output_stalls"], 0),
+    ]
+
+
+def _cleared(design: Design, address: Mapping[str, int], before: int) -> list[Operation]:
+    """The counters after a clear."""
+    assert design.axi is not None
     clears = 1 << design.axi.registers["control"].bits.index("clear")
-    operations.append(Operation(ROUNDS, Kind.WRITE, address["control"], clears))
-    return operations + [
-        Operation(ROUNDS, Kind.READ, address[name], 0) for name in ("samples_in", "samples_out", "status")
+    return [
+        Operation(before, Kind.WRITE, address["control"], clears),
+        *(Operation(before, Kind.READ, address[name], 0) for name in ("samples_in", "samples_out", "status")),
     ]

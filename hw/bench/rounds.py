@@ -10,6 +10,8 @@ import numpy.typing as npt
 PATTERNS = 4
 """Of pauses, of either side: none, rare ones, mostly pauses, bursts."""
 ROUNDS = 1 + PATTERNS * PATTERNS
+"""With the first one, in which each sample is alone. A bench of a slow design has as many again behind them, with more
+samples; FEW of `verify.sh` stops before these."""
 ALONE = 40
 """Samples of the first round, each of which enters when nothing is under way; an eighth of all where that is fewer."""
 NONE = 0xFFFFFFFF

@@ -4,38 +4,65 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import cast
 
-from dynagate.design.design import Design
-from dynagate.design.files import bench_folder, bench_modules
+from dynagate.design.design import AxiStreams, Design, Sides
+from dynagate.design.files import bench_folder
 from dynagate.design.latency import stream_cycles
+from dynagate.design.program import ProgramDesign
 from dynagate.design.ring import ring_design
+from dynagate.design.words import beats
+from dynagate.hw.processor.streams import entering
 
 DATAPATH, ROLLOUT, ACCELERATOR = "datapath", "rollout", "accelerator"
+PARTS = "parts of a program"
+"""In place of a function's name."""
+PART_WORDS = 1 + 2 * 32
+"""Of a part, its tag apart: a head, and as many messages as the host sends in one."""
+ANSWER = 8
+"""Cycles from the last word of a part to its answer's first word."""
 TO_RESULT = 2
 """Cycles from the one in which a result and its overflow bits are there until the output stream offers it."""
 
 
 @dataclass(frozen=True)
 class Subject:
-    """A module with a bench. names: of functions, an end each. in_bits, out_bits: of a beat, TLAST on top where there
-    is one. in_beats: of a sample. out_beats: of a result of each end. latencies: at least so many cycles of an idle
-    module from the edge that takes the first beat to the edge that sees the first beat of the result, of each end.
-    slack: at most so many more."""
+    """A module with a bench. names: of functions, an end each; of a core's module also of the parts of a program, whose
+    answers are the last end. in_bits, out_bits: of a beat, TLAST on top where there is one. in_beats: of a sample of
+    each end. out_beats: of its result. latencies: at least so many cycles of an idle module from the edge that takes
+    the first beat to the edge that sees the first beat of the result, of each end. slacks: at most so many more.
+    silent_beats: of a sample of which no result comes."""
 
     design: Design
     module: str
     names: tuple[str, ...]
     in_bits: int
     out_bits: int
-    in_beats: int
+    in_beats: tuple[int, ...]
     out_beats: tuple[int, ...]
     latencies: tuple[int, ...]
-    slack: int
+    slacks: tuple[int, ...]
+    silent_beats: int
 
     @property
     def folder(self) -> str:
         """Of its bench, in the design's."""
-        return bench_folder(self.module)
+        return bench_folder(self.design, self.module)
+
+    @property
+    def loads(self) -> bool:
+        """Whether a program is loaded before the first sample: the module is a processor's cores."""
+        return isinstance(self.design, ProgramDesign)
+
+    @property
+    def longest(self) -> int:
+        """Cycles of a sample alone, the most."""
+        return max(low + slack for low, slack in zip(self.latencies, self.slacks, strict=True))
+
+    @property
+    def shortest(self) -> int:
+        """Cycles of a sample alone, the fewest."""
+        return min(self.latencies)
 
     @property
     def longest_result(self) -> int:
@@ -50,22 +77,21 @@ class Subject:
     @property
     def tops(self) -> tuple[str, ...]:
         """The modules that it is made of, itself first: those with Verilog files of their own."""
-        inner = [] if self.module == DATAPATH else [DATAPATH]
-        ring = [ROLLOUT] if self.module == ACCELERATOR and self.design.ring else []
-        return self.module, *ring, *inner
+        return self.design.modules[self.design.modules.index(self.module) :: -1]
 
 
 def subjects(design: Design, late: Sequence[int]) -> list[Subject]:
     """The modules of a design that have benches. late: of each function, the cycles by which overflow bits follow
     their values."""
-    return [_subject(design, module, late) for module in bench_modules(design)]
+    return [_subject(design, module, late) for module in design.modules]
 
 
 def _subject(design: Design, module: str, late: Sequence[int]) -> Subject:
+    if isinstance(design, ProgramDesign):
+        return _of_cores(design, module)
     ends = [(function.name, function.latency) for function in design.functions] or [(design.function, design.latency)]
     names = tuple(name for name, _ in ends)
     cycles = [latency + more for (_, latency), more in zip(ends, late, strict=True)]
-    turns = len(ends) if len(ends) > 1 else 0
     if module == ACCELERATOR:
         axi = design.axi
         assert axi is not None
@@ -73,8 +99,37 @@ def _subject(design: Design, module: str, late: Sequence[int]) -> Subject:
         out_beats = tuple(each.beats.output for each in of_functions if each is not None)
         spans = [stream_cycles(design, cycle) for cycle in cycles]
         slack = max(most - least for least, most in spans)
-        low = tuple(least for least, _ in spans)
-        return Subject(design, module, names, axi.width + 1, axi.width + 1, axi.beats.input, out_beats, low, slack)
-    stream = (ring_design(design) if module == ROLLOUT else design).stream
-    low = tuple(cycle + TO_RESULT for cycle in cycles)
-    return Subject(design, module, names, stream.input.bits, stream.output.bits, 1, (1,) * len(ends), low, turns)
+        low, bits, beats = tuple(least for least, _ in spans), Sides(axi.width + 1, axi.width + 1), axi.beats.input
+    else:
+        stream = (ring_design(design) if module == ROLLOUT else design).stream
+        low, slack = tuple(cycle + TO_RESULT for cycle in cycles), len(ends) if len(ends) > 1 else 0
+        bits, beats, out_beats = Sides(stream.input.bits, stream.output.bits), 1, (1,) * len(ends)
+    count = len(ends)
+    return Subject(
+        design, module, names, bits.input, bits.output, (beats,) * count, out_beats, low, (slack,) * count, beats
+    )
+
+
+def _of_cores(design: ProgramDesign, module: str) -> Subject:
+    axi, shell = design.axi, design.shell
+    assert axi is not None
+    assert shell is not None
+    names = tuple(function.name for function in design.functions) or (design.function,)
+    part = beats(PART_WORDS, axi.width)
+    return Subject(
+        cast("Design", design),
+        module,
+        (*names, PARTS),
+        axi.width + 1,
+        axi.width + 1,
+        (*(axi.beats.input for _ in names), part),
+        (*(axi.beats.output for _ in names), beats(1, axi.width)),
+        (*(least for least, _ in shell.spans), ANSWER + entering(PART_WORDS + 1, axi.lanes) + (axi.lanes > 1)),
+        (*(most - least for least, most in shell.spans), 0),
+        cut_beats(axi),
+    )
+
+
+def cut_beats(axi: AxiStreams) -> int:
+    """Beats until TLAST of a sample that it cuts short; 0 where a sample has one beat."""
+    return axi.beats.input // 2

@@ -8,48 +8,54 @@ from typing import NamedTuple
 
 from dynagate.base.untrusted import plain_text
 from dynagate.design.design import Design
-from dynagate.design.files import bench_modules, bench_vectors_of
+from dynagate.design.files import bench_vectors_of
 from dynagate.design.verilog_list import names_of
 from dynagate.design.words import FIXED, FLOAT16, PER_SAMPLE, WORD
 from dynagate.hw.bench.rounds import NONE, ROUNDS
-from dynagate.hw.bench.subject import ACCELERATOR, DATAPATH, Subject, subjects
+from dynagate.hw.bench.subject import ACCELERATOR, DATAPATH, PART_WORDS, ROLLOUT, Subject, subjects
 from dynagate.hw.units.float16 import BINARY16
 from dynagate.hw.units.float32 import BINARY32
 
 Template = Callable[[str], str]
+FULL_OF_CORES = 8
+"""Cycles after which a beat that waits for cores waits for space, and not for the pause between packets."""
 _WORD = re.compile(r"\W", flags=re.ASCII)
 
 
 class Counts(NamedTuple):
-    """How many samples and operations on registers the vectors have."""
+    """How many samples, operations on registers, beats of samples and rounds the vectors have."""
 
     samples: int
     operations: int
+    beats: int
+    rounds: int
 
 
 def values(subject: Subject, late: Sequence[int], counts: Counts, template: Template) -> dict[str, str]:
     """Texts by what stands for them. template: the text of one by its file's name."""
-    design, longest = subject.design, max(subject.latencies)
+    design, longest = subject.design, subject.longest
     plain = {
         "module": subject.module,
         "hash": design.hash,
         "short_hash": design.hash[:16],
         "title": plain_text(design.title),
+        "described_by": "program.json" if subject.loads else "design.json",
         "samples": str(counts.samples),
         "ii": str(design.ii),
         "latencies_text": _latencies_text(subject),
         "longest": str(longest),
-        "shortest": str(min(subject.latencies)),
-        "slack": str(subject.slack),
         "under_way": str(longest // design.ii + 2),
-        "in_beats": str(subject.in_beats),
+        "in_beats": ", ".join(map(str, subject.in_beats)),
+        "silent_beats": str(subject.silent_beats),
+        "beats_of_sample": str(subject.in_beats[0]),
+        "reset_round": str(_reset_round(subject)),
+        "few_rounds": str(ROUNDS),
         "in_bits": str(subject.in_bits),
         "in_high": str(subject.in_bits - 1),
         "out_bits": str(subject.out_bits),
         "out_high": str(subject.out_bits - 1),
         "width_high": str(subject.in_bits - 2),
         "keep_high": str((subject.in_bits - 1) // 8 - 1),
-        "needed_high": str(_needed(design) - 1),
         "out_beats": str(subject.longest_result),
         "lengths": ", ".join(map(str, subject.out_beats)),
         "none": f"{NONE:x}",
@@ -68,6 +74,23 @@ def _needed(design: Design) -> int:
     return 0 if design.axi is None else WORD // 8 * (design.axi.words.input % design.axi.lanes + 1)
 
 
+def _reset_round(subject: Subject) -> int:
+    """The round before which a bench resets the module in mid-stream: of cores the one after that which loads their
+    program, which a reset keeps."""
+    return int(subject.loads)
+
+
+def _left_out(subject: Subject) -> list[int]:
+    """Bytes behind the tag in the last beat of a sample of each end, and of one of which no result comes."""
+    axi = subject.design.axi
+    if subject.module != ACCELERATOR or axi is None:
+        return [0] * (len(subject.names) + 1)
+    of_sample = axi.width // 8 - _needed(subject.design)
+    if not subject.loads:
+        return [of_sample] * (len(subject.names) + 1)
+    return [*[of_sample] * (len(subject.names) - 1), WORD // 8 * (-(PART_WORDS + 1) % axi.lanes), 0]
+
+
 def _up(subject: Subject) -> str:
     """From the bench's folder to the design's."""
     return "../" * (1 + subject.folder.count("/"))
@@ -75,11 +98,13 @@ def _up(subject: Subject) -> str:
 
 def _others(subject: Subject) -> str:
     """The benches inside of this one's folder."""
-    return " ".join(name for name in bench_modules(subject.design)[1:] if subject.module == DATAPATH)
+    first, *others = subject.design.modules
+    return " ".join(name for name in others if subject.module == first)
 
 
 def _latencies_text(subject: Subject) -> str:
-    spans = [f"{low}" if not subject.slack else f"{low} to {low + subject.slack}" for low in subject.latencies]
+    each = zip(subject.latencies, subject.slacks, strict=True)
+    spans = [f"{low}" if not slack else f"{low} to {low + slack}" for low, slack in each]
     return ", ".join(f"{span} ({word(name)})" for span, name in zip(spans, subject.names, strict=True))
 
 
@@ -87,8 +112,8 @@ def _modules_table(design: Design, late: Sequence[int]) -> str:
     """A row for each module with a bench."""
     rows = []
     for each in subjects(design, late):
-        place = "." if each.module == DATAPATH else f"`{each.module}`"
-        cells = (f"`{each.module}`", place, each.in_bits, each.in_beats, each.out_bits, each.longest_result)
+        place = "." if each.module == design.modules[0] else f"`{each.module}`"
+        cells = (f"`{each.module}`", place, each.in_bits, each.in_beats[0], each.out_bits, each.longest_result)
         rows.append(f"| {' | '.join(map(str, cells))} | {_latencies_text(each)} |")
     return "\n".join(rows)
 
@@ -96,22 +121,25 @@ def _modules_table(design: Design, late: Sequence[int]) -> str:
 def _of_bench(subject: Subject, late: Sequence[int], counts: Counts, template: Template) -> dict[str, str]:
     """Of bench.v."""
     design, sink, ends = subject.design, subject.design.output, len(subject.names)
-    longest, low = max(subject.latencies), sink.overflow + len(sink.scopes)
     integers = {
         "SAMPLES": counts.samples,
-        "ROUNDS": ROUNDS,
+        "ROUNDS": counts.rounds,
+        "FEW_ROUNDS": ROUNDS,
         "OPERATIONS": counts.operations,
         "IN_BITS": subject.in_bits,
         "OUT_BITS": subject.out_bits,
-        "IN_BEATS": subject.in_beats,
+        "BEATS": counts.beats,
         "OUT_BEATS": subject.longest_result,
         "II": design.ii,
+        "FULL": FULL_OF_CORES if subject.loads else design.ii,
         "ENDS": ends,
         "OVERFLOW": sink.overflow,
         "SCOPES": len(subject.scopes),
-        "LONGEST": longest,
-        "SLACK": subject.slack,
+        "LONGEST": subject.longest,
+        "SILENCE": subject.longest + 32 + (0 if subject.loads else 4 * design.ii),
         "RESETS": 1 + (subject.module == ACCELERATOR),
+        "RESET_ROUND": _reset_round(subject),
+        "LOADS": int(subject.loads),
     }
     names = ", ".join(f"LATE_{k} = {more}" if k else f"LATE = {more}" for k, more in enumerate(late))
     parameters = [
@@ -122,10 +150,15 @@ def _of_bench(subject: Subject, late: Sequence[int], counts: Counts, template: T
     ]
     arrays = [
         *(f"    latencies[{k}] = {value};" for k, value in enumerate(subject.latencies)),
+        *(f"    slacks[{k}] = {value};" for k, value in enumerate(subject.slacks)),
         *(f"    lengths[{k}] = {value};" for k, value in enumerate(subject.out_beats)),
+        *(f"    beats_in[{k}] = {value};" for k, value in enumerate((*subject.in_beats, subject.silent_beats))),
+        *(f"    left_out[{k}] = {value};" for k, value in enumerate(_left_out(subject))),
     ]
     counted = [(f"samples of {word(name)}", f"seen[{k}]") for k, name in enumerate(subject.names)]
     counted += [(f"overflows in {word(name)}", f"scopes[{k}]") for k, name in enumerate(subject.scopes)]
+    if subject.loads and subject.silent_beats:
+        counted.append(("samples that TLAST cut short", "silent"))
     reads = []
     if subject.module != DATAPATH:
         reads.append('    $readmemh("registers.hex", operations);')
@@ -134,20 +167,31 @@ def _of_bench(subject: Subject, late: Sequence[int], counts: Counts, template: T
     if subject.module == ACCELERATOR:
         counted += [("reads of registers", "reads"), ("operations that registers refused", "refusals")]
         declared, set_up = _unusable(subject)
-        parameters += [f"  localparam integer NEEDED = {_needed(design)};", *declared]
+        parameters += declared
         arrays += set_up
-    end_of_round = "ends[rounds == 0 ? 0 : bounds[rounds-1]]"  # on AXI streams a round has samples of one function
-    end_of_payload = f"payload[{low}+:{sink.bits - low}]"
     return {
         "parameters": "\n".join(parameters),
         "latencies": "\n".join(arrays),
-        "end": "0" if ends == 1 else end_of_payload if subject.module == DATAPATH else end_of_round,
+        "end": _end(subject),
         "report": "\n".join(f'      $display("coverage {text}: %0d", {number});' for text, number in counted),
         "instance": template(f"instance_{subject.module}.v"),
         "operate": template(f"operate_{subject.module}.v"),
         "flags": flags.rstrip("\n"),
         "read": "".join(f"{line}\n" for line in reads),
     }
+
+
+def _end(subject: Subject) -> str:
+    """Which function's a result is, in Verilog."""
+    sink = subject.design.output
+    low = sink.overflow + len(sink.scopes)
+    if subject.loads:
+        return "ends[front]"  # results come in the order of the samples
+    if len(subject.names) == 1:
+        return "0"
+    if subject.module == DATAPATH:
+        return f"payload[{low}+:{sink.bits - low}]"
+    return "ends[rounds == 0 ? 0 : bounds[rounds-1]]"  # on AXI streams a round has samples of one function
 
 
 def _unusable(subject: Subject) -> tuple[list[str], list[str]]:
@@ -168,6 +212,8 @@ def _unusable(subject: Subject) -> tuple[list[str], list[str]]:
     for k, each in enumerate(functions):
         beat, bit = (0, 0) if kind else divmod(each.packed_output.bits, axi.lanes * WORD)
         set_up += [f"    unusable_beats[{k}] = {beat};", f"    unusable_bits[{k}] = {bit};"]
+    if subject.loads:  # an answer to a part of a program can always be used
+        set_up += [f"    unusable_beats[{len(functions)}] = -1;", f"    unusable_bits[{len(functions)}] = 0;"]
     return declared, set_up
 
 
@@ -178,10 +224,25 @@ def _of_rules(subject: Subject, plain: dict[str, str], template: Template) -> di
     axi = design.axi
     several = len(subject.names) > 1
     extra = {
-        "every_port": "    input wire [31:0] every,\n" if is_shell and design.ring else "",
+        "every_port": "    input wire [31:0] every,\n" if ROLLOUT in subject.tops[1:] else "",
         "last_out": f"out_beat == {subject.longest_result - 1}",
         "tlast_rule": "",
+        "parts": "",
+        "is_whole": f"&s_axis_tkeep[{_needed(design) - 1}:0]",
+        "lanes": "1" if axi is None else str(axi.lanes),
+        "shortest": str(subject.shortest),
+        "longest": str(subject.longest),
     }
+    if subject.loads:  # several functions have results of one length; an answer is to a part of a program
+        several = False
+        extra |= {
+            "last_out": f"out_beat == (parts[0] ? {subject.out_beats[-1]} : {subject.longest_result}) - 1",
+            "parts": "  reg part = 1'b0;\n  reg [31:0] beats_of_part = 0;\n  reg [63:0] parts = 0;\n",
+            "is_whole": f"is_part || {extra['is_whole']}",
+            "shortest": str(min(subject.latencies[:-1])),
+            "least_answer": str(subject.latencies[-1]),
+            "most_answer": str(subject.latencies[-1] + subject.slacks[-1]),
+        }
     if is_shell and axi is not None:
         by_sample = axi.last == PER_SAMPLE
         if several:  # whose results differ in length
@@ -198,10 +259,11 @@ def _of_rules(subject: Subject, plain: dict[str, str], template: Template) -> di
         return re.sub(r"<< (\w+) >>", lambda match: known[match[1]], template(name))
 
     is_bare = module == DATAPATH
-    hidden = "|| every > 1" if design.ring and not is_bare else ""
+    hidden = "|| every > 1" if ROLLOUT in subject.tops else ""
     return {
         "rule_ports": filled(f"ports_{module}.sv").rstrip("\n"),
         "rule_wires": filled(f"wires_{module}.sv"),
+        "rule_beats": filled("beats_cores.sv" if subject.loads else "beats.sv"),
         "hidden": hidden,
         "payload_rule": _payload_rule(subject),
         "hash_rule": ""

@@ -6,17 +6,17 @@ hardware makes of them is defined too, by the same integers.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from dynagate.design.files import bench_modules
 from dynagate.design.payload import Words, pack_integers
 from dynagate.dynamics import CODE
 from dynagate.fixedpoint.evaluate import evaluate_integers, quantise_inputs
 from dynagate.fixedpoint.format import Integers, quantise
 from dynagate.graph.evaluate import evaluate
+from dynagate.graph.graph import Port
 from dynagate.graph.parts import needed, part_graph, parts_of, pooled
 from dynagate.graph.region import Kind, part_states
 from dynagate.hw.bench import operations, rounds
@@ -40,10 +40,11 @@ Rows = list[npt.NDArray[np.float64] | None]
 
 
 class Vectors(NamedTuple):
-    """Of a module. inputs, expected: beats of the samples and of their results, (samples, beats, words). ends: of each
-    sample, the place of its function among several; NONE where no result comes. masks: of each function, the bits that
-    its results have, (functions, beats, words). reference: the float64 numbers of each sample's outputs, row-major;
-    None for one beyond the region. rounds: samples until the end of each round. operations: on registers."""
+    """Of a module. inputs: beats of the samples, (..., words), which may differ in length. expected: of their results,
+    (samples, beats, words). ends: of each sample, the place of its function among several; NONE where no result comes.
+    masks: of each function, the bits that its results have, (functions, beats, words). reference: the float64 numbers
+    of each sample's outputs, row-major; None for one beyond the region. rounds: samples until the end of each round.
+    operations: on registers."""
 
     inputs: Words
     expected: Words
@@ -67,7 +68,7 @@ def vectors(built: Build, count: int = SAMPLES, seed: int = SEED) -> dict[str, V
     from dynagate.hw.bench.turns import turns
 
     states, inside = drawn_states(built, count, seed)
-    modules = bench_modules(built.design)
+    modules = built.design.modules
     is_bare = ACCELERATOR not in modules or built.design.ring is not None
     each = _of_datapath(built, states, inside) if is_bare else _of_both(built, states, inside, seed)
     if built.design.ring is not None:
@@ -182,10 +183,19 @@ def _payloads(built: Build, integers: Mapping[int, Integers], results: Results, 
 
 def drawn_states(built: Build, count: int, seed: int) -> tuple[Arrays, Flags]:
     """States of all kinds in random order, and which of them lie in the region."""
+    kept = {port.name for port in built.graph.inputs if is_kept(port)} | {CODE.name}
+    return of_all_kinds(lambda n, own, kind: _drawn(built, n, own, kind), kept, count, seed)
+
+
+def of_all_kinds(
+    draw: Callable[[int, int, Kind], Arrays], kept: Collection[str], count: int, seed: int
+) -> tuple[Arrays, Flags]:
+    """As `drawn_states`. draw: states of a number, a seed and a kind. kept: what is not taken beyond its limits."""
     counts = {kind: round(share * count) for kind, share in SHARES.items()}
-    drawn = [_drawn(built, max(n, 1), seed, kind) for kind, n in counts.items()]
+    drawn = [draw(max(n, 1), seed, kind) for kind, n in counts.items()]
     left = count - sum(counts.values())
-    drawn.append(_beyond(built, _drawn(built, max(left, 1), seed + 1, "limits")))
+    far = draw(max(left, 1), seed + 1, "limits")
+    drawn.append({key: value if key in kept else BEYOND * value for key, value in far.items()})
     sizes = [*counts.values(), left]
     states = {key: np.concatenate([part[key][:n] for part, n in zip(drawn, sizes, strict=True)]) for key in drawn[0]}
     order = np.random.default_rng(seed).permutation(count)
@@ -203,10 +213,9 @@ def _drawn(built: Build, count: int, seed: int, kind: Kind) -> Arrays:
     return {port.name: pool.get(port.name, np.zeros((count, *port.shape))) for port in graph.inputs}
 
 
-def _beyond(built: Build, states: Arrays) -> Arrays:
-    """States so far out that some values overflow. Switches, codes and unit vectors stay what they are."""
-    kept = {port.name for port in built.graph.inputs if port.switches or port.unit_vectors or port.name == CODE.name}
-    return {key: value if key in kept else BEYOND * value for key, value in states.items()}
+def is_kept(port: Port) -> bool:
+    """Whether the numbers of an input are switches or make unit vectors, which have no size."""
+    return bool(port.switches or port.unit_vectors)
 
 
 def _ends(built: Build, states: Arrays) -> Ints:

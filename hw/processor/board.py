@@ -8,17 +8,14 @@ from dynagate.base.errors import ArgumentError
 from dynagate.hw.axi import Axi
 from dynagate.hw.boards import Board
 from dynagate.hw.processor.shape import Core
-from dynagate.hw.processor.shell import check_shell
+from dynagate.hw.processor.streams import Cores
 
 
-@dataclass(frozen=True)
-class BoardCores:
-    """What a board's bitstream for programs holds: so many cores of a shape, and the streams of their shell."""
+@dataclass(frozen=True, kw_only=True)
+class BoardCores(Cores):
+    """What a board's bitstream for programs holds."""
 
     board: Board
-    core: Core
-    cores: int
-    axi: Axi
 
     @property
     def title(self) -> str:
@@ -39,5 +36,4 @@ def cores_of(board: Board) -> BoardCores:
         )
     core = Core(**shape)
     axi = Axi(board.link.width, board.link.tlast, core.stream_words)
-    check_shell(core, axi, cores)
-    return BoardCores(board, core, cores, axi)
+    return BoardCores(core=core, axi=axi, cores=cores, board=board)

@@ -16,9 +16,10 @@ from dynagate.base.explained import explained
 from dynagate.control.chip import ChipSolver
 from dynagate.design import program
 from dynagate.design.design import ChosenFormats, Field, Port, Sides, Stream, Versions
-from dynagate.design.files import DesignError
-from dynagate.design.program import ProgramDesign, ProgramFunction, ProgramLoop
+from dynagate.design.files import DesignError, checksum
+from dynagate.design.program import ProgramDesign, ProgramFunction, ProgramLoop, ProgramShell
 from dynagate.design.source import source_digest
+from dynagate.design.verilog_list import LIST, list_text
 from dynagate.design.words import FIXED, FLOAT32, WORD
 from dynagate.dynamics import CODE, ROLLOUT
 from dynagate.dynamics.options import AlgorithmOptions
@@ -36,6 +37,9 @@ from dynagate.graph.certificate import CERTIFICATE
 from dynagate.graph.packing import ZERO
 from dynagate.graph.parts import parts_of
 from dynagate.graph.region import Region
+from dynagate.hw.axi import Axi
+from dynagate.hw.bench import bench_faults, bench_files
+from dynagate.hw.bench.programs import in_its_shell, program_vectors
 from dynagate.hw.processor.abreast import MOST_ABREAST, abreast
 from dynagate.hw.processor.instructions import SUM, Instructions, ProgramError, instructions, together
 from dynagate.hw.processor.loops import loop_instructions
@@ -43,6 +47,8 @@ from dynagate.hw.processor.motion import angles_of, motion_of
 from dynagate.hw.processor.schedule import Schedule, check_fits, schedule
 from dynagate.hw.processor.shape import BLOCK_BITS, LARGEST_WORD, MOST_TURN_BITS, SMALLEST_WORD, Core
 from dynagate.hw.processor.solver import formatted_solver
+from dynagate.hw.processor.spans import spans
+from dynagate.hw.processor.streams import TOP, Cores, core_verilog
 from dynagate.hw.processor.words import Words, messages
 from dynagate.hw.request import DesignRequest
 from dynagate.integrators.chip_motion import solves
@@ -95,16 +101,19 @@ class ProcessorBuild:
 
 def build_program(
     request: DesignRequest,
-    core: Core | int,
+    core: Core | Cores | int,
     *,
     folder: Path,
     step: Say | None = None,
 ) -> ProcessorBuild:
-    """A program for a core, or for the smallest one with so many units that holds it, into a folder of its own.
+    """A program for a core, for several behind one stream, or for the smallest one with so many units that holds it,
+    into a folder of its own.
 
     Raises ValueError: the request asks for what a processor does not have; ProgramError: the program does not fit.
     """
     storage.check_folder(folder, ProgramFolderError, "programs")
+    many = core if isinstance(core, Cores) else None
+    core = core.core if isinstance(core, Cores) else core
     policy = _policy(request, core)
     say = step or (lambda text: None)
     region = request.region or Region.of(request.robot)
@@ -123,7 +132,9 @@ def build_program(
     else:
         scheduled, certificate, algorithm, chosen = _accurate(request, request.goal, core, region, policy, say)
     chosen = replace(chosen, certificate=None if certificate is None else certificate.as_dict())
-    return _built(region, algorithm.as_dict(), chosen, scheduled, folder, request.abreast)
+    one = many or Cores(scheduled.core, Axi(WORD, words=scheduled.core.stream_words))
+    cores = None if scheduled.core.floats else replace(one, core=scheduled.core)  # a bench compares integers
+    return _built(region, algorithm.as_dict(), chosen, scheduled, folder, cores, request.abreast, say)
 
 
 def build_solver(
@@ -164,18 +175,21 @@ def _built(
     chosen: ChosenFormats,
     scheduled: Schedule,
     folder: Path,
+    cores: Cores | None = None,
     samples: int = 1,
+    say: Say = lambda text: None,
 ) -> ProcessorBuild:
-    """In its folder, unless it is there. samples: side by side."""
+    """In its folder, unless it is there. cores: in which its bench runs it; None for no bench. samples: side by
+    side."""
     robot, words = region.robot, messages(scheduled)
-    design = _described(region, options, chosen, scheduled, words, samples)
+    design = _described(region, options, chosen, scheduled, words, samples, cores)
     what = design.function.replace(",", "+")
     more = f"-abreast{samples}" if samples > 1 else ""
     name = f"{untrusted.file_name(robot.name)}-{what}-units{scheduled.core.units}{more}"
     formatted = scheduled.instructions.formatted
     result = ProcessorBuild(folder / f"{name}-{design.hash[:12]}", robot, region, formatted, scheduled, design)
     if not _is_whole(result.folder, design):
-        _write(result, words)
+        _write(result, words, {} if cores is None else _bench(result, words, cores, say))
     return result
 
 
@@ -419,6 +433,7 @@ def _described(
     scheduled: Schedule,
     words: Words,
     samples: int,
+    cores: Cores | None,
 ) -> ProgramDesign:
     listed = scheduled.instructions.listed
     return ProgramDesign(
@@ -442,7 +457,13 @@ def _described(
         loop=_loop(scheduled),
         functions=_functions(scheduled),
         abreast=samples,
+        shell=None if cores is None else _shell(scheduled, cores),
     ).sealed()
+
+
+def _shell(scheduled: Schedule, cores: Cores) -> ProgramShell:
+    axi = cores.axi
+    return ProgramShell(axi.width, axi.last, cores.cores, spans(scheduled, axi.lanes))
 
 
 def _functions(scheduled: Schedule) -> tuple[ProgramFunction, ...]:
@@ -516,20 +537,41 @@ def _is_whole(folder: Path, design: ProgramDesign) -> bool:
     try:
         kept = program.load(folder)
         program.load_words(folder, kept)
+        program.check_files(folder, kept)
     except DesignError:
         return False
-    return kept.hash == design.hash and (folder / DATASHEET).is_file()
+    if kept.hash != design.hash or not (folder / DATASHEET).is_file():
+        return False
+    return kept.shell is None or next(bench_faults(in_its_shell(kept), folder), None) is None
 
 
-def _write(result: ProcessorBuild, words: Words) -> None:
+def _bench(result: ProcessorBuild, words: Words, cores: Cores, say: Say) -> dict[str, str]:
+    """The Verilog of cores and the bench that runs a program in them, by their place in the program's folder."""
+    verilog = {f"{TOP}.v": core_verilog(cores.core, cores.axi, cores.cores, step=say).read_text(encoding="utf-8")}
+    say("vectors and benches")
+    streamed = program_vectors(result.design, words, result.schedule.instructions.functions, result.region)
+    none_late = [0] * max(len(result.design.functions), 1)
+    bench = bench_files(in_its_shell(result.design), none_late, {TOP: streamed})
+    return {**verilog, LIST: list_text(verilog), **bench}
+
+
+def _write(result: ProcessorBuild, words: Words, texts: Mapping[str, str]) -> None:
+    """texts: of the Verilog and the bench."""
     target = result.folder
     with storage.scratch(target.parent, ProgramFolderError, target.name) as place:
         draft = place / target.name
         draft.mkdir()
         (draft / program.PROGRAM).write_bytes(program.to_bytes(words))
-        (draft / DATASHEET).write_text(datasheet(result), encoding="utf-8")
-        (draft / program.FILE).write_text(program.text_of(result.design), encoding="utf-8")
+        design = replace(result.design, files={name: checksum(text) for name, text in texts.items()})
+        for name, text in {**texts, DATASHEET: datasheet(result), program.FILE: program.text_of(design)}.items():
+            (draft / name).parent.mkdir(parents=True, exist_ok=True)
+            (draft / name).write_text(text, encoding="utf-8")
         storage.put(draft, target, last=program.FILE)
+
+
+def _span(span: tuple[int, int]) -> str:
+    least, most = span
+    return f"{least} cycles" if least == most else f"{least} to {most} cycles"
 
 
 def _at_least(scheduled: Schedule) -> str:
@@ -567,6 +609,11 @@ def datasheet(built: ProcessorBuild) -> str:
     if (held := design.formats.file) is not None:
         widths = [width for width, _ in held["formats"].values()]
         rows.append(("formats", f"from a file, {min(widths)} to {max(widths)} bits in words of {core.word}"))
+    if design.shell is not None:
+        rows += [
+            (f"{face.name}, alone", f"{_span(span)} from the first beat in to the first beat out, {design.shell.text}")
+            for face, span in zip(scheduled.instructions.faces, design.shell.spans, strict=True)
+        ]
     if design.formats.statement is not None:
         statement = Statement.of_dict(design.formats.statement)
         rows += [

@@ -2,24 +2,41 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from dynagate.design import program
 from dynagate.design.files import REBUILD, DesignError
-from dynagate.design.program import ProgramDesign
+from dynagate.design.program import ProgramDesign, load, load_words
 from dynagate.design.rebuilt import robot_of
-from dynagate.dynamics.options import AlgorithmOptions
 from dynagate.fixedpoint.assign import FormattedGraph, Policy
 from dynagate.fixedpoint.files import formats_of
 from dynagate.fixedpoint.format import Arithmetic
 from dynagate.fixedpoint.loops import FormattedLoop
 from dynagate.graph.region import Region
+from dynagate.hw.bench.programs import program_vectors
+from dynagate.hw.bench.vectors import Vectors
 from dynagate.hw.processor.build import scheduled_program
+from dynagate.hw.processor.options import options_of, tuples
 from dynagate.hw.processor.shape import Core
 from dynagate.hw.processor.words import Words, messages
 from dynagate.hw.request import DesignRequest
 from dynagate.integrators.turn import graph_of
+
+
+def region_of(design: ProgramDesign) -> Region:
+    """The states that its formats are for. Raises TypeError, ValueError: the design has no region."""
+    return Region(robot_of(design), **{name: tuples(value) for name, value in design.region.items()})
+
+
+def program_vectors_of(folder: Path, seed: int) -> dict[str, Vectors]:
+    """Samples of other states than those of the bench in a program's folder, by module. Raises DesignError as
+    `formatted_program`."""
+    design = load(folder)
+    words = load_words(folder, design)
+    streamed = program_vectors(design, words, formatted_program(design, words), region_of(design), seed=seed)
+    return dict.fromkeys(design.modules, streamed)
 
 
 def formatted_program(design: ProgramDesign, words: Words) -> tuple[FormattedGraph | FormattedLoop, ...]:
@@ -31,7 +48,7 @@ def formatted_program(design: ProgramDesign, words: Words) -> tuple[FormattedGra
             content: dict[str, Any] = dict(design.formats.policy or {})
             policy = Policy(**{**content, "arithmetic": Arithmetic(**content["arithmetic"])})
         robot = robot_of(design)
-        region = Region(robot, **{name: _tuples(value) for name, value in design.region.items()})
+        region = region_of(design)
         options = options_of(design)
         certificate = design.formats.certificate is not None
         request = DesignRequest(
@@ -52,15 +69,3 @@ def formatted_program(design: ProgramDesign, words: Words) -> tuple[FormattedGra
     if not np.array_equal(messages(scheduled), words):
         raise DesignError(f"the program of {design.title} is not the one of its robot and region; {REBUILD}")
     return scheduled.instructions.functions
-
-
-def options_of(design: ProgramDesign) -> AlgorithmOptions:
-    """Those of the algorithm. Raises TypeError, ValueError: the design has others."""
-    return AlgorithmOptions(**{name: _tuples(value) for name, value in design.options.items()})
-
-
-def _tuples(value: Any) -> Any:
-    """JSON's lists as tuples; the keys of a map of frames as numbers."""
-    if isinstance(value, dict):
-        return {int(key): link for key, link in value.items()}
-    return tuple(map(_tuples, value)) if isinstance(value, list) else value

@@ -41,6 +41,16 @@ TESTING = 7
 """Cycles from a multiply-add's result until the sequencer knows that it is positive, and has chosen the next block."""
 
 
+def fewest(repeat: Repeat) -> int:
+    """Turns of a loop."""
+    return 1 if repeat.until else repeat.most
+
+
+def most(repeat: Repeat) -> int:
+    """Turns of a loop."""
+    return repeat.most
+
+
 @dataclass(frozen=True)
 class Slot:
     """An instruction in a program word. cycle: of the word. bank: the memory its result goes to. place: there; None if
@@ -88,14 +98,16 @@ class Schedule:
     @cached_property
     def longest(self) -> int:
         """The most cycles likewise."""
-        return max(self._cycles(k, lambda repeat: repeat.most) for k in range(len(self.instructions.faces)))
+        return max(self.begins(k, most)[1] for k in range(len(self.instructions.faces)))
 
     def fewest_of(self, function: int) -> int:
         """As `period`, of one of several functions."""
-        return self._cycles(function, lambda repeat: 1 if repeat.until else repeat.most)
+        return self.begins(function, fewest)[1]
 
-    def _cycles(self, function: int, turns: Callable[[Repeat], int]) -> int:
-        total, totals = 0, dict[int, int]()  # up to each block
+    def begins(self, function: int, turns: Callable[[Repeat], int]) -> tuple[dict[int, int], int]:
+        """Cycles from the first word of a function to that of each of its blocks, in the first turn of the loops that
+        the block is in, and to the end. turns: of a loop, `fewest` or `most`."""
+        total, totals = 0, dict[int, int]()
         for k in self.instructions.of_function(function):
             block, placed = self.instructions.blocks[k], self.blocks[k]
             totals[k] = total
@@ -103,7 +115,7 @@ class Schedule:
             if block.repeat is not None:
                 begin = totals[block.repeat.target]
                 total = begin + (total - begin) * turns(block.repeat)
-        return total
+        return totals, total
 
     @property
     def needs(self) -> dict[str, tuple[str, int]]:

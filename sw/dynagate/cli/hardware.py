@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from dynagate.hw.boards import Board
     from dynagate.hw.build import Build
     from dynagate.hw.processor.shape import Core
+    from dynagate.hw.processor.streams import Cores
     from dynagate.hw.project import Project
     from dynagate.hw.request import DesignRequest
     from dynagate.hw.routes import Gateware
@@ -91,7 +92,7 @@ MOST_MEGAHERTZ = 1000
 def build(
     robot: Robot,
     region: Region,
-    units: int | Core | None,
+    units: int | Cores | None,
     axi: str | None,
     tlast: str | None,
     words: str | None,
@@ -129,7 +130,7 @@ def build(
 
 
 def _build_program(
-    robot: Robot, region: Region, units: int | Core, report: bool, *, folder: Path, **request: Any
+    robot: Robot, region: Region, units: int | Cores, report: bool, *, folder: Path, **request: Any
 ) -> None:
     from dynagate.cli.progress import Steps
     from dynagate.hw.processor.build import DATASHEET, build_program
@@ -138,6 +139,11 @@ def _build_program(
         built = build_program(_request(robot, region, **request), units, folder=folder, step=step)
     click.echo((built.folder / DATASHEET).read_text(), err=not report)
     click.echo(built.folder)
+
+
+def _one(units: int | Cores) -> int | Core:
+    """A single core."""
+    return units if isinstance(units, int) else units.core
 
 
 def built_as_asked(robot: Robot, region: Region, *, folder: Path, step: Steps, **request: Any) -> Build:
@@ -200,7 +206,7 @@ def synth(
     region: Region,
     families: Sequence[str],
     liberty: Path | None,
-    units: int | Core | None,
+    units: int | Cores | None,
     **request: Any,
 ) -> None:
     """Synthesise ROBOT's design with Yosys, shell included, count what it takes, and check paths between registers.
@@ -219,7 +225,7 @@ def synth(
 
         folder = request.pop("folder")
         with Steps() as step:
-            program = build_program(_request(robot, region, **request), units, folder=folder, step=step)
+            program = build_program(_request(robot, region, **request), _one(units), folder=folder, step=step)
             core = program.core
             title = f"a core of {core.text}" + (f", in its shell of {WORD} bits" if core.floats else "")
             if liberty is not None:
@@ -313,7 +319,7 @@ def run(
     region: Region,
     name: str,
     steps: int | None,
-    units: int | Core | None,
+    units: int | Cores | None,
     folder: Path,
     states: int,
     seed: int,
@@ -342,7 +348,7 @@ def run(
             from dynagate.host.processor_report import processor_report, program_rollout_report
 
             of_units = program_rollout_report if name == ROLLOUT else processor_report
-            reports: Sequence[Any] = [of_units(request, units, **asked)]
+            reports: Sequence[Any] = [of_units(request, _one(units), **asked)]
         elif name == ROLLOUT:
             reports = [rollout_report(request, **asked)]
         else:

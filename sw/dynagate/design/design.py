@@ -262,6 +262,11 @@ class Design(Named):
         """The 64 bits of the hash that the hardware shows."""
         return int(self.hash[:16], 16)
 
+    @property
+    def modules(self) -> tuple[str, ...]:
+        """The modules with benches in its folder (`hw.bench`), the innermost first."""
+        return "datapath", *(("rollout",) if self.ring else ()), *(("accelerator",) if self.axi else ())
+
     def of_function(self, function: DesignFunction) -> Design:
         """What the streams hold for the samples of one of several functions: the inputs have its own names, and the
         output stream its results alone."""

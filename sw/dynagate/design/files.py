@@ -80,6 +80,13 @@ def load(path: str | PathLike[str], *, bench: bool = True) -> Design:
         raise DesignError(f"{path} is not a design: {error}; {REBUILD}") from None
     if faults := list(islice(consistent.faults(design), MOST_FAULTS)):
         raise DesignError(f"{path} is not a design: {'; '.join(faults)}; {REBUILD}")
+    check_files(path, design, bench=bench)
+    return design
+
+
+def check_files(path: Path, design: Design, *, bench: bool = True) -> None:
+    """The files beside a design against their checksums. path: of what the design was read from. bench: also the files
+    of its bench. Raises DesignError."""
     needed, verilog = {*top_files(design), LIST}, set(verilog_files(design))
     if not needed <= set(design.files):
         raise DesignError(f"{path} lacks the checksums of {', '.join(sorted(needed))}; {REBUILD}")
@@ -88,7 +95,6 @@ def load(path: str | PathLike[str], *, bench: bool = True) -> Design:
     for name in design.files if bench else (*verilog, LIST):
         _check_file(path.parent / name, design.files[name])
     _check_list(path.parent, design)
-    return design
 
 
 def _check_list(folder: Path, design: Design) -> None:
@@ -118,27 +124,22 @@ def read_hashed(path: Path, what: str, expected: str, version: int) -> dict[str,
 
 def verilog_files(design: Design) -> list[str]:
     """Names of the files with a design's Verilog, as it was read from design.json."""
-    return [name for name in design.files if is_verilog(name, bench_modules(design))]
+    return [name for name in design.files if is_verilog(name, design.modules)]
 
 
 def top_files(design: Design) -> list[str]:
     """Names of the files of the modules that a design has for certain."""
-    return [f"{name}.v" for name in bench_modules(design)]
+    return [f"{name}.v" for name in design.modules]
 
 
-def bench_modules(design: Design) -> tuple[str, ...]:
-    """The modules of a design that have benches (`hw.bench`), the innermost first."""
-    return "datapath", *(("rollout",) if design.ring else ()), *(("accelerator",) if design.axi else ())
-
-
-def bench_folder(module: str) -> str:
+def bench_folder(design: Design, module: str) -> str:
     """Where the bench of a module lies in a design's folder."""
-    return BENCH if module == "datapath" else f"{BENCH}/{module}"
+    return BENCH if module == design.modules[0] else f"{BENCH}/{module}"
 
 
-def bench_texts_of(module: str) -> tuple[str, ...]:
-    """Names of the files of a bench, but for its vectors."""
-    return (*_TEXTS, f"test_{module}.py", *(("README.md",) if module == "datapath" else ()))
+def bench_texts_of(module: str, *, first: bool = True) -> tuple[str, ...]:
+    """Names of the files of a bench, but for its vectors. first: whether the module is the design's first."""
+    return (*_TEXTS, f"test_{module}.py", *(("README.md",) if first else ()))
 
 
 def bench_vectors_of(module: str) -> tuple[str, ...]:
@@ -149,9 +150,9 @@ def bench_vectors_of(module: str) -> tuple[str, ...]:
 def bench_names(design: Design) -> set[str]:
     """All files of a design's benches, by their place in its folder."""
     return {
-        f"{bench_folder(module)}/{name}"
-        for module in bench_modules(design)
-        for name in (*bench_texts_of(module), *bench_vectors_of(module))
+        f"{bench_folder(design, module)}/{name}"
+        for module in design.modules
+        for name in (*bench_texts_of(module, first=module == design.modules[0]), *bench_vectors_of(module))
     }
 
 

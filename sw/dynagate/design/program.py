@@ -6,25 +6,28 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from dynagate.base.errors import ArgumentError
 from dynagate.base.structure import structured
-from dynagate.design.design import AxiStreams, ChosenFormats, Named, Sides, Stream, Versions
+from dynagate.design import files
+from dynagate.design.design import AxiStreams, ChosenFormats, Design, Named, Sides, Stream, Versions
 from dynagate.design.files import EXPECTED, MOST_FAULTS, REBUILD, DesignError, content_hash, read_hashed
 from dynagate.design.payload import Words
-from dynagate.design.words import FIXED, FLOAT32, FLOAT64, WORD, number_of
+from dynagate.design.words import FIXED, FLOAT32, FLOAT64, LASTS, WIDTHS, WORD, number_of
 
 FORMAT = 1
 FILE, PROGRAM = "program.json", "program.bin"
 LARGEST_SHAPE = 64
 """Above any number in a core's shape."""
+MOST_CYCLES = 1 << 31
+"""Above those of any sample that a bench streams."""
 
 
 @dataclass(frozen=True)
@@ -54,8 +57,25 @@ class ProgramFunction:
 
 
 @dataclass(frozen=True)
+class ProgramShell:
+    """The shell in which a program's bench runs it. width: bits of a beat. last: what TLAST ends. cores: that take
+    samples in turn. spans: of each function, the least and the most cycles of a sample that is alone, from the first
+    beat in to the first beat out."""
+
+    width: int
+    last: str
+    cores: int
+    spans: tuple[tuple[int, int], ...]
+
+    @property
+    def text(self) -> str:
+        """For people."""
+        return f"{self.cores} core{'s' * (self.cores > 1)} behind streams of {self.width} bits"
+
+
+@dataclass(frozen=True)
 class ProgramDesign(Named):
-    """A program for a core. hash: sha256 of all but itself.
+    """A program for a core. hash: sha256 of all but itself and `files`. files: sha256 of the Verilog and the bench.
 
     robot, region, options: as the dataclasses of these names have them. core: the fields of `hw.processor.shape.Core`;
     core_hash: of the core. period: cycles from a sample to the next. latency: from the first program word of a sample
@@ -93,6 +113,16 @@ class ProgramDesign(Named):
 
     axi: AxiStreams | None = None
     """Of the shell that the program's core is in, while it is open; program.json has none."""
+
+    shell: ProgramShell | None = None
+    """Of its bench; None where it has none."""
+
+    files: dict[str, str] = field(default_factory=dict, compare=False)
+
+    @property
+    def modules(self) -> tuple[str, ...]:
+        """The modules with benches in its folder."""
+        return () if self.shell is None else ("accelerator",)
 
     @property
     def device_hash(self) -> int:
@@ -174,6 +204,13 @@ def load(path: str | PathLike[str]) -> ProgramDesign:
     return design
 
 
+def check_files(folder: Path, design: ProgramDesign, *, bench: bool = True) -> None:
+    """The Verilog of the cores of a program's bench against its checksums. bench: that of the bench too. Raises
+    DesignError."""
+    if design.shell is not None:
+        files.check_files(folder / FILE, cast("Design", design), bench=bench)
+
+
 def load_words(folder: Path, design: ProgramDesign) -> Words:
     """What loads the program, (messages, 2), checked against its checksum. Raises DesignError."""
     path = folder / PROGRAM
@@ -211,9 +248,18 @@ def _faults(design: ProgramDesign) -> Iterator[str]:
         yield f"abreast is {design.abreast}; expected the first of the shape of each port, of one function"
     if design.loop is not None:
         yield from _of_loop(design, design.loop)
+    if design.shell is not None:
+        yield from _of_shell(design, design.shell)
     sink = design.output
     if sink.overflow != sink.bits - WORD or len(sink.scopes) != 1:
         yield f"stream.output has its flag at bit {sink.overflow}; expected {sink.bits - WORD}, of one scope"
+
+
+def _of_shell(design: ProgramDesign, shell: ProgramShell) -> Iterator[str]:
+    if shell.width not in WIDTHS or shell.last not in LASTS or not 1 <= shell.cores < LARGEST_SHAPE:
+        yield f"shell has {shell.cores} cores behind {shell.width} bits, TLAST per {shell.last!r:.20}"
+    if len(shell.spans) != max(len(design.functions), 1) or any(not 0 < a <= b < MOST_CYCLES for a, b in shell.spans):
+        yield f"shell has spans {shell.spans!r:.60}; expected the least and the most cycles of each function"
 
 
 def _of_loop(design: ProgramDesign, loop: ProgramLoop) -> Iterator[str]:
@@ -246,11 +292,11 @@ def _of_stream(where: str, side: str, stream: Stream, first: int) -> Iterator[st
     if not 2 * WORD <= stream.bits <= WORD << 16 or stream.bits % WORD:
         yield f"{where} has {stream.bits} bits; expected words of {WORD}"
     end = stream.bits if side == "input" else stream.bits - WORD
-    for k, field in enumerate(stream.fields):
-        if not (first * WORD <= field.lsb < end and field.lsb % WORD == 0 and 2 <= field.width <= WORD):
-            yield f"{where}.fields[{k}] has bits {field.lsb} to {field.lsb + field.width}; expected a word below {end}"
-        if abs(field.frac) > 1000:
-            yield f"{where}.fields[{k}] has {field.frac} fraction bits"
+    for k, each in enumerate(stream.fields):
+        if not (first * WORD <= each.lsb < end and each.lsb % WORD == 0 and 2 <= each.width <= WORD):
+            yield f"{where}.fields[{k}] has bits {each.lsb} to {each.lsb + each.width}; expected a word below {end}"
+        if abs(each.frac) > 1000:
+            yield f"{where}.fields[{k}] has {each.frac} fraction bits"
     lowest = 0 if side == "input" else -1
     for port in stream.ports:
         size = int(np.prod(port.shape, dtype=np.int64))

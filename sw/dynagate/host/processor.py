@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from dynagate.base.errors import ArgumentError, EntryError
 from dynagate.design import program
-from dynagate.design.design import AxiStreams, Design, DesignFunction, Port, Sides
+from dynagate.design.design import Design, DesignFunction, Port, Sides
 from dynagate.design.files import REBUILD, DesignError
 from dynagate.design.payload import Words
 from dynagate.design.program import ProgramDesign, ProgramFunction
@@ -38,6 +38,7 @@ from dynagate.host.sim_links import SimShellLink
 from dynagate.host.tags import check_tags, tags_from
 from dynagate.host.words import numbers_of_words, words_of_numbers
 from dynagate.hw.axi import Axi
+from dynagate.hw.processor.streams import behind
 from dynagate.hw.regmap import BITS, IDENTITY, VERSION, with_processor
 from dynagate.integrators.chip_motion import ChipMotion
 
@@ -71,15 +72,6 @@ def folder_of(design: ProcessorBuild | str | PathLike[str]) -> Path:
         )
     path = Path(design) if isinstance(design, str | PathLike) else design.folder
     return path.parent if path.name == program.FILE else path
-
-
-def behind(design: ProgramDesign, width: int, last: str) -> ProgramDesign:
-    """A program's design with its streams in a shell. width: bits of a beat. last: what TLAST ends."""
-    words = Sides(design.input.words, design.output.words)
-    own = Sides(beats(words.input, width), beats(words.output, width))
-    table = with_processor()
-    streams = AxiStreams(width, last, words, own, Sides(0, 0), IDENTITY, VERSION, table, word=design.stream_words)
-    return replace(design, axi=streams)
 
 
 class ProgramDriver(ShellDriver):
@@ -374,7 +366,7 @@ def _motion(design: ProgramDesign) -> ChipMotion | None:
     """How a rollout begins whose steps solve equations. Raises DesignError: the design has none such."""
     if "method" not in design.options:
         return None
-    from dynagate.hw.processor.rebuilt import options_of
+    from dynagate.hw.processor.options import options_of
 
     try:
         return ChipMotion.of(robot_of(cast("Design", design)), options_of(design), design.core["word"])

@@ -1,0 +1,20 @@
+"""What program.json says of an algorithm and a region, as Python has it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dynagate.design.program import ProgramDesign
+from dynagate.dynamics.options import AlgorithmOptions
+
+
+def options_of(design: ProgramDesign) -> AlgorithmOptions:
+    """Those of the algorithm. Raises TypeError, ValueError: the design has others."""
+    return AlgorithmOptions(**{name: tuples(value) for name, value in design.options.items()})
+
+
+def tuples(value: Any) -> Any:
+    """JSON's lists as tuples; the keys of a map of frames as numbers."""
+    if isinstance(value, dict):
+        return {int(key): link for key, link in value.items()}
+    return tuple(map(tuples, value)) if isinstance(value, list) else value

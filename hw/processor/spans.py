@@ -1,0 +1,46 @@
+"""How long a sample that is alone takes in an idle core, from the first beat in to the first beat out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from dynagate.hw.processor.instructions import Repeat
+from dynagate.hw.processor.schedule import Schedule, fewest, most
+from dynagate.hw.processor.sender import FLAG_CYCLES
+from dynagate.hw.processor.streams import entering
+
+AROUND = 16
+"""Cycles from the last word of a sample to the program's first word, and from a result until the output stream offers
+it, together."""
+
+
+def spans(scheduled: Schedule, lanes: int) -> tuple[tuple[int, int], ...]:
+    """The least and the most cycles of each function: those where its loops take one turn, and where all take as many
+    as they may. lanes: words of a beat."""
+    entry = AROUND + entering(scheduled.inputs + 2, lanes)  # a head and a tag
+    return tuple(
+        (entry + _first_beat(scheduled, k, lanes, fewest), entry + _first_beat(scheduled, k, lanes, most))
+        for k in range(len(scheduled.instructions.faces))
+    )
+
+
+def _first_beat(scheduled: Schedule, function: int, lanes: int, turns: Callable[[Repeat], int]) -> int:
+    """From the program's first word until the first beat is offered: the sender takes results of one unit after the
+    other, then the flag and the tag, and the beat is whole with its last word."""
+    begins, total = scheduled.begins(function, turns)
+    there = {
+        slot.instruction.result: begins[block] + slot.cycle - scheduled.blocks[block].start + scheduled.core.latency
+        for block in begins
+        for slot in scheduled.slots_of(block)
+        if slot.instruction.out
+    }
+    sent, words = 0, 0
+    for results in scheduled.outputs_of(function):
+        for turn in range(scheduled.turns):
+            for result in results:
+                sent = max(sent + 1, there[result] + turn * total)
+                words += 1
+                if words == lanes:
+                    return sent
+        sent += 2  # to the next unit
+    return sent + FLAG_CYCLES + (1 if words + 1 == lanes else 2)

@@ -1,0 +1,71 @@
+"""Cores behind standard interfaces, as whoever streams samples through them has to know them (plain Python)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dynagate.base.errors import Error
+from dynagate.design.design import AxiStreams, Sides
+from dynagate.design.program import ProgramDesign
+from dynagate.design.words import beats
+from dynagate.hw.axi import Axi
+from dynagate.hw.regmap import IDENTITY, VERSION, with_processor
+from dynagate.native.cache import cache_folder, kept
+
+if TYPE_CHECKING:
+    from dynagate.hw.processor.shape import Core
+
+TOP = "accelerator"
+
+
+class CoreError(Error, RuntimeError):
+    """The Verilog of cores cannot be kept; the text names the folder."""
+
+
+@dataclass(frozen=True)
+class Cores:
+    """So many cores of a shape that take samples in turn, and their streams. Raises ValueError: the streams carry other
+    words than the core's, or there are too many cores."""
+
+    core: Core
+    axi: Axi
+    cores: int = 1
+
+    def __post_init__(self) -> None:
+        from dynagate.hw.processor.shell import check_shell
+
+        check_shell(self.core, self.axi, self.cores)
+
+
+def behind(design: ProgramDesign, width: int, last: str) -> ProgramDesign:
+    """A program's design with its streams in a shell. width: bits of a beat. last: what TLAST ends."""
+    words = Sides(design.input.words, design.output.words)
+    own = Sides(beats(words.input, width), beats(words.output, width))
+    table = with_processor()
+    streams = AxiStreams(width, last, words, own, Sides(0, 0), IDENTITY, VERSION, table, word=design.stream_words)
+    return replace(design, axi=streams)
+
+
+def entering(words: int, lanes: int) -> int:
+    """Cycles from the first word of a packet to its last one where nothing waits. lanes: words of a beat, which enters
+    every other cycle at most."""
+    return (words - 1) * (2 if lanes == 1 else 1)
+
+
+def core_verilog(core: Core, axi: Axi, cores: int = 1, *, step: Callable[[str], Any] | None = None) -> Path:
+    """The Verilog of cores in their shell in the user's cache, written unless it is there. Raises ValueError as
+    `check_shell`, CoreError."""
+    from dynagate.hw.processor.shell import check_shell, shell_text
+
+    check_shell(core, axi, cores)
+    say = step or (lambda text: None)
+
+    def make(work: Path, result: Path) -> None:
+        say("Amaranth: processor to Verilog")
+        (result / f"{TOP}.v").write_text(shell_text(core, axi, cores), encoding="utf-8")
+
+    name = f"processor-{core.hash[:16]}-{axi.width}-{axi.last}-{cores}"
+    return kept(cache_folder() / name, make, CoreError) / f"{TOP}.v"

@@ -1,0 +1,195 @@
+"""The bench in a program's folder: it loads the program into the core, finds what is planted, and edited ones are
+refused."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import dynagate
+import pytest
+from click.testing import CliRunner
+from dynagate import Core, Policy, robots
+from dynagate.cli import main
+from dynagate.design import program
+from dynagate.design.files import BENCH, DesignError, checksum
+from dynagate.hw.axi import Axi
+from dynagate.hw.bench.programs import in_its_shell
+from dynagate.hw.processor.build import ProcessorBuild, build_program
+from dynagate.hw.processor.streams import Cores
+from dynagate.hw.request import DesignRequest
+from dynagate.sim import verify as module
+from dynagate.sim.verify import verify
+
+from tests.designs import plant
+from tests.test_processor import SMALL
+from tests.test_verify import icarus, plain
+
+LONG = pytest.mark.long
+ARM = robots.load("two_joint_arm")
+
+
+def program_of(designs: Path, function: str, cores: Cores | Core = SMALL, **options: Any) -> ProcessorBuild:
+    robot = options.pop("robot", ARM)
+    return build_program(DesignRequest.of(robot, function, None, options), cores, folder=designs)
+
+
+@pytest.fixture(scope="module")
+def built(designs: Path) -> ProcessorBuild:
+    return program_of(designs, "inverse_dynamics", policy=Policy(samples=64, guard_bits=-0.5))
+
+
+@pytest.fixture
+def copied(built: ProcessorBuild, tmp_path: Path) -> Path:
+    return shutil.copytree(built.folder, tmp_path / "design")
+
+
+def counts(text: str) -> dict[str, int]:
+    return {name: int(count) for name, count in re.findall(r"^coverage (.*): (\d+)$", text, flags=re.M)}
+
+
+@icarus
+def test_a_program_s_folder_verifies_itself_where_icarus_alone_is(built: ProcessorBuild, copied: Path) -> None:
+    done = plain(copied)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.startswith(f"bench of accelerator, design {built.design.hash[:16]}\n")
+    assert done.stdout.endswith("PASS\n")
+    seen = counts(done.stdout)
+    assert {name for name, count in seen.items() if count == 0} == set()
+    loads = -(-len(program.load_words(copied, built.design)) // 32)
+    assert seen["samples of parts_of_a_program"] == 3 * loads + 1  # right, damaged, another core's, right again
+    assert seen["samples that TLAST cut short"] > 1
+    assert seen["patterns of both sides"] == 16
+
+
+FAULTS = {
+    "a damaged program is taken": (r"right <= right \| \(own_program & \(crc == i_payload\)\);", "right <= 1'b1;", ""),
+    "tags of samples stand still": (r"tag <= i_payload;", "tag <= 32'h0;", "sample \\d+ is "),
+    "the count of cut samples stands still": (
+        r"(misaligned <= )sum[^;]+;",
+        r"\g<1>misaligned;",
+        "the register at 004c is",
+    ),
+}
+
+
+@icarus
+@pytest.mark.parametrize("fault", [pytest.param(name, marks=[] if "tags" in name else LONG) for name in FAULTS])
+def test_faults_of_a_core_are_found(fault: str, copied: Path) -> None:
+    old, new, says = FAULTS[fault]
+    plant(copied / "accelerator.v", old, new)
+    done = plain(copied)
+    assert done.returncode != 0
+    assert re.search(says or "sample \\d+ is ", done.stdout), done.stdout
+
+
+@icarus
+def test_the_latency_is_the_datasheet_s_to_the_cycle(built: ProcessorBuild, copied: Path) -> None:
+    ((least, most),) = built.design.shell.spans  # type: ignore[union-attr]
+    assert least == most
+    assert f"| {least} cycles from the first beat in to the first beat out" in (copied / "datasheet.md").read_text()
+    bench = copied / BENCH / "bench.v"
+    text = bench.read_text()
+    assert f"    latencies[0] = {least};" in text
+    bench.write_text(text.replace(f"    latencies[0] = {least};", f"    latencies[0] = {least - 1};"))
+    done = plain(copied)
+    assert done.returncode != 0
+    assert f"took {least} cycles; expected {least - 1} to {least - 1}" in done.stdout
+
+
+def test_an_edited_bench_of_a_program_is_refused(copied: Path, designs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "check_simulators", lambda names: None)
+    bench, core, vectors = copied / BENCH / "bench.v", copied / "accelerator.v", copied / BENCH / "inputs.hex"
+    sound = {path: path.read_text() for path in (bench, core, vectors)}
+
+    def refused(text: str) -> None:
+        with pytest.raises(DesignError, match=text):
+            verify(copied)
+        for path, content in sound.items():
+            path.write_text(content)
+
+    bench.write_text(sound[bench].replace("initial begin", 'initial begin\n    $system("true");', 1))
+    refused(r"bench\.v was edited, or written by another version of dynagate; build the design again")
+    design = program.load(copied)
+    forged = with_checksums(design, copied)
+    bench.write_text(sound[bench].replace("initial begin", 'initial begin\n    $system("true");', 1))
+    (copied / program.FILE).write_text(program.text_of(with_checksums(design, copied)))
+    refused(r"bench\.v was edited, or written by another version of dynagate; build the design again")
+    (copied / program.FILE).write_text(program.text_of(forged))
+    core.write_text(sound[core] + "\n")
+    refused(r"accelerator\.v was changed or damaged: its sha256 is .*; build the design again")
+    other = program_of(designs, "mass_matrix")
+    vectors.write_text((other.folder / BENCH / "inputs.hex").read_text())
+    refused(f"inputs.hex has vectors of design {other.design.hash[:16]}; expected those of {design.hash[:16]}")
+    bench.unlink()
+    refused(r"bench\.v is missing; build the design again")
+    content = bytearray((copied / program.PROGRAM).read_bytes())
+    content[20] ^= 1
+    (copied / program.PROGRAM).write_bytes(bytes(content))
+    refused(r"program\.bin was changed or damaged: its sha256 is .*; build the design again")
+
+
+def with_checksums(design: program.ProgramDesign, folder: Path) -> program.ProgramDesign:
+    """With the checksums of the files as they are."""
+    return replace(design, files={name: checksum((folder / name).read_text()) for name in design.files})
+
+
+def test_building_again_mends_a_program_s_bench(designs: Path) -> None:
+    small = program_of(designs, "mass_matrix")
+    path = small.folder / BENCH / "bench.v"
+    sound = path.read_text()
+    path.write_text(sound + "\n")
+    program_of(designs, "mass_matrix")
+    assert path.read_text() == sound
+
+
+def test_a_program_of_an_older_folder_has_no_bench(copied: Path) -> None:
+    design = program.load(copied)
+    bare = replace(design, shell=None, files={}).sealed()
+    (copied / program.FILE).write_text(program.text_of(bare))
+    done = CliRunner().invoke(main, ["verify", str(copied)])
+    assert done.exit_code == 1
+    assert "has no bench: expected the program of a function or a rollout, with streams" in done.output
+
+
+KINDS: dict[str, tuple[str, Cores, dict[str, Any]]] = {
+    "two functions": ("inverse_dynamics,mass_matrix", Cores(SMALL, Axi(32, words="fixed")), {}),
+    "abreast": ("inverse_dynamics", Cores(SMALL, Axi(64, "batch", "fixed")), {"abreast": 2}),
+    "rollout": ("rollout", Cores(SMALL, Axi(32, words="fixed")), {"dt": 0.02}),
+    "rollout on three cores": ("rollout", Cores(SMALL, Axi(64, words="fixed"), 3), {"dt": 0.02}),
+    "one beat": ("mass_matrix", Cores(SMALL, Axi(512, words="fixed"), 2), {}),
+    "wide": ("forward_dynamics", Cores(SMALL, Axi(128, "batch", "fixed")), {}),
+}
+
+
+@LONG
+@pytest.mark.parametrize("kind", KINDS)
+def test_programs_of_all_kinds(kind: str, designs: Path) -> None:
+    function, cores, options = KINDS[kind]
+    verified = verify(program_of(designs, function, cores, **options).folder)
+    assert verified.passed, verified.text()
+    assert [run.simulator for run in verified.runs] == ["icarus", "verilator", "verilator"]
+    assert verified.runs[-1].errors
+
+
+@LONG
+@pytest.mark.parametrize("name", ["iiwa14", "hyq"])
+def test_methods_and_gradients_of_the_usual_core(name: str, designs: Path) -> None:
+    for function, options in (
+        ("forward_dynamics_gradient", {}),
+        ("rollout", {"method": "variational", "dt": 0.005}),
+    ):
+        usual = dynagate.build(name, function, units=4, folder=designs, policy=Policy(word=24), **options)
+        verified = verify(usual.folder, ["verilator"])
+        assert verified.passed, verified.text()
+
+
+@LONG
+def test_new_states_of_a_program(built: ProcessorBuild) -> None:
+    done = CliRunner().invoke(main, ["verify", str(built.folder), "--simulator", "icarus", "--seed", "7"])
+    assert done.exit_code == 0, done.output
+    assert "new vectors" in done.output
+    assert in_its_shell(built.design).axi is not None
