@@ -11,6 +11,7 @@ import dynagate
 
 DECIDING = (
     "base/naming.py",
+    "base/philox.py",
     "control",
     "robot/kinds.py",
     "robot/model.py",
