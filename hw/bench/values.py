@@ -240,6 +240,7 @@ def _of_rules(subject: Subject, plain: dict[str, str], template: Template) -> di
             "parts": "  reg part = 1'b0;\n  reg [31:0] beats_of_part = 0;\n  reg [63:0] parts = 0;\n",
             "is_whole": f"is_part || {extra['is_whole']}",
             "shortest": str(min(subject.latencies[:-1])),
+            "longest": str(max(map(sum, zip(subject.latencies[:-1], subject.slacks, strict=False)))),
             "least_answer": str(subject.latencies[-1]),
             "most_answer": str(subject.latencies[-1] + subject.slacks[-1]),
         }
