@@ -266,6 +266,7 @@ def _of_rules(subject: Subject, plain: dict[str, str], template: Template) -> di
         "rule_wires": filled(f"wires_{module}.sv"),
         "rule_beats": filled("beats_cores.sv" if subject.loads else "beats.sv"),
         "hidden": hidden,
+        "and_ready": "" if subject.loads else " && i__ready",  # idle cores take words at a pace of their own
         "payload_rule": _payload_rule(subject),
         "hash_rule": ""
         if is_shell
