@@ -608,8 +608,8 @@ def test_formats_come_from_a_file(formats: Path, tmp_path: Path) -> None:
         states = states_of(built.graph, ARM, 20)
         np.testing.assert_array_equal(again(**states).qdd, accelerator(**states).qdd)
     assert build(ARM, "forward_dynamics", tmp_path).design.hash != built.design.hash
-    asked: dict[str, Any] = {"formats": formats, "region": built.region, "folder": tmp_path, "states": 40}
-    report = processor_report(ARM, "forward_dynamics", units=SMALL, **asked)
+    request = DesignRequest(ARM, "forward_dynamics", formats=formats, region=built.region)
+    report = processor_report(request, SMALL, folder=tmp_path, states=40)
     assert report.blocks[0].exact
 
 

@@ -15,6 +15,7 @@ from dynagate import Accelerator, Policy, Region, robots
 from dynagate.base.errors import ArgumentError
 from dynagate.design.files import DesignError
 from dynagate.design.words import FLOAT32, PER_BATCH, WORD
+from dynagate.dynamics import AlgorithmOptions
 from dynagate.fixedpoint.assign import FormattedGraph
 from dynagate.fixedpoint.evaluate import evaluate_integers
 from dynagate.fixedpoint.format import Arithmetic, Format, to_float
@@ -27,6 +28,7 @@ from dynagate.hw.processor.build import ProcessorBuild
 from dynagate.hw.processor.instructions import ProgramError, instructions
 from dynagate.hw.processor.schedule import schedule
 from dynagate.hw.processor.words import messages, output_formats
+from dynagate.hw.request import DesignRequest
 from dynagate.hw.units.float32 import BINARY32, from_floating, point_out_of
 
 from tests.test_processor import ARM, SMALL, check, states_of
@@ -145,8 +147,8 @@ def test_a_packet_that_is_cut_leaves_the_next_one_its_numbers(
 def test_samples_side_by_side_and_several_functions(tmp_path: Path) -> None:
     names = "inverse_dynamics,mass_matrix,forward_dynamics"
     region = Region.of(ARM, velocity=5.0)
-    asked: dict[str, Any] = {"units": FLOATS, "region": region, "folder": tmp_path, "states": 60}
-    report = processor_report(ARM, names, **asked)
+    request = DesignRequest(ARM, names, region=region)
+    report = processor_report(request, FLOATS, folder=tmp_path, states=60)
     assert report.passed, report.text()
     built = report.built
     with dynagate.open(built) as chip, dynagate.open(built.folder, device="fixed") as integers:
@@ -155,7 +157,8 @@ def test_samples_side_by_side_and_several_functions(tmp_path: Path) -> None:
             got, expected = getattr(chip, name)(**inputs), getattr(integers, name)(**inputs)
             for output in expected:
                 np.testing.assert_array_equal(got[output], expected[output])
-    report = processor_report(ARM, "inverse_dynamics", abreast=3, **asked)
+    beside = replace(request, function="inverse_dynamics", abreast=3)
+    report = processor_report(beside, FLOATS, folder=tmp_path, states=60)
     assert report.passed, report.text()
 
 
@@ -165,8 +168,9 @@ VARIATIONAL = {"method": "variational", "tolerance": 1e-4}
 @pytest.mark.parametrize("options", [{}, pytest.param(VARIATIONAL, marks=pytest.mark.long)], ids=str)
 def test_trajectories_of_float32(options: dict[str, Any], tmp_path: Path) -> None:
     """The word that says where a trajectory starts is a float32 too."""
-    asked: dict[str, Any] = {"units": FLOATS} if not options else {"units": 2, "words": FLOAT32}
-    report = program_rollout_report(ARM, **asked, steps=11, folder=tmp_path, states=6, **options)
+    units, words = (2, FLOAT32) if options else (FLOATS, None)
+    request = DesignRequest(ARM, "rollout", words=words, algorithm=AlgorithmOptions(**options))
+    report = program_rollout_report(request, units, steps=11, folder=tmp_path, states=6)
     assert report.passed, report.text()
     assert report.built.core.floats == 1
 
