@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from dynagate.design.design import Design
+from dynagate.design.design import AxiStreams, Design
 from dynagate.design.words import PER_BATCH
 from dynagate.hw.bench.rounds import ROUNDS
 from dynagate.hw.bench.wire import Flags
@@ -57,10 +57,9 @@ def of_shell(
     counted: Counted,
     settings: Mapping[int, Mapping[str, int]] | None = None,
 ) -> list[Operation]:
-    """held: what the inertial parameters of links are to be, by link. settings: of registers, before rounds."""
-    axi = design.axi
-    assert axi is not None
-    address = {name: register.address for name, register in axi.registers.items()}
+    """Of the shell of a datapath. held: what the inertial parameters of links are to be, by link. settings: of
+    registers, before rounds."""
+    axi, address = _registers(design)
     constants = {
         "ii": design.ii,
         "latency": design.latency,
@@ -76,14 +75,18 @@ def of_shell(
         operations.append(Operation(0, Kind.READ, address[OUTPUTS], (1 << len(axi.registers[OUTPUTS].bits)) - 1))
     for before, words in (settings or {}).items():
         operations += [Operation(before, Kind.WRITE, address[name], word) for name, word in words.items()]
-    return [*operations, *_counted(address, counted, ROUNDS), *_cleared(design, address, ROUNDS)]
+    return [*operations, *_counted(address, counted, ROUNDS), *_cleared(design, ROUNDS)]
+
+
+def _registers(design: Design) -> tuple[AxiStreams, dict[str, int]]:
+    """A module's streams, and the addresses of its registers by name."""
+    assert design.axi is not None
+    return design.axi, {name: register.address for name, register in design.axi.registers.items()}
 
 
 def _first(design: Design, constants: Mapping[str, int]) -> list[Operation]:
     """A soft reset, and what registers say before the first round. constants: besides what a module is."""
-    axi = design.axi
-    assert axi is not None
-    address = {name: register.address for name, register in axi.registers.items()}
+    axi, address = _registers(design)
     said = {
         "identity": axi.identity,
         "version": axi.version,
@@ -111,10 +114,8 @@ class Answered(NamedTuple):
 
 
 def of_cores(design: Design, cores: int, checksum: int, counted: Sequence[Answered]) -> list[Operation]:
-    """checksum: of the program. counted: at the ends at which a bench stops."""
-    axi = design.axi
-    assert axi is not None
-    address = {name: register.address for name, register in axi.registers.items()}
+    """Of the shell of a processor's cores. checksum: of the program. counted: at the ends at which a bench stops."""
+    axi, address = _registers(design)
     nothing = dict.fromkeys(("ii", "latency", "input_words", "output_words", "samples_in", "checksum"), 0)
     stream = axi.width | (axi.last == PER_BATCH) << BATCH_BIT
     loaded = {"ii": design.ii, "checksum": checksum, "samples_in": 0, "misaligned": 0}
@@ -124,7 +125,7 @@ def of_cores(design: Design, cores: int, checksum: int, counted: Sequence[Answer
         reset,  # after the round in which the program is loaded
         *(Operation(1, Kind.READ, address[name], word) for name, word in loaded.items()),
         *(operation for each in counted for operation in _counted(address, _of_results(each), each.before, each.cut)),
-        *_cleared(design, address, counted[-1].before),
+        *_cleared(design, counted[-1].before),
     ]
 
 
@@ -158,10 +159,10 @@ def _counted(address: Mapping[str, int], counted: Counted, before: int, cut: int
     ]
 
 
-def _cleared(design: Design, address: Mapping[str, int], before: int) -> list[Operation]:
-    """The counters after a clear."""
-    assert design.axi is not None
-    clears = 1 << design.axi.registers["control"].bits.index("clear")
+def _cleared(design: Design, before: int) -> list[Operation]:
+    """A clear, and the counters after it."""
+    axi, address = _registers(design)
+    clears = 1 << axi.registers["control"].bits.index("clear")
     return [
         Operation(before, Kind.WRITE, address["control"], clears),
         *(Operation(before, Kind.READ, address[name], 0) for name in ("samples_in", "samples_out", "status")),

@@ -26,7 +26,7 @@ from dynagate.hw.bench import operations
 from dynagate.hw.bench.operations import Answered
 from dynagate.hw.bench.rounds import ALONE, NONE, ROUNDS
 from dynagate.hw.bench.subject import Subject, subjects
-from dynagate.hw.bench.vectors import SAMPLES, SEED, Arrays, Flags, Ints, Vectors, flat, is_kept, of_all_kinds
+from dynagate.hw.bench.vectors import SAMPLES, SEED, Arrays, Flags, Ints, Vectors, flat, kept_in_limits, of_all_kinds
 from dynagate.hw.processor.options import options_of
 from dynagate.hw.processor.streams import behind
 from dynagate.hw.processor.words import checksum, packets
@@ -118,8 +118,7 @@ def _of_function(
     def draw(n: int, own: int, kind: Kind) -> Arrays:
         return region.states(graph, n, own, kind)
 
-    kept = {port.name for port in graph.inputs if is_kept(port)}
-    states, inside = of_all_kinds(draw, kept, count * beside, seed)
+    states, inside = of_all_kinds(draw, kept_in_limits(graph), count * beside, seed)
     integers = quantise_inputs(formatted, states)
     result = evaluate_integers(formatted, integers)
     sent, came = _zeros(design.input, count), _zeros(design.output, count)
@@ -184,8 +183,7 @@ def _starts(formatted: FormattedGraph | FormattedLoop, region: Region, count: in
     if isinstance(formatted, FormattedLoop):
         return of_all_kinds(lambda n, own, kind: region.sample(FORWARD, n, own, kind=kind), set(), count, seed)
     graph = formatted.graph
-    kept = {port.name for port in graph.inputs if is_kept(port)}
-    return of_all_kinds(lambda n, own, kind: region.states(graph, n, own, kind), kept, count, seed)
+    return of_all_kinds(lambda n, own, kind: region.states(graph, n, own, kind), kept_in_limits(graph), count, seed)
 
 
 def _graph_turns(formatted: FormattedGraph, each: Arrays) -> _Turns:

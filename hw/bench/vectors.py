@@ -16,7 +16,7 @@ from dynagate.dynamics import CODE
 from dynagate.fixedpoint.evaluate import evaluate_integers, quantise_inputs
 from dynagate.fixedpoint.format import Integers, quantise
 from dynagate.graph.evaluate import evaluate
-from dynagate.graph.graph import Port
+from dynagate.graph.graph import Graph
 from dynagate.graph.parts import needed, part_graph, parts_of, pooled
 from dynagate.graph.region import Kind, part_states
 from dynagate.hw.bench import operations, rounds
@@ -183,8 +183,7 @@ def _payloads(built: Build, integers: Mapping[int, Integers], results: Results, 
 
 def drawn_states(built: Build, count: int, seed: int) -> tuple[Arrays, Flags]:
     """States of all kinds in random order, and which of them lie in the region."""
-    kept = {port.name for port in built.graph.inputs if is_kept(port)} | {CODE.name}
-    return of_all_kinds(lambda n, own, kind: _drawn(built, n, own, kind), kept, count, seed)
+    return of_all_kinds(lambda n, own, kind: _drawn(built, n, own, kind), kept_in_limits(built.graph), count, seed)
 
 
 def of_all_kinds(
@@ -213,9 +212,9 @@ def _drawn(built: Build, count: int, seed: int, kind: Kind) -> Arrays:
     return {port.name: pool.get(port.name, np.zeros((count, *port.shape))) for port in graph.inputs}
 
 
-def is_kept(port: Port) -> bool:
-    """Whether the numbers of an input are switches or make unit vectors, which have no size."""
-    return bool(port.switches or port.unit_vectors)
+def kept_in_limits(graph: Graph) -> set[str]:
+    """Names of the inputs whose numbers have no size: switches, unit vectors, and what says which function it is."""
+    return {port.name for port in graph.inputs if port.switches or port.unit_vectors or port.name == CODE.name}
 
 
 def _ends(built: Build, states: Arrays) -> Ints:
