@@ -55,14 +55,14 @@ class Subject:
         return isinstance(self.design, ProgramDesign)
 
     @property
-    def longest(self) -> int:
-        """Cycles of a sample alone, the most."""
-        return max(low + slack for low, slack in zip(self.latencies, self.slacks, strict=True))
+    def most(self) -> tuple[int, ...]:
+        """Cycles of a sample alone, the most, of each end."""
+        return tuple(low + slack for low, slack in zip(self.latencies, self.slacks, strict=True))
 
     @property
-    def shortest(self) -> int:
-        """Cycles of a sample alone, the fewest."""
-        return min(self.latencies)
+    def longest(self) -> int:
+        """Likewise of all ends."""
+        return max(self.most)
 
     @property
     def longest_result(self) -> int:

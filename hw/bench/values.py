@@ -103,8 +103,8 @@ def _others(subject: Subject) -> str:
 
 
 def _latencies_text(subject: Subject) -> str:
-    each = zip(subject.latencies, subject.slacks, strict=True)
-    spans = [f"{low}" if not slack else f"{low} to {low + slack}" for low, slack in each]
+    each = zip(subject.latencies, subject.most, strict=True)
+    spans = [f"{low}" if low == most else f"{low} to {most}" for low, most in each]
     return ", ".join(f"{span} ({word(name)})" for span, name in zip(spans, subject.names, strict=True))
 
 
@@ -220,46 +220,13 @@ def _unusable(subject: Subject) -> tuple[list[str], list[str]]:
 def _of_rules(subject: Subject, plain: dict[str, str], template: Template) -> dict[str, str]:
     """Of rules.sv."""
     design, module = subject.design, subject.module
-    is_shell = module == ACCELERATOR
-    axi = design.axi
-    several = len(subject.names) > 1
-    extra = {
-        "every_port": "    input wire [31:0] every,\n" if ROLLOUT in subject.tops[1:] else "",
-        "last_out": f"out_beat == {subject.longest_result - 1}",
-        "tlast_rule": "",
-        "parts": "",
-        "is_whole": f"&s_axis_tkeep[{_needed(design) - 1}:0]",
-        "lanes": "1" if axi is None else str(axi.lanes),
-        "shortest": str(subject.shortest),
-        "longest": str(subject.longest),
-    }
-    if subject.loads:  # several functions have results of one length; an answer is to a part of a program
-        several = False
-        extra |= {
-            "last_out": f"out_beat == (parts[0] ? {subject.out_beats[-1]} : {subject.longest_result}) - 1",
-            "parts": "  reg part = 1'b0;\n  reg [31:0] beats_of_part = 0;\n  reg [63:0] parts = 0;\n",
-            "is_whole": f"is_part || {extra['is_whole']}",
-            "shortest": str(min(subject.latencies[:-1])),
-            "longest": str(max(map(sum, zip(subject.latencies[:-1], subject.slacks, strict=False)))),
-            "least_answer": str(subject.latencies[-1]),
-            "most_answer": str(subject.latencies[-1] + subject.slacks[-1]),
-        }
-    if is_shell and axi is not None:
-        by_sample = axi.last == PER_SAMPLE
-        if several:  # whose results differ in length
-            extra["last_out"] = "m_axis_tlast" if by_sample else "1'b0"
-        else:
-            rule = "m_axis_tlast == last_out" if by_sample else "!m_axis_tlast || last_out"
-            extra["tlast_rule"] = (
-                "  // TLAST\n  tlast_ends_a_result: assert property (@(posedge clk) disable iff (in_reset)\n"
-                f"    o__valid && !left_over |-> {rule});\n\n"
-            )
-    known = {**plain, **extra}
+    is_bare, is_shell = module == DATAPATH, module == ACCELERATOR
+    every_port = "    input wire [31:0] every,\n" if ROLLOUT in subject.tops[1:] else ""
+    known = {**plain, **_of_beats(subject), "tlast_rule": _tlast_rule(subject), "every_port": every_port}
 
     def filled(name: str) -> str:
         return re.sub(r"<< (\w+) >>", lambda match: known[match[1]], template(name))
 
-    is_bare = module == DATAPATH
     hidden = "|| every > 1" if ROLLOUT in subject.tops else ""
     return {
         "rule_ports": filled(f"ports_{module}.sv").rstrip("\n"),
@@ -276,6 +243,49 @@ def _of_rules(subject: Subject, plain: dict[str, str], template: Template) -> di
         "space_rules": _SPACE if is_bare else "",
         "axi_rules": filled("axi_rules.sv").rstrip("\n") if is_shell else "",
     }
+
+
+def _of_beats(subject: Subject) -> dict[str, str]:
+    """Of rules.sv: where a sample and a result end, and the cycles of a sample that is alone."""
+    axi, is_whole = subject.design.axi, f"&s_axis_tkeep[{_needed(subject.design) - 1}:0]"
+    if subject.loads:  # the last end is that of answers to parts of a program; all functions' results have one length
+        assert axi is not None
+        return {
+            "last_out": f"out_beat == (parts[0] ? {subject.out_beats[-1]} : {subject.longest_result}) - 1",
+            "parts": "  reg part = 1'b0;\n  reg [31:0] beats_of_part = 0;\n  reg [63:0] parts = 0;\n",
+            "is_whole": f"is_part || {is_whole}",
+            "lanes": str(axi.lanes),
+            "shortest": str(min(subject.latencies[:-1])),
+            "longest": str(max(subject.most[:-1])),
+            "least_answer": str(subject.latencies[-1]),
+            "most_answer": str(subject.most[-1]),
+        }
+    last_out = f"out_beat == {subject.longest_result - 1}"
+    if axi is not None and _lengths_differ(subject):
+        last_out = "m_axis_tlast" if axi.last == PER_SAMPLE else "1'b0"
+    return {
+        "last_out": last_out,
+        "parts": "",
+        "is_whole": is_whole,
+        "shortest": str(min(subject.latencies)),
+        "longest": str(subject.longest),
+    }
+
+
+def _lengths_differ(subject: Subject) -> bool:
+    """Whether results on the module's streams may differ in length, as those of several functions of a datapath do."""
+    return len(subject.names) > 1 and not subject.loads
+
+
+def _tlast_rule(subject: Subject) -> str:
+    axi = subject.design.axi
+    if subject.module != ACCELERATOR or axi is None or _lengths_differ(subject):
+        return ""
+    rule = "m_axis_tlast == last_out" if axi.last == PER_SAMPLE else "!m_axis_tlast || last_out"
+    return (
+        "  // TLAST\n  tlast_ends_a_result: assert property (@(posedge clk) disable iff (in_reset)\n"
+        f"    o__valid && !left_over |-> {rule});\n\n"
+    )
 
 
 _SPACE = """  space_is_kept: assert property (@(posedge clk) disable iff (in_reset) pending <= UNDER_WAY + 8);
