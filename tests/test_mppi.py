@@ -69,18 +69,22 @@ def test_numbers_are_nearly_normal() -> None:
 
 
 @pytest.mark.parametrize(("nodes", "knots"), [(5, 20), (20, 20), (2, 3), (1, 1)])
+@pytest.mark.parametrize("width", [1, 3, 8, 13, 20])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_lines_in_c_are_those_of_numpy(nodes: int, knots: int, dtype: Any) -> None:
-    lines, width = noise.Lines(nodes, knots), 3
-    numbers = noise.integers(200 * nodes * width, 1, 2).reshape(200, nodes, width)
-    mean = np.arange(knots * width, dtype=dtype).reshape(knots, width)
-    scale = np.array([1.0, 0.1, 0.0]) / philox.DEVIATION
-    expected = lines.about(mean, numbers, scale)
-    result = lines.compiled(mean, numbers, scale)
+def test_lines_in_c_are_those_of_numpy(nodes: int, knots: int, width: int, dtype: Any) -> None:
+    scale = np.linspace(1.0, 0.0, width + 1)[1:] / philox.DEVIATION
+    lines = noise.Lines(nodes, knots, scale)
+    numbers = noise.integers(2 * 200 * nodes * width, 1, 2).reshape(2, 200, nodes, width)
+    mean = np.arange(2 * knots * width, dtype=dtype).reshape(2, knots, width)
+    expected = lines.about(mean, numbers)
+    result = lines.compiled(mean, numbers)
     assert result.dtype == dtype
-    np.testing.assert_allclose(result, expected, rtol=1e-5 if dtype == np.float32 else 1e-12)
-    np.testing.assert_array_equal(result[..., 2], np.broadcast_to(mean[:, 2], (200, knots)))
-    assert abs((expected - mean)[..., 0].std() - 1.0) < 0.1
+    np.testing.assert_allclose(result, expected, rtol=1e-5 if dtype == np.float32 else 1e-12, atol=4e-7)
+    last = np.broadcast_to(mean[:, None, :, -1], (2, 200, knots))
+    np.testing.assert_array_equal(result[..., -1], last)
+    np.testing.assert_array_equal(lines.compiled(mean, numbers[:, :1].copy()), result[:, :1])
+    deviation = (expected - mean[:, None])[..., 0].std() / (scale[0] * philox.DEVIATION or 1.0)
+    assert width == 1 or abs(deviation - 1.0) < 0.1
 
 
 def test_a_call_is_the_mean_by_weights_of_rollouts(sampler: Mppi) -> None:

@@ -105,14 +105,13 @@ class Mppi(Solver):
         check_counts(knots=knots, samples=samples, nodes=nodes, iterations=iterations)
         check_positive("temperature", temperature, "a cost of more than 0")
         _check_below("seed", seed)
-        self._lines = noise.Lines(int(nodes), int(knots))
         step = StepOptions(
             dt, integrator, form, friction, friction_speed, forces=check_forces(forces), constrained=constrained
         )
         super().__init__(MPPI, robot, cost, device, options, knots=knots, bounds=bounds, step=step)
         self.samples, self.iterations, self.seed = int(samples), int(iterations), int(seed)
         self.temperature = float(temperature)
-        self._scale = _spread(spread, self.robot.nv) / DEVIATION
+        self._lines = noise.Lines(int(nodes), int(knots), _spread(spread, self.robot.nv) / DEVIATION)
         self.draws = 0
         self.compile(lambda: sampled_loop(self.robot, cost, self.step, self.knots))
 
@@ -177,9 +176,7 @@ class Mppi(Solver):
         drawn = numbers(batch * self.samples * lines.nodes * n, self.seed, draw)
         drawn = drawn.reshape(batch, self.samples, lines.nodes, n)
         drawn[:, 0] = 0
-        about = lines.about if reference else lines.compiled
-        each = [about(mean[k], drawn[k], self._scale) for k in range(batch)]
-        return each[0][None] if batch == 1 else np.stack(each)
+        return lines.about(mean, drawn) if reference else lines.compiled(mean, drawn)
 
     def _of_samples(self, array: Array, batch: int) -> Array:
         """An input for each sample of each problem."""

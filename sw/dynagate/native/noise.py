@@ -21,6 +21,8 @@ from dynagate.native.emit import PHILOX, Source
 Array = npt.NDArray[Any]
 Integers = npt.NDArray[np.int32]
 NAME = "dynagate_noise"
+WIDE = 8
+"""Entries that C writes at once."""
 
 
 def integers(count: int, seed: int, draw: int) -> Integers:
@@ -30,57 +32,62 @@ def integers(count: int, seed: int, draw: int) -> Integers:
 
 class Lines:
     """Straight lines between numbers at nodes, over knots: each knot has a part `left` of its node and a part `right`
-    of the next one. Independent numbers of variance 1 give a mean variance of 1 over the knots.
+    of the next one. Independent numbers of variance 1 give a mean variance of scale² over the knots.
 
-    Raises ValueError: there are more nodes than knots, or one node of several knots.
+    scale (width,): of the numbers. Raises ValueError: there are more nodes than knots, or one node of several knots.
     """
 
-    def __init__(self, nodes: int, knots: int) -> None:
+    def __init__(self, nodes: int, knots: int, scale: Array) -> None:
         if nodes > knots or nodes < min(2, knots):
             raise ArgumentError(f"nodes={nodes}; expected 2 to {knots}, as many as knots")
         at = np.linspace(0.0, nodes - 1.0, knots)
-        self.nodes, self.knots = nodes, knots
+        self.nodes, self.knots, self.width = nodes, knots, len(scale)
         self.node = np.minimum(at.astype(np.int32), max(nodes - 2, 0))
-        self.right = at - self.node
-        self.left = 1.0 - self.right
-        size = np.sqrt((self.left**2 + self.right**2).mean())
-        self.left, self.right = self.left / size, self.right / size
+        self.after = np.minimum(self.node + 1, nodes - 1)
+        right = at - self.node
+        left = 1.0 - right
+        size = np.sqrt((left**2 + right**2).mean())
+        self.left, self.right = ((x / size)[:, None] * scale for x in (left, right))
+        self._parts = {dtype: [_padded(x, dtype) for x in (self.left, self.right)] for dtype in TYPES}
 
-    def about(self, mean: Array, numbers: Integers, scale: Array) -> Array:
-        """mean (knots, width) and numbers (samples, nodes, width) times scale (width) to (samples, knots, width), in
+    def about(self, mean: Array, numbers: Integers) -> Array:
+        """mean (batch, knots, width) and numbers (batch, samples, nodes, width) to (batch, samples, knots, width), in
         numpy: the reference."""
-        left, right = self._parts(scale)
-        lines = left * numbers[:, self.node] + right * numbers[:, self._after]
-        return np.asarray(mean + lines, mean.dtype)
+        lines = self.left * numbers[:, :, self.node] + self.right * numbers[:, :, self.after]
+        return np.asarray(mean[:, None] + lines, mean.dtype)
 
-    def compiled(self, mean: Array, numbers: Integers, scale: Array) -> Array:
+    def compiled(self, mean: Array, numbers: Integers) -> Array:
         """The same in C. Raises CompileError."""
-        samples, _, width = numbers.shape
-        result = np.empty((samples, self.knots, width), mean.dtype)
-        places = [np.ascontiguousarray(node, np.int32) for node in (self.node, self._after)]
-        parts = [np.ascontiguousarray(x, mean.dtype) for x in self._parts(scale)]
-        arrays = (result, np.ascontiguousarray(numbers), np.ascontiguousarray(mean), *places, *parts)
-        function = _library(None)[f"dynagate_lines_{TYPES[result.dtype]}"]
-        function.argtypes, function.restype = [ctypes.c_void_p] * 7 + [ctypes.c_long] * 4, None
-        function(*(x.ctypes.data for x in arrays), samples, self.nodes * width, self.knots, width)
+        samples = numbers.shape[1]
+        result = np.empty((len(mean), samples, self.knots, self.width), mean.dtype)
+        function = _function(f"dynagate_lines_{TYPES[mean.dtype]}", 7, (ctypes.c_long,) * 4)
+        sizes = samples, self.nodes * self.width, self.knots, self.width
+        for to, drawn, about in zip(result, np.ascontiguousarray(numbers), mean, strict=True):
+            arrays = (to, drawn, _padded(about, mean.dtype), self.node, self.after, *self._parts[mean.dtype])
+            function(*(x.ctypes.data for x in arrays), *sizes)
         return result
 
-    @property
-    def _after(self) -> Integers:
-        return np.minimum(self.node + 1, self.nodes - 1)
 
-    def _parts(self, scale: Array) -> tuple[Array, Array]:
-        """(knots, width) each."""
-        return self.left[:, None] * scale, self.right[:, None] * scale
+def _padded(array: Array, dtype: np.dtype[Any]) -> Array:
+    """All entries, and WIDE more that C reads."""
+    padded = np.zeros(array.size + WIDE, dtype)
+    padded[: array.size] = array.ravel()
+    return padded
 
 
 def compiled(count: int, seed: int, draw: int) -> Integers:
     """`integers` in C. Raises CompileError."""
     numbers = np.empty(count, np.int32)
-    function = _library(None)["dynagate_noise"]
-    function.argtypes, function.restype = [ctypes.c_void_p, ctypes.c_long, ctypes.c_uint32, ctypes.c_uint32], None
+    function = _function("dynagate_noise", 1, (ctypes.c_long, ctypes.c_uint32, ctypes.c_uint32))
     function(numbers.ctypes.data, count, seed, draw)
     return numbers
+
+
+@cache
+def _function(name: str, arrays: int, counts: tuple[Any, ...]) -> Any:
+    function = _library(None)[name]
+    function.argtypes, function.restype = [*[ctypes.c_void_p] * arrays, *counts], None
+    return function
 
 
 @cache
