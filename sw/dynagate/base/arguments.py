@@ -120,6 +120,14 @@ def real(label: str, value: Any) -> Array:
     return array
 
 
+def of_type(array: Array, dtype: npt.DTypeLike) -> Array:
+    """An array in a dtype, itself if it is so; what the dtype cannot hold becomes infinite."""
+    if array.dtype == dtype:
+        return array
+    with np.errstate(over="ignore"):
+        return array.astype(dtype)
+
+
 def of_shape(
     label: str, value: Any, shape: tuple[int, ...], dtype: npt.DTypeLike = np.float64, *, finite: bool = True
 ) -> Array:
@@ -131,8 +139,7 @@ def of_shape(
     array = real(label, value)
     if array.shape != shape:
         raise ArgumentError(f"{label} has shape {array.shape}; expected {shape}")
-    with np.errstate(over="ignore"):
-        own = array.astype(dtype, copy=False)
+    own = of_type(array, dtype)
     if finite and not np.isfinite(own).all():
         raise ArgumentError(f"{label} is not finite")
     return own
@@ -155,7 +162,7 @@ def spread(
     array = real(label, value)
     own = shape if shared and array.ndim <= len(shape) else (*leading, *shape)
     try:
-        whole = np.broadcast_to(array, own)
+        whole = array if array.shape == own else np.broadcast_to(array, own)
     except ValueError:
         raise ArgumentError(
             f"{label} has shape {array.shape}; expected {(*leading, *shape)}, or its last axes"

@@ -41,10 +41,9 @@ def sampled_loop(robot: Robot, cost: Cost, step: StepOptions, knots: int) -> Loo
 def weights(cost: Array, temperature: float) -> tuple[Array, Array]:
     """exp(-(cost - least) / temperature), which add to 1, of costs (batch, samples), and the least of each (batch,).
     Costs that are not finite have no weight; where all are so, the least one is infinite and all weights are 0."""
-    finite = np.isfinite(cost)
-    least = np.where(finite, cost, np.inf).min(axis=1)
-    known = np.isfinite(least)
-    above = np.where(finite, cost - np.where(known, least, 0.0)[:, None], np.inf)
-    share = np.exp(-above / temperature)
+    known = np.where(np.isfinite(cost), cost, np.inf)
+    least = known.min(axis=1)
+    above = known - np.where(np.isfinite(least), least, 0.0)[:, None]
+    share = np.exp(above / -temperature)
     total = share.sum(axis=1)
     return share / np.where(total > 0.0, total, 1.0)[:, None], least

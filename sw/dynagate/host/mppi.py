@@ -154,14 +154,13 @@ class Mppi(Solver):
         batch = len(mean)
         torques = self._bounded(self.torques(mean, draw))
         tau = torques.reshape(-1, *torques.shape[2:])
-        cost = self.computed({**inputs, "tau": tau}, len(tau))["cost"].reshape(batch, self.samples)
-        share, least = weights(cost.astype(np.float64), self.temperature)
+        cost = self.computed({**inputs, "tau": tau}, len(tau))["cost"].reshape(batch, self.samples).astype(np.float64)
+        share, least = weights(cost, self.temperature)
         failed = ~np.isfinite(least)
         weighted = np.matmul(share[:, None].astype(self.dtype), torques.reshape(batch, self.samples, -1))
         better = self._bounded(np.where(failed[:, None, None], mean, weighted.reshape(mean.shape)))
-        with np.errstate(all="ignore"):
-            average = np.where(share > 0.0, share * cost, 0.0).sum(axis=1)
-            effective = np.where(failed, 0.0, 1.0 / (share**2).sum(axis=1))
+        average = (share * np.where(share > 0.0, cost, 0.0)).sum(axis=1)
+        effective = np.where(failed, 0.0, 1.0 / np.where(failed, 1.0, (share * share).sum(axis=1)))
         return Sampled(better, np.where(failed, np.nan, average), np.where(failed, np.nan, least), effective, failed)
 
     def _bounded(self, tau: Array) -> Array:

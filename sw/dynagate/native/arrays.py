@@ -9,12 +9,12 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from dynagate.base.arguments import check_number_type
+from dynagate.base.arguments import check_number_type, of_type
 from dynagate.base.errors import ArgumentError
 
 CACHE_LINE = 64
 LAYOUTS = ("rows", "planes")
-TYPES = {np.dtype(np.float32): "f32", np.dtype(np.float64): "f64"}
+TYPES: dict[np.dtype[Any], str] = {np.dtype(np.float32): "f32", np.dtype(np.float64): "f64"}
 
 
 class Named(Protocol):
@@ -77,14 +77,6 @@ def lies(array: npt.NDArray[Any], layout: str) -> bool:
     """Whether an array (batch, ...) lies in memory as a layout says, without gaps."""
     whole = array.transpose(*range(1, array.ndim), 0) if layout == "planes" else array
     return whole.flags.c_contiguous
-
-
-def of_type(array: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
-    """An array in a dtype, itself if it is so; what the dtype cannot hold becomes infinite."""
-    if array.dtype == dtype:
-        return array
-    with np.errstate(over="ignore"):
-        return array.astype(dtype)
 
 
 def laid_out(array: npt.NDArray[Any], dtype: np.dtype[Any], layout: str) -> npt.NDArray[Any]:

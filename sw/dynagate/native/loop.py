@@ -16,14 +16,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dynagate.base.arguments import check_fits, check_written, real
+from dynagate.base.arguments import check_fits, check_written, of_type, real
 from dynagate.base.errors import ArgumentError
 from dynagate.graph import Graph
 from dynagate.graph.graph import Port
 from dynagate.graph.loop import Count, Loop
 from dynagate.graph.ops import TRIG
 from dynagate.graph.scan import TABLE
-from dynagate.native.arrays import TYPES, check, of_type
+from dynagate.native.arrays import TYPES, check
 from dynagate.native.compile import CompileError, library
 from dynagate.native.emit import PHILOX, REGISTERS, SEGMENT_OPERATIONS, Source, head_comment, segments
 from dynagate.native.expressions import functions
