@@ -50,7 +50,7 @@ def test_philox_has_the_numbers_that_its_authors_publish(counter: Any, key: int,
     assert " ".join(f"{int(x):08x}" for x in philox.philox(*counter, key)) == expected
 
 
-@pytest.mark.parametrize("count", [1, 31, 32, 33, 1001])
+@pytest.mark.parametrize("count", [1, 31, 32, 33, 63, 64, 65, 1001])
 def test_integers_are_the_same_in_c(count: int) -> None:
     seed, draw = 2**31 + 12345, 2**31 + 7
     expected = noise.integers(count, seed, draw)
