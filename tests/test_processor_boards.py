@@ -178,6 +178,7 @@ def call(*arguments: object) -> tuple[int, str]:
         (("bitstream", "--board", "kv260"), "no ROBOT; expected one, or --core for a processor that runs all of them"),
         (("bitstream", "iiwa14", "--core", "--board", "kv260"), "ROBOT with --core; expected it left out: the cores"),
         (("bitstream", "--core", "--board", "kv260", "--ii", "4"), "--ii with --core; expected it left out: the cores"),
+        (("bitstream", "--core", "--board", "kv260", "--function", "step"), "--function with --core; expected it left"),
         (("bitstream", "--core", "--board", "ulx3s", "--only-project"), "--only-project with ulx3s; expected one of"),
         (("build", "iiwa14", "--board", "kv260", "--units", "4"), "--units with --board; expected one of them"),
         (("build", "iiwa14", "--board", "kv260", "--ii", "4"), "--units with --ii; expected one of them"),

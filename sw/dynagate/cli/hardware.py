@@ -27,7 +27,7 @@ from dynagate.cli.options import (
     units_option,
 )
 from dynagate.cli.parameters import Folder, Named, Value, count, mapping
-from dynagate.cli.robot import region_options, robot_options
+from dynagate.cli.robot import first_given, region_options, robot_options
 from dynagate.cli.rollout import DEFAULT_STEPS, step_options, steps_option
 from dynagate.cli.solver import solver_option
 from dynagate.design.words import FLOAT32, WORD
@@ -382,13 +382,9 @@ def core_option(command: Any) -> Any:
             if robot is None:
                 raise click.UsageError("no ROBOT; expected one, or --core for a processor that runs all of them")
             return command(robot, **rest)
-        context = click.get_current_context()
-        own = {"robot", "core", "board_name", "clock", "only_project", "project_folder"}
-        others = [
-            name for name in rest.keys() - own if context.get_parameter_source(name) is ParameterSource.COMMANDLINE
-        ]
-        if robot is not None or others:
-            what = f"--{min(others).replace('_', '-')}" if others else "ROBOT"
+        other = first_given(rest.keys() - {"board_name", "clock", "only_project", "project_folder"})
+        if robot is not None or other:
+            what = other or "ROBOT"
             raise click.UsageError(f"{what} with --core; expected it left out: the cores are the same for all robots")
         board = boards.load(rest["board_name"])
         return _bitstream_of_cores(board, rest["clock"], rest["only_project"], rest["project_folder"])

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from click.core import ParameterSource
 
 from dynagate.cli import groups, parameters
 from dynagate.cli.extras import needs
@@ -17,7 +16,7 @@ from dynagate.cli.hardware import built_as_asked
 from dynagate.cli.options import algorithm_options, design_options, examples, outputs_option, seed_option
 from dynagate.cli.output import write_text
 from dynagate.cli.parameters import count
-from dynagate.cli.robot import Command, region_options, robot_options
+from dynagate.cli.robot import Command, first_given, region_options, robot_options
 
 if TYPE_CHECKING:
     from dynagate.cli.progress import Steps
@@ -82,15 +81,11 @@ def _kept(folder: str, step: Steps) -> Build:
 
 def _refuse_beside_a_design(own: set[str | None]) -> None:
     """Raises UsageError: an option of what to build, where it has been built."""
-    context = click.get_current_context()
-    for parameter in context.command.params:
-        if isinstance(parameter, click.Option) and parameter.name not in own:
-            assert parameter.name is not None
-            if context.get_parameter_source(parameter.name) is ParameterSource.COMMANDLINE:
-                raise click.UsageError(
-                    f"{parameter.opts[-1]} beside the folder of a design; expected a robot, or the folder alone: the "
-                    "design is already built"
-                )
+    if option := first_given({each.name for each in click.get_current_context().command.params} - own):
+        raise click.UsageError(
+            f"{option} beside the folder of a design; expected a robot, or the folder alone: the design is already "
+            "built"
+        )
 
 
 def shown(file: Path, *, opened: bool) -> None:

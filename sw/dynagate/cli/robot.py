@@ -5,10 +5,11 @@ from __future__ import annotations
 import functools
 import shlex
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from dynagate import robots
 from dynagate.base.nearest import nearest
@@ -204,6 +205,16 @@ def region_options(*, usual: bool = False, only_with: str = "") -> Callable[[Com
         )
 
     return decorated
+
+
+def first_given(names: Container[str]) -> str | None:
+    """The first option of these parameters that the command line gives, as people type it."""
+    context = click.get_current_context()
+    for parameter in context.command.params:
+        name, is_option = parameter.name or "", isinstance(parameter, click.Option)
+        if is_option and name in names and context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            return parameter.opts[-1]
+    return None
 
 
 def refuse_without(flag: str, options: Mapping[str, Any]) -> None:

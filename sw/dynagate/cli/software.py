@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from click.core import ParameterSource
 
 from dynagate.cli import parameters
 from dynagate.cli.extras import needs, require
@@ -25,7 +24,7 @@ from dynagate.cli.options import (
 )
 from dynagate.cli.output import is_special, write_text, written_together
 from dynagate.cli.parameters import count
-from dynagate.cli.robot import region_options, robot_options
+from dynagate.cli.robot import first_given, region_options, robot_options
 from dynagate.graph.certificate import CERTIFICATE
 from dynagate.graph.region import Region
 from dynagate.robot import Robot
@@ -319,9 +318,6 @@ def _begun(json_file: Path | None) -> dict[str, Any] | None:
 
 def _refuse_beside_boards() -> None:
     """Raises UsageError: an option of a measurement that --boards leaves out."""
-    context = click.get_current_context()
-    for option in ("--figures", "--batch", "--threads", "--ii", "--no-pinocchio", "--pinocchio-float32", "--all"):
-        (parameter,) = (each for each in context.command.params if option in each.opts)
-        assert parameter.name is not None
-        if context.get_parameter_source(parameter.name) is ParameterSource.COMMANDLINE:
-            raise click.UsageError(f"--boards and {option} are both given; expected one: the boards need no {option}")
+    option = first_given(("figures", "batches", "threads", "ii", "no_pinocchio", "pinocchio_float32", "everything"))
+    if option:
+        raise click.UsageError(f"--boards and {option} are both given; expected one: the boards need no {option}")

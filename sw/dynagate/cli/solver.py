@@ -11,12 +11,12 @@ from click.core import ParameterSource
 
 from dynagate.cli.options import SOLVERS
 from dynagate.cli.parameters import count
-from dynagate.cli.robot import Command, with_options
+from dynagate.cli.robot import Command, first_given, with_options
 
 KNOTS, SAMPLES, DT, WORD, STATES = 32, 64, 0.02, 27, 8
 """Unless a command line says others; states are problems."""
 MOST_KNOTS, MOST_SAMPLES = 4096, 65535
-TAKEN = ("name", "knots", "dt", "word", "units", "folder", "states", "seed")
+TAKEN = {"name", "knots", "dt", "word", "units", "folder", "states", "seed"}
 """Options that a solver has."""
 
 
@@ -54,10 +54,8 @@ def solver_option(command: Command) -> Command:
 
 def _solve(region: Any, knots: int, samples: int, asked: dict[str, Any]) -> None:
     context, function = click.get_current_context(), asked["name"]
-    for name, value in asked.items():
-        source = context.get_parameter_source(name)
-        if source is ParameterSource.COMMANDLINE and value is not None and name not in TAKEN:
-            raise click.UsageError(f"--{name.replace('_', '-')} with --function {function}; expected it left out")
+    if option := first_given(asked.keys() - TAKEN):
+        raise click.UsageError(f"{option} with --function {function}; expected it left out")
     if asked["units"] is None:
         raise click.UsageError(
             f"--function {function} without --units; expected a processor's units, such as --units 8"

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-from click.core import ParameterSource
 
 from dynagate.cli import parameters
 from dynagate.cli.extras import install, is_there, needs, require
@@ -30,7 +29,7 @@ from dynagate.cli.options import (
 )
 from dynagate.cli.output import written_together
 from dynagate.cli.parameters import Named, Value, count, mapping
-from dynagate.cli.robot import Command, check_joints, region_options, robot_options
+from dynagate.cli.robot import Command, check_joints, first_given, region_options, robot_options
 from dynagate.fixedpoint.assign import LARGEST_WORD, SMALLEST_WORD
 from dynagate.graph.region import Region
 from dynagate.robot import Robot
@@ -319,28 +318,15 @@ def closed_loop(
 
 def _check_controller(controller: str, units: int | None) -> None:
     """Raises UsageError: options of one controller with another."""
-    context = click.get_current_context()
-
-    def is_given(name: str) -> bool:
-        return context.get_parameter_source(name) is ParameterSource.COMMANDLINE
-
     if controller not in SOLVERS:
         if units is not None:
             raise click.UsageError(
                 "--units of --controller derivatives; expected it left out, or --controller ilqr or mppi"
             )
         return
-    for name, option in (
-        ("policies", "policy"),
-        ("global_words", "global"),
-        ("own_words", "word"),
-        ("errors", "error"),
-    ):
-        if is_given(name):
-            raise click.UsageError(
-                f"--{option} of --controller {controller}; expected it left out: it has words, by --rtl"
-            )
-    if is_given("rtl_words") and units is None:
+    if option := first_given(("policies", "global_words", "own_words", "errors")):
+        raise click.UsageError(f"{option} of --controller {controller}; expected it left out: it has words, by --rtl")
+    if first_given(("rtl_words",)) and units is None:
         raise click.UsageError(
             f"--rtl of --controller {controller} without --units; expected a core's units, such as --units 8"
         )
