@@ -57,8 +57,8 @@ def sqrt(x: Scalar) -> Scalar:
 
 
 def noise(number: Scalar, draw: Scalar, seed: Scalar) -> Scalar:
-    """Number k of a draw of a seed, nearly normal, of deviation 2 / √3: `base.philox` says which. The operands are
-    rounded to integers."""
+    """The random number of this count in a draw of a seed, nearly normal, of deviation 2 / √3: `base.philox` defines
+    it. The operands are rounded to integers."""
     return _operation("noise", philox.real, number, draw, seed)
 
 
