@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -173,11 +173,6 @@ def processor_report(
     return ProcessorReport(built, states_of_kinds, overflows, cycles, tuple(blocks))
 
 
-def _one_graph(built: ProcessorBuild) -> FormattedGraph:
-    assert isinstance(built.formatted, FormattedGraph)
-    return built.formatted
-
-
 def program_rollout_report(
     request: DesignRequest,
     units: int | Core,
@@ -211,7 +206,7 @@ def _reference(built: ProcessorBuild) -> Reference:
     integers = open_fixed(built)
     assert isinstance(integers, TurnDevice)
     if not isinstance(integers, MotionIntegers):
-        return replace(Reference.of(built.robot, _one_graph(built)), integers=integers)
+        return Reference.of(built.robot, built.graph, integers)
     motion = ChipMotion.of(built.robot, options_of(built.design), None)
 
     def exact(arrays: dict[str, Any]) -> tuple[Any, Any]:

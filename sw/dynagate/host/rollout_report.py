@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from dynagate.dynamics import ROLLOUT
 from dynagate.fixedpoint.assign import FormattedGraph
+from dynagate.graph import Graph
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.region import KINDS, Kind
 from dynagate.host.devices import IntegerTurns, Sim, TurnDevice
@@ -39,19 +40,19 @@ class Reference:
     exact: Callable[[dict[str, Array]], tuple[Array, Array]]
 
     @classmethod
-    def of(cls, robot: Robot, formatted: FormattedGraph) -> Reference:
+    def of(cls, robot: Robot, graph: Graph, integers: TurnDevice) -> Reference:
         """Of a turn's graph."""
 
         def exact(arrays: dict[str, Array]) -> tuple[Array, Array]:
             q, qd = [arrays["q"]], [arrays["qd"]]
             for k in range(arrays["tau"].shape[1]):
                 turn = {name: x[:, k] for name, x in arrays.items() if name not in ("q", "qd")}
-                after = evaluate(formatted.graph, {"q": q[-1], "qd": qd[-1], **turn})
+                after = evaluate(graph, {"q": q[-1], "qd": qd[-1], **turn})
                 q.append(after["q_next"])
                 qd.append(after["qd_next"])
             return np.stack(q[1:], axis=1), np.stack(qd[1:], axis=1)
 
-        return cls(robot, IntegerTurns(formatted), exact)
+        return cls(robot, integers, exact)
 
 
 @dataclass(frozen=True)
@@ -168,7 +169,7 @@ def rollout_report(
     finally:
         chip.close()
     say("comparing")
-    reference = Reference.of(built.robot, built.formatted)
+    reference = Reference.of(built.robot, built.formatted.graph, IntegerTurns(built.formatted))
     return RolloutReport(built, latency, turn, slots, CheckedTrajectories.checked(reference, counts, arrays, simulated))
 
 
