@@ -233,11 +233,10 @@ class ErrorBounds:
             return np.maximum(to.step / 2.0, beyond)
         if kind == "exponent":
             return 0.0
-        if isinstance(meaning, Unit):
-            of_args = [self._formats[a] for a in node.args]
-            return meaning.errs(*of_args, to, self._ranges[i].magnitude + self.carried[i])
-        term = 0.0
         sources = [self._formats[a] for a in node.args]
+        if isinstance(meaning, Unit):
+            return meaning.errs(*sources, to, self._ranges[i].magnitude + self.carried[i])
+        term = 0.0
         if kind in ("term", "value"):
             held = float(self._constant or 0.0)
             term = abs(math.floor(math.ldexp(held, to.frac) + 0.5) * to.step - held)

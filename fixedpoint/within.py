@@ -138,11 +138,13 @@ class Within:
     def _shares_unit(self, i: int) -> bool:
         """Whether node i is computed by a unit that serves all of its kind."""
         node = self.graph.nodes[i]
-        meaning = FIXED[node.op].meaning
-        if not isinstance(meaning, Unit) or meaning.own_octaves is None:
-            return isinstance(meaning, Unit)
+        unit = FIXED[node.op].meaning
+        if not isinstance(unit, Unit):
+            return False
+        if unit.own_octaves is None:
+            return True
         octaves = self._integer[i] + self._integer[node.args[0]] - 2  # less the signs
-        return octaves > meaning.own_octaves
+        return octaves > unit.own_octaves
 
     @cached_property
     def _integer(self) -> list[int]:
