@@ -310,7 +310,8 @@ def test_figures_are_drawn(result: dict[str, Any], tmp_path: Path) -> None:
         texts.append(["".join(each.itertext()) for each in drawing.iter(f"{{{NAMESPACE}}}text")])
         assert all(str(machine[part]) in "".join(texts[-1]) for part in ("cpu", "compiler", "date"))
         assert "no CUDA driver" in texts[-1]
-    assert f"{sum(result['paper']['figure1']['CPU'].values()) / 1e3:.3g}" in texts[0]
+    steps = result["paper"]["figure1"]["CPU"].values()
+    assert f"{sum(1e-3 * ns for ns in steps):.3g}" in texts[0], "in µs, added up as they are drawn"
     assert {"N = 16", "N = 64", "CPU, split", "FPGA (modelled), completely fused", "host"} <= set(texts[1])
     assert {"N = 16", "CPU, 2 threads", "FPGA (modelled)"} <= set(texts[2])
 
