@@ -222,18 +222,25 @@ def _throughput(robot: Robot, region: Region, threads: int, fit: Chosen, say: Sa
     """Large batches through the user's class, bound to their arrays; the largest by several threads as well."""
     rows = []
     for name, dtype, layout, count in product(STAGES, (np.float32, np.float64), HOST_LAYOUTS, sorted({1, threads})):
-        packed = "packed " if HOST_LAYOUTS[layout].get("pack") else ""
-        if not fit.has(f"{packed}{np.dtype(dtype)}", name):
+        options = {"dtype": dtype, "threads": count, **HOST_LAYOUTS[layout]}
+        if not fit.has(_thing(options), name):
             continue
         say(f"batches: {name}, {np.dtype(dtype)}, {layout}, {count} threads")
-        options = {"dtype": dtype, "threads": count, **_options(robot, name), **HOST_LAYOUTS[layout]}
         row = {"function": name, "dtype": str(np.dtype(dtype)), "layout": layout, "threads": count}
-        with open(robot, name, **options) as accelerator:
+        with open(robot, name, **options, **_options(robot, name)) as accelerator:
             for batch in THROUGHPUT_BATCHES if count == 1 else THROUGHPUT_BATCHES[-1:]:
                 run = accelerator.bind(**_filled(accelerator, region, batch))
                 measured = timing(run).per(batch)
                 rows.append({**row, "batch": batch, **asdict(measured)})
     return rows
+
+
+def _thing(options: Mapping[str, Any]) -> str:
+    """What `budget` calls the kernels that are opened with such options; without any, numpy."""
+    if not options:
+        return budget.NUMPY
+    packed = "packed " if options.get("pack") else ""
+    return f"{packed}{np.dtype(options['dtype'])}"
 
 
 def _filled(accelerator: Opened, region: Region, batch: int) -> dict[str, Any]:
@@ -297,8 +304,7 @@ def _batches(
     ]
     operations = len(trace(robot, GRADIENT, **_options(robot, GRADIENT)))
     for device, options in devices:
-        packed = "packed " if options.get("pack") else ""
-        if not (fit.has(f"{packed}{np.dtype(options['dtype'])}", GRADIENT) if options else fit.has(budget.NUMPY)):
+        if not fit.has(_thing(options), GRADIENT):
             continue
         say(f"end to end: {device}")
         with open(robot, GRADIENT, device=device, **options, **_options(robot, GRADIENT)) as accelerator:

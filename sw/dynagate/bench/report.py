@@ -130,10 +130,11 @@ def series(result: dict[str, Any]) -> dict[str, dict[int, float]]:
         for row in result["cuda"]["partitions"] if not isinstance(result["cuda"]["partitions"], str) else ():
             add(f"cuda partition {row['partition']}", row)
     model = result["fpga_modelled"]
-    for row in () if isinstance(model, str) else model["batches"]:
-        add("FPGA (modelled)", row)
-    for row in () if isinstance(model, str) else model["partitions"]:
-        add(f"FPGA partition {row['partition']} (modelled)", row)
+    if not isinstance(model, str):
+        for row in model["batches"]:
+            add("FPGA (modelled)", row)
+        for row in model["partitions"]:
+            add(f"FPGA partition {row['partition']} (modelled)", row)
     return lines
 
 
