@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import runpy
+import threading
 import warnings
 from collections.abc import Iterator
 from dataclasses import replace
@@ -319,6 +320,38 @@ def test_a_motion_beyond_the_limits_is_told_once() -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             opened(**inputs)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"knots": 65537},
+            "knots=65,537 of two_joint_arm: a plan has 16 numbers a knot, at most 1,048,576; expected at most 65,536",
+        ),
+        ({"knots": 10**12}, "knots=1,000,000,000,000 of two_joint_arm: a plan"),
+        ({"knots": 3, "iterations": 1001}, "iterations=1,001; expected at most 1,000, and warm= to go on"),
+    ],
+)
+def test_a_plan_that_has_too_many_numbers_is_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
+        dynagate.open(ARM, "ilqr", dt=DT, cost=COST, **options)
+
+
+def test_a_long_plan_takes_no_stack() -> None:
+    """A thread whose stack is smaller than the values of a turn."""
+    with dynagate.open(ARM, "ilqr", knots=2500, dt=1e-3, cost=COST, iterations=1, device="cpu") as opened:
+        solutions: list[Any] = []
+        before = threading.stack_size(256 * 1024)
+        try:
+            thread = threading.Thread(
+                target=lambda: solutions.append(opened(np.zeros(2), np.zeros(2), goal=np.zeros(2)))
+            )
+            thread.start()
+        finally:
+            threading.stack_size(before)
+        thread.join()
+    assert np.isfinite(solutions[0].cost)
 
 
 @pytest.mark.parametrize(

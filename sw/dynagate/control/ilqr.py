@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dynagate.base.errors import ArgumentError
 from dynagate.control.cost import Cost, CostGraphs, Expansion
 from dynagate.control.forward import CARRY, recorded, stepped, with_cost
 from dynagate.control.riccati import LARGEST, Gains, Held, Value, moved, regularised, riccati
@@ -41,6 +42,8 @@ RETRIES = ("search", "backward")
 """Loops that try again: with a shorter step, and with more regularisation."""
 FIRST = ("u_first", "gain_first")
 """What a chip brings out: torques and gains of the first knot. Its gains and feeds are those of others times -1."""
+MOST_ITERATIONS, MOST_NUMBERS = 1000, 1 << 20
+"""Of a call; of a plan, with the gains of its knots. The place of each is named when the loop is traced."""
 PARTS = 4
 """Of a sum of products on a chip, side by side: each ends sooner than the whole."""
 NOW = {"q": "qs_new", "qd": "qds_new", "tau": "us_new"}
@@ -72,8 +75,10 @@ def ilqr_loop(robot: Robot, cost: Cost, options: IlqrOptions) -> Loop:
 
     It takes the start q0 (nq,), qd0 (nv,); the guess qs (knots, nq), qds, us (knots, nv), feeds (knots, nv) and gains
     (knots, nv, 2 nv); the inputs of the cost; and where it begins: `begin` names them.
-    It gives what `last` of it says, the trajectory as qs_new, ..., the flags () `converged` and `good`.
+    It gives what `last` of it says, the trajectory as qs_new, ..., the flags () `converged` and `good`. Raises
+    ValueError: the plan has more than MOST_NUMBERS.
     """
+    _check_room(robot, options)
     return _Builder(robot, cost, options).loop()
 
 
@@ -90,6 +95,20 @@ def begin(options: IlqrOptions) -> dict[str, Any]:
         "fresh": 1.0,
         "costs": np.zeros(options.iterations + 1),
     }
+
+
+def _check_room(robot: Robot, options: IlqrOptions) -> None:
+    a_knot = robot.nq + 3 * robot.nv + 2 * robot.nv**2
+    most = MOST_NUMBERS // a_knot
+    if options.knots > most:
+        raise ArgumentError(
+            f"knots={options.knots:,} of {robot.name}: a plan has {a_knot:,} numbers a knot, at most {MOST_NUMBERS:,}; "
+            f"expected at most {most:,} knots"
+        )
+    if options.iterations > MOST_ITERATIONS:
+        raise ArgumentError(
+            f"iterations={options.iterations:,}; expected at most {MOST_ITERATIONS:,}, and warm= to go on"
+        )
 
 
 Record = Callable[[Mapping[str, Array]], Mapping[str, Any]]

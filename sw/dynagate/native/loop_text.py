@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from dynagate.base.errors import ArgumentError
 from dynagate.base.untrusted import identifier
 from dynagate.graph import Graph
 from dynagate.graph.loop import RESIDUAL, TURNS, Loop, Until
@@ -20,8 +21,11 @@ from dynagate.native.scan_text import ScanText
 EXTRA = {TURNS: "turns_taken", RESIDUAL: "residual_size"}
 """Outputs of a loop with a tolerance -> their variables."""
 
-MOST_ON_STACK = 4096
-"""Vectors of a turn's values: those of more are kept apart, with memory of a thread's own."""
+MOST_ON_STACK = {"vec": 4096, "real": 32768}
+"""Values of a turn, by the C type: those of more are kept apart, with memory of a thread's own."""
+
+MOST_VALUES = 1 << 24
+"""Values of a turn of a loop: 1 GiB of the widest vectors."""
 
 MOST_IN_LINES = 64
 """Entries of a value that are moved one by one: those of more are moved by a loop."""
@@ -62,6 +66,10 @@ class LoopText(ABC):
         self.scans: dict[tuple[int, tuple[int, ...]], ScanText] = {}
         """By scan and places: one that occurs again with the same is emitted once."""
         self.scope = self._placed(loop, {})
+        if self.size > MOST_VALUES:
+            raise ArgumentError(
+                f"loop '{loop.name}' of {loop.robot} has {self.size:,} values a turn; expected at most {MOST_VALUES:,}"
+            )
         self._results = {port.name: k for k, port in enumerate(loop.outputs)}
 
     @abstractmethod
@@ -114,7 +122,7 @@ class LoopText(ABC):
     def sample(self) -> Iterator[str]:
         """All turns, from the inputs to the outputs. The text has `count`, the turns of a loop that counts."""
         loop = self.loop
-        apart = "static _Thread_local " if self.number == "vec" and self.size > MOST_ON_STACK else ""
+        apart = "static _Thread_local " if self.size > MOST_ON_STACK[self.number] else ""
         yield f"    {apart}{self.number} v[{max(self.size, 1)}];"
         for port in loop.inputs:
             if port.name not in loop.per_turn:
