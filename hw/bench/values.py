@@ -233,6 +233,7 @@ def _of_rules(subject: Subject, plain: dict[str, str], template: Template) -> di
         "rule_wires": filled(f"wires_{module}.sv"),
         "rule_beats": filled("beats_cores.sv" if subject.loads else "beats.sv"),
         "hidden": hidden,
+        "rested": "empty >= II" if subject.loads else "1'b1",
         "and_ready": "" if subject.loads else " && i__ready",  # idle cores take words at a pace of their own
         "payload_rule": _payload_rule(subject),
         "hash_rule": ""
