@@ -180,7 +180,7 @@ def test_programs_of_all_kinds(kind: str, designs: Path) -> None:
 def test_methods_and_gradients_of_the_usual_core(name: str, designs: Path) -> None:
     for function, options in (
         ("forward_dynamics_gradient", {}),
-        ("rollout", {"method": "variational", "dt": 0.005}),
+        ("rollout", {"method": "variational", "dt": 0.002}),
     ):
         usual = dynagate.build(name, function, units=4, folder=designs, policy=Policy(word=24), **options)
         verified = verify(usual.folder, ["verilator"])
