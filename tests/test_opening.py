@@ -34,8 +34,8 @@ OPTIONS: dict[str, tuple[str, str]] = {
     "cpu": ("certificate, region, dtype, layout, pack, threads", "stream"),
     "cuda": ("dtype, layout, pack, number, stream", "threads"),
     "sim": (
-        "ii, policy, goal, formats, axi, budget, stages, region, certificate, abreast, units, folder, pauses, seed, "
-        "shell",
+        "ii, policy, goal, formats, axi, budget, stages, region, certificate, abreast, words, units, folder, pauses, "
+        "seed, shell",
         "dtype",
     ),
 }

@@ -145,7 +145,7 @@ NEAR: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: Rollout(ARM, steps=2, dt=0.1, stop=True), TypeError, "argument 'stop' (did you mean 'stops'?); expected"),  # type: ignore[call-arg]
     (lambda: Rollout(ARM, steps=2, dt=0.1, contact=True), TypeError, "Rollout() got an unexpected keyword argument"),  # type: ignore[call-arg]
     (lambda: Rollout(ARM, steps=2, dt=0.1, integrator="RK4"), ValueError, "integrator 'RK4' (did you mean 'rk4'?); e"),
-    (lambda: dynagate.build(ARM, words=18), TypeError, "build() got an unexpected keyword argument 'words' (did you m"),
+    (lambda: dynagate.build(ARM, unit=4), TypeError, "build() got an unexpected keyword argument 'unit' (did you mea"),
     (lambda: dynagate.buld, AttributeError, "module 'dynagate' has no attribute 'buld' (did you mean '"),
 ]
 

@@ -129,7 +129,10 @@ def test_numbers_that_a_float16_does_not_hold(
 def test_words_that_there_are_not() -> None:
     with pytest.raises(ValueError, match="words 'bfloat16'; expected one of float32, float16, fixed"):
         Axi(words="bfloat16")
-    for options in (["--words", "fixed"], ["--choice"]):
+    for options, message in (
+        (["--words", "fixed"], "--words without --axi or --units; expected one of them: the AXI streams carry them"),
+        (["--choice"], "--choice without --axi; expected both"),
+    ):
         result = CliRunner().invoke(main, ["build", "two_joint_arm", *options])
         assert result.exit_code == 2
-        assert f"{options[0]} without --axi; expected both" in result.output
+        assert message in result.output

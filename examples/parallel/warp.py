@@ -130,7 +130,7 @@ def _lines(numbers: Numbers, algorithm: str, double: bool) -> Iterator[str]:
     yield f"typedef {'double' if double else 'float'} real;"
     yield "typedef real vec;"
     yield "#define NUMBER real"
-    yield (files("dynagate.native") / SHARED).read_text()
+    yield from ((files("dynagate.native") / file).read_text() for file in SHARED)
     yield "#define DG_INLINE SAMPLE\n#define DG_ALL(x) ((vec)(x))"
     yield f"#define LINKS {len(numbers.slides)}"
     yield f"#define REFINED {int(numbers.refined)}"

@@ -408,13 +408,12 @@ DG_INLINE real dg_exp_real(real x, real y, real z) { return dg_exp_vec((vec){0} 
 
 /* A number of base/philox.py; operands are rounded to integers, half up. */
 typedef uint64_t dg_words __attribute__((vector_size(8 * DG_LANES)));
-DG_INLINE dg_words dg_whole(vec x) {
-    dg_words v;
-    for (int j = 0; j < DG_LANES; j++) v[j] = (uint32_t)(int64_t)floor((double)x[j] + 0.5);
-    return v;
+DG_INLINE void dg_whole(vec x, dg_words *v) {
+    for (int j = 0; j < DG_LANES; j++) (*v)[j] = (uint32_t)(int64_t)floor((double)x[j] + 0.5);
 }
 DG_INLINE vec dg_noise_vec(vec number, vec draw, vec seed) {
-    dg_words a = dg_whole(number), b = dg_whole(draw), key = dg_whole(seed);
+    dg_words a, b, key;
+    dg_whole(number, &a), dg_whole(draw, &b), dg_whole(seed, &key);
     DG_PHILOX(dg_words, a, b, key)
     const dg_words halves = DG_HALVES(a, b);
     vec v;
