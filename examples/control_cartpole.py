@@ -14,7 +14,7 @@ import dynagate
 import numpy as np
 from dynagate import Region, Robot, Rollout
 from dynagate.control import Cost
-from dynagate.control.chip import ChipIlqr
+from dynagate.control.chip_ilqr import ChipIlqr
 from dynagate.dynamics.spatial import cos, sin
 from dynagate.hw.processor.build import build_solver
 

@@ -15,7 +15,8 @@ from dynagate import Policy, robots
 from dynagate.base.errors import ArgumentError
 from dynagate.cli import main
 from dynagate.control import Cost
-from dynagate.control.chip import ChipIlqr, calls_of
+from dynagate.control.chip import calls_of
+from dynagate.control.chip_ilqr import ChipIlqr
 from dynagate.control.chip_mppi import ChipMppi, MppiOptions
 from dynagate.control.cost import Input
 from dynagate.control.ilqr import IlqrOptions

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dynagate.control.chip import ChipIlqr, ChipSolver, calls_of
+from dynagate.control.chip import ChipSolver, calls_of
+from dynagate.control.chip_ilqr import ChipIlqr
 from dynagate.control.chip_mppi import ChipMppi, MppiOptions
 from dynagate.control.cost import Cost
 from dynagate.control.ilqr import IlqrOptions

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dynagate.control.chip import ChipIlqr, ChipSolver
+from dynagate.control.chip import ChipSolver
+from dynagate.control.chip_ilqr import ChipIlqr
 from dynagate.control.chip_mppi import ChipMppi, MppiOptions
 from dynagate.control.cost import NV, Cost, Input
 from dynagate.graph import trace

@@ -1,0 +1,93 @@
+"""iLQR as a processor's program computes it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from dynagate.base.errors import ArgumentError
+from dynagate.control.chip import ChipSolver, ahead, asked_of, begins, of_calls
+from dynagate.control.cost import Cost
+from dynagate.control.forward import recorded
+from dynagate.control.ilqr import FIRST, RETRIES, IlqrOptions, begin, ilqr_loop
+from dynagate.control.riccati_blocks import LARGEST_UNROLLED
+from dynagate.graph.blocks import Blocks, renamed
+from dynagate.graph.loop import mapped
+from dynagate.native.sums import chained
+from dynagate.robot import Robot
+
+Array = npt.NDArray[Any]
+
+MANY = 1500
+"""Nodes of a graph whose sums become chains."""
+RESULTS = {
+    "u_first": "tau",
+    "gain_first": "gain",
+    "cost_new": "cost",
+    "taken_new": "turns",
+    "at_end": "converged",
+    "good": "solved",
+    "reg_used": "regularisation",
+}
+"""Values of a call that leave the chip, and their names there."""
+OTHER = {"cost": "cost_before", "converged": "at_end"}
+"""Names of the solver that results have on a chip -> others."""
+
+
+@dataclass(frozen=True)
+class ChipIlqr(ChipSolver):
+    """iLQR. It gives what RESULTS says: tau (nv,) and gain (nv, 2 nv) of the first knot, ..."""
+
+    retries = RETRIES
+    plan: ClassVar[Mapping[str, str]] = {
+        **{"us_new": "us_before", "qs_new": "qs", "qds_new": "qds"},
+        **{"gains_new": "gains", "feeds_new": "feeds"},
+    }
+
+    options: IlqrOptions
+
+    @classmethod
+    def of(cls, robot: Robot, cost: Cost, options: IlqrOptions) -> ChipIlqr:
+        """Raises ValueError: an input of every knot, or too many joints."""
+        options = replace(options, integers=True)
+        asked = asked_of(robot, cost)
+        if 2 * robot.nv > LARGEST_UNROLLED:
+            raise ArgumentError(
+                f"{robot.name} has {robot.nv} joints; expected at most {LARGEST_UNROLLED // 2} for a solver on a chip"
+            )
+        # where a knot has more products than units take while one waits for another, fewer instructions are faster
+        inner = mapped(renamed(ilqr_loop(robot, cost, options), OTHER), lambda g: chained(g) if len(g) > MANY else g)
+        names = {port.name for port in inner.inputs}
+        asked = {name: each for name, each in asked.items() if name in names}
+        n = robot.nv
+        shapes = {**dict.fromkeys(RESULTS, ()), **dict(zip(FIRST, ((n,), (n, 2 * n)), strict=True))}
+
+        def results(x: Mapping[str, Array]) -> Mapping[str, Any]:
+            return {own: -x[name] if name == FIRST[1] else x[name] for name, own in RESULTS.items()}
+
+        named = recorded("results", robot.name, shapes, results)
+        steps = (begins(robot, asked, ("q_last", "qd_last")), ahead(robot, options.knots, ("us",)), inner, named)
+        loop = of_calls("ilqr", robot, steps, cls.plan, asked)
+        first = {OTHER.get(name, name): value for name, value in {**begin(options), "taken": 0.0}.items()}
+        inputs = {port.name for port in loop.inputs}
+        return cls(robot, options, Blocks(loop, {k: float(v) for k, v in first.items() if k in inputs}))
+
+    @property
+    def described(self) -> dict[str, Any]:
+        o = self.options
+        numbers = {"knots": o.knots, "dt": o.step.dt, "iterations": o.iterations, "tolerance": o.tolerance}
+        return {**numbers, "integrator": o.step.integrator, "regularisation": [o.smallest, o.largest]}
+
+    def reach(self) -> dict[str, float]:
+        turns = float(self.options.iterations + 1)
+        return {"reg": self.options.largest, "reg_now": self.options.largest, "length": 1.0, "taken": turns}
+
+    def solved(self, values: Mapping[str, Array]) -> Array:
+        return np.asarray(values["solved"] > 0.0)
+
+    def after(self, inputs: Mapping[str, Array], values: Mapping[str, Array]) -> dict[str, Array]:
+        return {"q": values["qs_new"][:, 1], "qd": values["qds_new"][:, 1]}
