@@ -392,6 +392,8 @@ class _Fuser:
             parts.append((self._const(*self._beside(term, near), term.value), term.sign))
         (a, first), (b, second) = parts
         a, b = self._near([a, b], frac)
+        coarse, fine = sorted(self.formats[each].frac for each in (a, b))
+        frac = min(frac, coarse + MOST_SHIFT, fine + self.word - 2)  # zeros beyond, as all bits below the finest are
         if first == second:
             self.place[i] = self._new("add", (a, b), frac, self.old.nodes[i].name), first
         else:

@@ -8,7 +8,7 @@ from typing import Any
 
 from dynagate.base.arguments import check_flags
 from dynagate.base.errors import ArgumentError
-from dynagate.base.explained import check_fields, explained
+from dynagate.base.explained import check_fields, check_options, explained
 from dynagate.base.nearest import check_keyword
 from dynagate.dynamics import ROLLOUT
 from dynagate.dynamics.options import DEFAULT_FUNCTION, DEFAULTS, AlgorithmOptions
@@ -57,6 +57,7 @@ class DesignRequest(DesignOptions, _Computed):
             check_keyword("build", name, known)
         if algorithm is not None and others:
             raise ArgumentError(f"{', '.join(others)} beside algorithm; expected all of its options in it")
+        check_options("build", cls, own)
         return cls(robot_of(robot), function, **own, algorithm=algorithm or AlgorithmOptions(**others))
 
     def __post_init__(self) -> None:

@@ -63,8 +63,10 @@ CALLS: list[tuple[Callable[[], Any], str]] = [
     (lambda: dynagate.open(ARM, step=3), "open() got step=3; expected a function or None"),  # type: ignore[call-overload]
     (lambda: dynagate.open(ARM, device=[None]), "expected a text, a DeviceOptions or None"),  # type: ignore[call-overload]
     (lambda: dynagate.open(ARM, form=ZERO), "AlgorithmOptions() got form=array([0., 0.]); expected a text or None"),
-    (lambda: dynagate.build(ARM, region="all"), "DesignRequest() got region='all'; expected a Region or None"),
-    (lambda: dynagate.build(ARM, stages=3), "DesignRequest() got stages=3; expected a Stages or None"),
+    (lambda: dynagate.build(ARM, region="all"), "build() got region='all'; expected a Region or None"),
+    (lambda: dynagate.build(ARM, stages=3), "build() got stages=3; expected a Stages or None"),
+    (lambda: dynagate.build(ARM, units=4, words=18), "build() got words=18; expected a text or None"),
+    (lambda: dynagate.DesignRequest(ARM, abreast="2"), "DesignRequest() got abreast='2'; expected a whole number"),  # type: ignore[arg-type]
     (lambda: MASSES.choosing(3), "Accelerator.choosing() got outputs=3; expected a text or a sequence"),  # type: ignore[arg-type]
     (lambda: Policy(guard_bits=float("nan")), "guard_bits=nan; expected at most"),
     (lambda: dynagate.draw(ARM, 3.0, "a.svg"), "q has shape (); expected (..., 2)"),

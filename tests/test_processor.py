@@ -24,9 +24,10 @@ from dynagate.fixedpoint.assign import FormattedGraph, assign
 from dynagate.fixedpoint.beside import Beside
 from dynagate.fixedpoint.evaluate import evaluate_in_numpy, quantise_inputs
 from dynagate.fixedpoint.files import write_formats
-from dynagate.fixedpoint.format import Arithmetic
+from dynagate.fixedpoint.format import Arithmetic, Format
 from dynagate.fixedpoint.fuse import fused
 from dynagate.fixedpoint.optimise import optimise
+from dynagate.graph import Graph, Node, Port
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.ops import FUSED
 from dynagate.host.links import DeviceError
@@ -78,6 +79,26 @@ def test_a_fused_graph_is_the_same_function_of_one_word(name: str, function: str
     expected, got = evaluate(formatted.graph, inputs), evaluate(made.graph, inputs)
     for name, value in expected.items():
         np.testing.assert_allclose(got[name], value, rtol=1e-9, atol=1e-9 * np.abs(value).max())
+
+
+@pytest.mark.parametrize(("coarse", "fine", "result"), [(-12, 19, 21), (20, 20, 23), (-12, -12, 13), (-40, 8, 0)])
+def test_a_sum_of_far_operands_is_one_instruction(coarse: int, fine: int, result: int) -> None:
+    """Its result may be finer than its operands by more than a shift reaches, for what is left of two large numbers."""
+    nodes = (Node("input", (), None, "a"), Node("input", (), None, "b"), Node("sub", (0, 1), None, "rest"))
+    ports = Port("a", (), (0,)), Port("b", (), (1,))
+    graph = Graph("rest", "none", nodes, ports, (Port("rest", (), (2,)),)).check()
+    formats = Format(24, coarse), Format(24, fine), Format(24, result)
+    bounds = {i: formats[i].limits for i in (0, 1)}
+    made = fused(FormattedGraph(graph, formats, {}, bounds, Arithmetic()).check())
+    small = np.arange(-40, 40) * formats[1].step
+    inputs = {"a": np.where(np.arange(80) % 2, 0.0, formats[0].step), "b": small}
+    inputs["b"] += np.where(abs(formats[0].step) < formats[1].limits[1], inputs["a"], 0.0)
+    assert equal_to_integers(schedule(instructions(made), SMALL), inputs)
+    values = evaluate_in_numpy(made, quantise_inputs(made, inputs))
+    rest = values.value[made.graph.output_nodes[0]] * made.formats[made.graph.output_nodes[0]].step
+    near = abs(rest - (inputs["a"] - inputs["b"])) <= max(formats[2].step, formats[0].step / 2.0**31)
+    assert (near | values.overflow).all()
+    assert near.any()
 
 
 def test_fusing_needs_the_processors_arithmetic() -> None:

@@ -17,7 +17,7 @@ from dynagate.cli import main
 from dynagate.dynamics.options import AlgorithmOptions
 from dynagate.dynamics.spatial import select, sin
 from dynagate.fixedpoint.fuse import fused
-from dynagate.fixedpoint.loops import FormattedLoop, LoopIntegers, assign_loop, integers_of, observe
+from dynagate.fixedpoint.loops import FormattedLoop, LoopIntegers, assign_loop, integers_of, observe, values_of
 from dynagate.graph import Graph
 from dynagate.graph.blocks import in_blocks
 from dynagate.graph.loop import TURNS, Count, Loop, Until, evaluate_loop
@@ -34,6 +34,8 @@ from dynagate.hw.processor.words import messages
 from dynagate.hw.request import DesignRequest
 from dynagate.integrators.chip_motion import ChipMotion
 
+from tests.fuzz.robots import KINDS
+from tests.fuzz.robots import robot_of as drawn_robot
 from tests.replays import replayed_turn
 from tests.test_processor import SMALL
 
@@ -257,6 +259,38 @@ def test_variational_steps_replay_as_the_integers(tmp_path: Path) -> None:
     loop, memory = LoopIntegers(formatted, states), Memory()
     for turn in range(4):
         check_turn(loop, built.schedule, memory, states, integers_of(formatted, {"tau": tau[:, turn]}))
+
+
+def test_a_variational_step_in_integers_ends_where_its_residual_is_small() -> None:
+    """Words of 24 bits have bits for the residual at the tolerance, although first ones are far larger."""
+    options = AlgorithmOptions(method="variational", dt=0.01)
+    options, formatted = motion_of(ARM, options, Region.of(ARM), Policy(samples=512))
+    motion, (q, qd, tau) = ChipMotion.of(ARM, options, 24, options.tolerance), starts(200, 1)
+    assert options.tolerance is not None
+    assert options.tolerance <= 1e-5
+    values, flagged = LoopIntegers(formatted, integers_of(formatted, motion.begun(q, qd))).turn(
+        integers_of(formatted, {"tau": tau[:, 0]})
+    )
+    fields = ("residual_of_step", "iterations_of_step", "failures")
+    residual, iterations, failed = (values_of(values[name], ())[~flagged] for name in fields)
+    assert not failed.any()
+    assert (residual <= 1.0).all()
+    assert np.median(residual) > 0.05
+    assert (iterations <= 8).all()
+    assert set(np.unique(iterations)) >= {2.0, 3.0, 4.0}
+    exact = Rollout(ARM, steps=1, dt=0.01, method="variational", device="numpy")(q, qd, tau).qd[~flagged, 1]
+    errors = abs(values_of(values["qd_next"], (ARM.nv,))[~flagged] - exact).max(axis=1)
+    assert np.median(errors) < 1e-3
+
+
+@pytest.mark.parametrize("name", ["iiwa14", "light"])
+def test_short_steps_become_programs(name: str, tmp_path: Path) -> None:
+    """At 5 ms the squares of the first residuals are far above those of the last."""
+    robot = drawn_robot(KINDS[name](np.random.default_rng(3), 5), tmp_path) if name in KINDS else robots.load(name)
+    options = AlgorithmOptions(method="variational", dt=0.005, tolerance=2.56e-6)
+    _, formatted = motion_of(robot, options, Region.of(robot), Policy(samples=256))
+    angle = angles_of(formatted.graphs(), 24)
+    assert len(loop_instructions(formatted.mapped(lambda graph: fused(graph, angle))).blocks) == 3
 
 
 @pytest.mark.parametrize(

@@ -100,12 +100,20 @@ def check_types(
 def check_fields(options: object) -> None:
     """Raises TypeError naming the fields of a dataclass that are of other types than it says: of options that nobody
     looks at until work has begun."""
+    kind = type(options)
+    values = {field.name: getattr(options, field.name) for field in dataclasses.fields(options)}  # type: ignore[arg-type]
+    check_options(kind.__name__, kind, values)
+
+
+def check_options(call: str, kind: type, values: Mapping[str, Any]) -> None:
+    """Raises TypeError naming the options of a call that are of other types than the fields of a dataclass which they
+    are for. call: what took them."""
     arguments = []
-    for field in dataclasses.fields(options):  # type: ignore[arg-type]
-        (owner, *_) = (each for each in type(options).__mro__ if field.name in inspect.get_annotations(each))
-        annotation = _evaluated(field.type, vars(sys.modules[owner.__module__]))
-        arguments.append((field.name, getattr(options, field.name), annotation))
-    _check(type(options).__name__, arguments, None)
+    for name, value in values.items():
+        (owner, *_) = (each for each in kind.__mro__ if name in inspect.get_annotations(each))
+        annotation = _evaluated(inspect.get_annotations(owner)[name], vars(sys.modules[owner.__module__]))
+        arguments.append((name, value, annotation))
+    _check(call, arguments, None)
 
 
 def _check(label: str, arguments: Iterable[tuple[str, Any, Any]], cause: BaseException | None) -> None:

@@ -268,19 +268,26 @@ def iteration(
     factor: Array,
     dt: Scalar,
     limit: Scalar,
+    *,
+    within: float | None = None,
 ) -> tuple[Any, ...]:
     """One iteration of RIQN (Algorithm 3): the next increment (nv,), which is the same where the residual is within the
     limit; the squared norm of the residual beside the limit; the momentum and the measure of turns of `residual`.
-    limit: squared, times dt²."""
+    limit: squared, times dt². within: what an entry of the residual that is larger counts as, twice the root of the
+    limit or more: where words are short, squares of large ones would leave no bits for small ones."""
     f, momentum, widest = residual(tree, q, turn, increment, load, impulse_of_joints, dt)
     squared: Scalar = 0.0
-    for x in f:
+    for x in f if within is None else [_clipped(x, within) for x in f]:
         squared = squared + x * x
     update = solve(tree, Factor(factor, [factor[d, d] for d in range(tree.nv)]), f)
     excess = squared * (1.0 / limit)
     active = select(excess - 1.0, 1.0, 0.0)
     following = [x - active * u for x, u in zip(increment, update, strict=True)]
     return following, excess, momentum, widest
+
+
+def _clipped(x: Scalar, most: float) -> Scalar:
+    return select(x - most, most, select(-most - x, -most, x))
 
 
 def finish(

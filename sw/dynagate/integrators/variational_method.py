@@ -7,8 +7,10 @@ Lagrangian has it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache, partial
 from typing import Any, ClassVar
 
 from dynagate.base.arguments import is_whole
@@ -49,6 +51,11 @@ FAILED = Argument("failed", "scalar")
 SLOPE = Argument("dforce_dlast", "matrix", like="minv")
 """How the forces change with the last increment."""
 
+CLIPPED = 4.0
+"""Powers of two above the tolerance, in which the largest entry of a residual is counted."""
+ITERATIONS_OF_INTEGERS = 8
+"""Of a step in integers: more of them end where rounding happens to be small."""
+
 
 @explained
 @dataclass(frozen=True)
@@ -56,12 +63,13 @@ class VariationalMethod(Method):
     """Steps of a discrete Lagrangian by RIQN: second order, and no drift of the energy (Lee, Liu, Park & Srinivasa, "A
     Linear-Time Variational Integrator for Multibody Systems", 2020). guess: 1 to 4, of the increments. tolerance: of
     the residual impulse's norm, N m s. iterations: most of them a step. Of all kinds of joints; the velocity that it
-    gives is the constant one that leads from each configuration to the next. Raises ValueError: a number is out of
-    range."""
+    gives is the constant one that leads from each configuration to the next. clips: whether large entries of the
+    residual count as ones a little above the tolerance, for integers. Raises ValueError: a number is out of range."""
 
     guess: int = 3
     tolerance: float = 1e-8
     iterations: int = 30
+    clips: bool = False
 
     name: ClassVar[str] = "variational"
 
@@ -71,6 +79,9 @@ class VariationalMethod(Method):
         check_above_zero("method 'variational'", tolerance=self.tolerance)
         if not (is_whole(self.iterations) and self.iterations >= 1):
             raise ArgumentError(f"iterations {self.iterations!r}; expected a whole number, 1 or more")
+
+    def in_words(self, word: int) -> VariationalMethod:
+        return replace(self, iterations=min(self.iterations, ITERATIONS_OF_INTEGERS), clips=True)
 
     def motion(self, robot: Robot, options: StepOptions, *, linearise: bool = False, every: int = 1) -> Motion:
         self.check(options, linearise=linearise)
@@ -82,7 +93,7 @@ class VariationalMethod(Method):
         loop = Loop(
             f"variational_{self.guess}{f'_every_{every}' if every > 1 else ''}",
             robot.name,
-            (*_start(robot, forces, self.guess), self._solve(robot, forces), trace(robot, _finish())),
+            (*_start(robot, forces, self.guess), self._solve(robot, forces, options.dt), trace(robot, _finish())),
             carried,
             Count(),
             ("tau", *forces.inputs),
@@ -91,7 +102,11 @@ class VariationalMethod(Method):
         )
         extras: dict[str, tuple[str, tuple[int, ...]]] = {"iterations": (TURNS, ()), "residual": ("left", ())}
         constants = {"dt": options.dt, "limit": (self.tolerance * options.dt) ** 2}
-        return Motion(loop, begin=_begin(robot), constants=constants, failed="failed_next", ends=True, extras=extras)
+        reach = {EXCESS.name: robot.nv * CLIPPED**2} if self.clips else {}
+        begin = _begin(robot)
+        return Motion(
+            loop, begin=begin, constants=constants, failed="failed_next", ends=True, extras=extras, reach=reach
+        )
 
     def equations(self, robot: Robot, options: StepOptions) -> Equations:
         assert options.dt is not None
@@ -100,15 +115,17 @@ class VariationalMethod(Method):
         left = _balance(Forces(robot, options.forces), step, first, after)
         return Equations(step.graph({RESIDUAL: left, "q_next": advance(robot, step.q, after * step.dt)}))
 
-    def _solve(self, robot: Robot, forces: Forces) -> Loop:
+    def _solve(self, robot: Robot, forces: Forces, dt: float) -> Loop:
         """The iterations of a step."""
         extra = _arguments(forces)
+        plain = _clipping(CLIPPED * 2.0 ** math.floor(math.log2(self.tolerance * dt))) if self.clips else ITERATION
+        (form,) = plain.forms.values()
         pushed = replace(
-            ITERATION,
-            inputs=(*ITERATION.inputs, *extra),
-            forms={"riqn": lambda tree, *values: _pushed_iteration(forces, tree, *values)},
+            plain,
+            inputs=(*plain.inputs, *extra),
+            forms={"riqn": lambda tree, *values: _pushed_iteration(forces, form, tree, *values)},
         )
-        graph = trace(robot, pushed if forces.forces else ITERATION)
+        graph = trace(robot, pushed if forces.forces else plain)
         outputs = tuple(replace(p, name="brought") if p.name == MOMENTUM.name else p for p in graph.outputs)
         return Loop(
             "riqn",
@@ -118,6 +135,12 @@ class VariationalMethod(Method):
             Until(EXCESS.name, 1.0, self.iterations),
             last=("next", "brought", "turned", EXCESS.name),
         )
+
+
+@lru_cache(maxsize=16)
+def _clipping(within: float) -> Function:
+    """`ITERATION` with this bound of the residual's entries."""
+    return replace(ITERATION, forms={"riqn": partial(iteration, within=within)})
 
 
 def _arguments(forces: Forces) -> tuple[Argument, ...]:
@@ -161,12 +184,15 @@ def _force(forces: Forces, q: Any, increment: Any, dt: Any, extra: Sequence[Any]
     return forces.torque(q, [x * (1.0 / dt) for x in increment], dt, dict(zip(forces.inputs, extra, strict=True)))
 
 
-def _pushed_iteration(forces: Forces, tree: Tree, q: Any, turn: Any, increment: Any, *values: Any) -> tuple[Any, ...]:
-    """`iteration` with what forces add at the step's begin by its own velocity."""
+def _pushed_iteration(
+    forces: Forces, form: Callable[..., Any], tree: Tree, q: Any, turn: Any, increment: Any, *values: Any
+) -> tuple[Any, ...]:
+    """A form of `ITERATION` with what forces add at the step's begin by its own velocity."""
     load, impulse, factor, dt, limit = values[:5]
     force = _force(forces, q, increment, dt, values[5:])
     pushed = list(array(list(impulse)) + force * ((dt * dt) * 0.5))
-    return iteration(tree, q, turn, increment, load, pushed, factor, dt, limit)
+    outputs: tuple[Any, ...] = form(tree, q, turn, increment, load, pushed, factor, dt, limit)
+    return outputs
 
 
 def _balance(forces: Forces, step: StepRecording, first: Scalar, after: Array) -> Array:
