@@ -17,7 +17,6 @@ from amaranth.hdl import (
     Module,
     Mux,
     ResetInserter,
-    ResetSignal,
     Signal,
     Value,
     unsigned,
@@ -585,10 +584,12 @@ class _Result:
     def __init__(self, m: Module, access: Access, samples: Samples, resets: Value) -> None:
         self.tdata, self.tvalid, self.tlast = Signal(BITS), Signal(), Signal()
         self.tready = Signal()
+        aresetn = Signal()  # a register: wires lead from here all over the chip
+        m.d.sync += aresetn.eq(~resets)
         m.submodules.accelerator = Instance(
             "accelerator",
             i_aclk=ClockSignal(),
-            i_aresetn=~(ResetSignal() | resets),
+            i_aresetn=aresetn,
             i_s_axis_tdata=samples.tdata,
             i_s_axis_tvalid=samples.tvalid,
             i_s_axis_tlast=samples.tlast,

@@ -12,7 +12,6 @@ from dynagate.design.latency import stream_cycles
 from dynagate.design.program import ProgramDesign
 from dynagate.design.ring import ring_design
 from dynagate.design.words import beats
-from dynagate.hw.processor.streams import entering
 
 DATAPATH, ROLLOUT, ACCELERATOR = "datapath", "rollout", "accelerator"
 PARTS = "parts of a program"
@@ -124,7 +123,7 @@ def _of_cores(design: ProgramDesign, module: str) -> Subject:
         axi.width + 1,
         (*(axi.beats.input for _ in names), part),
         (*(axi.beats.output for _ in names), beats(1, axi.width)),
-        (*(least for least, _ in shell.spans), ANSWER + entering(PART_WORDS + 1, axi.lanes) + (axi.lanes > 1)),
+        (*(least for least, _ in shell.spans), ANSWER + PART_WORDS + (axi.lanes > 1)),
         (*(most - least for least, most in shell.spans), 0),
         cut_beats(axi),
     )

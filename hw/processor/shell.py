@@ -22,8 +22,8 @@ from dynagate.hw.stream_ports import stream_ports
 
 TOP = "accelerator"
 MOST_CORES = 32
-SLICE = 2
-"""Beats or words that wait between a port and the cores."""
+SLICE = 3
+"""Beats that wait between a port and the cores. Two would let one pass every other cycle."""
 BEHIND = 4
 """Words that wait between the cores and the port."""
 BATCH_BIT = 16
@@ -210,6 +210,7 @@ class CoreShell(Accelerator):
         to, out_of = Signal(range(max(self.cores, 2))), Signal(range(max(self.cores, 2)))
         is_head, goes_on, to_all = Signal(init=1), Signal(), Signal()
         taken, room, dropped = Signal(), Signal(self.cores), Signal()
+        drains, left, flagged = Signal(self.cores), Signal(self.cores), Signal(self.cores)
         depth = BEHIND + (out_of_latency(self.core) if self.core.floats else 0)
         m.submodules.behind = behind = ResetInserter(reset)(SyncFIFO(width=LANE + 2, depth=depth))
         for_all = Cat(each.takes_messages for each in processors).all()
@@ -234,7 +235,7 @@ class CoreShell(Accelerator):
                 each.i_messages.eq(messages),
                 each.i_last.eq(words.last),
                 each.i_cut.eq(words.cut & chosen),
-                each.o.ready.eq(room[k] | (each.o_answers if k else 0)),
+                each.o.ready.eq(room[k] | drains[k]),
             ]
         answers = [(each.o_last, each.o_ends, each.o.payload) for each in processors]
         # a register before what chooses among words, and one for the room behind: three words may still come then
@@ -258,17 +259,19 @@ class CoreShell(Accelerator):
             held_valid.eq(moves),
             held.eq(Cat(word, ends, last | (self.axi.last != PER_BATCH))),
             dropped.eq(taken & words.cut),
+            drains.eq(Cat(each.o_answers if k else Const(0) for k, each in enumerate(processors))),
+            left.eq(Cat(each.sent for each in processors)),  # the counters are far from some cores
+            flagged.eq(Cat(each.flagged for each in processors)),
         ]
-        sent = Cat(each.sent for each in processors).any()
-        with m.If(sent):
+        with m.If(Cat(each.sent for each in processors).any()):
             m.d.sync += out_of.eq(Mux(out_of == self.cores - 1, 0, out_of + 1))
         with m.If(reset):
             m.d.sync += [to.eq(0), out_of.eq(0), is_head.eq(1), goes_on.eq(0)]
-            m.d.sync += [held_valid.eq(0), room.eq(0), dropped.eq(0)]
-        flagged = Array(each.flagged for each in processors)[out_of]
+            m.d.sync += [held_valid.eq(0), room.eq(0), dropped.eq(0), left.eq(0)]
+        overflowed = (left & flagged).any()
         entered = Cat(each.entered for each in processors).any()
         bad = Cat(each.entered & each.bad for each in processors).any() if self.core.floats else Const(0)
-        return Events(entered, sent, bad, flagged, flagged, dropped, words.hole)
+        return Events(entered, left.any(), bad, overflowed, overflowed, dropped, words.hole)
 
     def _numbers_into(
         self, m: Module, processors: list[Processor], words: Words, taken: Value, is_head: Value, reset: Signal

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dynagate.hw.processor.instructions import Repeat
 from dynagate.hw.processor.schedule import Schedule, fewest, most
 from dynagate.hw.processor.sender import FLAG_CYCLES
-from dynagate.hw.processor.streams import entering
 
 AROUND = 16
 """Cycles from the last word of a sample to the program's first word, and from a result until the output stream offers
@@ -17,7 +16,7 @@ it, together."""
 def spans(scheduled: Schedule, lanes: int) -> tuple[tuple[int, int], ...]:
     """The least and the most cycles of each function: those where its loops take one turn, and where all take as many
     as they may. lanes: words of a beat."""
-    entry = AROUND + entering(scheduled.inputs + 2, lanes)  # a head and a tag
+    entry = AROUND + scheduled.inputs + 1  # from a head to the tag, a word a cycle
     return tuple(
         (entry + _first_beat(scheduled, k, lanes, fewest), entry + _first_beat(scheduled, k, lanes, most))
         for k in range(len(scheduled.instructions.faces))

@@ -49,12 +49,6 @@ def behind(design: ProgramDesign, width: int, last: str) -> ProgramDesign:
     return replace(design, axi=streams)
 
 
-def entering(words: int, lanes: int) -> int:
-    """Cycles from the first word of a packet to its last one where nothing waits. lanes: words of a beat, which enters
-    every other cycle at most."""
-    return (words - 1) * (2 if lanes == 1 else 1)
-
-
 def core_verilog(core: Core, axi: Axi, cores: int = 1, *, step: Callable[[str], Any] | None = None) -> Path:
     """The Verilog of cores in their shell in the user's cache, written unless it is there. Raises ValueError as
     `check_shell`, CoreError."""
