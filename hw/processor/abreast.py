@@ -17,7 +17,7 @@ def abreast(formatted: FormattedGraph, count: int) -> FormattedGraph:
         return formatted
     graph, size = formatted.graph, len(formatted.graph)
     bases = [size * k for k in range(count)]
-    nodes = tuple(node for k in range(count) for node in _moved(graph, size * k, k))
+    nodes = tuple(node for k in range(count) for node in moved(graph, size * k, k))
     whole = Graph(
         graph.name,
         graph.robot,
@@ -35,7 +35,8 @@ def abreast(formatted: FormattedGraph, count: int) -> FormattedGraph:
     ).check()
 
 
-def _moved(graph: Graph, base: int, sample: int) -> Iterator[Node]:
+def moved(graph: Graph, base: int, sample: int) -> Iterator[Node]:
+    """The nodes of a sample, as the nodes from `base` on."""
     for node in graph.nodes:
         name = f"sample{sample}.{node.name}"
         yield replace(node, args=tuple(a + base for a in node.args), name=name)

@@ -31,9 +31,10 @@ from dynagate.fixedpoint.files import described, read_formats
 from dynagate.fixedpoint.format import SATURATE, Arithmetic
 from dynagate.fixedpoint.fuse import exponential_formats
 from dynagate.fixedpoint.goal import Goal
-from dynagate.fixedpoint.loops import FormattedLoop
+from dynagate.fixedpoint.loops import FormattedLoop, turns_of
 from dynagate.graph import Graph
 from dynagate.graph.certificate import CERTIFICATE
+from dynagate.graph.loop import loops_in
 from dynagate.graph.packing import ZERO
 from dynagate.graph.parts import parts_of
 from dynagate.graph.region import Region
@@ -49,6 +50,7 @@ from dynagate.hw.processor.shape import BLOCK_BITS, LARGEST_WORD, MOST_TURN_BITS
 from dynagate.hw.processor.solver import formatted_solver
 from dynagate.hw.processor.spans import spans
 from dynagate.hw.processor.streams import TOP, Cores, core_verilog
+from dynagate.hw.processor.turns_abreast import MOST_TURNS, counts, turns_abreast
 from dynagate.hw.processor.words import Words, messages
 from dynagate.hw.request import DesignRequest
 from dynagate.integrators.chip_motion import solves
@@ -58,6 +60,8 @@ from dynagate.integrators.turn import graph_of
 from dynagate.robot import Robot
 
 DATASHEET = "datasheet.md"
+ENOUGH = 0.97
+"""Of the cycles, below which more samples side by side are worth their program."""
 FEW_STATES = 8192
 """States that a word is tried on before all."""
 SCOPE = "program"
@@ -145,16 +149,20 @@ def build_solver(
     word: int,
     folder: Path,
     region: Region | None = None,
+    abreast: int | None = None,
     step: Say | None = None,
 ) -> ProcessorBuild:
     """The program of a solver for a core, or for the smallest one with so many units that holds it, into a folder of
     its own. problems: those that its formats come from, as `formatted_solver` takes them. region: what the design's
-    file says of states; the robot's limits unless given.
+    file says of states; the robot's limits unless given. abreast: samples side by side, of a solver that has samples;
+    unless given those of `processor.turns_abreast.counts` that take the fewest cycles.
 
-    Raises ValueError as `formatted_solver`; ProgramError: the program, or what it keeps of its knots, does not fit.
+    Raises ValueError as `formatted_solver`, or `abreast` does not divide the samples; ProgramError: the program, or
+    what it keeps of its knots, does not fit.
     """
     storage.check_folder(folder, ProgramFolderError, "programs")
     _check_plan(solver, core)
+    asked = _counts(solver, abreast)
     say = step or (lambda text: None)
     policy = Policy(core.word if isinstance(core, Core) else word, arithmetic=Arithmetic(overflow=SATURATE))
     robot = solver.robot
@@ -164,9 +172,40 @@ def build_solver(
     title = f"{robot.name} {formatted.loop.name}"
     shape = with_functions(title, core, list(formatted.graphs()), policy)
     say("fusing and scheduling")
-    scheduled = _fitted(_instructions(formatted, shape), shape, core)
+    count, scheduled = _side_by_side(formatted, solver.samples, asked, shape, core)
     chosen = ChosenFormats(policy.word, policy=asdict(policy))
-    return _built(region, solver.described, chosen, scheduled, folder)
+    return _built(region, {**solver.described, "abreast": count}, chosen, scheduled, folder)
+
+
+def _counts(solver: ChipSolver, abreast: int | None) -> list[int]:
+    """How many samples side by side are tried. Raises ValueError."""
+    turns = {loop.name: turns_of(loop) for loop in loops_in(solver.blocks.loop)}.get(solver.samples, 1)
+    if abreast is None:
+        return counts(turns)
+    if type(abreast) is not int or not 1 <= abreast <= MOST_TURNS or turns % abreast:
+        what = f"expected 1 to {MOST_TURNS} that divide its {turns} samples" if solver.samples else "expected 1"
+        raise ArgumentError(f"abreast {abreast!r} of {solver.blocks.loop.name}; {what}")
+    return [abreast]
+
+
+def _side_by_side(
+    formatted: FormattedLoop, samples: str, asked: Sequence[int], shape: Core, core: Core | int
+) -> tuple[int, Schedule]:
+    """How many samples side by side take the fewest cycles, of those with which the program fits the core, or the one
+    that holds it with the first number; and the program. samples: the loop over them. Raises ProgramError: the first
+    does not fit."""
+    fused = formatted.mapped(shape.fused)
+    best, *others = asked
+    program_of = _for(schedule(loop_instructions(turns_abreast(fused, samples, best)), shape), core)
+    room = program_of.core if isinstance(core, Core) else replace(program_of.core, turn_bits=MOST_TURN_BITS)
+    for count in others:
+        scheduled = schedule(loop_instructions(turns_abreast(fused, samples, count)), shape)
+        if any(need > 1 << getattr(room, bits) for bits, (_, need) in scheduled.needs.items()):
+            break
+        if scheduled.longest > ENOUGH * program_of.longest:
+            break
+        best, program_of = count, _for(scheduled, core)
+    return best, program_of
 
 
 def _built(
@@ -280,7 +319,11 @@ def _policy_of(formatted: FormattedGraph, core: Core | int, policy: Policy) -> P
 
 def _fitted(instructions_of: Instructions, shape: Core, core: Core | int) -> Schedule:
     """The schedule. Raises ProgramError: the core does not hold it."""
-    scheduled = schedule(instructions_of, shape)
+    return _for(schedule(instructions_of, shape), core)
+
+
+def _for(scheduled: Schedule, core: Core | int) -> Schedule:
+    """Likewise of a schedule for its units."""
     if isinstance(core, int):
         scheduled = replace(scheduled, core=_large_enough(scheduled)).verify()
     check_fits(scheduled)

@@ -313,9 +313,13 @@ class _Timing:
                 self.users[node].append(k)
         self.writers = self._writers()
         self.length = [0] * len(self.listed)
+        numbers = 0  # random ones behind this one, which wait for each other
         for k in reversed(range(len(self.listed))):
             follow = (self.length[u] for u in self.users[self.listed[k].result])
             self.length[k] = self.latency[k] + max(follow, default=0)
+            if self.listed[k].kind == NOISE:
+                self.length[k] += len(BUSY) * numbers
+                numbers += 1
         self.waits = [len(nodes) for nodes in reads]
         for writer in (writer for writers in self.writers.values() for writer in writers):
             self.waits[writer] += 1

@@ -32,11 +32,13 @@ class ChipSolver(ABC):
     to begin with, `warm` (), above 0 where it begins with the last call's torques, one knot later, instead; and the
     inputs of the cost but those that have a default.
 
-    retries: loops in it that try again. plan: what stays in memory, and what the next call takes it for. blocks: the
+    retries: loops in it that try again. samples: the loop in it over samples, whose turns may be computed side by side;
+    empty where it has none. plan: what stays in memory, and what the next call takes it for. blocks: the
     loop.
     """
 
     retries: ClassVar[tuple[str, ...]] = ()
+    samples: ClassVar[str] = ""
     plan: ClassVar[Mapping[str, str]]
 
     robot: Robot

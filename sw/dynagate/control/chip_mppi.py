@@ -1,14 +1,17 @@
-"""MPPI as a processor's program computes it: one sample after the other, and nothing of a sample is kept.
+"""MPPI as a processor's program computes it: one sample after the other, of which its torques are kept until its cost
+is known.
 
 The mean is a running one (West, "Updating mean and variance estimates", 1979) of weights exp(-(cost - least) /
 temperature), where the least cost is the one so far: what was weighed by another one is weighed again by the
-difference. The noise of a sample is drawn twice, for its rollout and for its part of the mean.
+difference. Samples come to it in the order of their numbers, which defines the integers, whether a program computes
+one at a time or several side by side.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,14 +20,15 @@ import numpy.typing as npt
 from dynagate.base.philox import DEVIATION, FRAC
 from dynagate.control.chip import ChipSolver, ahead, asked_of, begins, of_calls
 from dynagate.control.cost import Cost, CostGraphs
-from dynagate.control.forward import CARRY, recorded, stepped, with_cost
-from dynagate.dynamics.spatial import array, exp, noise, select
+from dynagate.control.forward import CARRY, bounded, recorded, stepped, with_cost
+from dynagate.dynamics.spatial import array, chosen, exp, noise, select
 from dynagate.graph import Graph
 from dynagate.graph.blocks import Blocks
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.loop import Count, Loop
 from dynagate.graph.recorder import Recording
 from dynagate.integrators.step import StepOptions, step_graph
+from dynagate.native.noise import Lines
 from dynagate.robot import Robot
 
 Array = npt.NDArray[Any]
@@ -36,21 +40,38 @@ LOWEST = 16.0
 """Temperatures above the least cost from which on all samples have the same weight, e**-LOWEST."""
 DRAWS = 2**16 - 1
 """The largest draw and seed."""
-NUMBERS = ("live_before", "draw", "seed")
-"""What random torques need besides their count. live_before: 0 in the first sample, which is the mean."""
 
 
 @dataclass(frozen=True)
 class MppiOptions:
     """knots: steps of torques, of `step.dt` seconds. samples: rollouts of a call, of which the first is the torques to
-    begin with. temperature: how much more cost gives 1 / e of the weight. spread: standard deviation of the torques of
-    each knot (nv,), N m or N."""
+    begin with. temperature: how much more cost gives 1 / e of the weight. spread: standard deviation of the torques
+    (nv,), N m or N. nodes: at how many points of the horizon they are drawn, with straight lines between; 0 for each
+    knot. bounds: lowest and highest torques, as `host.solver.bounds_of` gives them.
+
+    Raises ValueError: there are more nodes than knots, or one node of several knots."""
 
     knots: int
     step: StepOptions
     samples: int
     temperature: float
     spread: Array
+    nodes: int = 0
+    bounds: tuple[Array, Array] | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "nodes", self.nodes or self.knots)
+        assert self.scale.shape == self.spread.shape
+
+    @cached_property
+    def scale(self) -> Array:
+        """What random numbers are multiplied by (nv,)."""
+        return Lines(self.nodes, self.knots, self.spread * (2.0**FRAC / DEVIATION)).left[0]
+
+    @property
+    def line(self) -> tuple[str, ...]:
+        """Names of what a knot between nodes has besides numbers of its own."""
+        return ("after", "ticks") if self.nodes < self.knots else ()
 
 
 @dataclass(frozen=True)
@@ -58,6 +79,7 @@ class ChipMppi(ChipSolver):
     """MPPI. A call also takes `draw` () and `seed` () of the noise, whole numbers up to DRAWS: number
     (sample * knots + knot) * nv + joint of it. It gives what RESULTS says."""
 
+    samples: ClassVar[str] = "samples"
     plan: ClassVar[Mapping[str, str]] = {"mean_new": "us_before"}
 
     options: MppiOptions
@@ -72,19 +94,21 @@ class ChipMppi(ChipSolver):
         shapes = {**dict.fromkeys(RESULTS, ()), "mean_first": (robot.nv,)}
         named = recorded("results", robot.name, shapes, lambda x: {own: x[name] for name, own in RESULTS.items()})
         steps = (
-            begins(robot, asked, numbers={"number": 0.0}),
+            begins(robot, asked),
             ahead(robot, options.knots, ("us", "mean")),
             samples,
             named,
         )
         loop = of_calls("mppi", robot, steps, cls.plan, asked, ("draw", "seed"))
-        return cls(robot, options, Blocks(loop, dict.fromkeys(("total", *STATE.values()), 0.0)))
+        starts = ("total", *options.line, *STATE.values())
+        return cls(robot, options, Blocks(loop, dict.fromkeys(starts, 0.0)))
 
     @property
     def described(self) -> dict[str, Any]:
         o = self.options
         numbers = {"knots": o.knots, "dt": o.step.dt, "samples": o.samples, "temperature": o.temperature}
-        return {**numbers, "integrator": o.step.integrator, "spread": o.spread.tolist()}
+        more = {"nodes": o.nodes, "bounds": None if o.bounds is None else [x.tolist() for x in o.bounds]}
+        return {**numbers, "integrator": o.step.integrator, "spread": o.spread.tolist(), **more}
 
     def reach(self) -> dict[str, float]:
         return {"draw": float(DRAWS), "seed": float(DRAWS)}
@@ -98,67 +122,105 @@ class ChipMppi(ChipSolver):
         return {"q": moved["q_next"], "qd": moved["qd_next"], "draw": (inputs["draw"] + 1.0) % (DRAWS + 1.0)}
 
 
-STATE = {f"{name}_next": f"{name}_before" for name in ("live", "least", "weight", "mean_cost")}
+STATE = {f"{name}_next": f"{name}_before" for name in ("live", "number", "least", "weight", "mean_cost")}
 """What a sample hands to the next one, besides the mean."""
 
 
 def _samples(robot: Robot, costs: CostGraphs, options: MppiOptions) -> Loop:
     """From the state q0, qd0 and torques `us` and `mean` of all knots to the weighted mean."""
     knots, name = options.knots, robot.name
+    drawn = {f"{value}_next": value for value in ("drawn", "at", *options.line)}
     forward = Loop(
         "forward",
         name,
-        (_drawn(robot, options), *stepped(costs, options.step, "u_try")),
-        {**CARRY, "number_next": "number"},
+        (_torques(robot, options), *stepped(costs, options.step, "u_try")),
+        {**CARRY, **drawn},
         Count(knots),
         ("us",),
-        (),
-        (*CARRY, "number_next"),
+        ("u_try",),
+        tuple(CARRY),
     )
     blend = Loop(
         "blend",
         name,
-        (_blended(robot, options),),
-        {"number_now": "number_next"},
+        (_blended(robot),),
+        {},
         Count(knots),
-        ("us", "mean"),
+        ("u_try", "mean"),
         ("mean_new",),
         ("mean_first",),
         backwards=True,
     )
-    carry = {"mean_new": "mean", "number_next": "number", **STATE}
     last = ("mean_new", "mean_first", *(value for value in STATE if value in RESULTS))
-    return Loop("samples", name, (forward, _weighed(costs, options), blend), carry, Count(options.samples), last=last)
+    steps = (_first(robot, options), forward, _weighed(costs, options), blend)
+    return Loop(ChipMppi.samples, name, steps, {"mean_new": "mean", **STATE}, Count(options.samples), last=last)
 
 
-def _torques(robot: Robot, options: MppiOptions, x: Mapping[str, Array], first: Any) -> Array:
-    """Those of a knot, about `us`, and 0 of joints without a motor. first: the count of its first number."""
-    live, draw, seed = (x[name][()] for name in NUMBERS)
-    scale = (options.spread * (2.0**FRAC / DEVIATION)).tolist()
-    drawn = [select(live, noise(first + float(j), draw, seed), 0.0) for j in range(robot.nv)]
-    torques = array([u + k * z for u, k, z in zip(x["us"], scale, drawn, strict=True)])
-    torques[robot.undriven] = 0.0
-    return torques
+def _numbers(robot: Robot, x: Mapping[str, Array], first: Any) -> Array:
+    """Random numbers of a node, one of each joint. first: the count of the first of them."""
+    return array([noise(first + float(j), x["draw"][()], x["seed"][()]) for j in range(robot.nv)])
 
 
-def _drawn(robot: Robot, options: MppiOptions) -> Graph:
-    def record(x: Mapping[str, Array]) -> Mapping[str, Any]:
-        number = x["number"][()]
-        return {"u_try": _torques(robot, options, x, number), "number_next": number + float(robot.nv)}
-
-    return recorded("torques", robot.name, {"us": (robot.nv,), **dict.fromkeys(("number", *NUMBERS), ())}, record)
-
-
-def _blended(robot: Robot, options: MppiOptions) -> Graph:
-    """The mean with a sample's part of it. Knots come from the last to the first, so counts go down."""
+def _first(robot: Robot, options: MppiOptions) -> Graph:
+    """What a sample begins with: numbers of its first node, what they are multiplied by, which is 0 in the sample that
+    is the mean, and counts."""
+    n = robot.nv
 
     def record(x: Mapping[str, Array]) -> Mapping[str, Any]:
-        number, mean = x["number_next"][()] - float(robot.nv), x["mean"]
-        blended = mean + (_torques(robot, options, x, number) - mean) * x["share"][()]
-        return {"mean_new": blended, "mean_first": blended, "number_now": number}
+        number, live = x["number_before"][()], x["live_before"][()]
+        return {
+            "drawn": _numbers(robot, x, number),
+            "at": number + float(n),
+            "scale": array([select(live, each, 0.0) for each in options.scale.tolist()]),
+            "number_next": number + float(options.nodes * n),
+            "live_next": 1.0,
+        }
 
-    names = ("number_next", "share", *NUMBERS)
-    return recorded("blend", robot.name, {"us": (robot.nv,), "mean": (robot.nv,), **dict.fromkeys(names, ())}, record)
+    names = ("number_before", "live_before", "draw", "seed")
+    return recorded("first", robot.name, dict.fromkeys(names, ()), record)
+
+
+def _torques(robot: Robot, options: MppiOptions) -> Graph:
+    """Those of a knot, about `us`, and 0 of joints without a motor; and the numbers of the next one, so that no knot
+    waits for its own."""
+    n, parts = robot.nv, float(options.knots - 1)
+
+    def record(x: Mapping[str, Array]) -> Mapping[str, Any]:
+        now, at = x["drawn"], x["at"][()]
+        if not options.line:
+            about, more = now, {"drawn_next": _numbers(robot, x, at), "at_next": at + float(n)}
+        else:
+            after, ticks = x["after"], x["ticks"][()]
+            about = now + (after - now) * (ticks * (1.0 / parts))
+            ticks = ticks + float(options.nodes - 1)
+            beyond = ticks - (parts - 0.5)  # the next knot is behind the other node
+            at = at + select(beyond, float(n), 0.0)
+            more = {
+                "drawn_next": chosen(beyond, after, now),
+                "after_next": _numbers(robot, x, at),
+                "ticks_next": select(beyond, ticks - parts, ticks),
+                "at_next": at,
+            }
+        torques = bounded(x["us"] + x["scale"] * about, options.bounds)
+        torques[robot.undriven] = 0.0
+        return {"u_try": torques, **more}
+
+    shapes: dict[str, tuple[int, ...]] = {**dict.fromkeys(("us", "scale", "drawn"), (n,))}
+    shapes |= dict.fromkeys(("at", "draw", "seed"), ())
+    if options.line:
+        shapes |= {"after": (n,), "ticks": ()}
+    return recorded("torques", robot.name, shapes, record)
+
+
+def _blended(robot: Robot) -> Graph:
+    """The mean with a sample's part of it. The first knot comes last."""
+
+    def record(x: Mapping[str, Array]) -> Mapping[str, Any]:
+        mean = x["mean"] * x["rest"][()] + x["u_try"] * x["share"][()]
+        return {"mean_new": mean, "mean_first": mean}
+
+    n = robot.nv
+    return recorded("blend", robot.name, {"u_try": (n,), "mean": (n,), "share": (), "rest": ()}, record)
 
 
 def _weighed(costs: CostGraphs, options: MppiOptions) -> Graph:
@@ -170,7 +232,7 @@ def _weighed(costs: CostGraphs, options: MppiOptions) -> Graph:
         return exp(select(scaled + LOWEST, scaled, -LOWEST))
 
     def record(recording: Recording, values: dict[str, Array]) -> Mapping[str, Any]:
-        names = ("total_next", *STATE.values())
+        names = ("total_next", "live_before", "least_before", "weight_before", "mean_cost_before")
         total, live, least, weight, mean = (recording.input(name, ())[()] for name in names)
         cost = total + costs.final.value(recording, values)
         lower = select(live, select(least - cost, cost, least), cost)
@@ -178,9 +240,6 @@ def _weighed(costs: CostGraphs, options: MppiOptions) -> Graph:
         together = weight * weight_of(select(live, lower - least, 0.0)) + own
         share = own * (1.0 / together)
         mean = mean + share * (cost - mean)
-        return {
-            "share": share,
-            **{"live_next": 1.0, "least_next": lower, "weight_next": together, "mean_cost_next": mean},
-        }
+        return {"share": share, "rest": 1.0 - share, "least_next": lower, "weight_next": together, "mean_cost_next": mean}
 
     return with_cost(costs, "weigh", True, record).named({"q": "q_end", "qd": "qd_end"}, {})

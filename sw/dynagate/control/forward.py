@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy.typing as npt
 
 from dynagate.base.naming import scope
 from dynagate.control.cost import CostGraphs
+from dynagate.dynamics.spatial import array, select
 from dynagate.graph import Graph
 from dynagate.graph.recorder import Recording
 from dynagate.integrators.step import StepOptions, step_graph
@@ -32,6 +34,21 @@ def stepped(costs: CostGraphs, options: StepOptions, torque: str) -> tuple[Graph
 
     running = with_cost(costs, "running", False, record)
     return step.named(names, {"q_next": "q_end", "qd_next": "qd_end"}), running.named(names, {})
+
+
+def bounded(torques: Array, bounds: tuple[Array, Array] | None) -> Array:
+    """Torques (nv,) cut to lowest and highest ones (nv,) each."""
+    if bounds is None:
+        return torques
+
+    def cut(x: Any, low: float, high: float) -> Any:
+        if low == high:
+            return low
+        x = select(x - high, high, x) if math.isfinite(high) else x
+        return select(low - x, low, x) if math.isfinite(low) else x
+
+    low, high = (bound.tolist() for bound in bounds)
+    return array([cut(x, a, b) for x, a, b in zip(torques, low, high, strict=True)])
 
 
 def recorded(

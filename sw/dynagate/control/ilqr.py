@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from dynagate.base.errors import ArgumentError
 from dynagate.control.cost import Cost, CostGraphs, Expansion
-from dynagate.control.forward import CARRY, recorded, stepped, with_cost
+from dynagate.control.forward import CARRY, bounded, recorded, stepped, with_cost
 from dynagate.control.riccati import LARGEST, Gains, Held, Value, moved, regularised, riccati
 from dynagate.control.riccati_blocks import LARGEST_UNROLLED, Blocked
 from dynagate.dynamics.configuration import between
@@ -177,7 +177,7 @@ class _Builder:
                 u = chosen(x["fresh"][()], x["us"], u)
             else:
                 u = x["us"] + x["feeds"] * x["alpha"][()] + x["gains"] @ away
-            return {"u_try": self._bounded(u), "q_try": x["q0"], "qd_try": x["qd0"]}
+            return {"u_try": bounded(u, self.options.bounds), "q_try": x["q0"], "qd_try": x["qd0"]}
 
         shapes |= {"gains": (n, 2 * n), "feeds": (n,), "alpha": ()}
         return self._graph("torques", {**shapes, "fresh": ()} if self.options.integers else shapes, record)
@@ -185,19 +185,6 @@ class _Builder:
     def _if_finite(self, x: Any, then: Any, otherwise: Any) -> Any:
         """Where a number that is positive or falls is no infinity."""
         return then if self.options.integers else select(LARGEST - x, then, otherwise)
-
-    def _bounded(self, u: Array) -> Array:
-        if self.options.bounds is None:
-            return u
-
-        def bounded(x: Any, low: float, high: float) -> Any:
-            if low == high:
-                return low
-            x = select(x - high, high, x) if math.isfinite(high) else x
-            return select(low - x, low, x) if math.isfinite(low) else x
-
-        low, high = (bound.tolist() for bound in self.options.bounds)
-        return array([bounded(x, a, b) for x, a, b in zip(u, low, high, strict=True)])
 
     def _judge(self) -> Graph:
         """Whether the rollout's cost is low enough."""

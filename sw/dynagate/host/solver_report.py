@@ -158,7 +158,7 @@ class SolverReport:
         if self.turns is None:
             each = self.cycles.max() / (options["samples"] * options["knots"])
             return [
-                f"  samples         {options['samples']}, temperature {options['temperature']:g}, torques spread by "
+                f"  samples         {options['samples']}, {options['abreast']} side by side, temperature {options['temperature']:g}, torques spread by "
                 + ", ".join(f"{x:.2g}" for x in options["spread"]),
                 f"  call            {np.median(self.cycles):.0f} cycles measured, {self.cycles.max()} at most; "
                 f"{each:.0f} a knot of a sample",
@@ -180,15 +180,15 @@ def solver_report(
     folder: str | PathLike[str],
     states: int = 8,
     seed: int = 1,
+    abreast: int | None = None,
     step: Callable[[str], Any] | None = None,
 ) -> SolverReport:
-    """Build a solver's program, load it into a simulated core, solve `states` problems, and compare. The errors are
-    those of `build_solver` and `open`."""
+    """Build a solver's program, load it into a simulated core, solve `states` problems, and compare. abreast: as of
+    `build_solver`. The errors are those of `build_solver` and `open`."""
     say = step or (lambda text: None)
     known = reaching.problems(FORMAT_PROBLEMS, seed + 1)
-    built = build_solver(
-        reaching.solver, known, units, word=word, folder=Path(folder), region=reaching.region, step=say
-    )
+    own: dict[str, Any] = {"region": reaching.region, "abreast": abreast, "step": say}
+    built = build_solver(reaching.solver, known, units, word=word, folder=Path(folder), **own)
     say("solving them in float64")
     (cold, exact), (warm, _) = calls_of(reaching.solver, reaching.problems(states, seed), 2)
     series = {name: np.stack([cold[name][0], warm[name][0]]) for name in cold}

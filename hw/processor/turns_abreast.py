@@ -1,0 +1,131 @@
+"""Several turns of a loop as one: while the loops in a turn wait for their own results, those of other turns run.
+
+Turn after turn stays the definition. Each turn has its values under names of its own, what it carries goes to the next
+one, and a loop in the body becomes one loop of all these turns (unroll and jam: Allen & Kennedy, "Optimizing Compilers
+for Modern Architectures", 2001, ch. 8). So the integers are those of one turn at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from dynagate.fixedpoint.assign import FormattedGraph
+from dynagate.fixedpoint.loops import FormattedLoop, turns_of
+from dynagate.graph.graph import Graph, Node, Port
+from dynagate.graph.loop import Count, Loop
+from dynagate.hw.processor.abreast import moved
+
+Step = FormattedGraph | FormattedLoop
+MOST_TURNS = 16
+
+
+def counts(turns: int) -> list[int]:
+    """How many turns as one are worth a try: for each power of two up to MOST_TURNS the largest number up to it that
+    divides them."""
+    powers = (1 << k for k in range(MOST_TURNS.bit_length()))
+    return sorted({max(n for n in range(1, power + 1) if turns % n == 0) for power in powers})
+
+
+def turns_abreast(whole: FormattedLoop, name: str, count: int) -> FormattedLoop:
+    """The loop with so many turns of the loop of this name in it, whose turns they divide, as one.
+
+    Raises GraphError: a turn begins with what the one before computes in a loop or after one.
+    """
+    if count == 1:
+        return whole
+    if whole.loop.name == name:
+        return _Together(whole, count).loop()
+    steps = [turns_abreast(step, name, count) if isinstance(step, FormattedLoop) else step for step in whole.steps]
+    starts = {name: x for step in steps if isinstance(step, FormattedLoop) for name, x in step.starts.items()}
+    return _of(whole.loop, steps, {**whole.starts, **starts})
+
+
+def _of(loop: Loop, steps: Iterable[Step], starts: Mapping[str, float], **changes: Any) -> FormattedLoop:
+    """A loop with other steps. starts: of all loops in it too. changes: of the loop."""
+    own = [replace(step, starts=starts) if isinstance(step, FormattedLoop) else step for step in steps]
+    plain = tuple(step.loop if isinstance(step, FormattedLoop) else step.graph for step in own)
+    return FormattedLoop(replace(loop, steps=plain, **changes), tuple(own), starts)
+
+
+class _Together:
+    """names: of each turn, by which its values go where it has not the loop's own."""
+
+    def __init__(self, whole: FormattedLoop, count: int) -> None:
+        self.whole, self.count = whole, count
+        self.starts = dict(whole.starts)
+        made = [port.name for step in whole.loop.steps for port in step.outputs]
+        self.names: list[dict[str, str]] = []
+        for k in range(count):
+            own = {name: name if k + 1 == count else _of_turn(name, k) for name in made}
+            before = {to: self.names[-1][value] for value, to in whole.loop.carry.items()} if k else {}
+            self.names.append({**before, **own})
+
+    def loop(self) -> FormattedLoop:
+        steps: list[Step] = []
+        for place, step in enumerate(self.whole.steps):
+            if isinstance(step, FormattedLoop):
+                steps += self.begin(step)
+                steps.append(self.inner(step, place))
+            else:
+                steps += [_named(step, own, own, k) for k, own in enumerate(self.names)]
+        loop, turns = self.whole.loop, turns_of(self.whole.loop)
+        assert isinstance(loop.stop, Count), loop.name
+        assert turns % self.count == 0, (turns, self.count)
+        return _of(loop, steps, self.starts, stop=Count(turns // self.count))
+
+    def begin(self, step: FormattedLoop) -> list[Step]:
+        """What a loop in the body carries, by the name that it has in each turn."""
+        steps: list[Step] = []
+        for k, own in enumerate(self.names):
+            for name in step.loop.carry.values():
+                if name in self.starts:
+                    self.starts[_of_turn(name, k)] = self.starts[name]
+                else:
+                    steps.append(_copied(*step.ports[name], own.get(name, name), _of_turn(name, k)))
+        return steps
+
+    def inner(self, step: FormattedLoop, place: int) -> FormattedLoop:
+        """A loop in the body, of all turns."""
+        loop, around = step.loop, self.whole.loop
+        later = {port.name for each in around.steps[place + 1 :] for port in each.inputs}
+        later |= {value for value, name in around.carry.items() if name in later}
+        given, steps = {*loop.kept, *loop.last}, list[Step]()
+        carry, per_turn, kept, last = dict[str, str](), list[str](), list[str](), list[str]()
+        made: set[str] = set()
+        for k, outside in enumerate(self.names):
+            own = {port.name: _of_turn(port.name, k) for each in loop.steps for port in each.outputs}
+            own |= {name: outside[name] for name in given}
+            taken = {**outside, **own, **{name: _of_turn(name, k) for name in loop.carry.values()}}
+            for each in step.steps:
+                assert isinstance(each, FormattedGraph), f"a loop in {loop.name}"
+                steps.append(_named(each, taken, own, k))
+            carry |= {own[value]: taken[name] for value, name in loop.carry.items()}
+            per_turn += [name for name in (outside.get(name, name) for name in loop.per_turn) if name not in made]
+            needed = given if k + 1 == self.count else given & later
+            kept += [own[name] for name in loop.kept if name in needed]
+            last += [own[name] for name in loop.last if name in needed]
+            made |= set(own.values())
+        names = {"per_turn": tuple(dict.fromkeys(per_turn)), "kept": tuple(kept), "last": tuple(last)}
+        return _of(loop, steps, self.starts, carry=carry, **names)
+
+
+def _of_turn(name: str, k: int) -> str:
+    return f"{name}@{k}"
+
+
+def _named(step: FormattedGraph, inputs: Mapping[str, str], outputs: Mapping[str, str], k: int) -> FormattedGraph:
+    """A graph of turn k, with other names of ports."""
+    nodes = tuple(moved(step.graph, 0, k))
+    return replace(step, graph=replace(step.graph, nodes=nodes).named(inputs, outputs))
+
+
+def _copied(port: Port, like: FormattedGraph, name: str, to: str) -> FormattedGraph:
+    """A value by another name. port: of a graph that takes it."""
+    known = {node: k for k, node in enumerate(dict.fromkeys(port.nodes))}
+    nodes = tuple(Node("input", (), None, f"{to}.{k}") for k in known.values())
+    there = replace(port, nodes=tuple(known[node] for node in port.nodes))
+    graph = Graph("copy", like.graph.robot, nodes, (replace(there, name=name),), (Port(to, port.shape, there.nodes),))
+    bounds = {k: like.bounds[node] for node, k in known.items()}
+    return FormattedGraph(graph, tuple(like.formats[node] for node in known), {}, bounds, like.arithmetic)
