@@ -24,6 +24,7 @@ from dynagate.control.known import check_solved, stable_step
 from dynagate.fixedpoint.format import SATURATE, Arithmetic
 from dynagate.fixedpoint.fuse import fused
 from dynagate.fixedpoint.loops import FormattedLoop, LoopIntegers, integers_of, values_of
+from dynagate.forces import Servo
 from dynagate.host.solver_report import SolverReport
 from dynagate.hw.processor.build import build_solver, with_functions
 from dynagate.hw.processor.instructions import ProgramError
@@ -33,6 +34,7 @@ from dynagate.hw.processor.replay import Memory
 from dynagate.hw.processor.schedule import Schedule, check_fits, schedule
 from dynagate.hw.processor.shape import LOAD, STORE, Core
 from dynagate.hw.processor.solver import formatted_solver
+from dynagate.hw.processor.turns_abreast import counts, turns_abreast
 from dynagate.integrators.step import StepOptions
 from dynagate.robot import Robot
 
@@ -94,6 +96,10 @@ def test_a_program_solves_as_the_integers_do(solver: ChipIlqr, formatted: Format
     assert (exact["turns"] >= 2).all()
 
 
+SAMPLING: dict[str, int] = {
+    **{"units": 4, "word": WORD, "angle_bits": 3, "saturates": 1},
+    **{"exp_bits": 6, "exp_whole": 2, "noise": 1},
+}
 MPPI = MppiOptions(6, StepOptions(0.02), 9, 0.3, np.array([1.0, 0.1]))
 
 
@@ -103,17 +109,17 @@ def draws(batch: int, seed: int) -> dict[str, Any]:
     return {**problems(ARM, batch, seed), "qd": np.full((batch, 2), 0.1), **drawn}
 
 
-@pytest.fixture(scope="module")
-def sampler() -> ChipMppi:
-    return ChipMppi.of(ARM, COST, MPPI)
+IN_LINES = replace(MPPI, nodes=4, bounds=(np.array([-0.8, -9.0]), np.array([0.4, np.inf])))
 
 
-def test_the_loop_of_a_chip_is_mppi(sampler: ChipMppi) -> None:
+@pytest.mark.parametrize("own", [MPPI, IN_LINES], ids=["knots", "lines"])
+def test_the_loop_of_a_chip_is_mppi(own: MppiOptions) -> None:
     """One sample after the other, in float64: the torques, costs and weights of `Mppi` with the same draw. Samples far
     above the least cost have e**-16 of the weight, and there 0."""
     known = draws(3, 1)
-    (_, got), (after, again) = calls_of(sampler, known, 2)
+    (_, got), (after, again) = calls_of(ChipMppi.of(ARM, COST, own), known, 2)
     options: dict[str, Any] = {"knots": 6, "dt": 0.02, "samples": 9, "temperature": 0.3, "spread": MPPI.spread}
+    options |= {"nodes": own.nodes, "bounds": own.bounds}
     with dynagate.open(ARM, "mppi", cost=COST, seed=7, device="numpy", **options) as reference:
         for k in range(3):
             goal, guess = known["goal"][k], known["guess"][k]
@@ -124,13 +130,15 @@ def test_the_loop_of_a_chip_is_mppi(sampler: ChipMppi) -> None:
             then = reference(after["q"][k], after["qd"][k], warm, draw=501 + k, goal=goal)
             np.testing.assert_allclose(again["tau"][k], then.tau[0], atol=1e-5)
             assert plan.effective > 1.1
+    assert (got["tau"][:, 0].min() < -0.8) == (own is MPPI)
 
 
-@pytest.mark.parametrize("temperature", [0.3, 1.0])
-def test_a_program_samples_as_the_integers_do(temperature: float) -> None:
+@pytest.mark.parametrize(("own", "temperature", "count"), [(MPPI, 0.3, 9), (MPPI, 1.0, 3), (IN_LINES, 0.3, 3)])
+def test_a_program_samples_as_the_integers_do(own: MppiOptions, temperature: float, count: int) -> None:
     """Two calls, of which the second begins with the mean that the first has left; noise is drawn from its counter. At
-    temperature 1 exponents have fewer bits behind the binary point than the unit of exponentials takes."""
-    sampler = ChipMppi.of(ARM, COST, replace(MPPI, temperature=temperature, spread=0.3 * MPPI.spread))
+    temperature 1 exponents have fewer bits behind the binary point than the unit of exponentials takes. The integers
+    are those of one sample after the other, the program has `count` side by side, of graphs or not of MPPI."""
+    sampler = ChipMppi.of(ARM, COST, replace(own, temperature=temperature, spread=0.3 * MPPI.spread))
     policy = Policy(word=WORD, arithmetic=Arithmetic(overflow=SATURATE))
     loop = formatted_solver(sampler, draws(12, 0), policy)
     core = with_functions("mppi", 4, list(loop.graphs()), policy)
@@ -138,18 +146,66 @@ def test_a_program_samples_as_the_integers_do(temperature: float) -> None:
     with pytest.raises(ProgramError, match="the core has no unit for them; expected a core with noise=1"):
         with_functions("mppi", replace(core, noise=0), list(loop.graphs()), policy)
     loop = loop.mapped(core.fused)
-    integers, memory = LoopIntegers(loop, {}, 3), Memory()
-    scheduled = schedule(loop_instructions(loop), replace(core, turn_bits=8))
+    beside = turns_abreast(loop, sampler.samples, count)
+    integers, together, memory = LoopIntegers(loop, {}, 3), LoopIntegers(beside, {}, 3), Memory()
+    scheduled = schedule(loop_instructions(beside), replace(core, turn_bits=9))
     for inputs, exact in calls_of(sampler, draws(3, 1), 2):
-        own = integers_of(loop, inputs)
-        values, flagged = integers.turn(own)
+        given = integers_of(loop, inputs)
+        values, flagged = integers.turn(given)
+        same, _ = together.turn(given)
         assert not flagged.any()
-        got, _ = replayed_turn(scheduled, own, memory)
+        got, _ = replayed_turn(scheduled, given, memory)
         for name, entries in got.items():
-            for result, fixed in zip(entries, values[name], strict=True):
+            for result, fixed, other in zip(entries, values[name], same[name], strict=True):
                 np.testing.assert_array_equal(result, fixed.value, err_msg=name)
+                np.testing.assert_array_equal(other.value, fixed.value, err_msg=name)
             result = values_of(values[name], exact[name].shape[1:])
             np.testing.assert_allclose(result, exact[name], rtol=1e-4, atol=1e-4, err_msg=name)
+
+
+def test_samples_side_by_side_take_fewer_cycles_and_fit_the_core(tmp_path: Path) -> None:
+    """As many as the core's program memory and its memory of turns hold: 9 samples, or 3 of them."""
+    sampler = ChipMppi.of(ARM, COST, MPPI)
+    cycles = {}
+    few_turns, few_words = Core(**SAMPLING, turn_bits=7), Core(**SAMPLING, turn_bits=8, program_bits=10)
+    for core, asked, count in ((4, None, 9), (few_turns, None, 3), (few_words, None, 3), (4, 1, 1)):
+        built = build_solver(sampler, draws(12, 0), core, word=WORD, folder=tmp_path, abreast=asked)
+        assert built.design.options["abreast"] == count
+        cycles[count] = built.schedule.longest
+    assert cycles[9] < 0.6 * cycles[3]
+    assert cycles[3] < 0.5 * cycles[1]
+    with pytest.raises(ProgramError, match=r"takes \d+ words, \d+ more than the core's 1024 and 132 values of turns"):
+        build_solver(sampler, draws(12, 0), replace(few_words, turn_bits=7), word=WORD, folder=tmp_path, abreast=9)
+    assert [counts(n) for n in (64, 60, 7, 1)] == [[1, 2, 4, 8, 16], [1, 2, 4, 6, 15], [1, 7], [1]]
+
+
+def test_what_a_chip_does_not_sample(tmp_path: Path, solver: ChipIlqr) -> None:
+    sampler = ChipMppi.of(ARM, COST, MPPI)
+    for other, count, text in [
+        (sampler, 2, "abreast 2 of mppi; expected 1 to 16 that divide its 9 samples"),
+        (solver, 2, "abreast 2 of ilqr; expected 1"),
+    ]:
+        with pytest.raises(ArgumentError, match=f"^{text}$"):
+            build_solver(other, {}, 4, word=WORD, folder=tmp_path, abreast=count)
+    many = ChipMppi.of(ARM, COST, replace(MPPI, samples=10000))
+    text = "10000 samples of 6 nodes take 120012 numbers; expected 65535 at most with words of 18 bits"
+    with pytest.raises(ArgumentError, match=text):
+        build_solver(many, draws(2, 0), 4, word=18, folder=tmp_path)
+    constrained = replace(MPPI, step=StepOptions(0.02, forces=(Servo(1.0, 1.0),)))
+    for options, text in [
+        (constrained, "steps of two_joint_arm take 'target' of each knot; expected forces without inputs"),
+        (replace(MPPI, step=StepOptions(None)), "dt=None of a solver on a chip; expected the seconds of a knot"),
+        (replace(MPPI, spread=np.ones(3)), r"spread of two_joint_arm on a chip; expected shape \(2,\)"),
+    ]:
+        with pytest.raises(ArgumentError, match=text):
+            ChipMppi.of(ARM, COST, options)
+    for changes, text in [
+        ({"nodes": 7}, "nodes=7; expected 2 to 6, as many as knots"),
+        ({"temperature": 0.0}, "temperature=0.0; expected a cost of more than 0"),
+        ({"samples": 0}, "samples=0; expected a whole number, 1 or more"),
+    ]:
+        with pytest.raises(ArgumentError, match=text):
+            replace(MPPI, **cast("Any", changes))
 
 
 def test_a_value_of_a_turn_that_is_kept_too_early_is_caught(scheduled: Schedule) -> None:
@@ -256,6 +312,12 @@ def test_the_command_solves_on_a_core(tmp_path: Path) -> None:
         (("--knots", "8"), "--knots of forward_dynamics_gradient; expected it left out, or --function ilqr or mppi"),
         (("--function", "mppi"), "--function mppi without --units; expected a processor's units, such as --units 8"),
         (("--function", "ilqr", "--samples", "8"), "--samples of ilqr; expected it left out, or --function mppi"),
+        (("--function", "ilqr", "--abreast", "2"), "--abreast of ilqr; expected it left out, or --function mppi"),
+        (
+            ("--function", "mppi", "--units", "2", "--samples", "9", "--abreast", "2"),
+            "--abreast 2 of 9 samples; expected a number that divides them",
+        ),
+        (("--units", "4", "--abreast", "5"), "--abreast 5; expected 1 to 4 samples side by side, or a solver's"),
         (("closed-loop", "--units", "4"), "--units of --controller derivatives; expected it left out"),
         (
             ("closed-loop", "--controller", "ilqr", "--rtl", "27"),

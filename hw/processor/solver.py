@@ -22,15 +22,17 @@ CALLS = 2
 def formatted_solver(solver: ChipSolver, problems: Mapping[str, Array], policy: Policy) -> FormattedLoop:
     """A solver's loop with formats of one word. problems: q, qd, guess and inputs of the cost (batch, ·).
 
-    Raises ValueError: fewer than half of them have a solution in float64; ranges come from those that have.
+    Raises ValueError: as `ChipSolver.reach`; fewer than half of them have a solution in float64; ranges come from those
+    that have.
     """
+    reach = solver.reach(policy.word)
     observed = Accepted(solver.blocks.loop, solver.retries)
     solved = _solved(solver, problems, observed)
     if not solved.all():
         check_solved(solved, problems["q"], solver.robot, solver.options.step.dt or 0.0)
         observed = Accepted(solver.blocks.loop, solver.retries)
         _solved(solver, {name: x[solved] for name, x in problems.items()}, observed)
-    spread(observed, solver.reach(), policy.seed)
+    spread(observed, reach, policy.seed)
     return assign_loop(solver.blocks, observed, Unlimited(), policy)
 
 

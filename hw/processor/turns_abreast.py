@@ -55,10 +55,10 @@ class _Together:
     def __init__(self, whole: FormattedLoop, count: int) -> None:
         self.whole, self.count = whole, count
         self.starts = dict(whole.starts)
-        made = [port.name for step in whole.loop.steps for port in step.outputs]
+        outputs = [port.name for step in whole.loop.steps for port in step.outputs]
         self.names: list[dict[str, str]] = []
         for k in range(count):
-            own = {name: name if k + 1 == count else _of_turn(name, k) for name in made}
+            own = {name: name if k + 1 == count else _of_turn(name, k) for name in outputs}
             before = {to: self.names[-1][value] for value, to in whole.loop.carry.items()} if k else {}
             self.names.append({**before, **own})
 
@@ -91,22 +91,22 @@ class _Together:
         loop, around = step.loop, self.whole.loop
         later = {port.name for each in around.steps[place + 1 :] for port in each.inputs}
         later |= {value for value, name in around.carry.items() if name in later}
-        given, steps = {*loop.kept, *loop.last}, list[Step]()
+        results, steps = {*loop.kept, *loop.last}, list[Step]()
         carry, per_turn, kept, last = dict[str, str](), list[str](), list[str](), list[str]()
-        made: set[str] = set()
+        outputs: set[str] = set()
         for k, outside in enumerate(self.names):
             own = {port.name: _of_turn(port.name, k) for each in loop.steps for port in each.outputs}
-            own |= {name: outside[name] for name in given}
+            own |= {name: outside[name] for name in results}
             taken = {**outside, **own, **{name: _of_turn(name, k) for name in loop.carry.values()}}
             for each in step.steps:
                 assert isinstance(each, FormattedGraph), f"a loop in {loop.name}"
                 steps.append(_named(each, taken, own, k))
             carry |= {own[value]: taken[name] for value, name in loop.carry.items()}
-            per_turn += [name for name in (outside.get(name, name) for name in loop.per_turn) if name not in made]
-            needed = given if k + 1 == self.count else given & later
+            per_turn += [name for name in (outside.get(name, name) for name in loop.per_turn) if name not in outputs]
+            needed = results if k + 1 == self.count else results & later
             kept += [own[name] for name in loop.kept if name in needed]
             last += [own[name] for name in loop.last if name in needed]
-            made |= set(own.values())
+            outputs |= set(own.values())
         names = {"per_turn": tuple(dict.fromkeys(per_turn)), "kept": tuple(kept), "last": tuple(last)}
         return _of(loop, steps, self.starts, carry=carry, **names)
 

@@ -33,8 +33,8 @@ from dynagate.robot import Robot
 
 DEFAULT_WORD = 24
 MOST_STATES = 10_000_000
-FEWEST_UNITS, MOST_UNITS, SMALLEST_PROCESSOR_WORD, MOST_ABREAST = 2, 8, 18, 4
-"""As in `hw.processor.shape`, which needs Amaranth."""
+FEWEST_UNITS, MOST_UNITS, SMALLEST_PROCESSOR_WORD, MOST_ABREAST, MOST_TURNS = 2, 8, 18, 4, 16
+"""As in `hw.processor`, which needs Amaranth."""
 MASSES = ("body", "shared")
 SOLVERS = ("ilqr", "mppi")
 """A function of commands that have --knots."""
@@ -75,6 +75,10 @@ def units_option(command: Command) -> Command:
                 raise click.UsageError(f"--word {word} with --units; expected {SMALLEST_PROCESSOR_WORD} bits or more")
             if rest["words"] == FLOAT16:
                 raise click.UsageError(f"--words {FLOAT16} with --units; expected {FLOAT32} or {FIXED}")
+            if rest["abreast"] > MOST_ABREAST:
+                raise click.UsageError(
+                    f"--abreast {rest['abreast']}; expected 1 to {MOST_ABREAST} samples side by side, or a solver's"
+                )
             rest["stages"] = None
         elif rest["words"] is not None and "axi" not in rest:
             raise click.UsageError("--words without --units; expected both: the streams of a processor carry them")
@@ -100,9 +104,10 @@ def units_option(command: Command) -> Command:
             "--abreast",
             default=1,
             show_default=True,
-            type=count(MOST_ABREAST),
+            type=count(MOST_TURNS),
             metavar="SAMPLES",
-            help="With --units: compute so many samples side by side, where one leaves units idle.",
+            help=f"With --units: compute so many samples side by side, where one leaves units idle, {MOST_ABREAST} at "
+            f"most. Of --function mppi {MOST_TURNS} at most, and those that take the fewest cycles unless given.",
         ),
         click.option(
             "--words",

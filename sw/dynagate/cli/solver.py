@@ -16,7 +16,7 @@ from dynagate.cli.robot import Command, first_given, with_options
 KNOTS, SAMPLES, DT, WORD, STATES = 32, 64, 0.02, 27, 8
 """Unless a command line says others; states are problems."""
 MOST_KNOTS, MOST_SAMPLES = 4096, 65535
-TAKEN = {"name", "knots", "dt", "word", "units", "folder", "states", "seed"}
+TAKEN = {"name", "knots", "dt", "word", "units", "abreast", "folder", "states", "seed"}
 """Options that a solver has."""
 
 
@@ -56,6 +56,12 @@ def _solve(region: Any, knots: int, samples: int, asked: dict[str, Any]) -> None
     context, function = click.get_current_context(), asked["name"]
     if option := first_given(asked.keys() - TAKEN):
         raise click.UsageError(f"{option} with --function {function}; expected it left out")
+    chosen = context.get_parameter_source("abreast") is ParameterSource.COMMANDLINE
+    if chosen and function != SOLVERS[1]:
+        raise click.UsageError(f"--abreast of {function}; expected it left out, or --function {SOLVERS[1]}")
+    abreast = asked["abreast"] if chosen else None
+    if abreast is not None and samples % abreast:
+        raise click.UsageError(f"--abreast {abreast} of {samples} samples; expected a number that divides them")
     if asked["units"] is None:
         raise click.UsageError(
             f"--function {function} without --units; expected a processor's units, such as --units 8"
@@ -73,6 +79,7 @@ def _solve(region: Any, knots: int, samples: int, asked: dict[str, Any]) -> None
             folder=asked["folder"],
             states=asked["states"],
             seed=asked["seed"],
+            abreast=abreast,
             step=step,
         )
     click.echo(report.text())

@@ -18,6 +18,8 @@ from dynagate.graph import Graph
 from dynagate.graph.blocks import Blocks
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.loop import Count, Loop, OfGraph, evaluate_turn
+from dynagate.integrators.explicit_method import step_inputs
+from dynagate.integrators.step import StepOptions
 from dynagate.robot import Robot
 
 Array = npt.NDArray[Any]
@@ -51,8 +53,9 @@ class ChipSolver(ABC):
         """Its options, as a design's file has them."""
 
     @abstractmethod
-    def reach(self) -> dict[str, float]:
-        """Values that may become larger than a sample of problems shows, and how large."""
+    def reach(self, word: int) -> dict[str, float]:
+        """Values that may become larger than a sample of problems shows, and how large, in words of so many bits.
+        Raises ValueError: they do not fit."""
 
     @abstractmethod
     def solved(self, values: Mapping[str, Array]) -> Array:
@@ -63,8 +66,16 @@ class ChipSolver(ABC):
         """What the next call takes otherwise than this one, of a robot that does what was planned."""
 
 
-def asked_of(robot: Robot, cost: Cost) -> dict[str, Input]:
-    """The inputs of a cost on a chip. Raises ValueError: every knot has its own."""
+def asked_of(robot: Robot, cost: Cost, step: StepOptions) -> dict[str, Input]:
+    """The inputs of a cost on a chip. Raises ValueError: every knot has its own, or a step has such inputs, or no
+    length."""
+    if step.dt is None:
+        raise ArgumentError("dt=None of a solver on a chip; expected the seconds of a knot")
+    if inputs := step_inputs(robot, step):
+        raise ArgumentError(
+            f"steps of {robot.name} take '{inputs[0]}' of each knot; expected forces without inputs, and no "
+            "constraints, on a chip"
+        )
     asked = cost.inputs_of(robot)
     for name, each in asked.items():
         if each.each:
@@ -121,8 +132,8 @@ def calls_of(
     """Inputs and all values, in float64, of so many calls of each problem (batch, ·), from states that the robot
     reaches by the plans. of_graph: what computes the graphs."""
     loop, batch = solver.blocks.loop, len(problems["q"])
-    state = {port.name: np.zeros((batch, *port.shape)) for port in loop.inputs}
-    state |= {name: np.full(batch, value) for name, value in solver.blocks.starts.items()}
+    starts = solver.blocks.starts
+    state = {port.name: np.full((batch, *port.shape), starts.get(port.name, 0.0)) for port in loop.inputs}
     inputs = {name: np.asarray(problems[name], np.float64) for name in loop.per_turn if name != "warm"}
     inputs["warm"] = np.zeros(batch)
     calls = []

@@ -54,7 +54,7 @@ class ChipIlqr(ChipSolver):
     def of(cls, robot: Robot, cost: Cost, options: IlqrOptions) -> ChipIlqr:
         """Raises ValueError: an input of every knot, or too many joints."""
         options = replace(options, integers=True)
-        asked = asked_of(robot, cost)
+        asked = asked_of(robot, cost, options.step)
         if 2 * robot.nv > LARGEST_UNROLLED:
             raise ArgumentError(
                 f"{robot.name} has {robot.nv} joints; expected at most {LARGEST_UNROLLED // 2} for a solver on a chip"
@@ -82,7 +82,7 @@ class ChipIlqr(ChipSolver):
         numbers = {"knots": o.knots, "dt": o.step.dt, "iterations": o.iterations, "tolerance": o.tolerance}
         return {**numbers, "integrator": o.step.integrator, "regularisation": [o.smallest, o.largest]}
 
-    def reach(self) -> dict[str, float]:
+    def reach(self, word: int) -> dict[str, float]:
         turns = float(self.options.iterations + 1)
         return {"reg": self.options.largest, "reg_now": self.options.largest, "length": 1.0, "taken": turns}
 

@@ -10,13 +10,14 @@ one at a time or several side by side.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
+from dynagate.base.arguments import check_positive, is_whole
+from dynagate.base.errors import ArgumentError
 from dynagate.base.philox import DEVIATION, FRAC
 from dynagate.control.chip import ChipSolver, ahead, asked_of, begins, of_calls
 from dynagate.control.cost import Cost, CostGraphs
@@ -38,8 +39,6 @@ RESULTS = {"mean_first": "tau", "mean_cost_next": "cost", "least_next": "least",
 costs, the least of them, and the sum of the weights, where the least has 1."""
 LOWEST = 16.0
 """Temperatures above the least cost from which on all samples have the same weight, e**-LOWEST."""
-DRAWS = 2**16 - 1
-"""The largest draw and seed."""
 
 
 @dataclass(frozen=True)
@@ -47,9 +46,10 @@ class MppiOptions:
     """knots: steps of torques, of `step.dt` seconds. samples: rollouts of a call, of which the first is the torques to
     begin with. temperature: how much more cost gives 1 / e of the weight. spread: standard deviation of the torques
     (nv,), N m or N. nodes: at how many points of the horizon they are drawn, with straight lines between; 0 for each
-    knot. bounds: lowest and highest torques, as `host.solver.bounds_of` gives them.
+    knot. bounds: lowest and highest torques (nv,) each, as `host.solver.bounds_of` gives them. scale: what random
+    numbers are multiplied by (nv,).
 
-    Raises ValueError: there are more nodes than knots, or one node of several knots."""
+    Raises ValueError: a number is not right, or there are more nodes than knots, or one node of several knots."""
 
     knots: int
     step: StepOptions
@@ -58,15 +58,15 @@ class MppiOptions:
     spread: Array
     nodes: int = 0
     bounds: tuple[Array, Array] | None = None
+    scale: Array = field(init=False)
 
     def __post_init__(self) -> None:
+        for name in ("knots", "samples"):
+            if not is_whole(count := getattr(self, name)) or count < 1:
+                raise ArgumentError(f"{name}={count!r}; expected a whole number, 1 or more")
+        check_positive("temperature", self.temperature, "a cost of more than 0")
         object.__setattr__(self, "nodes", self.nodes or self.knots)
-        assert self.scale.shape == self.spread.shape
-
-    @cached_property
-    def scale(self) -> Array:
-        """What random numbers are multiplied by (nv,)."""
-        return Lines(self.nodes, self.knots, self.spread * (2.0**FRAC / DEVIATION)).left[0]
+        object.__setattr__(self, "scale", Lines(self.nodes, self.knots, self.spread * (2.0**FRAC / DEVIATION)).left[0])
 
     @property
     def line(self) -> tuple[str, ...]:
@@ -76,8 +76,8 @@ class MppiOptions:
 
 @dataclass(frozen=True)
 class ChipMppi(ChipSolver):
-    """MPPI. A call also takes `draw` () and `seed` () of the noise, whole numbers up to DRAWS: number
-    (sample * knots + knot) * nv + joint of it. It gives what RESULTS says."""
+    """MPPI. A call also takes `draw` () and `seed` () of the noise, whole numbers below 2**(word - 2): of it number
+    (sample * nodes + node) * nv + joint. It gives what RESULTS says."""
 
     samples: ClassVar[str] = "samples"
     plan: ClassVar[Mapping[str, str]] = {"mean_new": "us_before"}
@@ -86,8 +86,11 @@ class ChipMppi(ChipSolver):
 
     @classmethod
     def of(cls, robot: Robot, cost: Cost, options: MppiOptions) -> ChipMppi:
-        """Raises ValueError: the cost has an input of every knot."""
-        asked = asked_of(robot, cost)
+        """Raises ValueError: as `asked_of`; spread or bounds have another shape."""
+        for name, each in (("spread", [options.spread]), ("bounds", options.bounds or [])):
+            if any(np.shape(x) != (robot.nv,) for x in each):
+                raise ArgumentError(f"{name} of {robot.name} on a chip; expected shape ({robot.nv},)")
+        asked = asked_of(robot, cost, options.step)
         samples = _samples(robot, CostGraphs(robot, cost, options.step.dt or 0.0), options)
         names = {port.name for port in samples.inputs}
         asked = {name: each for name, each in asked.items() if name in names}
@@ -110,8 +113,15 @@ class ChipMppi(ChipSolver):
         more = {"nodes": o.nodes, "bounds": None if o.bounds is None else [x.tolist() for x in o.bounds]}
         return {**numbers, "integrator": o.step.integrator, "spread": o.spread.tolist(), **more}
 
-    def reach(self) -> dict[str, float]:
-        return {"draw": float(DRAWS), "seed": float(DRAWS)}
+    def reach(self, word: int) -> dict[str, float]:
+        most = 2 ** (word - 2) - 1
+        counted = (self.options.samples + 1) * self.options.nodes * self.robot.nv
+        if counted > most:
+            raise ArgumentError(
+                f"{self.options.samples} samples of {self.options.nodes} nodes take {counted} numbers; expected "
+                f"{most} at most with words of {word} bits"
+            )
+        return {"draw": float(most), "seed": float(most)}
 
     def solved(self, values: Mapping[str, Array]) -> Array:
         return np.isfinite(values["cost"])
@@ -119,7 +129,7 @@ class ChipMppi(ChipSolver):
     def after(self, inputs: Mapping[str, Array], values: Mapping[str, Array]) -> dict[str, Array]:
         now = {"q": inputs["q"], "qd": inputs["qd"], "tau": values["tau"]}
         moved = evaluate(step_graph(self.robot, self.options.step), now)
-        return {"q": moved["q_next"], "qd": moved["qd_next"], "draw": (inputs["draw"] + 1.0) % (DRAWS + 1.0)}
+        return {"q": moved["q_next"], "qd": moved["qd_next"], "draw": inputs["draw"] + 1.0}
 
 
 STATE = {f"{name}_next": f"{name}_before" for name in ("live", "number", "least", "weight", "mean_cost")}
@@ -240,6 +250,7 @@ def _weighed(costs: CostGraphs, options: MppiOptions) -> Graph:
         together = weight * weight_of(select(live, lower - least, 0.0)) + own
         share = own * (1.0 / together)
         mean = mean + share * (cost - mean)
-        return {"share": share, "rest": 1.0 - share, "least_next": lower, "weight_next": together, "mean_cost_next": mean}
+        parts = {"share": share, "rest": 1.0 - share}
+        return {**parts, "least_next": lower, "weight_next": together, "mean_cost_next": mean}
 
     return with_cost(costs, "weigh", True, record).named({"q": "q_end", "qd": "qd_end"}, {})

@@ -158,8 +158,8 @@ class SolverReport:
         if self.turns is None:
             each = self.cycles.max() / (options["samples"] * options["knots"])
             return [
-                f"  samples         {options['samples']}, {options['abreast']} side by side, temperature {options['temperature']:g}, torques spread by "
-                + ", ".join(f"{x:.2g}" for x in options["spread"]),
+                f"  samples         {options['samples']}, {options['abreast']} side by side, temperature "
+                f"{options['temperature']:g}, torques spread by " + ", ".join(f"{x:.2g}" for x in options["spread"]),
                 f"  call            {np.median(self.cycles):.0f} cycles measured, {self.cycles.max()} at most; "
                 f"{each:.0f} a knot of a sample",
                 f"  overflows       in {self.overflows} of {count}",
