@@ -14,8 +14,9 @@ import pytest
 from dynagate.graph import Graph, GraphError
 from dynagate.graph.loop import RESIDUAL, TURNS, Count, Loop, Until, evaluate_loop
 from dynagate.graph.recorder import Recording
+from dynagate.native import abreast
 from dynagate.native.gpu_loop import GpuLoop
-from dynagate.native.loop import LoopKernel
+from dynagate.native.loop import LoopKernel, emit_loop
 
 from tests.test_gpu import ON_HOST
 
@@ -299,3 +300,56 @@ def test_values_that_a_loop_within_or_a_carry_could_lose(
     card.close()
     for results in (evaluate_loop(loop, arrays), own, there):
         assert {name: array.tolist() for name, array in results.items()} == expected
+
+
+def falling(turns: int, backwards: bool) -> Loop:
+    """Two graphs that read nothing of the turn before, of which the second reads the first; one that carries; and a
+    loop around all of them, which hands the sum on."""
+    recording = Recording("one", "none")
+    u, c = recording.input("u", (5,)), recording.input("c", (2,))
+    one = recording.graph({"a": np.sin(u) * c[0] + u[::-1] * c[1], "s": u[0] * u[1]})
+    recording = Recording("two", "none")
+    a = recording.input("a", (5,))
+    two = recording.graph({"b": a[:3] * a[2:] + np.cos(a[1])})
+    recording = Recording("three", "none")
+    b, s, p = recording.input("b", (3,)), recording.input("s", ())[()], recording.input("p", ())[()]
+    three = recording.graph({"p1": p * 0.5 + b[0] * b[1] + b[2] * s, "a_p": p * 1.0})
+    sweep = Loop(
+        "sweep", "none", (one, two, three), {"p1": "p"}, Count(turns), ("u",), ("b", "a_p"), ("p1",), backwards
+    )
+    return Loop("falling", "none", (sweep,), {"p1": "p"}, Count(3), last=("b", "a_p", "p1"))
+
+
+@pytest.mark.parametrize("backwards", [False, True])
+@pytest.mark.parametrize(("turns", "dtype"), [(3, np.float64), (8, np.float64), (29, np.float64), (29, np.float32)])
+def test_turns_of_one_sample_abreast(
+    turns: int, dtype: type, backwards: bool, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Fewer turns than lanes, as many, and some that the last lanes have twice; beside samples in the lanes."""
+    monkeypatch.setattr(abreast, "WORTH", 0)
+    loop, random = falling(turns, backwards), np.random.default_rng(0)
+    inputs = {"u": random.normal(size=(33, turns, 5)), "c": random.normal(size=(33, 2)), "p": random.normal(size=33)}
+    inputs = {name: array.astype(dtype) for name, array in inputs.items()}
+    expected = evaluate_loop(loop, inputs)
+    kernel = LoopKernel(loop, dtype, folder=cache)
+    source = emit_loop(loop)
+    assert "abreast[" in source.files[f"{source.name}.c"]
+    for rows in (1, 33):
+        results = kernel.new_outputs(rows, 3)
+        kernel({name: array[:rows] for name, array in inputs.items()}, results, rows, 3)
+        for name, value in expected.items():
+            close = 1e-12 if dtype is np.float64 else 2e-5
+            np.testing.assert_allclose(results[name], value[:rows], rtol=close, atol=close, err_msg=f"{name}, {rows}")
+
+
+def test_only_graphs_that_carry_nothing_are_abreast(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(abreast, "WORTH", 0)
+    (sweep,) = falling(9, backwards=True).steps
+    assert isinstance(sweep, Loop)
+    assert [graph.name for graph in abreast.first_graphs(sweep)] == ["one", "two"]
+    assert [port.name for port in abreast.handed_on(sweep, sweep.steps[:2])] == ["s", "b"]  # the lanes keep a
+    assert abreast.first_graphs(exchanged()) == ()
+    monkeypatch.undo()
+    moving = descent(9).steps[3]
+    assert isinstance(moving, Loop)
+    assert abreast.first_graphs(moving) == ()  # more to move than to compute

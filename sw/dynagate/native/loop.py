@@ -20,9 +20,10 @@ from dynagate.base.arguments import check_fits, check_written, of_type, real
 from dynagate.base.errors import ArgumentError
 from dynagate.graph import Graph
 from dynagate.graph.graph import Port
-from dynagate.graph.loop import Count, Loop
+from dynagate.graph.loop import Count, Loop, loops_in
 from dynagate.graph.ops import TRIG
 from dynagate.graph.scan import TABLE
+from dynagate.native.abreast import LANES, Abreast, first_graphs
 from dynagate.native.arrays import TYPES, check
 from dynagate.native.compile import CompileError, library
 from dynagate.native.emit import PHILOX, REGISTERS, SEGMENT_OPERATIONS, Source, head_comment, segments
@@ -144,19 +145,36 @@ _RESULT = {"sin": "sine", "cos": "cosine"}
 class _Rows(LoopText):
     """All turns of DG_LANES samples, or of one, at `row` of the arrays."""
 
-    def __init__(self, loop: Loop, number: str) -> None:
+    def __init__(self, loop: Loop, number: str, steps: dict[tuple[int, tuple[int, ...]], _Code]) -> None:
         super().__init__(loop, number)
-        self.steps: dict[tuple[int, tuple[int, ...]], _Code] = {}
+        self.steps = steps
         """By graph and places: one that occurs again with the same is emitted once."""
+        self.in_lanes = any(first_graphs(each) for each in loops_in(loop))
+        """Whether turns of one sample are abreast, in vectors that those of DG_LANES samples have too."""
+
+    def array(self) -> str:
+        return f"vec *const v = {LANES};" if self.in_lanes and self.number == "vec" else super().array()
 
     def rows(self, side: str, k: int) -> tuple[str, str]:
         return f"{side}[{k}] + row * {side}_stride[{k}]", f"{side}_stride[{k}]"
 
     def computed(self, scope: Scope, graph: Graph, read: Places) -> Iterator[str]:
+        yield f"{self._code(scope, graph, read).name}_{self.number}(v);"
+
+    def _code(self, scope: Scope, graph: Graph, read: Places) -> _Code:
         key = id(graph), (*read.values(), *(scope.at[port.name] for port in graph.outputs))
         if key not in self.steps:
             self.steps[key] = _Code.of_step(graph, f"step{len(self.steps)}", read, scope.at)
-        yield f"{self.steps[key].name}_{self.number}(v);"
+        return self.steps[key]
+
+    def abreast(self, scope: Scope) -> Abreast | None:
+        first = first_graphs(scope.loop) if self.number == "real" else ()
+        if not first:
+            return None
+        names = [self._code(scope, graph, scope.at).name for graph in first]
+        return Abreast(
+            scope.loop, first, scope.at, scope.starts, [(f"{x}_real(v);", f"{x}_vec({LANES});") for x in names]
+        )
 
     def lines(self) -> Iterator[str]:
         yield (
@@ -168,10 +186,11 @@ class _Rows(LoopText):
 
 
 def _lines(loop: Loop, name: str) -> Iterator[str]:
-    texts = [_Rows(loop, number) for number in NUMBERS]
+    codes: dict[tuple[int, tuple[int, ...]], _Code] = {}
+    texts = [_Rows(loop, number, codes) for number in NUMBERS]
     samples = [list(text.lines()) for text in texts]
     scans = list(texts[0].scans.values())
-    steps = list(texts[0].steps.values())
+    steps = list(codes.values())
     steps += [_Code.of_body(body, text.body_name(k)) for text in scans for k, body in enumerate(text.scan.bodies)]
     yield '#include "dynagate_simd.h"\n#include "dynagate_loop.h"\n'
     yield from functions(node.op for step in steps for node in step.graph.nodes)
@@ -181,6 +200,8 @@ def _lines(loop: Loop, name: str) -> Iterator[str]:
         yield from text.tables()
         for number in NUMBERS:
             yield from text.function("static", number, f"_{number}")
+    if texts[0].in_lanes:
+        yield f"static _Thread_local vec {LANES}[{texts[0].size}];"
     for lines in samples:
         yield from lines
     yield from _driver(name)

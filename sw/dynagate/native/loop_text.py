@@ -16,6 +16,7 @@ from dynagate.base.untrusted import identifier
 from dynagate.graph import Graph
 from dynagate.graph.loop import RESIDUAL, TURNS, Loop, Until
 from dynagate.graph.scan import Scan
+from dynagate.native.abreast import Abreast
 from dynagate.native.scan_text import ScanText
 
 EXTRA = {TURNS: "turns_taken", RESIDUAL: "residual_size"}
@@ -81,6 +82,10 @@ class LoopText(ABC):
     def computed(self, scope: Scope, graph: Graph, read: Places) -> Iterator[str]:
         """A graph of a loop's body, from the places that it reads to those of the loop's values."""
 
+    def abreast(self, scope: Scope) -> Abreast | None:
+        """Graphs of a loop within that are computed for several turns at once."""
+        return None
+
     def scanned(self, scope: Scope, scan: Scan, read: Places) -> Iterator[str]:
         """A scan of a loop's body, likewise."""
         key = id(scan), (*read.values(), *(scope.at[port.name] for port in scan.outputs))
@@ -119,11 +124,15 @@ class LoopText(ABC):
             )
         return Scope(loop, at, starts, results, tuple(body), last)
 
+    def array(self) -> str:
+        """Says what `v` is."""
+        apart = "static _Thread_local " if self.size > MOST_ON_STACK[self.number] else ""
+        return f"{apart}{self.number} v[{max(self.size, 1)}];"
+
     def sample(self) -> Iterator[str]:
         """All turns, from the inputs to the outputs. The text has `count`, the turns of a loop that counts."""
         loop = self.loop
-        apart = "static _Thread_local " if self.size > MOST_ON_STACK[self.number] else ""
-        yield f"    {apart}{self.number} v[{max(self.size, 1)}];"
+        yield f"    {self.array()}"
         for port in loop.inputs:
             if port.name not in loop.per_turn:
                 yield f"    {self._get(port.name, '')}"
@@ -155,13 +164,18 @@ class LoopText(ABC):
             return
         outermost = scope is self.scope
         count = "count" if outermost else loop.stop.turns
+        abreast = None if outermost else self.abreast(scope)
+        if abreast:
+            yield from (indent + line for line in abreast.begin())
         turns = f"turn = {count} - 1; turn >= 0; turn--" if loop.backwards else f"turn = 0; turn < {count}; turn++"
         yield f"{indent}for (long {turns}) {{"
         if outermost:
             yield from (f"{inner}{self._get(name, self.turn_of(name))}" for name in loop.per_turn)
         else:
             yield from (_of_turn(scope, name, inner) for name in loop.per_turn)
-        yield from self._body(scope, inner)
+        if abreast:
+            yield from (inner + line for line in abreast.turn())
+        yield from self._body(scope, inner, len(abreast.first) if abreast else 0)
         kept = [name for name in loop.kept if not (outermost and name in self.direct)]
         if kept and loop.every > 1:
             yield f"{inner}if ((turn + 1) % {loop.every} == 0) {{"
@@ -176,8 +190,8 @@ class LoopText(ABC):
         yield from self._carried(scope, inner, "")
         yield f"{indent}}}"
 
-    def _body(self, scope: Scope, indent: str) -> Iterator[str]:
-        for step in scope.body:
+    def _body(self, scope: Scope, indent: str, begin: int = 0) -> Iterator[str]:
+        for step in scope.body[begin:]:
             if isinstance(step, Scope):
                 yield f"{indent}{{"
                 yield from self._turns(step, indent + "    ")

@@ -1,0 +1,112 @@
+"""Turns side by side in the lanes of vectors, which one sample would leave empty.
+
+The first graphs of a body may read nothing that a turn hands to the next: a solver linearises each knot by itself.
+DG_LANES turns of these are computed at once, by the functions that else compute as many samples. The rest of the body
+follows turn by turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from dynagate.graph import Graph
+from dynagate.graph.graph import Port
+from dynagate.graph.loop import Count, Loop, taken
+
+WORTH = 4
+"""Operations for each number that goes into lanes or out of them, above which turns go abreast."""
+LANES = "lanes"
+"""The array of vectors that they read and write, each value where it is in the array of a turn's values."""
+
+Places = Mapping[str, int]
+
+
+def first_graphs(loop: Loop) -> tuple[Graph, ...]:
+    """The graphs with which each turn of a loop begins, and whose turns may be abreast; () where that is not worth its
+    way."""
+    if not isinstance(loop.stop, Count) or loop.stop.turns is None:
+        return ()
+    carried, first = set(loop.carry.values()), []
+    for step in loop.steps:
+        names = {port.name for port in step.inputs}
+        if not isinstance(step, Graph) or names & (carried | {port.name for port in step.outputs}):
+            break
+        first.append(step)
+    each, constant = taken_in(loop, first)
+    moved = sum(each.values()) + sum(len(port.nodes) for port in handed_on(loop, first))
+    work = sum(len(graph) for graph in first)
+    worth = work * loop.stop.turns > WORTH * (moved * loop.stop.turns + sum(constant.values()))
+    return tuple(first) if worth else ()
+
+
+def taken_in(loop: Loop, first: Sequence[Graph]) -> tuple[dict[str, int], dict[str, int]]:
+    """Sizes of what the first graphs take of each turn, and of all turns."""
+    computed = {port.name for graph in first for port in graph.outputs}
+    sizes = {port.name: len(port.nodes) for graph in first for port in graph.inputs if port.name not in computed}
+    return (
+        {name: size for name, size in sizes.items() if name in loop.per_turn},
+        {name: size for name, size in sizes.items() if name not in loop.per_turn},
+    )
+
+
+def handed_on(loop: Loop, first: Sequence[Graph]) -> list[Port]:
+    """What the first graphs of a loop's body give to the rest of it, or to what is around."""
+    asked = {port.name for step in loop.steps[len(first) :] for port in taken(step)}
+    asked |= {*loop.kept, *loop.last, *loop.carry}
+    return list({port.name: port for graph in first for port in graph.outputs if port.name in asked}.values())
+
+
+class Abreast:
+    """The statements of the first graphs of a loop within a loop. at, starts: places as of a `Scope`. calls: of each
+    graph, on the single numbers `v` and on the vectors LANES."""
+
+    def __init__(
+        self, loop: Loop, first: Sequence[Graph], at: Places, starts: Places, calls: Sequence[tuple[str, str]]
+    ) -> None:
+        self.loop, self.first, self.at, self.starts, self.calls = loop, first, at, starts, calls
+        stop = loop.stop
+        assert isinstance(stop, Count)
+        self.turns, self.results = stop.turns, handed_on(loop, first)
+        self.each, self.constant = taken_in(loop, first)
+
+    def begin(self) -> Iterator[str]:
+        """Before the first turn: no lane has one."""
+        size = sum(len(port.nodes) for port in self.results)
+        yield f"static _Thread_local real abreast[{max(size, 1)} * DG_LANES];"
+        yield "long first = -DG_LANES;"
+        yield f"if ({self.turns} >= DG_LANES) {{"
+        for name, size in self.constant.items():
+            yield f"    dg_get_vec({LANES} + {self.at[name]}, v + {self.at[name]}, 0, {size});"
+        yield "}"
+
+    def turn(self) -> Iterator[str]:
+        """Of `turn`. Where the lanes do not have it, they get it with the ones that come next, or with the last ones
+        that there are."""
+        yield f"if ({self.turns} >= DG_LANES) {{"
+        yield "    if (turn < first || turn >= first + DG_LANES) {"
+        if self.loop.backwards:
+            yield "        first = turn >= DG_LANES ? turn - DG_LANES + 1 : 0;"
+        else:
+            yield f"        first = turn + DG_LANES <= {self.turns} ? turn : {self.turns} - DG_LANES;"
+        for name, size in self.each.items():
+            place, rows = self.at[name], f"v + {self.starts[name]} + first * {size}"
+            yield f"        dg_get_vec({LANES} + {place}, {rows}, {size}, {size});"
+        yield from (f"        {vectors}" for _, vectors in self.calls)
+        yield from self._of_results(
+            "        dg_put_vec({lanes} + {place}, abreast + {offset} * DG_LANES, {size}, {size});"
+        )
+        yield "    }"
+        yield from self._of_results(
+            "    for (int j = 0; j < {size}; j++) "
+            "v[{place} + j] = abreast[{offset} * DG_LANES + (turn - first) * {size} + j];"
+        )
+        yield "} else {"
+        yield from (f"    {single}" for single, _ in self.calls)
+        yield "}"
+
+    def _of_results(self, text: str) -> Iterator[str]:
+        offset = 0
+        for port in self.results:
+            size = len(port.nodes)
+            yield text.format(lanes=LANES, place=self.at[port.name], offset=offset, size=size)
+            offset += size
