@@ -208,8 +208,15 @@ def names() -> list[str]:
     return sorted(path.stem for path in _FOLDER.glob("*.toml"))
 
 
+def is_path(text: str) -> bool:
+    """Whether `load` takes it for a file's path, not for the name of a board."""
+    return text.endswith(".toml") or "/" in text
+
+
 def load(name: str) -> Board:
-    """The board of hw/boards/<name>.toml. Raises BoardError."""
+    """The board of hw/boards/<name>.toml, or of a file whose path ends in .toml or has a slash. Raises BoardError."""
+    if is_path(name):
+        return read(Path(name))
     if name not in names():
         raise BoardError(f"no board '{name}'{nearest(name, names())}; expected one of {', '.join(names())}")
     return read(_FOLDER / f"{name}.toml")

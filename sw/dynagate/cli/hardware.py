@@ -26,7 +26,7 @@ from dynagate.cli.options import (
     states_option,
     units_option,
 )
-from dynagate.cli.parameters import Folder, Named, Value, count, mapping
+from dynagate.cli.parameters import BoardOrFile, Folder, Named, Value, count, mapping
 from dynagate.cli.robot import first_given, region_options, robot_options
 from dynagate.cli.rollout import DEFAULT_STEPS, step_options, steps_option
 from dynagate.cli.solver import solver_option
@@ -414,7 +414,7 @@ def core_option(command: Any) -> Any:
     ),
 )
 @algorithm_options
-@click.option("--board", "board_name", required=True, type=click.Choice(boards.names()), help="What to make it for.")
+@click.option("--board", "board_name", required=True, type=BoardOrFile(), help="What to make it for.")
 @click.option(
     "--clock",
     type=Value(parameters.real(lambda x: 1.0 <= x <= MOST_MEGAHERTZ), f"a number from 1 to {MOST_MEGAHERTZ}"),

@@ -14,7 +14,7 @@ from click.shell_completion import CompletionItem
 from dynagate.base.errors import ArgumentError
 from dynagate.base.nearest import nearest
 from dynagate.cli import parameters
-from dynagate.cli.parameters import Named, Value, count, mapping, one_or_named
+from dynagate.cli.parameters import BoardOrFile, Named, Value, count, mapping, one_or_named
 from dynagate.cli.robot import Command, refuse_without, with_options
 from dynagate.design.words import FIXED, FLOAT16, FLOAT32
 from dynagate.design.words import WORDS as STREAM_WORDS
@@ -60,6 +60,8 @@ def units_option(command: Command) -> Command:
 
             rest["units"] = own = cores_of(boards.load(board))
             core = own.core
+            if click.get_current_context().params.get("word") is None:
+                rest["word"] = core.word
             if rest["words"] not in (None, core.stream_words):
                 raise click.UsageError(
                     f"--words {rest['words']} with --board {board}; expected --words {core.stream_words}, which its "
@@ -97,7 +99,7 @@ def units_option(command: Command) -> Command:
         click.option(
             "--board",
             "core_of",
-            type=click.Choice(boards.names()),
+            type=BoardOrFile(),
             help="Likewise for the processor's cores of this board (bitstream --core).",
         ),
         click.option(

@@ -18,6 +18,7 @@ from click.shell_completion import CompletionItem
 from dynagate import robots
 from dynagate.base.nearest import nearest
 from dynagate.cli.output import is_special
+from dynagate.hw import boards
 from dynagate.robot import Link
 
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
@@ -68,6 +69,24 @@ class Value(click.ParamType):
 def count(most: int, least: int = 1) -> Value:
     """A whole number from least to most."""
     return Value(whole(least, most), f"a whole number from {least} to {most}")
+
+
+class BoardOrFile(click.ParamType):
+    """The name of a board, or the path of its file: what `boards.load` takes."""
+
+    name = "board"
+
+    def __init__(self) -> None:
+        self._named = click.Choice(boards.names())
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return value if boards.is_path(value) else self._named.convert(value, param, ctx)
+
+    def get_metavar(self, *parameters: Any, **named: Any) -> str:
+        return f"[{'|'.join(self._named.choices)}|FILE]"
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        return self._named.shell_complete(ctx, param, incomplete)
 
 
 class Named(click.ParamType):
