@@ -379,9 +379,9 @@ def test_starts_beyond_the_limits_are_told_once(name: str, options: dict[str, An
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             opened(**inputs)
-    opened.limits.of_starts = True
-    with pytest.warns(dynagate.RobotWarning, match=re.escape(told.format(""))):
-        opened.start(inputs["q0"][3], inputs["qd0"][3])
+        opened.limits.of_starts = True
+        with pytest.warns(dynagate.RobotWarning, match=re.escape(told.format(""))):
+            opened(**{key: x[3] for key, x in inputs.items()})
 
 
 def test_bounds_hold_and_passive_joints_have_no_torque() -> None:

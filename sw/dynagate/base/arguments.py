@@ -22,6 +22,12 @@ Array = npt.NDArray[Any]
 LARGEST = 1e12
 """Of an option that has a size, in its unit: more is a mistake, and products of it leave float64."""
 
+REAL = "fiu"
+"""Kinds of numpy's dtypes: floating-point numbers, integers, those without a sign."""
+
+SMALL = 1 << 14
+"""Numbers of an array up to which the sum of their squares is soonest known."""
+
 
 class Shaped(Protocol):
     """An input: its name, and the shape that it has for one sample."""
@@ -109,13 +115,15 @@ def real(label: str, value: Any) -> Array:
     Raises TypeError: it is masked, or holds complex numbers, truth values, texts or other objects; ValueError: its rows
     differ in length.
     """
+    if type(value) is np.ndarray and value.dtype.kind in REAL:
+        return value
     try:
         array = np.asarray(value)
     except ValueError as error:
         raise ArgumentError(f"{label} is no array: {error}") from None
     if array is not value and isinstance(value, np.ma.MaskedArray):
         raise ArgumentTypeError(f"{label} is a masked array; expected one without a mask, such as .filled()")
-    if array.dtype.kind not in "fiu":
+    if array.dtype.kind not in REAL:
         raise ArgumentTypeError(f"{label} has dtype {array.dtype}; expected real numbers such as float64")
     return array
 
@@ -126,6 +134,13 @@ def of_type(array: Array, dtype: npt.DTypeLike) -> Array:
         return array
     with np.errstate(over="ignore"):
         return array.astype(dtype)
+
+
+def all_finite(array: Array) -> bool:
+    """Whether all numbers of a floating-point array are finite."""
+    if array.size <= SMALL and math.isfinite(np.vdot(array, array)):
+        return True
+    return bool(np.isfinite(array).all())
 
 
 def of_shape(
@@ -140,7 +155,7 @@ def of_shape(
     if array.shape != shape:
         raise ArgumentError(f"{label} has shape {array.shape}; expected {shape}")
     own = of_type(array, dtype)
-    if finite and not np.isfinite(own).all():
+    if finite and not all_finite(own):
         raise ArgumentError(f"{label} is not finite")
     return own
 

@@ -11,10 +11,13 @@ import numpy.typing as npt
 
 from dynagate.base.naming import scope
 from dynagate.control.cost import CostGraphs
-from dynagate.dynamics.spatial import array, select
-from dynagate.graph import Graph
+from dynagate.dynamics.spatial import array, select, zeros
+from dynagate.graph import Graph, trace
+from dynagate.graph.derivatives import output_values
+from dynagate.graph.loop import Count, Loop
 from dynagate.graph.recorder import Recording
 from dynagate.integrators.step import StepOptions, step_graph
+from dynagate.robot import Robot
 
 Array = npt.NDArray[Any]
 
@@ -49,6 +52,17 @@ def bounded(torques: Array, bounds: tuple[Array, Array] | None) -> Array:
 
     low, high = (bound.tolist() for bound in bounds)
     return array([cut(x, a, b) for x, a, b in zip(torques, low, high, strict=True)])
+
+
+def holding_loop(robot: Robot) -> Loop:
+    """From q0 (nq,) to the torques tau (nv,) that hold the robot at rest there."""
+    inverse = trace(robot, "inverse_dynamics")
+    recording = Recording("holding", robot.name)
+    (place,) = (port for port in inverse.inputs if port.name == "q")
+    still = zeros(robot.nv)
+    values = recording.replay(inverse, {"q": recording.input_like(place), "qd": still, "qdd": still})
+    graph = recording.graph({"tau": output_values(inverse.outputs, values)["tau"]}).named({"q": "q0"}, {})
+    return Loop("holding", robot.name, (graph,), {}, Count(1), last=("tau",))
 
 
 def recorded(

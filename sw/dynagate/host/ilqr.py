@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dynagate.base.arguments import check_positive, is_number, is_whole, spread
+from dynagate.base.arguments import check_positive, is_number, is_whole
 from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import explained
 from dynagate.base.warned import warn
@@ -25,8 +25,9 @@ from dynagate.forces.force import check_forces
 from dynagate.graph.loop import TURNS
 from dynagate.host.devices import Cpu, DeviceOptions, Fixed
 from dynagate.host.devices.integer_loop import IntegerLoop
+from dynagate.host.problems import Asked, Problems
 from dynagate.host.solution import Solution
-from dynagate.host.solver import Solver, check_counts
+from dynagate.host.solver import Solver, check_counts, own
 from dynagate.integrators.step import StepOptions
 from dynagate.robot import RobotWarning
 from dynagate.robot.checked import RobotOrName
@@ -110,8 +111,11 @@ class Ilqr(Solver):
         keeps; and one where all problems fail in fixed point.
         """
         self.check_open()
-        arrays, leading = self._checked(q0, qd0, tau, warm, inputs)
-        solution = _solution(self.computed(arrays, len(arrays["q0"])), leading)
+        with np.errstate(all="ignore"):
+            problems = self._problems(q0, qd0, tau, warm, inputs)
+            problems.run()
+            solution = _solution(problems)
+        self.keep(problems)
         self.limits.look_at_positions(solution.q)
         if self.overflows and solution.failed.all():
             where = max(self.overflows, key=lambda name: self.overflows[name])
@@ -143,79 +147,93 @@ class Ilqr(Solver):
         if not is_whole(word) or not SHORTEST <= word <= LONGEST:
             raise ArgumentError(f"word={word!r}; expected {SHORTEST} to {LONGEST} bits")
         policy = Policy(int(word), guard_bits, arithmetic=Arithmetic(overflow=SATURATE))
-        arrays, _ = self._checked(q0, qd0, tau, None, inputs)
-        batch = len(arrays["q0"])
+        problems = self._problems(q0, qd0, tau, None, inputs)
+        batch, arrays = problems.batch, problems.inputs
         if not all(np.isfinite(x).all() for x in arrays.values()):
             raise ArgumentError("a problem is not finite; expected problems from which ranges can be found")
-        double = {name: x.astype(np.float64) for name, x in arrays.items()}
-        whole = {name: np.repeat(x, batch, axis=0) if len(x) == 1 != batch else x for name, x in double.items()}
-        solved = self.computed(arrays, batch)["good"] > 0.0
+        whole = {name: np.repeat(x, batch if len(x) == 1 else 1, axis=0) for name, x in arrays.items()}
+        problems.run()
+        solved = problems.outputs["good"] > 0.0
         check_solved(solved, arrays["q0"], self.robot, self.step.dt or 0.0)
-        whole = {name: x[solved] for name, x in whole.items()}
+        whole = {name: x[solved].astype(np.float64) for name, x in whole.items()}
         solver = copy(self)
+        solver._kept = {}
         solver._compute = compute = IntegerLoop(self.loop, whole, policy, ("costs",), RETRIES)
         solver.device, solver.dtype, solver.overflows = Fixed.name, compute.dtype, compute.integers.overflows
         return solver
 
-    def _checked(
+    @property
+    def own_asked(self) -> dict[str, Asked]:
+        robot, n, knots = self.robot, self.robot.nv, self.knots
+        shapes = {"qs": (knots, robot.nq), "qds": (knots, n), "us": (knots, n), "gains": (knots, n, 2 * n)}
+        start = Asked((robot.nq,), None, {"q0": ..., "q_last": ...})
+        return {"q0": start, **{name: own(name, shape) for name, shape in shapes.items()}}
+
+    @property
+    def fixed(self) -> dict[str, Array]:
+        n = self.robot.nv
+        values = {"feeds": np.zeros((self.knots, n)), "qd_last": np.zeros(n), **begin(self.options)}
+        return {name: np.asarray(value, self.dtype)[None] for name, value in values.items()}
+
+    def new_outputs(self, batch: int) -> dict[str, Array]:
+        """With q and qd of all states, in which those of the loop are."""
+        outputs = super().new_outputs(batch)
+        for name, size in (("q", self.robot.nq), ("qd", self.robot.nv)):
+            states = np.empty((batch, self.knots + 1, size), self.dtype)
+            outputs |= {name: states, f"{name}s_new": states[:, :-1], f"{name}_last_new": states[:, -1]}
+        return outputs
+
+    def _problems(
         self,
         q0: npt.ArrayLike,
         qd0: npt.ArrayLike,
         tau: npt.ArrayLike | None,
         warm: Solution | None,
         inputs: Mapping[str, npt.ArrayLike],
-    ) -> tuple[dict[str, Array], tuple[int, ...]]:
-        """The inputs of the loop, (batch, ...), or (1, ...) for all problems, and the axes that they had."""
-        robot, n, knots = self.robot, self.robot.nv, self.knots
-        arrays, leading = self.start(q0, qd0)
-        shapes = {"us": (knots, n), "qs": (knots, robot.nq), "qds": (knots, n), "gains": (knots, n, 2 * n)}
-        arrays |= {name: np.zeros((1, *shape), self.dtype) for name, shape in shapes.items()}
-        arrays["qs"] = np.repeat(
-            arrays["q0"][:, None], knots, axis=1
-        )  # where quaternions have no length, ⊖ has no value
-        arrays |= {"feeds": arrays["us"], "q_last": arrays["q0"], "qd_last": arrays["qds"][:, 0]}
+    ) -> Problems:
+        """Those of a call. Raises ValueError or TypeError."""
+        problems = self.begun(q0, qd0)
         if warm is not None and tau is not None:
             raise ArgumentError("tau beside warm; expected one guess")
         if warm is not None:
-            parts = {"us": warm.tau, "qs": warm.q[..., :-1, :], "qds": warm.qd[..., :-1, :], "gains": warm.gains}
-            arrays |= {
-                name: spread(f"warm's {name}", x, leading, shapes[name], self.dtype, shared=True)
-                for name, x in parts.items()
-            }
-        elif tau is not None:
-            arrays["us"] = spread("tau", tau, leading, (knots, n), self.dtype, shared=True)
+            guess = {"us": warm.tau, "qs": warm.q[..., :-1, :], "qds": warm.qd[..., :-1, :], "gains": warm.gains}
+            values: dict[str, tuple[str, Any]] = {name: (f"warm's {name}", x) for name, x in guess.items()}
         else:
-            arrays["us"] = self.holding(arrays["q0"])
-        arrays |= self.inputs_by_name(inputs, leading)
-        for name, value in begin(self.options).items():
-            arrays[name] = np.asarray(value, self.dtype)[None]
-        return arrays, leading
+            problems.fill("qs", problems.arrays["q0"][:, None])  # where quaternions have no length, ⊖ has no value
+            values = {"us": ("tau", self.guess(tau, problems)), "qds": ("qds", 0.0), "gains": ("gains", 0.0)}
+        self.put(problems, values | self.inputs_by_name(inputs))
+        return problems
 
 
-def _solution(outputs: Mapping[str, Array], leading: tuple[int, ...]) -> Solution:
+def _solution(problems: Problems) -> Solution:
+    outputs, output, shaped = problems.outputs, problems.output, problems.shaped
     taken = outputs[TURNS].astype(int) - 1
-    good, costs = outputs["good"] > 0.0, outputs["costs_new"]
+    good, costs = outputs["good"] > 0.0, outputs["costs_new"].copy()
     size = costs.shape[1]
-    place = np.arange(size)[None] + (size - 1 - taken)[:, None]
-    shifted = np.where(place < size, np.take_along_axis(costs, np.minimum(place, size - 1), axis=1), np.nan)
+    left = size - 1 - taken
+    if np.count_nonzero(left):
+        place = np.arange(size) + left[:, None]
+        beyond = place >= size
+        place[beyond] = 0
+        costs = costs[np.arange(len(place))[:, None], place]
+        costs[beyond] = np.nan
     started = good | (taken > 0)
-    shifted[~started] = np.nan
-    results = {
-        "q": np.concatenate([outputs["qs_new"], outputs["q_last_new"][:, None]], axis=1),
-        "qd": np.concatenate([outputs["qds_new"], outputs["qd_last_new"][:, None]], axis=1),
-        "tau": outputs["us_new"],
-        "gains": outputs["gains_new"],
-        "cost": np.where(started, outputs["cost_new"], np.nan),
-        "costs": shifted,
-        "iterations": taken,
-        "converged": outputs["converged"] > 0.0,
-        "failed": ~good,
-        "regularisation": outputs["reg_used"],
-    }
-    results["converged"] &= good
-    for name in ("q", "qd", "gains"):
-        results[name][~started] = np.nan
-    return Solution(**{name: array.reshape((*leading, *array.shape[1:])) for name, array in results.items()})
+    if np.count_nonzero(started) < len(started):
+        costs[~started] = np.nan
+        for name in ("q", "qd", "gains_new", "cost_new"):
+            outputs[name][~started] = np.nan
+    return Solution(
+        q=output("q"),
+        qd=output("qd"),
+        tau=output("us_new"),
+        gains=output("gains_new"),
+        cost=output("cost_new"),
+        costs=shaped(costs),
+        iterations=shaped(taken),
+        converged=shaped((outputs["converged"] > 0.0) & good),
+        failed=shaped(~good),
+        regularisation=output("reg_used"),
+    )
 
 
 def _check(tolerance: object, regularisation: Any) -> None:

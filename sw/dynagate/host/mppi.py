@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from dynagate.base.arguments import check_positive, is_whole, real, spread
+from dynagate.base.arguments import check_positive, is_whole, real
 from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import explained
 from dynagate.base.philox import DEVIATION
@@ -20,10 +20,12 @@ from dynagate.dynamics.step import DEFAULT_INTEGRATOR
 from dynagate.forces import Force
 from dynagate.forces.force import check_forces
 from dynagate.host.devices import Cpu, DeviceOptions
+from dynagate.host.problems import Asked
 from dynagate.host.solution import after
-from dynagate.host.solver import Solver, check_counts
+from dynagate.host.solver import Solver, check_counts, own
 from dynagate.integrators.step import StepOptions
 from dynagate.native import noise
+from dynagate.native.sampling import Sampling
 from dynagate.robot.checked import RobotOrName
 
 Array = npt.NDArray[Any]
@@ -134,34 +136,60 @@ class Mppi(Solver):
         a start is beyond the limits of joints.
         """
         self.check_open()
-        arrays, leading = self.start(q0, qd0)
-        batch, n = len(arrays["q0"]), self.robot.nv
-        mean = self.holding(arrays["q0"]) if tau is None else spread("tau", tau, leading, (self.knots, n), self.dtype)
-        each = {name: self._of_samples(x, batch) for name, x in self.inputs_by_name(inputs, leading).items()}
-        each |= {name: self._of_samples(x, batch) for name, x in arrays.items()}
-        each["total"] = np.zeros(1, self.dtype)
         first = self.draws if draw is None else draw
         _check_below("draw", first)
-        self.draws = (first + self.iterations) % WORDS
-        for k in range(self.iterations):
-            result = self._once(mean, each, (first + k) % WORDS)
-            mean = result.tau
-        parts = {name: getattr(result, name) for name in self.outputs}
-        return Sampled(**{name: array.reshape((*leading, *array.shape[1:])) for name, array in parts.items()})
+        with np.errstate(all="ignore"):
+            problems = self.begun(q0, qd0)
+            self.put(problems, {"tau": ("tau", self.guess(tau, problems)), **self.inputs_by_name(inputs)})
+            self.draws = (first + self.iterations) % WORDS
+            for k in range(self.iterations):
+                problems.run((first + k) % WORDS, k > 0)
+        sampled = Sampled(**{name: problems.output(name) for name in problems.outputs})
+        self.keep(problems)
+        return sampled
 
-    def _once(self, mean: Array, inputs: dict[str, Array], draw: int) -> Sampled:
-        """One draw about the mean torques (batch, knots, nv)."""
-        batch = len(mean)
+    @property
+    def own_asked(self) -> dict[str, Asked]:
+        return {"tau": own("tau", (self.knots, self.robot.nv))}
+
+    @property
+    def fixed(self) -> dict[str, Array]:
+        return {"total": np.zeros(1, self.dtype)}
+
+    def new_outputs(self, batch: int) -> dict[str, Array]:
+        numbers = {name: np.empty(batch) for name in ("cost", "least", "effective")}
+        torques = np.empty((batch, self.knots, self.robot.nv), self.dtype)
+        return {"tau": torques, **numbers, "failed": np.empty(batch, bool)}
+
+    def bound(self, inputs: Mapping[str, Array], outputs: Mapping[str, Array], batch: int) -> Callable[..., Any]:
+        """A function of a draw, and of whether it is about the result of the one before."""
+        kernel = self._compute.kernel
+        if not batch:
+            return lambda draw, again: None
+        if kernel is None:
+            return lambda draw, again: self._once(outputs["tau"] if again else inputs["tau"], inputs, outputs, draw)
+        sampling = Sampling(kernel, self._lines, self.samples, self.seed, self.temperature, self.bounds)
+        return sampling.bound(inputs, outputs, batch)
+
+    def _once(self, mean: Array, inputs: Mapping[str, Array], outputs: Mapping[str, Array], draw: int) -> None:
+        """One draw about the mean torques (batch, knots, nv), step by step: the reference."""
+        batch = len(outputs["tau"])
+        mean = np.broadcast_to(mean, outputs["tau"].shape)
         torques = self._bounded(self.torques(mean, draw))
         tau = torques.reshape(-1, *torques.shape[2:])
-        cost = self.computed({**inputs, "tau": tau}, len(tau))["cost"].reshape(batch, self.samples).astype(np.float64)
+        each = {port.name: self._of_samples(inputs[port.name], batch) for port in self.loop.inputs}
+        costs = np.empty(len(tau), self.dtype)
+        self._compute({**each, "tau": tau}, {"cost": costs})
+        cost = costs.reshape(batch, self.samples).astype(np.float64)
         share, least = weights(cost, self.temperature)
         failed = ~np.isfinite(least)
         weighted = np.matmul(share[:, None].astype(self.dtype), torques.reshape(batch, self.samples, -1))
         better = self._bounded(np.where(failed[:, None, None], mean, weighted.reshape(mean.shape)))
         average = (share * np.where(share > 0.0, cost, 0.0)).sum(axis=1)
         effective = np.where(failed, 0.0, 1.0 / np.where(failed, 1.0, (share * share).sum(axis=1)))
-        return Sampled(better, np.where(failed, np.nan, average), np.where(failed, np.nan, least), effective, failed)
+        values = {"tau": better, "cost": np.where(failed, np.nan, average), "least": np.where(failed, np.nan, least)}
+        for name, value in {**values, "effective": effective, "failed": failed}.items():
+            outputs[name][...] = value
 
     def _bounded(self, tau: Array) -> Array:
         return tau if self.bounds is None else np.clip(tau, *self.bounds, out=tau)

@@ -11,20 +11,22 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dynagate.base.arguments import LARGEST, is_whole, of_shape, real, shown, spread
+from dynagate.base.arguments import LARGEST, all_finite, is_whole, of_type, real, shown
 from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.base.explained import explained
 from dynagate.base.nearest import nearest
 from dynagate.base.progress import showing
 from dynagate.control.cost import Cost, Input
+from dynagate.control.forward import holding_loop
 from dynagate.dynamics import ROLLOUT
-from dynagate.graph import Graph, trace
-from dynagate.graph.evaluate import check_unit_vectors, evaluate
+from dynagate.graph.evaluate import check_unit_vectors
 from dynagate.graph.loop import Loop
 from dynagate.host.devices import DeviceOptions
+from dynagate.host.devices.loops import Compute
 from dynagate.host.devices.registry import chosen_device
 from dynagate.host.links import DeviceError, Transfer
 from dynagate.host.opened import Opened
+from dynagate.host.problems import SHAPES, Asked, Leading, Problems, Values
 from dynagate.integrators.explicit_method import step_inputs
 from dynagate.integrators.limits import LimitWatch
 from dynagate.integrators.step import StepOptions
@@ -71,6 +73,7 @@ class Solver(Opened):
         self.inputs: dict[str, Input] = cost.inputs_of(self.robot)
         self.step_inputs = step_inputs(self.robot, self.step)
         self.function, self.functions, self._closed = function, {}, False
+        self._kept: dict[Leading, Problems] = {}
 
     def compile(self, loop: Callable[[], Loop]) -> None:
         """Traces a loop, and compiles it for the device."""
@@ -112,79 +115,138 @@ class Solver(Opened):
     def close(self) -> None:
         """Gives back what the device holds. Calls raise DeviceError afterwards."""
         self._closed = True
-        self._compute.close()
+        self._kept.clear()
+        for compute in (self._compute, self.__dict__.get("_holding")):
+            if compute is not None:
+                compute.close()
 
     def check_open(self) -> None:
         """Raises DeviceError: it is closed."""
         if self._closed:
             raise DeviceError(f"{self!r} is closed; open it again")
 
-    def computed(self, arrays: Mapping[str, Array], batch: int) -> dict[str, Array]:
-        """The outputs of the loop, (batch, ...)."""
-        outputs = {port.name: np.empty((batch, *port.shape), self.dtype) for port in self.loop.outputs}
-        if batch:
-            with np.errstate(all="ignore"):
-                self._compute({port.name: arrays[port.name] for port in self.loop.inputs}, outputs)
-        return outputs
+    @property
+    @abstractmethod
+    def own_asked(self) -> dict[str, Asked]:
+        """What each problem gives besides `of_call`; its start may be other inputs of the loop too."""
 
-    def start(self, q0: npt.ArrayLike, qd0: npt.ArrayLike) -> tuple[dict[str, Array], tuple[int, ...]]:
-        """q0 (batch, nq), qd0 (batch, nv), and the axes that they had. Raises ValueError or TypeError: they have
-        another shape, or are not finite in any problem. Gives a RobotWarning, once, where a start is beyond the limits
-        of joints."""
-        robot = self.robot
-        leading = real("q0", q0).shape[:-1]
-        start = {
-            "q0": of_shape("q0", q0, (*leading, robot.nq), self.dtype, finite=not leading),
-            "qd0": of_shape("qd0", qd0, (*leading, robot.nv), self.dtype, finite=not leading),
-        }
-        arrays = {name: x.reshape(-1, x.shape[-1]) for name, x in start.items()}
-        finite = np.isfinite(arrays["q0"].sum(axis=1))
-        if finite.size and not finite.any():
-            raise ArgumentError("q0 is not finite in any problem")
-        units = [(part.start, part.stop) for part in robot.quaternions()]
-        check_unit_vectors("q0", units, arrays["q0"][finite])
-        self.limits.look_at_starts(arrays["q0"])
-        return arrays, leading
+    @property
+    @abstractmethod
+    def fixed(self) -> dict[str, Array]:
+        """Inputs of the loop that all problems have alike, (1, ...)."""
 
     @cached_property
-    def _inverse(self) -> Graph:
-        return trace(self.robot, "inverse_dynamics")
+    def of_call(self) -> dict[str, Asked]:
+        """The inputs of costs, of forces and of constraints."""
+        asked: dict[str, Asked] = {}
+        for name, known in self.inputs.items():
+            if known.each:
+                parts = {name: (slice(None), slice(-1)), known.at(name, True): (slice(None), -1)}
+                asked[name] = Asked((self.knots + 1, *known.shape), known.default, parts)
+            else:
+                asked[name] = Asked(known.shape, known.default, {name: ...})
+        for name in self.step_inputs:
+            size = len(self.robot.constraints) if name == "active" else self.robot.nv
+            asked[name] = Asked((self.knots, size), 1.0 if name == "active" else 0.0, {name: ...})
+        return asked
+
+    @cached_property
+    def asked(self) -> dict[str, Asked]:
+        """All that each problem gives."""
+        start = {"q0": own("q0", (self.robot.nq,)), "qd0": own("qd0", (self.robot.nv,))}
+        return {**start, **self.own_asked, **self.of_call}
+
+    def new_outputs(self, batch: int) -> dict[str, Array]:
+        """Room for those of the loop, (batch, ...)."""
+        return {port.name: np.empty((batch, *port.shape), self.dtype) for port in self.loop.outputs}
+
+    def bound(self, inputs: Mapping[str, Array], outputs: Mapping[str, Array], batch: int) -> Callable[..., Any]:
+        """What computes problems from and to these arrays, again and again."""
+        if not batch:
+            return lambda: True
+        read = {port.name: inputs[port.name] for port in self.loop.inputs}
+        return self._compute.bound(read, {port.name: outputs[port.name] for port in self.loop.outputs})
+
+    def begun(self, q0: npt.ArrayLike, qd0: npt.ArrayLike) -> Problems:
+        """Problems with these starts, for this caller alone until it gives them to `keep`. Raises ValueError or
+        TypeError: a start has another shape."""
+        leading = real("q0", q0).shape[:-1]
+        problems = self._kept.pop(leading, None)
+        if problems is None:
+            problems = Problems(self, leading)
+        problems.begin({"q0": q0, "qd0": qd0})
+        return problems
+
+    def put(self, problems: Problems, values: Values) -> None:
+        """The other inputs. Raises ValueError or TypeError: as `Problems.put`, or starts are not finite in any problem.
+        Gives a RobotWarning, once, where a start is beyond the limits of joints."""
+        q = known = problems.arrays["q0"]
+        if not problems.put(values):
+            for name in ("q0", "qd0"):
+                if not problems.leading and not all_finite(problems.arrays[name]):
+                    raise ArgumentError(f"{name} is not finite")
+            known = q[np.isfinite(q).all(axis=1)]
+            if len(q) and not len(known):
+                raise ArgumentError("q0 is not finite in any problem")
+        if self._units:
+            check_unit_vectors("q0", self._units, known)
+        self.limits.look_at_starts(q)
+
+    def keep(self, problems: Problems) -> None:
+        """For a later call, if they are few."""
+        if problems.few and not self._closed:
+            self._kept[problems.leading] = problems
+            for oldest in list(self._kept)[:-SHAPES]:
+                self._kept.pop(oldest, None)
+
+    @cached_property
+    def _units(self) -> list[tuple[int, int]]:
+        return [(part.start, part.stop) for part in self.robot.quaternions()]
+
+    @cached_property
+    def _holding(self) -> Compute:
+        return self._chosen.of_loop(holding_loop(self.robot), None)
+
+    def held(self, q: Array) -> Array:
+        """The torques (batch, nv) that hold a robot at rest at q (batch, nq), within the bounds; 0 where none is
+        finite."""
+        torque = np.empty((len(q), self.robot.nv), self._holding.dtype)
+        if len(q):
+            self._holding({"q0": of_type(q, torque.dtype)}, {"tau": torque})
+        if not all_finite(torque):
+            torque[~np.isfinite(torque)] = 0.0
+        return torque if self.bounds is None else np.clip(torque, *self.bounds)
 
     def holding(self, q: Array) -> Array:
         """The torques (batch, knots, nv) that hold a robot at rest, within the bounds."""
-        zero = np.zeros((len(q), self.robot.nv))
-        with np.errstate(all="ignore"):
-            still = {"q": q.astype(np.float64), "qd": zero, "qdd": zero}
-            torque = np.nan_to_num(evaluate(self._inverse, still)["tau"])
-        if self.bounds is not None:
-            torque = np.clip(torque, *self.bounds)
-        return np.repeat(torque[:, None].astype(self.dtype), self.knots, axis=1)
+        return np.repeat(self.held(q)[:, None].astype(self.dtype), self.knots, axis=1)
 
-    def inputs_by_name(self, inputs: Mapping[str, npt.ArrayLike], leading: tuple[int, ...]) -> dict[str, Array]:
-        """Inputs of the cost, of forces and of constraints."""
-        defaults: dict[str, tuple[tuple[int, ...], Any]] = {
-            name: ((self.knots + 1, *known.shape) if known.each else known.shape, known.default)
-            for name, known in self.inputs.items()
-        }
-        for name in self.step_inputs:
-            size = len(self.robot.constraints) if name == "active" else self.robot.nv
-            defaults[name] = ((self.knots, size), 1.0 if name == "active" else 0.0)
+    def guess(self, tau: npt.ArrayLike | None, problems: Problems) -> npt.ArrayLike:
+        """The torques of a call, or those that hold each robot (*leading, 1, nv)."""
+        if tau is not None:
+            return tau
+        return self.held(problems.arrays["q0"]).reshape(*problems.leading, 1, self.robot.nv)
+
+    def inputs_by_name(self, inputs: Mapping[str, npt.ArrayLike]) -> dict[str, tuple[str, Any]]:
+        """Inputs of the cost, of forces and of constraints. Raises ValueError: one is unknown, or missing."""
+        asked = self.of_call
         for name in inputs:
-            if name not in defaults:
-                expected = ", ".join(defaults) or "none"
-                raise ArgumentError(
-                    f"{self.function} has no input '{name}'{nearest(name, defaults)}; expected {expected}"
-                )
-        arrays = {}
-        for name, (shape, default) in defaults.items():
-            value = inputs.get(name, default)
+            if name not in asked:
+                expected = ", ".join(asked) or "none"
+                raise ArgumentError(f"{self.function} has no input '{name}'{nearest(name, asked)}; expected {expected}")
+        values = {}
+        for name, known in asked.items():
+            value = inputs.get(name, known.default)
             if value is None:
-                raise ArgumentError(f"input '{name}' is missing; expected shape (..., {', '.join(map(str, shape))})")
-            arrays[name] = spread(name, value, leading, shape, self.dtype, shared=True)
-        for name, known in self.inputs.items():
-            if known.each:
-                arrays[name], arrays[known.at(name, True)] = arrays[name][:, :-1], arrays[name][:, -1]
-        return arrays
+                shape = ", ".join(map(str, known.shape))
+                raise ArgumentError(f"input '{name}' is missing; expected shape (..., {shape})")
+            values[name] = name, value
+        return values
+
+
+def own(name: str, shape: tuple[int, ...]) -> Asked:
+    """An input that the loop calls so too."""
+    return Asked(shape, None, {name: ...})
 
 
 def check_counts(**counts: object) -> None:

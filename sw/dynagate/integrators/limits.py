@@ -4,6 +4,7 @@ warned of once."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from operator import le
 from typing import Any
 
 import numpy as np
@@ -44,8 +45,13 @@ def limits_text(robot: Robot, options: Mapping[str, Any]) -> str:
 def warn_beyond_limits(robot: Robot, q: Array) -> bool:
     """Gives a RobotWarning with the joints that pass their limits in a motion q (..., nq), rad or m, from a start (of
     index 0 in the axis before) within them; whether there are any. Numbers that are not finite pass none."""
-    beyond = _beyond(q.reshape(-1, *q.shape[-2:]), *_ranges(robot))
-    passed = np.logical_and(beyond.any(axis=1), ~beyond[:, 0]).any(axis=0)
+    return _warn_passed(robot, _outside(q, *_just_beyond(*_ranges(robot))))
+
+
+def _warn_passed(robot: Robot, beyond: Array) -> bool:
+    """beyond: which entries of the motion are so."""
+    motions = beyond.reshape(-1, *beyond.shape[-2:])
+    passed = np.logical_and(motions.any(axis=1), ~motions[:, 0]).any(axis=0)
     return _warn(
         robot,
         _named(robot, passed),
@@ -61,6 +67,8 @@ class LimitWatch:
     def __init__(self, robot: Robot, stops: bool, forces: Sequence[Force | str]) -> None:
         self.robot, self.most = robot, robot.effort * (1.0 + BEYOND)
         self.lower, self.upper = (ends.astype(np.float64) for ends in _ranges(robot))
+        self._low, self._high = _just_beyond(self.lower, self.upper)
+        self._lowest, self._highest = self._low.tolist(), self._high.tolist()
         self.of_starts = bool(_moving(robot, self.lower, self.upper))
         self.of_positions = not keeps_positions(stops, forces) and self.of_starts
         self.of_efforts = bool(np.isfinite(self.most).any())
@@ -87,25 +95,33 @@ class LimitWatch:
 
     def look_at_positions(self, q: Array) -> None:
         """Gives the warning of positions. q (..., states, nq)."""
-        if self.of_positions:
-            self.of_positions = not warn_beyond_limits(self.robot, q)
+        if self.of_positions and np.count_nonzero(beyond := _outside(q, self._low, self._high)):
+            self.of_positions = not _warn_passed(self.robot, beyond)
+
+    def _within(self, q: list[float]) -> bool:
+        """Whether a configuration is surely within the limits: of a few numbers this is sooner known than by numpy."""
+        return all(map(le, self._lowest, q)) and all(map(le, q, self._highest))
 
     def look_at_starts(self, q: Array) -> None:
         """Gives the warning of starts q (batch, nq), with the first of them."""
-        if not self.of_starts:
+        if not self.of_starts or (len(q) == 1 and self._within(q[0].tolist())):
             return
-        beyond = _beyond(q, self.lower, self.upper)
-        if beyond.any():
+        beyond = _outside(q, self._low, self._high)
+        if np.count_nonzero(beyond):
             which = np.flatnonzero(beyond.any(axis=1))
             place = f" in {len(which)} of {len(q)} problems, first in problem {which[0]}" if len(q) > 1 else ""
             text = f"starts beyond its limits{place}; expected starts within robot.lower and robot.upper"
             self.of_starts = not _warn(self.robot, _named(self.robot, beyond.any(axis=0)), text)
 
 
-def _beyond(q: Array, lower: Array, upper: Array) -> Array:
-    """Which entries of q (..., nq) are beyond these limits. Numbers that are not finite are not."""
+def _just_beyond(lower: Array, upper: Array) -> tuple[Array, Array]:
+    return lower - BEYOND, upper + BEYOND
+
+
+def _outside(q: Array, low: Array, high: Array) -> Array:
+    """Which entries of q (..., nq) are lower or higher. Numbers that are not finite are not."""
     with np.errstate(invalid="ignore"):
-        return np.asarray((q < lower - BEYOND) | (q > upper + BEYOND))
+        return np.asarray((q < low) | (q > high))
 
 
 def _ranges(robot: Robot) -> tuple[Array, Array]:

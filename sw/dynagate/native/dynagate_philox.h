@@ -4,9 +4,13 @@
 #ifndef DYNAGATE_PHILOX_H
 #define DYNAGATE_PHILOX_H
 enum { DG_ROUNDS = 10 };
+#ifndef DG_PRODUCT
+#define DG_PRODUCT(a) ((a & 0xFFFFFFFFu) * DG_FACTOR)
+#endif
+#define DG_FACTOR 0xD256D193u
 #define DG_ROUND(type, a, b, key)                                                                                     \
     {                                                                                                                 \
-        const type dg_product = (a & 0xFFFFFFFFu) * 0xD256D193u;                                                      \
+        const type dg_product = DG_PRODUCT(a);                                                                        \
         a = (dg_product >> 32) ^ key ^ b;                                                                             \
         b = dg_product;                                                                                               \
     }

@@ -24,7 +24,7 @@ from dynagate.graph.loop import Count, Loop, loops_in
 from dynagate.graph.ops import TRIG
 from dynagate.graph.scan import TABLE
 from dynagate.native.abreast import LANES, Abreast, first_graphs
-from dynagate.native.arrays import TYPES, check
+from dynagate.native.arrays import TYPES, address, check
 from dynagate.native.compile import CompileError, library
 from dynagate.native.emit import PHILOX, REGISTERS, SEGMENT_OPERATIONS, Source, head_comment, segments
 from dynagate.native.expressions import functions
@@ -39,6 +39,8 @@ NUMBERS = ("vec", "real")
 """DG_LANES samples, or one."""
 
 Array = npt.NDArray[Any]
+ROWS = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_long, ctypes.c_long)
+"""A function in C on rows of arrays, as threads that share a batch call it."""
 
 
 class _Code:
@@ -308,41 +310,45 @@ class LoopKernel:
         """A function that computes the loop from and to these arrays, again and again. It keeps them alive. Raises
         ValueError or TypeError naming an array that does not fit, or turns that are not the loop's."""
         loop, count = self.loop, self.loop.counted(turns)
-        read = []
-        for port in loop.inputs:
-            label, shape = f"input '{port.name}'", (*([count] if port.name in loop.per_turn else []), *port.shape)
-            read.append(_rows(real(label, inputs[port.name]), self.dtype))
-            check_fits(label, read[-1], (1 if len(read[-1]) == 1 else batch, *shape), self.dtype)
+        read, *arguments = self.given(inputs, batch, count)
         written = [outputs[port.name] for port in loop.outputs]
         for port, array in zip(loop.outputs, written, strict=True):
             shape = (*([count // loop.every] if port.name in loop.kept else []), *port.shape)
             check_written(f"output '{port.name}'", array, (batch, *shape), self.dtype)
-        arguments = [
-            self._pointers[0](*(array.ctypes.data for array in read)),
-            self._strides[0](*(0 if len(array) == 1 else _stride(array) for array in read)),
-            self._pointers[1](*(array.ctypes.data for array in written)),
-            self._strides[1](*map(_stride, written)),
-        ]
+        arguments += [self._pointers[1](*map(address, written)), self._strides[1](*map(_stride, written))]
         call, counts = self._call, (ctypes.c_long(count), ctypes.c_long(0), ctypes.c_long(batch))
         kept = (read, written)
         if self._pool is not None and batch * count >= SHARED_ROWS:
-            return self._in_shares(arguments, counts[0], batch, kept)
+            shared = self.sharing(self._shared, batch)
+            held = (*arguments, counts, kept)
+            first = (ctypes.c_void_p * 3)(*map(ctypes.addressof, (arguments[0], arguments[1], counts[0])))
+            last = (ctypes.c_void_p * 2)(*map(ctypes.addressof, arguments[2:]))
+            return lambda: held is not None and shared(first, last) == 0
 
         def run() -> bool:
             return kept is not None and call(*arguments, *counts) == 0
 
         return run
 
-    def _in_shares(
-        self, arguments: Sequence[Any], count: ctypes.c_long, batch: int, kept: object
-    ) -> Callable[[], bool]:
-        """The call by all threads. arguments: pointers and strides of inputs, of outputs. kept: what must stay."""
-        pool, shared = self._pool, self._shared
-        assert pool is not None
-        held = (*arguments, count, kept)
-        read = (ctypes.c_void_p * 3)(*map(ctypes.addressof, (arguments[0], arguments[1], count)))
-        written = (ctypes.c_void_p * 2)(*map(ctypes.addressof, arguments[2:]))
-        return lambda: held is not None and pool.run(shared, read, written, (0, 0), batch) == 0
+    def given(self, inputs: Mapping[str, Array], batch: int, turns: int) -> tuple[list[Array], Any, Any]:
+        """Inputs as the C takes them: the arrays, to be kept, and for C their pointers and strides. Raises as
+        `bound`."""
+        read = []
+        for port in self.loop.inputs:
+            label, shape = f"input '{port.name}'", (*([turns] if port.name in self.loop.per_turn else []), *port.shape)
+            read.append(_rows(real(label, inputs[port.name]), self.dtype))
+            check_fits(label, read[-1], (1 if len(read[-1]) == 1 else batch, *shape), self.dtype)
+        strides = (0 if len(array) == 1 else _stride(array) for array in read)
+        return read, self._pointers[0](*map(address, read)), self._strides[0](*strides)
+
+    def sharing(self, function: int, rows: int) -> Callable[[Any, Any], int]:
+        """A function in C, by its address, of inputs, outputs, the first row and the end: all threads share so many
+        rows."""
+        if self._pool is not None:
+            pool = self._pool
+            return lambda inputs, outputs: pool.run(function, inputs, outputs, (0, 0), rows)
+        call = ROWS(function)
+        return lambda inputs, outputs: int(call(inputs, outputs, 0, rows))
 
     def close(self) -> None:
         """Ends the threads; the kernel goes on with the calling one."""

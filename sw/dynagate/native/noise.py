@@ -6,7 +6,6 @@ import ctypes
 import hashlib
 from functools import cache
 from importlib.resources import files
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,15 +13,15 @@ import numpy.typing as npt
 
 from dynagate.base import philox
 from dynagate.base.errors import ArgumentError
-from dynagate.native.arrays import TYPES
+from dynagate.native.arrays import address
 from dynagate.native.compile import library
 from dynagate.native.emit import PHILOX, Source
 
 Array = npt.NDArray[Any]
 Integers = npt.NDArray[np.int32]
 NAME = "dynagate_noise"
-WIDE = 8
-"""Entries that C writes at once."""
+WIDE, ABREAST = 8, 4
+"""Entries that C writes at once, and samples."""
 
 
 def integers(count: int, seed: int, draw: int) -> Integers:
@@ -48,7 +47,6 @@ class Lines:
         left = 1.0 - right
         size = np.sqrt((left**2 + right**2).mean())
         self.left, self.right = ((x / size)[:, None] * scale for x in (left, right))
-        self._parts = {dtype: [_padded(x, dtype) for x in (self.left, self.right)] for dtype in TYPES}
 
     def about(self, mean: Array, numbers: Integers) -> Array:
         """mean (batch, knots, width) and numbers (batch, samples, nodes, width) to (batch, samples, knots, width), in
@@ -58,40 +56,58 @@ class Lines:
 
     def compiled(self, mean: Array, numbers: Integers) -> Array:
         """The same in C. Raises CompileError."""
-        samples = numbers.shape[1]
-        result = np.empty((len(mean), samples, self.knots, self.width), mean.dtype)
-        function = _function(f"dynagate_lines_{TYPES[mean.dtype]}", 7, (ctypes.c_long,) * 4)
-        sizes = samples, self.nodes * self.width, self.knots, self.width
-        for to, drawn, about in zip(result, np.ascontiguousarray(numbers), mean, strict=True):
-            arrays = (to, drawn, _padded(about, mean.dtype), self.node, self.after, *self._parts[mean.dtype])
-            function(*(x.ctypes.data for x in arrays), *sizes)
-        return result
+        batch, samples = numbers.shape[:2]
+        size, told = self.knots * self.width, self.told(mean.dtype)
+        function = compiled_noise(mean.dtype).dynagate_lines
+        result = np.empty((batch, samples + ABREAST, gapped(size)), mean.dtype)
+        for to, own, about in zip(result, numbers, mean, strict=True):
+            drawn = np.resize(own, (samples + ABREAST, *own.shape[1:]))  # the last ones are of no sample
+            arrays = (to, padded(drawn, np.dtype(np.int32)), padded(about, mean.dtype))
+            function(ctypes.byref(told), *(ctypes.c_void_p(address(x)) for x in arrays), ctypes.c_long(samples))
+        return result[:, :samples, :size].reshape(batch, samples, self.knots, self.width)
+
+    def told(self, dtype: np.dtype[Any], bounds: tuple[Array, Array] | None = None) -> LinesInC:
+        """The lines for C, numbers in a dtype. bounds: lowest and highest results (width,) each."""
+        ends = () if bounds is None else (np.broadcast_to(x, self.left.shape) for x in bounds)
+        arrays = [self.node, self.after, *(padded(x, dtype) for x in (self.left, self.right, *ends))]
+        told = LinesInC(self.nodes, self.knots, self.width, *map(address, arrays))
+        told.kept = arrays
+        return told
 
 
-def _padded(array: Array, dtype: np.dtype[Any]) -> Array:
+class LinesInC(ctypes.Structure):
+    """`lines` of the C file. kept: the arrays that it points to."""
+
+    kept: Any
+    _fields_ = (
+        *((name, ctypes.c_long) for name in ("nodes", "knots", "width")),
+        *((name, ctypes.c_void_p) for name in ("here", "next", "left", "right", "low", "high")),
+    )
+
+
+def gapped(size: int) -> int:
+    """Numbers from a sample of so many entries to the next one."""
+    return (size + 2 * WIDE - 1) // WIDE * WIDE
+
+
+def padded(array: Array, dtype: np.dtype[Any]) -> Array:
     """All entries, and WIDE more that C reads."""
-    padded = np.zeros(array.size + WIDE, dtype)
-    padded[: array.size] = array.ravel()
-    return padded
+    result = np.zeros(array.size + WIDE, dtype)
+    result[: array.size] = array.ravel()
+    return result
 
 
 def compiled(count: int, seed: int, draw: int) -> Integers:
     """`integers` in C. Raises CompileError."""
     numbers = np.empty(count, np.int32)
-    function = _function("dynagate_noise", 1, (ctypes.c_long, ctypes.c_uint32, ctypes.c_uint32))
-    function(numbers.ctypes.data, count, seed, draw)
+    function = compiled_noise(np.dtype(np.float32)).dynagate_noise
+    function(ctypes.c_void_p(address(numbers)), ctypes.c_long(count), ctypes.c_uint32(seed), ctypes.c_uint32(draw))
     return numbers
 
 
 @cache
-def _function(name: str, arrays: int, counts: tuple[Any, ...]) -> Any:
-    function = _library(None)[name]
-    function.argtypes, function.restype = [*[ctypes.c_void_p] * arrays, *counts], None
-    return function
-
-
-@cache
-def _library(folder: Path | None) -> ctypes.CDLL:
+def compiled_noise(dtype: np.dtype[Any]) -> ctypes.CDLL:
+    """The C file, with numbers of a dtype, compiled. Raises CompileError."""
     texts = {file: (files("dynagate.native") / file).read_text() for file in (f"{NAME}.c", PHILOX)}
     source = Source(NAME, texts, hashlib.sha256("\0".join(texts.values()).encode()).hexdigest()[:16])
-    return ctypes.CDLL(str(library(source, double=False, folder=folder)))
+    return ctypes.CDLL(str(library(source, double=dtype == np.float64)))

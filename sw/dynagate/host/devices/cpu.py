@@ -67,7 +67,12 @@ class CompiledLoop(Compute):
         self.loop, self.dtype = kernel.loop, kernel.dtype
 
     def __call__(self, inputs: Mapping[str, npt.NDArray[Any]], outputs: Mapping[str, npt.NDArray[Any]]) -> bool:
-        return self.kernel(inputs, outputs, len(next(iter(outputs.values()))), self.turns)
+        return self.bound(inputs, outputs)()
+
+    def bound(
+        self, inputs: Mapping[str, npt.NDArray[Any]], outputs: Mapping[str, npt.NDArray[Any]]
+    ) -> Callable[[], bool]:
+        return self.kernel.bound(inputs, outputs, len(next(iter(outputs.values()))), self.turns)
 
     def close(self) -> None:
         self.kernel.close()

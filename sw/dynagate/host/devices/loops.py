@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,6 +26,12 @@ class Compute(ABC):
     def __call__(self, inputs: Mapping[str, npt.NDArray[Any]], outputs: Mapping[str, npt.NDArray[Any]]) -> bool:
         """Fills the outputs of a loop from its inputs, in the shapes of `LoopKernel`. Returns whether all of them are
         sure to be finite."""
+
+    def bound(
+        self, inputs: Mapping[str, npt.NDArray[Any]], outputs: Mapping[str, npt.NDArray[Any]]
+    ) -> Callable[[], bool]:
+        """A call from and to these arrays, again and again."""
+        return lambda: self(inputs, outputs)
 
     def close(self) -> None:  # noqa: B027
         """Gives back what it holds."""

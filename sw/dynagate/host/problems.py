@@ -1,0 +1,126 @@
+"""The arrays of a solver's problems. Those of few numbers stay, bound to what computes them, for calls of the same
+shape: to copy to and from them takes less time than to make, check and bind new ones."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from dynagate.base.arguments import all_finite, of_shape, of_type, real, spread
+
+Array = npt.NDArray[Any]
+Leading = tuple[int, ...]
+
+FEW = 1 << 16
+"""Numbers of the inputs of a call up to which its arrays stay."""
+SHAPES = 4
+"""Of calls whose arrays stay, of a solver. The oldest make room for others."""
+
+
+class Asked(NamedTuple):
+    """An input of each problem. shape: of its numbers. default: where a call says nothing, None where it must. parts:
+    the inputs of the loop that it is, each with its place in an array (batch, *shape)."""
+
+    shape: tuple[int, ...]
+    default: Any
+    parts: Mapping[str, Any]
+
+
+class Solves(Protocol):
+    """A solver, as its problems see it. asked: what is given for each problem. fixed: other inputs, (1, ...)."""
+
+    dtype: np.dtype[Any]
+
+    @property
+    def asked(self) -> Mapping[str, Asked]: ...
+    @property
+    def fixed(self) -> Mapping[str, Array]: ...
+    def new_outputs(self, batch: int) -> dict[str, Array]: ...
+    def bound(self, inputs: Mapping[str, Array], outputs: Mapping[str, Array], batch: int) -> Callable[..., Any]: ...
+
+
+Values = Mapping[str, tuple[str, Any]]
+"""Of each input its label in errors, and what it is: an array (*leading, *shape), or its last axes."""
+
+
+class Problems:
+    """Problems with these leading axes. arrays: what is asked, by name, (batch, ...), or (1, ...) for all of them.
+    inputs, outputs: of the loop, likewise. run: computes from the ones to the others."""
+
+    run: Callable[..., Any]
+
+    def __init__(self, solver: Solves, leading: Leading) -> None:
+        self.leading, self.batch, self._solver = leading, math.prod(leading), solver
+        sizes = {name: self.batch * math.prod(each.shape) for name, each in solver.asked.items()}
+        self.few = sum(sizes.values()) <= FEW
+        self.outputs = solver.new_outputs(self.batch)
+        self.arrays: dict[str, Array] = {}
+        if not self.few:
+            return
+        self._flat = np.zeros(sum(sizes.values()), solver.dtype)
+        pieces = np.split(self._flat, np.cumsum(list(sizes.values()))[:-1])
+        for (name, each), piece in zip(solver.asked.items(), pieces, strict=True):
+            self.arrays[name] = piece.reshape(self.batch, *each.shape)
+        self._places = {name: self.shaped(x) for name, x in self.arrays.items()}
+        self._results = {name: self.shaped(x) for name, x in self.outputs.items()}
+        self._bind()
+
+    def _bind(self) -> None:
+        asked = self._solver.asked
+        parts = {own: x[at] for name, x in self.arrays.items() for own, at in asked[name].parts.items()}
+        self.inputs: dict[str, Array] = {**self._solver.fixed, **parts}
+        self.run = self._solver.bound(self.inputs, self.outputs, self.batch)
+
+    def begin(self, starts: Mapping[str, Any]) -> None:
+        """Takes the starts of a call (*leading, ...). Raises ValueError or TypeError: one has another shape."""
+        for name, value in starts.items():
+            array, shape = real(name, value), (*self.leading, *self._solver.asked[name].shape)
+            if array.shape != shape:
+                of_shape(name, array, shape)
+            if self.few:
+                self._places[name][...] = array
+            else:
+                self.fill(name, of_type(array, self._solver.dtype).reshape(self.batch, -1))
+
+    def fill(self, name: str, array: Array) -> None:
+        """Takes an input (batch, *shape), or what numpy broadcasts to it, without a look at its numbers."""
+        if self.few:
+            self.arrays[name][...] = array
+        else:
+            shape = (self.batch, *self._solver.asked[name].shape)
+            self.arrays[name] = np.ascontiguousarray(np.broadcast_to(array, shape))
+
+    def put(self, values: Values) -> bool:
+        """Takes the other inputs, without which a call cannot run. Returns whether all numbers are finite, those of
+        starts too. Raises ValueError or TypeError: one of the others has another shape, or is not finite."""
+        if not self.few:
+            self.arrays |= {name: self._spread(name, *each) for name, each in values.items()}
+            self._bind()
+            return False
+        for name, (label, value) in values.items():
+            array, place = real(label, value), self._places[name]
+            if array.shape == place.shape or not array.ndim:
+                place[...] = array
+            else:
+                self.arrays[name][...] = self._spread(name, label, array)
+        if all_finite(self._flat):
+            return True
+        for name, each in values.items():
+            self._spread(name, *each)
+        return False
+
+    def _spread(self, name: str, label: str, value: Any) -> Array:
+        shape, dtype = self._solver.asked[name].shape, self._solver.dtype
+        return spread(label, value, self.leading, shape, dtype, shared=True)
+
+    def output(self, name: str) -> Array:
+        """An output with the leading axes, for the caller to keep."""
+        return self._results[name].copy() if self.few else self.shaped(self.outputs[name])
+
+    def shaped(self, array: Array) -> Array:
+        """An array (batch, ...) that is made of outputs likewise."""
+        return array.reshape((*self.leading, *array.shape[1:]))
