@@ -336,8 +336,8 @@ def test_rollouts_that_know_no_rigid_contact() -> None:
     for options, message in (
         ({"device": "fixed"}, "device 'fixed' takes no method 'contact', which solves equations; expected one of"),
         ({"integrator": "rk4"}, "contacts= beside method 'rk4'; expected contacts= alone"),
-        ({"linearise": True}, "contacts= with another option than steps, dt, every, device and dtype"),
-        ({"dt": None}, "contacts= with another option than steps, dt, every, device and dtype"),
+        ({"linearise": True}, "contacts= with another option than steps, dt, every, damping, device and dtype"),
+        ({"dt": None}, "contacts= with another option than steps, dt, every, damping, device and dtype"),
     ):
         with pytest.raises(ArgumentError, match=re.escape(message)):
             Rollout(BOX, **{"steps": 2, "dt": 1e-3, "contacts": contact, **options})

@@ -34,6 +34,7 @@ from dynagate.host.solver import Solver
 from dynagate.integrators.step import StepOptions
 
 from tests.robots import hopper
+from tests.test_real_robots import DATA
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 ARM = robots.load("two_joint_arm", damping=False)
@@ -55,12 +56,39 @@ def problems(robot: Robot, count: int, seed: int = 0) -> dict[str, Any]:
     return {"q0": q0, "qd0": np.zeros((count, robot.nv)), "goal": goal}
 
 
+class Damped(crocoddyl.DifferentialActionModelAbstract):
+    """Another model with -d q̇ of its joints, d (nv,), taken at the end of steps of DT: as rotors of DT d."""
+
+    def __init__(self, inner: Any, d: np.ndarray) -> None:
+        super().__init__(inner.state, inner.nu, 1)
+        self.inner, self.d = inner, d
+        inner.armature = DT * d
+
+    def createData(self) -> Any:
+        data = super().createData()
+        data.inner = self.inner.createData()
+        return data
+
+    def calc(self, data: Any, x: np.ndarray, u: np.ndarray) -> None:
+        self.inner.calc(data.inner, x, u - self.d * x[-len(u) :])
+        data.xout[:] = data.inner.xout
+        self.inner.calc(data.inner, x, u)  # the cost is of u
+        data.inner.xout[:], data.cost = data.xout, data.inner.cost
+
+    def calcDiff(self, data: Any, x: np.ndarray, u: np.ndarray) -> None:
+        self.inner.calcDiff(data.inner, x, u)
+        for name in ("Fx", "Fu", "Lx", "Lu", "Lxx", "Lxu", "Luu"):
+            getattr(data, name)[...] = getattr(data.inner, name)
+        data.Fx[:, -len(u) :] -= data.Fu * self.d
+
+
 def crocoddyls(
     robot: Robot, path: str, q0: np.ndarray, goal: np.ndarray, tau: np.ndarray, most: int, least: float
 ) -> Any:
     """Its SolverDDP after at most so many iterations on the same problem, and the order of its joints."""
     model, n = pinocchio.buildModelFromUrdf(path), robot.nv
     _, order = robot.permutation(list(model.names)[1:])
+    d = np.array([link.joint.damping for link in robot.links])[order]
 
     def own(q: np.ndarray) -> np.ndarray:
         return np.concatenate([pinocchio.integrate(model, pinocchio.neutral(model), q[order]), np.zeros(n)])
@@ -78,6 +106,8 @@ def crocoddyls(
     for costs, dt in ((running, DT), (final, 0.0)):
         motion = crocoddyl.DifferentialActionModelFreeFwdDynamics(state, actuation, costs)
         motion.armature = np.zeros(n)
+        if dt and d.any():
+            motion = Damped(motion, d)
         models.append(crocoddyl.IntegratedActionModelEuler(motion, dt))
     problem = crocoddyl.ShootingProblem(own(q0), [models[0]] * len(tau), models[1])
     problem.nthreads = 1
@@ -120,6 +150,19 @@ def test_iterates_of_larger_robots_equal_crocoddyls(name: str) -> None:
     with dynagate.open(robot, "ilqr", knots=KNOTS, dt=DT, cost=COST, iterations=10) as opened:
         assert isinstance(opened, Ilqr)
         assert_equal_iterates(robot, str(robots.path(name)), opened, 3)
+
+
+@pytest.mark.long
+@pytest.mark.filterwarnings("ignore:joint:dynagate.RobotWarning")
+def test_iterates_with_implicit_damping_equal_crocoddyls() -> None:
+    """Of a robot whose explicit steps of 20 ms diverge."""
+    path = DATA / "z1_description/urdf/z1.urdf"
+    robot = Robot.from_urdf(path, ignore_friction=True)
+    with dynagate.open(
+        robot, "ilqr", knots=KNOTS, dt=DT, cost=COST, iterations=10, damping="implicit", device="numpy"
+    ) as opened:
+        assert isinstance(opened, Ilqr)
+        assert_equal_iterates(robot, str(path), opened, 2)
 
 
 def ipopts(robot: Robot, q0: np.ndarray, goal: np.ndarray, near: Solution) -> float:

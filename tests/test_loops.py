@@ -194,11 +194,15 @@ def test_order_of_each_method(integrator: str, name: str, tmp_path: Path) -> Non
 def test_linearisation_is_the_complex_step_of_the_step(
     name: str, integrator: str, options: dict, tmp_path: Path
 ) -> None:
-    robot = robot_of(name, tmp_path)
-    step = StepOptions(0.01, integrator, **options)
+    check_linearisation(robot_of(name, tmp_path), StepOptions(0.01, integrator, **options))
+
+
+def check_linearisation(robot: Robot, step: StepOptions) -> None:
     plain, linear = step_graph(robot, step), linearised_step_graph(robot, step)
     q, qd, tau = states_of(robot, 3, 1)
     state = {"q": q, "qd": qd, "tau": tau[:, 0]}
+    if step.constrained:
+        state["active"] = np.ones((3, len(robot.constraints)))
     result = evaluate(linear, state)
     after = evaluate(plain, state)
     for output, value in after.items():

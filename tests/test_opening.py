@@ -27,7 +27,9 @@ def design(designs: Path) -> Build:
     return build(ARM, FUNCTION, ii=3, frame={0: -1}, folder=designs)
 
 
-ALGORITHM = "form, frame, mass, prefix, external_forces, outputs, variable, dt, integrator, friction, friction_speed"
+ALGORITHM = (
+    "form, frame, mass, prefix, external_forces, outputs, variable, dt, integrator, friction, friction_speed, damping"
+)
 OPTIONS: dict[str, tuple[str, str]] = {
     "numpy": ("certificate, region, pack", "threads"),
     "fixed": ("policy, region, certificate", "pack"),

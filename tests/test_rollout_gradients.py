@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from dynagate import Robot, Rollout, evaluate, integrate, neutral
@@ -28,12 +30,16 @@ def cost_of(q: np.ndarray, qd: np.ndarray, weights: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("integrator", ["semi_implicit_euler", "rk2"])
 def test_gradient_is_the_complex_step_of_the_cost(name: str, integrator: str) -> None:
     robot = Robot.from_urdf(DATA / name, floating_base=ROBOTS[name], ignore_friction=True)
+    check_gradient(robot, integrator=integrator)
+
+
+def check_gradient(robot: Robot, **options: Any) -> None:
     n, batch = robot.nv, 3
     random = np.random.default_rng(7)
     weights = random.normal(size=robot.nq)
     q0 = integrate(robot, np.tile(neutral(robot), (batch, 1)), random.uniform(-0.8, 0.8, (batch, n)))
     qd0, tau = random.uniform(-0.5, 0.5, (batch, n)), random.uniform(-0.1, 0.1, (batch, STEPS, n))
-    rollout = Rollout(robot, steps=STEPS, dt=DT, integrator=integrator, device="numpy")
+    rollout = Rollout(robot, steps=STEPS, dt=DT, device="numpy", **options)
     motion = rollout(q0, qd0, tau)
     unit = 1j * STEP * np.eye(n)
     by_position = np.empty((batch, STEPS + 1, n))
@@ -47,8 +53,9 @@ def test_gradient_is_the_complex_step_of_the_cost(name: str, integrator: str) ->
     q = integrate(robot, q0, 1j * STEP * along["q0"])
     qd, moved_tau = qd0 + 1j * STEP * along["qd0"], tau + 1j * STEP * along["tau"]
     states = [(q, qd)]
+    held = {"active": np.ones((batch, len(robot.constraints)))} if rollout.options.constrained else {}
     for k in range(STEPS):
-        after = evaluate(body, {"q": states[-1][0], "qd": states[-1][1], "tau": moved_tau[:, k]})
+        after = evaluate(body, {"q": states[-1][0], "qd": states[-1][1], "tau": moved_tau[:, k], **held})
         states.append((after["q_next"], after["qd_next"]))
     positions, velocities = (np.stack(each, axis=1) for each in zip(*states, strict=True))
     np.testing.assert_allclose(positions.real, motion.q, rtol=1e-9, atol=1e-9)

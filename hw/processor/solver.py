@@ -29,7 +29,7 @@ def formatted_solver(solver: ChipSolver, problems: Mapping[str, Array], policy: 
     observed = Accepted(solver.blocks.loop, solver.retries)
     solved = _solved(solver, problems, observed)
     if not solved.all():
-        check_solved(solved, problems["q"], solver.robot, solver.options.step.dt or 0.0)
+        check_solved(solved, problems["q"], solver.robot, solver.options.step)
         observed = Accepted(solver.blocks.loop, solver.retries)
         _solved(solver, {name: x[solved] for name, x in problems.items()}, observed)
     spread(observed, reach, policy.seed)

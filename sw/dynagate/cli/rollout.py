@@ -12,6 +12,7 @@ from dynagate.cli.parameters import Value, count
 from dynagate.cli.robot import Command, with_options
 from dynagate.dynamics import ROLLOUT, function
 from dynagate.dynamics.explicit import METHODS
+from dynagate.dynamics.step_damping import DAMPINGS
 
 MOST_STEPS = 1_000_000
 DEFAULT_STEPS = 50
@@ -41,7 +42,7 @@ def step_options(command: Command) -> Command:
 
     @functools.wraps(command)
     def checked(robot: Any, *region: Any, algorithm: dict[str, Any], **rest: Any) -> Any:
-        names = ("dt", "integrator", "linearise", "variable_dt", "stops", "method", "tolerance")
+        names = ("dt", "integrator", "damping", "linearise", "variable_dt", "stops", "method", "tolerance")
         asked = {name: value for name in names if (value := rest.pop(name)) not in (None, False)}
         if forces := rest.pop("force"):
             asked["forces"] = forces
@@ -63,6 +64,11 @@ def step_options(command: Command) -> Command:
             "--dt", type=Value(parameters.positive, "a number of more than 0"), metavar="SECONDS", help="Of a step."
         ),
         click.option("--integrator", type=click.Choice(list(METHODS)), help="Of a step."),
+        click.option(
+            "--damping",
+            type=click.Choice(DAMPINGS),
+            help="Of joints in a step: by the velocity before it, or by that after it.  [default: explicit]",
+        ),
         click.option(
             "--method",
             type=SolvedMethod(),

@@ -12,11 +12,12 @@ from click.core import ParameterSource
 from dynagate.cli.options import SOLVERS
 from dynagate.cli.parameters import count
 from dynagate.cli.robot import Command, first_given, with_options
+from dynagate.dynamics.step_damping import EXPLICIT
 
 KNOTS, SAMPLES, DT, WORD, STATES = 32, 64, 0.02, 27, 8
 """Unless a command line says others; states are problems."""
 MOST_KNOTS, MOST_SAMPLES = 4096, 65535
-TAKEN = {"name", "knots", "dt", "word", "units", "abreast", "folder", "states", "seed"}
+TAKEN = {"name", "knots", "dt", "damping", "word", "units", "abreast", "folder", "states", "seed"}
 """Options that a solver has."""
 
 
@@ -70,10 +71,12 @@ def _solve(region: Any, knots: int, samples: int, asked: dict[str, Any]) -> None
         asked["states"] = STATES
     from dynagate.cli.progress import Steps
     from dynagate.host.solver_report import Reaching, solver_report
+    from dynagate.integrators.step import StepOptions
 
+    each = StepOptions(asked["dt"] or DT, damping=asked["damping"] or EXPLICIT)
     with Steps() as step:
         report = solver_report(
-            Reaching.of(function, region, knots, asked["dt"] or DT, samples),
+            Reaching.of(function, region, knots, each, samples),
             units=asked["units"],
             word=asked["word"] or WORD,
             folder=asked["folder"],

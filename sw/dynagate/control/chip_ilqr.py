@@ -80,7 +80,12 @@ class ChipIlqr(ChipSolver):
     def described(self) -> dict[str, Any]:
         o = self.options
         numbers = {"knots": o.knots, "dt": o.step.dt, "iterations": o.iterations, "tolerance": o.tolerance}
-        return {**numbers, "integrator": o.step.integrator, "regularisation": [o.smallest, o.largest]}
+        return {
+            **numbers,
+            "integrator": o.step.integrator,
+            "damping": o.step.damping,
+            "regularisation": [o.smallest, o.largest],
+        }
 
     def reach(self, word: int) -> dict[str, float]:
         turns = float(self.options.iterations + 1)

@@ -111,7 +111,13 @@ class ChipMppi(ChipSolver):
         o = self.options
         numbers = {"knots": o.knots, "dt": o.step.dt, "samples": o.samples, "temperature": o.temperature}
         more = {"nodes": o.nodes, "bounds": None if o.bounds is None else [x.tolist() for x in o.bounds]}
-        return {**numbers, "integrator": o.step.integrator, "spread": o.spread.tolist(), **more}
+        return {
+            **numbers,
+            "integrator": o.step.integrator,
+            "damping": o.step.damping,
+            "spread": o.spread.tolist(),
+            **more,
+        }
 
     def reach(self, word: int) -> dict[str, float]:
         most = 2 ** (word - 2) - 1

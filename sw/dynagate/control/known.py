@@ -8,8 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from dynagate.base.errors import ArgumentError
+from dynagate.dynamics.step_damping import EXPLICIT
 from dynagate.graph import trace
 from dynagate.graph.evaluate import evaluate
+from dynagate.integrators.step import StepOptions
 from dynagate.robot import Robot
 
 Array = npt.NDArray[Any]
@@ -20,17 +22,20 @@ DAMPED = 2.0
 """An explicit step of Euler's lets a speed grow that damping would divide by e in less than dt / DAMPED."""
 
 
-def check_solved(solved: Array, q: Array, robot: Robot, dt: float) -> None:
-    """solved (batch,): which problems have a solution in float64, from starts q (batch, nq). Raises ValueError: fewer
-    than ENOUGH of them."""
+def check_solved(solved: Array, q: Array, robot: Robot, step: StepOptions) -> None:
+    """solved (batch,): which problems have a solution in float64, from starts q (batch, nq). step: from knot to knot.
+    Raises ValueError: fewer than ENOUGH of them."""
     if solved.mean() >= ENOUGH:
         return
-    longest, damped = stable_step(robot, q), ""
-    if longest < dt:
-        damped = f", which damping of joints asks to be below {longest:.2g} s, the robot read with damping=False,"
+    dt, expected = step.dt or 0.0, "a smaller dt"
+    if step.damping == EXPLICIT and (longest := stable_step(robot, q)) < dt:
+        expected = (
+            f"damping='implicit', a dt below {longest:.2g} s, which explicit damping of joints asks for, the robot "
+            "read with damping=False,"
+        )
     raise ArgumentError(
         f"{int((~solved).sum())} of {len(solved)} problems of {robot.name} have no solution in float64 with dt={dt:g}; "
-        f"expected {ENOUGH:.0%} with one, from which ranges can be found: a smaller dt{damped} or other problems"
+        f"expected {ENOUGH:.0%} with one, from which ranges can be found: {expected} or other problems"
     )
 
 

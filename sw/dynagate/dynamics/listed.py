@@ -106,7 +106,7 @@ FUNCTIONS: dict[str, Function] = {
             arguments("q qd tau"),
             arguments("q_next qd_next"),
             step.FORMS,
-            dict.fromkeys(step.FORMS, ("dt", "integrator")),
+            dict.fromkeys(step.FORMS, step.OPTIONS),
         ),
         Function(
             "inverse_dynamics_gradient",

@@ -34,6 +34,7 @@ class AlgorithmOptions:
     prefix: prefix products and sums in the gradients: fewer levels, more operations.
     dt: seconds of a step through time; None is 1e-3.
     integrator: "euler", "semi_implicit_euler", "rk2", "rk3" or "rk4"; None is "semi_implicit_euler".
+    damping: of joints in a step, "explicit" or "implicit" (`dynamics.step_damping`); None is "explicit".
     method: of a rollout as a program, instead of an integrator: "variational" or "position_based". tolerance: with
     which it has solved a step, as these methods have it; None is the smallest that the word allows.
     linearise: a rollout's turns give ∂x⁺/∂x and ∂x⁺/∂τ too. variable_dt: dt is an input of each turn, and the option dt
@@ -63,6 +64,7 @@ class AlgorithmOptions:
     forces: Sequence[str] = ()
     method: str | None = None
     tolerance: float | None = None
+    damping: str | None = None
 
     def __post_init__(self) -> None:
         if self.outputs is not None:

@@ -93,6 +93,10 @@ class Tree(Links):
         """The inertias that are inputs, by link, in the tree's frames."""
         return {i: inertia_of(x, self.turns[i], self._moved[i]) for i, x in self._parameters.items()}
 
+    def of(self, robot: Robot) -> Tree:
+        """The tree of another robot with the same links and frames, with the parameters and friction of this one."""
+        return self if robot is self.moving else Tree(robot, parameters=self._parameters, friction=self.friction)
+
     def frictionless(self, *, weightless: bool = False) -> Tree:
         """The tree whose joints neither damp nor rub. weightless: without gravity too."""
         own = copy(self)

@@ -18,6 +18,7 @@ from dynagate.control.ilqr import RETRIES, IlqrOptions, begin, ilqr_loop
 from dynagate.control.known import check_solved
 from dynagate.dynamics.friction import SPEED
 from dynagate.dynamics.step import DEFAULT_INTEGRATOR
+from dynagate.dynamics.step_damping import EXPLICIT
 from dynagate.fixedpoint.assign import Policy
 from dynagate.fixedpoint.format import SATURATE, Arithmetic
 from dynagate.forces import Force
@@ -48,7 +49,7 @@ class Ilqr(Solver):
     bounds: of torques, N m or N: True for the robot's effort limits, one number or (nv,) for both directions, or a pair
     of lowest and highest. The rollouts cut torques, and the gains leave those alone that are at a bound and would leave
     it. Joints that nothing drives (`Robot.with_passive`, and floating ones) have no torque.
-    integrator: an explicit one; form, friction, friction_speed, forces, constrained: as of a `Rollout`.
+    integrator: an explicit one; form, friction, friction_speed, forces, constrained, damping: as of a `Rollout`.
     device: "cpu", all iterations in one call of compiled C, problems side by side in vectors; "cuda"; or "numpy".
     options: of the device, by name. overflows: of a solver `on_integers`, by graph, how many of its states in the last
     call had a result that did not fit.
@@ -75,13 +76,21 @@ class Ilqr(Solver):
         friction_speed: float = SPEED,
         forces: Sequence[Force] = (),
         constrained: bool = False,
+        damping: str = EXPLICIT,
         device: str | DeviceOptions = Cpu.name,
         **options: Any,
     ) -> None:
         check_counts(knots=knots, iterations=iterations)
         _check(tolerance, regularisation)
         step = StepOptions(
-            dt, integrator, form, friction, friction_speed, forces=check_forces(forces), constrained=constrained
+            dt,
+            integrator,
+            form,
+            friction,
+            friction_speed,
+            forces=check_forces(forces),
+            constrained=constrained,
+            damping=damping,
         )
         super().__init__(ILQR, robot, cost, device, options, knots=knots, bounds=bounds, step=step)
         smallest, largest = (float(x) for x in regularisation)
@@ -154,7 +163,7 @@ class Ilqr(Solver):
         whole = {name: np.repeat(x, batch if len(x) == 1 else 1, axis=0) for name, x in arrays.items()}
         problems.run()
         solved = problems.outputs["good"] > 0.0
-        check_solved(solved, arrays["q0"], self.robot, self.step.dt or 0.0)
+        check_solved(solved, arrays["q0"], self.robot, self.step)
         whole = {name: x[solved].astype(np.float64) for name, x in whole.items()}
         solver = copy(self)
         solver._kept = {}

@@ -17,6 +17,7 @@ from dynagate.control.cost import Cost
 from dynagate.control.mppi import sampled_loop, weights
 from dynagate.dynamics.friction import SPEED
 from dynagate.dynamics.step import DEFAULT_INTEGRATOR
+from dynagate.dynamics.step_damping import EXPLICIT
 from dynagate.forces import Force
 from dynagate.forces.force import check_forces
 from dynagate.host.devices import Cpu, DeviceOptions
@@ -71,8 +72,8 @@ class Mppi(Solver):
     or N, one or (nv,). nodes: points of the horizon at which they are drawn, with straight lines between; as many as
     knots unless given. iterations: draws of a call, each about the mean of the one before.
     seed: of the noise, which is the same on every machine (`base.philox`): draw k of a seed has the same integers.
-    bounds: of torques, as of `Ilqr`; integrator, form, friction, friction_speed, forces, constrained: as of a
-    `Rollout`.
+    bounds: of torques, as of `Ilqr`; integrator, form, friction, friction_speed, forces, constrained, damping: as
+    of a `Rollout`.
     device: "cpu", samples side by side in vectors; "cuda"; or "numpy". options: of the device, by name.
 
     Raises ValueError or TypeError naming an option that is not right, before any work.
@@ -100,6 +101,7 @@ class Mppi(Solver):
         friction_speed: float = SPEED,
         forces: Sequence[Force] = (),
         constrained: bool = False,
+        damping: str = EXPLICIT,
         device: str | DeviceOptions = Cpu.name,
         **options: Any,
     ) -> None:
@@ -108,7 +110,14 @@ class Mppi(Solver):
         check_positive("temperature", temperature, "a cost of more than 0")
         _check_below("seed", seed)
         step = StepOptions(
-            dt, integrator, form, friction, friction_speed, forces=check_forces(forces), constrained=constrained
+            dt,
+            integrator,
+            form,
+            friction,
+            friction_speed,
+            forces=check_forces(forces),
+            constrained=constrained,
+            damping=damping,
         )
         super().__init__(MPPI, robot, cost, device, options, knots=knots, bounds=bounds, step=step)
         self.samples, self.iterations, self.seed = int(samples), int(iterations), int(seed)

@@ -15,6 +15,7 @@ from dynagate.dynamics import ROLLOUT
 from dynagate.dynamics.explicit import METHODS as TABLEAUX
 from dynagate.dynamics.friction import SPEED
 from dynagate.dynamics.step import DEFAULT_INTEGRATOR
+from dynagate.dynamics.step_damping import EXPLICIT
 from dynagate.forces import Force
 from dynagate.forces.force import check_forces
 from dynagate.host.devices import DEVICES
@@ -38,7 +39,8 @@ class RolloutOptions:
     every: give the states after every so many steps alone, a divisor of `steps`; `steps` itself for the last one alone.
     form: of forward dynamics. friction: Coulomb friction F q̇ / √(q̇² + friction_speed²) of the joints: True for the F of
     the robot's file, or F in N m or N, one for all degrees of freedom or one for each; friction_speed in rad/s or m/s.
-    stops: joints end at their limits, where they lose their speed. Damping is the robot's own.
+    stops: joints end at their limits, where they lose their speed. damping: of the robot's joints: "explicit", by the
+    velocity before a step; "implicit", by that after it, which no step is too long for (Euler's two methods, contacts).
     forces: of `dynagate.forces`, at every stage of a step. Each call takes their inputs by name, such as a servo's
     `target`, (..., steps, nv) or its last axes; 0 unless given.
     constrained: the robot's constraints (`with_contact`, `with_loop`) hold, all of them or those that a call
@@ -64,6 +66,7 @@ class RolloutOptions:
     constrained: bool = False
     contacts: RigidContact | None = None
     feedback: Feedback = False
+    damping: str = EXPLICIT
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "forces", check_forces(self.forces))
@@ -106,6 +109,7 @@ class RolloutOptions:
             self.stops,
             forces=tuple(self.forces),
             constrained=self.constrained,
+            damping=self.damping,
         )
 
 

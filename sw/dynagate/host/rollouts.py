@@ -18,6 +18,7 @@ from dynagate.base.progress import showing
 from dynagate.dynamics import ROLLOUT, AlgorithmOptions
 from dynagate.dynamics.explicit import METHODS as TABLEAUX
 from dynagate.dynamics.friction import warn_of_no_friction
+from dynagate.dynamics.step_damping import EXPLICIT
 from dynagate.forces import Forces, as_text
 from dynagate.graph.evaluate import check_unit_vectors
 from dynagate.graph.loop import Count, Loop
@@ -534,6 +535,7 @@ def _on_chip(
         options.form,
         dt=options.dt,
         integrator=options.integrator,
+        damping=options.damping if options.damping != EXPLICIT else None,
         linearise=linearise,
         stops=options.stops,
         forces=[as_text(force) for force in options.forces],

@@ -55,17 +55,17 @@ class Reaching:
     against: Callable[[Mapping[str, Array]], Array]
 
     @classmethod
-    def of(cls, function: str, region: Region, knots: int, dt: float, samples: int) -> Reaching:
+    def of(cls, function: str, region: Region, knots: int, step: StepOptions, samples: int) -> Reaching:
         """function: "ilqr", whose gains of the first knot are compared, or "mppi", with so many samples, whose torques
         of it are. Raises ValueError: as `of` of the solver."""
         robot, cost = region.robot, Cost.quadratic(q=1.0, qd=0.1, tau=1e-2, final=10.0)
         if function == ILQR:
-            options = IlqrOptions(knots, StepOptions(dt), MOST, TOLERANCE, *REGULARISATION, bounds_of(robot, None))
+            options = IlqrOptions(knots, step, MOST, TOLERANCE, *REGULARISATION, bounds_of(robot, None))
             solver = ChipIlqr.of(robot, cost, options)
             return cls(solver, region, "gain", lambda exact: np.abs(exact["gains_new"]).max(axis=(1, 2, 3)))
         mass = evaluate(trace(robot, "mass_matrix"), {"q": _drawn(region, FORMAT_PROBLEMS, 0)["q"]})["m"]
         spread = ACCELERATION * np.diagonal(mass, axis1=1, axis2=2).mean(axis=0)
-        own = MppiOptions(knots, StepOptions(dt), samples, TEMPERATURE, spread)
+        own = MppiOptions(knots, step, samples, TEMPERATURE, spread)
         sampler = ChipMppi.of(robot, cost, own)
         return cls(sampler, region, "tau", lambda exact: np.abs(exact["tau"]).max(axis=1))
 

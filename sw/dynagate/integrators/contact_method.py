@@ -26,17 +26,17 @@ class ContactMethod(Method):
             raise ArgumentError(f"contacts={self.contact!r:.60}; expected a RigidContact, or none")
 
     def check(self, options: StepOptions, *, linearise: bool) -> None:
-        if linearise or options.dt is None or options != StepOptions(options.dt):
+        if linearise or options.dt is None or options != StepOptions(options.dt, damping=options.damping):
             raise ArgumentError(
-                "contacts= with another option than steps, dt, every, device and dtype; expected those alone, with a "
-                "constant dt"
+                "contacts= with another option than steps, dt, every, damping, device and dtype; expected those alone, "
+                "with a constant dt"
             )
 
     def motion(self, robot: Robot, options: StepOptions, *, linearise: bool = False, every: int = 1) -> Motion:
         self.check(options, linearise=linearise)
         assert options.dt is not None
         return Motion(
-            contact_loop(robot, self.contact, options.dt, every=every),
+            contact_loop(options.in_step(robot), self.contact, options.dt, every=every),
             constants={"failed": 0.0},
             zeros={"r": 3 * self.contact.pairs},
             failed="failed_next",
@@ -47,4 +47,4 @@ class ContactMethod(Method):
 
     def equations(self, robot: Robot, options: StepOptions) -> Equations:
         assert options.dt is not None
-        return contact_equations(robot, self.contact, options.dt)
+        return contact_equations(options.in_step(robot), self.contact, options.dt)

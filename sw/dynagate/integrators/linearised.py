@@ -24,7 +24,7 @@ def linearised_step_graph(robot: Robot, options: StepOptions) -> Graph:
     """
     step, nv = StepRecording(robot, options, "linearised_step"), robot.nv
     stages = Stages(step)
-    gradient = trace(robot, f"{options.dynamics}_gradient")
+    gradient = trace(options.in_step(robot), f"{options.dynamics}_gradient")
     unit = np.eye(3 * nv).astype(object)
     by_tau, inverse = unit[2 * nv :], "dqdd_dtau" if options.constrained else "minv"
     rates = {"q": unit[:nv], "qd": unit[nv : 2 * nv]}

@@ -41,7 +41,8 @@ class _Reverse:
 
     def __init__(self, step: StepRecording) -> None:
         self.robot, self.recording, self.held = step.robot, step.recording, step.held
-        self.dynamics = trace(step.robot, f"{step.options.dynamics}_vjp", form=step.options.form)
+        robot = step.options.in_step(step.robot)
+        self.dynamics = trace(robot, f"{step.options.dynamics}_vjp", form=step.options.form)
         self.stages = Stages(step)
 
     def products(self, lam_q: Array, lam_qd: Array) -> tuple[Array, Array, Array]:

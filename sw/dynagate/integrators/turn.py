@@ -11,6 +11,7 @@ from dynagate.dynamics import ROLLOUT
 from dynagate.dynamics.friction import SPEED, warn_of_no_friction
 from dynagate.dynamics.options import OF_ROLLOUTS
 from dynagate.dynamics.step import DEFAULT_INTEGRATOR, DEFAULT_STEP
+from dynagate.dynamics.step_damping import EXPLICIT
 from dynagate.forces import of_text
 from dynagate.graph import Graph, trace
 from dynagate.integrators.linearised import linearised_step_graph
@@ -39,6 +40,7 @@ def turn_graph(
     form: str | None = None,
     dt: float | None = None,
     integrator: str = DEFAULT_INTEGRATOR,
+    damping: str = EXPLICIT,
     linearise: bool = False,
     variable_dt: bool = False,
     friction: bool | float | Sequence[float] = 0.0,
@@ -71,7 +73,9 @@ def turn_graph(
                 f"no place; expected {force.name}({force.inputs[0]}=...), which is constant"
             )
     time = DEFAULT_STEP if dt is None else dt
-    options = StepOptions(time, integrator, form, rubbing, friction_speed, stops, wrap=True, forces=own)
+    options = StepOptions(
+        time, integrator, form, rubbing, friction_speed, stops, wrap=True, forces=own, damping=damping
+    )
     options = replace(options, dt=None) if variable_dt else options
     graph = linearised_step_graph(robot, options) if linearise else step_graph(robot, options)
     return replace(graph, name=ROLLOUT)
