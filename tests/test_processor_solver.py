@@ -26,10 +26,12 @@ from dynagate.fixedpoint.fuse import fused
 from dynagate.fixedpoint.loops import FormattedLoop, LoopIntegers, integers_of, values_of
 from dynagate.forces import Servo
 from dynagate.host.solver_report import SolverReport
+from dynagate.hw.processor import pipelining
 from dynagate.hw.processor.build import build_solver, with_functions
 from dynagate.hw.processor.instructions import ProgramError
 from dynagate.hw.processor.loops import loop_instructions
 from dynagate.hw.processor.motion import angles_of
+from dynagate.hw.processor.pipelining import pipelined
 from dynagate.hw.processor.replay import Memory
 from dynagate.hw.processor.schedule import Schedule, check_fits, schedule
 from dynagate.hw.processor.shape import LOAD, STORE, Core
@@ -72,7 +74,12 @@ def formatted(solver: ChipIlqr) -> FormattedLoop:
 
 @pytest.fixture(scope="module")
 def scheduled(formatted: FormattedLoop) -> Schedule:
-    return schedule(loop_instructions(formatted), CORE)
+    """Turns overlap: those of the backward pass, and of the loops that choose and begin."""
+    plain = schedule(loop_instructions(formatted), CORE)
+    overlapped = pipelined(plain)
+    assert overlapped.period < 0.9 * plain.period
+    assert len(overlapped.blocks) > len(plain.blocks) + 2
+    return overlapped
 
 
 def test_a_program_solves_as_the_integers_do(solver: ChipIlqr, formatted: FormattedLoop, scheduled: Schedule) -> None:
@@ -148,7 +155,9 @@ def test_a_program_samples_as_the_integers_do(own: MppiOptions, temperature: flo
     loop = loop.mapped(core.fused)
     beside = turns_abreast(loop, sampler.samples, count)
     integers, together, memory = LoopIntegers(loop, {}, 3), LoopIntegers(beside, {}, 3), Memory()
-    scheduled = schedule(loop_instructions(beside), replace(core, turn_bits=9))
+    plain = schedule(loop_instructions(beside), replace(core, turn_bits=9))
+    scheduled = pipelined(plain)
+    assert scheduled.period < 0.95 * plain.period
     for inputs, exact in calls_of(sampler, draws(3, 1), 2):
         given = integers_of(loop, inputs)
         values, flagged = integers.turn(given)
@@ -161,6 +170,15 @@ def test_a_program_samples_as_the_integers_do(own: MppiOptions, temperature: flo
                 np.testing.assert_array_equal(other.value, fixed.value, err_msg=name)
             result = values_of(values[name], exact[name].shape[1:])
             np.testing.assert_allclose(result, exact[name], rtol=1e-4, atol=1e-4, err_msg=name)
+
+
+def test_turns_overlap_where_it_pays_and_fits(formatted: FormattedLoop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not in a core without room for what one part hands to the other, nor where too few cycles are saved."""
+    plain = schedule(loop_instructions(formatted), replace(CORE, place_bits=6))
+    assert max(plain.depths) <= 64 < max(pipelined(replace(plain, core=CORE)).depths)
+    assert max(pipelined(plain).depths) <= 64
+    monkeypatch.setattr(pipelining, "GAIN", 0.9)
+    assert pipelined(replace(plain, core=CORE)).instructions == plain.instructions
 
 
 def test_samples_side_by_side_take_fewer_cycles_and_fit_the_core(tmp_path: Path) -> None:

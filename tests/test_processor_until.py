@@ -23,10 +23,12 @@ from dynagate.graph.blocks import in_blocks
 from dynagate.graph.loop import TURNS, Count, Loop, Until, evaluate_loop
 from dynagate.graph.recorder import Recording
 from dynagate.host.processor_report import program_rollout_report
+from dynagate.hw.processor import pipelining
 from dynagate.hw.processor.build import ProcessorBuild
 from dynagate.hw.processor.instructions import Instructions, ProgramError, Repeat
 from dynagate.hw.processor.loops import loop_instructions
 from dynagate.hw.processor.motion import ToleranceError, angles_of, motion_of
+from dynagate.hw.processor.pipelining import pipelined
 from dynagate.hw.processor.replay import Memory
 from dynagate.hw.processor.schedule import Schedule, schedule
 from dynagate.hw.processor.shape import Core
@@ -157,6 +159,22 @@ def test_drawn_loops_in_loops_equal_the_integers(seed: int) -> None:
     turns = check_replay(formatted, scheduled, random)
     assert turns.min() >= 1.0
     assert turns.max() > turns.min()
+
+
+SEVERAL = [0, 1, *(pytest.param(k, marks=pytest.mark.long) for k in (7, 8, 17, 19, 21, 28, 30, 32, 39))]
+"""Seeds of loops with one in them that has several turns, a part of which needs no turn's end."""
+
+
+@pytest.mark.parametrize("seed", SEVERAL)
+def test_turns_that_overlap_equal_the_integers(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A part of each turn in the turn before it, whether or not that pays."""
+    monkeypatch.setattr(pipelining, "GAIN", -10.0)
+    random = np.random.default_rng(seed)
+    formatted = formatted_loop(drawn_loop(random, 2 + seed % 2), 200, random)
+    plain = schedule(loop_instructions(formatted), Core(units=2 + seed % 3))
+    overlapped = pipelined(plain)
+    assert len(overlapped.blocks) == len(plain.blocks) + 2
+    check_replay(formatted, overlapped, random)
 
 
 def test_a_drawn_loop_in_blocks_is_the_loop() -> None:

@@ -45,6 +45,7 @@ from dynagate.hw.processor.abreast import MOST_ABREAST, abreast
 from dynagate.hw.processor.instructions import SUM, Instructions, ProgramError, instructions, together
 from dynagate.hw.processor.loops import loop_instructions
 from dynagate.hw.processor.motion import angles_of, motion_of
+from dynagate.hw.processor.pipelining import pipelined
 from dynagate.hw.processor.schedule import Schedule, check_fits, schedule
 from dynagate.hw.processor.shape import BLOCK_BITS, LARGEST_WORD, MOST_TURN_BITS, SMALLEST_WORD, Core
 from dynagate.hw.processor.solver import formatted_solver
@@ -202,9 +203,10 @@ def _side_by_side(
         scheduled = schedule(loop_instructions(turns_abreast(fused, samples, count)), shape)
         if any(need > 1 << getattr(room, bits) for bits, (_, need) in scheduled.needs.items()):
             break
+        scheduled = _for(scheduled, core)
         if scheduled.longest > ENOUGH * program_of.longest:
             break
-        best, program_of = count, _for(scheduled, core)
+        best, program_of = count, scheduled
     return best, program_of
 
 
@@ -327,7 +329,7 @@ def _for(scheduled: Schedule, core: Core | int) -> Schedule:
     if isinstance(core, int):
         scheduled = replace(scheduled, core=_large_enough(scheduled)).verify()
     check_fits(scheduled)
-    return scheduled
+    return pipelined(scheduled)
 
 
 def _several(

@@ -200,6 +200,12 @@ class Instructions:
         """All instructions."""
         return tuple(each for block in self.blocks for each in block.listed)
 
+    @property
+    def next_number(self) -> int:
+        """Of a result that may be added."""
+        results = max((each.result for each in self.listed), default=0)
+        return 1 + max([results, *(node for block in self.blocks for node in block.inputs)])
+
     @cached_property
     def pinned(self) -> frozenset[int]:
         """Results that are read in another block or turn: their places are nobody else's."""

@@ -3,7 +3,7 @@
 Every unit has a copy of every producer's results, so reads never meet one another. What is left to respect: a unit
 takes one instruction a cycle, a function takes the slot of unit 0, the memory that all share is written once a cycle,
 and a value is read only after it is written. Critical paths go first (list scheduling). A block ends when all that
-others read of it is there, so each block is scheduled alone.
+others read of it is there, so each block is scheduled alone, those in most loops first.
 """
 
 from __future__ import annotations
@@ -221,12 +221,11 @@ def schedule(program: Instructions, core: Core) -> Schedule:
     _check_blocks(program)
     writers = Counter(each.result for each in program.listed)
     units = {result: -1 for result, count in writers.items() if count > 1}  # where all writers of a place are
-    slots: list[list[Slot]] = []
+    slots: list[list[Slot]] = [[] for _ in program.blocks]
     blocks: list[Placed] = []
     arrivals: dict[int, int] = {}
-    for block in program.blocks:
-        own, comes = _timed(block, program, core, units, block.inputs)
-        slots.append(own)
+    for k in _deepest_first(program):  # these choose units
+        slots[k], comes = _timed(program.blocks[k], program, core, units, program.blocks[k].inputs)
         arrivals |= comes
     program = _padded(program, core, slots)
     start = 0
@@ -254,7 +253,7 @@ def _padded(program: Instructions, core: Core, slots: list[list[Slot]]) -> Instr
         for function in functions
     ]
     most = [max(column) for column in zip(*counts, strict=True)]
-    blocks, fresh = list(program.blocks), itertools.count(_next_number(program))
+    blocks, fresh = list(program.blocks), itertools.count(program.next_number)
     for function, own in zip(functions, counts, strict=True):
         last = function[-1]
         end = max((slot.cycle for slot in slots[last]), default=-1) + 1
@@ -265,9 +264,11 @@ def _padded(program: Instructions, core: Core, slots: list[list[Slot]]) -> Instr
     return replace(program, blocks=tuple(blocks))
 
 
-def _next_number(program: Instructions) -> int:
-    results = max((each.result for each in program.listed), default=0)
-    return 1 + max([results, *(node for block in program.blocks for node in block.inputs)])
+def _deepest_first(program: Instructions) -> list[int]:
+    """The blocks, those that most loops are around before others."""
+    ends = [(block.repeat.target, end) for end, block in enumerate(program.blocks) if block.repeat is not None]
+    depths = [sum(first <= k <= end for first, end in ends) for k in range(len(program.blocks))]
+    return sorted(range(len(depths)), key=lambda k: -depths[k])
 
 
 def _check_blocks(program: Instructions) -> None:

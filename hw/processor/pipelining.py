@@ -1,0 +1,183 @@
+"""Turns of a loop that overlap: a part of each is computed in the turn before it.
+
+A turn whose chains are long leaves units idle. What it needs of no other turn's end, its early part, goes beside the
+rest of the turn before, its late part: software pipelining, with two parts as of Ottoni et al., "Automatic thread
+extraction with decoupled software pipelining", 2005. A block before the loop has the early part of the first turn, a
+block behind it the late part of the last one. Between them the loop has one turn fewer.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from dynagate.hw.processor.instructions import ONE, SUM, Block, Instruction, Instructions, Source
+from dynagate.hw.processor.schedule import Schedule, schedule
+from dynagate.hw.processor.shape import BLOCK_BITS, LOAD, STORE, Core
+
+GAIN = 0.05
+"""The part of a loop's cycles that must be saved, since the program becomes longer."""
+CUTS = 16
+"""Cycles of a turn that are tried as the end of its early part."""
+
+
+def pipelined(scheduled: Schedule) -> Schedule:
+    """The schedule of the program in which turns of loops overlap, where that takes fewer cycles and its core holds
+    it."""
+    for number in reversed(range(len(scheduled.instructions.blocks))):
+        scheduled = _tried(scheduled, number) or scheduled
+    return scheduled
+
+
+def _tried(scheduled: Schedule, number: int) -> Schedule | None:
+    """With turns of the loop that is this block, if it is one, overlapped. None: it gains too little, or does not
+    fit."""
+    program, core = scheduled.instructions, scheduled.core
+    block, now = program.blocks[number], scheduled.blocks[number].period
+    if not _is_counted(block, number) or len(program.blocks) + 2 > 1 << BLOCK_BITS:
+        return None
+    assert block.repeat is not None
+    turns = block.repeat.most
+    most = (1.0 - GAIN) * turns * now
+    parts = min(_parts(block, core, [now * k // CUTS for k in range(1, CUTS)]), key=lambda parts: parts.cycles)
+    if not parts.early or parts.of_loop(turns) > most:
+        return None
+    made = schedule(_split(program, number, parts.early), core)
+    before, each, behind = (placed.period for placed in made.blocks[number : number + 3])
+    fits = all(need <= 1 << getattr(core, name) for name, (_, need) in made.needs.items())
+    return made if fits and before + (turns - 1) * each + behind <= most else None
+
+
+def _is_counted(block: Block, number: int) -> bool:
+    """Whether a block is the whole body of a loop that has several turns, as many each time."""
+    repeat = block.repeat
+    if repeat is None or repeat.target != number or repeat.until or repeat.most < 2 or block.inputs:
+        return False
+    return not any(each.out or each.test for each in block.listed)
+
+
+class _Parts(NamedTuple):
+    """early: places of instructions of a turn. chains: cycles of the longest chain of the early part and of the late
+    one. slots: cycles that the instructions of both fill."""
+
+    early: frozenset[int]
+    chains: tuple[int, int]
+    slots: int
+
+    @property
+    def cycles(self) -> tuple[int, int]:
+        """Fewest cycles of a turn that has both parts; and where that is equal, which leaves most to choose."""
+        return max(self.slots, *self.chains), max(self.chains)
+
+    def of_loop(self, turns: int) -> int:
+        """Fewest cycles of the loop."""
+        return sum(self.chains) + (turns - 1) * self.cycles[0]
+
+
+def _parts(block: Block, core: Core, cuts: Sequence[int]) -> Iterator[_Parts]:
+    """The largest early parts that may end in these cycles of a turn."""
+    everything = range(len(block.listed))
+    ends, after = _ends(block, core, everything), _after(block)
+    functions = sum(each.kind != SUM for each in block.listed)
+    slots = max(functions, -(-len(everything) // core.units))
+    for cut in cuts:
+        late = [k for k in everything if ends[k] > cut]
+        early = set(everything).difference(late)
+        for k in late:  # which grows
+            more = after[k] & early
+            early -= more
+            late += more
+        chains = (max((ends[k] for k in early), default=0), max(_ends(block, core, sorted(late)).values(), default=0))
+        yield _Parts(frozenset(early), chains, slots)
+
+
+def _ends(block: Block, core: Core, places: Iterable[int]) -> dict[int, int]:
+    """In which cycle the result of each of these instructions could be read, were there enough units."""
+    ends: dict[int, int] = {}
+    there: dict[int, int] = {}
+    for k in places:
+        each = block.listed[k]
+        begin = max((there.get(node, 0) for node in each.reads), default=0)
+        ends[k] = there[each.result] = begin + core.latency_of(each.kind)
+    return ends
+
+
+def _after(block: Block) -> dict[int, set[int]]:
+    """Instruction -> those that are in the early part only if it is: they read its result, in its turn or in the next
+    one, or store where it loads."""
+    at = {each.result: k for k, each in enumerate(block.listed)}
+    loads = {each.address: k for k, each in enumerate(block.listed) if each.kind == LOAD}
+    after: dict[int, set[int]] = defaultdict(set)
+    for k, each in enumerate(block.listed):
+        for source in each.sources:
+            if source.node in at:
+                after[at[source.node]].add(k)
+        if each.kind == STORE and each.address in loads:
+            after[loads[each.address]].add(k)
+    return after
+
+
+def _split(program: Instructions, number: int, early: Collection[int]) -> Instructions:
+    """The program with a loop's turns in two parts: three blocks in the place of one. early: places of instructions in
+    the block."""
+    block, fresh = program.blocks[number], itertools.count(program.next_number)
+    repeat = block.repeat
+    assert repeat is not None
+    first, rest = _apart(block, early, fresh)
+    once = replace(repeat, target=number + 1, most=repeat.most - 1)
+    turn = replace(block, listed=(*rest, *_of_turn(first, 1)), repeat=once)
+    blocks = [_shifted(each, number) for each in program.blocks]
+    blocks[number] = turn
+    pinned = replace(program, blocks=tuple(blocks)).pinned
+    alone = _of_turn(first, 0), _of_turn(rest, repeat.most - 1)  # before the loop, and behind it
+    numbers = {each.result: next(fresh) for part in alone for each in part if each.result not in pinned}
+    before, behind = (
+        replace(block, listed=tuple(_renumbered(each, numbers) for each in part), repeat=None) for part in alone
+    )
+    blocks[number : number + 1] = before, turn, behind
+    names = [{numbers[i]: name for i, name in face.names.items() if i in numbers} for face in program.faces]
+    faces = [replace(face, names={**face.names, **more}) for face, more in zip(program.faces, names, strict=True)]
+    return replace(program, faces=tuple(faces), blocks=tuple(blocks))
+
+
+def _apart(block: Block, early: Collection[int], fresh: Iterator[int]) -> tuple[list[Instruction], list[Instruction]]:
+    """The early part of a turn; and its late part, which runs when the next turn's early part writes again what it
+    reads of its own."""
+    first = [each for k, each in enumerate(block.listed) if k in early]
+    rest = [each for k, each in enumerate(block.listed) if k not in early]
+    made = {each.result for each in first}
+    crossing = {source: Source(source.node, 0, True) for each in rest for source in each.sources if source.node in made}
+    for source in crossing:
+        if source.previous:  # a turn older than what its place holds then
+            copy = Instruction(next(fresh), SUM, source, ONE)
+            first.insert(0, copy)
+            crossing[source] = Source(copy.result, 0, True)
+    return first, [_reading(each, crossing) for each in rest]
+
+
+def _reading(each: Instruction, other: Mapping[Source, Source]) -> Instruction:
+    """With other operands."""
+    a, b, c = (other.get(source, source) for source in (each.a, each.b, each.c))
+    return replace(each, a=a, b=b, c=c)
+
+
+def _renumbered(each: Instruction, numbers: Mapping[int, int]) -> Instruction:
+    """With other numbers of results."""
+    own = {x: x._replace(node=numbers[x.node]) for x in each.sources if x.node is not None and x.node in numbers}
+    return replace(_reading(each, own), result=numbers.get(each.result, each.result))
+
+
+def _of_turn(part: Iterable[Instruction], turns: int) -> list[Instruction]:
+    """A part that runs so many turns before its own one."""
+    moved = {each: -turns if each.backwards else turns for each in part if each.kind in (LOAD, STORE)}
+    return [replace(each, address=each.address + moved.get(each, 0)) for each in part]
+
+
+def _shifted(block: Block, number: int) -> Block:
+    """With two blocks more about the one of this number."""
+    if block.repeat is None or block.repeat.target <= number:
+        return block
+    return replace(block, repeat=replace(block.repeat, target=block.repeat.target + 2))
