@@ -177,6 +177,28 @@ def test_turns_that_overlap_equal_the_integers(seed: int, monkeypatch: pytest.Mo
     check_replay(formatted, overlapped, random)
 
 
+def test_a_turn_reads_what_the_next_one_has_written_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The early part of a turn carries `size` on, of which the late part of the turn before reads what was there."""
+    monkeypatch.setattr(pipelining, "GAIN", -10.0)
+    recording = Recording("turn", "drawn")
+    x, size = recording.input("x", (SIZE,)), recording.input("size", (SIZE,))
+    turn = recording.graph({"x_next": x * (size * (size - 0.5)) * size + 0.3, "size_next": 0.6 * size - 0.2})
+    inner = Loop("inner", "drawn", (turn,), {"x_next": "x", "size_next": "size"}, Count(4), last=("x_next",))
+    random = np.random.default_rng(0)
+    first = drawn_graph("first", ["state", "control"], ["x", "size"], random)
+    tail = drawn_graph("tail", ["x_next", "state"], ["state_next", "seen"], random)
+    loop = Loop("whole", "drawn", (first, inner, tail), {"state_next": "state"}, Count(), ("control",), ("seen",))
+    formatted = formatted_loop(loop, 200, random)
+    plain = schedule(loop_instructions(formatted), SMALL)
+    overlapped = pipelined(plain)
+    assert len(overlapped.blocks) == len(plain.blocks) + 2
+    states, memory = integers_of(formatted, {"state": random.uniform(-1.0, 1.0, (9, SIZE))}), Memory()
+    integers = LoopIntegers(formatted, states)
+    for _ in range(3):
+        own = integers_of(formatted, {"control": random.uniform(-1.0, 1.0, (9, SIZE))})
+        check_turn(integers, overlapped, memory, states, own)
+
+
 def test_a_drawn_loop_in_blocks_is_the_loop() -> None:
     random = np.random.default_rng(4)
     loop = drawn_loop(random, 3)
