@@ -162,7 +162,7 @@ def test_drawn_loops_in_loops_equal_the_integers(seed: int) -> None:
 
 
 SEVERAL = [0, 1, *(pytest.param(k, marks=pytest.mark.long) for k in (7, 8, 17, 19, 21, 28, 30, 32, 39))]
-"""Seeds of loops with one in them that has several turns, a part of which needs no turn's end."""
+"""Seeds of loops with one in them that has several turns, whose early part takes nothing from late ones."""
 
 
 @pytest.mark.parametrize("seed", SEVERAL)

@@ -1,9 +1,9 @@
 """Turns of a loop that overlap: a part of each is computed in the turn before it.
 
-A turn whose chains are long leaves units idle. What it needs of no other turn's end, its early part, goes beside the
-rest of the turn before, its late part: software pipelining, with two parts as of Ottoni et al., "Automatic thread
-extraction with decoupled software pipelining", 2005. A block before the loop has the early part of the first turn, a
-block behind it the late part of the last one. Between them the loop has one turn fewer.
+A turn whose chains are long leaves units idle. Its early part, which takes nothing from late parts, goes beside the
+late part of the turn before: software pipelining, with parts as of Ottoni et al., "Automatic thread extraction with
+decoupled software pipelining", 2005. A block before the loop has the early part of the first turn, a block behind it
+the late part of the last one. Between them the loop has one turn fewer.
 """
 
 from __future__ import annotations
