@@ -45,10 +45,10 @@ def _tried(scheduled: Schedule, number: int) -> Schedule | None:
     parts = min(_parts(block, core, [now * k // CUTS for k in range(1, CUTS)]), key=lambda parts: parts.cycles)
     if not parts.early or parts.of_loop(turns) > most:
         return None
-    made = schedule(_split(program, number, parts.early), core)
-    before, each, behind = (placed.period for placed in made.blocks[number : number + 3])
-    fits = all(need <= 1 << getattr(core, name) for name, (_, need) in made.needs.items())
-    return made if fits and before + (turns - 1) * each + behind <= most else None
+    split = schedule(_split(program, number, parts.early), core)
+    before, each, behind = (placed.period for placed in split.blocks[number : number + 3])
+    fits = all(need <= 1 << getattr(core, name) for name, (_, need) in split.needs.items())
+    return split if fits and before + (turns - 1) * each + behind <= most else None
 
 
 def _is_counted(block: Block, number: int) -> bool:
@@ -148,8 +148,10 @@ def _apart(block: Block, early: Collection[int], fresh: Iterator[int]) -> tuple[
     reads of its own."""
     first = [each for k, each in enumerate(block.listed) if k in early]
     rest = [each for k, each in enumerate(block.listed) if k not in early]
-    made = {each.result for each in first}
-    crossing = {source: Source(source.node, 0, True) for each in rest for source in each.sources if source.node in made}
+    results = {each.result for each in first}
+    crossing = {
+        source: Source(source.node, 0, True) for each in rest for source in each.sources if source.node in results
+    }
     for source in crossing:
         if source.previous:  # a turn older than what its place holds then
             copy = Instruction(next(fresh), SUM, source, ONE)
