@@ -40,7 +40,8 @@ from dynagate.dynamics.parameters import parameters_of
 from dynagate.fixedpoint.assign import PROVED, FormattedGraph, Policy, assign
 from dynagate.fixedpoint.beside import beside
 from dynagate.fixedpoint.certificate import certified
-from dynagate.fixedpoint.files import read_formats
+from dynagate.fixedpoint.files import FORMATS, FormatsFile, described
+from dynagate.fixedpoint.files import text_of as text_of_formats
 from dynagate.fixedpoint.goal import Goal
 from dynagate.fixedpoint.optimise import optimise
 from dynagate.graph import Graph
@@ -242,6 +243,7 @@ def build_request(
     if request.algorithm.variable_dt:
         region = replace(region, dt=request.algorithm.dt)
     formatted, chosen = _formatted(request, graph, region, say)
+    formats = text_of_formats(described((formatted,), options))
     if request.certificate:
         say("bounding the errors of results")
         formatted, certificate = certified(formatted, region, request.policy)
@@ -258,14 +260,14 @@ def build_request(
     name = f"{untrusted.file_name(robot.name)}-{what}-ii{planned.ii}-{design.hash[:12]}"
     result = Build(Path(folder) / name, robot, region, formatted, planned, design)
     if not _is_whole(result):
-        _write(result, say)
+        _write(result, formats, say)
     return result
 
 
 def _is_whole(result: Build) -> bool:
     """Whether the folder holds the design with its datasheet, scripts and bench, none of it damaged."""
     folder = result.folder
-    beside = (DATASHEET, *OUT_OF_CONTEXT)
+    beside = (DATASHEET, FORMATS, *OUT_OF_CONTEXT)
     if not (is_whole(folder, result.design) and all((folder / name).is_file() for name in beside)):
         return False
     return next(bench_faults(load(folder), folder), None) is None
@@ -285,7 +287,9 @@ def _formatted(
     policy = request.policy or Policy()
     numbers = _numbers(graph, request.axi)
     if request.formats is not None:
-        formatted, chosen = read_formats(graph, request.formats), ChosenFormats("given")
+        file, chosen = FormatsFile.read(request.formats), ChosenFormats("given")
+        file.options_of(graph.robot, graph.name, request.algorithm.as_dict())
+        formatted = file.graph(graph)
     else:
         formatted = assign(graph, region, policy, numbers=numbers)
         chosen = ChosenFormats(policy.word, policy=asdict(policy))
@@ -304,7 +308,7 @@ def _numbers(graph: Graph, axi: Axi | None) -> dict[str, str]:
     return {name: number for name, number in types.items() if number is not None}
 
 
-def _write(result: Build, say: Callable[[str], Any]) -> None:
+def _write(result: Build, formats: str, say: Callable[[str], Any]) -> None:
     """Everything into a folder of its own first, so that an interrupted build leaves nothing half done."""
     from dynagate.hw.datapath import Datapath
 
@@ -315,7 +319,7 @@ def _write(result: Build, say: Callable[[str], Any]) -> None:
         say("vectors and benches")
         bench = bench_files(result.design, top.late, vectors(result))
         kept = {**verilog, LIST: list_text(verilog), **bench}
-        texts = {**kept, **_alone(result, verilog), DATASHEET: datasheet(result, top.late)}
+        texts = {**kept, **_alone(result, verilog), DATASHEET: datasheet(result, top.late), FORMATS: formats}
         texts[FILE] = text_of(with_files(result.design, kept))
         draft = place / target.name
         for name, text in texts.items():

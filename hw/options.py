@@ -24,7 +24,7 @@ class DesignOptions:
     """ii: a new sample may enter every so many cycles, 1 to `schedule.LONGEST_INTERVAL`.
     policy: word length and binary points (24 bits by default). With proved ranges no state of the region overflows.
     goal: an accuracy, for which word lengths of least cost are found instead, with the policy's samples.
-    formats: a file of formats instead; a policy with proved ranges has them proved.
+    formats: a file of formats instead, as each folder of a design has one; a policy with proved ranges has them proved.
     axi: write the datapath's shell too. budget: what the plan may take. stages: more registers, for a target that wants
     them. region: the states the formats are for (inside the URDF's limits by default).
     certificate: forward dynamics has an output "certificate", a bound of the error of each q̈.

@@ -201,7 +201,7 @@ def test_designs_of_other_constants_or_arithmetic_are_others(tmp_path: Path) -> 
     hashes = set()
     for other in (
         formatted,
-        replace(formatted, constants={**formatted.constants, node: (value - 2, fmt)}),
+        replace(formatted, constants={**formatted.constants, node: (value - 1, fmt)}),
         replace(formatted, arithmetic=Arithmetic(rounding="floor")),
     ):
         write_formats(other, tmp_path / "formats.json")

@@ -37,10 +37,16 @@ def path(formatted: FormattedGraph, tmp_path: Path) -> Path:
 
 def entry(part: str, name: str, value: Any) -> Callable[[dict[str, Any]], None]:
     def change(content: dict[str, Any]) -> None:
-        assert name in content[part]
-        content[part][name] = value
+        entries = content[part] if part in content else graph_in(content)[part]
+        assert name in entries
+        entries[name] = value
 
     return change
+
+
+def graph_in(content: dict[str, Any]) -> dict[str, Any]:
+    (graph,) = content["functions"]["forward_dynamics"]["graphs"]
+    return graph
 
 
 TWO_INTEGERS = r"expected \[width, frac\], two integers"
@@ -66,7 +72,7 @@ CONTENT = {
     ),
     "constant wide": (entry("constants", CONSTANT, [1, 80, 3]), f"node '{CONSTANT}' has 80 bits; expected 2 to 48"),
     "constant too large": (entry("constants", CONSTANT, [128, 8, 3]), rf"'{CONSTANT}': constant 128 does not fit s8.3"),
-    "no constant": (lambda c: c["constants"].pop(CONSTANT), f"'{CONSTANT}' lacks a fixed-point constant"),
+    "no constant": (lambda c: graph_in(c)["constants"].pop(CONSTANT), f"'{CONSTANT}' lacks a fixed-point constant"),
     "bounds null": (entry("bounds", "q_0", None), r"input 'q_0' has None; expected \[low, high\], two numbers"),
     "bounds text": (entry("bounds", "q_0", ["a", "b"]), r"input 'q_0' has \['a', 'b'\]; expected \[low, high\]"),
     "bounds exchanged": (entry("bounds", "q_0", [1, -1]), r"input 'q_0': bounds \[1, -1\] do not fit"),
@@ -74,17 +80,42 @@ CONTENT = {
     "bounds huge": (entry("bounds", "q_0", [0, 10**400]), "formats.json: int too large to convert to float"),
     "rounding": (entry("arithmetic", "rounding", "up"), "formats.json: rounding 'up'; expected 'half_up' or 'floor'"),
     "more arithmetic": (lambda c: c["arithmetic"].update(more=1), "formats.json: .*unexpected keyword argument 'more'"),
-    "a list of formats": (lambda c: c.update(formats=[]), r"'formats' is \[\]; expected an object"),
-    "no constants": (lambda c: c.pop("constants"), "'constants' is None; expected an object"),
+    "a list of formats": (lambda c: graph_in(c).update(formats=[]), r"'formats' is \[\]; expected an object"),
+    "no constants": (lambda c: graph_in(c).pop("constants"), "'constants' is None; expected an object"),
     "a name with a line break": (
-        lambda c: c["formats"].update({"a\nb": [8, 4]}),
+        lambda c: graph_in(c)["formats"].update({"a\nb": [8, 4]}),
         r"has a format for 'a\\nb', which the",
     ),
     "another robot": (
         lambda c: c.update(robot="r\n*/"),
         "is for r___ forward_dynamics; expected two_joint_arm forward",
     ),
-    "version": (lambda c: c.update(version="2"), "has version '2'; expected 3"),
+    "version": (lambda c: c.update(version="2"), "has version '2'; expected 4"),
+    "a node without": (
+        lambda c: graph_in(c)["formats"].pop(SINE),
+        f"has no format for node '{SINE}': trace the graph alike",
+    ),
+    "a node too many": (
+        lambda c: graph_in(c)["formats"].update(other=[8, 4]),
+        "has a format for 'other', which the graph does not have",
+    ),
+    "no functions": (lambda c: c.pop("functions"), "'functions' is None; expected an object"),
+    "no graphs": (
+        entry("functions", "forward_dynamics", {"graphs": []}),
+        "is not a formats file: functions, 'forward_dynamics' has no list of graphs, each an object",
+    ),
+    "more graphs": (
+        lambda c: c["functions"]["forward_dynamics"]["graphs"].append(graph_in(c)),
+        "has formats of 2 graphs for forward_dynamics; expected 1: trace it alike",
+    ),
+    "another function": (
+        lambda c: c.update(functions={"a\n": c["functions"]["forward_dynamics"]}),
+        "is for two_joint_arm a_; expected two_joint_arm forward_dynamics",
+    ),
+    "the constant of another robot": (
+        lambda c: graph_in(c)["constants"][CONSTANT].__setitem__(0, graph_in(c)["constants"][CONSTANT][0] + 3),
+        f"node '{CONSTANT}' has the constant .*; the graph has .*: trace it alike",
+    ),
 }
 
 
@@ -98,6 +129,15 @@ def test_content_that_cannot_be_is_named(case: str, path: Path) -> None:
         read_formats(GRAPH, path)
     assert str(error.value).startswith(str(path))
     assert str(error.value).isprintable()
+
+
+def test_a_file_of_one_graph_is_read_as_before(formatted: FormattedGraph, path: Path) -> None:
+    """Version 3, which had no functions and no options."""
+    content = json.loads(path.read_text())
+    old = {**content, "version": 3, "function": "forward_dynamics", **graph_in(content)}
+    del old["functions"]
+    path.write_text(json.dumps(old))
+    assert read_formats(GRAPH, path) == formatted
 
 
 @pytest.mark.parametrize(
@@ -146,11 +186,12 @@ def test_a_file_is_written_whole_or_not_at_all(formatted: FormattedGraph, path: 
 
 def test_the_widest_formats_compute(path: Path) -> None:
     content = json.loads(path.read_text())
+    formats = graph_in(content)["formats"]
     ports = {GRAPH.nodes[i].name for i in (*GRAPH.input_nodes, *GRAPH.output_nodes)}
-    more = WIDEST - max(width for width, _ in content["formats"].values())
-    for name, (width, frac) in content["formats"].items():
+    more = WIDEST - max(width for width, _ in formats.values())
+    for name, (width, frac) in formats.items():
         if name not in ports:
-            content["formats"][name] = [width + more, frac + more]
+            formats[name] = [width + more, frac + more]
     path.write_text(json.dumps(content))
     inputs = Region.of(robots.load("two_joint_arm")).sample("forward_dynamics", 10, seed=1)
     assert not evaluate(read_formats(GRAPH, path), inputs).overflow.any()

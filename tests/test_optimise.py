@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from functools import cache
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from dynagate import Region, Robot, build, evaluate, robots, trace
 from dynagate.fixedpoint.assign import FormattedGraph, Policy, assign
 from dynagate.fixedpoint.confidence import state
 from dynagate.fixedpoint.evaluate import evaluate as evaluate_fixed
-from dynagate.fixedpoint.files import FormatsError, read_formats, write_formats
+from dynagate.fixedpoint.files import read_formats, write_formats
 from dynagate.fixedpoint.format import Arithmetic
 from dynagate.fixedpoint.goal import DSP48E2, MULT18X18, Goal, dsp_blocks
 from dynagate.fixedpoint.noise import predicted_errors
@@ -210,33 +209,3 @@ def test_formats_are_kept_in_a_file_that_the_build_takes(tmp_path: Path) -> None
     assert '"cos_0": [' in path.read_text()
     with pytest.raises(ValueError, match="a goal and a file of formats; expected one of them"):
         build(robot, FUNCTION, formats=path, goal=Goal(1e-3), folder=tmp_path / "designs")
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda c: c.pop("formats"), "is not a formats file: 'formats' is None; expected an object"),
-        (lambda c: c.update(version=9), "has version 9; expected 3"),
-        (
-            lambda c: c.update(function="mass_matrix"),
-            "is for two_joint_arm mass_matrix; expected two_joint",
-        ),
-        (lambda c: c["formats"].pop("cos_0"), "has no format for node 'cos_0': trace the graph alike"),
-        (lambda c: c["formats"].update(other=[8, 4]), "has a format for 'other', which the graph does not have"),
-    ],
-)
-def test_damaged_formats_are_named(change, message: str, tmp_path: Path) -> None:
-    robot = robots.load("two_joint_arm")
-    graph = trace(robot, "forward_dynamics")
-    path = tmp_path / "formats.json"
-    with pytest.raises(FormatsError, match="no formats at"):
-        read_formats(graph, path)
-    write_formats(assign(graph, Region.of(robot)), path)
-    content = json.loads(path.read_text())
-    change(content)
-    path.write_text(json.dumps(content))
-    with pytest.raises(FormatsError, match=message):
-        read_formats(graph, path)
-    path.write_text("{")
-    with pytest.raises(FormatsError, match="is not a formats file"):
-        read_formats(graph, path)

@@ -544,14 +544,6 @@ def test_a_program_too_large_says_by_how_much_and_which_core_holds_it(tmp_path: 
             {"units": 4, "policy": Policy(ranges="proved"), "function": "inverse_dynamics,mass_matrix"},
             r"^proved ranges of inverse_dynamics,mass_matrix in a program; expected ranges='sampled', or one function",
         ),
-        (
-            {"units": 4, "formats": "formats.json", "function": "inverse_dynamics,mass_matrix"},
-            r"^formats from a file for inverse_dynamics,mass_matrix in a program; expected one function, or a rollout",
-        ),
-        (
-            {"units": 4, "formats": "formats.json", "function": "rollout", "method": "variational"},
-            r"^formats from a file for rollout in a program; expected one function, or a rollout of explicit steps$",
-        ),
         ({"units": 4, "abreast": 5}, r"^abreast 5; expected 1 to 4 samples side by side$"),
         (
             {"units": 4, "abreast": 2, "function": "rollout"},
@@ -612,7 +604,7 @@ def formats(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_formats_come_from_a_file(formats: Path, tmp_path: Path) -> None:
     """Their binary points are the program's, in words of the core."""
     built = build(ARM, "forward_dynamics", tmp_path, formats=formats, policy=None)
-    held = json.loads(formats.read_text())
+    (held,) = json.loads(formats.read_text())["functions"]["forward_dynamics"]["graphs"]
     widths = [width for width, _ in held["formats"].values()]
     assert min(widths) < 18
     assert max(widths) == 24
@@ -650,8 +642,9 @@ def test_formats_longer_than_a_word_are_refused(
     units: Any, width: int, text: str, formats: Path, tmp_path: Path
 ) -> None:
     content = json.loads(formats.read_text())
-    name = next(name for name in content["formats"] if ".mul" in name)
-    content["formats"][name][0] = width
+    (graph,) = content["functions"]["forward_dynamics"]["graphs"]
+    name = next(name for name in graph["formats"] if ".mul" in name)
+    graph["formats"][name][0] = width
     (tmp_path / "formats.json").write_text(json.dumps(content))
     with pytest.raises(ProgramError, match=text):
         dynagate.build(ARM, "forward_dynamics", units=units, formats=tmp_path / "formats.json", folder=tmp_path / "new")
@@ -715,7 +708,7 @@ def test_the_command_builds_a_program(tmp_path: Path) -> None:
     status, text = call(*options, "--word", "27")
     assert status == 0, text
     folder = Path(text.splitlines()[-1])
-    expected = ["accelerator.v", "datasheet.md", "files.f", "program.bin", "program.json", "tests"]
+    expected = ["accelerator.v", "datasheet.md", "files.f", "formats.json", "program.bin", "program.json", "tests"]
     assert sorted(path.name for path in folder.iterdir()) == expected
     assert (folder / "datasheet.md").read_text() in text
     assert "| core | 3 units, 27 bits, angles to ±8 rad, 512 places, 4096 words |" in text

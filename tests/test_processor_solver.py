@@ -329,6 +329,10 @@ def test_the_command_solves_on_a_core(tmp_path: Path) -> None:
         (("--function", "ilqr"), "--function ilqr without --units; expected a processor's units, such as --units 8"),
         (("--function", "ilqr", "--units", "2", "--stops"), "--stops with --function ilqr; expected it left out"),
         (("--function", "ilqr", "--board", "ulx3s"), "--board with --function ilqr; expected it left out"),
+        (
+            ("--function", "ilqr", "--units", "2", "--word", "24", "--formats", "README.md"),
+            "--word and --formats are both given; expected one: each decides the formats",
+        ),
         (("--function", "mppi", "--error", "1e-3"), "--error with --function mppi; expected it left out"),
         (("--knots", "8"), "--knots of forward_dynamics_gradient; expected it left out, or --function ilqr or mppi"),
         (("--function", "mppi"), "--function mppi without --units; expected a processor's units, such as --units 8"),

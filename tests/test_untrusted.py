@@ -188,6 +188,7 @@ def test_builds_stay_in_their_folder_and_hold_the_name_as_text_alone(case: str, 
         "ooc.tcl",
         "ooc.xdc",
         "design.json",
+        "formats.json",
         "tests",
     }
     for bench in (path for path in (other.folder / "tests").iterdir() if path.is_file()):

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +23,11 @@ from dynagate.design.source import source_digest
 from dynagate.design.verilog_list import LIST, list_text
 from dynagate.design.words import FIXED, FLOAT32, WORD
 from dynagate.dynamics import CODE, ROLLOUT
-from dynagate.dynamics.options import AlgorithmOptions
 from dynagate.fixedpoint.assign import PROVED, SAMPLED, FormattedGraph, Policy, assign
 from dynagate.fixedpoint.beside import Beside, beside
 from dynagate.fixedpoint.certificate import Certificate, Machine, certified
 from dynagate.fixedpoint.confidence import WHICH, Statement, state
-from dynagate.fixedpoint.files import described, read_formats
+from dynagate.fixedpoint.files import FORMATS, TOLERANCE, FormatsFile, described, text_of
 from dynagate.fixedpoint.format import SATURATE, Arithmetic
 from dynagate.fixedpoint.fuse import exponential_formats
 from dynagate.fixedpoint.goal import Goal
@@ -54,7 +54,7 @@ from dynagate.hw.processor.streams import TOP, Cores, core_verilog
 from dynagate.hw.processor.turns_abreast import MOST_TURNS, counts, turns_abreast
 from dynagate.hw.processor.words import Words, messages
 from dynagate.hw.request import DesignRequest
-from dynagate.integrators.chip_motion import solves
+from dynagate.integrators.chip_motion import ChipMotion, solves
 from dynagate.integrators.limits import limits_text
 from dynagate.integrators.step import CARRY
 from dynagate.integrators.turn import graph_of
@@ -124,22 +124,21 @@ def build_program(
     region = request.region or Region.of(request.robot)
     say(f"tracing {request.robot.name} {request.function}")
     if request.goal is None:
-        file_formats = None if request.formats is None else _file_formats(request, core)
-        scheduled, certificate, algorithm = scheduled_program(request, core, region, policy, say, file_formats)
-        chosen = ChosenFormats(policy.word, policy=asdict(policy))
-        if file_formats is not None:
-            chosen = ChosenFormats("given", file=described(file_formats))
+        file = None if request.formats is None else FormatsFile.read(request.formats)
+        compiled = compiled_program(request, core, region, policy, say, file)
+        chosen = _chosen(policy, file, compiled)
         if policy.ranges == PROVED:
             say("proving ranges and errors")
-            formatted = scheduled.instructions.formatted
+            formatted = compiled.schedule.instructions.formatted
             assert isinstance(formatted, FormattedGraph)
             chosen = replace(chosen, proved=beside(formatted, region, policy).as_dict())
     else:
-        scheduled, certificate, algorithm, chosen = _accurate(request, request.goal, core, region, policy, say)
+        compiled, chosen = _accurate(request, request.goal, core, region, policy, say)
+    scheduled, certificate = compiled.schedule, compiled.certificate
     chosen = replace(chosen, certificate=None if certificate is None else certificate.as_dict())
     one = many or Cores(scheduled.core, Axi(WORD, words=scheduled.core.stream_words))
     cores = None if scheduled.core.floats else replace(one, core=scheduled.core)  # a bench compares integers
-    return _built(region, algorithm.as_dict(), chosen, scheduled, folder, cores, request.abreast, say)
+    return _built(region, compiled, chosen, folder, cores, request.abreast, say)
 
 
 def build_solver(
@@ -151,14 +150,17 @@ def build_solver(
     folder: Path,
     region: Region | None = None,
     abreast: int | None = None,
+    formats: str | PathLike[str] | None = None,
     step: Say | None = None,
 ) -> ProcessorBuild:
     """The program of a solver for a core, or for the smallest one with so many units that holds it, into a folder of
     its own. problems: those that its formats come from, as `formatted_solver` takes them. region: what the design's
     file says of states; the robot's limits unless given. abreast: samples side by side, of a solver that has samples;
-    unless given those of `processor.turns_abreast.counts` that take the fewest cycles.
+    unless given those of `processor.turns_abreast.counts` that take the fewest cycles. formats: a file of them instead
+    of problems, which are then not solved.
 
-    Raises ValueError as `formatted_solver`, or `abreast` does not divide the samples; ProgramError: the program, or
+    Raises ValueError as `formatted_solver`, or `abreast` does not divide the samples; FormatsError: the file is not
+    this solver's; ProgramError: the program, or
     what it keeps of its knots, does not fit.
     """
     storage.check_folder(folder, ProgramFolderError, "programs")
@@ -166,16 +168,21 @@ def build_solver(
     asked = _counts(solver, abreast)
     say = step or (lambda text: None)
     policy = Policy(core.word if isinstance(core, Core) else word, arithmetic=Arithmetic(overflow=SATURATE))
-    robot = solver.robot
+    robot, loop = solver.robot, solver.blocks.loop
     region = region or Region.of(robot)
-    say(f"solving {len(problems['q'])} problems of {robot.name} in float64")
-    formatted = formatted_solver(solver, problems, policy)
-    title = f"{robot.name} {formatted.loop.name}"
-    shape = with_functions(title, core, list(formatted.graphs()), policy)
+    file = None if formats is None else FormatsFile.read(formats)
+    if file is None:
+        say(f"solving {len(problems['q'])} problems of {robot.name} in float64")
+        formatted = formatted_solver(solver, problems, policy)
+    else:
+        file.options_of(robot.name, loop.name, solver.described)
+        formatted = file.loop(solver.blocks)
+        policy = _policy_of([formatted], core, policy, file)
+    shape = with_functions(f"{robot.name} {loop.name}", core, list(formatted.graphs()), policy)
     say("fusing and scheduling")
     count, scheduled = _side_by_side(formatted, solver.samples, asked, shape, core)
-    chosen = ChosenFormats(policy.word, policy=asdict(policy))
-    return _built(region, {**solver.described, "abreast": count}, chosen, scheduled, folder)
+    compiled = Compiled(scheduled, {**solver.described, "abreast": count}, described((formatted,), solver.described))
+    return _built(region, compiled, _chosen(policy, file, compiled), folder)
 
 
 def _counts(solver: ChipSolver, abreast: int | None) -> list[int]:
@@ -210,11 +217,28 @@ def _side_by_side(
     return best, program_of
 
 
+@dataclass(frozen=True)
+class Compiled:
+    """A program, before it is described. options: of the algorithm, a tolerance that was found among them. formats:
+    what a file of them holds. certificate: what results are certified with."""
+
+    schedule: Schedule
+    options: dict[str, Any]
+    formats: dict[str, Any]
+    certificate: Certificate | None = None
+
+
+def _chosen(policy: Policy, file: FormatsFile | None, compiled: Compiled) -> ChosenFormats:
+    """How formats were chosen that need no goal."""
+    if file is None:
+        return ChosenFormats(policy.word, policy=asdict(policy))
+    return ChosenFormats("given", file=compiled.formats)
+
+
 def _built(
     region: Region,
-    options: dict[str, Any],
+    compiled: Compiled,
     chosen: ChosenFormats,
-    scheduled: Schedule,
     folder: Path,
     cores: Cores | None = None,
     samples: int = 1,
@@ -222,21 +246,22 @@ def _built(
 ) -> ProcessorBuild:
     """In its folder, unless it is there. cores: in which its bench runs it; None for no bench. samples: side by
     side."""
-    robot, words = region.robot, messages(scheduled)
-    design = _described(region, options, chosen, scheduled, words, samples, cores)
+    robot, scheduled, words = region.robot, compiled.schedule, messages(compiled.schedule)
+    design = _described(region, compiled.options, chosen, scheduled, words, samples, cores)
     what = design.function.replace(",", "+")
     more = f"-abreast{samples}" if samples > 1 else ""
     name = f"{untrusted.file_name(robot.name)}-{what}-units{scheduled.core.units}{more}"
     formatted = scheduled.instructions.formatted
     result = ProcessorBuild(folder / f"{name}-{design.hash[:12]}", robot, region, formatted, scheduled, design)
     if not _is_whole(result.folder, design):
-        _write(result, words, {} if cores is None else _bench(result, words, cores, say))
+        bench = {} if cores is None else _bench(result, words, cores, say)
+        _write(result, words, bench, text_of(compiled.formats))
     return result
 
 
 def _accurate(
     request: DesignRequest, goal: Goal, core: Core | int, region: Region, policy: Policy, say: Say
-) -> tuple[Schedule, Certificate | None, AlgorithmOptions, ChosenFormats]:
+) -> tuple[Compiled, ChosenFormats]:
     """The program of the shortest word that meets a goal, and what fresh states said of it. Raises ProgramError: none
     does."""
     words = [core.word] if isinstance(core, Core) else list(range(SMALLEST_WORD, LARGEST_WORD + 1, 2))
@@ -244,8 +269,8 @@ def _accurate(
     for word in words:
         own = replace(policy, word=word)
         say(f"words of {word} bits")
-        scheduled, certificate, algorithm = scheduled_program(request, core, region, own, say)
-        formatted = scheduled.instructions.formatted
+        compiled = compiled_program(request, core, region, own, say)
+        formatted = compiled.schedule.instructions.formatted
         assert isinstance(formatted, FormattedGraph)
         for fresh in (min(goal.fresh, FEW_STATES), goal.fresh):  # most words are refused by a few
             statement = state(formatted, region, replace(goal, fresh=fresh))
@@ -253,70 +278,83 @@ def _accurate(
             if fault:
                 break
         else:
-            chosen = ChosenFormats(word, asdict(own), asdict(goal), statement.as_dict())
-            return scheduled, certificate, algorithm, chosen
+            return compiled, ChosenFormats(word, asdict(own), asdict(goal), statement.as_dict())
     raise ProgramError(
         f"{request.robot.name} {request.function} in words of {words[-1]} bits: {fault}; expected a larger error, or a "
         "datapath, which has longer words"
     )
 
 
-def _file_formats(request: DesignRequest, core: Core | int) -> FormattedGraph:
-    """The request's graph with the formats of a file. Raises FormatsError; ProgramError: one does not fit a word."""
-    assert request.formats is not None
-    graph = graph_of(request.robot, request.function, **request.algorithm.as_dict())
-    formatted = read_formats(graph, request.formats)
-    widest = max(range(len(formatted.formats)), key=lambda i: formatted.formats[i].width)
-    width, most = formatted.formats[widest].width, core.word if isinstance(core, Core) else LARGEST_WORD
-    if width > most:
-        raise ProgramError(
-            f"{request.formats}: node '{formatted.graph.nodes[widest].name}' has {width} bits, {width - most} more "
-            f"than the core's words of {most}; expected shorter formats"
-            + (f", or a core with word={width}" if width <= LARGEST_WORD else "")
-        )
-    return formatted
-
-
-def scheduled_program(
+def compiled_program(
     request: DesignRequest,
     core: Core | int,
     region: Region,
     policy: Policy,
     say: Say,
-    file_formats: FormattedGraph | None = None,
-) -> tuple[Schedule, Certificate | None, AlgorithmOptions]:
-    """The schedule of a request, what its results are certified with, and its options, a tolerance among them where
-    steps solve equations. file_formats: the request's graph with those of a file, instead of
-    the policy's."""
-    if parts := parts_of(request.function):
-        return _several(request, [part.name for part in parts], core, region, policy, say), None, request.algorithm
-    certificate, algorithm = None, request.algorithm
-    formatted: FormattedGraph | FormattedLoop
-    if request.function == ROLLOUT and solves(request.algorithm):
-        algorithm, formatted = motion_of(request.robot, request.algorithm, region, policy)
-        graphs = list(formatted.graphs())
-    else:
-        if file_formats is not None:
-            formatted, policy = file_formats, _policy_of(file_formats, core, policy)
+    file: FormatsFile | None = None,
+) -> Compiled:
+    """The program of a request. file: of its formats, instead of the policy's. Raises FormatsError: that is not the
+    request's; ProgramError: the program does not fit."""
+    robot, function, algorithm = request.robot, request.function, request.algorithm
+    names = [part.name for part in parts_of(function)] or [function]
+    options = algorithm.as_dict()
+    if file is not None:
+        options = [file.options_of(robot.name, name, options) for name in names][-1]
+    formatted: list[FormattedGraph | FormattedLoop] = []
+    if function == ROLLOUT and solves(algorithm):
+        if file is None:
+            algorithm, loop = motion_of(robot, algorithm, region, policy)
+            options = algorithm.as_dict()
         else:
-            graph = graph_of(request.robot, request.function, **request.algorithm.as_dict())
-            formatted = assign(graph, region, policy)
-        graphs = [formatted]
-    shape = with_functions(f"{request.robot.name} {request.function}", core, graphs, policy, request.words)
+            loop = file.loop(ChipMotion.of(robot, algorithm, file.word(function), options.get(TOLERANCE)).blocks)
+        formatted.append(loop)
+    else:
+        for name in names:
+            if len(names) > 1:
+                say(f"formats of {name}")
+            graph = graph_of(robot, name, **options)
+            formatted.append(assign(graph, region, policy) if file is None else file.graph(graph))
+    if file is not None:
+        policy = _policy_of(formatted, core, policy, file)
+    graphs = [graph for each in formatted for graph in _graphs(each)]
+    shape = with_functions(f"{robot.name} {function}", core, graphs, policy, request.words)
+    whole, certificate = formatted, None
     if request.certificate:
-        assert isinstance(formatted, FormattedGraph)
+        (one,) = formatted
+        assert isinstance(one, FormattedGraph)
         say("bounding the errors of results")
-        machine = Machine(shape.word, shape.fused)
-        formatted, certificate = certified(formatted, region, policy, machine)
+        one, certificate = certified(one, region, policy, Machine(shape.word, shape.fused))
+        whole = [one]
     say("fusing and scheduling")
-    return _fitted(_instructions(formatted, shape, request.abreast), shape, core), certificate, algorithm
+    programs = [_instructions(each, shape, request.abreast) for each in whole]
+    scheduled = _fitted(programs[0] if len(programs) == 1 else together(programs), shape, core)
+    return Compiled(scheduled, options, described(formatted, options), certificate)
 
 
-def _policy_of(formatted: FormattedGraph, core: Core | int, policy: Policy) -> Policy:
-    """The policy with the word and the arithmetic that formats from a file have on a core."""
-    widest = max(fmt.width for fmt in formatted.formats)
-    word = core.word if isinstance(core, Core) else max(widest, SMALLEST_WORD)
-    return replace(policy, word=word, arithmetic=formatted.arithmetic)
+def _graphs(formatted: FormattedGraph | FormattedLoop) -> Sequence[FormattedGraph]:
+    return tuple(formatted.graphs()) if isinstance(formatted, FormattedLoop) else (formatted,)
+
+
+def _policy_of(
+    formatted: Sequence[FormattedGraph | FormattedLoop], core: Core | int, policy: Policy, file: FormatsFile
+) -> Policy:
+    """The policy with the word and the arithmetic that formats from a file have on a core. Raises ProgramError: one
+    does not fit a word."""
+    nodes = [
+        (fmt.width, node.name)
+        for each in formatted
+        for graph in _graphs(each)
+        for fmt, node in zip(graph.formats, graph.graph.nodes, strict=True)
+    ]
+    width, name = max(nodes, key=lambda node: node[0])
+    most = core.word if isinstance(core, Core) else LARGEST_WORD
+    if width > most:
+        raise ProgramError(
+            f"{file.path}: node '{name}' has {width} bits, {width - most} more than the core's words of {most}; "
+            "expected shorter formats" + (f", or a core with word={width}" if width <= LARGEST_WORD else "")
+        )
+    word = core.word if isinstance(core, Core) else max(width, SMALLEST_WORD)
+    return replace(policy, word=word, arithmetic=file.arithmetic)
 
 
 def _fitted(instructions_of: Instructions, shape: Core, core: Core | int) -> Schedule:
@@ -330,20 +368,6 @@ def _for(scheduled: Schedule, core: Core | int) -> Schedule:
         scheduled = replace(scheduled, core=_large_enough(scheduled)).verify()
     check_fits(scheduled)
     return pipelined(scheduled)
-
-
-def _several(
-    request: DesignRequest, names: list[str], core: Core | int, region: Region, policy: Policy, say: Say
-) -> Schedule:
-    """The schedule of several functions, each with formats of its own."""
-    options = request.algorithm.as_dict()
-    formatted = []
-    for name in names:
-        say(f"formats of {name}")
-        formatted.append(assign(graph_of(request.robot, name, **options), region, policy))
-    shape = with_functions(f"{request.robot.name} {request.function}", core, formatted, policy, request.words)
-    say("fusing and scheduling")
-    return _fitted(together([_instructions(each, shape) for each in formatted]), shape, core)
 
 
 def _instructions(formatted: FormattedGraph | FormattedLoop, shape: Core, samples: int = 1) -> Instructions:
@@ -442,11 +466,6 @@ def _policy(request: DesignRequest, core: Core | int) -> Policy:
         raise ArgumentError(
             f"words '{request.words}' for a core of '{core.stream_words}'; expected Core(floats="
             f"{int(request.words == FLOAT32)}), or words left out"
-        )
-    if request.formats is not None and (parts_of(request.function) or solves(request.algorithm)):
-        raise ArgumentError(
-            f"formats from a file for {request.function} in a program; expected one function, or a rollout of explicit "
-            "steps"
         )
     if not 1 <= request.abreast <= MOST_ABREAST:
         raise ArgumentError(f"abreast {request.abreast}; expected 1 to {MOST_ABREAST} samples side by side")
@@ -585,7 +604,7 @@ def _is_whole(folder: Path, design: ProgramDesign) -> bool:
         program.check_files(folder, kept)
     except DesignError:
         return False
-    if kept.hash != design.hash or not (folder / DATASHEET).is_file():
+    if kept.hash != design.hash or not all((folder / name).is_file() for name in (DATASHEET, FORMATS)):
         return False
     return kept.shell is None or next(bench_faults(in_its_shell(kept), folder), None) is None
 
@@ -600,7 +619,7 @@ def _bench(result: ProcessorBuild, words: Words, cores: Cores, say: Say) -> dict
     return {**verilog, LIST: list_text(verilog), **bench}
 
 
-def _write(result: ProcessorBuild, words: Words, texts: Mapping[str, str]) -> None:
+def _write(result: ProcessorBuild, words: Words, texts: Mapping[str, str], formats: str) -> None:
     """texts: of the Verilog and the bench."""
     target = result.folder
     with storage.scratch(target.parent, ProgramFolderError, target.name) as place:
@@ -608,7 +627,8 @@ def _write(result: ProcessorBuild, words: Words, texts: Mapping[str, str]) -> No
         draft.mkdir()
         (draft / program.PROGRAM).write_bytes(program.to_bytes(words))
         design = replace(result.design, files={name: checksum(text) for name, text in texts.items()})
-        for name, text in {**texts, DATASHEET: datasheet(result), program.FILE: program.text_of(design)}.items():
+        own = {DATASHEET: datasheet(result), FORMATS: formats, program.FILE: program.text_of(design)}
+        for name, text in {**texts, **own}.items():
             (draft / name).parent.mkdir(parents=True, exist_ok=True)
             (draft / name).write_text(text, encoding="utf-8")
         storage.put(draft, target, last=program.FILE)
@@ -652,7 +672,8 @@ def datasheet(built: ProcessorBuild) -> str:
         rows.append(("limits", text))
     rows += [(f"{each.name}, cycles", f"{each.latency}") for each in design.functions]
     if (held := design.formats.file) is not None:
-        widths = [width for width, _ in held["formats"].values()]
+        graphs = [graph for section in held["functions"].values() for graph in section["graphs"]]
+        widths = [width for graph in graphs for width, _ in graph["formats"].values()]
         rows.append(("formats", f"from a file, {min(widths)} to {max(widths)} bits in words of {core.word}"))
     if design.shell is not None:
         rows += [

@@ -11,18 +11,17 @@ from dynagate.design.files import REBUILD, DesignError
 from dynagate.design.program import ProgramDesign, load, load_words
 from dynagate.design.rebuilt import robot_of
 from dynagate.fixedpoint.assign import FormattedGraph, Policy
-from dynagate.fixedpoint.files import formats_of
+from dynagate.fixedpoint.files import FormatsFile
 from dynagate.fixedpoint.format import Arithmetic
 from dynagate.fixedpoint.loops import FormattedLoop
 from dynagate.graph.region import Region
 from dynagate.hw.bench.programs import program_vectors
 from dynagate.hw.bench.vectors import Vectors
-from dynagate.hw.processor.build import scheduled_program
+from dynagate.hw.processor.build import compiled_program
 from dynagate.hw.processor.options import options_of, tuples
 from dynagate.hw.processor.shape import Core
 from dynagate.hw.processor.words import Words, messages
 from dynagate.hw.request import DesignRequest
-from dynagate.integrators.turn import graph_of
 
 
 def region_of(design: ProgramDesign) -> Region:
@@ -43,8 +42,10 @@ def formatted_program(design: ProgramDesign, words: Words) -> tuple[FormattedGra
     """The graphs, or loops of graphs, whose integers a program computes, by function. Raises DesignError: it is not the
     program of its robot."""
     try:
-        policy, file_formats = Policy(), None
-        if design.formats.file is None:
+        policy, file = Policy(), None
+        if design.formats.file is not None:
+            file = FormatsFile.of(design.formats.file, program.FILE)
+        else:
             content: dict[str, Any] = dict(design.formats.policy or {})
             policy = Policy(**{**content, "arithmetic": Arithmetic(**content["arithmetic"])})
         robot = robot_of(design)
@@ -60,10 +61,7 @@ def formatted_program(design: ProgramDesign, words: Words) -> tuple[FormattedGra
             certificate=certificate,
             abreast=design.abreast,
         )
-        if design.formats.file is not None:
-            graph = graph_of(robot, design.function, **options.as_dict())
-            file_formats = formats_of(graph, design.formats.file, program.FILE)
-        scheduled, *_ = scheduled_program(request, Core(**design.core), region, policy, lambda text: None, file_formats)
+        scheduled = compiled_program(request, Core(**design.core), region, policy, lambda text: None, file).schedule
     except (KeyError, TypeError, ValueError) as error:
         raise DesignError(f"the program of {design.title} cannot be made again: {error!r}; {REBUILD}") from None
     if not np.array_equal(messages(scheduled), words):

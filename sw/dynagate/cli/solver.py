@@ -17,7 +17,7 @@ from dynagate.dynamics.step_damping import EXPLICIT
 KNOTS, SAMPLES, DT, WORD, STATES = 32, 64, 0.02, 27, 8
 """Unless a command line says others; states are problems."""
 MOST_KNOTS, MOST_SAMPLES = 4096, 65535
-TAKEN = {"name", "knots", "dt", "damping", "word", "units", "abreast", "folder", "states", "seed"}
+TAKEN = {"name", "knots", "dt", "damping", "word", "formats", "units", "abreast", "folder", "states", "seed"}
 """Options that a solver has."""
 
 
@@ -67,6 +67,8 @@ def _solve(region: Any, knots: int, samples: int, asked: dict[str, Any]) -> None
         raise click.UsageError(
             f"--function {function} without --units; expected a processor's units, such as --units 8"
         )
+    if asked["word"] and asked["formats"]:
+        raise click.UsageError("--word and --formats are both given; expected one: each decides the formats")
     if context.get_parameter_source("states") is not ParameterSource.COMMANDLINE:
         asked["states"] = STATES
     from dynagate.cli.progress import Steps
@@ -79,6 +81,7 @@ def _solve(region: Any, knots: int, samples: int, asked: dict[str, Any]) -> None
             Reaching.of(function, region, knots, each, samples),
             units=asked["units"],
             word=asked["word"] or WORD,
+            formats=asked["formats"],
             folder=asked["folder"],
             states=asked["states"],
             seed=asked["seed"],

@@ -17,6 +17,7 @@ from dynagate.control.chip_ilqr import ChipIlqr
 from dynagate.control.chip_mppi import ChipMppi, MppiOptions
 from dynagate.control.cost import Cost
 from dynagate.control.ilqr import IlqrOptions
+from dynagate.fixedpoint.files import FORMATS
 from dynagate.graph import trace
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.region import Region
@@ -139,6 +140,7 @@ class SolverReport:
         lines = [
             f"{self.built.robot.name} {self.built.design.function}, {options['knots']} knots of {options['dt']:g} s, "
             f"{scheduled.core.word}-bit words, {scheduled.core.units} units",
+            f"  formats         {self.built.folder / FORMATS}",
             *of_program(self.built),
             f"  kept            {scheduled.instructions.kept} of {1 << scheduled.core.turn_bits} values of turns",
             *self._pace(),
@@ -178,16 +180,17 @@ def solver_report(
     units: int | Core,
     word: int,
     folder: str | PathLike[str],
+    formats: str | PathLike[str] | None = None,
     states: int = 8,
     seed: int = 1,
     abreast: int | None = None,
     step: Callable[[str], Any] | None = None,
 ) -> SolverReport:
-    """Build a solver's program, load it into a simulated core, solve `states` problems, and compare. abreast: as of
-    `build_solver`. The errors are those of `build_solver` and `open`."""
+    """Build a solver's program, load it into a simulated core, solve `states` problems, and compare. formats: a file of
+    them, instead of problems that find them. abreast: as of `build_solver`. The errors are those of that and `open`."""
     say = step or (lambda text: None)
-    known = reaching.problems(FORMAT_PROBLEMS, seed + 1)
-    own: dict[str, Any] = {"region": reaching.region, "abreast": abreast, "step": say}
+    known = reaching.problems(FORMAT_PROBLEMS, seed + 1) if formats is None else {}
+    own: dict[str, Any] = {"formats": formats, "region": reaching.region, "abreast": abreast, "step": say}
     built = build_solver(reaching.solver, known, units, word=word, folder=Path(folder), **own)
     say("solving them in float64")
     (cold, exact), (warm, _) = calls_of(reaching.solver, reaching.problems(states, seed), 2)
