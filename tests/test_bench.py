@@ -29,6 +29,7 @@ from dynagate.bench import (
     peers,
     report,
     rollouts,
+    sampling,
     solvers,
 )
 from dynagate.cli import main
@@ -57,6 +58,7 @@ def quick(patch: pytest.MonkeyPatch) -> dict[str, Any]:
     patch.setattr(solvers, "ROUNDS", 1)
     patch.setattr(solvers, "PROBLEMS", 16)
     patch.setattr(solvers, "CALLS", 20)
+    patch.setattr(sampling, "CALLS", 2)
     robot = robots.load("two_joint_arm")
     return comparison.compare(robot, Region.of(robot), batches=(16, 64), pinocchio=False)
 
@@ -192,6 +194,7 @@ def test_solver_is_measured_beside_crocoddyl_on_the_same_problem(monkeypatch: py
     monkeypatch.setattr(solvers, "ROUNDS", 1)
     monkeypatch.setattr(solvers, "PROBLEMS", 16)
     monkeypatch.setattr(solvers, "CALLS", 20)
+    monkeypatch.setattr(sampling, "CALLS", 2)
     arm = robots.load("two_joint_arm")
     figures = solvers.measured(arm, Region.of(arm))
     assert isinstance(figures, dict)
@@ -202,6 +205,10 @@ def test_solver_is_measured_beside_crocoddyl_on_the_same_problem(monkeypatch: py
     tail = figures["tail"]
     assert 0.0 < tail["median_ns"] <= tail["per_mille_ns"] <= tail["worst_ns"]
     assert re.search(r"\n20 calls of an iteration, .*worst( +\d+\.\d){3}\n", solvers.text(figures))
+    for dtype in sampling.DTYPES:
+        taken = [figures[f"{name}_{dtype}"]["ns"] / 1e3 for name in ("rollouts", "mppi")]
+        of_one = f"{f'a call, {dtype}':<34}{taken[1]:>16.1f}{taken[0] / taken[1]:>18.2f}"
+        assert of_one in solvers.text(figures).splitlines()
     legged = robots.load("hyq", floating_base=True)
     why = solvers.measured(legged, Region.of(arm))
     assert solvers.text(why) == (

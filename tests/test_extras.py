@@ -45,10 +45,10 @@ COMMANDS = {
 """What a command with this extra alone does, on the two-joint arm."""
 
 QUICKLY = """
-from dynagate.bench import comparison, measure, rollouts, solvers
+from dynagate.bench import comparison, measure, rollouts, sampling, solvers
 comparison.THROUGHPUT_BATCHES, measure.SECONDS = (16,), 0.001
 rollouts.ROUNDS = solvers.ROUNDS = 1
-solvers.PROBLEMS, solvers.CALLS = 16, 20
+solvers.PROBLEMS, solvers.CALLS, sampling.CALLS = 16, 20, 2
 """
 
 

@@ -1,4 +1,5 @@
-"""iLQR: an iteration of ours, of one problem and of many, beside one of Crocoddyl's SolverDDP on the same problems.
+"""iLQR: an iteration of ours, of one problem and of many, beside one of Crocoddyl's SolverDDP on the same problems; and
+MPPI beside its rollouts.
 
 Both begin from the same torques, take the same iterations (the costs are compared) and have one thread. The figures are
 processor time, and the calls take turns, so that what else the machine does falls on all alike.
@@ -15,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dynagate.base.extras import install
+from dynagate.bench import sampling
 from dynagate.control import Cost
 from dynagate.graph.region import Region
 from dynagate.host.ilqr import Ilqr
@@ -37,7 +39,8 @@ AWAY = 0.5
 def measured(robot: Robot, region: Region, *, crocoddyl: bool = True) -> dict[str, Any] | str:
     """Nanoseconds of an iteration and problem: `one`, `many` (PROBLEMS in a call), `single` (these in float32), and
     `crocoddyl`, or why there is none; `cost`: the largest relative difference of the costs of both after ITERATIONS;
-    `tail`: of CALLS calls, as a closed loop makes them. Or why nothing is measured."""
+    `tail`: of CALLS calls, as a closed loop makes them; of a call of MPPI by the names of `sampling.turns`. Or why
+    nothing is measured."""
     if robot.nq != robot.nv or robot.followers or robot.nv > LARGEST:
         return f"expected at most {LARGEST} joints of one degree of freedom that mimic no other"
     undamped = replace(robot, links=tuple(replace(x, joint=replace(x.joint, damping=0.0)) for x in robot.links))
@@ -60,6 +63,7 @@ def measured(robot: Robot, region: Region, *, crocoddyl: bool = True) -> dict[st
         turns["crocoddyl"] = lambda: peer()[0]
         ours, theirs = solver(q0[0], still[0], tau[0], goal=goal[0]).cost, peer()[1]
         result["cost"] = abs(float(ours) / theirs - 1.0)
+    turns |= dict(sampling.turns(undamped, cost, q0[0], goal[0]))
     once = Ilqr(undamped, iterations=1, **problem)
     result["tail"] = _tail(once, q0[0], goal[0])
     return result | _in_turns(turns)
@@ -173,4 +177,4 @@ def text(result: dict[str, Any] | str) -> str:
     lines.append(f"{tail['calls']:,} calls of an iteration, µs by the clock: median, 99.9 %, worst{each}")
     if known:
         lines.append(f"costs after the last iteration differ by {result['cost']:.0e}")
-    return "\n".join(lines)
+    return "\n".join([*lines, "", *sampling.text(result)])

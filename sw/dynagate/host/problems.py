@@ -26,7 +26,7 @@ class Asked(NamedTuple):
     the inputs of the loop that it is, each with its place in an array (batch, *shape)."""
 
     shape: tuple[int, ...]
-    default: Any
+    default: Array | None
     parts: Mapping[str, Any]
 
 

@@ -140,14 +140,15 @@ class Solver(Opened):
         """The inputs of costs, of forces and of constraints."""
         asked: dict[str, Asked] = {}
         for name, known in self.inputs.items():
+            default = None if known.default is None else np.asarray(known.default)
             if known.each:
                 parts = {name: (slice(None), slice(-1)), known.at(name, True): (slice(None), -1)}
-                asked[name] = Asked((self.knots + 1, *known.shape), known.default, parts)
+                asked[name] = Asked((self.knots + 1, *known.shape), default, parts)
             else:
-                asked[name] = Asked(known.shape, known.default, {name: ...})
+                asked[name] = Asked(known.shape, default, {name: ...})
         for name in self.step_inputs:
             size = len(self.robot.constraints) if name == "active" else self.robot.nv
-            asked[name] = Asked((self.knots, size), 1.0 if name == "active" else 0.0, {name: ...})
+            asked[name] = Asked((self.knots, size), np.array(1.0 if name == "active" else 0.0), {name: ...})
         return asked
 
     @cached_property

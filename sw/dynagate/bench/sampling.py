@@ -1,0 +1,57 @@
+"""MPPI beside its rollouts: calls of the solver, and of the loop that it has in C, with the same torques, in turns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dynagate.control import Cost
+from dynagate.host.mppi import Mppi
+from dynagate.native.loop import LoopKernel
+from dynagate.robot import Robot
+
+Array = npt.NDArray[Any]
+
+SAMPLES, KNOTS, NODES, DT = 1024, 30, 6, 0.02
+SPREAD, TEMPERATURE = 1.0, 1.0
+"""N m or N; in the cost's unit."""
+CALLS = 50
+"""Of a turn."""
+DTYPES = ("float32", "float64")
+
+
+def turns(robot: Robot, cost: Cost, q0: Array, goal: Array) -> Iterator[tuple[str, Callable[[], int]]]:
+    """By name "mppi" or "rollouts" and a dtype, CALLS of each, about torques that hold the robot at q0 (nq,). Each
+    returns how many calls it has made."""
+    options: dict[str, Any] = {"knots": KNOTS, "dt": DT, "cost": cost, "samples": SAMPLES, "nodes": NODES}
+    for dtype in DTYPES:
+        solver = Mppi(robot, spread=SPREAD, temperature=TEMPERATURE, dtype=dtype, **options)
+        tau, still = solver.holding(q0[None])[0], np.zeros(robot.nv)
+        arrays = {"q0": q0, "qd0": still, "goal": goal, "hold": still, "total": np.zeros(())}
+        inputs = {name: x[None].astype(dtype) for name, x in arrays.items()}
+        inputs["tau"] = solver.torques(tau[None], 0)[0]
+        outputs = {"cost": np.empty(SAMPLES, dtype)}
+        run = LoopKernel(solver.loop, dtype).bound(inputs, outputs, SAMPLES, 1)
+        yield f"mppi_{dtype}", partial(repeated, partial(solver, q0, still, tau, goal=goal))
+        yield f"rollouts_{dtype}", partial(repeated, run)
+
+
+def repeated(call: Callable[[], Any]) -> int:
+    for _ in range(CALLS):
+        call()
+    return CALLS
+
+
+def text(result: dict[str, Any]) -> list[str]:
+    """A table of the figures. result: with nanoseconds of a call by the names of `turns`."""
+    lines = [f"MPPI, {SAMPLES} samples of {KNOTS} knots, one thread, processor time"]
+    lines.append(f"{'':<34}{'µs a call':>16}{'rollouts / call':>18}")
+    for dtype in DTYPES:
+        alone, call = (result[f"{name}_{dtype}"]["ns"] for name in ("rollouts", "mppi"))
+        lines.append(f"{f'rollouts with their cost, {dtype}':<34}{alone / 1e3:>16.1f}")
+        lines.append(f"{f'a call, {dtype}':<34}{call / 1e3:>16.1f}{alone / call:>18.2f}")
+    return lines
