@@ -301,10 +301,48 @@ def test_damping_that_a_step_is_too_long_for_is_named() -> None:
     check_solved(np.array([False, True]), q.repeat(2, axis=0), damped, StepOptions(0.02))
 
 
+def test_a_solver_takes_and_gives_float32(solver: ChipIlqr, tmp_path: Path) -> None:
+    """Its integers are those of inputs that were rounded to float32, its results the nearest float32."""
+    known: dict[str, Any] = {"folder": tmp_path, "word": 32}
+    short = ChipIlqr.of(ARM, COST, replace(solver.options, knots=2, iterations=1))
+    plain, floats = (build_solver(short, problems(ARM, 6, 0), 2, words=words, **known) for words in (None, "float32"))
+    assert (plain.core.floats, floats.core.floats) == (0, 1)
+    assert replace(floats.core, floats=0) == plain.core
+    assert floats.design.numbers["goal"] == floats.design.numbers["gain"] == "float32"
+    inputs = {**problems(ARM, 1, 1), "warm": np.zeros(1)}
+    rounded = {name: np.asarray(x, np.float32).astype(np.float64) for name, x in inputs.items()}
+    with dynagate.open(plain, device="fixed") as integers, dynagate.open(floats, device="fixed") as others:
+        got, expected, unlike = others(**inputs), integers(**rounded), integers(**inputs)
+    for name in expected:
+        assert got[name].dtype == np.float32
+        np.testing.assert_array_equal(got[name], expected[name].astype(np.float32))
+    assert any((unlike[name] != expected[name]).any() for name in ("tau", "gain"))
+    for core, words, text in [
+        (2, "float16", "words 'float16' of a program; expected 'fixed' or 'float32'"),
+        (floats.core, "fixed", r"words 'fixed' for a core of 'float32'; expected Core\(floats=0\), or words left out"),
+    ]:
+        with pytest.raises(ArgumentError, match=text):
+            build_solver(short, {}, core, words=words, **known)
+
+
 @pytest.mark.long
-def test_the_command_samples_on_a_core(tmp_path: Path) -> None:
+@pytest.mark.parametrize("words", ["fixed", "float32"])
+def test_the_command_samples_on_a_core(words: str, tmp_path: Path) -> None:
     """Integers of the core equal those of the loop; a call takes as many cycles as any other."""
-    options = ("--function", "mppi", "--knots", "4", "--samples", "5", "--units", "2", "--states", "3")
+    options = (
+        "--function",
+        "mppi",
+        "--knots",
+        "4",
+        "--samples",
+        "5",
+        "--units",
+        "2",
+        "--states",
+        "3",
+        "--words",
+        words,
+    )
     done = CliRunner().invoke(main, ["run", "two_joint_arm", *options, "--folder", str(tmp_path)])
     assert done.exit_code == 0, done.output
     assert "  integers        equal; of calls that go on with the plan before equal\nPASS" in done.output
@@ -314,10 +352,11 @@ def test_the_command_samples_on_a_core(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_the_command_solves_on_a_core(tmp_path: Path) -> None:
+@pytest.mark.parametrize("words", ["fixed", "float32"])
+def test_the_command_solves_on_a_core(words: str, tmp_path: Path) -> None:
     """Integers of the core equal those of the loop, in calls that go on with the plan before too."""
-    options = ("--function", "ilqr", "--knots", "6", "--units", "2", "--states", "6", "--folder", str(tmp_path))
-    done = CliRunner().invoke(main, ["run", "two_joint_arm", *options])
+    options = ("--function", "ilqr", "--knots", "6", "--units", "2", "--states", "6", "--words", words)
+    done = CliRunner().invoke(main, ["run", "two_joint_arm", *options, "--folder", str(tmp_path)])
     assert done.exit_code == 0, done.output
     assert "  integers        equal; of calls that go on with the plan before equal\nPASS" in done.output
     assert re.search(r"iteration +\d{4} cycles measured over \d+ of 6 problems", done.output), done.output

@@ -151,20 +151,21 @@ def build_solver(
     region: Region | None = None,
     abreast: int | None = None,
     formats: str | PathLike[str] | None = None,
+    words: str | None = None,
     step: Say | None = None,
 ) -> ProcessorBuild:
     """The program of a solver for a core, or for the smallest one with so many units that holds it, into a folder of
     its own. problems: those that its formats come from, as `formatted_solver` takes them. region: what the design's
     file says of states; the robot's limits unless given. abreast: samples side by side, of a solver that has samples;
     unless given those of `processor.turns_abreast.counts` that take the fewest cycles. formats: a file of them instead
-    of problems, which are then not solved.
+    of problems, which are then not solved. words: what the core's streams carry, as of `DesignRequest`.
 
-    Raises ValueError as `formatted_solver`, or `abreast` does not divide the samples; FormatsError: the file is not
-    this solver's; ProgramError: the program, or
-    what it keeps of its knots, does not fit.
+    Raises ValueError as `formatted_solver`, `abreast` does not divide the samples, or the core has no such streams;
+    FormatsError: the file is not this solver's; ProgramError: the program, or what it keeps of its knots, does not fit.
     """
     storage.check_folder(folder, ProgramFolderError, "programs")
     _check_plan(solver, core)
+    _check_words(words, core)
     asked = _counts(solver, abreast)
     say = step or (lambda text: None)
     policy = Policy(core.word if isinstance(core, Core) else word, arithmetic=Arithmetic(overflow=SATURATE))
@@ -178,7 +179,7 @@ def build_solver(
         file.options_of(robot.name, loop.name, solver.described)
         formatted = file.loop(solver.blocks)
         policy = _policy_of([formatted], core, policy, file)
-    shape = with_functions(f"{robot.name} {loop.name}", core, list(formatted.graphs()), policy)
+    shape = with_functions(f"{robot.name} {loop.name}", core, list(formatted.graphs()), policy, words)
     say("fusing and scheduling")
     count, scheduled = _side_by_side(formatted, solver.samples, asked, shape, core)
     compiled = Compiled(scheduled, {**solver.described, "abreast": count}, described((formatted,), solver.described))
@@ -460,13 +461,7 @@ def _policy(request: DesignRequest, core: Core | int) -> Policy:
             raise ArgumentError(f"{name} of a program; expected it left out: a processor has one word and its own core")
     if request.goal is not None and parts_of(request.function):
         raise ArgumentError("a goal of several functions in a program; expected one function, or a word")
-    if request.words not in (None, FIXED, FLOAT32):
-        raise ArgumentError(f"words '{request.words}' of a program; expected '{FIXED}' or '{FLOAT32}'")
-    if isinstance(core, Core) and request.words not in (None, core.stream_words):
-        raise ArgumentError(
-            f"words '{request.words}' for a core of '{core.stream_words}'; expected Core(floats="
-            f"{int(request.words == FLOAT32)}), or words left out"
-        )
+    _check_words(request.words, core)
     if not 1 <= request.abreast <= MOST_ABREAST:
         raise ArgumentError(f"abreast {request.abreast}; expected 1 to {MOST_ABREAST} samples side by side")
     one_function = request.function != ROLLOUT and not parts_of(request.function)
@@ -488,6 +483,17 @@ def _policy(request: DesignRequest, core: Core | int) -> Policy:
     if isinstance(core, Core) and policy.word != core.word:
         raise ArgumentError(f"word {policy.word} for a core of {core.word} bits; expected Policy(word={core.word})")
     return policy
+
+
+def _check_words(words: str | None, core: Core | int) -> None:
+    """Raises ValueError: a core's streams carry no such words, or this one's carry others."""
+    if words not in (None, FIXED, FLOAT32):
+        raise ArgumentError(f"words {words!r} of a program; expected '{FIXED}' or '{FLOAT32}'")
+    if isinstance(core, Core) and words not in (None, core.stream_words):
+        raise ArgumentError(
+            f"words '{words}' for a core of '{core.stream_words}'; expected Core(floats={int(words == FLOAT32)}), or "
+            "words left out"
+        )
 
 
 def _described(

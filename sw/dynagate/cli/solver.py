@@ -17,7 +17,7 @@ from dynagate.dynamics.step_damping import EXPLICIT
 KNOTS, SAMPLES, DT, WORD, STATES = 32, 64, 0.02, 27, 8
 """Unless a command line says others; states are problems."""
 MOST_KNOTS, MOST_SAMPLES = 4096, 65535
-TAKEN = {"name", "knots", "dt", "damping", "word", "formats", "units", "abreast", "folder", "states", "seed"}
+TAKEN = {"name", "knots", "dt", "damping", "word", "formats", "words", "units", "abreast", "folder", "states", "seed"}
 """Options that a solver has."""
 
 
@@ -82,6 +82,7 @@ def _solve(region: Any, knots: int, samples: int, asked: dict[str, Any]) -> None
             units=asked["units"],
             word=asked["word"] or WORD,
             formats=asked["formats"],
+            words=asked["words"],
             folder=asked["folder"],
             states=asked["states"],
             seed=asked["seed"],

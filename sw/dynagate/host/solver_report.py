@@ -181,17 +181,19 @@ def solver_report(
     word: int,
     folder: str | PathLike[str],
     formats: str | PathLike[str] | None = None,
+    words: str | None = None,
     states: int = 8,
     seed: int = 1,
     abreast: int | None = None,
     step: Callable[[str], Any] | None = None,
 ) -> SolverReport:
     """Build a solver's program, load it into a simulated core, solve `states` problems, and compare. formats: a file of
-    them, instead of problems that find them. abreast: as of `build_solver`. The errors are those of that and `open`."""
+    them, instead of problems that find them. words, abreast: as of `build_solver`. The errors are those of that and of
+    `open`."""
     say = step or (lambda text: None)
     known = reaching.problems(FORMAT_PROBLEMS, seed + 1) if formats is None else {}
-    own: dict[str, Any] = {"formats": formats, "region": reaching.region, "abreast": abreast, "step": say}
-    built = build_solver(reaching.solver, known, units, word=word, folder=Path(folder), **own)
+    own: dict[str, Any] = {"formats": formats, "region": reaching.region, "abreast": abreast, "words": words}
+    built = build_solver(reaching.solver, known, units, word=word, step=say, folder=Path(folder), **own)
     say("solving them in float64")
     (cold, exact), (warm, _) = calls_of(reaching.solver, reaching.problems(states, seed), 2)
     series = {name: np.stack([cold[name][0], warm[name][0]]) for name in cold}
