@@ -25,6 +25,7 @@ from dynagate.fixedpoint.format import SATURATE, Arithmetic
 from dynagate.fixedpoint.fuse import fused
 from dynagate.fixedpoint.loops import FormattedLoop, LoopIntegers, integers_of, values_of
 from dynagate.forces import Servo
+from dynagate.host import processor
 from dynagate.host.solver_report import SolverReport
 from dynagate.hw.processor import pipelining
 from dynagate.hw.processor.build import build_solver, with_functions
@@ -170,6 +171,11 @@ def test_a_program_samples_as_the_integers_do(own: MppiOptions, temperature: flo
                 np.testing.assert_array_equal(other.value, fixed.value, err_msg=name)
             result = values_of(values[name], exact[name].shape[1:])
             np.testing.assert_allclose(result, exact[name], rtol=1e-4, atol=1e-4, err_msg=name)
+
+
+def test_a_simulation_waits_as_long_as_a_call_may_take(scheduled: Schedule) -> None:
+    waits = scheduled.period * processor.RETRIES * (1 + OPTIONS.iterations)
+    assert 0.5 * waits < scheduled.longest < waits
 
 
 def test_turns_overlap_where_it_pays_and_fits(formatted: FormattedLoop, monkeypatch: pytest.MonkeyPatch) -> None:

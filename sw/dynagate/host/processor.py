@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dynagate.base.errors import ArgumentError, EntryError
+from dynagate.control.ilqr import TIGHTENED, TRIALS
 from dynagate.design import program
 from dynagate.design.design import Design, DesignFunction, Port, Sides
 from dynagate.design.files import REBUILD, DesignError
@@ -47,9 +48,8 @@ if TYPE_CHECKING:
     from dynagate.hw.processor.build import ProcessorBuild
     from dynagate.hw.processor.shape import Core
 
-RETRIES = 4
-"""Of a solver's program: as many times the cycles of an iteration without retries are the most that a simulation waits
-for each."""
+RETRIES = max(TRIALS, TIGHTENED)
+"""Of a solver's program: as many times the cycles of an iteration without retries are more than any takes with them."""
 FLAG = Format(WORD, 0)
 """Of the word that says where a loop starts."""
 ACCEPTED = 1
