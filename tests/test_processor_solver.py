@@ -145,7 +145,7 @@ def test_the_loop_of_a_chip_is_mppi(own: MppiOptions) -> None:
 def test_a_program_samples_as_the_integers_do(own: MppiOptions, temperature: float, count: int) -> None:
     """Two calls, of which the second begins with the mean that the first has left; noise is drawn from its counter. At
     temperature 1 exponents have fewer bits behind the binary point than the unit of exponentials takes. The integers
-    are those of one sample after the other, the program has `count` side by side, of graphs or not of MPPI."""
+    are those of one sample after the other, and the program has `count` of them side by side."""
     sampler = ChipMppi.of(ARM, COST, replace(own, temperature=temperature, spread=0.3 * MPPI.spread))
     policy = Policy(word=WORD, arithmetic=Arithmetic(overflow=SATURATE))
     loop = formatted_solver(sampler, draws(12, 0), policy)
@@ -394,6 +394,7 @@ def test_the_command_solves_on_a_core(words: str, tmp_path: Path) -> None:
             "--rtl of --controller ilqr without --units",
         ),
         (("closed-loop", "--controller", "ilqr", "--error", "0.1"), "--error of --controller ilqr; expected it left"),
+        (("closed-loop", "--controller", "ilqr", "--samples", "9"), "--samples of --controller ilqr; expected it left"),
         (("closed-loop", "--controller", "mppi", "--rtl", "27"), "--rtl of --controller mppi without --units"),
     ],
 )

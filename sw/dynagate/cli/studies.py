@@ -30,6 +30,7 @@ from dynagate.cli.options import (
 from dynagate.cli.output import written_together
 from dynagate.cli.parameters import Named, Value, count, mapping
 from dynagate.cli.robot import Command, check_joints, first_given, region_options, robot_options
+from dynagate.cli.solver import MOST_SAMPLES
 from dynagate.fixedpoint.assign import LARGEST_WORD, SMALLEST_WORD
 from dynagate.graph.region import Region
 from dynagate.robot import Robot
@@ -39,6 +40,8 @@ BACKENDS = ("loky", "dask", "ray")
 MOST_JOBS = 1024
 CONNECT_SECONDS = 5
 CONTROLLERS = ("derivatives", *SOLVERS)
+SAMPLES = 128
+"""Of a plan by MPPI, unless a command line says others."""
 POSTURE: dict[str, Any] = {
     "multiple": True,
     "type": Named(parameters.finite, "JOINT=POSITION with a finite number, rad or m"),
@@ -214,6 +217,9 @@ def _without_quaternions(command: Command) -> Command:
     metavar="UNITS",
     help="Of --controller ilqr and mppi: also as the program of a core with so many units; with --rtl in simulation.",
 )
+@click.option(
+    "--samples", type=count(MOST_SAMPLES), help=f"Of --controller mppi: rollouts of a plan; {SAMPLES} unless given."
+)
 @click.option("--policy", "policies", multiple=True, type=click.Choice(POLICIES), help="All unless given.")
 @click.option(
     "--global",
@@ -269,6 +275,7 @@ def closed_loop(
     region: Region,
     controller: str,
     units: int | None,
+    samples: int | None,
     policies: Sequence[str],
     global_words: range,
     own_words: range,
@@ -296,7 +303,7 @@ def closed_loop(
     settings = {policy: values for policy, values in settings.items() if policy in (policies or POLICIES)}
     choices: dict[str, Any] = {"seconds": seconds, "start": start, "goal": goal}
     kept = REACHES.get(robot.name) if seed is None else None
-    _check_controller(controller, units)
+    _check_controller(controller, units, samples)
     with Steps() as step:
         if kept is not None and len(kept.start) == robot.nv:
             reach, text = changed(robot, region, kept, **choices), f"the reach kept for {robot.name}, {seconds:g} s"
@@ -307,7 +314,8 @@ def closed_loop(
             from dynagate.mpc.receding import SOLVER_WORD, compared
 
             words = rtl_words or (SOLVER_WORD,)
-            own: dict[str, Any] = {"units": units, "words": words, "rtl": bool(rtl_words), "step": step}
+            own: dict[str, Any] = {"units": units, "words": words, "rtl": bool(rtl_words)}
+            own |= {"samples": samples or SAMPLES, "step": step}
             solved = compared(controller, robot, reach, seconds=seconds, **own)
             click.echo(f"{text}\n{solved}")
             return
@@ -316,8 +324,12 @@ def closed_loop(
     click.echo(table(*results))
 
 
-def _check_controller(controller: str, units: int | None) -> None:
+def _check_controller(controller: str, units: int | None, samples: int | None) -> None:
     """Raises UsageError: options of one controller with another."""
+    if samples is not None and controller != SOLVERS[1]:
+        raise click.UsageError(
+            f"--samples of --controller {controller}; expected it left out, or --controller {SOLVERS[1]}"
+        )
     if controller not in SOLVERS:
         if units is not None:
             raise click.UsageError(

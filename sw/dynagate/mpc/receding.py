@@ -33,7 +33,7 @@ Controller = Callable[[Array, int], Array]
 """A state (2 nv,), and how many plans there were before -> torques (nv,)."""
 KNOTS, DT, ITERATIONS = 15, 0.02, 2
 """Of a plan."""
-SAMPLES, TEMPERATURE, ACCELERATION = 64, 0.03, 10.0
+NODES, TEMPERATURE, ACCELERATION = 2, 0.1, 20.0
 """Of a plan by MPPI; torques spread by what accelerates a joint alone by so many rad/s² or m/s²."""
 WEIGHTS = {"distance": 10.0, "velocity": 0.1, "torque": 1e-2, "end": 1.0}
 REGULARISATION = (1e-7, 1.0)
@@ -167,12 +167,12 @@ class Loop:
 
 
 class Planner(ABC):
-    """A solver of ours in a loop. label: its name. text: what a plan has besides knots."""
+    """A solver of ours in a loop. label: its name. text: what a plan has besides knots. samples: of a plan by MPPI."""
 
     label: str
     text: str
 
-    def __init__(self, loop: Loop) -> None:
+    def __init__(self, loop: Loop, samples: int) -> None:
         self.loop = loop
 
     @abstractmethod
@@ -193,8 +193,8 @@ class IlqrPlanner(Planner):
 
     label, text = "iLQR", f"{ITERATIONS} iterations"
 
-    def __init__(self, loop: Loop) -> None:
-        super().__init__(loop)
+    def __init__(self, loop: Loop, samples: int) -> None:
+        super().__init__(loop, samples)
         own: dict[str, Any] = {"iterations": ITERATIONS, "regularisation": REGULARISATION}
         self.solver = Ilqr(loop.robot, knots=KNOTS, dt=DT, cost=loop.cost, **own)
         self.last: Any = None
@@ -212,15 +212,16 @@ class IlqrPlanner(Planner):
 class MppiPlanner(Planner):
     """Plan k takes draw k of the noise."""
 
-    label, text = "MPPI", f"{SAMPLES} samples"
+    label = "MPPI"
 
-    def __init__(self, loop: Loop) -> None:
-        super().__init__(loop)
-        robot = loop.robot
+    def __init__(self, loop: Loop, samples: int) -> None:
+        super().__init__(loop, samples)
+        robot, self.text = loop.robot, f"{samples} samples of {NODES} nodes"
         mass = evaluate(trace(robot, "mass_matrix"), {"q": loop.goal[None]})["m"][0]
         spread = ACCELERATION * np.diagonal(mass)
-        self.options = MppiOptions(KNOTS, StepOptions(DT), SAMPLES, TEMPERATURE, spread)
-        own: dict[str, Any] = {"samples": SAMPLES, "temperature": TEMPERATURE, "spread": spread, "seed": loop.seed}
+        self.options = MppiOptions(KNOTS, StepOptions(DT), samples, TEMPERATURE, spread, NODES)
+        own: dict[str, Any] = {"samples": samples, "nodes": NODES, "temperature": TEMPERATURE, "spread": spread}
+        own["seed"] = loop.seed
         self.solver = Mppi(robot, knots=KNOTS, dt=DT, cost=loop.cost, dtype="float64", **own)
         self.last: Array = np.tile(loop.hold, (KNOTS, 1))
 
@@ -237,7 +238,7 @@ class MppiPlanner(Planner):
         return {"draw": np.array(float(plan)), "seed": np.array(float(self.loop.seed))}
 
 
-PLANNERS = {"ilqr": IlqrPlanner, "mppi": MppiPlanner}
+PLANNERS: Mapping[str, Callable[[Loop, int], Planner]] = {"ilqr": IlqrPlanner, "mppi": MppiPlanner}
 """By what the command calls them."""
 
 
@@ -257,15 +258,16 @@ def compared(
     units: int | None,
     words: Sequence[int],
     rtl: bool,
+    samples: int,
     step: Callable[[str], Any] | None = None,
 ) -> str:
     """A table of controllers: Crocoddyl's and one of PLANNERS in float64, and with `units` ours in words of so many
-    bits, as integers and, with rtl, on the simulated core."""
+    bits, as integers and, with rtl, on the simulated core. samples: of a plan by MPPI."""
     say = step or (lambda text: None)
     loop = Loop(robot, reach, seconds)
     say("Crocoddyl")
     rows = [loop.crocoddyl()]
-    planner = PLANNERS[controller](loop)
+    planner = PLANNERS[controller](loop, samples)
     say(f"{planner.label} in float64")
     row, states = loop.run(f"{planner.label}, float64", planner.planned)
     rows.append(row)
