@@ -187,6 +187,19 @@ def test_turns_overlap_where_it_pays_and_fits(formatted: FormattedLoop, monkeypa
     assert pipelined(replace(plain, core=CORE)).instructions == plain.instructions
 
 
+def test_joints_without_a_motor_have_no_torque_whatever_the_guess() -> None:
+    sampler = ChipMppi.of(ARM.with_passive("elbow"), COST, MPPI)
+    known, drawn = draws(12, 0), draws(3, 1)
+    for each in (known, drawn):
+        each["guess"] *= 20.0
+    loop = formatted_solver(sampler, known, Policy(word=WORD, arithmetic=Arithmetic(overflow=SATURATE)))
+    ((inputs, exact),) = calls_of(sampler, drawn, 1)
+    values, flagged = LoopIntegers(loop, {}, 3).turn(integers_of(loop, inputs))
+    assert not flagged.any()
+    assert (values_of(values["tau"], (2,))[:, 1] == 0.0).all()
+    np.testing.assert_allclose(values_of(values["tau"], (2,)), exact["tau"], atol=1e-4)
+
+
 def test_samples_side_by_side_take_fewer_cycles_and_fit_the_core(tmp_path: Path) -> None:
     """As many as the core's program memory and its memory of turns hold: 9 samples, or 3 of them."""
     sampler = ChipMppi.of(ARM, COST, MPPI)

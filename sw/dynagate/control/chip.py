@@ -114,11 +114,13 @@ def begins(
 
 
 def ahead(robot: Robot, knots: int, names: tuple[str, ...]) -> Loop:
-    """The torques to begin with, by these names: the guess, or those of the knots behind each."""
+    """The torques to begin with, by these names: the guess, or those of the knots behind each; 0 of joints without a
+    motor."""
     shapes = {"us_before": (robot.nv,), "ahead": (robot.nv,), "guess": (robot.nv,), "warm": ()}
 
     def record(x: Mapping[str, Array]) -> Mapping[str, Any]:
         us = chosen(x["warm"][()], x["ahead"], x["guess"])
+        us[robot.undriven] = 0.0
         return {**dict.fromkeys(names, us), "ahead_next": x["us_before"]}
 
     graph = recorded("ahead", robot.name, shapes, record)
