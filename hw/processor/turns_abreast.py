@@ -50,7 +50,7 @@ def _of(loop: Loop, steps: Iterable[Step], starts: Mapping[str, float], **change
 
 
 class _Together:
-    """names: of each turn, by which its values go where it has not the loop's own."""
+    """names: of each turn, what values of the loop are called in it; others keep their names."""
 
     def __init__(self, whole: FormattedLoop, count: int) -> None:
         self.whole, self.count = whole, count
