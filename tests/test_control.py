@@ -165,8 +165,11 @@ def test_iterates_with_implicit_damping_equal_crocoddyls() -> None:
         assert_equal_iterates(robot, str(path), opened, 2)
 
 
-def ipopts(robot: Robot, q0: np.ndarray, goal: np.ndarray, near: Solution) -> float:
-    """The least cost of the same problem by CasADi's IPOPT, over all states and torques, from symbols of the graph."""
+def ipopts(
+    robot: Robot, q0: np.ndarray, goal: np.ndarray, near: Solution, bounds: tuple[np.ndarray, np.ndarray] | None = None
+) -> float:
+    """The least cost of the same problem by CasADi's IPOPT, over all states and torques, from symbols of the graph.
+    bounds: lowest and highest (q, q̇) of every state but the first."""
     graph, n = trace(robot, "forward_dynamics"), robot.nv
     q, qd, tau = symbols = [casadi.SX.sym(name, n) for name in ("q", "qd", "tau")]
     values: list[Any] = [None] * len(graph)
@@ -188,12 +191,24 @@ def ipopts(robot: Robot, q0: np.ndarray, goal: np.ndarray, near: Solution) -> fl
     rules = [qs[:, 0] - q0, qds[:, 0], qs[:, 1:] - q_next, qds[:, 1:] - qd_next]
     unknown = casadi.vertcat(casadi.vec(qs), casadi.vec(qds), casadi.vec(taus))
     problem = {"x": unknown, "f": cost, "g": casadi.vertcat(*(casadi.vec(rule) for rule in rules))}
-    options = {"ipopt.print_level": 0, "print_time": False, "ipopt.tol": 1e-9}
+    options: dict[str, Any] = {"ipopt.print_level": 0, "print_time": False, "ipopt.tol": 1e-9}
+    if bounds is not None:  # or its barrier begins far away
+        near_bounds = {f"ipopt.warm_start_{name}": 1e-6 for name in ("bound_push", "bound_frac", "mult_bound_push")}
+        options |= {"ipopt.warm_start_init_point": "yes", "ipopt.mu_init": 1e-5, **near_bounds}
     solve = casadi.nlpsol("solve", "ipopt", problem, options)
     # from near it: farther away there are other optima, and IPOPT ends in worse ones
     start = np.concatenate([part.ravel() for part in (near.q[0], near.qd[0], near.tau[0])])
-    start += 0.1 * np.random.default_rng(0).normal(size=len(start)) * np.maximum(abs(start), 0.1)
-    result = solve(x0=start, lbg=0.0, ubg=0.0)
+    start += (
+        (0.1 if bounds is None else 0.01)
+        * np.random.default_rng(0).normal(size=len(start))
+        * np.maximum(abs(start), 0.1)
+    )
+    low, high = (np.full(len(start), x) for x in (-np.inf, np.inf))
+    if bounds is not None:
+        for end, bound in zip((low, high), bounds, strict=True):
+            states = end[: 2 * n * (KNOTS + 1)].reshape(2, KNOTS + 1, n)
+            states[:, 1:] = bound.reshape(2, 1, n)
+    result = solve(x0=start, lbg=0.0, ubg=0.0, lbx=low, ubx=high)
     assert solve.stats()["success"]
     return float(result["f"])
 
@@ -212,6 +227,35 @@ def test_optima_equal_crocoddyls_and_ipopts(name: str) -> None:
     print(f"{name}: ours {ours.cost[0]:.6f}, Crocoddyl's {peer.cost:.6f}, IPOPT's {least:.6f}")
     assert ours.converged.all()
     assert ours.cost[0] == pytest.approx(peer.cost, rel=1e-3)
+    assert ours.cost[0] == pytest.approx(least, rel=1e-3)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["two_joint_arm", "iiwa14", "hyq"])
+def test_bounds_of_joints_cost_what_ipopts_do(name: str) -> None:
+    """The goals of two joints are beyond them, and two joints may not be as fast as they would."""
+    robot = robots.load(name, damping=False)
+    inputs, n = problems(robot, 1, seed=3), robot.nv
+    options: dict[str, Any] = {"knots": KNOTS, "dt": DT, "cost": COST, "iterations": 300}
+    with dynagate.open(robot, "ilqr", device="numpy", **options | {"iterations": 15}) as opened:
+        free = opened(**inputs)
+    start, goal = inputs["q0"][0], inputs["goal"][0]
+    high, low = np.full(2 * n, np.inf), np.full(2 * n, -np.inf)
+    for k in (0, 1):
+        end = (high, low)[int(goal[k] < start[k])]
+        end[k] = start[k] + 0.8 * (goal[k] - start[k])
+    high[n : n + 2] = 0.8 * abs(free.qd[0, :, :2]).max(axis=0)
+    low[n : n + 2] = -high[n : n + 2]
+    with dynagate.open(robot, "ilqr", joint_bounds=(low, high), **options) as opened:
+        ours = opened(**inputs)
+    least = ipopts(robot, start, goal, ours, (low, high))
+    print(
+        f"{name}: ours {ours.cost[0]:.6f} after {ours.iterations[0]}, IPOPT's {least:.6f}, free {free.cost[0]:.6f} "
+        f"after {free.iterations[0]}, beyond by {ours.beyond.max():.1e}"
+    )
+    assert ours.converged.all()
+    assert ours.beyond.max() < 1e-4
+    assert ours.cost[0] > 1.02 * free.cost[0]
     assert ours.cost[0] == pytest.approx(least, rel=1e-3)
 
 
@@ -605,7 +649,7 @@ def test_costs_refused_when_they_are_traced() -> None:
 
 def test_calls_refused(solver: Ilqr) -> None:
     start: dict[str, Any] = {"q0": np.zeros(2), "qd0": np.zeros(2)}
-    other = Solution(*(np.zeros(3) for _ in range(10)))
+    other = Solution(*(np.zeros(3) for _ in range(11)))
     for inputs, text in [
         (start, "input 'goal' is missing; expected shape (..., 2)"),
         ({**start, "goal": np.zeros(3)}, "goal has shape (3,); expected (2,), or its last axes"),

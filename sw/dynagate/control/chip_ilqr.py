@@ -52,7 +52,9 @@ class ChipIlqr(ChipSolver):
 
     @classmethod
     def of(cls, robot: Robot, cost: Cost, options: IlqrOptions) -> ChipIlqr:
-        """Raises ValueError: an input of every knot, or too many joints."""
+        """Raises ValueError: an input of every knot, too many joints, or bounds of them."""
+        if options.joints is not None:
+            raise options.joints.refused()
         options = replace(options, integers=True)
         asked = asked_of(robot, cost, options.step)
         if 2 * robot.nv > LARGEST_UNROLLED:

@@ -18,9 +18,10 @@ from dynagate.base.arguments import is_number, real
 from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.base.explained import explained
 from dynagate.base.naming import scope
+from dynagate.control.joint_bounds import EASE, SHIFT, WEIGHT, JointBounds
 from dynagate.dynamics import Tree
 from dynagate.dynamics.configuration import directions_of
-from dynagate.dynamics.spatial import array
+from dynagate.dynamics.spatial import array, select
 from dynagate.graph import Graph, trace
 from dynagate.graph.derivatives import Derivative, output_values
 from dynagate.graph.recorder import Recording
@@ -229,26 +230,25 @@ class Expansion(NamedTuple):
 
 
 class CostGraphs:
-    """A robot's cost as graphs. dt: seconds that a knot of the running cost stands for."""
+    """A robot's cost as graphs. dt: seconds that a knot of the running cost stands for. joints: bounds that cost where
+    they are passed."""
 
-    def __init__(self, robot: Robot, cost: Cost, dt: float) -> None:
+    def __init__(self, robot: Robot, cost: Cost, dt: float, joints: JointBounds | None = None) -> None:
         self.robot, self.inputs = robot, cost.inputs_of(robot)
-        self.running = self._graph("running_cost", cost.running, last=False, factor=dt)
-        self.final = self._graph("final_cost", cost.final, last=True, factor=1.0)
+        self.running = self._graph("running_cost", cost.running, joints, last=False, factor=dt)
+        self.final = self._graph("final_cost", cost.final, joints, last=True, factor=1.0)
+        self._of_bounds = (SHIFT, EASE) if joints else ()
 
     @property
     def each(self) -> tuple[str, ...]:
         """Inputs that each knot has of its own."""
-        return tuple(name for name, known in self.inputs.items() if known.each)
+        return (*(name for name, known in self.inputs.items() if known.each), *self._of_bounds)
 
     def record(self, recording: Recording, last: bool) -> dict[str, Array]:
         """New inputs of a recording: the state, torques and the cost's own."""
-        values: dict[str, Array] = {}
-        for port in (self.final if last else self.running).graph.inputs:
-            values[port.name] = recording.input_like(port)
-        return values
+        return (self.final if last else self.running).record(recording)
 
-    def _graph(self, name: str, term: Term | None, *, last: bool, factor: float) -> _Term:
+    def _graph(self, name: str, term: Term | None, joints: JointBounds | None, *, last: bool, factor: float) -> _Term:
         robot, sizes = self.robot, typical_sizes(Tree(self.robot))
         recording = Recording(name, robot.name)
         units = tuple((part.start, part.stop) for part in robot.quaternions())
@@ -265,7 +265,8 @@ class CostGraphs:
                 if term is None
                 else _result(name, term(Knot(robot, recording, values, last)))
             )
-        return _Term(recording.graph({"result": result}), robot, factor)
+        graph = recording.graph({"result": result})
+        return _Bounded(graph, robot, factor, joints, last) if joints else _Term(graph, robot, factor)
 
 
 def _result(name: str, result: Any) -> Array:
@@ -284,6 +285,10 @@ class _Term:
     def __init__(self, graph: Graph, robot: Robot, factor: float) -> None:
         self.graph, self.robot, self.factor = graph, robot, factor
         self.is_number = graph.outputs[0].shape == ()
+
+    def record(self, recording: Recording) -> dict[str, Array]:
+        """New inputs of a recording."""
+        return {port.name: recording.input_like(port) for port in self.graph.inputs}
 
     def value(self, recording: Recording, values: Mapping[str, Array]) -> Any:
         """The cost (), in a recording."""
@@ -348,6 +353,35 @@ class _Term:
         slopes = Derivative(self.graph, self.robot).reverse(nodes, {"result": np.array(1.0)}, names)
         result = output_values(self.graph.outputs, nodes)["result"]
         return recording.graph({"result": result, **{f"by_{name}": slopes[name] for name in names}})
+
+
+class _Bounded(_Term):
+    """With the cost of what is beyond bounds of joints. last: whether it is of the last state."""
+
+    def __init__(self, graph: Graph, robot: Robot, factor: float, joints: JointBounds, last: bool) -> None:
+        super().__init__(graph, robot, factor)
+        self.joints, self.last = joints, last
+
+    def record(self, recording: Recording) -> dict[str, Array]:
+        own = {name: recording.input(name, shape) for name, shape in self.joints.shapes(self.last).items()}
+        return {**super().record(recording), **own}
+
+    def value(self, recording: Recording, values: Mapping[str, Array]) -> Any:
+        with scope("bounds"):
+            more = self.joints.cost(self.joints.shifted(values, self.last), values[WEIGHT][()])
+        return super().value(recording, values) + more
+
+    def expansion(self, recording: Recording, values: Mapping[str, Array]) -> Expansion:
+        cost = super().expansion(recording, values)
+        by_x, by_xx = cost.by_x.astype(object), cost.by_xx.astype(object)
+        with scope("bounds"):
+            outside = self.joints.shifted(values, self.last)
+            weights = (1.0 / self.joints.widths**2) * values[WEIGHT][()]
+            for k, d, w in zip(self.joints.places, outside, weights, strict=True):
+                by_x[k] = by_x[k] + d * w
+                by_xx[k, k] = by_xx[k, k] + select(d, w, select(-d, w, 0.0))
+            more = self.joints.cost(outside, values[WEIGHT][()])
+        return cost._replace(value=cost.value + more, by_x=by_x, by_xx=by_xx)
 
 
 def _gram(a: Array, b: Array, factor: float) -> Array:

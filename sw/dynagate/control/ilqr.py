@@ -17,6 +17,9 @@ import numpy.typing as npt
 from dynagate.base.errors import ArgumentError
 from dynagate.control.cost import Cost, CostGraphs, Expansion
 from dynagate.control.forward import CARRY, bounded, recorded, stepped, with_cost
+from dynagate.control.joint_bounds import SETTLED, SHIFT, WEIGHT, WITHIN, JointBounds, of_last
+from dynagate.control.multipliers import CARRY as CARRY_OF_BOUNDS
+from dynagate.control.multipliers import multipliers
 from dynagate.control.riccati import LARGEST, Gains, Held, Value, moved, regularised, riccati
 from dynagate.control.riccati_blocks import LARGEST_UNROLLED, Blocked
 from dynagate.dynamics.configuration import between
@@ -54,7 +57,8 @@ NOW = {"q": "qs_new", "qd": "qds_new", "tau": "us_new"}
 class IlqrOptions:
     """knots: steps of torques, of `step.dt` seconds. iterations: at most. tolerance: of the fall of the cost that a
     step expects, below which a problem has converged. smallest, largest: regularisation. bounds: of torques, lowest
-    and highest (nv,) each, N m or N; None for none. integers: for a chip, whose numbers are all finite, and which keeps
+    and highest (nv,) each, N m or N; None for none. joints: bounds of positions and speeds; within: how far, of a
+    joint's range, these may be missed. integers: for a chip, whose numbers are all finite, and which keeps
     no costs of iterations. trials, retries: of a search and of backward passes, at most; with 1 and 1 all iterations
     take the same time."""
 
@@ -68,6 +72,8 @@ class IlqrOptions:
     integers: bool = False
     trials: int = TRIALS
     retries: int = TIGHTENED
+    joints: JointBounds | None = None
+    within: float = WITHIN
 
 
 def ilqr_loop(robot: Robot, cost: Cost, options: IlqrOptions) -> Loop:
@@ -84,7 +90,14 @@ def ilqr_loop(robot: Robot, cost: Cost, options: IlqrOptions) -> Loop:
 
 def begin(options: IlqrOptions) -> dict[str, Any]:
     """The other inputs of the first turn."""
+    joints = options.joints
+    bounds: dict[str, Any] = {}
+    if joints is not None:
+        n = len(joints.places)
+        bounds = {SHIFT: np.zeros((options.knots, n)), of_last(SHIFT, True): np.zeros(n)}
+        bounds |= dict.fromkeys((WEIGHT, "penalty", "miss", "missed"), 0.0)
     return {
+        **bounds,
         "alpha": 1.0,
         "total": 0.0,
         "cost": 0.0,
@@ -117,7 +130,7 @@ Record = Callable[[Mapping[str, Array]], Mapping[str, Any]]
 class _Builder:
     def __init__(self, robot: Robot, cost: Cost, options: IlqrOptions) -> None:
         self.robot, self.options, self.nv = robot, options, robot.nv
-        self.costs = CostGraphs(robot, cost, options.step.dt or 0.0)
+        self.costs = CostGraphs(robot, cost, options.step.dt or 0.0, options.joints)
         self.each = (*step_inputs(robot, options.step), *self.costs.each)
         passive = np.zeros(self.nv, bool) if options.bounds is None else options.bounds[0] == options.bounds[1]
         self.driven = np.flatnonzero(~passive)
@@ -137,7 +150,12 @@ class _Builder:
         else:
             carry["costs_new"] = "costs"
             ends += ("costs_new",)
-        steps = (self._search(), self._choice(), self._rule(), self._backward(), self._verdict())
+        bounds: tuple[Graph | Loop, ...] = ()
+        if options.joints is not None:
+            bounds = multipliers(self.robot, options.joints, options.knots, options.within, options.iterations)
+            carry |= CARRY_OF_BOUNDS
+            ends += ("paid",)
+        steps = (self._search(), self._choice(), self._rule(), *bounds, self._backward(), self._verdict())
         last: tuple[str, ...] = ("qs_new", "qds_new", "us_new", "gains_new", "feeds_new", *ends)
         name = f"ilqr_{options.knots}"
         return Loop(name, self.robot.name, steps, carry, Until("open", 0.5, options.iterations + 1), last=last)
@@ -239,7 +257,7 @@ class _Builder:
         ends = {"q_end": (robot.nq,), "q_last": (robot.nq,), "qd_end": (n,), "qd_last": (n,)}
         numbers = ("accepted", "length", "reg", "fresh", "cost", "cost_try", "fall")
         shapes: dict[str, tuple[int, ...]] = {**ends, **dict.fromkeys(numbers, ())}
-        if not o.integers:
+        if not o.integers and o.joints is None:
             shapes["costs"] = (o.iterations + 1,)
 
         def record(x: Mapping[str, Array]) -> Mapping[str, Any]:
@@ -249,13 +267,22 @@ class _Builder:
             reg = select(fresh, reg, select(accepted, after, more))
             reached = select(accepted, tried, cost)
             flat = select(o.tolerance - fall * 0.5, 1.0, 0.0)
-            return {
+            ends = {
                 "q_last_new": chosen(accepted, x["q_end"], x["q_last"]),
                 "qd_last_new": chosen(accepted, x["qd_end"], x["qd_last"]),
-                "cost_new": reached,
-                **({} if o.integers else {"costs_new": np.append(x["costs"][1:], reached)}),
+            }
+            if o.joints is not None:  # `multipliers` says the rest
+                settled = select(fresh, 0.0, select(reached * SETTLED - fall * 0.5, 1.0, flat))
+                ends |= {"merit": reached, "settled": settled}
+            else:
+                ends |= {
+                    "cost_new": reached,
+                    **({} if o.integers else {"costs_new": np.append(x["costs"][1:], reached)}),
+                }
+            return {
+                **ends,
                 "reg_now": reg,
-                "converged": select(fresh, 0.0, flat),
+                "converged" if o.joints is None else "flat": select(fresh, 0.0, flat),
                 "started": select(fresh, accepted, 1.0),
             }
 

@@ -12,7 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dynagate.control.cost import Cost, CostGraphs
-from dynagate.control.forward import CARRY, stepped, with_cost
+from dynagate.control.forward import CARRY, recorded, stepped, with_cost
+from dynagate.control.joint_bounds import WITHIN, JointBounds
+from dynagate.graph import Graph
 from dynagate.graph.loop import Count, Loop
 from dynagate.graph.recorder import Recording
 from dynagate.integrators.explicit_method import step_inputs
@@ -22,20 +24,44 @@ from dynagate.robot import Robot
 Array = npt.NDArray[Any]
 
 
-def sampled_loop(robot: Robot, cost: Cost, step: StepOptions, knots: int) -> Loop:
+def sampled_loop(
+    robot: Robot,
+    cost: Cost,
+    step: StepOptions,
+    knots: int,
+    joints: JointBounds | None = None,
+    temperature: float = 1.0,
+) -> Loop:
     """From q0 (nq,), qd0 (nv,), the torques tau (knots, nv), total = 0 and the inputs of the cost to the `cost` () of
-    the motion."""
+    the motion. joints: bounds; the largest way beyond, of a joint's range, from most = 0 on, costs `temperature` for
+    each WITHIN."""
     costs = CostGraphs(robot, cost, step.dt or 0.0)
     per_turn = ("tau", *step_inputs(robot, step), *costs.each)
-    ends = ("q_end", "qd_end", "total_next")
-    forward = Loop("forward", robot.name, stepped(costs, step, "tau"), CARRY, Count(knots), per_turn, (), ends)
+    ends: tuple[str, ...] = ("q_end", "qd_end", "total_next")
+    steps: tuple[Graph, ...] = stepped(costs, step, "tau")
+    carry = CARRY
+    if joints is not None:
+        steps, carry, ends = (*steps, _most(robot, joints)), {**CARRY, "most_next": "most"}, (*ends, "most_next")
+    forward = Loop("forward", robot.name, steps, carry, Count(knots), per_turn, (), ends)
 
     def record(recording: Recording, values: dict[str, Array]) -> Mapping[str, Any]:
-        total = recording.input("total_next", ())[()]
-        return {"cost": total + costs.final.value(recording, values)}
+        total = recording.input("total_next", ())[()] + costs.final.value(recording, values)
+        if joints is not None:
+            total = total + recording.input("most_next", ())[()] * (temperature / WITHIN)
+        return {"cost": total}
 
     end = with_cost(costs, "end", True, record).named({"q": "q_end", "qd": "qd_end"}, {})
     return Loop(f"mppi_{knots}", robot.name, (forward, end), {}, Count(1), last=("cost",))
+
+
+def _most(robot: Robot, joints: JointBounds) -> Graph:
+    """The largest way beyond the bounds until now, of a joint's range."""
+
+    def record(x: Mapping[str, Array]) -> Mapping[str, Any]:
+        state = joints.of_state(x["q_end"], x["qd_end"])
+        return {"most_next": joints.largest(joints.outside(state), x["most"][()])}
+
+    return recorded("most", robot.name, {"q_end": (robot.nq,), "qd_end": (robot.nv,), "most": ()}, record, "bounds")
 
 
 def weights(cost: Array, temperature: float) -> tuple[Array, Array]:

@@ -15,6 +15,7 @@ from dynagate.base.explained import explained
 from dynagate.base.warned import warn
 from dynagate.control.cost import Cost
 from dynagate.control.ilqr import RETRIES, IlqrOptions, begin, ilqr_loop
+from dynagate.control.joint_bounds import EASE, WITHIN, JointBounds, of_last
 from dynagate.control.known import check_solved
 from dynagate.dynamics.friction import SPEED
 from dynagate.dynamics.step import DEFAULT_INTEGRATOR
@@ -49,6 +50,10 @@ class Ilqr(Solver):
     bounds: of torques, N m or N: True for the robot's effort limits, one number or (nv,) for both directions, or a pair
     of lowest and highest. The rollouts cut torques, and the gains leave those alone that are at a bound and would leave
     it. Joints that nothing drives (`Robot.with_passive`, and floating ones) have no torque.
+    joint_bounds: of positions and speeds: True for the robot's limits, one number or (nv,) for positions in both
+    directions, (2 nv,) for speeds too, or a pair of lowest and highest; rad or m, rad/s or m/s, infinite for none. An
+    augmented Lagrangian keeps them (`control.joint_bounds`), and a start beyond them comes back along a line that ends
+    with the last knot. within: how far, of a joint's range, they may be missed where a problem has converged.
     integrator: an explicit one; form, friction, friction_speed, forces, constrained, damping: as of a `Rollout`.
     device: "cpu", all iterations in one call of compiled C, problems side by side in vectors; "cuda"; or "numpy".
     options: of the device, by name. overflows: of a solver `on_integers`, by graph, how many of its states in the last
@@ -70,6 +75,8 @@ class Ilqr(Solver):
         tolerance: float = 1e-9,
         regularisation: tuple[float, float] = (1e-9, 1e9),
         bounds: Any = None,
+        joint_bounds: Any = None,
+        within: float = WITHIN,
         integrator: str = DEFAULT_INTEGRATOR,
         form: str | None = None,
         friction: bool | float | tuple[float, ...] = 0.0,
@@ -82,6 +89,7 @@ class Ilqr(Solver):
     ) -> None:
         check_counts(knots=knots, iterations=iterations)
         _check(tolerance, regularisation)
+        check_positive("within", within, "a part of a joint's range")
         step = StepOptions(
             dt,
             integrator,
@@ -92,10 +100,20 @@ class Ilqr(Solver):
             constrained=constrained,
             damping=damping,
         )
-        super().__init__(ILQR, robot, cost, device, options, knots=knots, bounds=bounds, step=step)
+        super().__init__(
+            ILQR, robot, cost, device, options, knots=knots, bounds=bounds, joint_bounds=joint_bounds, step=step
+        )
         smallest, largest = (float(x) for x in regularisation)
         self.options = IlqrOptions(
-            self.knots, self.step, int(iterations), float(tolerance), smallest, largest, self.bounds
+            self.knots,
+            self.step,
+            int(iterations),
+            float(tolerance),
+            smallest,
+            largest,
+            self.bounds,
+            joints=self.joints,
+            within=float(within),
         )
         self.overflows: Mapping[str, int] = {}
         self.compile(lambda: ilqr_loop(self.robot, cost, self.options))
@@ -123,7 +141,7 @@ class Ilqr(Solver):
         with np.errstate(all="ignore"):
             problems = self._problems(q0, qd0, tau, warm, inputs)
             problems.run()
-            solution = _solution(problems)
+            solution = _solution(problems, self.joints)
         self.keep(problems)
         self.limits.look_at_positions(solution.q)
         if self.overflows and solution.failed.all():
@@ -150,11 +168,14 @@ class Ilqr(Solver):
         that do; `overflows` counts them by graph.
 
         word: 12 to 32 bits. Other arguments: as of a call. Raises ValueError: one is not right, a problem is not
-        finite, or fewer than half of them have a solution in float64; ranges come from those that have.
+        finite, fewer than half of them have a solution in float64, from which ranges come, or the solver has
+        joint_bounds.
         """
         self.check_open()
         if not is_whole(word) or not SHORTEST <= word <= LONGEST:
             raise ArgumentError(f"word={word!r}; expected {SHORTEST} to {LONGEST} bits")
+        if self.joints is not None:
+            raise self.joints.refused()
         policy = Policy(int(word), guard_bits, arithmetic=Arithmetic(overflow=SATURATE))
         problems = self._problems(q0, qd0, tau, None, inputs)
         batch, arrays = problems.batch, problems.inputs
@@ -176,7 +197,11 @@ class Ilqr(Solver):
         robot, n, knots = self.robot, self.robot.nv, self.knots
         shapes = {"qs": (knots, robot.nq), "qds": (knots, n), "us": (knots, n), "gains": (knots, n, 2 * n)}
         start = Asked((robot.nq,), None, {"q0": ..., "q_last": ...})
-        return {"q0": start, **{name: own(name, shape) for name, shape in shapes.items()}}
+        asked = {"q0": start, **{name: own(name, shape) for name, shape in shapes.items()}}
+        if self.joints is not None:
+            parts = {EASE: (slice(None), slice(-1)), of_last(EASE, True): (slice(None), -1)}
+            asked[EASE] = Asked((knots + 1, len(self.joints.places)), None, parts)
+        return asked
 
     @property
     def fixed(self) -> dict[str, Array]:
@@ -210,11 +235,14 @@ class Ilqr(Solver):
         else:
             problems.fill("qs", problems.arrays["q0"][:, None])  # where quaternions have no length, ⊖ has no value
             values = {"us": ("tau", self.guess(tau, problems)), "qds": ("qds", 0.0), "gains": ("gains", 0.0)}
+        if self.joints is not None:
+            starts = problems.arrays["q0"], problems.arrays["qd0"]
+            values[EASE] = EASE, problems.shaped(self.joints.eases(*starts, self.knots))
         self.put(problems, values | self.inputs_by_name(inputs))
         return problems
 
 
-def _solution(problems: Problems) -> Solution:
+def _solution(problems: Problems, joints: JointBounds | None) -> Solution:
     outputs, output, shaped = problems.outputs, problems.output, problems.shaped
     taken = outputs[TURNS].astype(int) - 1
     good, costs = outputs["good"] > 0.0, outputs["costs_new"].copy()
@@ -226,22 +254,25 @@ def _solution(problems: Problems) -> Solution:
         place[beyond] = 0
         costs = costs[np.arange(len(place))[:, None], place]
         costs[beyond] = np.nan
-    started = good | (taken > 0)
+    started, paid = good | (taken > 0), "cost_new" if joints is None else "paid"
     if np.count_nonzero(started) < len(started):
         costs[~started] = np.nan
-        for name in ("q", "qd", "gains_new", "cost_new"):
+        for name in ("q", "qd", "gains_new", paid):
             outputs[name][~started] = np.nan
+    q, qd = output("q"), output("qd")
+    beyond = np.zeros((*q.shape[:-2], 2 * qd.shape[-1])) if joints is None else joints.largest_beyond(q, qd)
     return Solution(
-        q=output("q"),
-        qd=output("qd"),
+        q=q,
+        qd=qd,
         tau=output("us_new"),
         gains=output("gains_new"),
-        cost=output("cost_new"),
+        cost=output(paid),
         costs=shaped(costs),
         iterations=shaped(taken),
         converged=shaped((outputs["converged"] > 0.0) & good),
         failed=shaped(~good),
         regularisation=output("reg_used"),
+        beyond=beyond,
     )
 
 

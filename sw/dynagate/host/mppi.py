@@ -72,7 +72,9 @@ class Mppi(Solver):
     or N, one or (nv,). nodes: points of the horizon at which they are drawn, with straight lines between; as many as
     knots unless given. iterations: draws of a call, each about the mean of the one before.
     seed: of the noise, which is the same on every machine (`base.philox`): draw k of a seed has the same integers.
-    bounds: of torques, as of `Ilqr`; integrator, form, friction, friction_speed, forces, constrained, damping: as
+    bounds: of torques, and joint_bounds: of positions and speeds, as of `Ilqr`. A sample that passes the latter costs
+    so much more that it has the weight e⁻¹⁰ at a ten thousandth of a joint's range, and where all samples do, those
+    count that pass them least. integrator, form, friction, friction_speed, forces, constrained, damping: as
     of a `Rollout`.
     device: "cpu", samples side by side in vectors; "cuda"; or "numpy". options: of the device, by name.
 
@@ -95,6 +97,7 @@ class Mppi(Solver):
         iterations: int = 1,
         seed: int = 0,
         bounds: Any = None,
+        joint_bounds: Any = None,
         integrator: str = DEFAULT_INTEGRATOR,
         form: str | None = None,
         friction: bool | float | tuple[float, ...] = 0.0,
@@ -119,12 +122,14 @@ class Mppi(Solver):
             constrained=constrained,
             damping=damping,
         )
-        super().__init__(MPPI, robot, cost, device, options, knots=knots, bounds=bounds, step=step)
+        super().__init__(
+            MPPI, robot, cost, device, options, knots=knots, bounds=bounds, joint_bounds=joint_bounds, step=step
+        )
         self.samples, self.iterations, self.seed = int(samples), int(iterations), int(seed)
         self.temperature = float(temperature)
         self._lines = noise.Lines(int(nodes), int(knots), _spread(spread, self.robot.nv) / DEVIATION)
         self.draws = 0
-        self.compile(lambda: sampled_loop(self.robot, cost, self.step, self.knots))
+        self.compile(lambda: sampled_loop(self.robot, cost, self.step, self.knots, self.joints, self.temperature))
 
     def __call__(
         self,
@@ -163,7 +168,7 @@ class Mppi(Solver):
 
     @property
     def fixed(self) -> dict[str, Array]:
-        return {"total": np.zeros(1, self.dtype)}
+        return dict.fromkeys(("total",) if self.joints is None else ("total", "most"), np.zeros(1, self.dtype))
 
     def new_outputs(self, batch: int) -> dict[str, Array]:
         numbers = {name: np.empty(batch) for name in ("cost", "least", "effective")}

@@ -27,6 +27,8 @@ class Solution:
     iterations (...): those that a problem took. converged (...): the cost's expected fall is within the tolerance.
     failed (...): the rollout of the guess is not finite, or no regularisation up to the largest one leads further. Then
     the motion is the best until there, and NaN where there is none. regularisation (...): the last one.
+    beyond (..., 2 nv): how far each position and speed is beyond `joint_bounds` at most, at any state but the first,
+    rad or m, rad/s or m/s; 0 without them.
     """
 
     q: Array
@@ -39,6 +41,7 @@ class Solution:
     converged: Array
     failed: Array
     regularisation: Array
+    beyond: Array
 
     def shifted(self, knots: int = 1) -> Solution:
         """The motion from a later knot on, whose last torques and gains stay: the guess of the next problem, where a

@@ -24,6 +24,7 @@ from dynagate.graph.loop import Loop
 from dynagate.host.devices import DeviceOptions
 from dynagate.host.devices.loops import Compute
 from dynagate.host.devices.registry import chosen_device
+from dynagate.host.joint_limits import joint_bounds_of
 from dynagate.host.links import DeviceError, Transfer
 from dynagate.host.opened import Opened
 from dynagate.host.problems import SHAPES, Asked, Leading, Problems, Values
@@ -41,7 +42,7 @@ class Solver(Opened):
     """A solver on a device that computes loops.
 
     robot: also the path of a URDF file, or the name of a robot that ships. knots: how many torques. step: from each to
-    the next. cost: `dynagate.control.Cost`. bounds: of torques.
+    the next. cost: `dynagate.control.Cost`. bounds: of torques. joint_bounds: of positions and speeds.
     Raises ValueError or TypeError naming an option that is not right.
     """
 
@@ -57,6 +58,7 @@ class Solver(Opened):
         *,
         knots: int,
         bounds: Any,
+        joint_bounds: Any,
         step: StepOptions,
     ) -> None:
         if step.dt is None:
@@ -69,7 +71,8 @@ class Solver(Opened):
         self.robot, self.device, self.knots = robot_of(robot), self._chosen.name, int(knots)
         self.step = step
         self.bounds = bounds_of(self.robot, bounds)
-        self.limits = LimitWatch(self.robot, False, step.forces)
+        self.joints = joint_bounds_of(self.robot, joint_bounds)
+        self.limits = LimitWatch(self.robot, self.joints is not None, step.forces)
         self.inputs: dict[str, Input] = cost.inputs_of(self.robot)
         self.step_inputs = step_inputs(self.robot, self.step)
         self.function, self.functions, self._closed = function, {}, False

@@ -1,0 +1,60 @@
+"""The option `joint_bounds` of solvers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dynagate.base.arguments import real
+from dynagate.base.errors import ArgumentError
+from dynagate.control.joint_bounds import JointBounds
+from dynagate.robot import Robot
+
+Array = npt.NDArray[Any]
+
+
+def joint_bounds_of(robot: Robot, bounds: Any) -> JointBounds | None:
+    """Bounds of positions and speeds; None where none has one. bounds: None, True for the robot's limits, one number or
+    (nv,) for positions in both directions, (2 nv,) for speeds too, or a pair of lowest and highest.
+
+    Raises ValueError: they have another shape or order, leave a joint no room, or are of one whose position is no
+    number."""
+    if bounds is None:
+        return None
+    n = robot.nv
+    if bounds is True:
+        low, high = _limits(robot)
+    elif isinstance(bounds, tuple) and len(bounds) == 2:
+        low, high = (_of_state(x, n, none) for x, none in zip(bounds, (-np.inf, np.inf), strict=True))
+    else:
+        high = _of_state(bounds, n, np.inf)
+        low = -high
+    if not (low < high).all():
+        raise ArgumentError(f"joint_bounds of {low.tolist()} to {high.tolist()}; expected lowest and highest ones")
+    for joint, _, v in robot.moving():
+        if not joint.kind.single and np.isfinite([low[v], high[v]]).any():
+            raise ArgumentError(f"joint_bounds of '{joint.name}', whose position is no number; expected infinity there")
+    joints = JointBounds.of(robot, low, high)
+    return joints if len(joints.places) else None
+
+
+def _limits(robot: Robot) -> tuple[Array, Array]:
+    """Those of the robot (2 nv,)."""
+    high = np.append(np.full(robot.nv, np.inf), robot.velocity)
+    low = -high
+    for joint, q, v in robot.moving():
+        if joint.kind.single:
+            low[v], high[v] = robot.lower[q], robot.upper[q]
+    return low, high
+
+
+def _of_state(value: Any, n: int, none: float) -> Array:
+    """Bounds (2 nv,) at one end, of positions and speeds. none: of those that have none."""
+    array = real("joint_bounds", value).astype(float)
+    if array.shape not in ((), (n,), (2 * n,)):
+        raise ArgumentError(
+            f"joint_bounds have shape {array.shape}; expected one position, ({n},), ({2 * n},) with speeds, or a pair"
+        )
+    return array if array.shape == (2 * n,) else np.append(np.broadcast_to(array, (n,)), np.full(n, none))
