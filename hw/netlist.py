@@ -27,7 +27,8 @@ _STYLED = re.compile(r"^ *attribute \\ram_style [^\n]*\n *memory [^\n]* \\(\S+)$
 _READ = re.compile(r'^ *parameter \\MEMID "\\\\(\S+)"\n(?: *parameter [^\n]*\n)*', flags=re.M)
 _COLLISION = re.compile(r"(COLLISION_X_MASK 1')0$", flags=re.M)
 _ZEROS = re.compile(
-    r"^  cell \$meminit_v2 [^\n]*\n(?:    (?!connect \\DATA)[^\n]*\n)*    connect \\DATA \d+'0+\n"
+    r'^  cell \$meminit_v2 [^\n]*\n    parameter \\MEMID "\\\\(\S+)"\n(?:    (?!connect \\DATA)[^\n]*\n)*'
+    r"    connect \\DATA \d+'0+\n"
     r"(?:    [^\n]*\n)*  end\n",
     flags=re.M,
 )
@@ -67,12 +68,19 @@ def _without_collisions(module: str) -> str:
 
 
 def verilog_text(
-    component: Any, name: str, platform: Any = None, *, blank: bool = False, shown: Collection[str] = ()
+    component: Any,
+    name: str,
+    platform: Any = None,
+    *,
+    blank: bool = False,
+    zeroed: Collection[str] = (),
+    shown: Collection[str] = (),
 ) -> str:
-    """blank: memories of zeros begin with no value. shown: names of values that stay though nothing reads them."""
+    """blank: memories of zeros begin with no value, but for those of the names `zeroed`. shown: names of values that
+    stay though nothing reads them."""
     text = rtlil_text(component, name, platform)
     if blank:
-        text = _ZEROS.sub("", text)
+        text = _ZEROS.sub(lambda cell: cell[0] if cell[1] in zeroed else "", text)
     return "\n".join(verilog_of(modules_of(text), shown).values())
 
 

@@ -19,6 +19,8 @@ START = "dynagate_start"
 something that it reads changes; without this one of constants alone would never run."""
 LONGEST = 160
 """Characters of an expression that is written where it is read."""
+MANY_WORDS = 64
+"""Of a memory; where there are more, all of one value, a loop gives it."""
 
 _NUMBERED = re.compile(r"\\port_\d+")
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -456,8 +458,7 @@ class _Writer:
             if cell.kind == "$meminit_v2":
                 (data,) = cell.ports["DATA"]
                 words = [data.name[k : k + memory.width] for k in range(0, len(data.name), memory.width)][::-1]
-                inside = "".join(f"    {called}[{k}] = {constant(word)};\n" for k, word in enumerate(words))
-                yield f"  initial begin\n{inside}  end\n"
+                yield _begun(called, words)
             elif cell.kind == "$memwr_v2":
                 yield self._write_port(cell, called)
 
@@ -519,6 +520,15 @@ def _bare(text: str) -> str:
 
 def _slice(part: Bits) -> str:
     return f"[{part.high}]" if part.width == 1 else f"[{part.high}:{part.low}]"
+
+
+def _begun(called: str, words: Sequence[str]) -> str:
+    """What gives a memory its first values, bits of each word. Many that are equal are given by a loop."""
+    if len(words) > MANY_WORDS and len(set(words)) == 1:
+        each = f"for (k = 0; k < {len(words)}; k = k + 1) {called}[k] = {constant(words[0])};"
+        return f"  initial begin : {called}_begins\n    integer k;\n    {each}\n  end\n"
+    inside = "".join(f"    {called}[{k}] = {constant(word)};\n" for k, word in enumerate(words))
+    return f"  initial begin\n{inside}  end\n"
 
 
 def _bits_of(signal: Signal) -> list[Bits]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import os
 import shutil
 import sys
@@ -25,6 +26,8 @@ from dynagate.sim.sources import SimulationError, read_sources
 from dynagate.sim.verilate import PORTS, SHELL_PORTS, cocotb_program, environment
 
 PATTERNS = ("never", "rare", "mostly", "bursts")
+LAST = 25
+"""Lines of a log that an error has, at most."""
 
 
 class Icarus(NamedTuple):
@@ -247,12 +250,12 @@ def _run_in(
         )
         ran, failed = get_results(Path(results))
     except (SystemExit, RuntimeError):  # how cocotb's runner reports a failed test
-        raise SimulationError(f"{module} failed on {program.name}:\n{_tail(work)}") from None
+        raise SimulationError(f"{module} failed on {program.name}:\n{_failure(work)}") from None
     finally:
         os.environ["PATH"] = previous
         del sys.path[: len(here)]
     if failed or not ran:
-        raise SimulationError(f"{module} on {program.name}: {failed} of {ran} benches failed:\n{_tail(work)}")
+        raise SimulationError(f"{module} on {program.name}: {failed} of {ran} benches failed:\n{_failure(work)}")
 
 
 def _quick_start(module: str) -> dict[str, str]:
@@ -265,9 +268,18 @@ def _quick_start(module: str) -> dict[str, str]:
     }
 
 
-def _tail(work: Path) -> str:
-    """What the log says from the first failure on, or its end."""
+def _failure(work: Path) -> str:
+    """What the log says of the first failed test: which one, where in the bench, and the error's text; or its end."""
     log = work / "log.txt"
     lines = log.read_text().splitlines() if log.is_file() else []
-    first = next((k - 1 for k, line in enumerate(lines) if "Traceback" in line), max(len(lines) - 25, 0))
-    return "\n".join(lines[first : first + 25])
+    first = next((k for k, line in enumerate(lines) if line.lstrip().startswith("Traceback")), 0)
+    if not first:
+        return "\n".join(lines[-LAST:])
+    indent = len(lines[first]) - len(lines[first].lstrip())
+    told = itertools.takewhile(lambda line: not line[:indent].strip(), lines[first + 1 :])
+    block = [line[indent:] for line in told]
+    frames = [k for k, line in enumerate(block) if line.startswith("  File ")]
+    own = [k for k in frames if "site-packages" not in block[k]] or frames
+    error = itertools.dropwhile(lambda line: line.startswith("  "), block[max(frames, default=-1) + 1 :])
+    which = " ".join(lines[first - 1].split())
+    return "\n".join([which, *(block[k].rstrip() for k in own[-1:]), *itertools.islice(error, LAST)])

@@ -22,7 +22,8 @@ from dynagate.design import program
 from dynagate.design.design import Design
 from dynagate.design.files import REBUILD, SIMULATORS, DesignError, bench_vectors_of, load
 from dynagate.hw.bench import bench_faults, subjects, vector_texts
-from dynagate.hw.bench.programs import in_its_shell
+from dynagate.hw.bench.calls import LONGEST_CALL
+from dynagate.hw.bench.packets import in_its_shell
 from dynagate.hw.bench.subject import DATAPATH, ROLLOUT, Subject
 from dynagate.hw.bench.vectors import Vectors
 from dynagate.sim.sources import SimulationError, read_sources
@@ -147,8 +148,10 @@ def _design(folder: Path) -> Design:
     own = program.load(folder)
     program.load_words(folder, own)
     if own.shell is None:
-        expected = "the program of a function or a rollout, with streams of words='fixed'"
-        raise DesignError(f"{folder} has no bench: expected {expected}; {REBUILD}")
+        if own.period > LONGEST_CALL:
+            call = f"a solver's call takes {own.period} cycles, where each loop takes one turn"
+            raise DesignError(f"{folder} has no bench: {call}; expected {LONGEST_CALL} at most: fewer knots or samples")
+        raise DesignError(f"{folder} has no bench: an earlier version of dynagate has built it; {REBUILD}")
     program.check_files(folder, own, bench=False)
     return in_its_shell(own)
 
@@ -218,7 +221,7 @@ def _cocotb(folder: Path, subject: Subject, simulator: str, vectors: Path) -> Ru
     try:
         run_module(compiled, f"test_{module}", variables, folder / subject.folder)
     except SimulationError as error:
-        return Run("cocotb", module, simulator, time.monotonic() - began, fault=_tail(str(error)))
+        return Run("cocotb", module, simulator, time.monotonic() - began, fault=str(error))
     said, seconds = report.read_text(encoding="utf-8"), time.monotonic() - began
     counts = {name: int(count) for name, count in _COUNT.findall(said)}
     return Run("cocotb", module, simulator, seconds, counts["samples"], errors=dict(_ERROR.findall(said)))

@@ -104,6 +104,22 @@ def test_a_program_solves_as_the_integers_do(solver: ChipIlqr, formatted: Format
     assert (exact["turns"] >= 2).all()
 
 
+def test_a_call_that_begins_with_its_guess_owes_nothing_to_memory(solver: ChipIlqr, formatted: FormattedLoop) -> None:
+    """Not even a flag: where another problem's plan is in memory, nothing of it may overflow."""
+    count = 24
+    ((inputs, _),) = calls_of(solver, problems(ARM, count, 4), 1)
+    own = integers_of(formatted, inputs)
+    empty, before, after = (LoopIntegers(formatted, {}, count) for _ in range(3))
+    expected, _ = empty.turn(own)
+    before.turn({name: [np.roll(x, 1) for x in entries] for name, entries in own.items()})
+    after.memory_of(before)
+    got, _ = after.turn(own)
+    np.testing.assert_array_equal(after.overflow, empty.overflow)
+    for name in (port.name for port in formatted.loop.steps[-1].outputs):
+        for a, b in zip(got[name], expected[name], strict=True):
+            np.testing.assert_array_equal(a.value, b.value, err_msg=name)
+
+
 SAMPLING: dict[str, int] = {
     **{"units": 4, "word": WORD, "angle_bits": 3, "saturates": 1},
     **{"exp_bits": 6, "exp_whole": 2, "noise": 1},

@@ -30,6 +30,7 @@ from dynagate.hw.bench import bench_faults
 from dynagate.hw.bench.vectors import vectors
 from dynagate.hw.build import Build
 from dynagate.sim import verify as module
+from dynagate.sim.runner import Icarus, run_module
 from dynagate.sim.sources import SimulationError
 from dynagate.sim.verify import Verified, verify
 
@@ -57,6 +58,39 @@ def plain(folder: Path, *, script: str = "verify.sh", **variables: str) -> subpr
     command = ["sh", str(folder / BENCH / script)]
     environment = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", **variables}
     return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=200, check=False)
+
+
+STILL = "module still (input wire clk, output wire [7:0] o);\n  assign o = 8'd7;\nendmodule\n"
+ASKS = """
+import cocotb
+from cocotb.triggers import Timer
+
+
+async def look(dut):
+    await Timer(10, "ns")
+    seen = int(dut.o.value)
+    assert seen == 9, f"sample 3 is {seen:#x} in beat 0, expected 0x9"
+
+
+@cocotb.test()
+async def results(dut):
+    await cocotb.start_soon(look(dut))
+"""
+
+
+@icarus
+def test_what_a_cocotb_bench_asserts_is_told(tmp_path: Path) -> None:
+    """Behind the frames of cocotb's own tasks, whose lines would fill an error."""
+    (tmp_path / "still.v").write_text(STILL)
+    (tmp_path / "test_still.py").write_text(ASKS)
+    with pytest.raises(SimulationError) as raised:
+        run_module(Icarus("still", (tmp_path / "still.v",)), "test_still", {}, tmp_path)
+    assert str(raised.value).partition("\n")[2] == (
+        "10.00ns WARNING cocotb.regression test_still.results failed\n"
+        f'  File "{tmp_path}/test_still.py", line 9, in look\n'
+        "AssertionError: sample 3 is 0x7 in beat 0, expected 0x9\n"
+        "assert 7 == 9"
+    )
 
 
 def check(verified: Verified, count: int = 1000) -> None:

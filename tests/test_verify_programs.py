@@ -10,17 +10,25 @@ from pathlib import Path
 from typing import Any
 
 import dynagate
+import numpy as np
 import pytest
 from click.testing import CliRunner
 from dynagate import Core, Policy, robots
 from dynagate.cli import main
+from dynagate.control import Cost
+from dynagate.control.chip import ChipSolver
+from dynagate.control.chip_ilqr import ChipIlqr
+from dynagate.control.chip_mppi import ChipMppi, MppiOptions
+from dynagate.control.ilqr import IlqrOptions
 from dynagate.design import program
 from dynagate.design.files import BENCH, DesignError, checksum
 from dynagate.hw.axi import Axi
-from dynagate.hw.bench.programs import in_its_shell
-from dynagate.hw.processor.build import ProcessorBuild, build_program
+from dynagate.hw.bench.packets import in_its_shell
+from dynagate.hw.processor.build import ProcessorBuild, build_program, build_solver
+from dynagate.hw.processor.rebuilt import program_vectors_of
 from dynagate.hw.processor.streams import Cores
 from dynagate.hw.request import DesignRequest
+from dynagate.integrators.step import StepOptions
 from dynagate.sim import verify as module
 from dynagate.sim.verify import verify
 
@@ -152,9 +160,10 @@ def test_a_program_of_an_older_folder_has_no_bench(copied: Path) -> None:
     (copied / program.FILE).write_text(program.text_of(bare))
     done = CliRunner().invoke(main, ["verify", str(copied)])
     assert done.exit_code == 1
-    assert "has no bench: expected the program of a function or a rollout, with streams" in done.output
+    assert "has no bench: an earlier version of dynagate has built it; build the design again" in done.output
 
 
+FLOATS = Cores(replace(SMALL, floats=1), Axi(32, words="float32"))
 KINDS: dict[str, tuple[str, Cores, dict[str, Any]]] = {
     "two functions": ("inverse_dynamics,mass_matrix", Cores(SMALL, Axi(32, words="fixed")), {}),
     "abreast": ("inverse_dynamics", Cores(SMALL, Axi(64, "batch", "fixed")), {"abreast": 2}),
@@ -162,6 +171,9 @@ KINDS: dict[str, tuple[str, Cores, dict[str, Any]]] = {
     "rollout on three cores": ("rollout", Cores(SMALL, Axi(64, words="fixed"), 3), {"dt": 0.02}),
     "one beat": ("mass_matrix", Cores(SMALL, Axi(512, words="fixed"), 2), {}),
     "wide": ("forward_dynamics", Cores(SMALL, Axi(128, "batch", "fixed")), {}),
+    "float32": ("inverse_dynamics,mass_matrix", FLOATS, {}),
+    "float32 on three cores": ("forward_dynamics", Cores(FLOATS.core, Axi(128, "batch", "float32"), 3), {"abreast": 2}),
+    "rollout of float32": ("rollout", Cores(FLOATS.core, Axi(64, words="float32")), {"dt": 0.02}),
 }
 
 
@@ -193,3 +205,60 @@ def test_new_states_of_a_program(built: ProcessorBuild) -> None:
     assert done.exit_code == 0, done.output
     assert "new vectors" in done.output
     assert in_its_shell(built.design).axi is not None
+
+
+@icarus
+@pytest.mark.parametrize("fault", ["", pytest.param("bad numbers are no longer told", marks=LONG)])
+def test_a_program_of_float32_verifies_itself_in_icarus(fault: str, designs: Path, tmp_path: Path) -> None:
+    """Numbers that are none, and states too large for their formats, are among the samples."""
+    built = program_of(designs, "mass_matrix", FLOATS)
+    copied = shutil.copytree(built.folder, tmp_path / "design")
+    if fault:
+        plant(copied / "accelerator.v", r"i_bad = [^;]+;", "i_bad = 1'b0;")
+    done = plain(copied)
+    assert (done.returncode == 0) == (not fault), done.stdout + done.stderr
+    if fault:
+        assert re.search("sample \\d+ is ", done.stdout), done.stdout
+        return
+    assert done.stdout.endswith("PASS\n")
+    assert {name for name, count in counts(done.stdout).items() if count == 0} == set()
+
+
+def solver_of(name: str, designs: Path, knots: int = 3) -> ProcessorBuild:
+    """A solver with few knots, of the two-joint arm."""
+    random = np.random.default_rng(0)
+    q, goal, guess = random.uniform(-1.0, 1.0, (3, 12, 2))
+    problems = {"q": q, "qd": np.full((12, 2), 0.1), "goal": goal, "guess": guess}
+    cost, step = Cost.quadratic(q=1.0, qd=0.1, tau=1e-2, final=10.0), StepOptions(0.02)
+    if name == "mppi":
+        problems |= {"draw": 500.0 + np.arange(12), "seed": np.full(12, 7.0)}
+        solver: ChipSolver = ChipMppi.of(ARM, cost, MppiOptions(knots, step, 3, 0.3, np.array([1.0, 0.1])))
+    else:
+        solver = ChipIlqr.of(ARM, cost, IlqrOptions(knots, step, 20, 1e-4, 1e-7, 1.0))
+    return build_solver(solver, problems, 2, word=27, folder=designs)
+
+
+@LONG
+@icarus
+@pytest.mark.parametrize("name", ["ilqr", "mppi"])
+def test_a_solver_s_program_verifies_itself(name: str, designs: Path) -> None:
+    """Calls that begin with a guess and calls that go on, in memory that begins with zeros: X of a memory that nothing
+    was written to would go through products."""
+    built = solver_of(name, designs)
+    done = plain(built.folder)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert counts(done.stdout)[f"samples of {built.design.function}"] == 27
+    verified = verify(built.folder, ["verilator"])
+    assert verified.passed, verified.text()
+    assert "tau" in verified.runs[-1].errors
+
+
+def test_what_a_solver_s_bench_does_not_have_is_said(designs: Path) -> None:
+    built = solver_of("mppi", designs, knots=12)
+    assert built.design.period > 10_000
+    assert not (built.folder / BENCH).exists()
+    text = r"has no bench: a solver's call takes \d+ cycles, .* expected 10000 at most: fewer knots or samples"
+    with pytest.raises(DesignError, match=text):
+        verify(built.folder)
+    with pytest.raises(DesignError, match="cannot be made again: its folder does not hold the solver's cost"):
+        program_vectors_of(built.folder, seed=2)

@@ -106,10 +106,12 @@ def _first(design: Design, constants: Mapping[str, int]) -> list[Operation]:
 
 
 class Answered(NamedTuple):
-    """Until a round. flagged: results after the resets, in their order, (results,). cut: samples cut short then."""
+    """Until a round. flagged: results after the resets, in their order, in which a value overflowed, (results,). bad:
+    likewise, those of samples with a number that is none or does not fit. cut: samples cut short then."""
 
     before: int
     flagged: Flags
+    bad: Flags
     cut: int
 
 
@@ -130,8 +132,8 @@ def of_cores(design: Design, cores: int, checksum: int, counted: Sequence[Answer
 
 
 def _of_results(answered: Answered) -> Counted:
-    """Of a core, whose samples have integers alone, and one flag."""
-    return Counted(np.zeros_like(answered.flagged), answered.flagged, answered.flagged[:, None])
+    """Of a core, which has one flag."""
+    return Counted(answered.bad, answered.flagged, answered.flagged[:, None])
 
 
 def _bits(row: npt.NDArray[np.float32]) -> list[int]:

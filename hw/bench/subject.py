@@ -11,7 +11,9 @@ from dynagate.design.files import bench_folder
 from dynagate.design.latency import stream_cycles
 from dynagate.design.program import ProgramDesign
 from dynagate.design.ring import ring_design
-from dynagate.design.words import beats
+from dynagate.design.words import FLOAT32, beats
+from dynagate.hw.processor.points import out_of_latency
+from dynagate.hw.processor.shape import Core
 
 DATAPATH, ROLLOUT, ACCELERATOR = "datapath", "rollout", "accelerator"
 PARTS = "parts of a program"
@@ -20,6 +22,8 @@ PART_WORDS = 1 + 2 * 32
 """Of a part, its tag apart: a head, and as many messages as the host sends in one."""
 ANSWER = 8
 """Cycles from the last word of a part to its answer's first word."""
+FEW_TURNS = 4
+"""Of each loop of a core's program, in the cycles for which a bench watches that nothing comes."""
 TO_RESULT = 2
 """Cycles from the one in which a result and its overflow bits are there until the output stream offers it."""
 
@@ -62,6 +66,12 @@ class Subject:
     def longest(self) -> int:
         """Likewise of all ends."""
         return max(self.most)
+
+    @property
+    def quiet(self) -> int:
+        """Cycles in which nothing may come once nothing is under way. What would come later still is found in the next
+        round: a core's loops, which end by a tolerance, may take many turns, and hardly ever do."""
+        return min(self.longest, FEW_TURNS * min(self.latencies)) if self.loads else self.longest
 
     @property
     def longest_result(self) -> int:
@@ -114,7 +124,9 @@ def _of_cores(design: ProgramDesign, module: str) -> Subject:
     assert axi is not None
     assert shell is not None
     names = tuple(function.name for function in design.functions) or (design.function,)
-    part = beats(PART_WORDS, axi.width)
+    part, answer = beats(PART_WORDS, axi.width), ANSWER + PART_WORDS + (axi.lanes > 1)
+    if design.stream_words == FLOAT32:  # answers go through the converter of results, too
+        answer += out_of_latency(Core(**design.core))
     return Subject(
         cast("Design", design),
         module,
@@ -123,7 +135,7 @@ def _of_cores(design: ProgramDesign, module: str) -> Subject:
         axi.width + 1,
         (*(axi.beats.input for _ in names), part),
         (*(axi.beats.output for _ in names), beats(1, axi.width)),
-        (*(least for least, _ in shell.spans), ANSWER + PART_WORDS + (axi.lanes > 1)),
+        (*(least for least, _ in shell.spans), answer),
         (*(most - least for least, most in shell.spans), 0),
         cut_beats(axi),
     )

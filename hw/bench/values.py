@@ -44,6 +44,7 @@ def values(subject: Subject, late: Sequence[int], counts: Counts, template: Temp
         "ii": str(design.ii),
         "latencies_text": _latencies_text(subject),
         "longest": str(longest),
+        "quiet": str(subject.quiet),
         "under_way": str(longest // design.ii + 2),
         "in_beats": ", ".join(map(str, subject.in_beats)),
         "silent_beats": str(subject.silent_beats),
@@ -136,7 +137,8 @@ def _of_bench(subject: Subject, late: Sequence[int], counts: Counts, template: T
         "OVERFLOW": sink.overflow,
         "SCOPES": len(subject.scopes),
         "LONGEST": subject.longest,
-        "SILENCE": subject.longest + 32 + (0 if subject.loads else 4 * design.ii),
+        "QUIET": subject.quiet,
+        "SILENCE": subject.quiet + 32 + (0 if subject.loads else 4 * design.ii),
         "RESETS": 1 + (subject.module == ACCELERATOR),
         "RESET_ROUND": _reset_round(subject),
         "LOADS": int(subject.loads),
@@ -196,11 +198,11 @@ def _end(subject: Subject) -> str:
 
 def _unusable(subject: Subject) -> tuple[list[str], list[str]]:
     """What says in a result on AXI streams that it cannot be used: declarations, and what is set at the start. A number
-    is NaN, or a bit behind the integers is 1."""
+    is NaN; or a bit behind the integers, or behind a core's results, is 1."""
     design = subject.design
     axi = design.axi
     assert axi is not None
-    kind = {FIXED: None, FLOAT16: BINARY16}.get(axi.word, BINARY32)
+    kind = None if subject.loads else {FIXED: None, FLOAT16: BINARY16}.get(axi.word, BINARY32)
     mask, value = (1, 1) if kind is None else ((1 << kind.bits) - 1, kind.nan)
     bits = subject.out_bits
     declared = [

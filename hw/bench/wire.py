@@ -50,14 +50,9 @@ class Wire:
     def with_strange(self, numbers: npt.NDArray[np.float64], seed: int) -> tuple[npt.NDArray[np.float64], Flags]:
         """Samples, (samples, fields), one in STRANGE of which has a number that is none where streams carry floats, and
         which ones they are."""
-        strange = np.zeros(len(numbers), np.bool_)
         if self.axi.word == FIXED:
-            return numbers, strange
-        numbers, random = numbers.copy(), np.random.default_rng(seed)
-        for k in range(STRANGE // 2, len(numbers), STRANGE):
-            numbers[k, random.choice(self.plain)] = random.choice([np.nan, np.inf, -np.inf, 1e30])
-            strange[k] = True
-        return numbers, strange
+            return numbers, np.zeros(len(numbers), np.bool_)
+        return with_strange(numbers, self.plain, seed)
 
     def sent(self, numbers: npt.NDArray[np.float64]) -> Sent:
         """Samples of these numbers, (samples, fields)."""
@@ -111,3 +106,16 @@ class Wire:
         each[:, :, :-1] = rows.reshape(len(words), beats, self.axi.lanes)
         each[:, -1, -1] = 1 if self.axi.last == PER_SAMPLE else last
         return each
+
+
+def with_strange(
+    numbers: npt.NDArray[np.float64], plain: Sequence[int], seed: int
+) -> tuple[npt.NDArray[np.float64], Flags]:
+    """Samples, (samples, numbers), one in STRANGE of which has a number that is none, and which ones they are. plain:
+    the numbers that may become one."""
+    strange, random = np.zeros(len(numbers), np.bool_), np.random.default_rng(seed)
+    numbers = numbers.copy()
+    for k in range(STRANGE // 2, len(numbers), STRANGE):
+        numbers[k, random.choice(plain)] = random.choice([np.nan, np.inf, -np.inf, 1e30])
+        strange[k] = True
+    return numbers, strange

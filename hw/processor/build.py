@@ -40,7 +40,10 @@ from dynagate.graph.parts import parts_of
 from dynagate.graph.region import Region
 from dynagate.hw.axi import Axi
 from dynagate.hw.bench import bench_faults, bench_files
-from dynagate.hw.bench.programs import in_its_shell, program_vectors
+from dynagate.hw.bench.calls import LONGEST_CALL, solver_vectors
+from dynagate.hw.bench.packets import in_its_shell
+from dynagate.hw.bench.programs import program_vectors
+from dynagate.hw.bench.vectors import Vectors
 from dynagate.hw.processor.abreast import MOST_ABREAST, abreast
 from dynagate.hw.processor.instructions import SUM, Instructions, ProgramError, instructions, together
 from dynagate.hw.processor.loops import loop_instructions
@@ -136,9 +139,12 @@ def build_program(
         compiled, chosen = _accurate(request, request.goal, core, region, policy, say)
     scheduled, certificate = compiled.schedule, compiled.certificate
     chosen = replace(chosen, certificate=None if certificate is None else certificate.as_dict())
-    one = many or Cores(scheduled.core, Axi(WORD, words=scheduled.core.stream_words))
-    cores = None if scheduled.core.floats else replace(one, core=scheduled.core)  # a bench compares integers
-    return _built(region, compiled, chosen, folder, cores, request.abreast, say)
+    cores = _alone(scheduled.core) if many is None else replace(many, core=scheduled.core)
+
+    def drawn(design: ProgramDesign, words: Words) -> Vectors:
+        return program_vectors(design, words, scheduled.instructions.functions, region)
+
+    return _built(region, compiled, chosen, folder, _Bench(cores, drawn), request.abreast, say)
 
 
 def build_solver(
@@ -183,7 +189,14 @@ def build_solver(
     say("fusing and scheduling")
     count, scheduled = _side_by_side(formatted, solver.samples, asked, shape, core)
     compiled = Compiled(scheduled, {**solver.described, "abreast": count}, described((formatted,), solver.described))
-    return _built(region, compiled, _chosen(policy, file, compiled), folder)
+
+    def drawn(design: ProgramDesign, words: Words) -> Vectors:
+        (loop,) = scheduled.instructions.functions
+        assert isinstance(loop, FormattedLoop)
+        return solver_vectors(design, words, loop, solver, problems)
+
+    bench = _Bench(_alone(scheduled.core), drawn) if scheduled.period <= LONGEST_CALL else None
+    return _built(region, compiled, _chosen(policy, file, compiled), folder, bench, say=say)
 
 
 def _counts(solver: ChipSolver, abreast: int | None) -> list[int]:
@@ -236,18 +249,31 @@ def _chosen(policy: Policy, file: FormatsFile | None, compiled: Compiled) -> Cho
     return ChosenFormats("given", file=compiled.formats)
 
 
+@dataclass(frozen=True)
+class _Bench:
+    """cores: in which a program's bench runs it. drawn: the vectors, of the design and what loads the program."""
+
+    cores: Cores
+    drawn: Callable[[ProgramDesign, Words], Vectors]
+
+
+def _alone(core: Core) -> Cores:
+    """The core behind streams of one word."""
+    return Cores(core, Axi(WORD, words=core.stream_words))
+
+
 def _built(
     region: Region,
     compiled: Compiled,
     chosen: ChosenFormats,
     folder: Path,
-    cores: Cores | None = None,
+    bench: _Bench | None = None,
     samples: int = 1,
     say: Say = lambda text: None,
 ) -> ProcessorBuild:
-    """In its folder, unless it is there. cores: in which its bench runs it; None for no bench. samples: side by
-    side."""
+    """In its folder, unless it is there. samples: side by side."""
     robot, scheduled, words = region.robot, compiled.schedule, messages(compiled.schedule)
+    cores = None if bench is None else bench.cores
     design = _described(region, compiled.options, chosen, scheduled, words, samples, cores)
     what = design.function.replace(",", "+")
     more = f"-abreast{samples}" if samples > 1 else ""
@@ -255,8 +281,8 @@ def _built(
     formatted = scheduled.instructions.formatted
     result = ProcessorBuild(folder / f"{name}-{design.hash[:12]}", robot, region, formatted, scheduled, design)
     if not _is_whole(result.folder, design):
-        bench = {} if cores is None else _bench(result, words, cores, say)
-        _write(result, words, bench, text_of(compiled.formats))
+        files = {} if bench is None else _bench_files(design, words, bench, say)
+        _write(result, words, files, text_of(compiled.formats))
     return result
 
 
@@ -615,14 +641,14 @@ def _is_whole(folder: Path, design: ProgramDesign) -> bool:
     return kept.shell is None or next(bench_faults(in_its_shell(kept), folder), None) is None
 
 
-def _bench(result: ProcessorBuild, words: Words, cores: Cores, say: Say) -> dict[str, str]:
+def _bench_files(design: ProgramDesign, words: Words, bench: _Bench, say: Say) -> dict[str, str]:
     """The Verilog of cores and the bench that runs a program in them, by their place in the program's folder."""
+    cores = bench.cores
     verilog = {f"{TOP}.v": core_verilog(cores.core, cores.axi, cores.cores, step=say).read_text(encoding="utf-8")}
     say("vectors and benches")
-    streamed = program_vectors(result.design, words, result.schedule.instructions.functions, result.region)
-    none_late = [0] * max(len(result.design.functions), 1)
-    bench = bench_files(in_its_shell(result.design), none_late, {TOP: streamed})
-    return {**verilog, LIST: list_text(verilog), **bench}
+    none_late = [0] * max(len(design.functions), 1)
+    files = bench_files(in_its_shell(design), none_late, {TOP: bench.drawn(design, words)})
+    return {**verilog, LIST: list_text(verilog), **files}
 
 
 def _write(result: ProcessorBuild, words: Words, texts: Mapping[str, str], formats: str) -> None:

@@ -40,7 +40,12 @@ def program_vectors_of(folder: Path, seed: int) -> dict[str, Vectors]:
 
 def formatted_program(design: ProgramDesign, words: Words) -> tuple[FormattedGraph | FormattedLoop, ...]:
     """The graphs, or loops of graphs, whose integers a program computes, by function. Raises DesignError: it is not the
-    program of its robot."""
+    program of its robot, or it is a solver's."""
+    if "knots" in design.options:
+        raise DesignError(
+            f"the program of {design.title} cannot be made again: its folder does not hold the solver's cost; expected "
+            "what build_solver returned, or the vectors that are in the folder"
+        )
     try:
         policy, file = Policy(), None
         if design.formats.file is not None:

@@ -1,4 +1,4 @@
-"""The memory of turns: what loops keep of every turn."""
+"""The memory of turns: what loops keep of every turn. It begins with zeros."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 from dynagate.hw.processor.shape import LOADING, Core
 from dynagate.hw.units.rescale import BLOCK_RAM, delayed
+
+KEPT = "kept_of_turns"
+"""The memory's name in Verilog, where it is the only one of zeros that is given them."""
 
 
 class Turns(wiring.Component):
@@ -50,7 +53,7 @@ class Turns(wiring.Component):
         at = Signal(core.turn_bits, reset_less=True)
         m.d.sync += at.eq(Mux(self.down, self.address - self.turn, self.address + self.turn))
         memory = Memory(shape=signed(core.word), depth=1 << core.turn_bits, init=[], attrs=BLOCK_RAM)
-        m.submodules.memory = memory
+        m.submodules[KEPT] = memory
         into, out = memory.write_port(), memory.read_port()
         m.d.comb += [
             into.addr.eq(at),

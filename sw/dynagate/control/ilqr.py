@@ -189,12 +189,16 @@ class _Builder:
         shapes |= {"qs": (robot.nq,), "qds": (n,), "us": (n,)}
 
         def record(x: Mapping[str, Array]) -> Mapping[str, Any]:
-            away = np.concatenate([between(robot, x["qs"], x["q0"]), x["qd0"] - x["qds"]])
-            if self.options.integers:  # gains of an earlier problem may be in memory
-                u = x["us"] - (x["feeds"] * x["alpha"][()] + _in_parts(x["gains"], away))
-                u = chosen(x["fresh"][()], x["us"], u)
+            qs, qds, alpha = x["qs"], x["qds"], x["alpha"][()]
+            if self.options.integers:  # a plan of an earlier problem may be in memory: it must not overflow here
+                fresh = x["fresh"][()]
+                qs, qds = chosen(fresh, x["q0"], qs), chosen(fresh, x["qd0"], qds)
+                alpha = select(fresh, 0.0, alpha)
+            away = np.concatenate([between(robot, qs, x["q0"]), x["qd0"] - qds])
+            if self.options.integers:
+                u = x["us"] - (x["feeds"] * alpha + _in_parts(x["gains"], away))
             else:
-                u = x["us"] + x["feeds"] * x["alpha"][()] + x["gains"] @ away
+                u = x["us"] + x["feeds"] * alpha + x["gains"] @ away
             return {"u_try": bounded(u, self.options.bounds), "q_try": x["q0"], "qd_try": x["qd0"]}
 
         shapes |= {"gains": (n, 2 * n), "feeds": (n,), "alpha": ()}
