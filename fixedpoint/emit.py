@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from importlib.resources import files
 from types import MappingProxyType
 from typing import Any
 
@@ -19,7 +18,8 @@ from dynagate.fixedpoint.operations import FIXED, Exact, Unit
 from dynagate.graph import OPS, Port
 from dynagate.graph.region import Region
 from dynagate.graph.slots import slots_of
-from dynagate.native.emit import PHILOX, kernel_name
+from dynagate.native.emit import kernel_name
+from dynagate.native.headers import in_one_text
 from dynagate.native.interpreter import ELEMENTARY
 from dynagate.native.one_state import OneState, wrapped
 
@@ -39,7 +39,7 @@ def emit_integers(formatted: FormattedGraph, region: Region, known: Mapping[str,
     return file.file(
         [
             *_interface(file, formatted, known),
-            *((files("dynagate.native") / file).read_text() for file in (PHILOX, ELEMENTARY)),
+            in_one_text(ELEMENTARY),
             f"typedef dg_{writer.word} word;",
             f"{file.head};\n",
             *writer.tables(),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import math
+import re
 import subprocess
 import sys
 from concurrent.futures import ProcessPoolExecutor
@@ -18,9 +19,13 @@ from dynagate.graph import Graph
 from dynagate.graph.truth import relative_errors
 from dynagate.host import DeviceError, Results
 from dynagate.host.inputs import LARGEST_ANGLE
+from dynagate.integrators.methods import METHODS
+from dynagate.integrators.step import StepOptions
 from dynagate.native.compile import C, CompileError, cache_folder, compiler, library, machine
 from dynagate.native.emit import emit
+from dynagate.native.headers import in_one_text, with_headers
 from dynagate.native.kernel import Kernel
+from dynagate.native.loop import emit_loop
 
 from tests import tolerances
 from tests.robots import floating_robot
@@ -485,3 +490,19 @@ def test_a_kernel_takes_no_array_that_does_not_fit(layout: str) -> None:
         kernel.written({"qdd": outputs["qdd"].astype(np.float32)})
     with pytest.raises(ValueError, match=f"out.qdd does not lie in {layout} without gaps"):
         kernel.written({"qdd": np.zeros((10, 4))[::2, ::2]})
+
+
+def test_a_source_has_all_headers_that_it_includes() -> None:
+    """Whoever makes one lists none of them: those that headers include come along, once."""
+    arm = robots.load("two_joint_arm")
+    loop = METHODS["semi_implicit_euler"].motion(arm, StepOptions(0.01)).loop
+    for source in (emit(trace(arm, "inverse_dynamics")), emit_loop(loop)):
+        included = {
+            name for text in source.files.values() for name in re.findall(r'^#include "([^"]*)"', text, flags=re.M)
+        }
+        assert {"dynagate_simd.h", "dynagate_philox.h"} < included <= set(source.files)
+    text = in_one_text("dynagate_sample.cuh", "dynagate_philox.h")
+    assert text.count("#define DYNAGATE_PHILOX_H") == 1
+    assert '#include "dynagate_' not in text
+    with pytest.raises(FileNotFoundError, match=r"dynagate_absent\.h"):
+        with_headers({"a.c": '#include "dynagate_absent.h"\n'})

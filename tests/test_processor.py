@@ -272,12 +272,21 @@ def test_the_core_equals_the_integers_program_after_program(
     assert accelerator.transfer.per_sample <= programs["arm"].schedule.cycles_per_sample
 
 
-@pytest.mark.parametrize("pauses", [(0.9, 0.0), (0.0, 0.98), (0.5, 0.5)])
+PAUSES = [(0.9, 0.0), (0.0, 0.98), (0.5, 0.5)]
+"""Chances of a pause in a cycle, before words and behind them."""
+
+
+def check_under_pauses(first: ProcessorBuild, second: ProcessorBuild, pauses: tuple[float, float]) -> None:
+    """A program some of whose values overflow, and then another one in the same core."""
+    with dynagate.open(first, pauses=pauses, seed=3) as accelerator:
+        assert check(accelerator, first, 12) > 0
+        accelerator.load(second)
+        assert check(accelerator, second, 12) == 0
+
+
+@pytest.mark.parametrize("pauses", PAUSES)
 def test_the_core_waits_for_its_streams(programs: dict[str, ProcessorBuild], pauses: tuple[float, float]) -> None:
-    with dynagate.open(programs["overflowing"], pauses=pauses, seed=3) as accelerator:
-        assert check(accelerator, programs["overflowing"], 12) > 0
-        accelerator.load(programs["arm"])
-        check(accelerator, programs["arm"], 12)
+    check_under_pauses(programs["overflowing"], programs["arm"], pauses)
 
 
 def test_samples_lie_side_by_side(

@@ -31,7 +31,7 @@ from dynagate.hw.processor.words import messages, output_formats
 from dynagate.hw.request import DesignRequest
 from dynagate.hw.units.float32 import BINARY32, from_floating, point_out_of
 
-from tests.test_processor import ARM, SMALL, check, states_of
+from tests.test_processor import ARM, PAUSES, SMALL, check, check_under_pauses, states_of
 
 FLOATS = replace(SMALL, floats=1)
 """The core of these tests, compiled once."""
@@ -116,12 +116,9 @@ def test_numbers_that_no_format_holds_are_flagged(
     check(accelerator, built, 5)
 
 
-@pytest.mark.parametrize("pauses", [(0.9, 0.0), (0.0, 0.98), (0.5, 0.5)])
+@pytest.mark.parametrize("pauses", PAUSES)
 def test_converters_wait_for_the_streams(programs: dict[str, ProcessorBuild], pauses: tuple[float, float]) -> None:
-    with dynagate.open(programs["overflowing"], pauses=pauses, seed=3) as accelerator:
-        assert check(accelerator, programs["overflowing"], 12) > 0
-        accelerator.load(programs["iiwa14"])
-        check(accelerator, programs["iiwa14"], 12)
+    check_under_pauses(programs["overflowing"], programs["iiwa14"], pauses)
 
 
 def test_a_packet_that_is_cut_leaves_the_next_one_its_numbers(

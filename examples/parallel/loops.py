@@ -9,7 +9,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,8 @@ from dynagate.dynamics.constraint_forces import check_bodies, constants
 from dynagate.dynamics.serial import check_serial
 from dynagate.dynamics.tree import Tree
 from dynagate.native.compile import C, Toolchain, library
-from dynagate.native.emit import PHILOX, Source
+from dynagate.native.emit import Source
+from dynagate.native.headers import with_headers
 from parallel.steps import BLOCK_NUMBERS, header
 
 PAPER = ("jsiia", "abia", "cfa")
@@ -168,8 +168,7 @@ def source(rotors: bool) -> Source:
     """The C files. rotors: for chains of which a joint has an armature."""
     own = Path(__file__).parent
     texts = {name: (own / name).read_text() for name in ("chain.c", "chain.h")}
-    shared = ("dynagate_simd.h", PHILOX)
-    texts |= {file: (files("dynagate.native") / file).read_text() for file in shared} | {"steps.h": header(rotors)}
+    texts = with_headers({**texts, "steps.h": header(rotors)})
     return Source("chain", texts, hashlib.sha256("\0".join(texts.values()).encode()).hexdigest()[:16])
 
 

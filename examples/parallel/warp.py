@@ -6,7 +6,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from dynagate.native.compile import CUDA, Toolchain
 from dynagate.native.cuda import SHARED, SHARED_BYTES, host_arguments, with_host_side
 from dynagate.native.emit import Source
 from dynagate.native.gpu import GpuProgram, GpuText
+from dynagate.native.headers import in_one_text
 from parallel.loops import Numbers
 from parallel.steps import block_size, warp_header
 
@@ -130,7 +130,7 @@ def _lines(numbers: Numbers, algorithm: str, double: bool) -> Iterator[str]:
     yield f"typedef {'double' if double else 'float'} real;"
     yield "typedef real vec;"
     yield "#define NUMBER real"
-    yield from ((files("dynagate.native") / file).read_text() for file in SHARED)
+    yield in_one_text(SHARED)
     yield "#define DG_INLINE SAMPLE\n#define DG_ALL(x) ((vec)(x))"
     yield f"#define LINKS {len(numbers.slides)}"
     yield f"#define REFINED {int(numbers.refined)}"

@@ -22,7 +22,7 @@ PART_WORDS = 1 + 2 * 32
 """Of a part, its tag apart: a head, and as many messages as the host sends in one."""
 ANSWER = 8
 """Cycles from the last word of a part to its answer's first word."""
-FEW_TURNS = 4
+FEW_TURNS = 2
 """Of each loop of a core's program, in the cycles for which a bench watches that nothing comes."""
 TO_RESULT = 2
 """Cycles from the one in which a result and its overflow bits are there until the output stream offers it."""

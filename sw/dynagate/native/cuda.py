@@ -7,20 +7,19 @@ import hashlib
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 from itertools import accumulate
 
 from dynagate.graph import Graph
 from dynagate.graph.ops import TRIG
 from dynagate.graph.packing import ZERO, Packing
-from dynagate.native.emit import PHILOX, Source, expression, head_comment, kernel_name, segments, where_tables
+from dynagate.native.emit import Source, expression, head_comment, kernel_name, segments, where_tables
 from dynagate.native.expressions import functions
+from dynagate.native.headers import in_one_text, with_headers
 from dynagate.native.program import Program, is_source, program
 from dynagate.native.sums import chained
 
-SHARED = PHILOX, "dynagate_sample.cuh"
+SHARED = "dynagate_sample.cuh"
 HOST_SIDE = "dynagate_cuda.h"
-HOST_CHECK = "dynagate_cuda_check.h"
 
 LANES = 32
 THREADS = 64
@@ -137,7 +136,6 @@ def with_host_side(
 ) -> Source:
     """The source of a library. sizes, every: entries of each port, and in how many turns of a loop it has as many again
     (0: it has them once); inputs first, so many. host: `prepare` and `launch`."""
-    shared = {file: (files("dynagate.native") / file).read_text() for file in (HOST_SIDE, HOST_CHECK)}
     lines = [
         "",
         "#include <cuda_runtime.h>",
@@ -150,9 +148,8 @@ def with_host_side(
         f'#include "{HOST_SIDE}"',
         "",
     ]
-    whole = text + "\n".join(lines)
-    stamp = hashlib.sha256("\0".join([whole, *shared.values()]).encode()).hexdigest()[:16]
-    return Source(name, {f"{name}.cu": whole, **shared}, stamp)
+    whole = with_headers({f"{name}.cu": text + "\n".join(lines)})
+    return Source(name, whole, hashlib.sha256("\0".join(whole.values()).encode()).hexdigest()[:16])
 
 
 def _lines(graph: Graph, name: str, double: bool, packing: Packing) -> Iterator[str]:
@@ -164,7 +161,7 @@ def _lines(graph: Graph, name: str, double: bool, packing: Packing) -> Iterator[
     staged = staging(graph, double=double)
     yield f"typedef {'double' if double else 'float'} real;"
     yield "#define NUMBER real"
-    yield from ((files("dynagate.native") / file).read_text() for file in SHARED)
+    yield in_one_text(SHARED)
     yield from functions(node.op for node in graph.nodes)
     for side, names in ((graph.inputs, inputs), (graph.outputs, outputs)):
         for a, port in zip(names, side, strict=True):

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from importlib.resources import files
 
 from dynagate.graph import Graph
 from dynagate.graph.loop import Loop, Until, graphs
 from dynagate.native import cuda
 from dynagate.native.emit import Source, head_comment
 from dynagate.native.expressions import functions
+from dynagate.native.headers import in_one_text
 from dynagate.native.loop_text import LoopText, Places, Scope, loop_name
 from dynagate.native.sums import chained
 
@@ -125,12 +125,11 @@ def _lines(loop: Loop, name: str, double: bool) -> Iterator[str]:
     scans = list(thread.scans.values())
     every = [*steps.values()]
     every += [_Step(body, text.body_name(k)) for text in scans for k, body in enumerate(text.scan.bodies)]
-    own = files("dynagate.native")
     yield f"typedef {'double' if double else 'float'} real;"
     yield "#define NUMBER real"
-    yield from ((own / file).read_text() for file in cuda.SHARED)
+    yield in_one_text(cuda.SHARED)
     yield "#define DG_INLINE SAMPLE"
-    yield (own / ONE).read_text()
+    yield in_one_text(ONE)
     yield from functions(node.op for step in every for node in step.graph.nodes)
     sources = [f"const real *__restrict__ in{p}" for p in range(len(loop.inputs))]
     targets = [f"real *__restrict__ out{k}" for k in range(len(loop.outputs))]

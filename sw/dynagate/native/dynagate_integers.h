@@ -1,3 +1,4 @@
+#include "dynagate_philox.h"
 /* Sine, exponential, root and inverse on integers, as fixedpoint/elementary.py, tabulated.py and integers.py define them.
  *
  * Each takes an operand's integer x and the numbers p of its plan, which begin with the places listed below, and

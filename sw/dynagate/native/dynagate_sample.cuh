@@ -1,3 +1,4 @@
+#include "dynagate_philox.h"
 /* Rows: NAME<<<blocks, NAME_THREADS, NAME_SHARED>>>(in0, ..., out0, ..., batch), blocks = batch / NAME_THREADS rounded up;
  * NAME_SHARED beyond 48 KB is asked for before by cudaFuncSetAttribute. Planes: NAME_planes<<<blocks, NAME_THREADS>>>(the
  * same), which does not write entries that are always zero.

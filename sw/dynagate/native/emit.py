@@ -11,7 +11,6 @@ import textwrap
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 from itertools import accumulate
 
 import dynagate
@@ -21,6 +20,7 @@ from dynagate.graph.loop import Loop
 from dynagate.graph.ops import TRIG
 from dynagate.graph.packing import ZERO, Packing
 from dynagate.native.expressions import functions, operation
+from dynagate.native.headers import with_headers
 from dynagate.native.program import Program, is_source, program
 from dynagate.native.sums import chained
 from dynagate.native.watched import watched
@@ -41,8 +41,6 @@ WINDOW_COST = {8: 24, 4: 16, 2: 16, 1: 16}
 """Entries of an output that are transposed together -> instructions for it with AVX-512: the larger number of shuffles
 and stores."""
 
-PHILOX = "dynagate_philox.h"
-SHARED = ("dynagate_simd.h", "dynagate_rows.h", PHILOX)
 
 PLACES = ("ARGUMENTS", "INPUT", "OUTPUT")
 """Macros that the text of the segments uses and that the including file defines: see `segments`."""
@@ -83,15 +81,15 @@ def _face(graph: Graph) -> tuple[str, str, tuple[Port, ...], tuple[Port, ...]]:
 def _emitted(graph: Graph, packing: Packing) -> Source:
     graph, name = chained(graph), kernel_name(graph)
     steps, watch = program(graph, REGISTERS, SEGMENT_OPERATIONS), watched(graph)
-    shared = {file: (files("dynagate.native") / file).read_text() for file in SHARED}
     texts = {
         f"{name}.h": _header(graph, name, packing),
         f"{name}_body.h": segments(graph, steps, watch),
         f"{name}.c": _driver(graph, name, steps, watch),
     }
-    stamp = hashlib.sha256("\0".join([*texts.values(), *shared.values()]).encode()).hexdigest()[:16]
+    whole = with_headers(texts)
+    stamp = hashlib.sha256("\0".join(whole.values()).encode()).hexdigest()[:16]
     head = head_comment(graph, stamp)
-    return Source(name, {**{file: head + text for file, text in texts.items()}, **shared}, stamp)
+    return Source(name, {**whole, **{file: head + text for file, text in texts.items()}}, stamp)
 
 
 def kernel_name(graph: Graph) -> str:

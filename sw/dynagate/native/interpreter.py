@@ -7,7 +7,6 @@ import hashlib
 import re
 from dataclasses import replace
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,11 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from dynagate.native.compile import C, CompileError, library
-from dynagate.native.emit import PHILOX, Source
+from dynagate.native.emit import Source
+from dynagate.native.headers import with_headers
 
 INTEGERS = replace(C, flags=(*C.flags, "-O3", "-fwrapv"))
 ELEMENTARY, BLOCKS = "dynagate_integers.h", "dynagate_interpreter.h"
-HEADERS = PHILOX, ELEMENTARY, BLOCKS
 NAME = "dynagate_integers"
 MOST_BLOCK, FEWEST_BLOCK = 1024, 64
 BLOCK_BYTES = 2**19
@@ -132,13 +131,13 @@ def loaded(word: int, kernels: tuple[Kernel, ...], folder: Path | None) -> Any:
 
 
 def _source(word: int, kernels: tuple[Kernel, ...]) -> Source:
-    texts = {file: (files("dynagate.native") / file).read_text() for file in HEADERS}
     lines = [
-        *(f'#include "{file}"' for file in (PHILOX, ELEMENTARY)),
+        f'#include "{ELEMENTARY}"',
         f"typedef dg_{word} word;",
         f'#include "{BLOCKS}"',
     ]
     lines += [kernel.lines() for kernel in kernels]
     functions = ", ".join(kernel.function for kernel in kernels)
-    texts[f"{NAME}.c"] = "\n".join([*lines, f"static kernel *const kernels[] = {{{functions}}};", ""])
+    text = "\n".join([*lines, f"static kernel *const kernels[] = {{{functions}}};", ""])
+    texts = with_headers({f"{NAME}.c": text})
     return Source(NAME, texts, hashlib.sha256("\0".join(texts.values()).encode()).hexdigest()[:16])

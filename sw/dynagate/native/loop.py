@@ -9,7 +9,6 @@ from __future__ import annotations
 import ctypes
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -26,15 +25,15 @@ from dynagate.graph.scan import TABLE
 from dynagate.native.abreast import LANES, Abreast, first_graphs
 from dynagate.native.arrays import TYPES, address, check
 from dynagate.native.compile import CompileError, library
-from dynagate.native.emit import PHILOX, REGISTERS, SEGMENT_OPERATIONS, Source, head_comment, segments
+from dynagate.native.emit import REGISTERS, SEGMENT_OPERATIONS, Source, head_comment, segments
 from dynagate.native.expressions import functions
+from dynagate.native.headers import with_headers
 from dynagate.native.kernel import SHARED_ROWS, check_threads
 from dynagate.native.loop_text import LoopText, Places, Scope, loop_name
 from dynagate.native.pool import Pool
 from dynagate.native.program import Program, is_source, program
 from dynagate.native.sums import chained
 
-SHARED = ("dynagate_simd.h", "dynagate_loop.h", "dynagate_loop_one.h", PHILOX)
 NUMBERS = ("vec", "real")
 """DG_LANES samples, or one."""
 
@@ -229,10 +228,10 @@ def emit_loop(loop: Loop) -> Source:
     """The C file of a loop, and the files that all loops share."""
     name = loop_name(loop)
     body = "\n".join(_lines(loop, name)) + "\n"
-    shared = {file: (files("dynagate.native") / file).read_text() for file in SHARED}
-    stamp = hashlib.sha256("\0".join([body, *shared.values()]).encode()).hexdigest()[:16]
+    whole = with_headers({f"{name}.c": body})
+    stamp = hashlib.sha256("\0".join(whole.values()).encode()).hexdigest()[:16]
     head = head_comment(loop, stamp)
-    return Source(name, {f"{name}.h": head + _header(loop, name), f"{name}.c": head + body, **shared}, stamp)
+    return Source(name, {f"{name}.h": head + _header(loop, name), **whole, f"{name}.c": head + body}, stamp)
 
 
 def _header(loop: Loop, name: str) -> str:

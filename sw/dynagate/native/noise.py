@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import hashlib
 from functools import cache
-from importlib.resources import files
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,8 @@ from dynagate.base import philox
 from dynagate.base.errors import ArgumentError
 from dynagate.native.arrays import address
 from dynagate.native.compile import library
-from dynagate.native.emit import PHILOX, Source
+from dynagate.native.emit import Source
+from dynagate.native.headers import header, with_headers
 
 Array = npt.NDArray[Any]
 Integers = npt.NDArray[np.int32]
@@ -108,6 +108,6 @@ def compiled(count: int, seed: int, draw: int) -> Integers:
 @cache
 def compiled_noise(dtype: np.dtype[Any]) -> ctypes.CDLL:
     """The C file, with numbers of a dtype, compiled. Raises CompileError."""
-    texts = {file: (files("dynagate.native") / file).read_text() for file in (f"{NAME}.c", PHILOX)}
+    texts = with_headers({f"{NAME}.c": header(f"{NAME}.c")})
     source = Source(NAME, texts, hashlib.sha256("\0".join(texts.values()).encode()).hexdigest()[:16])
     return ctypes.CDLL(str(library(source, double=dtype == np.float64)))
