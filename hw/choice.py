@@ -123,17 +123,19 @@ def choose(
     ii: int | None = None,
     clock_mhz: float | None = None,
     stages: Stages | None = None,
+    planned: Callable[[int], Plan] | None = None,
 ) -> Choice:
     """The shortest interval that fits the board and does not outrun its stream and link; on a link so slow that every
-    interval outruns it, the one that takes least of the board. ii: this interval, if it fits.
+    interval outruns it, the one that takes least of the board. ii: this interval, if it fits. planned: plans of the
+    graph by interval, which several boards share.
 
     Raises FitError: the design does not fit, at this interval or at any.
     """
     clock = clock_mhz or board.clock_mhz
 
     def candidate(interval: int, reason: str) -> Choice:
-        planned = plan(formatted, interval, stages)
-        return Choice(board, planned, clock, reason, uses(planned, board))
+        own = plan(formatted, interval, stages) if planned is None else planned(interval)
+        return Choice(board, own, clock, reason, uses(own, board))
 
     if ii is not None:
         choice = candidate(ii, "asked for")

@@ -151,7 +151,8 @@ def _design(folder: Path) -> Design:
         if own.period > LONGEST_CALL:
             call = f"a solver's call takes {own.period} cycles, where each loop takes one turn"
             raise DesignError(f"{folder} has no bench: {call}; expected {LONGEST_CALL} at most: fewer knots or samples")
-        raise DesignError(f"{folder} has no bench: an earlier version of dynagate has built it; {REBUILD}")
+        built = "it was built by an earlier version of dynagate, or a solver's without problems"
+        raise DesignError(f"{folder} has no bench: {built}; {REBUILD}")
     program.check_files(folder, own, bench=False)
     return in_its_shell(own)
 

@@ -57,7 +57,7 @@ def plain(folder: Path, *, script: str = "verify.sh", **variables: str) -> subpr
     """The one command of a machine with Icarus alone."""
     command = ["sh", str(folder / BENCH / script)]
     environment = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", **variables}
-    return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=200, check=False)
+    return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=600, check=False)
 
 
 STILL = "module still (input wire clk, output wire [7:0] o);\n  assign o = 8'd7;\nendmodule\n"

@@ -160,7 +160,10 @@ def test_a_program_of_an_older_folder_has_no_bench(copied: Path) -> None:
     (copied / program.FILE).write_text(program.text_of(bare))
     done = CliRunner().invoke(main, ["verify", str(copied)])
     assert done.exit_code == 1
-    assert "has no bench: an earlier version of dynagate has built it; build the design again" in done.output
+    assert (
+        "has no bench: it was built by an earlier version of dynagate, or a solver's without problems; build"
+        in done.output
+    )
 
 
 FLOATS = Cores(replace(SMALL, floats=1), Axi(32, words="float32"))
@@ -243,7 +246,7 @@ def solver_of(name: str, designs: Path, knots: int = 3) -> ProcessorBuild:
 def test_a_solver_s_program_verifies_itself_in_icarus(designs: Path) -> None:
     """Calls that begin with a guess and calls that go on, in memory that begins with zeros: X of a memory that nothing
     was written to would go through products."""
-    built = solver_of("mppi", designs)
+    built = solver_of("mppi", designs, knots=2)
     done = plain(built.folder)
     assert done.returncode == 0, done.stdout + done.stderr
     assert counts(done.stdout)[f"samples of {built.design.function}"] == 27

@@ -164,7 +164,8 @@ def build_solver(
     its own. problems: those that its formats come from, as `formatted_solver` takes them. region: what the design's
     file says of states; the robot's limits unless given. abreast: samples side by side, of a solver that has samples;
     unless given those of `processor.turns_abreast.counts` that take the fewest cycles. formats: a file of them instead
-    of problems, which are then not solved. words: what the core's streams carry, as of `DesignRequest`.
+    of problems, which are then not solved, and of which its bench has calls where there are any. words: what the
+    core's streams carry, as of `DesignRequest`.
 
     Raises ValueError as `formatted_solver`, `abreast` does not divide the samples, or the core has no such streams;
     FormatsError: the file is not this solver's; ProgramError: the program, or what it keeps of its knots, does not fit.
@@ -195,7 +196,8 @@ def build_solver(
         assert isinstance(loop, FormattedLoop)
         return solver_vectors(design, words, loop, solver, problems)
 
-    bench = _Bench(_alone(scheduled.core), drawn) if scheduled.period <= LONGEST_CALL else None
+    has_bench = bool(problems) and scheduled.period <= LONGEST_CALL
+    bench = _Bench(_alone(scheduled.core), drawn) if has_bench else None
     return _built(region, compiled, _chosen(policy, file, compiled), folder, bench, say=say)
 
 

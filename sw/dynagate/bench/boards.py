@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import cache, partial
 from typing import Any
 
 from dynagate.bench.driver import BATCH, DriverCost
 from dynagate.design.design import ChosenFormats
 from dynagate.dynamics import AlgorithmOptions
-from dynagate.fixedpoint.assign import FormattedGraph, Policy, assign
+from dynagate.fixedpoint.assign import Policy, assign
 from dynagate.graph import trace
 from dynagate.graph.region import Region
 from dynagate.hw import boards
 from dynagate.hw.axi import Axi
-from dynagate.hw.boards import Board
 from dynagate.hw.build import describe
 from dynagate.hw.choice import Choice, FitError, choose, rate_text
+from dynagate.hw.plan import plan
 from dynagate.robot import Robot
 
 FUNCTIONS = ("inverse_dynamics", "forward_dynamics", "forward_dynamics_gradient")
@@ -64,20 +65,20 @@ def _rows(
 ) -> Iterator[BoardRow | Refusal]:
     for function in functions:
         formatted = assign(trace(robot, function), region, Policy())
+        planned = cache(partial(plan, formatted))
         for name in boards.names():
             say(f"the boards: {function} on {name}")
             try:
-                yield _row(robot, region, formatted, boards.load(name))
+                yield _row(robot, region, choose(formatted, boards.load(name), planned=planned))
             except FitError as error:
                 yield Refusal(function, name, str(error))
 
 
-def _row(robot: Robot, region: Region, formatted: FormattedGraph, board: Board) -> BoardRow:
-    choice = choose(formatted, board)
+def _row(robot: Robot, region: Region, choice: Choice) -> BoardRow:
     rates = choice.rates
     return BoardRow(
-        formatted.graph.name,
-        board.name,
+        choice.plan.formatted.graph.name,
+        choice.board.name,
         choice.plan.ii,
         choice.plan.latency,
         choice.clock_mhz,
