@@ -88,8 +88,11 @@ class LimitWatch:
         self.look_at_positions(q)
         if self.of_efforts:
             with np.errstate(invalid="ignore"):
-                passed = (np.abs(tau) > self.most).reshape(-1, self.robot.nv).any(axis=0)
-            names = [joint.name for joint, _, at in self.robot.moving() if np.asarray(passed)[at].any()]
+                beyond = np.asarray(np.abs(tau) > self.most)
+            if not np.count_nonzero(beyond):
+                return
+            passed = np.logical_or.reduce(beyond.reshape(-1, self.robot.nv))
+            names = [joint.name for joint, _, at in self.robot.moving() if passed[at].any()]
             text = "is given more than its limit of effort, which no rollout cuts; clip tau to robot.effort"
             self.of_efforts = not _warn(self.robot, names, text)
 
