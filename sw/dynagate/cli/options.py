@@ -122,6 +122,13 @@ def units_option(command: Command) -> Command:
 seed_option = click.option("--seed", default=1, show_default=True, type=count(2**63 - 1, 0), help="Of the states.")
 
 
+def _no_solver(value: str) -> str:
+    """What is wrong with a solver among functions, or nothing."""
+    name = next((each for each in value.split(",") if each in SOLVERS), None)
+    expected = f"`dynagate run ROBOT --function {name} --units 8`, or dynagate.open(robot, '{name}') in Python"
+    return "" if name is None else f"'{name}' is a solver and no function; expected it alone: {expected}"
+
+
 class Functions(click.ParamType):
     """A function's name, several with commas between them, or all."""
 
@@ -130,6 +137,8 @@ class Functions(click.ParamType):
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
         if value in SOLVERS and ctx is not None and any(each.name == "knots" for each in ctx.command.params):
             return value
+        if wrong := _no_solver(value):
+            self.fail(wrong, param, ctx)
         for name in value.split(",") if value != ALL else ():
             if not name.strip():
                 self.fail(f"'{value}' has an empty name; expected names with commas and no blanks between", param, ctx)
@@ -174,6 +183,8 @@ class OneFunction(click.Choice[str]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if isinstance(value, str) and (value in ALIASES or value.startswith(tuple(FRAME_FUNCTIONS))):
             return Functions().convert(value, param, ctx)
+        if isinstance(value, str) and (wrong := _no_solver(value)):
+            self.fail(wrong, param, ctx)
         if isinstance(value, str) and value not in self.choices and (near := nearest(value, [*LISTED, *ALIASES])):
             self.fail(f"no function '{value}'{near}; expected one of {', '.join(LISTED)}", param, ctx)
         return super().convert(value, param, ctx)
