@@ -483,7 +483,8 @@ def test_cycles_of_a_call(trials: int, tmp_path: Path) -> None:
 def test_the_core_is_the_controller(controller: str, label: str) -> None:
     """Its torques are those of the integers, and it gets near where the controllers in float64 get."""
     pytest.importorskip("crocoddyl")
-    options = ("--controller", controller, "--units", "2", "--rtl", "27", "--seconds", "0.6")
+    options = ["--controller", controller, "--units", "2", "--rtl", "27", "--seconds", "0.6"]
+    options += ["--samples", "32"] if controller == "mppi" else []
     done = CliRunner().invoke(main, ["closed-loop", "two_joint_arm", *options])
     assert done.exit_code == 0, done.output
     lines = done.output.splitlines()
