@@ -19,7 +19,7 @@ from typing import Any
 from dynagate.base.errors import ArgumentError
 from dynagate.base.process import completed
 from dynagate.design import program
-from dynagate.design.design import Design
+from dynagate.design.design import Streamed
 from dynagate.design.files import REBUILD, SIMULATORS, DesignError, bench_vectors_of, load
 from dynagate.hw.bench import bench_faults, subjects, vector_texts
 from dynagate.hw.bench.calls import LONGEST_CALL
@@ -79,7 +79,7 @@ class Run:
 class Verified:
     """The runs of a design's benches. source: of the vectors, in words."""
 
-    design: Design
+    design: Streamed
     source: str
     runs: tuple[Run, ...]
 
@@ -141,7 +141,7 @@ def verify(
     return Verified(design, "the folder's vectors" if drawn is None else "new vectors", tuple(runs))
 
 
-def _design(folder: Path) -> Design:
+def _design(folder: Path) -> Streamed:
     """The design, or the program in its shell. Raises DesignError."""
     if not (folder / program.FILE).is_file():
         return load(folder, bench=False)

@@ -7,11 +7,11 @@ then another core's, and the right one again. Now and then TLAST cuts a sample s
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from dynagate.design.design import Design, Stream
+from dynagate.design.design import Stream
 from dynagate.design.payload import Words
 from dynagate.design.program import ProgramDesign
 from dynagate.design.words import FIXED, PER_SAMPLE, WORD
@@ -105,10 +105,10 @@ def put(
             words[:, stream.fields[place].lsb // WORD + more] = column
 
 
-def in_its_shell(design: ProgramDesign) -> Design:
+def in_its_shell(design: ProgramDesign) -> ProgramDesign:
     """A program as its bench knows it: with the streams of the shell."""
     assert design.shell is not None
-    return cast("Design", behind(design, design.shell.width, design.shell.last))
+    return behind(design, design.shell.width, design.shell.last)
 
 
 def streamed_vectors(design: ProgramDesign, loading: Words, groups: list[Group], few: int, seed: int = SEED) -> Vectors:

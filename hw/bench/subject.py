@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast
 
-from dynagate.design.design import AxiStreams, Design, Sides
+from dynagate.design.design import AxiStreams, Design, Sides, Streamed
 from dynagate.design.files import bench_folder
 from dynagate.design.latency import stream_cycles
 from dynagate.design.program import ProgramDesign
@@ -36,7 +35,7 @@ class Subject:
     the first beat to the edge that sees the first beat of the result, of each end. slacks: at most so many more.
     silent_beats: of a sample of which no result comes."""
 
-    design: Design
+    design: Streamed
     module: str
     names: tuple[str, ...]
     in_bits: int
@@ -89,15 +88,16 @@ class Subject:
         return self.design.modules[self.design.modules.index(self.module) :: -1]
 
 
-def subjects(design: Design, late: Sequence[int]) -> list[Subject]:
+def subjects(design: Streamed, late: Sequence[int]) -> list[Subject]:
     """The modules of a design that have benches. late: of each function, the cycles by which overflow bits follow
     their values."""
     return [_subject(design, module, late) for module in design.modules]
 
 
-def _subject(design: Design, module: str, late: Sequence[int]) -> Subject:
+def _subject(design: Streamed, module: str, late: Sequence[int]) -> Subject:
     if isinstance(design, ProgramDesign):
         return _of_cores(design, module)
+    assert isinstance(design, Design)
     ends = [(function.name, function.latency) for function in design.functions] or [(design.function, design.latency)]
     names = tuple(name for name, _ in ends)
     cycles = [latency + more for (_, latency), more in zip(ends, late, strict=True)]
@@ -128,7 +128,7 @@ def _of_cores(design: ProgramDesign, module: str) -> Subject:
     if design.stream_words == FLOAT32:  # answers go through the converter of results, too
         answer += out_of_latency(Core(**design.core))
     return Subject(
-        cast("Design", design),
+        design,
         module,
         (*names, PARTS),
         axi.width + 1,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from dynagate.base.untrusted import plain_text
-from dynagate.design.design import Design
+from dynagate.design.design import Streamed
 from dynagate.design.files import bench_vectors_of
 from dynagate.design.verilog_list import names_of
 from dynagate.design.words import FIXED, FLOAT16, PER_SAMPLE, WORD
@@ -70,7 +70,7 @@ def values(subject: Subject, late: Sequence[int], counts: Counts, template: Temp
     return {**plain, **_of_bench(subject, late, counts, template), **_of_rules(subject, plain, template)}
 
 
-def _needed(design: Design) -> int:
+def _needed(design: Streamed) -> int:
     """Bytes of a sample's last beat until the end of its tag."""
     return 0 if design.axi is None else WORD // 8 * (design.axi.words.input % design.axi.lanes + 1)
 
@@ -109,7 +109,7 @@ def _latencies_text(subject: Subject) -> str:
     return ", ".join(f"{span} ({word(name)})" for span, name in zip(spans, subject.names, strict=True))
 
 
-def _modules_table(design: Design, late: Sequence[int]) -> str:
+def _modules_table(design: Streamed, late: Sequence[int]) -> str:
     """A row for each module with a bench."""
     rows = []
     for each in subjects(design, late):

@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from dynagate.base.structure import structured
 from dynagate.design.words import FLOAT32, FLOAT64, WORD, beats, number_of, words_of
@@ -203,6 +203,74 @@ class RegisterCount:
 
     words: int
     bits: int
+
+
+class NamedFunction(Protocol):
+    """One of several functions of a design or a program."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def latency(self) -> int: ...
+
+
+class Streamed(Protocol):
+    """What hosts, links and benches know of a design or a program: what its streams carry, in which shell."""
+
+    @property
+    def robot_name(self) -> str: ...
+
+    @property
+    def title(self) -> str: ...
+
+    @property
+    def function(self) -> str: ...
+
+    @property
+    def functions(self) -> Sequence[NamedFunction]: ...
+
+    @property
+    def stream(self) -> Sides[Stream]: ...
+
+    @property
+    def input(self) -> Stream: ...
+
+    @property
+    def output(self) -> Stream: ...
+
+    @property
+    def packed_output(self) -> Stream: ...
+
+    @property
+    def ii(self) -> int: ...
+
+    @property
+    def latency(self) -> int: ...
+
+    @property
+    def axi(self) -> AxiStreams | None: ...
+
+    @property
+    def numbers(self) -> dict[str, str]: ...
+
+    @property
+    def results(self) -> str: ...
+
+    @property
+    def device_hash(self) -> int: ...
+
+    @property
+    def hash(self) -> str: ...
+
+    @property
+    def modules(self) -> tuple[str, ...]: ...
+
+    @property
+    def files(self) -> dict[str, str]: ...
+
+    def of_function(self, function: Any) -> Streamed:
+        """What the streams hold for the samples of one of its functions."""
 
 
 class Named:

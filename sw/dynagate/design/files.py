@@ -15,7 +15,7 @@ from typing import Any
 from dynagate.base.errors import ArgumentError, Error
 from dynagate.base.storage import read_json
 from dynagate.design import consistent
-from dynagate.design.design import Design
+from dynagate.design.design import Design, Streamed
 from dynagate.design.verilog_list import LIST, ListError, is_verilog, read_list
 
 FORMAT_VERSION = 8
@@ -84,7 +84,7 @@ def load(path: str | PathLike[str], *, bench: bool = True) -> Design:
     return design
 
 
-def check_files(path: Path, design: Design, *, bench: bool = True) -> None:
+def check_files(path: Path, design: Streamed, *, bench: bool = True) -> None:
     """The files beside a design against their checksums. path: of what the design was read from. bench: also the files
     of its bench. Raises DesignError."""
     needed, verilog = {*top_files(design), LIST}, set(verilog_files(design))
@@ -97,7 +97,7 @@ def check_files(path: Path, design: Design, *, bench: bool = True) -> None:
     _check_list(path.parent, design)
 
 
-def _check_list(folder: Path, design: Design) -> None:
+def _check_list(folder: Path, design: Streamed) -> None:
     if not (folder / LIST).is_file():
         return
     try:
@@ -122,17 +122,17 @@ def read_hashed(path: Path, what: str, expected: str, version: int) -> dict[str,
     return content
 
 
-def verilog_files(design: Design) -> list[str]:
+def verilog_files(design: Streamed) -> list[str]:
     """Names of the files with a design's Verilog, as it was read from design.json."""
     return [name for name in design.files if is_verilog(name, design.modules)]
 
 
-def top_files(design: Design) -> list[str]:
+def top_files(design: Streamed) -> list[str]:
     """Names of the files of the modules that a design has for certain."""
     return [f"{name}.v" for name in design.modules]
 
 
-def bench_folder(design: Design, module: str) -> str:
+def bench_folder(design: Streamed, module: str) -> str:
     """Where the bench of a module lies in a design's folder."""
     return BENCH if module == design.modules[0] else f"{BENCH}/{module}"
 
@@ -147,7 +147,7 @@ def bench_vectors_of(module: str) -> tuple[str, ...]:
     return (*_VECTORS, *(("registers.hex",) if module != "datapath" else ()))
 
 
-def bench_names(design: Design) -> set[str]:
+def bench_names(design: Streamed) -> set[str]:
     """All files of a design's benches, by their place in its folder."""
     return {
         f"{bench_folder(design, module)}/{name}"

@@ -10,14 +10,14 @@ from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
 from os import PathLike
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
 from dynagate.base.errors import ArgumentError
 from dynagate.base.structure import structured
 from dynagate.design import files
-from dynagate.design.design import AxiStreams, ChosenFormats, Design, Named, Sides, Stream, Versions
+from dynagate.design.design import AxiStreams, ChosenFormats, Named, Sides, Stream, Versions
 from dynagate.design.files import EXPECTED, MOST_FAULTS, REBUILD, DesignError, content_hash, read_hashed
 from dynagate.design.payload import Words
 from dynagate.design.words import FIXED, FLOAT32, FLOAT64, LASTS, WIDTHS, WORD, number_of
@@ -208,7 +208,7 @@ def check_files(folder: Path, design: ProgramDesign, *, bench: bool = True) -> N
     """The Verilog of the cores of a program's bench against its checksums. bench: that of the bench too. Raises
     DesignError."""
     if design.shell is not None:
-        files.check_files(folder / FILE, cast("Design", design), bench=bench)
+        files.check_files(folder / FILE, design, bench=bench)
 
 
 def load_words(folder: Path, design: ProgramDesign) -> Words:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dynagate.base.errors import ArgumentError
-from dynagate.design.design import Design
+from dynagate.design.design import Streamed
 from dynagate.host.links import Link
 
 
@@ -93,7 +93,7 @@ class LinkText:
             options[option] = value
         return cls(text, LINKS[name], path, options)
 
-    def opened(self, design: Design) -> Link:
+    def opened(self, design: Streamed) -> Link:
         """Raises ArgumentError naming an option that the link does not take, and what the link raises."""
         link = getattr(importlib.import_module(self.row.module), self.row.name)
         return link(self.path, design, **self._options(link))

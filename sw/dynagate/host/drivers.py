@@ -16,7 +16,7 @@ import numpy.typing as npt
 from tqdm import tqdm
 
 from dynagate.base.errors import ArgumentError, add_note
-from dynagate.design.design import Design, DesignFunction
+from dynagate.design.design import Design, NamedFunction, Streamed
 from dynagate.design.files import DesignError
 from dynagate.design.payload import Words
 from dynagate.host.inputs import Arrays, check_finite, check_fits, check_range
@@ -47,11 +47,11 @@ class Driver(ABC):
 
     def __init__(
         self,
-        design: Design,
+        design: Streamed,
         link: Link,
         table: dict[str, Register],
         *,
-        function: DesignFunction | None = None,
+        function: NamedFunction | None = None,
         progress: bool = False,
     ) -> None:
         self.whole, self.link = design, link
@@ -190,10 +190,10 @@ class DatapathDriver(Driver):
 
     def __init__(
         self,
-        design: Design,
+        design: Streamed,
         link: Link,
         *,
-        function: DesignFunction | None = None,
+        function: NamedFunction | None = None,
         numbers: Mapping[str, str] | None = None,
         progress: bool = False,
     ) -> None:
@@ -248,7 +248,7 @@ class ShellDriver(Driver):
     dtype = np.dtype(np.float32)
 
     def __init__(
-        self, design: Design, link: Link, *, function: DesignFunction | None = None, progress: bool = False
+        self, design: Streamed, link: Link, *, function: NamedFunction | None = None, progress: bool = False
     ) -> None:
         if design.axi is None:
             raise DesignError(f"{design.title} has no AXI shell; expected a build with axi=Axi(...)")
@@ -258,7 +258,7 @@ class ShellDriver(Driver):
         self.recover()
         self.counters = self.read_counters()
 
-    def _set_streams(self, design: Design) -> None:
+    def _set_streams(self, design: Streamed) -> None:
         """The streams' words, for a design of one function."""
         assert design.axi is not None
         self.design, self.axi = design, design.axi
@@ -269,6 +269,7 @@ class ShellDriver(Driver):
     def choosing(self, outputs: Sequence[str]) -> ShellDriver | None:
         if not self.axi.choice:
             return None
+        assert isinstance(self.design, Design)  # a program's results are the same in every sample
         other = copy(self)
         other._set_streams(self.design.with_outputs(outputs))
         other._choice = self._bits_of(outputs)

@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from dynagate.design.design import AxiStreams, Design, Port
+from dynagate.design.design import AxiStreams, Port, Streamed
 from dynagate.graph.packing import ZERO
 from dynagate.host.tags import COUNT_MASK
 from dynagate.native.compile import C, library
@@ -70,7 +70,7 @@ int dynagate_take(float* const* out, const uint32_t* words, int64_t batch, uint3
 """
 
 
-def source(design: Design, axi: AxiStreams) -> Source:
+def source(design: Streamed, axi: AxiStreams) -> Source:
     """The C of a design's streams."""
     text = TEXT.format(
         tables="\n".join(_tables(design)),
@@ -91,7 +91,7 @@ def source(design: Design, axi: AxiStreams) -> Source:
     return Source(NAME, {f"{NAME}.c": text}, hashlib.sha256(text.encode()).hexdigest())
 
 
-def _tables(design: Design) -> Iterator[str]:
+def _tables(design: Streamed) -> Iterator[str]:
     """What inputs may be, a rounding step more than their ranges, for each row of a block."""
     for p, port in enumerate(design.input.ports):
         fields = [design.input.fields[index] for index in port.fields]
@@ -105,7 +105,7 @@ def _number(value: float) -> str:
     return {float("inf"): "1.0 / 0.0", float("-inf"): "-1.0 / 0.0"}.get(value, value.hex())
 
 
-def _fill(design: Design, axi: AxiStreams) -> Iterator[str]:
+def _fill(design: Streamed, axi: AxiStreams) -> Iterator[str]:
     stride = axi.beats.input * axi.lanes
     for p, port in enumerate(design.input.ports):
         count = len(port.fields)
@@ -148,7 +148,7 @@ def _loaded(file: Path) -> Any:
     return functions
 
 
-def functions(design: Design, axi: AxiStreams) -> Any:
+def functions(design: Streamed, axi: AxiStreams) -> Any:
     """The compiled functions. Raises CompileError."""
     return _loaded(library(source(design, axi), double=False, toolchain=TOOLCHAIN))
 

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from dynagate.base.errors import ArgumentError
-from dynagate.design.design import Design
+from dynagate.design.design import Streamed
 from dynagate.design.payload import Words
 from dynagate.host.links import DeviceError, Transfer
 from dynagate.host.xdma_link import System, XdmaLink
@@ -49,7 +49,7 @@ class PcieLink(XdmaLink):
     def __init__(
         self,
         folder: str,
-        design: Design,
+        design: Streamed,
         *,
         generation: int = 3,
         width: int = 8,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,7 @@ import numpy.typing as npt
 from dynagate.base.errors import ArgumentError, EntryError
 from dynagate.control.ilqr import TIGHTENED, TRIALS
 from dynagate.design import program
-from dynagate.design.design import Design, DesignFunction, Port, Sides
+from dynagate.design.design import Port, Sides
 from dynagate.design.files import REBUILD, DesignError
 from dynagate.design.payload import Words
 from dynagate.design.program import ProgramDesign, ProgramFunction
@@ -80,6 +80,8 @@ class ProgramDriver(ShellDriver):
     Raises DesignError: the device is another core, or the core refuses the program.
     """
 
+    whole: ProgramDesign
+
     def __init__(
         self,
         design: ProgramDesign,
@@ -90,14 +92,12 @@ class ProgramDriver(ShellDriver):
         progress: bool = False,
     ) -> None:
         """words: what loads the program; None where it is loaded. function: one of several."""
-        super().__init__(
-            cast("Design", design), link, function=cast("DesignFunction | None", function), progress=progress
-        )
+        super().__init__(design, link, function=function, progress=progress)
         if words is not None:
             self._load(words, design)
 
     def _check(self) -> None:
-        design = cast("ProgramDesign", self.whole)
+        design = self.whole
         for name, expected in (("identity", IDENTITY), ("version", VERSION)):
             self._check_register(name, expected)
         shown = self.registers.read("hash_high") << BITS | self.registers.read("hash_low")
@@ -230,6 +230,8 @@ class ProgramTurns(TurnDevice):
 class ProgramDevice(StreamDevice):
     """A processor with a program. `load` gives it another one."""
 
+    driver: ProgramDriver
+
     def __init__(self, folder: Path, design: ProgramDesign, link: Link, *, progress: bool = False) -> None:
         self._progress = progress
         try:
@@ -241,7 +243,7 @@ class ProgramDevice(StreamDevice):
 
     def _drives(self, driver: ProgramDriver) -> None:
         StreamDevice.__init__(self, driver)
-        design = cast("ProgramDesign", driver.whole)
+        design = driver.whole
         self.abreast = count = design.abreast
         if count > 1:
             self.inputs, self.outputs = (
@@ -280,7 +282,7 @@ class ProgramDevice(StreamDevice):
         """Another program for the same core, when no batch is under way. Raises DesignError: it is none, or one for
         another core; what was loaded before stays then. DeviceError: the link failed; nothing is loaded then."""
         folder = folder_of(design)
-        other, here = program.load(folder), cast("ProgramDesign", self.driver.whole)
+        other, here = program.load(folder), self.driver.whole
         words = program.load_words(folder, other)
         if other.core_hash != here.core_hash:
             raise DesignError(
@@ -328,7 +330,7 @@ def open_sim(
     streams = axi if isinstance(axi, Axi) else Axi(WORD if axi is None else axi, words=core.stream_words)
     behind_it = behind(content, streams.width, streams.last)
     library = core_library(core, streams, cores, step=step)
-    link = SimShellLink(library, cast("Design", behind_it), pauses=pauses, seed=seed)
+    link = SimShellLink(library, behind_it, pauses=pauses, seed=seed)
     link.slowest = content.period * RETRIES * (1 + content.options.get("iterations", 0))
     return _device(folder, behind_it, link, step)
 
@@ -369,7 +371,7 @@ def _motion(design: ProgramDesign) -> ChipMotion | None:
     from dynagate.hw.processor.options import options_of
 
     try:
-        return ChipMotion.of(robot_of(cast("Design", design)), options_of(design), design.core["word"])
+        return ChipMotion.of(robot_of(design), options_of(design), design.core["word"])
     except (KeyError, TypeError, ValueError) as error:
         raise DesignError(f"the motion of {design.title} cannot be made again: {error!r}; {REBUILD}") from None
 
@@ -386,12 +388,12 @@ def open_board(
         step(f"opening {link}")
     last = PER_SAMPLE if text.row is LINKS["uart"] else PER_BATCH
     behind_it = behind(content, WORD, last)
-    opened = text.opened(cast("Design", behind_it))
+    opened = text.opened(behind_it)
     shown = opened.read_register(with_processor()["stream"].address) & 0xFFFF
     if shown != WORD:
         opened.close()
         behind_it = behind(content, _width(opened, shown), last)
-        opened = text.opened(cast("Design", behind_it))
+        opened = text.opened(behind_it)
     return _device(folder, behind_it, opened, step)
 
 

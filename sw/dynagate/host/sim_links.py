@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dynagate.base.errors import ArgumentError
-from dynagate.design.design import Design
+from dynagate.design.design import Streamed
 from dynagate.design.files import DesignError
 from dynagate.design.payload import Words
 from dynagate.host.links import DeviceError, Link, RegisterError, SilenceError, Transfer
@@ -100,7 +100,7 @@ class _Simulated(Link):
     depth = PACKETS
 
     def __init__(
-        self, library: Path, design: Design, *, pauses: tuple[float, float] = (0.0, 0.0), seed: int = 1
+        self, library: Path, design: Streamed, *, pauses: tuple[float, float] = (0.0, 0.0), seed: int = 1
     ) -> None:
         self.text, self.design = library.name, design
         self._gap, self._stall = (round(255 * p) for p in pauses)
@@ -268,7 +268,7 @@ class SimShellLink(_Simulated):
     kind = "a simulated accelerator"
     packet: str
 
-    def __init__(self, library: Path, design: Design, **options: Any) -> None:
+    def __init__(self, library: Path, design: Streamed, **options: Any) -> None:
         if design.axi is None:
             raise DesignError(f"{design.title} has no AXI shell; expected a build with axi=Axi(...)")
         self.packet = design.axi.last

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dynagate.design.design import AxiStreams, Design, Field, Port, Stream
+from dynagate.design.design import AxiStreams, Field, Port, Stream, Streamed
 from dynagate.design.payload import Words, pack_integers, unpack_integers
 from dynagate.design.program import ProgramDesign
 from dynagate.design.words import FIXED, FLOAT32, WORD
@@ -27,7 +27,7 @@ from dynagate.native.compile import CompileError
 F64, F32 = np.dtype(np.float64), np.dtype(np.float32)
 
 
-def pack_inputs(design: Design, arrays: Arrays, batch: int, numbers: Mapping[str, str] = EXACT) -> Words:
+def pack_inputs(design: Streamed, arrays: Arrays, batch: int, numbers: Mapping[str, str] = EXACT) -> Words:
     """Arrays (batch, *shape) by name, as `inputs.checked` gives them -> payload words (batch, words).
 
     numbers: as of `fixedpoint.evaluate`.
@@ -41,7 +41,7 @@ def pack_inputs(design: Design, arrays: Arrays, batch: int, numbers: Mapping[str
 
 
 def _input_columns(
-    design: Design, arrays: Arrays, batch: int, numbers: Mapping[str, str] = EXACT
+    design: Streamed, arrays: Arrays, batch: int, numbers: Mapping[str, str] = EXACT
 ) -> Iterator[tuple[int, npt.NDArray[np.float64]]]:
     """Index and values (batch,) of each input field, checked against the range its format was chosen for."""
     for port in design.input.ports:
@@ -52,7 +52,7 @@ def _input_columns(
 
 
 def unpack_outputs(
-    design: Design, words: Words, numbers: Mapping[str, str] = EXACT
+    design: Streamed, words: Words, numbers: Mapping[str, str] = EXACT
 ) -> tuple[dict[str, npt.NDArray[Any]], npt.NDArray[np.bool_]]:
     """Payload words -> float64 arrays (batch, *shape) by name, and which samples overflowed on their way. numbers: as
     of `fixedpoint.evaluate`."""
@@ -69,7 +69,7 @@ def unpack_outputs(
     return outputs, overflow
 
 
-def _output_arrays(design: Design, columns: Sequence[npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
+def _output_arrays(design: Streamed, columns: Sequence[npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
     """Arrays (batch, *shape) by name. columns: (batch,) for each output field."""
     each = [*columns, np.zeros_like(columns[0])]  # the last one, which ZERO means
     return {
@@ -115,7 +115,7 @@ class FloatWords:
     there is no compiler, arrays are neither float64 nor float32, or something must be named; float16 in numpy. Results
     are float32. tags: of the samples."""
 
-    def __init__(self, design: Design, axi: AxiStreams, *, native: bool = True) -> None:
+    def __init__(self, design: Streamed, axi: AxiStreams, *, native: bool = True) -> None:
         self.design, self.axi, self.tags = design, axi, Tags()
         self._number = np.dtype(axi.word)
         self._inputs = [port for port in _Columns.of(design.input) if port.name not in axi.parameters]
@@ -223,7 +223,7 @@ class FixedWords:
 
     functions: Any = None
 
-    def __init__(self, design: Design, axi: AxiStreams) -> None:
+    def __init__(self, design: Streamed, axi: AxiStreams) -> None:
         self.design, self.axi, self.tags = design, axi, Tags()
         self._results = design.packed_output
         self._saturates = bool(getattr(design, "core", {}).get("saturates"))  # a program's: its flags say no more
@@ -305,7 +305,7 @@ def numbers_of_words(words: Words, fmt: Format, number: str | None) -> npt.NDArr
     return words.view(np.float32).astype(np.float64)
 
 
-def stream_words(design: Design, axi: AxiStreams, *, native: bool = True) -> FloatWords | FixedWords:
+def stream_words(design: Streamed, axi: AxiStreams, *, native: bool = True) -> FloatWords | FixedWords:
     """What a design's AXI streams carry. native: by functions in C where they can be compiled."""
     if axi.word == FIXED:
         return FixedWords(design, axi)
