@@ -97,7 +97,7 @@ def rescale(value: Integers, frac: int, to: Format, arithmetic: Arithmetic) -> R
     shift = frac - to.frac
     if shift > 0:
         half = 1 << (shift - 1) if arithmetic.rounding == HALF_UP else 0
-        value = (value + half) >> shift
+        value = (wide(value, shift + 1) + half) >> shift
     elif shift < 0:
         value = value << -shift
     overflow = np.asarray((value < to.lowest) | (value > to.highest), dtype=bool)

@@ -127,6 +127,12 @@ def test_wide_words_equal_python_integers(arithmetic: Arithmetic) -> None:
         assert flag == (not fits)
 
 
+def test_rescale_by_more_bits_than_a_machine_word_has() -> None:
+    for shift in (62, 63, 64, 91):
+        results = rescale(np.array([2**61, -(2**61), 5]), shift, Format(8, 0), Arithmetic()).value
+        np.testing.assert_array_equal(results, [1 if shift == 62 else 0, 0, 0])
+
+
 def test_rescale_to_more_fraction_bits_is_exact() -> None:
     np.testing.assert_array_equal(rescale(np.array([3, -3]), 1, Format(8, 4), Arithmetic()).value, [24, -24])
 

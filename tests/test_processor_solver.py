@@ -14,13 +14,14 @@ from click.testing import CliRunner
 from dynagate import Policy, robots
 from dynagate.base.errors import ArgumentError
 from dynagate.cli import main
-from dynagate.control import Cost
+from dynagate.control import Cost, ilqr
 from dynagate.control.chip import calls_of
 from dynagate.control.chip_ilqr import ChipIlqr
 from dynagate.control.chip_mppi import ChipMppi, MppiOptions
-from dynagate.control.cost import Input
+from dynagate.control.cost import CostGraphs, Input
 from dynagate.control.ilqr import IlqrOptions
 from dynagate.control.known import check_solved, stable_step
+from dynagate.control.last_knot import unit_of_last
 from dynagate.fixedpoint.format import SATURATE, Arithmetic
 from dynagate.fixedpoint.fuse import fused
 from dynagate.fixedpoint.loops import FormattedLoop, LoopIntegers, integers_of, values_of
@@ -311,6 +312,65 @@ def test_formats_come_from_problems_that_have_a_solution(solver: ChipIlqr) -> No
     text = "2 of 3 problems of two_joint_arm have no solution in float64 with dt=0.02; expected 50% with one, "
     with pytest.raises(ArgumentError, match=text + "from which ranges can be found: a smaller dt or other problems"):
         formatted_solver(solver, lost, policy)
+
+
+def light_arm() -> Robot:
+    """The arm with links of some grams and centimetres: torques cost little beside what they change."""
+    links = [
+        replace(
+            link,
+            mass=2e-3 * link.mass,
+            com=tuple(0.15 * x for x in link.com),
+            inertia=tuple(tuple(4.5e-5 * x for x in row) for row in link.inertia),
+            joint=replace(link.joint, translation=tuple(0.15 * x for x in link.joint.translation)),
+        )
+        for link in ARM.links
+    ]
+    return replace(ARM, name="light", links=tuple(links))
+
+
+def unmoved(batch: int, seed: int) -> dict[str, Any]:
+    """Problems that begin with no torques."""
+    drawn = problems(ARM, batch, seed)
+    return {**drawn, "guess": 0.0 * drawn["guess"]}
+
+
+@pytest.mark.parametrize("alone", [False, True], ids=["", "without a unit of the last knot"])
+def test_the_last_knot_takes_no_bits_of_the_others(alone: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a power of two, which float64 does not see; without it gains of light links are wrong."""
+    robot, options = light_arm(), replace(OPTIONS, knots=8)
+    known, given = ({**each, "goal": each["q"] + each["goal"]} for each in (unmoved(24, 0), unmoved(4, 1)))
+    monkeypatch.setattr(ilqr, "unit_of_last", lambda *_: 1.0)
+    (_, expected), *_ = calls_of(ChipIlqr.of(robot, COST, options), given, 1)
+    if not alone:
+        monkeypatch.undo()
+    solver = ChipIlqr.of(robot, COST, options)
+    (inputs, exact), *_ = calls_of(solver, given, 1)
+    np.testing.assert_allclose(exact["gain"], expected["gain"], rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(exact["cost"], expected["cost"], rtol=1e-12)
+    loop = formatted_solver(solver, known, Policy(word=WORD, arithmetic=Arithmetic(overflow=SATURATE)))
+    angle = angles_of(loop.graphs(), WORD)
+    loop = loop.mapped(lambda graph: fused(graph, angle))
+    own = integers_of(loop, inputs)
+    values, _ = LoopIntegers(loop, {}, 4).turn(own)
+    if not alone:  # numbers move by more places than an instruction moves them
+        got, _ = replayed_turn(schedule(loop_instructions(loop), CORE), own, Memory())
+        for result, fixed in zip(got["gain"], values["gain"], strict=True):
+            np.testing.assert_array_equal(result, fixed.value)
+    gain = values_of(values["gain"], exact["gain"].shape[1:])
+    error = np.median(abs(gain - exact["gain"]).max(axis=(1, 2)) / abs(exact["gains_new"]).max(axis=(1, 2, 3)))
+    assert error > 1e-2 if alone else error < 1e-3, f"{error:.1e}"
+
+
+def test_the_unit_of_the_last_knot() -> None:
+    """About a knot's curvature beside the last one's, 0.02 / 10, where torques are cheap; at most so many bits."""
+    for robot, cost, unit in (
+        (ARM, COST, 1.0),
+        (light_arm(), COST, 2.0**-8),
+        (light_arm(), Cost(lambda knot: [0.1 * x for x in knot.tau], lambda knot: [*knot.q, *knot.qd]), 2.0**-12),
+    ):
+        costs = CostGraphs(robot, cost, OPTIONS.step.dt or 0.0)
+        assert unit_of_last(costs, OPTIONS.step, np.arange(2)) == unit
 
 
 def test_damping_that_a_step_is_too_long_for_is_named() -> None:

@@ -48,8 +48,8 @@ _Scope = dict[str, list[_Value]]
 
 
 def loop_instructions(formatted: FormattedLoop) -> Instructions:
-    """The program of a loop, whose graphs `fixedpoint.fuse` has brought into one word. Raises ProgramError naming a
-    value whose binary points are too far apart."""
+    """The program of a loop, whose graphs `fixedpoint.fuse` has brought into one word. Raises ProgramError: the
+    places of a value hold another one, which took them."""
     return _Compiler(formatted).program()
 
 
@@ -141,11 +141,11 @@ class _Compiler:
         down = value.format.frac - to.frac
         if down > MOST_SHIFT:  # less than half a unit in the last place
             return self.add(Instruction(result, SUM, ZERO, ONE, out=out))
-        if down < -min(to.width - 2, MOST_SHIFT):
-            raise ProgramError(
-                f"{self.loop.robot} {self.loop.name}: '{self.names[result]}' has its binary point {-down} places "
-                f"behind that of what it comes from; expected {MOST_SHIFT} at most"
-            )
+        most = min(to.width - 2, MOST_SHIFT)
+        if down < -most:  # farther than an instruction moves it
+            nearer = Format(to.width, value.format.frac + most)
+            part = self.move(self.named(f"{self.names[result]}_nearer"), value, nearer)
+            return self.move(result, _Value(part, nearer), to, out=out)
         factor = Source(None, 1 << max(-down, 0))
         return self.add(Instruction(result, SUM, value.source, factor, down=max(down, 0), out=out))
 

@@ -15,9 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from dynagate.base.errors import ArgumentError
+from dynagate.control import last_knot
 from dynagate.control.cost import Cost, CostGraphs, Expansion
 from dynagate.control.forward import CARRY, bounded, recorded, stepped, with_cost
 from dynagate.control.joint_bounds import SETTLED, SHIFT, WEIGHT, WITHIN, JointBounds, of_last
+from dynagate.control.last_knot import begun, brought_back, in_unit, unit_of_last
 from dynagate.control.multipliers import CARRY as CARRY_OF_BOUNDS
 from dynagate.control.multipliers import multipliers
 from dynagate.control.riccati import LARGEST, Gains, Held, Value, moved, regularised, riccati
@@ -136,6 +138,7 @@ class _Builder:
         self.driven = np.flatnonzero(~passive)
         self.blocked = Blocked(2 * self.nv, len(self.driven))
         self.large = self.blocked.nx > LARGEST_UNROLLED
+        self.last = unit_of_last(self.costs, options.step, self.driven) if options.integers else 1.0
 
     def loop(self) -> Loop:
         options = self.options
@@ -300,11 +303,13 @@ class _Builder:
         linear = self._driven(linear.named(NOW, {}))
         steps = (self._expansion(), *self._blocks()) if self.large else (self._knot(),)
         first = FIRST[1:] if self.options.integers else ()
+        carry = {"slope_next": "slope", "curvature_next": "curvature", "fall_new": "fall_sum", "right_new": "right_sum"}
+        carry |= last_knot.CARRY if self.last != 1.0 else {}
         sweep = Loop(
             "sweep",
             self.robot.name,
             (linear, *steps),
-            {"slope_next": "slope", "curvature_next": "curvature", "fall_new": "fall_sum", "right_new": "right_sum"},
+            carry,
             Count(self.options.knots),
             (*NOW.values(), *self.each),
             ("gains_new", "feeds_new"),
@@ -330,6 +335,8 @@ class _Builder:
             curvature = regularised(cost.by_xx, reg)
             if self.large:
                 return {"slope": self.blocked.rows(cost.by_x), "curvature": self.blocked.rows(curvature)}
+            if self.last != 1.0:
+                return begun(Value(cost.by_x, curvature), self.last)
             return {"slope": cost.by_x, "curvature": curvature}
 
         return with_cost(self.costs, "end", True, record).named({"q": "q_last_new", "qd": "qd_last_new"}, {})
@@ -363,9 +370,13 @@ class _Builder:
                     np.concatenate([zeros(n, nu), b[n:]]),
                 )
             cost = self._of_driven(self.costs.running.expansion(recording, values))
-            held = self._held({"us_new": values["tau"]})
-            value, gains = riccati(value, a, b, cost, sums["reg_now"][()], held, finite=self.options.integers)
-            return {"slope_next": value.slope, "curvature_next": value.curvature, **self._gains(sums, gains)}
+            held, reg = self._held({"us_new": values["tau"]}), sums["reg_now"][()]
+            if self.last == 1.0:
+                value, gains = riccati(value, a, b, cost, reg, held, finite=self.options.integers)
+                return {"slope_next": value.slope, "curvature_next": value.curvature, **self._gains(sums, gains)}
+            unit, back = (recording.input(name, ())[()] for name in last_knot.CARRY.values())
+            value, gains = riccati(value, a, b, in_unit(cost, unit), reg * unit, held, finite=True)
+            return {**brought_back(value, back), **self._gains(sums, gains._replace(fall=gains.fall * back))}
 
         return with_cost(self.costs, "riccati", False, record).named(NOW, {})
 
