@@ -13,8 +13,12 @@ import pytest
 from dynagate import robots
 from dynagate.control import Cost
 from dynagate.control.chip_ilqr import ChipIlqr
+from dynagate.control.ilqr import IlqrOptions, ilqr_loop
+from dynagate.graph.evaluate import evaluate
+from dynagate.graph.loop import graphs
 from dynagate.host.ilqr import Ilqr
 from dynagate.host.joint_limits import joint_bounds_of
+from dynagate.integrators.step import StepOptions
 
 ARM = robots.load("two_joint_arm", damping=False)
 KNOTS, DT = 20, 0.02
@@ -78,6 +82,19 @@ def test_no_torque_within_the_bounds_is_better() -> None:
         costs.append(float(plan.cost))
     first, second = -np.diff(costs)
     assert first > second > 0.9 * first > 0.0
+
+
+def test_a_shift_becomes_what_is_beyond() -> None:
+    """Where it is renewed, over as much as the weight grew; the cost is that with the new ones."""
+    options = IlqrOptions(3, StepOptions(DT), 4, 1e-9, 1e-9, 1e9, joints=joint_bounds_of(ARM, (LOW, HIGH)))
+    (graph,) = [each for each in graphs(ilqr_loop(ARM, COST, options)) if each.name == "shifted"]
+    inputs = {port.name: np.zeros((2, *port.shape)) for port in graph.inputs}
+    inputs["qs_new"][:, 0], inputs["bound_shift"][:, 0] = 0.9, 0.1
+    numbers = {"scale": 0.1, "weight_new": 2.0, "cost_last": 5.0}
+    inputs |= {name: np.full(2, value) for name, value in numbers.items()} | {"renewed": np.array([1.0, 0.0])}
+    result = evaluate(graph, inputs)
+    np.testing.assert_allclose(result["shift_new"], [[0.03, 0.0, 0.0, 0.0], [0.1, 0.0, 0.0, 0.0]], atol=1e-15)
+    np.testing.assert_allclose(result["cost_new"], 5.0 + (np.array([0.23, 0.3]) / 1.5) ** 2, rtol=1e-12)
 
 
 def test_a_start_beyond_comes_back_along_a_line() -> None:
