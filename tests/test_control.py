@@ -396,6 +396,15 @@ def test_one_failed_problem_harms_no_other(solver: Ilqr) -> None:
     np.testing.assert_array_equal(solution.tau[rest], alone.tau[rest])
 
 
+@pytest.mark.parametrize("free", [0, 1])
+def test_a_torque_without_a_cost(free: int) -> None:
+    cost = Cost(lambda knot: [0.1 * knot.tau[1 - free]], lambda knot: [10.0 * x for x in knot.q - 0.1])
+    with dynagate.open(ARM, "ilqr", knots=5, dt=DT, cost=cost, device="numpy") as opened:
+        solution = opened([0.3, 0.2], [0.0, 0.0])
+    assert solution.converged
+    assert solution.cost < 1e-6 * solution.costs[0]
+
+
 def test_a_motion_beyond_the_limits_is_told_once() -> None:
     upper, forearm = ARM.links
     tight = replace(ARM, links=(upper, replace(forearm, joint=replace(forearm.joint, lower=-0.5, upper=0.5))))

@@ -16,6 +16,7 @@ from dynagate.graph import Graph, GraphError, identities, passes
 from dynagate.graph.derivatives import jacobian, jvp, vjp
 from dynagate.graph.kept import Kept
 from dynagate.graph.loop import Loop
+from dynagate.graph.ops import BEYOND
 from dynagate.graph.recorder import Recording
 from dynagate.graph.truth import relative_errors
 from dynagate.integrators.linearised import linearised_step_graph
@@ -127,6 +128,13 @@ def test_a_term_that_counts_somewhere_stays(
 ) -> None:
     inputs = {f"x{k}": np.array([value]) for k, value in enumerate(x)}
     assert evaluate(graph_of(formula), inputs)["y"] == pytest.approx([expected], rel=1e-3)
+
+
+def test_the_question_whether_a_number_is_finite_stays() -> None:
+    graph = graph_of(lambda a, b: select(BEYOND - a, 1.0, 0.0) + 2.0 * select(BEYOND - b, 1.0, 0.0))
+    numbers = np.array([1.0, np.inf, np.nan])
+    asked = evaluate(graph, {"x0": np.repeat(numbers, 3), "x1": np.tile(numbers, 3)})["y"]
+    np.testing.assert_array_equal(asked, [3.0, 1.0, 1.0, 2.0, 0.0, 0.0, 2.0, 0.0, 0.0])
 
 
 def test_a_pass_that_changes_a_function_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

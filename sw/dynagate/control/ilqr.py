@@ -22,13 +22,14 @@ from dynagate.control.joint_bounds import SETTLED, SHIFT, WEIGHT, WITHIN, JointB
 from dynagate.control.last_knot import begun, brought_back, in_unit, unit_of_last
 from dynagate.control.multipliers import CARRY as CARRY_OF_BOUNDS
 from dynagate.control.multipliers import multipliers
-from dynagate.control.riccati import LARGEST, Gains, Held, Value, moved, regularised, riccati
+from dynagate.control.riccati import Gains, Held, Value, moved, regularised, riccati
 from dynagate.control.riccati_blocks import LARGEST_UNROLLED, Blocked
 from dynagate.dynamics.configuration import between
 from dynagate.dynamics.spatial import array, chosen, select, zeros
 from dynagate.graph import Graph
 from dynagate.graph.derivatives import output_values
 from dynagate.graph.loop import Count, Loop, Until
+from dynagate.graph.ops import BEYOND
 from dynagate.graph.recorder import Recording
 from dynagate.integrators.explicit_method import step_inputs
 from dynagate.integrators.linearised import linearised_step_graph
@@ -209,7 +210,7 @@ class _Builder:
 
     def _if_finite(self, x: Any, then: Any, otherwise: Any) -> Any:
         """Where a number that is positive or falls is no infinity."""
-        return then if self.options.integers else select(LARGEST - x, then, otherwise)
+        return then if self.options.integers else select(BEYOND - x, then, otherwise)
 
     def _judge(self) -> Graph:
         """Whether the rollout's cost is low enough."""

@@ -17,12 +17,10 @@ from dynagate.base.naming import scope
 from dynagate.control.cost import Expansion
 from dynagate.dynamics.mass_matrix import Dense, factorise, inwards, outwards
 from dynagate.dynamics.spatial import array, select, symmetric
+from dynagate.graph.ops import BEYOND
 
 Array = npt.NDArray[Any]
 Held = Callable[[Array], Array]
-
-LARGEST = 1e300
-"""Above the cost of any motion that comes to an end, and the inverse of any pivot that is no rounding error."""
 
 
 class Value(NamedTuple):
@@ -138,5 +136,5 @@ def _right(inverse: Sequence[Any], finite: bool) -> Any:
     """1 where all pivots are positive, by their inverses."""
     right: Any = 1.0
     for one in inverse:
-        right = select(one, right if finite else select(LARGEST - one, right, 0.0), 0.0)
+        right = select(one, right if finite else select(BEYOND - one, right, 0.0), 0.0)
     return right

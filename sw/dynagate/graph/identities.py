@@ -16,7 +16,7 @@ import numpy as np
 
 from dynagate.graph.graph import Port
 from dynagate.graph.levels import Group, Levels
-from dynagate.graph.ops import OPS, SUMS
+from dynagate.graph.ops import BEYOND, OPS, SUMS
 from dynagate.graph.probes import magnitudes, probes
 from dynagate.graph.rebuild import Entry, Raw, Rebuilt, RecordedPort, live_nodes, rebuilt, replay, with_sign
 
@@ -130,7 +130,7 @@ class _Probed:
         self.noises[rows] = self._noise(group, value) + EPSILON * scale
         leading = value[:, :2].astype(np.float64)
         near = np.abs(leading[:, 1] - leading[:, 0]) <= TOLERANCE * (self.scales[rows, 0] + self.scales[rows, 1])
-        for k in np.flatnonzero(near & np.isfinite(leading).all(axis=1)):
+        for k in np.flatnonzero(near & _comparable(leading)):
             self._fold(int(group.nodes[k]), rows.start + int(k), group.op in SUMS)
 
     def _fold(self, node: int, row: int, is_sum: bool) -> None:
@@ -159,12 +159,12 @@ class _Probed:
 
     def leading_digits(self, live: Sequence[bool]) -> Iterator[tuple[int, ...]]:
         """Node, row, sign, and mantissa and exponent of its first two values, rounded to about six digits; of the nodes
-        that are no constants and finite there."""
+        that are no constants and can be compared there."""
         nodes = np.array([i for i in np.flatnonzero(live) if i not in self.constants], dtype=int)
         rows = self._levels.row[nodes]
         first = self.values[rows, :2].astype(np.float64)
-        finite = np.isfinite(first).all(axis=1)
-        nodes, rows, first = nodes[finite], rows[finite], first[finite]
+        kept = _comparable(first)
+        nodes, rows, first = nodes[kept], rows[kept], first[kept]
         sign = np.where(first[:, 0] > 0.0, 1, -1)
         mantissas, exponents = np.frexp(sign[:, None] * first)
         digits = np.rint(mantissas * 2**20).astype(int)
@@ -187,6 +187,11 @@ def _drawn(raw: Raw, live: Sequence[bool]) -> dict[int, tuple[Any, Any]]:
             pick = random.integers(OPS[node.op].arity - OPS[node.op].conditions, size=PROBES)
             drawn[i] = pick, random.uniform(-2.5, 2.5, PROBES) * magnitudes(random, PROBES, PLAIN)
     return drawn
+
+
+def _comparable(values: Any) -> Any:
+    """The rows (nodes,) of values that tell nodes apart. In BEYOND - x the x is lost to rounding."""
+    return np.isfinite(values).all(axis=1) & (np.abs(values) < 0.5 * BEYOND).all(axis=1)
 
 
 def _within(difference: Any, tolerance: Any, drowned: Any) -> bool:

@@ -79,6 +79,8 @@ OPS: dict[str, Op] = {
 }
 
 SUMS = ("add", "sub", "add_const")
+BEYOND = 1e300
+"""Above the numbers of any motion: BEYOND - x > 0 asks whether x is finite. No pass takes it for a constant."""
 PRODUCTS = ("mul", "mul_const")
 TRIG = ("sin", "cos")
 FUSED = ("multiply_add", "multiply_sub", "sub_multiply")
