@@ -44,10 +44,11 @@ class Family:
 
     flow: of its boards. synthesis: Yosys' pass. block: type of the cell that each planned multiplier block becomes;
     None where synthesis takes a smaller one for a small product. wheel: the package that has nextpnr. nextpnr, packer:
-    programs. extra: of pip. constraints: the file, and its text for pins. options: of nextpnr, besides those of all.
-    routed: the file that nextpnr writes, by seed. pack: the packer's arguments for that file and the bitstream.
-    suffix: of the bitstream. clock: the fastest of the board up to so many MHz. limit: MHz that no bitstream exceeds.
-    note: what the figures leave out. mend: changes cells of the netlist that nextpnr would refuse.
+    programs. extra: of pip. constraints: the file, and its text for pins and for the MHz that routes are to keep.
+    options: of nextpnr, besides those of all. routed: the file that nextpnr writes, by seed. pack: the packer's
+    arguments for that file and the bitstream. suffix: of the bitstream. clock: the fastest of the board up to so many
+    MHz. limit: MHz that no bitstream exceeds. note: what the figures leave out. mend: changes cells of the netlist that
+    nextpnr would refuse.
     """
 
     flow: str
@@ -60,7 +61,7 @@ class Family:
     nextpnr: str
     packer: str
     extra: str
-    constraints: tuple[str, Callable[[Board, Sequence[str]], str]]
+    constraints: tuple[str, Callable[[Board, Sequence[str], float], str]]
     options: Callable[[Board], list[str]]
     routed: str
     pack: Callable[[Board, str, str], list[str]]
@@ -81,17 +82,18 @@ def oscillator(source: float, most: float) -> pll.Clock:
     return pll.Oscillator(source)
 
 
-def lpf(board: Board, pins: Sequence[str]) -> str:
-    """Constraints for ECP5: the pins and the oscillator's clock."""
+def lpf(board: Board, pins: Sequence[str], asked: float) -> str:
+    """Constraints for ECP5: the pins, the oscillator's clock, and the design's, instead of what its loop makes."""
     lines = []
     for port in pins:
         lines += [f'LOCATE COMP "{port}" SITE "{board.pins[port]}";', f'IOBUF PORT "{port}" IO_TYPE=LVCMOS33;']
     lines.append(f'FREQUENCY PORT "{pins[0]}" {board.oscillator_mhz:g} MHZ;')
+    lines.append(f'FREQUENCY NET "clk" {asked:g} MHZ;')
     return "\n".join(lines) + "\n"
 
 
-def pdc(board: Board, pins: Sequence[str]) -> str:
-    """Constraints for Nexus."""
+def pdc(board: Board, pins: Sequence[str], _asked: float) -> str:
+    """Constraints for Nexus, whose clock is an option of nextpnr."""
     return "".join(
         f"ldc_set_location -site {{{board.pins[port]}}} [get_ports {port}]\n"
         f"ldc_set_port -iobuf {{IO_TYPE=LVCMOS33}} [get_ports {port}]\n"
@@ -99,13 +101,13 @@ def pdc(board: Board, pins: Sequence[str]) -> str:
     )
 
 
-def cst(board: Board, pins: Sequence[str]) -> str:
-    """Constraints for Gowin."""
+def cst(board: Board, pins: Sequence[str], _asked: float) -> str:
+    """Constraints for Gowin, likewise."""
     return "".join(f'IO_LOC "{port}" {board.pins[port]};\nIO_PORT "{port}" IO_TYPE=LVCMOS33;\n' for port in pins)
 
 
-def ccf(board: Board, pins: Sequence[str]) -> str:
-    """Constraints for GateMate."""
+def ccf(board: Board, pins: Sequence[str], _asked: float) -> str:
+    """Constraints for GateMate, likewise."""
     return "".join(f'NET "{port}" Loc = "{board.pins[port]}";\n' for port in pins)
 
 

@@ -285,9 +285,13 @@ class _Flow:
         self, clock: pll.Clock, oscillator: float, seeds: Sequence[int]
     ) -> tuple[pll.Clock, dict[str, int], dict[int, float]]:
         """Synthesis and routes for this clock, or for the fastest that a seed keeps. Returns the clock, cells by type,
-        and MHz by seed."""
+        and MHz by seed.
+
+        Another clock changes the netlist, and so each path by some chance. nextpnr stops to shorten paths where they
+        meet what is asked: the first clock is asked for in all routes, so that a slower one is met with room."""
+        asked = clock.megahertz
         while True:
-            cells = self.synthesise(clock)
+            cells = self.synthesise(clock, asked)
             tried: dict[int, float] = {}
             for seed in seeds:
                 tried[seed] = self.route(seed)
@@ -297,8 +301,8 @@ class _Flow:
             clock = self.family.clock(oscillator, best)
             self.say(f"routed for {best:.1f} MHz: again for {clock.megahertz:g} MHz")
 
-    def synthesise(self, clock: pll.Clock) -> dict[str, int]:
-        """Cells by type of the netlist for this clock."""
+    def synthesise(self, clock: pll.Clock, asked: float) -> dict[str, int]:
+        """Cells by type of the netlist for this clock. asked: MHz of its routes."""
         modules = tops(self.board, self.gateware, clock, self.baud)
         for name, component in modules.items():
             self._write(f"{name}.il", rtlil_text(component, name, self.family.fabric))
@@ -317,7 +321,7 @@ class _Flow:
             ),
         )
         constraints, text = self.family.constraints
-        self._write(constraints, text(self.board, pins(self.board)))
+        self._write(constraints, text(self.board, pins(self.board), asked))
         netlist = json.loads(json_file.read_text())
         cells = netlist["modules"][TOP]["cells"]
         self.family.mend(cells)

@@ -227,11 +227,23 @@ def test_a_tool_that_fails_or_is_killed_says_so(end: str, message: str, tmp_path
 
 
 def test_constraints_name_the_pins_of_the_top() -> None:
-    text = lpf(ULX3S, routes.pins(ULX3S))
+    text = lpf(ULX3S, routes.pins(ULX3S), 87.5)
     located = dict(re.findall(r'LOCATE COMP "(\w+)" SITE "(\w+)";', text))
     assert located == {"clk_25mhz": "G2", "ftdi_txd": "M1", "ftdi_rxd": "L4", "led_0": "B2", "wifi_gpio0": "L2"}
     assert list(located) == routes.pins(ULX3S)
-    assert 'FREQUENCY PORT "clk_25mhz" 25 MHZ;' in text
+    assert text.endswith('FREQUENCY PORT "clk_25mhz" 25 MHZ;\nFREQUENCY NET "clk" 87.5 MHZ;\n')
+
+
+def test_a_slower_clock_is_routed_for_the_first_one(
+    monkeypatch: pytest.MonkeyPatch, small: Build, tmp_path: Path
+) -> None:
+    flow = routes._Flow(routes.Gateware.of(small), ULX3S, tmp_path, 3_000_000, lambda text: None)
+    asked, found = [], iter([91.0, 76.0, 88.0])
+    monkeypatch.setattr(flow, "synthesise", lambda clock, mhz: asked.append((clock.megahertz, mhz)) or {})
+    monkeypatch.setattr(flow, "route", lambda seed: next(found))
+    clock, _, tried = flow.fastest(pll.fastest(25.0, 100.0), 25.0, (1, 2))
+    assert asked == [(100.0, 100.0), (87.5, 100.0)]
+    assert (clock.megahertz, tried) == (87.5, {1: 88.0})
 
 
 # the netlist
@@ -265,7 +277,7 @@ def opened(built: Build, path: str) -> Accelerator:
 def test_the_netlist_computes_the_integers(small: Build, tmp_path: Path) -> None:
     """Serial line of 4 clocks a bit; else the netlist that is placed and routed."""
     flow = routes._Flow(routes.Gateware.of(small), ULX3S, tmp_path, 25_000_000, lambda text: None)
-    cells = flow.synthesise(pll.fastest(25.0, 100.0))
+    cells = flow.synthesise(pll.fastest(25.0, 100.0), 100.0)
     assert cells["MULT18X18D"] == routes.multipliers(small.plan) > small.plan.dsp_blocks() // 2
     assert cells["EHXPLLL"] == 1
     assert cells["L6MUX21"] >= 3 * 12  # 11 to 16 ways for each bit of an operand; 23 in all without wide multiplexers

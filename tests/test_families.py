@@ -37,7 +37,7 @@ def test_constraints_name_each_pin_of_the_top(name: str) -> None:
     board = boards.load(name)
     file, text = FAMILIES[board.flow].constraints
     pins = routes.pins(board)
-    written = text(board, pins)
+    written = text(board, pins, 100.0)
     assert file.startswith("board.")
     for pin in pins:
         assert re.search(rf"\b{board.pins[pin]}\b", written), pin

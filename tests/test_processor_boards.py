@@ -88,7 +88,7 @@ def test_the_netlist_of_a_core_runs_programs(tmp_path: Path) -> None:
     flow = routes._Flow(
         routes.Gateware.of_cores(TINY, 1), boards.load("ulx3s"), tmp_path, 25_000_000, lambda text: None
     )
-    cells = flow.synthesise(pll.fastest(25.0, 100.0))
+    cells = flow.synthesise(pll.fastest(25.0, 100.0), 100.0)
     assert cells["MULT18X18D"] >= 2
     assert cells["DP16KD"] >= 8
     with SimulatedBoard(netlist_library(tmp_path / "netlist.v"), 4) as board:
@@ -104,7 +104,7 @@ def test_the_netlist_of_the_ulx3s_s_cores_runs_three_robots(tmp_path: Path) -> N
     ulx3s = boards.load("ulx3s")
     cores = cores_of(ulx3s)
     gateware = routes.Gateware.of_cores(cores.core, cores.cores)
-    cells = routes._Flow(gateware, ulx3s, tmp_path, 25_000_000, print).synthesise(pll.fastest(25.0, 100.0))
+    cells = routes._Flow(gateware, ulx3s, tmp_path, 25_000_000, print).synthesise(pll.fastest(25.0, 100.0), 100.0)
     assert cells["DP16KD"] <= ulx3s.allowed("bram")
     library = netlist_library(tmp_path / "netlist.v", step=print)
     own = [ARM]
@@ -244,7 +244,9 @@ def test_a_board_s_own_file_makes_a_netlist(tmp_path: Path) -> None:
     cores = cores_of(board)
     assert cores.core == Core()
     gateware = routes.Gateware.of_cores(cores.core, cores.cores)
-    cells = routes._Flow(gateware, board, tmp_path, board.link.limit.baud, print).synthesise(pll.fastest(25.0, 100.0))  # type: ignore[union-attr]
+    cells = routes._Flow(gateware, board, tmp_path, board.link.limit.baud, print).synthesise(
+        pll.fastest(25.0, 100.0), 100.0
+    )  # type: ignore[union-attr]
     assert cells["MULT18X18D"] == 26
     assert cells["DP16KD"] <= board.allowed("bram")
 
