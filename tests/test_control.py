@@ -22,10 +22,11 @@ from dynagate import Robot, robots, trace
 from dynagate.control import Cost, ilqr
 from dynagate.control.cost import CostGraphs
 from dynagate.control.ilqr import IlqrOptions, ilqr_loop
+from dynagate.control.taken import TAKEN
 from dynagate.dynamics.spatial import cos
 from dynagate.forces import Limits, Servo
 from dynagate.graph.evaluate import evaluate
-from dynagate.graph.loop import graphs
+from dynagate.graph.loop import Loop, graphs
 from dynagate.graph.ops import OPS
 from dynagate.graph.recorder import Recording
 from dynagate.host.ilqr import Ilqr
@@ -641,6 +642,24 @@ COSTS: list[tuple[dict[str, Any], str]] = [
 def test_costs_refused(weights: dict[str, Any], text: str) -> None:
     with pytest.raises(ValueError, match=re.escape(text)):
         Cost.quadratic(**weights)
+
+
+def names_in(loop: Loop) -> set[str]:
+    own = {*loop.carry, *loop.carry.values(), *loop.per_turn, *loop.kept, *loop.last, *(x.name for x in loop.inputs)}
+    for step in loop.steps:
+        own |= names_in(step) if isinstance(step, Loop) else {port.name for port in (*step.inputs, *step.outputs)}
+    return own
+
+
+def test_an_input_of_a_cost_has_no_name_of_a_solver_s(monkeypatch: pytest.MonkeyPatch) -> None:
+    options: dict[str, Any] = {"knots": 3, "dt": DT, "cost": COST, "device": "numpy", "joint_bounds": True}
+    found = names_in(dynagate.open(ARM, "ilqr", bounds=True, **options).loop)
+    found |= names_in(dynagate.open(ARM, "mppi", samples=4, temperature=1.0, spread=0.1, **options).loop)
+    monkeypatch.setattr(ilqr, "LARGEST_UNROLLED", 0)
+    found |= names_in(dynagate.open(ARM, "ilqr", **options).loop)
+    assert found - {"goal", "hold", "tau"} == TAKEN
+    with pytest.raises(ValueError, match="input 'q_end', as solvers call a value of theirs; expected another name"):
+        Cost(lambda knot: [knot["q_end"][0]], inputs={"q_end": (2,)})
 
 
 def test_costs_refused_when_they_are_traced() -> None:

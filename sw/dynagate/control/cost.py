@@ -19,6 +19,7 @@ from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.base.explained import explained
 from dynagate.base.naming import scope
 from dynagate.control.joint_bounds import EASE, SHIFT, WEIGHT, JointBounds
+from dynagate.control.taken import TAKEN
 from dynagate.dynamics import Tree
 from dynagate.dynamics.configuration import directions_of
 from dynagate.dynamics.spatial import array, select
@@ -121,6 +122,10 @@ class Cost:
         for name, each in self.inputs.items():
             if not name.isidentifier() or name in OWN or name.startswith("_"):
                 raise ArgumentError(f"the cost has an input '{name}'; expected a name other than {', '.join(OWN)}")
+            if name in TAKEN:
+                raise ArgumentError(
+                    f"the cost has an input '{name}', as solvers call a value of theirs; expected another name"
+                )
             if not all(isinstance(size, int) and (size > 0 or size in (NQ, NV)) for size in _input(each).shape):
                 raise ArgumentError(f"input '{name}' of the cost has shape {_input(each).shape}; expected sizes")
 
