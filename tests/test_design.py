@@ -284,6 +284,8 @@ def test_every_module_that_building_reads_counts_or_is_known_not_to_decide() -> 
         "dynagate.robot.shapes",  # read from the file again
         "dynagate.robot.limits",
         "dynagate.hw.bench",  # verifies what was built
+        "dynagate.hw.bench.calls",
+        "dynagate.hw.bench.packets",
         "dynagate.hw.bench.programs",
         "dynagate.hw.bench.vectors",
         "dynagate.hw.processor.streams",  # around what was built

@@ -215,7 +215,7 @@ def test_two_operations_in_one_slot_are_refused() -> None:
     Binding({1: ("mul", 0), 2: ("mul", 0)}, 0).operations_of(schedule)
 
 
-@pytest.mark.parametrize("ii", [0, -1, LONGEST_INTERVAL + 1, 10**9, 8.5])
+@pytest.mark.parametrize("ii", [0, -1, LONGEST_INTERVAL + 1, 10**9])
 def test_intervals_that_no_datapath_has_are_refused(ii: int, tmp_path: Path) -> None:
     robot = robots.load("two_joint_arm")
     message = f"initiation interval {re.escape(str(ii))}; expected a whole number from 1 to 65535 cycles"
@@ -223,6 +223,15 @@ def test_intervals_that_no_datapath_has_are_refused(ii: int, tmp_path: Path) -> 
         build(robot, "mass_matrix", ii=ii, folder=tmp_path / "designs")
     with pytest.raises(ScheduleError, match=message):
         plan(assign(trace(robot, "mass_matrix"), Region.of(robot)), ii)
+    assert not (tmp_path / "designs").exists()
+
+
+def test_an_interval_that_is_no_whole_number_is_refused(tmp_path: Path) -> None:
+    robot = robots.load("two_joint_arm")
+    with pytest.raises(TypeError, match=r"build\(\) got ii=8.5; expected a whole number"):
+        build(robot, "mass_matrix", ii=8.5, folder=tmp_path / "designs")  # type: ignore[arg-type]
+    with pytest.raises(ScheduleError, match=r"initiation interval 8.5; expected a whole number from 1 to 65535 cycles"):
+        plan(assign(trace(robot, "mass_matrix"), Region.of(robot)), 8.5)  # type: ignore[arg-type]
     assert not (tmp_path / "designs").exists()
 
 
