@@ -217,7 +217,7 @@ def test_a_program_of_float32_verifies_itself_in_icarus(fault: str, designs: Pat
     built = program_of(designs, "mass_matrix", FLOATS)
     copied = shutil.copytree(built.folder, tmp_path / "design")
     if fault:
-        plant(copied / "accelerator.v", r"i_bad = [^;]+;", "i_bad = 1'b0;")
+        plant(copied / "accelerator.v", r"assign bad = [^;]+;", "assign bad = 1'b0;")
     done = plain(copied)
     assert (done.returncode == 0) == (not fault), done.stdout + done.stderr
     if fault:
