@@ -4,7 +4,7 @@ or a loop of graphs."""
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 from os import PathLike
 from pathlib import Path
@@ -15,11 +15,11 @@ from dynagate.base.storage import read_json, write
 from dynagate.base.untrusted import plain_text
 from dynagate.fixedpoint.assign import LARGEST_WORD, FormattedGraph
 from dynagate.fixedpoint.format import Arithmetic, Format
-from dynagate.fixedpoint.loops import FormattedLoop
+from dynagate.fixedpoint.loops import FormattedLoop, graphs_of
 from dynagate.graph import Graph
 from dynagate.graph.blocks import Blocks
 from dynagate.graph.late import late_terms_last
-from dynagate.graph.loop import Loop
+from dynagate.graph.loop import Loop, graphs
 from dynagate.graph.ops import OPS, TRIG
 
 FORMATS = "formats.json"
@@ -70,7 +70,7 @@ def described(
         "functions": {
             _name_of(each)[1]: {
                 "options": None if options is None else _as_json(options),
-                "graphs": [_described(graph) for graph in _graphs(each)],
+                "graphs": [_described(graph) for graph in graphs_of(each)],
             }
             for each in functions
         },
@@ -98,10 +98,6 @@ def _name_of(formatted: FormattedGraph | FormattedLoop) -> tuple[str, str]:
     """Robot and function."""
     what = formatted.loop if isinstance(formatted, FormattedLoop) else formatted.graph
     return what.robot, what.name
-
-
-def _graphs(formatted: FormattedGraph | FormattedLoop) -> Iterator[FormattedGraph]:
-    return formatted.graphs() if isinstance(formatted, FormattedLoop) else iter((formatted,))
 
 
 def _described(formatted: FormattedGraph) -> dict[str, Any]:
@@ -190,7 +186,7 @@ class FormatsFile:
         """The formats of a loop in blocks, likewise."""
         loop = blocks.loop
         sections = self._of(loop.name, loop.robot)["graphs"]
-        self._check_count(loop.name, sections, sum(1 for _ in _graphs_of(loop)))
+        self._check_count(loop.name, sections, sum(1 for _ in graphs(loop)))
         rest = iter(sections)
 
         def formatted_loop(each: Loop) -> FormattedLoop:
@@ -240,16 +236,6 @@ class FormatsFile:
             raise FormatsError(f"{path}: {error}") from None
         _check_constants(path, formatted)
         return formatted
-
-
-def _graphs_of(loop: Loop) -> Iterator[Graph]:
-    """All graphs of a loop in blocks, in order, each as often as it occurs."""
-    for step in loop.steps:
-        if isinstance(step, Loop):
-            yield from _graphs_of(step)
-        else:
-            assert isinstance(step, Graph)
-            yield step
 
 
 def _object(path: Path, content: Mapping[str, Any], part: str, where: str = "") -> dict[str, Any]:

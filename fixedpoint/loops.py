@@ -46,7 +46,7 @@ class FormattedLoop:
     def graphs(self) -> Iterator[FormattedGraph]:
         """All graphs in order."""
         for step in self.steps:
-            yield from step.graphs() if isinstance(step, FormattedLoop) else (step,)
+            yield from graphs_of(step)
 
     def mapped(self, change: Callable[[FormattedGraph], FormattedGraph]) -> FormattedLoop:
         """With another graph for each."""
@@ -96,6 +96,11 @@ class FormattedLoop:
     def outputs(self) -> dict[str, tuple[Port, FormattedGraph]]:
         """What it gives: the port and the graph that computes each."""
         return {name: self.makers[name] for name in (*self.loop.kept, *self.loop.last)}
+
+
+def graphs_of(formatted: FormattedGraph | FormattedLoop) -> Iterator[FormattedGraph]:
+    """The graph, or all graphs of the loop in order."""
+    return formatted.graphs() if isinstance(formatted, FormattedLoop) else iter((formatted,))
 
 
 @dataclass(frozen=True)

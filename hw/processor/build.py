@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from os import PathLike
@@ -31,7 +31,7 @@ from dynagate.fixedpoint.files import FORMATS, TOLERANCE, FormatsFile, described
 from dynagate.fixedpoint.format import SATURATE, Arithmetic
 from dynagate.fixedpoint.fuse import exponential_formats
 from dynagate.fixedpoint.goal import Goal
-from dynagate.fixedpoint.loops import FormattedLoop, turns_of
+from dynagate.fixedpoint.loops import FormattedLoop, graphs_of, turns_of
 from dynagate.graph import Graph
 from dynagate.graph.certificate import CERTIFICATE
 from dynagate.graph.loop import loops_in
@@ -185,7 +185,7 @@ def build_solver(
     else:
         file.options_of(robot.name, loop.name, solver.described)
         formatted = file.loop(solver.blocks)
-        policy = _policy_of([formatted], core, policy, file)
+        policy = _policy_of(formatted.graphs(), core, policy, file)
     shape = with_functions(f"{robot.name} {loop.name}", core, list(formatted.graphs()), policy, words)
     say("fusing and scheduling")
     count, scheduled = _side_by_side(formatted, solver.samples, asked, shape, core)
@@ -343,9 +343,9 @@ def compiled_program(
                 say(f"formats of {name}")
             graph = graph_of(robot, name, **options)
             formatted.append(assign(graph, region, policy) if file is None else file.graph(graph))
+    graphs = [graph for each in formatted for graph in graphs_of(each)]
     if file is not None:
-        policy = _policy_of(formatted, core, policy, file)
-    graphs = [graph for each in formatted for graph in _graphs(each)]
+        policy = _policy_of(graphs, core, policy, file)
     shape = with_functions(f"{robot.name} {function}", core, graphs, policy, request.words)
     whole, certificate = formatted, None
     if request.certificate:
@@ -360,20 +360,11 @@ def compiled_program(
     return Compiled(scheduled, options, described(formatted, options), certificate)
 
 
-def _graphs(formatted: FormattedGraph | FormattedLoop) -> Sequence[FormattedGraph]:
-    return tuple(formatted.graphs()) if isinstance(formatted, FormattedLoop) else (formatted,)
-
-
-def _policy_of(
-    formatted: Sequence[FormattedGraph | FormattedLoop], core: Core | int, policy: Policy, file: FormatsFile
-) -> Policy:
+def _policy_of(graphs: Iterable[FormattedGraph], core: Core | int, policy: Policy, file: FormatsFile) -> Policy:
     """The policy with the word and the arithmetic that formats from a file have on a core. Raises ProgramError: one
     does not fit a word."""
     nodes = [
-        (fmt.width, node.name)
-        for each in formatted
-        for graph in _graphs(each)
-        for fmt, node in zip(graph.formats, graph.graph.nodes, strict=True)
+        (fmt.width, node.name) for graph in graphs for fmt, node in zip(graph.formats, graph.graph.nodes, strict=True)
     ]
     width, name = max(nodes, key=lambda node: node[0])
     most = core.word if isinstance(core, Core) else LARGEST_WORD
