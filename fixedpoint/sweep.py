@@ -16,6 +16,7 @@ import dynagate
 import numpy as np
 from dynagate.base.errors import ArgumentError, ArgumentTypeError, Error
 from dynagate.base.figures import grid, new_figure, origin, plain_logarithmic, saved
+from dynagate.base.storage import read_file
 from dynagate.fixedpoint.assign import ONE_WORD, FormattedGraph, Policy, assign
 from dynagate.fixedpoint.confidence import block_floors, measured
 from dynagate.fixedpoint.goal import Goal, dsp_blocks
@@ -154,7 +155,7 @@ def _key(graph: Graph, region: Region, states: int) -> str:
 def _known(results: Path, key: str) -> dict[tuple[str, int], Point]:
     """The points that a file holds; a new file is begun with its key. A last line that a kill cut short is dropped."""
     head = json.dumps({"sweep": key}) + "\n"
-    content = results.read_bytes() if results.exists() else b""
+    content = read_file(results) if results.exists() else b""
     whole = content.rfind(b"\n") + 1
     if not whole and head.encode().startswith(content):  # a kill may have cut the first line, too
         results.parent.mkdir(parents=True, exist_ok=True)

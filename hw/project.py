@@ -318,7 +318,7 @@ def run_tool(project: Project, *, step: Callable[[str], Any] | None = None) -> l
     (step or (lambda text: None))(f"{flow.tool}: synthesis, place and route")
     log = project.folder / "make.log"
     with log.open("w", encoding="utf-8") as output:
-        done = completed(["make", "-C", str(project.folder)], stdout=output, stderr=subprocess.STDOUT)
+        done = completed(["make", "-C", str(project.folder), "-f", "Makefile"], stdout=output, stderr=subprocess.STDOUT)
     products = [project.folder / name for name in flow.products]
     missing = [path.name for path in products if not path.is_file()]
     if done.returncode != 0 or missing:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from importlib.util import find_spec
 
 from dynagate.base.errors import Error
-from dynagate.base.process import run
+from dynagate.base.process import python_command, python_environment, run
 
 
 class YosysError(Error, RuntimeError):
@@ -18,7 +17,6 @@ def run_yosys(passes: Sequence[str], *, lines: int = 20) -> None:
     """Run the passes on one design. Raises YosysError with so many lines."""
     if find_spec("pyosys") is None:
         raise YosysError("Yosys is not installed; expected the extra: pip install 'dynagate[synth]'")
-    program = "import sys\nsys.path = [*filter(None, sys.path)]\n"  # no modules of the folder that the user is in
-    program += "from pyosys import libyosys\ndesign = libyosys.Design()\n"
+    program = "from pyosys import libyosys\ndesign = libyosys.Design()\n"
     program += "".join(f"libyosys.run_pass({text!r}, design)\n" for text in passes)
-    run([sys.executable, "-c", program], YosysError, name="Yosys", lines=lines)
+    run(python_command(program), YosysError, name="Yosys", environment=python_environment(), lines=lines)

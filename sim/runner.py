@@ -6,6 +6,7 @@ import hashlib
 import itertools
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -14,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from dynagate.base.process import run
+from dynagate.base.process import completed, python_environment, run, safe_path
 from dynagate.base.storage import write
 from dynagate.design.files import text_of
 from dynagate.design.payload import pack_integers
@@ -23,7 +24,7 @@ from dynagate.fixedpoint.format import Integers
 from dynagate.hw.build import SHELL_TOP, TOP, Build
 from dynagate.hw.units.float32 import BINARY32, from_floating, to_floating
 from dynagate.sim.sources import SimulationError, read_sources
-from dynagate.sim.verilate import PORTS, SHELL_PORTS, cocotb_program, environment
+from dynagate.sim.verilate import PORTS, SHELL_PORTS, cocotb_program, environment, tool
 
 PATTERNS = ("never", "rare", "mostly", "bursts")
 LAST = 25
@@ -37,7 +38,7 @@ class Icarus(NamedTuple):
     files: tuple[Path, ...]
 
     def compiled(self, folder: Path) -> Path:
-        """What stands for the program; cocotb's runner finds sim.vvp beside it. Raises SimulationError."""
+        """Compile to sim.vvp in the folder. Return the path of the top module next to it. Raises SimulationError."""
         paths = []
         for name, text in read_sources(self.files).items():
             paths.append(folder / name)
@@ -46,7 +47,7 @@ class Icarus(NamedTuple):
         if shutil.which("iverilog") is None:
             raise SimulationError("'iverilog' is not on the path; expected Icarus Verilog")
         options = ["-g2012", "-f", str(folder / "time"), "-s", self.top, "-o", str(folder / "sim.vvp")]
-        run(["iverilog", *options, *map(str, paths)], SimulationError)
+        run(["iverilog", *options, *map(str, paths)], SimulationError, place=folder)
         return folder / self.top
 
 
@@ -227,35 +228,60 @@ def _run_in(
     place: Path | None,
     only: str | None,
 ) -> None:
+    """Run the cocotb tests of a module in a simulator. `work` is the simulator's folder; `place` holds the module if it
+    belongs to no package, and is searched last. Raises SimulationError."""
     from cocotb_tools.check_results import get_results
-    from cocotb_tools.runner import get_runner
 
-    runner = get_runner(simulator)
-    runner.build_dir = program.parent
-    previous = os.environ.get("PATH", "")
-    os.environ["PATH"] = environment()["PATH"]
-    here = [] if place is None else [str(place)]
-    sys.path[:0] = here  # which cocotb's runner hands on
+    results, log = work / "results.xml", work / "log.txt"
+    folders = [*safe_path(), *([] if place is None else [str(place.absolute())])]
+    settings = {
+        "PYTHONPATH": os.pathsep.join(folders),
+        "COCOTB_TOPLEVEL": program.name,
+        "COCOTB_TEST_MODULES": module,
+        "COCOTB_RESULTS_FILE": str(results),
+        **({} if only is None else {"COCOTB_TEST_FILTER": only}),
+        **variables,
+        **_quick_start(module),
+    }
+    with log.open("w", encoding="utf-8") as output:
+        command = _simulation(simulator, program)
+        done = completed(command, cwd=work, env={**_cocotb(), **settings}, stdout=output, stderr=subprocess.STDOUT)
     try:
-        results = runner.test(
-            test_module=module,
-            test_filter=only,
-            hdl_toplevel=program.name,
-            hdl_toplevel_lang="verilog",
-            build_dir=program.parent,
-            test_dir=work,
-            results_xml=str(work / "results.xml"),
-            log_file=work / "log.txt",
-            extra_env={**variables, **_quick_start(module)},
-        )
-        ran, failed = get_results(Path(results))
-    except (SystemExit, RuntimeError):  # how cocotb's runner reports a failed test
+        ran, failed = get_results(results)
+    except RuntimeError:  # the simulator ended before it wrote its results
         raise SimulationError(f"{module} failed on {program.name}:\n{_failure(work)}") from None
-    finally:
-        os.environ["PATH"] = previous
-        del sys.path[: len(here)]
-    if failed or not ran:
+    if done.returncode or failed or not ran:
         raise SimulationError(f"{module} on {program.name}: {failed} of {ran} benches failed:\n{_failure(work)}")
+
+
+def _simulation(simulator: str, program: Path) -> list[str]:
+    """Return the command that starts a compiled simulation with cocotb in it."""
+    import cocotb_tools.config
+
+    if simulator != "icarus":
+        return [str(program)]
+    compiled = str(program.parent / "sim.vvp")
+    return [tool("vvp"), "-m", cocotb_tools.config.lib_entry("vpi", "icarus"), compiled, "-none"]
+
+
+def _cocotb() -> dict[str, str]:
+    """Return the environment that cocotb needs in a simulator, without settings that the caller's environment has for
+    Python or cocotb."""
+    import cocotb_tools.config
+    import find_libpython
+
+    python = os.environ.get("LIBPYTHON_LOC") or find_libpython.find_libpython()
+    if python is None:
+        raise SimulationError("cocotb finds no shared library of Python (libpython); expected a Python that has one")
+    settings = ("GPI_", "PYGPI_", "COCOTB_", "TOPLEVEL")
+    kept = {name: value for name, value in python_environment().items() if not name.startswith(settings)}
+    return {
+        **kept,
+        "PATH": os.pathsep.join([environment()["PATH"], str(cocotb_tools.config.libs_dir)]),
+        "PYGPI_PYTHON_BIN": sys.executable,
+        "GPI_USERS": f"{python};{cocotb_tools.config.pygpi_entry_point()}",
+        "TOPLEVEL_LANG": "verilog",
+    }
 
 
 def _quick_start(module: str) -> dict[str, str]:

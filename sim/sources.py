@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from dynagate.base.errors import Error
+from dynagate.base.storage import read_file
 from dynagate.design.verilog_list import ListError, files_of
 
 REBUILD = "expected Verilog that dynagate wrote: build the design again"
@@ -44,7 +45,7 @@ def read_sources(paths: Sequence[Path]) -> dict[str, str]:
         raise SimulationError(str(error)) from None
     for path in files:
         try:
-            texts[path.name] = path.read_text(encoding="utf-8")
+            texts[path.name] = read_file(path).decode()
         except (OSError, UnicodeDecodeError) as error:
             raise SimulationError(f"cannot read {path} ({error}); {REBUILD}") from error
         _check(path, texts[path.name])

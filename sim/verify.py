@@ -1,7 +1,8 @@
 """Verify a design by the benches in its folder: the plain Verilog one in each simulator, and the cocotb one.
 
-The benches are run only if they are what dynagate writes for the design, so a folder that comes from anybody runs
-nothing of theirs. The vectors are the folder's, or new ones of another seed.
+A design may come from a stranger, so nothing runs in its folder. The files that a design has are copied by name to a
+new folder, checked there against what dynagate writes for the design, and run there. The vectors are the folder's, or
+new ones of another seed.
 """
 
 from __future__ import annotations
@@ -12,15 +13,26 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from dynagate.base.errors import ArgumentError
 from dynagate.base.process import completed
+from dynagate.base.storage import read_file
 from dynagate.design import program
 from dynagate.design.design import Streamed
-from dynagate.design.files import REBUILD, SIMULATORS, DesignError, bench_vectors_of, load
+from dynagate.design.files import (
+    BENCH,
+    FILE,
+    REBUILD,
+    SIMULATORS,
+    DesignError,
+    bench_texts_of,
+    bench_vectors_of,
+    load,
+)
+from dynagate.design.verilog_list import LIST, TOPS, is_verilog
 from dynagate.hw.bench import bench_faults, subjects, vector_texts
 from dynagate.hw.bench.calls import LONGEST_CALL
 from dynagate.hw.bench.packets import in_its_shell
@@ -122,10 +134,53 @@ def verify(
     Raises DesignError: the design is damaged, a file of its bench was edited, or vectors are another design's.
     SimulationError: a simulator is missing, or what it is told does not compile.
     """
-    folder, say = Path(folder).absolute(), step or (lambda text: None)
+    place, say = Path(folder).absolute(), step or (lambda text: None)
     if unknown := [name for name in simulators if name not in SIMULATORS]:
         raise ArgumentError(f"simulator '{unknown[0]}'; expected some of {', '.join(SIMULATORS)}")
     check_simulators(simulators)
+    with tempfile.TemporaryDirectory() as work:
+        copy = Path(work) / "design"
+
+        def named(text: str) -> str:
+            return text.replace(str(copy), str(place))
+
+        try:
+            copy_design(place, copy)
+            verified = _verify(copy, simulators, drawn, lambda text: say(named(text)))
+        except (DesignError, SimulationError) as error:
+            raise type(error)(named(str(error))) from None
+    return replace(verified, runs=tuple(replace(run, fault=named(run.fault)) for run in verified.runs))
+
+
+def copy_design(folder: Path, target: Path) -> None:
+    """Copy the files that a design or program has, and no others, to a new folder.
+
+    Raises DesignError: a file is larger than `MAX_FILE_BYTES`, no regular file, or cannot be read.
+    """
+    names = [FILE, program.FILE, program.PROGRAM, LIST]
+    if folder.is_dir():
+        names += [entry.name for entry in os.scandir(folder) if is_verilog(entry.name)]
+    for module in TOPS:
+        for name in (*bench_texts_of(module), *bench_vectors_of(module)):
+            names += [f"{BENCH}/{name}", f"{BENCH}/{module}/{name}"]
+    for name in dict.fromkeys(names):
+        try:
+            content = read_file(folder / name)
+        except (FileNotFoundError, NotADirectoryError):
+            continue  # the checks name what is missing
+        except OSError as error:
+            raise DesignError(f"cannot read {folder / name} ({error.strerror}); {REBUILD}") from None
+        (target / name).parent.mkdir(parents=True, exist_ok=True)
+        (target / name).write_bytes(content)
+
+
+def _verify(
+    folder: Path,
+    simulators: Sequence[str],
+    drawn: Callable[[Path], Mapping[str, Vectors]] | None,
+    say: Callable[[str], Any],
+) -> Verified:
+    """Check and run the benches of a folder that nobody else writes."""
     design = _design(folder)
     if faults := list(bench_faults(design, folder))[:MOST_FAULTS]:
         raise DesignError(f"{'; '.join(faults)}; {REBUILD}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -76,10 +77,8 @@ def test_locks_of_another_type(lock: Any, tmp_path: Path) -> None:
         Robot.from_mjcf(tmp_path / "none.xml", lock=lock)
 
 
-def test_another_readers_end_is_told() -> None:
+def test_another_readers_end_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "failing_reader.py").write_text("def fail():\n    raise SystemExit(3)\n")
+    monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(RobotError, match="a reader failed with status 3"):
-        apart.read_apart("a reader", fail)
-
-
-def fail() -> bytes:
-    raise SystemExit(3)
+        apart.read_apart("a reader", import_module("failing_reader").fail)

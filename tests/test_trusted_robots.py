@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
+import sysconfig
 from collections.abc import Callable
 from pathlib import Path
 
@@ -77,6 +80,30 @@ def test_read_with_the_callers_word(case: str, module: str, tmp_path: Path) -> N
     assert robot.nv == 1
     # which is why the word is asked for
     assert (tmp_path / "ran").exists() == (module == "xacro")
+
+
+@pytest.mark.parametrize(("case", "module"), [("call", "xacro"), ("mujoco", "mujoco")])
+def test_no_module_of_the_folder_runs(case: str, module: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The user works in the folder that the robot came in."""
+    pytest.importorskip(module)
+    name, text, _ = FILES[case]
+    if module == "xacro":
+        name, text = "r.xacro", text.replace("<xacro:leg", '<xacro:property name="x" value="1"')
+    path = write(tmp_path, name, text)
+    for planted in ("sitecustomize", "struct", "json", "numpy", module, "glfw", "yaml"):
+        (tmp_path / f"{planted}.py").write_text("open('canary', 'a').write(__file__)\n")
+    monkeypatch.setenv("PYTHONPATH", "")
+    command = [str(Path(sysconfig.get_path("scripts")) / "dynagate"), "info", path.name, "--trust-robot"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert not (tmp_path / "canary").exists(), (tmp_path / "canary").read_text()
+
+
+def test_mujoco_stays_in_its_own_process(tmp_path: Path) -> None:
+    pytest.importorskip("mujoco")
+    path = write(tmp_path, *FILES["mujoco, xml"][:2])
+    program = f"import sys, dynagate; dynagate.Robot.from_mjcf({str(path)!r}); sys.exit('mujoco' in sys.modules)"
+    subprocess.run([sys.executable, "-c", program], check=True)
 
 
 def test_the_option_changes_nothing_for_other_robots(tmp_path: Path) -> None:

@@ -6,6 +6,8 @@ import os
 import re
 import shutil
 import subprocess
+import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ import dynagate
 import pytest
 from click.testing import CliRunner
 from dynagate import Region, robots
+from dynagate.base.storage import MAX_FILE_BYTES
 from dynagate.cli import main
 from dynagate.design.files import (
     BENCH,
@@ -264,6 +267,65 @@ def test_a_bench_with_a_forged_checksum_is_refused(copied: Path, monkeypatch: py
     (copied / "design.json").write_text(text_of(with_files(design, texts)))
     assert load(copied).files != design.files
     with pytest.raises(DesignError, match="bench.v was edited, or written by another version of dynagate"):
+        verify(copied)
+
+
+PLANTED = ("sitecustomize", "usercustomize", "cocotb", "struct", "json", "pytest", "conftest")
+
+
+def plant_modules(folders: Iterable[Path], canary: Path) -> None:
+    """Put modules into folders that say in a file that they have run."""
+    for folder in folders:
+        for name in PLANTED:
+            (folder / f"{name}.py").write_text(f"open({str(canary)!r}, 'a').write(__file__)\n")
+
+
+def canary_of(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Plant modules in a design's folder and its benches', where the user also works."""
+    canary = folder.parent / "canary"
+    plant_modules({folder, *(path.parent for path in folder.rglob("bench.v"))}, canary)
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep)  # whose empty entries are the working directory
+    return canary
+
+
+@icarus
+def test_no_module_of_the_folder_runs(copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    canary = canary_of(copied, monkeypatch)
+    before = list(sys.path), dict(os.environ)
+    assert verify(copied).passed
+    assert not canary.exists(), canary.read_text()
+    assert (list(sys.path), dict(os.environ)) == before
+
+
+def test_no_module_of_the_folder_runs_in_verilator(copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    canary = canary_of(copied, monkeypatch)
+    assert verify(copied, ["verilator"]).passed
+    assert not canary.exists(), canary.read_text()
+
+
+def test_only_files_of_a_design_are_copied(copied: Path, tmp_path: Path) -> None:
+    (copied / "secret.txt").write_text("mine")
+    (copied / "datapath_extra.v").write_text("module extra; endmodule\n")
+    module.copy_design(copied, tmp_path / "copy")
+    names = {
+        path.relative_to(tmp_path / "copy").as_posix() for path in (tmp_path / "copy").rglob("*") if path.is_file()
+    }
+    assert names == {"design.json", *load(copied).files, "datapath_extra.v"}
+
+
+@pytest.mark.parametrize("name", ["design.json", "tests/inputs.hex", "datapath.v"])
+@pytest.mark.parametrize("kind", ["pipe", "large"])
+def test_a_file_that_is_no_file_is_refused(name: str, kind: str, copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "check_simulators", lambda names: None)
+    (copied / name).unlink()
+    if kind == "pipe":
+        os.mkfifo(copied / name)
+    else:
+        with (copied / name).open("wb") as file:
+            file.truncate(MAX_FILE_BYTES + 1)
+    says = "it is no regular file" if kind == "pipe" else f"it is larger than {MAX_FILE_BYTES} bytes"
+    with pytest.raises(DesignError, match=rf"cannot read {copied / name} \({says}\)"):
         verify(copied)
 
 

@@ -3,20 +3,27 @@ cannot be shown is said."""
 
 from __future__ import annotations
 
+import asyncio
+import json
 import re
+import struct
 import urllib.request
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
+from urllib.error import HTTPError
 
 import dynagate
+import msgspec
 import numpy as np
 import pinocchio
 import pytest
 import trimesh
+import viser
+import websockets
 from click.testing import CliRunner
-from dynagate import Robot, RobotError, RobotWarning
+from dynagate import Robot, RobotError, RobotWarning, ViewError
 from dynagate.cli import main
 from dynagate.host.rollouts import Trajectories
 from dynagate.integrators import browser
@@ -99,6 +106,130 @@ def test_the_page_is_there_for_this_machine_until_it_is_closed(shown: browser.Vi
     shown.close()
     with pytest.raises(OSError, match="refused"):
         urllib.request.urlopen(shown.url)
+
+
+class Tunnel:
+    """Stands for viser's connection to its public server: nothing leaves this machine, but it is noted."""
+
+    requested: ClassVar[list[object]] = []
+
+    def __init__(self, *target: object) -> None:
+        self.requested.append(target)
+        raise ConnectionError("no public server")
+
+
+async def received(port: int, host: str, origin: str | None) -> int:
+    """Connect as a page would, ask for a public address, and return how many bytes of the scene came."""
+    async with websockets.connect(
+        f"ws://{host}",
+        host="127.0.0.1",
+        port=port,
+        subprotocols=[websockets.Subprotocol(f"viser-v{viser.__version__}")],
+        origin=None if origin is None else websockets.Origin(origin),
+        max_size=None,
+    ) as connection:
+        count = len(await connection.recv())
+        for kind in ("ShareUrlRequest", "ShareUrlDisconnect"):
+            await connection.send(msgspec.msgpack.encode({"type": kind}))
+        await (await connection.ping())
+        return count
+
+
+OWN = {"own": ("127.0.0.1:PORT", "http://127.0.0.1:PORT"), "by name": ("localhost:PORT", "http://localhost:PORT")}
+FORWARDED = {"by ssh": ("localhost:9999", "http://localhost:9999"), "by ssh, IPv6": ("[::1]:1", "http://[::1]:1")}
+FOREIGN = {
+    "another page": ("127.0.0.1:PORT", "http://evil.example"),
+    "a page without an address": ("127.0.0.1:PORT", "null"),
+    "a program": ("127.0.0.1:PORT", None),
+    "another server of this machine": ("localhost:PORT", "http://localhost:3000"),
+    "another name of this machine": ("localhost:PORT", "http://127.0.0.1:PORT"),
+    "a name that leads here": ("evil.example:PORT", "http://evil.example:PORT"),
+    "a name that begins well": ("127.0.0.1.evil.example:PORT", "http://127.0.0.1.evil.example:PORT"),
+    "encrypted": ("localhost:PORT", "https://localhost:PORT"),
+}
+
+
+@pytest.mark.parametrize("case", [*OWN, *FORWARDED, *FOREIGN])
+def test_only_the_own_page_reads_the_scene_and_nobody_shares_it(
+    case: str, shown: browser.View, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("viser._viser.ViserTunnel", Tunnel)
+    monkeypatch.setattr(Tunnel, "requested", [])
+    host, origin = {**OWN, **FORWARDED, **FOREIGN}[case]
+    host = host.replace("PORT", str(shown.port))
+    origin = None if origin is None else origin.replace("PORT", str(shown.port))
+    if case in FOREIGN:
+        with pytest.raises(websockets.InvalidStatus, match="HTTP 403"):
+            asyncio.run(received(shown.port, host, origin))
+    else:
+        assert asyncio.run(received(shown.port, host, origin)) > 1000
+    assert shown._server.request_share_url() is None
+    shown.close()  # which waits for what the messages have begun
+    assert Tunnel.requested == []
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:80", "", "127.0.0.1.evil.example", "127.0.0.1@evil"])
+def test_the_page_is_not_there_under_another_name(host: str, shown: browser.View) -> None:
+    for header in ({"Host": host}, {"Origin": f"http://{host}"}):
+        with pytest.raises(HTTPError, match="403"):
+            urllib.request.urlopen(urllib.request.Request(shown.url, headers=header))
+
+
+def test_a_viser_that_cannot_be_guarded_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    stopped: list[bool] = []
+
+    class Other:
+        def __init__(self, **options: object) -> None:
+            """Starts a server in its own way."""
+
+        def stop(self) -> None:
+            stopped.append(True)
+
+    monkeypatch.setattr(viser, "ViserServer", Other)
+    with pytest.raises(ViewError, match="this version of viser cannot be closed to other pages; expected: pip install"):
+        dynagate.view("two_joint_arm", np.zeros(2), browser=False)
+    assert stopped == [True]
+
+
+SMALL_BUT_LARGE = {
+    "accessor": {"accessors": [{"bufferView": 0, "componentType": 5126, "count": 2_000_000_000, "type": "VEC3"}]},
+    "sparse": {
+        "accessors": [
+            {
+                "componentType": 5126,
+                "count": 2_000_000_000,
+                "type": "VEC3",
+                "sparse": {
+                    "count": 1,
+                    "indices": {"bufferView": 0, "componentType": 5125},
+                    "values": {"bufferView": 0},
+                },
+            }
+        ]
+    },
+}
+
+
+@pytest.mark.parametrize("case", SMALL_BUT_LARGE)
+def test_a_small_mesh_that_needs_gigabytes(case: str, crane: Path) -> None:
+    whole: dict[str, Any] = {
+        "asset": {"version": "2.0"},
+        "scenes": [{"nodes": [0]}],
+        "nodes": [{"mesh": 0}],
+        "meshes": [{"primitives": [{"attributes": {"POSITION": 0}}]}],
+        "buffers": [{"byteLength": 12}],
+        "bufferViews": [{"buffer": 0, "byteLength": 12}],
+        **SMALL_BUT_LARGE[case],
+    }
+    text = json.dumps(whole).encode()
+    text += b" " * (-len(text) % 4)
+    chunks = struct.pack("<II", len(text), 0x4E4F534A) + text + struct.pack("<II", 12, 0x004E4942) + bytes(12)
+    (crane.parent / "large.glb").write_bytes(struct.pack("<4sII", b"glTF", 2, 12 + len(chunks)) + chunks)
+    crane.write_text(URDF.replace("MESH", "large.glb"))
+    with pytest.warns(RobotWarning, match=r"mesh large.glb cannot be read as .glb \("):
+        shapes, whole_robot = browser.shapes_of(Robot.from_urdf(crane), crane, None)
+    assert len(shapes) == 3
+    assert not whole_robot
 
 
 SECRET = "outside.stl"

@@ -14,6 +14,7 @@ from importlib.resources import files as resources
 from pathlib import Path
 
 import numpy as np
+from dynagate.base.storage import read_file
 from dynagate.base.untrusted import plain_text
 from dynagate.design.design import Streamed
 from dynagate.design.files import bench_folder, bench_texts_of, bench_vectors_of, checksum
@@ -85,7 +86,7 @@ def _faults_of(design: Streamed, module: str, folder: Path) -> Iterator[str]:
     contents: dict[str, str] = {}
     for name in (*texts, *vectors):
         try:
-            contents[name] = (place / name).read_text(encoding="utf-8")
+            contents[name] = read_file(place / name).decode()
         except FileNotFoundError:
             yield f"{place / name} is missing"
         except (OSError, UnicodeDecodeError) as error:

@@ -10,6 +10,7 @@ from typing import Any
 
 from dynagate.base.errors import ArgumentError, Error
 from dynagate.base.nearest import nearest
+from dynagate.base.storage import read_file
 from dynagate.base.structure import structured
 from dynagate.fixedpoint.goal import MULTIPLIERS, Multiplier
 from dynagate.hw.axi import PER_BATCH, PER_SAMPLE, WIDTHS
@@ -225,7 +226,7 @@ def load(name: str) -> Board:
 def read(path: Path) -> Board:
     """The board of a file, named after it. Raises BoardError."""
     try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
+        content = tomllib.loads(read_file(path).decode())
     except (OSError, ValueError, RecursionError) as error:
         raise BoardError(f"{path} is not a board's file: {error}; expected TOML") from None
     try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -31,6 +32,39 @@ def ending(status: int) -> str:
     else:
         advice = "a fault of its own: run it again, or with another version of it"
     return f"was ended by signal {name}; {advice}"
+
+
+def safe_path() -> list[str]:
+    """Return the folders from which child processes import modules.
+
+    These are the absolute entries of `sys.path` without the working directory, which may hold a stranger's files. The
+    folder of this package comes last, in case that only the working directory provides it.
+    """
+    here = os.path.realpath(os.getcwd())
+    known = [place for place in sys.path if os.path.isabs(place) and os.path.realpath(place) != here]
+    own = str(Path(__file__).resolve().parents[2])
+    return list(dict.fromkeys([*known, own]))
+
+
+def python_command(program: str, *arguments: str) -> list[str]:
+    """Return the command that runs a Python program in isolation.
+
+    Python ignores PYTHON* variables and the working directory (`-I`), and imports modules from `safe_path` only.
+
+    Args:
+        program: The text of the program; `sys` is imported.
+        arguments: The entries of `sys.argv` from 1 on.
+    """
+    return [sys.executable, "-I", "-c", f"import sys\nsys.path[:] = {safe_path()!r}\n{program}", *arguments]
+
+
+def python_environment(**variables: str) -> dict[str, str]:
+    """Return the environment for an isolated Python process and for the programs that it starts in turn.
+
+    PYTHON* variables are removed; PYTHONSAFEPATH keeps the working directory off the path (from Python 3.11 on).
+    """
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    return {**kept, "PYTHONSAFEPATH": "1", **variables}
 
 
 def completed(command: Sequence[str], **options: Any) -> subprocess.CompletedProcess[str]:

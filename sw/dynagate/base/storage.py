@@ -5,6 +5,7 @@ Errors are of the caller's kind. They name the file or folder, the reason and wh
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -23,6 +24,9 @@ MARK, MARK_TEXT = "made-by-dynagate", "dynagate made this folder and may remove 
 DAY = 24 * 3600.0
 FULL = 2**20
 """Free bytes below which a disk counts as full."""
+
+MAX_FILE_BYTES = 2**28
+"""Largest size in bytes of a file that is read as a whole: designs, programs, their benches, formats, JSON."""
 
 WRITABLE = "expected a folder that can be written"
 
@@ -102,11 +106,31 @@ def write(path: Path, text: str, failure: type[Exception]) -> None:
         draft.replace(path)
 
 
+def read_file(path: Path, largest: int = MAX_FILE_BYTES) -> bytes:
+    """Return the content of a regular file.
+
+    Raises:
+        OSError: The file cannot be read, is no regular file (a pipe would block, a device would not end), or is larger
+            than `largest` bytes; `strerror` says which.
+    """
+    # without O_NONBLOCK a pipe would wait here for somebody who writes
+    with open(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)), "rb") as file:
+        status = os.fstat(file.fileno())
+        if stat.S_ISDIR(status.st_mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(errno.EINVAL, "it is no regular file", str(path))
+        content = file.read(largest + 1)
+    if len(content) > largest:
+        raise OSError(errno.EFBIG, f"it is larger than {largest} bytes", str(path))
+    return content
+
+
 def read_json(path: Path, failure: type[Exception], kind: str, expected: str) -> dict[str, Any]:
     """The object in a JSON file. Raises `failure`: it cannot be read, or holds something else. kind: of file, in a
     word. expected: which file should be there."""
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(read_file(path).decode())
     except FileNotFoundError:
         raise failure(f"no {kind} at {path}; expected {expected}") from None
     except OSError as error:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dynagate.base.storage import read_file
 from dynagate.cli import parameters
 from dynagate.cli.extras import needs, require
 from dynagate.cli.groups import command
@@ -310,7 +311,7 @@ def _write_json(json_file: Path, result: dict[str, Any]) -> None:
 def _begun(json_file: Path | None) -> dict[str, Any] | None:
     """What a run that was interrupted left in the file."""
     try:
-        content = None if json_file is None or is_special(json_file) else json.loads(json_file.read_text())
+        content = None if json_file is None or is_special(json_file) else json.loads(read_file(json_file).decode())
     except (OSError, ValueError):
         return None
     return content if isinstance(content, dict) else None

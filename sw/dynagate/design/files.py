@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from dynagate.base.errors import ArgumentError, Error
-from dynagate.base.storage import read_json
+from dynagate.base.storage import read_file, read_json
 from dynagate.design import consistent
 from dynagate.design.design import Design, Streamed
 from dynagate.design.verilog_list import LIST, ListError, is_verilog, read_list
@@ -158,7 +158,7 @@ def bench_names(design: Streamed) -> set[str]:
 
 def _check_file(path: Path, checksum: object) -> None:
     try:
-        actual = _sha256(path.read_bytes())
+        actual = _sha256(read_file(path))
     except FileNotFoundError:  # a host with a device needs no Verilog
         return
     except OSError as error:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from dynagate.base.errors import ArgumentError
+from dynagate.base.storage import read_file
 from dynagate.base.structure import structured
 from dynagate.design import files
 from dynagate.design.design import AxiStreams, ChosenFormats, Named, Sides, Stream, Versions
@@ -215,7 +216,7 @@ def load_words(folder: Path, design: ProgramDesign) -> Words:
     """What loads the program, (messages, 2), checked against its checksum. Raises DesignError."""
     path = folder / PROGRAM
     try:
-        content = path.read_bytes()
+        content = read_file(path)
     except OSError as error:
         raise DesignError(f"cannot read {path} ({error.strerror}); {REBUILD}") from error
     actual = hashlib.sha256(content).hexdigest()

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from dynagate.base.errors import Error
+from dynagate.base.storage import read_file
 
 LIST = "files.f"
 TOPS = ("datapath", "rollout", "accelerator")
@@ -46,7 +47,7 @@ def read_list(folder: Path) -> list[str]:
     """Names of the files with a design's Verilog. Raises ListError."""
     path = folder / LIST
     try:
-        names = path.read_text(encoding="ascii").splitlines()
+        names = read_file(path).decode("ascii").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise ListError(f"cannot read {path} ({error}); build the design again") from error
     if strange := [name for name in names if not is_verilog(name)]:

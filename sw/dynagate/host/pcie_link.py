@@ -12,7 +12,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import tempfile
 import threading
 from concurrent.futures import Future
@@ -23,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from dynagate.base.errors import ArgumentError
+from dynagate.base.process import python_command, python_environment
 from dynagate.design.design import Streamed
 from dynagate.design.payload import Words
 from dynagate.host.links import DeviceError, Transfer
@@ -120,7 +120,7 @@ class SimulatedCard:
         place = Path(self._place.name)
         self._listener = Listener(str(place / "card"), "AF_UNIX")
         settings = {
-            "folder": str(folder),
+            "folder": str(folder.absolute()),
             "case": asdict(case),
             "address": str(place / "card"),
             "seconds": seconds,
@@ -129,7 +129,9 @@ class SimulatedCard:
         self._log = place / "log.txt"
         with self._log.open("w", encoding="utf-8") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "dynagate.sim.pcie_card", json.dumps(settings)],
+                python_command("from dynagate.sim.pcie_card import main\nmain(sys.argv[1])", json.dumps(settings)),
+                cwd=place,
+                env=python_environment(),
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,

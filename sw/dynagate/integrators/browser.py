@@ -21,10 +21,12 @@ from dynagate.base.extras import brought_by
 from dynagate.base.warned import warn
 from dynagate.graph import trace
 from dynagate.graph.evaluate import evaluate
+from dynagate.integrators.guard import GuardError, own_pages_only, without_sharing
+from dynagate.integrators.meshes import read_meshes
 from dynagate.integrators.pictures import skeleton
 from dynagate.robot import Robot, RobotError, RobotWarning, robots
 from dynagate.robot.checked import RobotOrName, robot_of
-from dynagate.robot.visuals import Visual, folder_of, mesh_bytes, visuals
+from dynagate.robot.visuals import Visual, folder_of, visuals
 
 Array = npt.NDArray[np.float64]
 BLUE, INK = (0, 114, 178), (70, 80, 92)
@@ -54,8 +56,12 @@ class View:
         with brought_by("browser", "a view in the browser"):
             import viser
         try:
-            with redirect_stdout(io.StringIO()):  # it prints a frame with its address
+            with redirect_stdout(io.StringIO()), own_pages_only():  # viser prints a frame with its address
                 self._server = viser.ViserServer(host=HOST, port=port, label=f"dynagate: {robot.name}", verbose=False)
+            without_sharing(self._server)
+        except GuardError as error:
+            self._server.stop()
+            raise ViewError(str(error)) from None
         except OSError as error:
             raise ViewError(f"no view at {HOST}:{port} ({error.strerror or error}); expected another port") from None
         self.port = self._server.get_port()
@@ -235,38 +241,35 @@ def shapes_of(robot: Robot, file: Path, meshes: Path | None) -> tuple[list[tuple
     and none is missing. A RobotWarning names the first that cannot be had. meshes: the folder they must lie in."""
     folder = folder_of(file) if meshes is None else meshes
     known = {link.name for link in robot.links} | {frame.name for frame in robot.frames}
-    shapes, missing = [], []
+    carried, missing = [], []
     for visual in visuals(file):
         carrier = BASE if visual.link is None and visual.link not in known else visual.link
-        if carrier is None or (carrier != BASE and carrier not in known):
-            continue
-        try:
-            shapes.append((carrier, _shape(visual, file, folder)))
-        except RobotError as error:
-            missing.append(str(error))
+        if carrier is not None and (carrier == BASE or carrier in known):
+            carried.append((carrier, visual))
+    named = dict.fromkeys(visual.file for _, visual in carried if visual.shape == "mesh")
+    loaded = read_meshes(file, list(named), folder)
+    shapes = []
+    for carrier, visual in carried:
+        mesh = loaded.get(visual.file)
+        if isinstance(mesh, RobotError):
+            missing.append(str(mesh))
+        else:
+            shapes.append((carrier, _shape(visual, mesh)))
     if missing:
         more = f"; so are {len(missing) - 1} others" if len(missing) > 1 else ""
         warn(f"{missing[0]}{more}; lines are drawn instead", RobotWarning)
     return shapes, bool(shapes) and not missing
 
 
-def _shape(visual: Visual, file: Path, folder: Path) -> Any:
-    """Raises RobotError: a mesh's file cannot be had or read."""
+def _shape(visual: Visual, mesh: Any) -> Any:
+    """Return the shape in the frame of what carries it. mesh: of its file, if it has one."""
     import trimesh
 
     shape: Any
     pose = np.eye(4)
     pose[:3, :3], pose[:3, 3] = visual.rotation, visual.translation
     if visual.shape == "mesh":
-        content, kind = mesh_bytes(file, visual.file, folder)
-        try:
-            # without a resolver, so that no other file is opened
-            shape = trimesh.load(io.BytesIO(content), file_type=kind, force="mesh", resolver=None, process=False)
-            fault = "" if np.isfinite(shape.vertices).all() and len(shape.faces) else "no triangles"
-        except Exception as error:  # of any of its readers
-            fault = str(error)[:100] or type(error).__name__
-        if fault:
-            raise RobotError(f"mesh {visual.file:.200} cannot be read as .{kind} ({fault})")
+        shape = mesh.copy()
         shape.apply_scale(visual.size)
     elif visual.shape == "box":
         shape = trimesh.creation.box(visual.size)

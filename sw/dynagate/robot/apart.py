@@ -11,12 +11,12 @@ import math
 import os
 import signal
 import subprocess
-import sys
+import tempfile
 import time
 from collections.abc import Callable
 from contextlib import suppress
 
-from dynagate.base.process import ending
+from dynagate.base.process import ending, python_command, python_environment
 from dynagate.robot.model import RobotError
 
 SECONDS = 4
@@ -33,30 +33,41 @@ RESULT, REFUSED = b"+", b"-"
 TOO_LARGE = f"needs more than {MEMORY / 2**30:g} GiB of memory; expected a smaller file, with fewer copies"
 
 
-def read_apart(program: str, function: Callable[..., bytes], *arguments: object) -> bytes:
-    """What a function of a module returns, called in another process. program: whose reader it is, for errors.
+def read_apart(program: str, function: Callable[..., bytes], *arguments: object, seconds: int | None = None) -> bytes:
+    """Return what a function of a module returns, called in another process.
 
-    Raises RobotError: what the function raises, or it takes more than SECONDS or MEMORY, or ends otherwise.
+    The process runs in an empty folder, and imports nothing from the working directory or from the file's folder.
+
+    Args:
+        program: The name of the reader, for errors.
+        function: A function of a module.
+        arguments: What JSON has; paths are absolute.
+        seconds: The processor time in s beyond that of imports; SECONDS by default.
+
+    Raises:
+        RobotError: The function raises it, takes more than this time or MEMORY, or ends otherwise.
     """
-    start = f"import sys; sys.path[:] = {[str(place) for place in sys.path]!r}; from dynagate.robot import apart; "
-    call = [function.__module__, function.__name__, str(SECONDS), json.dumps(arguments)]
-    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}  # each thread takes address space
+    seconds = SECONDS if seconds is None else seconds
+    call = [function.__module__, function.__name__, str(seconds), json.dumps(arguments)]
+    command = python_command("from dynagate.robot import apart\napart.answer(*sys.argv[1:])", *call)
     try:
-        done = subprocess.run(
-            [sys.executable, "-c", start + "apart.answer(*sys.argv[1:])", *call],
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            timeout=PATIENCE,
-            check=False,
-        )
+        with tempfile.TemporaryDirectory() as empty:
+            done = subprocess.run(
+                command,
+                cwd=empty,
+                env=python_environment(OPENBLAS_NUM_THREADS="1"),  # each thread takes address space
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                timeout=PATIENCE,
+                check=False,
+            )
         status, output = done.returncode, done.stdout
     except subprocess.TimeoutExpired:
         status, output = -signal.SIGXCPU, b""
     if status == -signal.SIGXCPU:
         expected = "expected a smaller file, with fewer copies and smaller numbers"
-        raise RobotError(f"{program} takes more than {SECONDS} s; {expected}")
+        raise RobotError(f"{program} takes more than {seconds} s; {expected}")
     kind, content = output[:1], output[1:]
     if kind == REFUSED:
         raise RobotError(content.decode())

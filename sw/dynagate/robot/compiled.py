@@ -1,9 +1,17 @@
-"""MJCF file -> MuJoCo's MjModel, by MuJoCo's compiler in a process of its own."""
+"""MJCF file -> the numbers and names of MuJoCo's model, read by MuJoCo's compiler in a process of its own.
+
+MuJoCo is never imported here: its import starts a program in the working directory, which may be a stranger's.
+"""
 
 from __future__ import annotations
 
+import importlib.util
+import io
+import json
 import warnings
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,23 +21,69 @@ from dynagate.robot.apart import TOO_LARGE, read_apart
 from dynagate.robot.markup import check_file
 from dynagate.robot.model import RobotError
 
+KINDS = ("body", "joint", "geom", "site", "equality", "tendon", "actuator", "flex")
+"""Kinds of objects whose names are kept."""
+ARRAYS = ("n", "qpos", "body_", "jnt_", "dof_", "geom_", "site_", "eq_", "tendon_", "actuator_")
+"""How the attributes of MuJoCo's model begin that are kept. Those of meshes, textures and skins are not."""
+OPTIONS = ("timestep", "gravity", "disableflags", "enableflags", "density", "viscosity", "wind", "integrator")
 
-def compiled(path: Path) -> Any:
-    """MuJoCo's MjModel. Meshes are not read where all masses are in the file, so that none need be there.
 
-    Raises RobotError: the file is missing or too large, MuJoCo refuses it, or needs more time or memory than
-    `dynagate.robot.apart` gives it; MissingExtraError without the `mujoco` package."""
-    try:
-        import mujoco
-    except ImportError:
-        raise MissingExtraError("MJCF is read by the module 'mujoco'; pip install 'dynagate[mjcf]'") from None
+class Compiled:
+    """What MuJoCo made of a file: the attributes of its MjModel that `ARRAYS` and `KINDS` list.
+
+    Attributes:
+        name: The model's name, "" if the file has none.
+        opt: MjModel.opt, with the fields of `OPTIONS`.
+        constants: MuJoCo's enumerations as in its module: `constants.mjtJoint.mjJNT_FREE` is an int.
+        body, joint, site...: Functions from a number to an object with its `name`, "" if the file has none.
+    """
+
+    opt: SimpleNamespace
+    constants: SimpleNamespace
+
+    def __init__(self, content: bytes) -> None:
+        with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
+            values = {name: arrays[name] for name in arrays.files}
+        told = json.loads(bytes(values.pop("text")))
+        self.name: str = told["name"]
+        self.opt = SimpleNamespace(**told["options"])
+        self.constants = SimpleNamespace(**{kind: SimpleNamespace(**of) for kind, of in told["constants"].items()})
+        self._names: dict[str, list[str]] = told["names"]
+        self._values = {**values, **told["sizes"]}
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        if name in self._names:
+            return self._named(name)
+        if name not in self._values:
+            raise AttributeError(name)
+        return self._values[name]
+
+    def _named(self, kind: str) -> Callable[[int], SimpleNamespace]:
+        return lambda number: SimpleNamespace(name=self._names[kind][number])
+
+
+def compiled(path: Path) -> Compiled:
+    """Return what MuJoCo makes of a file. Meshes are not read if all masses are in the file, so they may be missing.
+
+    Raises:
+        RobotError: The file is missing or too large, MuJoCo refuses it, or MuJoCo needs more time or memory than
+            `dynagate.robot.apart` allows.
+        MissingExtraError: The `mujoco` package is not installed.
+    """
+    if importlib.util.find_spec("mujoco") is None:
+        raise MissingExtraError("MJCF is read by the module 'mujoco'; pip install 'dynagate[mjcf]'")
     check_file(path, "an MJCF")
-    return mujoco.MjModel.from_binary_path("model", {"model": read_apart("MuJoCo", compile_file, str(path))})
+    return Compiled(read_apart("MuJoCo", compile_file, str(path.absolute())))
 
 
 def compile_file(path: str) -> bytes:
-    """MuJoCo's binary form of its model of a file. Raises RobotError with MuJoCo's reason."""
-    import mujoco
+    """Return the content of `Compiled` for a file. Raises RobotError with MuJoCo's reason."""
+    try:
+        import mujoco
+    except ImportError as error:
+        raise RobotError(f"the module 'mujoco' cannot be imported ({error}); pip install 'dynagate[mjcf]'") from None
 
     said: list[str] = []
     mujoco.set_mju_user_warning(said.append)  # else MuJoCo writes a log file where it is called
@@ -46,9 +100,35 @@ def compile_file(path: str) -> bytes:
         raise RobotError(f"MuJoCo {TOO_LARGE}" if "allocate" in text else f"MuJoCo refuses it: {text}") from None
     if any("NaN" in text for text in said):
         raise RobotError("has a NaN among its numbers, which MuJoCo takes for one that is not given; expected numbers")
-    buffer = np.zeros(mujoco.mj_sizeModel(model), np.uint8)
-    mujoco.mj_saveModel(model, None, buffer)
-    return buffer.tobytes()
+    return _content(model, mujoco)
+
+
+def _content(model: Any, mujoco: Any) -> bytes:
+    """Return the content of `Compiled` for an MjModel."""
+    values = {name: getattr(model, name) for name in dir(model) if name.startswith(ARRAYS)}
+    enumerations = {name: getattr(mujoco, name) for name in dir(mujoco) if name.startswith("mjt")}
+    counts = {"body": model.nbody, "joint": model.njnt, "equality": model.neq, "actuator": model.nu}
+    told = {
+        "name": model.names[: model.names.index(b"\0")].decode(errors="replace"),
+        "sizes": {name: value for name, value in values.items() if isinstance(value, int)},
+        "names": {
+            kind: [getattr(model, kind)(k).name for k in range(counts.get(kind, getattr(model, f"n{kind}", 0)))]
+            for kind in KINDS
+        },
+        "options": {
+            name: np.asarray(getattr(model.opt, name)).tolist() for name in OPTIONS if hasattr(model.opt, name)
+        },
+        "constants": {
+            name: {member: int(value) for member, value in kind.__members__.items()}
+            for name, kind in enumerations.items()
+            if hasattr(kind, "__members__")
+        },
+    }
+    arrays: dict[str, Any] = {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
+    buffer = io.BytesIO()
+    arrays["text"] = np.frombuffer(json.dumps(told).encode(), np.uint8)
+    np.savez(buffer, **arrays)
+    return buffer.getvalue()
 
 
 def _without_meshes(spec: Any, mujoco: Any) -> None:

@@ -37,15 +37,14 @@ class Equality(NamedTuple):
 
 def equalities(model: Any, lock: Mapping[str, float]) -> Iterator[Equality]:
     """Those of a model that are constraints, in its order. lock: positions of joints that are held, by name."""
-    import mujoco
-
+    constants = model.constants
     for k in range(model.neq):
         if not is_constraint(model, k):
             continue
-        if model.eq_type[k] == int(mujoco.mjtEq.mjEQ_JOINT):
+        if model.eq_type[k] == constants.mjtEq.mjEQ_JOINT:
             yield Equality(name_of(model, "equality", k), _of_joints(model, k, lock), ())
         else:
-            yield _loop(model, k, sites=bool(model.eq_objtype[k] == int(mujoco.mjtObj.mjOBJ_SITE)))
+            yield _loop(model, k, sites=bool(model.eq_objtype[k] == constants.mjtObj.mjOBJ_SITE))
 
 
 def _loop(model: Any, k: int, *, sites: bool) -> Equality:

@@ -40,7 +40,7 @@ def read_xacro(
     check_file(path, "a xacro", f"{path.name}: ")
     mappings = {str(name): str(value) for name, value in (arguments or {}).items()}
     try:
-        expanded = read_apart("xacro", expand, str(path), mappings)
+        expanded = read_apart("xacro", expand, str(path.absolute()), mappings)
     except RobotError as error:
         raise RobotError(f"{path.name}: xacro cannot expand it: {error}") from None
     return read_urdf(path, expanded=expanded, **options)

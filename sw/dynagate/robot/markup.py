@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from dynagate.base.storage import read_file
 from dynagate.robot.model import RobotError
 
 MAX_BYTES = 16 * 2**20
@@ -55,7 +56,10 @@ def parse(path: Path, *, lax: bool, text: bytes | None = None) -> tuple[Any, lis
 
     if text is None:
         check_file(path, "a URDF")
-        text = path.read_bytes()
+        try:
+            text = read_file(path, MAX_BYTES)
+        except OSError as error:
+            raise RobotError(f"cannot be read ({error.strerror}); expected a URDF file") from None
     else:
         _check_size(len(text), "a URDF")
     overlooked: list[str] = []

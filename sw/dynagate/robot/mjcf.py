@@ -153,7 +153,7 @@ class _Reader:
                 self._check(link)
         if self.faults:
             raise self.faults.error()
-        named = model.names[: model.names.index(b"\0")].decode(errors="replace")
+        named = model.name
         return Robot(
             named if named not in ("", "MuJoCo Model") else stem,
             tuple(self.links),

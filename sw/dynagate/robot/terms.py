@@ -34,9 +34,7 @@ class Terms:
     def _off(self, name: str) -> bool:
         """Whether the file's <flag> disables this. MuJoCo before 3.4 had one flag for all passive forces; frictionloss
         and equality are constraints."""
-        import mujoco
-
-        bits = mujoco.mjtDisableBit
+        bits = self._model.constants.mjtDisableBit
         names = [name, *{"DAMPER": ["PASSIVE"], "SPRING": ["PASSIVE"]}.get(name, [])]
         names += ["CONSTRAINT"] if name in ("FRICTIONLOSS", "EQUALITY", "CONTACT") else []
         mask = sum(int(getattr(bits, f"mjDSBL_{known}", 0)) for known in names)
@@ -44,20 +42,16 @@ class Terms:
 
     def _free(self) -> np.ndarray:
         """Which degrees of freedom are of free joints."""
-        import mujoco
-
-        free: np.ndarray = self._model.jnt_type[self._model.dof_jntid] == int(mujoco.mjtJoint.mjJNT_FREE)
+        free: np.ndarray = self._model.jnt_type[self._model.dof_jntid] == self._model.constants.mjtJoint.mjJNT_FREE
         return free
 
     def _add_actuators(self) -> list[str]:
         """Adds armature and damping of actuators, times gear², to hinges and slides; names actuators on anything
         else."""
-        import mujoco
-
-        model = self._model
+        model, constants = self._model, self._model.constants
         rotor, damper = (getattr(model, f"actuator_{name}", np.zeros(model.nu)) for name in ("armature", "damping"))
-        drives = [int(mujoco.mjtTrn.mjTRN_JOINT), int(mujoco.mjtTrn.mjTRN_JOINTINPARENT)]
-        single = [int(mujoco.mjtJoint.mjJNT_HINGE), int(mujoco.mjtJoint.mjJNT_SLIDE)]
+        drives = [constants.mjtTrn.mjTRN_JOINT, constants.mjtTrn.mjTRN_JOINTINPARENT]
+        single = [constants.mjtJoint.mjJNT_HINGE, constants.mjtJoint.mjJNT_SLIDE]
         elsewhere: list[int] = []
         for k in map(int, np.flatnonzero((rotor != 0.0) | (damper != 0.0))):
             joint = model.actuator_trnid[k, 0]

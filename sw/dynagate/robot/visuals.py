@@ -12,6 +12,7 @@ from urllib.parse import unquote
 import numpy as np
 import numpy.typing as npt
 
+from dynagate.base.storage import read_file
 from dynagate.robot.geometry import origin_of, sizes_of
 from dynagate.robot.markup import numbers, parse
 from dynagate.robot.model import RobotError
@@ -107,10 +108,16 @@ def folder_of(path: Path) -> Path:
 
 
 def mesh_bytes(robot: Path, name: str, folder: Path) -> tuple[bytes, str]:
-    """The content of a mesh's file, and its format. robot: the URDF file. name: as it is written there, a path from
-    that file or `package://PACKAGE/PATH`. folder: which the file must lie in, after all links.
+    """Return the content of a mesh's file, and its format.
 
-    Raises RobotError: it lies elsewhere, is missing or too large, or has another format."""
+    Args:
+        robot: The URDF file.
+        name: The mesh as the URDF names it: a path from the URDF file, or `package://PACKAGE/PATH`.
+        folder: The folder in which the file must lie after all links are followed.
+
+    Raises:
+        RobotError: The file lies elsewhere, is missing, is larger than `MOST_BYTES`, or has another format.
+    """
     path = next((place for place in _places(robot, name, folder) if place.is_file()), None)
     if path is None:
         raise RobotError(f"mesh {name:.200} is missing in {folder}; expected the robot's package, or --meshes FOLDER")
@@ -120,7 +127,10 @@ def mesh_bytes(robot: Path, name: str, folder: Path) -> tuple[bytes, str]:
         raise RobotError(f"mesh {name:.200}; expected a file that ends in {', '.join(SUFFIXES)}")
     if path.stat().st_size > MOST_BYTES:
         raise RobotError(f"mesh {name:.200} has more than {MOST_BYTES} bytes and is refused")
-    return path.read_bytes(), path.suffix.lower()[1:]
+    try:
+        return read_file(path, MOST_BYTES), path.suffix.lower()[1:]
+    except OSError as error:
+        raise RobotError(f"mesh {name:.200} cannot be read ({error.strerror}); expected a file") from None
 
 
 def _places(robot: Path, name: str, folder: Path) -> Iterator[Path]:

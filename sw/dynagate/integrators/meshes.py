@@ -1,0 +1,118 @@
+"""Mesh files of a robot, read by trimesh in a process of its own: a small file may ask for gigabytes."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dynagate.robot.apart import SECONDS, read_apart
+from dynagate.robot.model import RobotError
+from dynagate.robot.visuals import mesh_bytes
+
+MAX_TRIANGLES = 2_000_000
+"""Largest number of triangles of a mesh, and of all meshes of a robot, that a page shows."""
+SECONDS_PER_MESH = 2
+"""Processor time in s that trimesh may take for each mesh, in addition to SECONDS for its import."""
+
+
+def read_meshes(robot: Path, names: Sequence[str], folder: Path) -> Mapping[str, Any]:
+    """Return the meshes of a robot's file as trimesh's, by name; a RobotError for each that cannot be had.
+
+    Args:
+        robot: The URDF file.
+        names: The meshes as the URDF names them.
+        folder: The folder in which their files must lie.
+    """
+    meshes: dict[str, Any] = {}
+    contents: dict[str, tuple[bytes, str]] = {}
+    for name in names:
+        try:
+            contents[name] = mesh_bytes(robot, name, folder)
+        except RobotError as error:
+            meshes[name] = error
+    try:
+        meshes |= _read(contents)
+    except RobotError:  # one of them ended the process
+        for name, content in contents.items():
+            try:
+                meshes |= _read({name: content})
+            except RobotError as error:
+                meshes[name] = RobotError(f"mesh {name:.200} cannot be read as .{content[1]} ({error})")
+    total = 0
+    for name, mesh in meshes.items():
+        if not isinstance(mesh, RobotError):
+            total += len(mesh.faces)
+            if total > MAX_TRIANGLES:
+                meshes[name] = RobotError(
+                    f"mesh {name:.200}: the robot's meshes have more than {MAX_TRIANGLES} triangles; expected fewer"
+                )
+    return meshes
+
+
+def _read(contents: Mapping[str, tuple[bytes, str]]) -> dict[str, Any]:
+    """Return meshes, or what is wrong with them, by name. Raises RobotError: the reader takes too long or too much."""
+    import tempfile
+
+    import trimesh
+
+    if not contents:
+        return {}
+    with tempfile.TemporaryDirectory() as work:
+        files = []
+        for k, (content, kind) in enumerate(contents.values()):
+            path = Path(work) / f"{k}.{kind}"
+            path.write_bytes(content)
+            files.append((str(path), kind))
+        seconds = SECONDS + SECONDS_PER_MESH * len(files)
+        result = read_apart("trimesh", load_meshes, files, seconds=seconds)
+    with np.load(io.BytesIO(result), allow_pickle=False) as arrays:
+        faults = json.loads(bytes(arrays["faults"]))
+        meshes: dict[str, Any] = {}
+        for k, (name, (_, kind)) in enumerate(contents.items()):
+            if faults[k]:
+                meshes[name] = RobotError(f"mesh {name:.200} cannot be read as .{kind} ({faults[k]})")
+                continue
+            colors = {key: arrays[f"{key}{k}"] for key in ("vertex_colors", "face_colors") if f"{key}{k}" in arrays}
+            meshes[name] = trimesh.Trimesh(arrays[f"vertices{k}"], arrays[f"faces{k}"], process=False, **colors)
+    return meshes
+
+
+def load_meshes(files: Sequence[tuple[str, str]]) -> bytes:
+    """Return vertices, faces and colors of mesh files, as .npz; runs in the other process. files: path and format."""
+    arrays: dict[str, Any] = {}
+    faults = []
+    for k, (path, kind) in enumerate(files):
+        try:
+            own = _arrays(Path(path).read_bytes(), kind)
+        except Exception as error:  # of any of trimesh's readers, out of memory included
+            faults.append((" ".join(str(error).split()) or type(error).__name__)[:100])
+        else:
+            faults.append("")
+            arrays |= {f"{name}{k}": values for name, values in own.items()}
+    arrays["faults"] = np.frombuffer(json.dumps(faults).encode(), np.uint8)
+    buffer = io.BytesIO()
+    np.savez(buffer, **arrays)
+    return buffer.getvalue()
+
+
+def _arrays(content: bytes, kind: str) -> dict[str, Any]:
+    import trimesh
+
+    # without a resolver, so that no other file is opened
+    shape: Any = trimesh.load(io.BytesIO(content), file_type=kind, force="mesh", resolver=None, process=False)
+    if not len(shape.faces) or not np.isfinite(shape.vertices).all():
+        raise RobotError("no triangles")
+    if len(shape.faces) > MAX_TRIANGLES:
+        raise RobotError(f"more than {MAX_TRIANGLES} triangles")
+    arrays = {"vertices": np.asarray(shape.vertices, np.float64), "faces": np.asarray(shape.faces, np.int64)}
+    if shape.visual.kind == "texture":
+        shape.visual = shape.visual.to_color()
+    if shape.visual.kind in ("vertex", "face"):
+        colors = f"{shape.visual.kind}_colors"
+        arrays[colors] = np.asarray(getattr(shape.visual, colors), np.uint8)
+    return arrays
