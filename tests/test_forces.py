@@ -149,7 +149,11 @@ def test_friction_is_that_of_the_option(robot: Robot) -> None:
 
 def test_forces_at_joints(robot: Robot) -> None:
     q, qd = states(robot)
-    np.testing.assert_allclose(force_of(robot, Damping(0.3), q, qd), -0.3 * qd)
+    on_joints = np.concatenate([np.full(joint.nv, joint.type != "floating") for joint, _, _ in robot.moving()])
+    np.testing.assert_allclose(force_of(robot, Damping(0.3), q, qd), -0.3 * qd * on_joints)
+    rubbing = -0.3 * qd / np.sqrt(qd**2 + 0.01)
+    np.testing.assert_allclose(force_of(robot, Friction(0.3, 0.1), q, qd), rubbing * on_joints)
+    np.testing.assert_allclose(force_of(robot, Friction([0.3] * robot.nv, 0.1), q, qd), rubbing)
     each = tuple(np.arange(robot.nv) * 0.1)
     np.testing.assert_allclose(force_of(robot, Damping(each), q, qd), -np.array(each) * qd)
     servo, limits = Servo(3.0, 0.5), Limits(40.0, 0.8)
@@ -282,6 +286,45 @@ def test_a_force_of_ones_own() -> None:
     np.testing.assert_allclose(blown.q, pushed.q, rtol=1e-13)
 
 
+@dataclass(frozen=True)
+class Own(Force):
+    """A force whose torque is whatever its function returns."""
+
+    of: Callable[[Now], Any]
+
+    def torque(self, now: Now) -> Any:
+        return self.of(now)
+
+
+WRONG_TORQUES: dict[str, tuple[Callable[[Now], Any], str]] = {
+    "a number": (lambda now: 1.0, r"has shape \(\); expected \(2,\)"),
+    "one of two": (lambda now: np.array([1.0]), r"has shape \(1,\); expected \(2,\)"),
+    "three": (lambda now: [0.0, 1.0, 2.0], r"has shape \(3,\); expected \(2,\)"),
+    "a row": (lambda now: np.zeros((1, 2)), r"has shape \(1, 2\); expected"),
+    "nothing": (lambda now: None, r"has shape \(\); expected"),
+    "truth values": (lambda now: np.array([True, False]), "is True at 0; expected a finite number"),
+    "texts": (lambda now: ["1", "2"], "is '1' at 0; expected a finite number"),
+    "not a number": (lambda now: [0.0, np.nan], "is nan at 1; expected a finite number"),
+    "infinite": (lambda now: [now.q[0] * 2.0, np.inf], "is inf at 1; expected a finite number"),
+    "complex": (lambda now: [0.0, 1j], "is 1j at 1; expected a finite number"),
+    "masked": (lambda now: np.ma.array([1.0, 2.0], mask=[True, False]), "is masked; expected"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG_TORQUES)
+def test_the_torque_of_an_own_force_is_one_finite_number_for_each_velocity(case: str) -> None:
+    of, message = WRONG_TORQUES[case]
+    with pytest.raises(ForceError, match=message):
+        Rollout("two_joint_arm", steps=4, dt=DT, forces=[Own(of)], device="numpy")
+
+
+def test_the_torque_of_an_own_force_may_be_a_list() -> None:
+    q0, tau = np.zeros(2), np.zeros((4, 2))
+    listed = Rollout("two_joint_arm", steps=4, dt=DT, forces=[Own(lambda now: [now.qd[0] * -2.0, 1])], device="numpy")
+    damped = Rollout("two_joint_arm", steps=4, dt=DT, forces=[Damping((2.0, 0.0))], device="numpy")
+    np.testing.assert_allclose(listed(q0, q0, tau).q, damped(q0, q0, tau + [0.0, 1.0]).q, rtol=1e-12)
+
+
 def test_a_term_behind_two_selections_stays() -> None:
     """Its slope is not zero where both have chosen something else, which hid a term beside it from the probes."""
     arm = robots.load("iiwa14")
@@ -292,8 +335,8 @@ def test_a_term_behind_two_selections_stays() -> None:
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [
-        (lambda: Limits(0.0), ForceError, r"limits has stiffness 0; expected a finite number above 0"),
-        (lambda: Limits(1.0, -1.0), ForceError, r"limits has dissipation -1; expected a finite number, 0 or more"),
+        (lambda: Limits(0.0), ForceError, r"limits has stiffness 0.0; expected a finite number above 0"),
+        (lambda: Limits(1.0, -1.0), ForceError, r"limits has dissipation -1.0; expected a finite number, 0 or more"),
         (
             lambda: Damping(float("nan")),
             ForceError,
@@ -327,7 +370,7 @@ def test_what_a_force_refuses(make: Callable[[], Force], error: type[Exception],
             ArgumentTypeError,
             "forces has 'drag'; expected a Force, such as dynagate.forces",
         ),
-        ({"forces": [Damping((1.0,))]}, ArgumentError, "damping has 1 numbers as coefficient; expected one, or 2"),
+        ({"forces": [Damping((1.0,))]}, ArgumentError, "damping has 1 numbers; expected one, or 2"),
         ({"forces": [Servo(1.0, joints=("hip",))]}, ServoError, "servo has joint 'hip', which is no revolute"),
         (
             {"forces": [CompliantContact([Point("foot", (0.0, 0.0, 0.0))])]},
@@ -400,7 +443,7 @@ def test_forces_as_text() -> None:
         ("__import__('os').getcwd()", "'__import__.'os'..getcwd' is not known; expected one of"),
         ("Limits(", "force 'Limits.': .* expected a force such as 'Limits.stiffness=100.0.'"),
         ("Limits(stiff=1.0)", "unexpected keyword argument 'stiff' .did you mean 'stiffness'"),
-        ("Limits(-1.0)", "limits has stiffness -1; expected a finite number above 0; expected a force such as"),
+        ("Limits(-1.0)", "limits has stiffness -1.0; expected a finite number above 0; expected a force such as"),
         ("3.0", "force '3.0' is none; expected a force such as"),
     ],
 )

@@ -221,7 +221,7 @@ def test_friction_that_nothing_has_changes_nothing() -> None:
         ("mass_matrix", {"friction": 0.1}, "mass_matrix does not depend on friction; expected the option left out"),
         ("potential_energy", {"friction_speed": 0.1}, "potential_energy does not depend on friction"),
         ("inverse_dynamics", {"friction": -1.0}, "friction=-1.0; expected True, or numbers of 0 or more"),
-        ("inverse_dynamics", {"friction": "file"}, "friction=file; expected True, or numbers of 0 or more"),
+        ("inverse_dynamics", {"friction": "file"}, "friction='file'; expected True, or numbers of 0 or more"),
         ("inverse_dynamics", {"friction": (1.0,)}, "friction has 1 numbers; expected one, or 2"),
         ("inverse_dynamics", {"friction": 1.0, "friction_speed": 0.0}, "friction_speed=0.0; expected a speed of more"),
     ],

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from dynagate.forces.checks import is_finite, shown
+from dynagate.base.arguments import AT_LEAST_ZERO, number
 from dynagate.forces.contact import Contact, ContactError, Plane, Point
 from dynagate.forces.servo import Servo
 from dynagate.integrators.limits import warn_beyond_limits
@@ -152,8 +152,7 @@ class StewartTrinkle:
         servo: Servo | None = None,
     ) -> None:
         check_positive("dt", dt)
-        if not (is_finite(mu) and mu >= 0.0):
-            raise ContactError(f"mu is {shown(mu)}; expected a finite number, 0 or more")
+        number("mu is ", mu, AT_LEAST_ZERO, ContactError)
         self.robot, self.dt, self.mu = robot, dt, mu
         self._links, self._joints = links_of(robot), joints_of(robot, servo)
         self._points = points_of(robot, Contact(points, planes), None)

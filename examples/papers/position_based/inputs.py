@@ -6,9 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from dynagate.base.arguments import real
+from dynagate.base.arguments import ABOVE_ZERO, number, real
 from dynagate.base.errors import Error
-from dynagate.forces.checks import is_finite, shown
 from dynagate.integrators.position_based_inputs import PositionBasedError as PositionBasedError
 from dynagate.integrators.position_based_inputs import check_kind as check_kind
 from dynagate.integrators.position_based_inputs import check_whole as check_whole
@@ -33,9 +32,8 @@ class Inputs(NamedTuple):
 
 
 def check_positive(name: str, value: object) -> None:
-    """Raises PositionBasedError."""
-    if not (is_finite(value) and value > 0.0):  # type: ignore[operator]
-        raise PositionBasedError(f"{name} is {shown(value)}; expected a finite number above 0")
+    """Raise PositionBasedError if a value is not a finite number above 0."""
+    number(f"{name} is ", value, ABOVE_ZERO, PositionBasedError)
 
 
 def check_inputs(

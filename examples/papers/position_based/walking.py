@@ -10,8 +10,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 from dynagate import Rollout
+from dynagate.base.arguments import AT_LEAST_ZERO, FINITE, Accepted, number, shown
 from dynagate.base.errors import ArgumentError
-from dynagate.forces.checks import is_finite, shown
 from dynagate.forces.contact import Contact, Plane
 from dynagate.forces.servo import Servo
 from dynagate.integrators import RigidContact
@@ -119,8 +119,7 @@ class WalkingTask:
         self._hold = round(CONTROL / self.dt)
         if self._hold < 1 or abs(self._hold * self.dt - CONTROL) > 1e-9:
             raise ArgumentError(f"dt is {self.dt:g} s; expected {CONTROL} s over a whole number")
-        if not (is_finite(span) and span >= CONTROL):
-            raise ArgumentError(f"span is {shown(span)} s; expected a finite number, {CONTROL} or more")
+        number("span is ", span, Accepted(f"a finite number of s, {CONTROL} or more", least=CONTROL))
         self.actions = round(span / CONTROL)
         own = self.legged.robot
         weight = float(np.linalg.norm(own.gravity)) * sum(link.mass for link in own.links)
@@ -152,8 +151,7 @@ class WalkingTask:
         if unknown := sorted(chosen.keys() - OPTIONS.keys()):
             raise ArgumentError(f"reset has no option {', '.join(unknown)}; expected {', '.join(OPTIONS)}")
         for name, value in chosen.items():
-            if not is_finite(value) or (name == "noise" and value < 0.0):
-                raise ArgumentError(f"reset has {name} {shown(value)}; expected a finite number, for noise 0 or more")
+            number(f"reset has {name} ", value, AT_LEAST_ZERO if name == "noise" else FINITE)
         offset, qd = np.zeros((2, self.legged.robot.nv))
         for values in (offset, qd):
             values[self._motors] = random.uniform(-chosen["noise"], chosen["noise"], self.motors)

@@ -1,17 +1,21 @@
-"""What options may be, and what is taken for a number and for an array of numbers: asked before all compiled code,
-which reads and writes where it is told to."""
+"""Check numbers, arrays, names and flags that users pass, before any of them reaches compiled code.
+
+`number` and `numbers` are the checks of all public entries: kind (no truth value, text or complex number), shape, mask,
+finiteness and range. A caller passes the range and its own class of error.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from dynagate.base.errors import ArgumentError, ArgumentTypeError
+from dynagate.base.errors import ArgumentError, ArgumentTypeError, Error
 from dynagate.base.nearest import nearest
 
 if TYPE_CHECKING:
@@ -21,6 +25,9 @@ Array = npt.NDArray[Any]
 
 LARGEST = 1e12
 """Of an option that has a size, in its unit: more is a mistake, and products of it leave float64."""
+
+FINITE_MOST = 1e100
+"""The largest size of a number that counts as finite: the square of a larger one leaves float64."""
 
 REAL = "fiu"
 """Kinds of numpy's dtypes: floating-point numbers, integers, those without a sign."""
@@ -58,9 +65,134 @@ def is_number(value: object) -> TypeIs[float]:
 
 
 def shown(value: object) -> str:
-    """A value in an error's text, cut where it is long."""
-    text = repr(value)
+    """Return a value for the text of an error: a number with all its digits, other values cut at 40 characters."""
+    text = " ".join(repr(float(value) if isinstance(value, np.floating) else value).split())
     return text if len(text) <= 40 else f"{text[:37]}..."
+
+
+@dataclass(frozen=True)
+class Accepted:
+    """The numbers that an argument accepts.
+
+    Attributes:
+        one: The range in words, for one number: "a finite number, 0 or more".
+        several: The range in words after a count, for several numbers: "finite numbers, 0 or more"; "" for `one`.
+        least: The smallest number of the range.
+        most: The largest number of the range.
+        open: Whether `least` itself is outside the range.
+        whole: Whether only whole numbers are accepted.
+    """
+
+    one: str = "a finite number"
+    several: str = "finite numbers"
+    least: float = -FINITE_MOST
+    most: float = FINITE_MOST
+    open: bool = False
+    whole: bool = False
+
+    def holds(self, values: Any) -> bool:
+        """Return whether a real number, or every entry of an array of them, is in the range."""
+        if isinstance(values, np.ndarray | np.generic):
+            values = np.asarray(values, dtype=np.float64)
+        low = values > self.least if self.open else values >= self.least
+        return bool(np.all(low & (values <= self.most)) and (not self.whole or np.all(values % 1 == 0)))
+
+    def called(self, one: str, several: str = "") -> Accepted:
+        """Return the same range in other words, such as "a time step of more than 0 s"."""
+        return replace(self, one=one, several=several or self.several)
+
+    def expected(self, largest: float, count: str = "") -> str:
+        """Return what an error says is expected.
+
+        Args:
+            largest: The largest number of the value. The text names `most` if this number exceeds it.
+            count: How many numbers are expected, in words; "" for one.
+        """
+        text = f"{count} {self.several}" if count and self.several else self.one
+        most = f"{self.most:g}"
+        return f"{text}, at most {most}" if math.inf > largest > self.most and most not in text.split() else text
+
+
+FINITE = Accepted()
+AT_LEAST_ZERO = Accepted("a finite number, 0 or more", "finite numbers, 0 or more", 0.0)
+ABOVE_ZERO = Accepted("a finite number above 0", "finite numbers above 0", 0.0, open=True)
+SHARE = Accepted("a number from 0 to 1", "numbers from 0 to 1", 0.0, 1.0)
+EXPONENT = Accepted("a whole number, 1 or more", "whole numbers, 1 or more", 1.0, whole=True)
+
+
+def number(label: str, value: object, accepted: Accepted = FINITE, error: type[Error] = ArgumentError) -> float:
+    """Return an argument as a float.
+
+    Args:
+        label: The beginning of the error's text, up to the value: "limits has stiffness ", or "dt=".
+        value: A real number of Python or numpy, or a numpy array of shape ().
+        accepted: The range.
+        error: The class of the error.
+
+    Raises:
+        Error: The value is a truth value, a text, a complex number, an array or another object, it is masked, not
+            finite, or out of range. The class is `error`.
+    """
+    own = value.item() if type(value) is np.ndarray and value.shape == () and value.dtype.kind in REAL else value
+    if not (is_number(own) and accepted.holds(own)):
+        raise error(f"{label}{shown(value)}; expected {accepted.expected(own if is_number(own) else 0.0)}")
+    return float(own)
+
+
+def numbers(
+    label: str,
+    value: Any,
+    shape: tuple[int | None, ...] = (None,),
+    accepted: Accepted = FINITE,
+    error: type[Error] = ArgumentError,
+) -> Array:
+    """Return an argument as an array of float64.
+
+    Args:
+        label: The beginning of the error's text, up to the value, as for `number`.
+        value: A sequence of real numbers, nested as the shape says, or a numpy array.
+        shape: The shape of the array. An axis of None has any size but 0.
+        accepted: The range of each entry.
+        error: The class of the error.
+
+    Raises:
+        Error: The shape differs, or an entry is not as `number` takes one. The class is `error`.
+    """
+    try:
+        array = real(label.rstrip(" ="), value)
+    except Error:
+        array = None
+    if array is None or len(array.shape) != len(shape) or not all(map(_fits, array.shape, shape)):
+        raise error(f"{label}{shown(value)}; expected {accepted.expected(0.0, _count(shape))}")
+    if not accepted.holds(array):
+        expected = accepted.expected(float(np.max(array)), _count(shape))
+        raise error(f"{label}{shown(value)}; expected {expected}")
+    return array.astype(np.float64)
+
+
+def one_or_each(
+    label: str, value: object, accepted: Accepted = FINITE, error: type[Error] = ArgumentError
+) -> float | tuple[float, ...]:
+    """Return one number as a float, or a sequence of them as a tuple. Raise as `number` and `numbers` do."""
+    is_array = isinstance(value, np.ndarray) and value.ndim > 0
+    if is_array or (isinstance(value, Sequence) and not isinstance(value, str)):
+        return tuple(numbers(label, value, (None,), accepted, error).tolist())
+    return number(label, value, accepted, error)
+
+
+def _fits(size: int, expected: int | None) -> bool:
+    return size > 0 if expected is None else size == expected
+
+
+def _count(shape: tuple[int | None, ...]) -> str:
+    """Return a shape in words, to stand before "finite numbers"."""
+    if len(shape) == 1:
+        return "a sequence of" if shape[0] is None else COUNTS.get(shape[0], str(shape[0]))
+    return f"{' × '.join('any' if size is None else str(size) for size in shape)}"
+
+
+COUNTS = {1: "one", 2: "two", 3: "three"}
+"""Counts that errors write as words."""
 
 
 def check_kind(name: str, value: object, kind: type, *, optional: bool = True) -> None:
@@ -86,16 +218,12 @@ def check_flags(**flags: object) -> None:
 
 
 def check_positive(name: str, value: object, expected: str) -> None:
-    """Raises ValueError: the option is no number of more than 0 and at most LARGEST. expected: what it should be, for
-    the text."""
-    if not (is_number(value) and value > 0.0):
-        raise ArgumentError(f"{name}={value!r}; expected {expected}")
-    if not value <= LARGEST:
-        raise ArgumentError(f"{name}={shown(value)}; expected {expected}, at most {LARGEST:g}")
+    """Raise ArgumentError if an option is not a number above 0 and at most `LARGEST`. expected: the option in words."""
+    number(f"{name}=", value, replace(ABOVE_ZERO, one=expected, most=LARGEST))
 
 
 def check_time_step(dt: object) -> None:
-    """Raises ValueError: dt is no time in seconds."""
+    """Raise ArgumentError if dt is not a time in seconds."""
     check_positive("dt", dt, "a time step of more than 0 s")
 
 
@@ -117,15 +245,29 @@ def real(label: str, value: Any) -> Array:
     """
     if type(value) is np.ndarray and value.dtype.kind in REAL:
         return value
+    if isinstance(value, np.ma.MaskedArray):
+        raise ArgumentTypeError(f"{label} is a masked array; expected one without a mask, such as .filled()")
+    if isinstance(value, list | tuple) and (foreign := _foreign(value)) is not None:
+        raise ArgumentTypeError(f"{label} has the entry {shown(foreign)}; expected real numbers such as 1.0")
     try:
         array = np.asarray(value)
     except ValueError as error:
         raise ArgumentError(f"{label} is no array: {error}") from None
-    if array is not value and isinstance(value, np.ma.MaskedArray):
-        raise ArgumentTypeError(f"{label} is a masked array; expected one without a mask, such as .filled()")
     if array.dtype.kind not in REAL:
         raise ArgumentTypeError(f"{label} has dtype {array.dtype}; expected real numbers such as float64")
     return array
+
+
+def _foreign(values: Sequence[Any]) -> object:
+    """Return the first entry of nested sequences that numpy takes for a number though it is none: a truth value among
+    numbers, or a masked array. None if there is no such entry."""
+    for each in values:
+        if isinstance(each, list | tuple):
+            if (inner := _foreign(each)) is not None:
+                return inner
+        elif isinstance(each, bool | np.bool_ | np.ma.MaskedArray):
+            return each
+    return None
 
 
 def of_type(array: Array, dtype: npt.DTypeLike) -> Array:

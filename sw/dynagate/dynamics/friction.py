@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dynagate.base.arguments import LARGEST, check_positive, is_number, shown
+from dynagate.base.arguments import LARGEST, Accepted, check_positive, one_or_each
 from dynagate.base.errors import ArgumentError
 from dynagate.base.warned import warn
 from dynagate.dynamics.coupling import Coupling
@@ -48,19 +48,38 @@ class Friction:
 
 
 FrictionOption = bool | float | Sequence[float] | Friction | None
-"""True: the friction in the robot's file. A number, N m or N: of each degree of freedom; or one number for each.
-None, False or 0: none."""
+"""True reads the friction from the robot's file. One number (N m or N) is that of every joint but floating ones;
+a sequence sets every degree of freedom. None, False and 0 leave friction out."""
+
+COULOMB = "True, or numbers of 0 or more (N m or N)"
+FORCES = Accepted(COULOMB, "", 0.0, LARGEST)
 
 
-def check_friction(friction: FrictionOption, speed: float) -> None:
-    """Raises ValueError: a number is negative, not finite or too large, or the speed is not above 0."""
-    if not isinstance(friction, Friction | bool | None):
-        numbers = friction if isinstance(friction, Sequence) else (friction,)
-        if not all(is_number(f) and f >= 0.0 for f in numbers):
-            raise ArgumentError(f"friction={friction}; expected True, or numbers of 0 or more (N m or N)")
-        if not all(f <= LARGEST for f in numbers):
-            raise ArgumentError(f"friction={shown(friction)}; expected at most {LARGEST:g} N m or N")
+def check_friction(friction: FrictionOption, speed: float) -> FrictionOption:
+    """Return the option with its numbers as floats. Raise ArgumentError if a number is negative, not finite or above
+    `LARGEST`, or the speed is not above 0."""
     check_positive("friction_speed", speed, "a speed of more than 0")
+    if isinstance(friction, Friction | bool | None):
+        return friction
+    return one_or_each("friction=", friction, FORCES)
+
+
+def per_dof(what: str, robot: Robot, value: float | Sequence[float]) -> list[float]:
+    """Return a coefficient of joints for each degree of freedom (nv,).
+
+    Args:
+        what: What has the coefficient, for the error.
+        robot: The robot. Its floating joints get 0 from one number: nothing rubs against a body in the air.
+        value: One number, or nv of them.
+
+    Raises:
+        ArgumentError: There are neither one nor nv numbers.
+    """
+    if isinstance(value, Sequence):
+        if len(value) != robot.nv:
+            raise ArgumentError(f"{what} has {len(value)} numbers; expected one, or {robot.nv}")
+        return [float(x) for x in value]
+    return [0.0 if joint.kind.free else float(value) for joint, _, _ in robot.moving() for _ in range(joint.nv)]
 
 
 def friction_of(robot: Robot, friction: FrictionOption, speed: float = SPEED) -> Friction | None:
@@ -68,16 +87,14 @@ def friction_of(robot: Robot, friction: FrictionOption, speed: float = SPEED) ->
 
     Raises ValueError: as `check_friction`, there is another number of numbers than of degrees of freedom, or
     a number is too large."""
-    check_friction(friction, speed)
+    friction = check_friction(friction, speed)
     if friction is None or isinstance(friction, Friction):
         return friction
     free = robot.uncoupled()
     if friction is True:
         forces = [link.joint.friction for link in free.links for _ in range(link.joint.nv)]
     else:
-        own = [float(f) for f in friction] if isinstance(friction, Sequence) else [float(friction)] * robot.nv
-        if len(own) != robot.nv:
-            raise ArgumentError(f"friction has {len(own)} numbers; expected one, or {robot.nv}")
+        own = per_dof("friction", robot, friction)
         forces = [0.0] * free.nv
         for d, force in zip(Coupling(robot).leaders if robot.followers else range(robot.nv), own, strict=True):
             forces[d] = force

@@ -76,11 +76,7 @@ class AlgorithmOptions:
         if self.tolerance is not None and not (is_number(self.tolerance) and 0.0 < self.tolerance < math.inf):
             raise ArgumentError(f"tolerance {self.tolerance!r}; expected a number of more than 0")
         check_flags(**{name: getattr(self, name) for name in FLAGS})
-        check_friction(self.friction, self.friction_speed)
-        if isinstance(self.friction, Sequence):
-            object.__setattr__(self, "friction", tuple(float(force) for force in self.friction))
-        elif not isinstance(self.friction, bool):
-            object.__setattr__(self, "friction", float(self.friction))
+        object.__setattr__(self, "friction", check_friction(self.friction, self.friction_speed))
         check_fields(self)
 
     def as_dict(self) -> dict[str, Any]:

@@ -1,62 +1,42 @@
-"""Numbers that forces are made of: checked, and shown in errors."""
+"""Check the parameters of forces."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from numbers import Real
 from typing import Any
 
-from dynagate.base.arguments import is_number
-from dynagate.base.errors import ArgumentError, Error
+from dynagate.base.arguments import Accepted, number, shown
+from dynagate.base.errors import Error
 
 
 class ForceError(Error, ValueError):
     """A force that has no meaning, or none for this robot or method. The text names the force and its parameter."""
 
 
-def is_finite(value: object) -> bool:
-    """Whether a value is a number, and finite. True and False are none."""
-    return is_number(value) and math.isfinite(value)
+def check_numbers(force: object, what: str, error: type[Error] = ForceError, **accepted: Accepted) -> None:
+    """Check parameters of a frozen dataclass that are numbers, and store them as floats.
+
+    Args:
+        force: The object.
+        what: What errors call the object.
+        error: The class of the error.
+        accepted: The range of each parameter.
+
+    Raises:
+        Error: A parameter is not one finite number in its range.
+    """
+    for name, each in accepted.items():
+        object.__setattr__(force, name, number(f"{what} has {name} ", getattr(force, name), each, error))
 
 
-def are_finite(values: Any, count: int) -> bool:
-    """Whether values are so many finite numbers."""
-    try:
-        return len(values) == count and all(is_finite(value) for value in values)
-    except TypeError:
-        return False
+def check_items(force: object, what: str, error: type[Error], **kinds: type) -> None:
+    """Check parameters of a frozen dataclass that are sequences of objects, and store them as tuples.
 
-
-def shown(value: object) -> str:
-    """A value in an error's text."""
-    return f"{value:g}" if isinstance(value, Real) else f"{value!r:.60}"
-
-
-def check_at_least_zero(force: str, **numbers: object) -> None:
-    """Raises ForceError naming a parameter that is no finite number of 0 or more."""
-    for name, value in numbers.items():
-        if not (is_finite(value) and value >= 0.0):  # type: ignore[operator]
-            raise ForceError(f"{force} has {name} {shown(value)}; expected a finite number, 0 or more")
-
-
-def check_above_zero(force: str, **numbers: object) -> None:
-    """Raises ForceError naming a parameter that is no finite number above 0."""
-    for name, value in numbers.items():
-        if not (is_finite(value) and value > 0.0):  # type: ignore[operator]
-            raise ForceError(f"{force} has {name} {shown(value)}; expected a finite number above 0")
-
-
-def check_power(force: str, name: str, value: float) -> None:
-    """Raises ForceError: an exponent that is no whole number of 1 or more, which a graph has no operation for."""
-    if not (is_finite(value) and value >= 1.0 and value % 1.0 == 0.0):
-        raise ForceError(f"{force} has {name} {shown(value)}; expected a whole number, 1 or more")
-
-
-def per_dof(force: str, name: str, value: float | Sequence[float], nv: int) -> list[float]:
-    """A number of each degree of freedom. Raises ValueError: there are others than one or nv."""
-    if not isinstance(value, Sequence):
-        return [float(value)] * nv
-    if len(value) != nv:
-        raise ArgumentError(f"{force} has {len(value)} numbers as {name}; expected one, or {nv}")
-    return [float(x) for x in value]
+    Raises:
+        Error: A parameter is not a sequence, it is empty, or it holds an object of another class.
+    """
+    for name, kind in kinds.items():
+        items: Any = getattr(force, name)
+        if not (isinstance(items, Sequence) and items and all(isinstance(item, kind) for item in items)):
+            raise error(f"{what} has {name} {shown(items)}; expected a sequence of one {kind.__name__} or more")
+        object.__setattr__(force, name, tuple(items))

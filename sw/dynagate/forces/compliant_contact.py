@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from dynagate.base.arguments import ABOVE_ZERO, AT_LEAST_ZERO, EXPONENT
 from dynagate.base.explained import explained
 from dynagate.dynamics.friction import SPEED
 from dynagate.dynamics.spatial import Array, array, select, sqrt
-from dynagate.forces.checks import check_above_zero, check_at_least_zero, check_power
+from dynagate.forces.checks import ForceError, check_items, check_numbers
 from dynagate.forces.contact import ContactError, Plane, Point, check_points, power, touching
 from dynagate.forces.force import Force, Now
 from dynagate.robot import Robot
@@ -33,16 +34,9 @@ class CompliantContact(Force):
     exponent: float = 1.0
 
     def __post_init__(self) -> None:
-        for name, kind in (("points", Point), ("planes", Plane)):
-            items = getattr(self, name)
-            if not (isinstance(items, Sequence) and items and all(isinstance(item, kind) for item in items)):
-                raise ContactError(
-                    f"contact has {name} {items!r:.60}; expected a sequence of one {kind.__name__} or more"
-                )
-            object.__setattr__(self, name, tuple(items))
-        check_above_zero("contact", stiffness=self.stiffness, speed=self.speed)
-        check_at_least_zero("contact", dissipation=self.dissipation, friction=self.friction)
-        check_power("contact", "exponent", self.exponent)
+        check_items(self, "contact", ContactError, points=Point, planes=Plane)
+        check_numbers(self, "contact", ForceError, stiffness=ABOVE_ZERO, speed=ABOVE_ZERO, exponent=EXPONENT)
+        check_numbers(self, "contact", ForceError, dissipation=AT_LEAST_ZERO, friction=AT_LEAST_ZERO)
 
     def check(self, robot: Robot) -> None:
         """Raises ContactError: a point on no link of the robot."""

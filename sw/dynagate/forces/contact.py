@@ -9,12 +9,21 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from dynagate.base.arguments import is_whole
+from dynagate.base.arguments import (
+    ABOVE_ZERO,
+    AT_LEAST_ZERO,
+    FINITE,
+    Accepted,
+    is_whole,
+    number,
+    numbers,
+    shown,
+)
 from dynagate.base.errors import Error
 from dynagate.base.explained import explained
 from dynagate.base.naming import scope
 from dynagate.dynamics.spatial import Array, Scalar, array, select, zeros
-from dynagate.forces.checks import are_finite, is_finite, shown
+from dynagate.forces.checks import check_items, check_numbers
 from dynagate.forces.force import Force, Now, Wrench
 from dynagate.robot import Robot
 from dynagate.robot.model import Vector3, vector3
@@ -34,17 +43,16 @@ class Plane:
     offset: float = 0.0
 
     def __post_init__(self) -> None:
-        if not (are_finite(self.normal, 3) and any(self.normal) and is_finite(self.offset)):
-            raise ContactError(
-                f"plane with normal {self.normal} and offset {self.offset}; expected three finite numbers, not all 0, "
-                "and one"
-            )
-        object.__setattr__(self, "normal", vector3(np.array(self.normal) / math.hypot(*self.normal)))
+        normal = numbers("plane has normal ", self.normal, (3,), FINITE, ContactError)
+        if not normal.any():
+            raise ContactError(f"plane has normal {shown(self.normal)}; expected three finite numbers, not all 0")
+        object.__setattr__(self, "normal", vector3(normal / math.hypot(*normal)))
+        check_numbers(self, "plane", ContactError, offset=FINITE)
 
     @classmethod
     def slope(cls, degrees: float) -> Plane:
         """A plane through the origin that falls along x by this angle."""
-        angle = math.radians(degrees)
+        angle = math.radians(number("slope of degrees ", degrees, FINITE, ContactError))
         return cls((math.sin(angle), 0.0, math.cos(angle)))
 
 
@@ -59,15 +67,12 @@ class Point:
     radius: float = 0.0
 
     def __post_init__(self) -> None:
-        if not (is_finite(self.radius) and self.radius >= 0.0):
-            raise ContactError(
-                f"contact point on link '{self.link}' has radius {shown(self.radius)}; expected a finite number, "
-                "0 or more"
-            )
-        if not are_finite(self.position, 3):
-            raise ContactError(
-                f"contact point on link '{self.link}' is at {self.position}; expected three finite numbers"
-            )
+        if not isinstance(self.link, str):
+            raise ContactError(f"contact point on link {shown(self.link)}; expected the name of a link")
+        what = f"contact point on link '{self.link}'"
+        check_numbers(self, what, ContactError, radius=AT_LEAST_ZERO)
+        place = numbers(f"{what} is at ", self.position, (3,), FINITE, ContactError)
+        object.__setattr__(self, "position", vector3(place))
 
 
 @explained
@@ -101,13 +106,7 @@ class Contact(Force):
     def __post_init__(self) -> None:
         if self.model not in ("pbfd", "pbd"):
             raise ContactError(f"contact has model '{self.model}'; expected 'pbfd' or 'pbd'")
-        for name, kind in (("points", Point), ("planes", Plane)):
-            items = getattr(self, name)
-            if not (isinstance(items, Sequence) and items and all(isinstance(item, kind) for item in items)):
-                raise ContactError(
-                    f"contact has {name} {items!r:.60}; expected a sequence of one {kind.__name__} or more"
-                )
-            object.__setattr__(self, name, tuple(items))
+        check_items(self, "contact", ContactError, points=Point, planes=Plane)
         pbfd = self.model == "pbfd"
         ranges = {
             "stiffness": (0.0, False),
@@ -117,12 +116,8 @@ class Contact(Force):
             "gamma": (0.0, False),
         }
         for name, (least, inclusive) in ranges.items():
-            value = getattr(self, name)
-            if not (is_finite(value) and (value > least or (inclusive and value == least))):
-                sign = "≥" if inclusive else ">"
-                raise ContactError(
-                    f"contact has {name} {shown(value)}; model '{self.model}' needs {name} {sign} {least:g}"
-                )
+            text = f"{name} {'≥' if inclusive else '>'} {least:g} for model '{self.model}'"
+            check_numbers(self, "contact", ContactError, **{name: Accepted(text, least=least, open=not inclusive)})
 
     @property
     def sliding(self) -> float:
@@ -135,11 +130,10 @@ class Contact(Force):
     ) -> Contact:
         """Equation 9 of the paper of 2018, D₁ d² + D₂ d² |x/dt|², as the "pbd" law that it is: alpha, beta, gamma = 1,
         stiffness 2 D₁ (normal, N/m) and friction D₂/dt² (tangential: D₂ in N s²/m³). Raises ContactError: dt."""
-        if not (is_finite(dt) and dt > 0.0):
-            raise ContactError(f"dt is {shown(dt)}; expected a finite number above 0")
-        return cls(
-            points, planes, stiffness=2.0 * normal, friction=tangential / dt**2, alpha=1.0, beta=1.0, model="pbd"
-        )
+        step = number("dt is ", dt, ABOVE_ZERO, ContactError)
+        stiffness = 2.0 * number("contact has normal ", normal, ABOVE_ZERO, ContactError)
+        friction = number("contact has tangential ", tangential, AT_LEAST_ZERO, ContactError) / step**2
+        return cls(points, planes, stiffness=stiffness, friction=friction, alpha=1.0, beta=1.0, model="pbd")
 
     def check(self, robot: Robot) -> None:
         """Raises ContactError: a point on no link of the robot, or a law with powers that a graph has no operation
@@ -200,7 +194,10 @@ def power(x: Scalar, exponent: float) -> Scalar:
 
 
 def corners(link: str, size: Vector3, centre: Vector3 = (0.0, 0.0, 0.0)) -> list[Point]:
-    """The eight corners of a box of a link, or fewer where a size is 0. size, centre: m, in the link's frame."""
+    """Return the eight corners of a box of a link, or fewer where a size is 0. size, centre: m, in the link's frame.
+    Raises ContactError: they are not three finite numbers each, or a size is negative."""
+    size = vector3(numbers("box has size ", size, (3,), AT_LEAST_ZERO, ContactError))
+    centre = vector3(numbers("box has centre ", centre, (3,), FINITE, ContactError))
     sides = [(-0.5, 0.5) if length else (0.0,) for length in size]
     return [
         Point(link, (centre[0] + a * size[0], centre[1] + b * size[1], centre[2] + c * size[2]))
@@ -211,8 +208,13 @@ def corners(link: str, size: Vector3, centre: Vector3 = (0.0, 0.0, 0.0)) -> list
 
 
 def along(link: str, begin: Vector3, end: Vector3, count: int) -> list[Point]:
-    """Points on the line from begin to end in a link's frame, both ends among them."""
-    return [Point(link, vector3(p)) for p in np.linspace(begin, end, count)]
+    """Return points on the line from begin to end in a link's frame, m, both ends among them. Raises ContactError: an
+    end is not three finite numbers, or count is not a whole number, 1 or more."""
+    if not (is_whole(count) and count >= 1):
+        raise ContactError(f"count={shown(count)}; expected a whole number, 1 or more")
+    first = numbers("line has begin ", begin, (3,), FINITE, ContactError)
+    last = numbers("line has end ", end, (3,), FINITE, ContactError)
+    return [Point(link, vector3(p)) for p in np.linspace(first, last, count)]
 
 
 @explained

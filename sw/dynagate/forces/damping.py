@@ -1,13 +1,15 @@
-"""Damping of joints: what a robot's file does not say of them."""
+"""Damp joints in addition to the damping in the robot's file."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from dynagate.base.arguments import AT_LEAST_ZERO, one_or_each
 from dynagate.base.explained import explained
+from dynagate.dynamics.friction import per_dof
 from dynagate.dynamics.spatial import Array, array
-from dynagate.forces.checks import check_at_least_zero, per_dof
+from dynagate.forces.checks import ForceError
 from dynagate.forces.force import Force, Now
 from dynagate.robot import Robot
 
@@ -15,21 +17,26 @@ from dynagate.robot import Robot
 @explained
 @dataclass(frozen=True)
 class Damping(Force):
-    """-c q̇, besides the damping in the robot's file. coefficient: N m s/rad or N s/m, one for all degrees of freedom or
-    one for each. Raises ForceError: below 0 or not finite."""
+    """Damp joints with the torque -c q̇, in addition to the damping in the robot's file.
+
+    Args:
+        coefficient: c in N m s/rad or N s/m, 0 or more. One number acts on every joint but floating ones, so that it
+            does not brake a free base. A sequence of nv numbers sets every degree of freedom.
+
+    Raises:
+        ForceError: A number is negative or not finite.
+    """
 
     coefficient: float | Sequence[float]
 
     def __post_init__(self) -> None:
-        if isinstance(self.coefficient, Sequence):
-            object.__setattr__(self, "coefficient", tuple(self.coefficient))
-        for c in self.coefficient if isinstance(self.coefficient, Sequence) else (self.coefficient,):
-            check_at_least_zero("damping", coefficient=c)
+        own = one_or_each("damping has coefficient ", self.coefficient, AT_LEAST_ZERO, ForceError)
+        object.__setattr__(self, "coefficient", own)
 
     def check(self, robot: Robot) -> None:
-        """Raises ValueError: there are other numbers than one or nv."""
-        per_dof("damping", "coefficient", self.coefficient, robot.nv)
+        """Raise ArgumentError if there are neither one nor nv numbers."""
+        per_dof("damping", robot, self.coefficient)
 
     def torque(self, now: Now) -> Array:
-        coefficients = per_dof("damping", "coefficient", self.coefficient, now.robot.nv)
+        coefficients = per_dof("damping", now.robot, self.coefficient)
         return array([-(rate * c) if c else 0.0 for rate, c in zip(now.qd, coefficients, strict=True)])

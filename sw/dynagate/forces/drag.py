@@ -8,11 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from dynagate.base.arguments import ABOVE_ZERO, AT_LEAST_ZERO, FINITE, numbers, shown
 from dynagate.base.errors import Error
 from dynagate.base.explained import explained
 from dynagate.base.naming import scope
 from dynagate.dynamics.spatial import Array, array, cross, skew, symmetric
-from dynagate.forces.checks import are_finite, is_finite, shown
+from dynagate.forces.checks import check_numbers
 from dynagate.forces.force import Force, Now, Wrench
 from dynagate.robot.model import Vector3
 
@@ -38,12 +39,12 @@ class Drag(Force):
     direction: Vector3 = (1.0, 0.0, 0.0)
 
     def __post_init__(self) -> None:
-        if not (are_finite(self.viscosity, 2) and min(self.viscosity) >= 0.0):
-            raise DragError(f"drag has viscosity {self.viscosity}; expected two finite numbers, 0 or more")
-        if not (is_finite(self.density) and self.density > 0.0):
-            raise DragError(f"drag has density {shown(self.density)}; expected a finite number above 0")
-        if not (are_finite(self.direction, 3) and abs(math.hypot(*self.direction) - 1.0) < 1e-9):
-            raise DragError(f"drag has direction {self.direction}; expected a unit vector")
+        for name, count, accepted in (("viscosity", 2, AT_LEAST_ZERO), ("direction", 3, FINITE)):
+            own = numbers(f"drag has {name} ", getattr(self, name), (count,), accepted, DragError)
+            object.__setattr__(self, name, tuple(own.tolist()))
+        check_numbers(self, "drag", DragError, density=ABOVE_ZERO)
+        if not abs(math.hypot(*self.direction) - 1.0) < 1e-9:
+            raise DragError(f"drag has direction {shown(self.direction)}; expected a unit vector")
 
     def matrix(self) -> Floats:
         """N s/m for each m³ (3, 3), in the link's frame."""

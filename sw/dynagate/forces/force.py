@@ -11,6 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
+import numpy as np
+
+from dynagate.base.arguments import FINITE, is_number, shown
 from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.base.explained import explained
 from dynagate.base.naming import scope
@@ -18,6 +21,7 @@ from dynagate.dynamics.coupling import Coupling
 from dynagate.dynamics.frames import Places, places
 from dynagate.dynamics.spatial import Array, Motion, Scalar, array, cross, zeros
 from dynagate.dynamics.tree import Tree
+from dynagate.forces.checks import ForceError
 from dynagate.robot import Robot
 
 Scalars = Sequence[Scalar] | Array
@@ -156,8 +160,26 @@ class Forces:
         now, total = Now(self.robot, q, qd, dt, inputs), zeros(self.robot.nv)
         for k, force in enumerate(self.forces):
             with scope("forces", f"{force.name}{k}"):
-                total = total + force.torque(now)
+                total = total + _torque_of(force, now)
         return total
+
+
+def _torque_of(force: Force, now: Now) -> Array:
+    """Return the torque of a force. Raise ForceError if it is not nv numbers, or a number is known and not finite."""
+    torque = force.torque(now)
+    values = np.asarray(torque, dtype=object)
+    if isinstance(torque, np.ma.MaskedArray) or values.shape != (now.robot.nv,):
+        has = "is masked" if isinstance(torque, np.ma.MaskedArray) else f"has shape {values.shape}"
+        raise ForceError(f"the torque of force {force.name} {has}; expected ({now.robot.nv},), one for each velocity")
+    for k, value in enumerate(values):
+        is_kind = is_number(value) or (hasattr(value, "__mul__") and not isinstance(value, FOREIGN))
+        if not is_kind or (is_number(value) and not FINITE.holds(value)):
+            raise ForceError(f"the torque of force {force.name} is {shown(value)} at {k}; expected a finite number")
+    return values
+
+
+FOREIGN = (bool, np.bool_, complex, str, bytes, list, tuple)
+"""Classes of entries that are not scalars of torques, though Python multiplies them."""
 
 
 def check_forces(forces: object) -> tuple[Force, ...]:

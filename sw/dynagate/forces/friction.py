@@ -15,22 +15,29 @@ from dynagate.robot import Robot
 @explained
 @dataclass(frozen=True)
 class Friction(Force):
-    """-F q̇ / √(q̇² + s²). force: F in N m or N, one for all degrees of freedom or one for each; True for that of the
-    robot's file. speed: s, rad/s or m/s, at which 0.7 of it acts. It has a derivative everywhere, so every method and
-    device takes it; friction that sticks is that of `integrators.RigidContact`.
+    """Coulomb friction of joints, smoothed at rest: the torque -F q̇ / √(q̇² + s²).
 
-    Raises ValueError: F is below 0, not finite or too large, or s not above 0."""
+    The torque has a derivative everywhere, so every method and device accepts this force. `integrators.RigidContact`
+    has friction that sticks.
+
+    Args:
+        force: F in N m or N, 0 or more. One number acts on every joint but floating ones, so that it does not brake a
+            free base. A sequence of nv numbers sets every degree of freedom. True reads F from the robot's file.
+        speed: s in rad/s or m/s, above 0. At this speed 0.7 of the friction acts.
+
+    Raises:
+        ValueError: A number is out of range or not finite.
+    """
 
     force: bool | float | Sequence[float]
     speed: float = SPEED
 
     def __post_init__(self) -> None:
-        if isinstance(self.force, Sequence):
-            object.__setattr__(self, "force", tuple(self.force))
-        check_friction(self.force, self.speed)
+        object.__setattr__(self, "force", check_friction(self.force, self.speed))
+        object.__setattr__(self, "speed", float(self.speed))
 
     def check(self, robot: Robot) -> None:
-        """Raises ValueError: there are other numbers than one or nv."""
+        """Raise ArgumentError if there are neither one nor nv numbers."""
         friction_of(robot, self.force, self.speed)
 
     def torque(self, now: Now) -> Array:

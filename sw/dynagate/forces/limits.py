@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from dynagate.base.arguments import ABOVE_ZERO, AT_LEAST_ZERO
 from dynagate.base.explained import explained
 from dynagate.dynamics.spatial import Array, Scalar, select, zeros
-from dynagate.forces.checks import check_above_zero, check_at_least_zero
+from dynagate.forces.checks import check_numbers
 from dynagate.forces.force import Force, Now
 
 
@@ -24,8 +25,7 @@ class Limits(Force):
     dissipation: float = 1.0
 
     def __post_init__(self) -> None:
-        check_above_zero("limits", stiffness=self.stiffness)
-        check_at_least_zero("limits", dissipation=self.dissipation)
+        check_numbers(self, "limits", stiffness=ABOVE_ZERO, dissipation=AT_LEAST_ZERO)
 
     def torque(self, now: Now) -> Array:
         result = zeros(now.robot.nv)

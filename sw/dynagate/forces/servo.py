@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from dynagate.base.arguments import AT_LEAST_ZERO, FINITE, numbers, shown
 from dynagate.base.errors import Error
 from dynagate.base.explained import explained
 from dynagate.dynamics.spatial import Array, zeros
-from dynagate.forces.checks import are_finite, is_finite, shown
+from dynagate.forces.checks import check_numbers
 from dynagate.forces.force import Force, Now
 from dynagate.robot import Robot
 
@@ -37,15 +38,10 @@ class Servo(Force):
             if not isinstance(self.joints, tuple | list) or not all(isinstance(name, str) for name in self.joints):
                 raise ServoError(f"servo has joints {shown(self.joints)}; expected a tuple of names")
             object.__setattr__(self, "joints", tuple(self.joints))
-        for name in ("stiffness", "damping"):
-            value = getattr(self, name)
-            if not (is_finite(value) and value >= 0.0):
-                raise ServoError(f"servo has {name} {shown(value)}; expected a finite number, 0 or more")
-
+        check_numbers(self, "servo", ServoError, stiffness=AT_LEAST_ZERO, damping=AT_LEAST_ZERO)
         if self.target is not None:
-            object.__setattr__(self, "target", tuple(self.target))
-            if not are_finite(self.target, len(self.target)):
-                raise ServoError(f"servo has target {shown(self.target)}; expected finite numbers")
+            own = numbers("servo has target ", self.target, (None,), FINITE, ServoError)
+            object.__setattr__(self, "target", tuple(own.tolist()))
 
     @property
     def inputs(self) -> tuple[str, ...]:

@@ -8,12 +8,13 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
+from dynagate.base.arguments import ABOVE_ZERO
 from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import explained
 from dynagate.dynamics.configuration import advance, directions_of
 from dynagate.dynamics.spatial import Array, chosen, select
 from dynagate.forces import Contact, Force, Forces, Servo
-from dynagate.forces.checks import check_above_zero
+from dynagate.forces.checks import check_numbers
 from dynagate.graph import Graph
 from dynagate.graph.derivatives import output_values
 from dynagate.graph.loop import Count, Loop
@@ -64,7 +65,7 @@ class PositionBasedMethod(Method):
     name: ClassVar[str] = "position_based"
 
     def __post_init__(self) -> None:
-        check_above_zero("method 'position_based'", tolerance=self.tolerance)
+        check_numbers(self, "method 'position_based'", tolerance=ABOVE_ZERO)
         check_whole("iterations", self.iterations)
         if self.search not in (None, *SEARCHES):
             raise ArgumentError(f"search {self.search!r}; expected one of {', '.join(SEARCHES)}, or None")

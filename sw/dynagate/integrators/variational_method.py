@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import Any, ClassVar
 
-from dynagate.base.arguments import is_whole
+from dynagate.base.arguments import ABOVE_ZERO, is_whole
 from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import explained
 from dynagate.dynamics import Argument, Function, Tree
@@ -22,7 +22,7 @@ from dynagate.dynamics.mass_matrix import check_invertible
 from dynagate.dynamics.spatial import ZERO_MOTION, Array, Scalar, array, chosen, select, sqrt, zeros
 from dynagate.dynamics.spatial import Motion as Twist
 from dynagate.forces import Forces
-from dynagate.forces.checks import check_above_zero
+from dynagate.forces.checks import check_numbers
 from dynagate.graph import Graph, trace
 from dynagate.graph.derivatives import jacobian
 from dynagate.graph.loop import TURNS, Count, Loop, Until
@@ -76,7 +76,7 @@ class VariationalMethod(Method):
     def __post_init__(self) -> None:
         if self.guess not in (1, 2, 3, 4):
             raise ArgumentError(f"guess {self.guess!r}; expected 1, 2, 3 or 4")
-        check_above_zero("method 'variational'", tolerance=self.tolerance)
+        check_numbers(self, "method 'variational'", tolerance=ABOVE_ZERO)
         if not (is_whole(self.iterations) and self.iterations >= 1):
             raise ArgumentError(f"iterations {self.iterations!r}; expected a whole number, 1 or more")
 
