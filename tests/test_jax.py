@@ -11,7 +11,7 @@ import dynagate
 import numpy as np
 import pytest
 from dynagate import Robot, evaluate, robots, trace
-from dynagate.integrators import Plane, Point, RigidContact
+from dynagate.integrators import Plane, Point, RigidContact, Servo
 from dynagate.operators.rollouts import RolloutOperator
 
 jax = pytest.importorskip("jax")
@@ -20,6 +20,8 @@ jnp = jax.numpy
 from dynagate.jax import function, rollout  # noqa: E402
 from jax.test_util import check_grads  # noqa: E402
 
+from tests import sharded  # noqa: E402
+from tests.fuzz.shards import REFUSED as DIFFERS  # noqa: E402
 from tests.robots import hopper  # noqa: E402
 from tests.test_solved_gradients import ball  # noqa: E402
 
@@ -236,6 +238,33 @@ def test_empty_batches() -> None:
     assert rollout(ARM, 3, 0.01)(np.zeros((0, 2)), np.zeros((0, 2)), np.zeros((0, 3, 2))).q.shape == (0, 4, 2)
 
 
+FLOATING = {
+    "links": [
+        {"name": "body", "parent": "", "joint": "floating", "mass": 2.0, "com": [0.01, 0.02, 0.0]},
+        {"name": "leg", "parent": "body", "joint": "revolute", "mass": 0.5, "axis": [0.0, 1.0, 0.0]},
+    ]
+}
+"""A recipe of the fuzzer for a floating body with a leg."""
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        {"robot": "two_joint_arm", "operator": "function", "name": "forward_dynamics", "replicated": 1},
+        {"robot": FLOATING, "operator": "function", "name": "inverse_dynamics", "options": {"backend": "numpy"}},
+        {"robot": FLOATING, "operator": "rollout", "replicated": 0},
+        {"robot": "two_joint_arm", "operator": "rollout", "contact": "forearm", "options": {"constrained": True}},
+    ],
+    ids=lambda case: f"{case['operator']} {case.get('options', '')}",
+)
+def test_operators_inside_shard_map(case: dict[str, Any]) -> None:
+    """Loops, vmap and gradients inside of it equal those outside; JAX's check of out_specs sees what differs."""
+    forward = sharded.FORWARD if case["operator"] == "function" else ()
+    results = sharded.run_case({**case, "ways": [*sharded.LOOPS, *sharded.GRADIENTS, *forward]})
+    assert str(results.pop("replicated out")).startswith(DIFFERS)
+    assert {way: result for way, result in results.items() if not (isinstance(result, float) and result < 1e-9)} == {}
+
+
 STATE = [np.zeros(2)] * 3
 REFUSED: list[tuple[Any, type, str]] = [
     (lambda: function(ARM)(*STATE[:2]), TypeError, "forward_dynamics lacks input 'tau'; expected q, qd, tau"),
@@ -266,6 +295,12 @@ REFUSED: list[tuple[Any, type, str]] = [
     (lambda: jax.jit(function(ARM, backend="cuda"))(*STATE), ValueError, "runs on cuda, and JAX computes on cpu"),
     (lambda: rollout(ARM, 3, 0.01, backend="cuda"), ValueError, "backend 'cuda' of a rollout; expected one of"),
     (lambda: rollout(ARM, 3, None), ValueError, "dt=None for an operator; expected a constant time step"),
+    (
+        lambda: rollout(ARM, 3, 0.01, forces=[Servo(100.0)]),
+        ValueError,
+        "forces with the input 'target' in an operator, which has no such input; expected forces without inputs, such "
+        "as Servo(..., target=(...)), or `dynagate.Rollout`",
+    ),
     (lambda: rollout(ARM, 3, 0.01, dtype="int32"), TypeError, "dtype int32; expected float32 or float64"),
     (
         lambda: rollout(ARM, 3, 0.01, dtype="float32")(STATE[0], STATE[0], np.zeros((3, 2))),

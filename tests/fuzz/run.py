@@ -18,13 +18,19 @@ from unittest import mock
 import dynagate
 import numpy as np
 
-from tests.fuzz import calls, loops, rings, rollouts
+from tests.fuzz import calls, loops, rings, rollouts, shards
 from tests.fuzz.findings import Findings
 from tests.fuzz.shrink import shrunk
 
 Case = dict[str, Any]
-KINDS: dict[str, ModuleType] = {"rollouts": rollouts, "loops": loops, "rings": rings, "calls": calls}
-SHARES = {"rollouts": 0.4, "loops": 0.2, "rings": 0.15, "calls": 0.25}
+KINDS: dict[str, ModuleType] = {
+    "rollouts": rollouts,
+    "loops": loops,
+    "rings": rings,
+    "calls": calls,
+    "shards": shards,
+}
+SHARES = {"rollouts": 0.36, "loops": 0.2, "rings": 0.15, "calls": 0.25, "shards": 0.04}
 """Of the cases of each kind. Each draws by `draw(random)` and compares by `check(case, findings)`."""
 CASES = Path(__file__).parent / "cases"
 LONGEST = 120.0

@@ -20,6 +20,8 @@ from jax.interpreters import ad, batching, mlir
 
 from dynagate.base.errors import ArgumentError
 from dynagate.jax.handlers import GPU, ROWS, key_of
+from dynagate.jax.varying import axes_of as mesh_axes_of
+from dynagate.jax.varying import result_type, varying
 from dynagate.operators.compute import CPU, CUDA, Compiled
 from dynagate.operators.inputs import axes_of
 from dynagate.operators.operator import Operator
@@ -29,8 +31,8 @@ operator_p.multiple_results = True
 
 
 def bind(operator: Operator, *inputs: Any) -> list[Any]:
-    """The outputs of an operator."""
-    return operator_p.bind(*inputs, operator=operator)
+    """Return the outputs of an operator. Inside `shard_map` they vary over each mesh axis that an input varies over."""
+    return operator_p.bind(*varying(inputs, mesh_axes_of(inputs)), operator=operator)
 
 
 @partial(jax.jit, static_argnums=0)
@@ -46,7 +48,7 @@ def _impl(*inputs: Any, operator: Operator) -> list[Any]:
 @operator_p.def_abstract_eval
 def _abstract(*inputs: Any, operator: Operator) -> list[Any]:
     leading = axes_of(operator.graph.inputs, inputs)
-    return [jax.core.ShapedArray((*leading, *port.shape), inputs[0].dtype) for port in operator.graph.outputs]
+    return [result_type(inputs[0], (*leading, *port.shape)) for port in operator.graph.outputs]
 
 
 def _on_host(*inputs: Any, operator: Operator) -> list[Any]:

@@ -18,6 +18,7 @@ from dynagate.integrators.step import CARRY
 from dynagate.jax.functions import precision, prepared
 from dynagate.jax.handlers import LOOP, key_of
 from dynagate.jax.primitive import bind
+from dynagate.jax.varying import axes_of, varying
 from dynagate.native.loop import LoopKernel
 from dynagate.operators.inputs import by_name
 from dynagate.operators.rollouts import RolloutOperator
@@ -54,7 +55,7 @@ class RolloutFunction:
         arguments = self.operator.arguments
         inputs = prepared(arguments, by_name(arguments, positional, named))
         self.operator.check_dtype(str(inputs[0].dtype))
-        return States(*self._run(*inputs))
+        return States(*self._run(*varying(inputs, axes_of(inputs))))
 
     def _forward(self, *inputs: jax.Array) -> list[jax.Array]:
         kernel = self.operator.rollout.kernel
@@ -139,6 +140,7 @@ def _loop(
         turns=np.int64(steps),
         first=np.array([ports[first[p.name]] if p.name in first else -1 for p in loop.outputs], np.int64),
     )
+    results = varying(results, axes_of(arrays))  # a foreign call's results have no axes
     return dict(zip((port.name for port in loop.outputs), results, strict=True))
 
 
@@ -150,4 +152,5 @@ def _called_back(function: Callable[..., Any], shapes: list[tuple[int, ...]], *i
     def call(*arrays: Any) -> list[Any]:
         return [np.asarray(x, dtype) for x in function(*map(np.asarray, arrays))]
 
-    return list(jax.pure_callback(call, results, *inputs, vmap_method="broadcast_all"))
+    computed = jax.pure_callback(call, results, *inputs, vmap_method="broadcast_all")
+    return varying(list(computed), axes_of(inputs))  # a callback's results have no axes

@@ -66,6 +66,11 @@ class RolloutOperator:
         number: dict[str, Any] = {"dtype": dtype} if device in (CPU, "cuda") else {}  # others have one
         self.rollout = Rollout(robot, device=device, **number, **self._asked)
         self.robot, n = self.rollout.robot, self.rollout.robot.nv
+        if names := self.rollout.force_inputs:
+            raise ArgumentError(
+                f"forces with the input {' and '.join(map(repr, names))} in an operator, which has no such input; "
+                "expected forces without inputs, such as Servo(..., target=(...)), or `dynagate.Rollout`"
+            )
         units = tuple((part.start, part.stop) for part in self.robot.quaternions())
         shapes = {"q0": (self.robot.nq,), "qd0": (n,), "tau": (steps, n)}
         if options.get("constrained"):

@@ -1,0 +1,165 @@
+"""Operators of `dynagate.jax` inside `jax.shard_map` on four CPU devices, compared with the same call outside of it.
+
+`python -m tests.sharded` reads a case as JSON from its input and prints its result as JSON: for each way to call the
+operator the largest difference from the call without `shard_map`, as a fraction of the largest entry, or the text of
+an error. A process of its own, because JAX fixes the number of its devices at its first use.
+
+A case: {"robot": name, or recipe of the fuzzer, "operator": "function" or "rollout", "name": function, "options": {...},
+"ways": [...]}. Where needed "contact": the link of a contact point, "seed", and "replicated": the number of the input
+that all devices share.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tests.fuzz.robots import robot_of
+
+ROOT = Path(__file__).parent.parent
+ROWS = 8
+LOOPS = ("value", "replicated out", "scan", "fori_loop", "while_loop", "vmap inside", "vmap outside")
+GRADIENTS = ("gradient", "gradient inside")
+FORWARD = ("jvp inside", "second order")
+
+
+def run_case(case: dict[str, Any], seconds: float = 300.0) -> dict[str, float | str]:
+    """Return the result of a case, by way. Raises RuntimeError: its process failed."""
+    environment = {**os.environ, "XLA_FLAGS": "--xla_force_host_platform_device_count=4", "JAX_ENABLE_X64": "1"}
+    command = [sys.executable, "-m", "tests.sharded"]
+    done = subprocess.run(
+        command, input=json.dumps(case), env=environment, cwd=ROOT, capture_output=True, text=True, timeout=seconds
+    )
+    if done.returncode:
+        raise RuntimeError(done.stderr[-2000:])
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def _operator(case: dict[str, Any]) -> tuple[Callable[..., Any], list[Any]]:
+    """The operator with one array (rows, numbers) as its result, and its inputs."""
+    import jax.numpy as jnp
+    import numpy as np
+    from dynagate import robots
+    from dynagate.jax import function, rollout
+
+    if isinstance(case["robot"], str):
+        robot = robots.load(case["robot"])
+    else:
+        with tempfile.TemporaryDirectory() as folder:
+            robot = robot_of(case["robot"], Path(folder))
+    if "contact" in case:
+        robot = robot.with_frame("toe", case["contact"], (0.0, 0.02, -0.3)).with_contact("toe", compliance=1e-2)
+    if case["operator"] == "function":
+        operator = function(robot, case["name"], **case.get("options", {}))
+        ports = operator.operator.graph.inputs
+    else:
+        operator = rollout(robot, 3, 0.01, **case.get("options", {}))
+        ports = operator.operator.arguments.inputs
+    random = np.random.default_rng(case.get("seed", 0))
+    inputs = [random.uniform(-1.0, 1.0, (ROWS, *port.shape)) for port in ports]
+    for port, array in zip(ports, inputs, strict=True):
+        if port.name == "active":
+            array[...] = array > 0.0
+
+    def call(*arrays: Any) -> Any:
+        results = operator(*arrays)
+        leading = arrays[0].ndim - len(ports[0].shape)
+        return jnp.concatenate([x.reshape(*x.shape[:leading], -1) for x in results], axis=-1)
+
+    return call, inputs
+
+
+def results_of(case: dict[str, Any]) -> dict[str, float | str]:
+    """Call the operator in each way of the case."""
+    import jax
+    import jax.numpy as jnp
+    import numpy as np
+    from jax.sharding import PartitionSpec as P
+
+    call, inputs = _operator(case)
+    shared = case.get("replicated", len(inputs) - 1)
+    carried = 1 if shared == 0 else 0
+    inputs[shared] = inputs[shared][0]
+    mesh = jax.sharding.Mesh(np.array(jax.devices()), ("b",))
+    specs = tuple(P() if k == shared else P("b") for k in range(len(inputs)))
+    weight = np.random.default_rng(1).uniform(0.5, 1.5, jax.eval_shape(call, *_spread(jnp, inputs, shared)).shape[-1])
+
+    def sharded(local: Callable[..., Any], out: Any = None) -> Callable[..., Any]:
+        return jax.jit(jax.shard_map(local, mesh=mesh, in_specs=specs, out_specs=P("b") if out is None else out))
+
+    def whole(*arrays: Any) -> Any:
+        return call(*_spread(jnp, arrays, shared))
+
+    def cost(*arrays: Any) -> Any:
+        return (weight * jnp.tanh(whole(*arrays))).sum()
+
+    def body(carry: Any, *arrays: Any) -> Any:
+        change = jnp.tanh(whole(*arrays[:carried], carry, *arrays[carried + 1 :])).sum(axis=-1)
+        return carry + 0.01 * change.reshape(-1, *(1,) * (carry.ndim - 1))
+
+    def scan(*arrays: Any) -> Any:
+        return jax.lax.scan(lambda carry, _: (body(carry, *arrays), None), arrays[carried], None, length=3)[0]
+
+    def fori(*arrays: Any) -> Any:
+        return jax.lax.fori_loop(0, 3, lambda _, carry: body(carry, *arrays), arrays[carried])
+
+    def until(*arrays: Any) -> Any:
+        step = lambda state: (state[0] + 1, body(state[1], *arrays))  # noqa: E731
+        return jax.lax.while_loop(lambda state: state[0] < 3, step, (0, arrays[carried]))[1]
+
+    def mapped(*arrays: Any) -> Any:
+        axes = tuple(None if k == shared else 0 for k in range(len(arrays)))
+        return jax.vmap(call, axes)(*arrays)
+
+    def summed(*arrays: Any) -> Any:
+        return sharded(lambda *x: jax.lax.psum(cost(*x), "b"), P())(*arrays)
+
+    def rate(*arrays: Any) -> Any:
+        return jax.jvp(whole, arrays, tuple(0.1 * jnp.cos(x) for x in arrays))[1]
+
+    def curved(function: Callable[..., Any]) -> Any:
+        slope = lambda x: jax.grad(function, shared)(*inputs[:shared], x, *inputs[shared + 1 :])  # noqa: E731
+        return jax.jvp(slope, (inputs[shared],), (np.ones_like(inputs[shared]),))[1]
+
+    every = tuple(k for k in range(len(inputs)))
+    slopes = lambda *x: jax.grad(cost, every)(*x)  # noqa: E731
+    doubled = [np.stack([x, 0.5 * x]) for x in inputs]
+    pairs: dict[str, Callable[[], tuple[Any, Any]]] = {
+        "value": lambda: (sharded(whole)(*inputs), whole(*inputs)),
+        "replicated out": lambda: (sharded(whole, P())(*inputs), np.nan),
+        "scan": lambda: (sharded(scan)(*inputs), scan(*inputs)),
+        "fori_loop": lambda: (sharded(fori)(*inputs), fori(*inputs)),
+        "while_loop": lambda: (sharded(until)(*inputs), until(*inputs)),
+        "vmap inside": lambda: (sharded(mapped)(*inputs), whole(*inputs)),
+        "vmap outside": lambda: (jax.vmap(sharded(whole))(*doubled), jax.vmap(whole)(*doubled)),
+        "gradient": lambda: (jax.grad(summed, every)(*inputs), slopes(*inputs)),
+        "gradient inside": lambda: (sharded(slopes, specs)(*inputs), slopes(*inputs)),
+        "jvp inside": lambda: (sharded(rate)(*inputs), rate(*inputs)),
+        "second order": lambda: (curved(summed), curved(cost)),
+    }
+    results: dict[str, float | str] = {}
+    for way in case["ways"]:
+        try:
+            got, expected = (jax.tree.leaves(value) for value in pairs[way]())
+            results[way] = max(
+                float(abs(g - e).max() / max(1e-9, abs(e).max())) for g, e in zip(got, expected, strict=True)
+            )
+        except Exception as error:  # the texts are compared
+            results[way] = f"{type(error).__name__}: {error}"
+    return results
+
+
+def _spread(jnp: Any, inputs: Any, shared: int) -> list[Any]:
+    """The inputs, the shared one with the rows of the others."""
+    rows = next(x.shape[0] for k, x in enumerate(inputs) if k != shared) if len(inputs) > 1 else 1
+    return [jnp.broadcast_to(x, (rows, *x.shape)) if k == shared else x for k, x in enumerate(inputs)]
+
+
+if __name__ == "__main__":
+    print(json.dumps(results_of(json.load(sys.stdin))))
