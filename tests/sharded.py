@@ -4,7 +4,7 @@
 operator the largest difference from the call without `shard_map`, as a fraction of the largest entry, or the text of
 an error. A process of its own, because JAX fixes the number of its devices at its first use.
 
-A case: {"robot": name, or recipe of the fuzzer, "operator": "function" or "rollout", "name": function, "options": {...},
+A case: {"robot": name or recipe of the fuzzer, "operator": "function" or "rollout", "name": function, "options": {...},
 "ways": [...]}. Where needed "contact": the link of a contact point, "seed", and "replicated": the number of the input
 that all devices share.
 """

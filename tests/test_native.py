@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 import ctypes
 import math
+import pickle
 import re
 import subprocess
 import sys
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import dynagate
 import numpy as np
@@ -135,6 +138,67 @@ print("right")
 def test_threads_share_a_batch_sleep_and_wake_and_stay_behind_at_a_fork() -> None:
     done = subprocess.run([sys.executable, "-c", THREADED], capture_output=True, text=True, check=False, timeout=120)
     assert done.stdout == "right\n", done.stderr
+
+
+LOCKED = """
+import gc, os, signal, sys, threading
+import dynagate
+import numpy as np
+from dynagate.native.pool import Pool
+
+which = sys.argv[1]
+state = {name: np.full((3, 2), 0.1) for name in ("q", "qd", "tau")}
+if which == "rollout":
+    opened = dynagate.Rollout("two_joint_arm", steps=2, dt=0.01)
+    call = lambda: opened(state["q"], state["qd"], np.zeros((3, 2, 2))).q
+    expected = call()
+    (small,) = opened._small.values()
+    locks = [opened._binding, small._lock]
+else:
+    options = {"threads": 2} if which == "threads" else {"device": which}
+    opened = dynagate.open("two_joint_arm", "forward_dynamics", **options)
+    call = lambda: opened.choosing("qdd")(**state).qdd
+    expected = call()
+    locks = [opened._lock, *(each._lock for each in gc.get_objects() if isinstance(each, Pool))]
+held, done = threading.Event(), threading.Event()
+
+
+def hold():
+    for lock in locks:
+        lock.acquire()
+    held.set()
+    done.wait()
+    for lock in locks:
+        lock.release()
+
+
+thread = threading.Thread(target=hold)
+thread.start()
+held.wait()
+child = os.fork()
+if not child:
+    signal.alarm(60)  # ends a child that hangs
+    os._exit(0 if np.array_equal(call(), expected) else 3)
+status = os.waitpid(child, 0)[1]
+done.set()
+thread.join()
+assert np.array_equal(call(), expected)
+sys.exit(status != 0)
+"""
+
+
+@pytest.mark.parametrize("which", ["cpu", "numpy", "threads", "rollout"])
+def test_a_forked_child_computes_while_a_thread_of_the_parent_is_in_a_call(which: str) -> None:
+    done = subprocess.run([sys.executable, "-c", LOCKED, which], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("move", [pickle.dumps, copy.copy, copy.deepcopy])
+def test_an_opened_function_is_not_pickled(move: Any) -> None:
+    with dynagate.open("two_joint_arm", "mass_matrix") as opened:
+        for each in (opened, dynagate.Rollout("two_joint_arm", steps=2, dt=0.01)):
+            with pytest.raises(TypeError, match=r"can't be pickled or copied: .* Pass the robot"):
+                move(each)
 
 
 GUARDED = """

@@ -6,6 +6,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 
+from dynagate.base.forks import renew_in_child
 from dynagate.graph.graph import Graph
 
 MOST = 200_000
@@ -19,6 +20,7 @@ class Kept:
         self._most = most
         self._graphs: OrderedDict[Hashable, tuple[object, Graph]] = OrderedDict()
         self._lock = threading.Lock()
+        renew_in_child(self, "_lock")
 
     def graph(self, key: Hashable, source: object, make: Callable[[], Graph]) -> Graph:
         """The graph of a key, made on first use. source: what has no hash, and must be the very same object."""

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from dynagate.base.arguments import LARGEST, is_whole, shown
 from dynagate.base.errors import ArgumentError, ArgumentTypeError, EntryError
 from dynagate.base.explained import explained
+from dynagate.base.forks import renew_in_child
 from dynagate.graph.packing import unpacked
 from dynagate.host.devices.face import Device, Overflow
 from dynagate.host.devices.parts import FunctionsDevice
@@ -51,6 +52,7 @@ class Accelerator(Opened):
         check_overflow(overflow)
         self.device, self._raises = device, overflow == RAISE
         self._lock = threading.RLock()  # held while the device computes, but for some bound calls
+        renew_in_child(self, "_lock")
         self._closed = False
         self._single: Single | None = None
         self._single_asked = False  # made at the first call, for there may be none

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from dynagate.base.errors import ArgumentError
+from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.base.explained import explained
 from dynagate.host.links import Transfer
 from dynagate.host.pending import AHEAD, Pending, Stream
@@ -78,6 +78,17 @@ class Opened(ABC):
         """The same with some of its outputs alone, in their order. outputs: their names. Raises ValueError: it has none
         to choose."""
         raise ArgumentError(f"{self.function} has no outputs to choose; expected all: {', '.join(self.outputs)}")
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Refuse to pickle or copy.
+
+        Raises:
+            ArgumentTypeError: Always. The object holds compiled code or a device of this process.
+        """
+        raise ArgumentTypeError(
+            f"{self!r} can't be pickled or copied: it holds code or a device of this process. Pass the robot and the "
+            "options, and call `dynagate.open`, or the class, in the other process."
+        )
 
     def __enter__(self: Self) -> Self:
         return self

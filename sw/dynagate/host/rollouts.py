@@ -14,6 +14,7 @@ import numpy.typing as npt
 from dynagate.base.arguments import of_shape, real, spread
 from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import explained
+from dynagate.base.forks import renew_in_child
 from dynagate.base.progress import showing
 from dynagate.dynamics import ROLLOUT, AlgorithmOptions
 from dynagate.dynamics.explicit import METHODS as TABLEAUX
@@ -90,6 +91,7 @@ class Rollout(Opened):
         self._device = chosen
         self._small: dict[tuple[int, ...], _Small] = {}
         self._binding = Lock()
+        renew_in_child(self, "_binding")
         self._closed = False
         if chosen.keeps_states:
             _check_on_chip(asked, chosen.name)
@@ -485,6 +487,7 @@ class _Small:
         robot, steps, dtype = rollout.robot, rollout.steps, rollout.dtype
         results, batch = steps // rollout.every + 1, math.prod(leading)
         self._lock, self._watch = Lock(), rollout._watch
+        renew_in_child(self, "_lock")
         self._states = np.zeros(batch * results * (robot.nq + robot.nv), dtype)
         cut = batch * results * robot.nq
         self._q = self._states[:cut].reshape(*leading, results, robot.nq)

@@ -11,6 +11,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from dynagate.base.forks import renew_in_child
 from dynagate.native.compile import library
 from dynagate.native.emit import Source
 
@@ -30,6 +31,7 @@ class Pool:
         if not self._pool:
             raise OSError(f"cannot start {threads - 1} threads; expected fewer")
         self._lock = threading.RLock()  # the threads share one batch at a time
+        renew_in_child(self, "_lock")
         self._end = weakref.finalize(self, self._functions.dynagate_pool_end, self._pool)
         self._end.atexit = False  # the process ends them
 
