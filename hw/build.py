@@ -320,7 +320,7 @@ def _write(result: Build, formats: str, say: Callable[[str], Any]) -> None:
         bench = bench_files(result.design, top.late, vectors(result))
         kept = {**verilog, LIST: list_text(verilog), **bench}
         texts = {**kept, **_alone(result, verilog), DATASHEET: datasheet(result, top.late), FORMATS: formats}
-        texts[FILE] = text_of(with_files(result.design, kept))
+        texts[FILE] = text_of(with_files(result.design, {**kept, FORMATS: formats}))
         draft = place / target.name
         for name, text in texts.items():
             (draft / name).parent.mkdir(parents=True, exist_ok=True)

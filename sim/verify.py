@@ -200,7 +200,7 @@ def _design(folder: Path) -> Streamed:
     """The design, or the program in its shell. Raises DesignError."""
     if not (folder / program.FILE).is_file():
         return load(folder, bench=False)
-    own = program.load(folder)
+    own = program.load(folder, bench=False)
     program.load_words(folder, own)
     if own.shell is None:
         if own.period > LONGEST_CALL:
@@ -208,7 +208,6 @@ def _design(folder: Path) -> Streamed:
             raise DesignError(f"{folder} has no bench: {call}; expected {LONGEST_CALL} at most: fewer knots or samples")
         built = "it was built by an earlier version of dynagate, or a solver's without problems"
         raise DesignError(f"{folder} has no bench: {built}; {REBUILD}")
-    program.check_files(folder, own, bench=False)
     return in_its_shell(own)
 
 

@@ -4,6 +4,7 @@ by it, and what is accepted reads and writes within its arrays."""
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -13,6 +14,7 @@ import dynagate
 import numpy as np
 import pytest
 from dynagate import Axi, Region, robots
+from dynagate.design import program
 from dynagate.design.design import ChosenFormats, Design
 from dynagate.design.files import DesignError, load, top_files
 from dynagate.dynamics import AlgorithmOptions
@@ -268,3 +270,133 @@ def test_what_is_computed_from_a_false_design_is_refused(
     damage(content)
     with pytest.raises(DesignError, match=r"is not a design|is not known"):
         dynagate.open(written(tmp_path, content), device=device)
+
+
+# programs
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Folders of programs of the two-joint arm."""
+    folder, arm = tmp_path_factory.mktemp("programs"), robots.load("two_joint_arm")
+    asked: dict[str, tuple[str, dict[str, Any]]] = {
+        "one": ("inverse_dynamics", {}),
+        "functions": ("mass_matrix,inverse_dynamics", {}),
+        "turns": ("rollout", {"dt": 0.01}),
+    }
+    region = Region.of(arm, velocity=5.0)
+    return {
+        name: dynagate.build(arm, function, units=2, region=region, folder=folder, **options).folder
+        for name, (function, options) in asked.items()
+    }
+
+
+def edited(folder: Path, place: Path, damage: Callable[[Content], object]) -> Path:
+    """A copy of a program whose program.json was changed, with a right hash."""
+    shutil.copytree(folder, place)
+    content = json.loads((place / program.FILE).read_text())
+    damage(content)
+    (place / program.FILE).write_text(json.dumps(resealed(content)))
+    return place
+
+
+def both(**fields: Any) -> Callable[[Content], None]:
+    """A change of the first field of the results."""
+    return lambda content: content["stream"]["output"]["fields"][0].update(fields)
+
+
+PROGRAMS: list[tuple[str, str, Callable[[Content], object], str]] = [
+    ("a field twice", "one", port("output", fields=[0, 0]), "stream.output.ports have 1 fields; expected each of 2"),
+    ("an input twice", "one", port("input", fields=[0, 0]), "stream.input.ports have 5 fields; expected each of 6"),
+    (
+        "two in a word",
+        "one",
+        lambda c: [f.update(lsb=0) for f in c["stream"]["output"]["fields"]],
+        "stream.output, words of fields hold one of them twice",
+    ),
+    ("the same name", "one", port("input", name="qd"), "stream.input.ports hold one of them twice"),
+    ("wide", "one", both(width=99), r"stream.output.fields\[0\] has width 99; expected 2 to 32"),
+    ("a range", "one", field("input", low=2.0, high=1.0), r"fields\[1\] is from 2.0 to 1.0; expected an interval"),
+    ("a finer point", "one", field("input", frac=23), r"fields\[1\] is from -.*, of which its format holds -1 to 1"),
+    ("no cycles", "one", change("period", to=0), "program has period 0; expected 1 to"),
+    ("another code", "functions", change("functions", 1, "code", to=77), "no field of its code 77 in the head"),
+    ("the same code", "functions", lambda c: [f.update(code=0) for f in c["functions"]], "codes of functions hold one"),
+    ("the same function", "functions", change("functions", 1, "name", to="inverse_dynamics"), "functions hold one of"),
+    (
+        "another stream",
+        "functions",
+        lambda c: c["stream"].update(c["functions"][1]["stream"]),
+        "stream is not that of the first function",
+    ),
+    ("turns over each other", "turns", change("loop", "inputs", to=1), "loop has inputs beyond its stream, or two in"),
+    ("results over each other", "turns", change("loop", "outputs", 0, to=0), "loop has results beyond its stream, or"),
+]
+
+
+@pytest.mark.parametrize(
+    ("kind", "damage", "message"), [case[1:] for case in PROGRAMS], ids=[case[0] for case in PROGRAMS]
+)
+def test_a_program_that_does_not_fit_is_refused(
+    kind: str, damage: Callable[[Content], object], message: str, programs: dict[str, Path], tmp_path: Path
+) -> None:
+    place = edited(programs[kind], tmp_path / "edited", damage)
+    for device in ("sim", "fixed"):
+        with pytest.raises(DesignError, match=rf"program.json is not a program: .*{message}"):
+            dynagate.open(place, device=device)
+
+
+@pytest.mark.parametrize("side", ["input", "output"])
+def test_other_binary_points_of_a_program_are_refused(side: str, programs: dict[str, Path], tmp_path: Path) -> None:
+    """They change what words mean, and fit each other."""
+
+    def moved(content: Content) -> None:
+        content["stream"][side]["fields"][0]["frac"] -= 1
+
+    place = edited(programs["one"], tmp_path / "edited", moved)
+    for device in ("sim", "fixed", "numpy"):
+        with pytest.raises(DesignError, match=r"with the streams that program\.json describes"):
+            dynagate.open(place, device=device)
+    content = json.loads((place / program.FILE).read_text())
+    design = program.load(place)
+    content["program"] = program.digest(np.fromfile(place / program.PROGRAM, "<u4").reshape(-1, 2), design)
+    (place / program.FILE).write_text(json.dumps(resealed(content)))
+    with pytest.raises(DesignError, match=r"is not the one of its robot and region; build the design again"):
+        dynagate.open(place, device="fixed")
+
+
+@pytest.mark.parametrize("name", ["accelerator.v", "formats.json", "files.f", "program.bin", "tests/bench.v"])
+@pytest.mark.parametrize("device", ["sim", "fixed"])
+def test_a_flipped_bit_in_a_program_s_folder_is_refused(
+    name: str, device: str, programs: dict[str, Path], tmp_path: Path
+) -> None:
+    place = shutil.copytree(programs["one"], tmp_path / "edited")
+    content = bytearray((place / name).read_bytes())
+    content[len(content) // 2] ^= 1
+    (place / name).write_bytes(content)
+    with pytest.raises(DesignError, match=rf"{Path(name).name} was changed or damaged"):
+        dynagate.open(place, device=device)
+
+
+def test_an_empty_program_is_refused(programs: dict[str, Path], tmp_path: Path) -> None:
+    for damage in (lambda content: None, lambda content: content.update(program=digest_of_nothing(content))):
+        place = edited(programs["one"], tmp_path / damage.__name__ / str(id(damage)), damage)
+        (place / program.PROGRAM).write_bytes(b"")
+        for device in ("sim", "fixed"):
+            with pytest.raises(DesignError, match=r"program\.bin was changed or damaged"):
+                dynagate.open(place, device=device)
+
+
+def digest_of_nothing(content: Content) -> str:
+    design = program.structured(content, program.ProgramDesign, "program")
+    return program.digest(np.zeros((0, 2), np.uint32), design)
+
+
+def test_a_host_with_a_board_needs_no_verilog(programs: dict[str, Path], tmp_path: Path) -> None:
+    place = shutil.copytree(programs["one"], tmp_path / "few", ignore=lambda *_: {"tests", "accelerator.v", "files.f"})
+    assert program.load(place).title == "two_joint_arm inverse_dynamics"
+
+
+def test_a_core_that_is_none_is_refused(programs: dict[str, Path], tmp_path: Path) -> None:
+    place = edited(programs["one"], tmp_path / "edited", lambda content: content["core"].update(speed=3))
+    with pytest.raises(DesignError, match="is a program for no core"):
+        dynagate.open(place)

@@ -27,6 +27,8 @@ from dynagate.host import DesignError, DeviceError, Link, RegisterError, Results
 from dynagate.host.devices import StreamDevice
 from dynagate.host.drivers import ShellDriver
 from dynagate.host.links import SilenceError
+from dynagate.host.registers import Registers
+from dynagate.host.sim_links import _Simulated
 from dynagate.hw.axi import PER_SAMPLE, Axi
 from dynagate.hw.build import Build
 from dynagate.hw.regmap import REGISTERS, VERSION
@@ -128,8 +130,7 @@ class Bench:
         design = self.built.design
         expected = evaluate(self.built.formatted, inputs, design.numbers)
         qdd = expected.outputs["qdd"].astype(design.results)
-        if self.kind.shell:
-            qdd[expected.overflow] = np.nan
+        qdd[expected.overflow] = np.nan
         assert results.qdd.dtype == qdd.dtype
         np.testing.assert_array_equal(results.qdd, qdd)
         np.testing.assert_array_equal(results.overflow, expected.overflow)
@@ -541,6 +542,35 @@ def test_a_bare_datapath_has_its_hash_alone(designs: Path) -> None:
             RegisterError, match=r"register 'hash_low' is read-only; expected one of none \(a bare data"
         ):
             bench.driver.registers.write("hash_low", 1)
+
+
+@pytest.mark.parametrize("name", ["datapath", "shell of 32 bits"])
+@pytest.mark.parametrize("after", [0, 1, 6, 12])
+def test_a_link_is_closed_where_its_device_cannot_be_opened(
+    name: str, after: int, designs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A register that cannot be read, while the host looks at the device or reads its counters."""
+    built, left, closed = SIMULATED[name].built(designs), [after], list[str]()
+    real, close = Registers.read, _Simulated.close
+
+    def read(self: Registers, register: str) -> int:
+        if not left[0]:
+            raise DeviceError("the cable is out")
+        left[0] -= 1
+        return real(self, register)
+
+    def closing(self: _Simulated) -> None:
+        closed.append(self.text)
+        close(self)
+
+    monkeypatch.setattr(Registers, "read", read)
+    monkeypatch.setattr(_Simulated, "close", closing)
+    if name == "datapath" and after > 1:
+        dynagate.open(built).close()
+        return
+    with pytest.raises(DeviceError, match="the cable is out"):
+        dynagate.open(built, shell=SIMULATED[name].shell)
+    assert closed
 
 
 def test_a_design_without_a_shell_is_refused(designs: Path) -> None:

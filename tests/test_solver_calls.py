@@ -161,3 +161,45 @@ def test_torques_that_hold_where_one_is_not_known(solver: Solver) -> None:
     assert (held[1] == 0.0).all()
     np.testing.assert_array_equal(held[0], held[2])
     assert abs(held[0]).min() > 0.0
+
+
+@pytest.mark.parametrize("count", [3, 400])
+def test_a_failed_problem_restarts_cold_and_the_others_warm(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of few problems, whose arrays stay, and of many."""
+    monkeypatch.setattr(problems, "FEW", 10_000)
+    with dynagate.open(ARM, "ilqr", knots=KNOTS, dt=0.02, cost=COST, iterations=4) as solver:
+        inputs = problem(count)
+        lost = {**inputs, "q0": np.where(np.arange(count)[:, None] == 1, np.nan, inputs["q0"])}
+        before = solver(**lost)
+        assert before.failed.tolist() == [k == 1 for k in range(count)]
+        assert not before.cold.any()
+        warm, cold = before.shifted(), solver(**inputs)
+        both = solver(**inputs, warm=warm)
+        assert not both.failed.any()
+        assert both.cold.tolist() == [k == 1 for k in range(count)]
+        np.testing.assert_array_equal(both.tau[1], cold.tau[1])
+        own = replace(warm, **{each.name: getattr(warm, each.name)[:1] for each in fields(warm)})
+        alone = solver(**{name: x[:1] for name, x in inputs.items()}, warm=own)
+        np.testing.assert_allclose(both.tau[0], alone.tau[0], rtol=1e-12, atol=1e-12)
+        again = solver(**lost, warm=warm)
+        assert again.failed.tolist() == both.cold.tolist()
+        with pytest.raises(TypeError, match="warm is a ndarray; expected the solution of an earlier call"):
+            solver(**inputs, warm=warm.tau)
+
+
+def test_a_single_failed_problem_restarts_cold() -> None:
+    cost = Cost.quadratic(q=1.0, qd=0.1, tau=1e-2, final=10.0)
+    inputs = {"q0": np.array([0.3, -0.2]), "qd0": np.zeros(2), "goal": np.zeros(2)}
+    with dynagate.open(ARM, "ilqr", knots=2, dt=0.01, cost=cost, iterations=1) as solver:
+        first = solver(**inputs)
+        spoiled = replace(first, tau=np.full_like(first.tau, np.nan), q=np.full_like(first.q, np.nan))
+        again = solver(**inputs, warm=spoiled)
+        assert again.cold
+        np.testing.assert_array_equal(again.tau, first.tau)
+
+
+def test_starts_that_are_all_lost_are_flagged(solver: Solver) -> None:
+    inputs = problem(2)
+    for name in ("q0", "qd0"):
+        result = solved(solver, {**inputs, name: np.full((2, 2), np.nan)})
+        assert result["failed"].all()

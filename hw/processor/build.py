@@ -525,7 +525,8 @@ def _described(
     cores: Cores | None,
 ) -> ProgramDesign:
     listed = scheduled.instructions.listed
-    return ProgramDesign(
+    stream, functions, loop = streams_of(scheduled)
+    design = ProgramDesign(
         format=program.FORMAT,
         versions=Versions(dynagate.__version__, source_digest(), version("amaranth")),
         robot=asdict(region.robot),
@@ -541,13 +542,20 @@ def _described(
         instructions=len(listed),
         functions_used=sum(each.kind != SUM for each in listed),
         places=scheduled.depths,
-        stream=Sides(_input_stream(scheduled, 0), _output_stream(scheduled, 0)),
-        program=program.digest(words),
-        loop=_loop(scheduled),
-        functions=_functions(scheduled),
+        stream=stream,
+        program="",
+        loop=loop,
+        functions=functions,
         abreast=samples,
         shell=None if cores is None else _shell(scheduled, cores),
     ).sealed()
+    return replace(design, program=program.digest(words, design)).sealed()
+
+
+def streams_of(scheduled: Schedule) -> tuple[Sides[Stream], tuple[ProgramFunction, ...], ProgramLoop | None]:
+    """Return what the streams of a program hold: those of the first function, of each function, and of a loop."""
+    first = Sides(_input_stream(scheduled, 0), _output_stream(scheduled, 0))
+    return first, _functions(scheduled), _loop(scheduled)
 
 
 def _shell(scheduled: Schedule, cores: Cores) -> ProgramShell:
@@ -626,7 +634,6 @@ def _is_whole(folder: Path, design: ProgramDesign) -> bool:
     try:
         kept = program.load(folder)
         program.load_words(folder, kept)
-        program.check_files(folder, kept)
     except DesignError:
         return False
     if kept.hash != design.hash or not all((folder / name).is_file() for name in (DATASHEET, FORMATS)):
@@ -651,7 +658,8 @@ def _write(result: ProcessorBuild, words: Words, texts: Mapping[str, str], forma
         draft = place / target.name
         draft.mkdir()
         (draft / program.PROGRAM).write_bytes(program.to_bytes(words))
-        design = replace(result.design, files={name: checksum(text) for name, text in texts.items()})
+        held = {**texts, FORMATS: formats}
+        design = replace(result.design, files={name: checksum(text) for name, text in held.items()})
         own = {DATASHEET: datasheet(result), FORMATS: formats, program.FILE: program.text_of(design)}
         for name, text in {**texts, **own}.items():
             (draft / name).parent.mkdir(parents=True, exist_ok=True)

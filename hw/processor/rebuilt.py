@@ -17,7 +17,7 @@ from dynagate.fixedpoint.loops import FormattedLoop
 from dynagate.graph.region import Region
 from dynagate.hw.bench.programs import program_vectors
 from dynagate.hw.bench.vectors import Vectors
-from dynagate.hw.processor.build import compiled_program
+from dynagate.hw.processor.build import compiled_program, streams_of
 from dynagate.hw.processor.options import options_of, tuples
 from dynagate.hw.processor.shape import Core
 from dynagate.hw.processor.words import Words, messages
@@ -69,6 +69,7 @@ def formatted_program(design: ProgramDesign, words: Words) -> tuple[FormattedGra
         scheduled = compiled_program(request, Core(**design.core), region, policy, lambda text: None, file).schedule
     except (KeyError, TypeError, ValueError) as error:
         raise DesignError(f"the program of {design.title} cannot be made again: {error!r}; {REBUILD}") from None
-    if not np.array_equal(messages(scheduled), words):
+    same = streams_of(scheduled) == (design.stream, design.functions, design.loop)
+    if not (same and np.array_equal(messages(scheduled), words)):
         raise DesignError(f"the program of {design.title} is not the one of its robot and region; {REBUILD}")
     return scheduled.instructions.functions

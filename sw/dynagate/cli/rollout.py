@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import click
@@ -12,7 +13,7 @@ from dynagate.cli.parameters import Value, count
 from dynagate.cli.robot import Command, with_options
 from dynagate.dynamics import ROLLOUT, function
 from dynagate.dynamics.explicit import METHODS
-from dynagate.dynamics.step_damping import DAMPINGS
+from dynagate.dynamics.step_damping import DAMPINGS, EXPLICIT
 
 MOST_STEPS = 1_000_000
 DEFAULT_STEPS = 50
@@ -22,6 +23,15 @@ steps_option = click.option(
     type=count(MOST_STEPS),
     help=f"Of each trajectory of a rollout.  [default: {DEFAULT_STEPS}]",
 )
+
+
+def damping_option(what: str) -> Callable[[Command], Command]:
+    """Return the option that says at which velocity joint damping acts. what: begins its help."""
+    return click.option(
+        "--damping",
+        type=click.Choice(DAMPINGS),
+        help=f"{what}: by the velocity before it, or by that after it.  [default: {EXPLICIT}]",
+    )
 
 
 class SolvedMethod(click.Choice[str]):
@@ -64,11 +74,7 @@ def step_options(command: Command) -> Command:
             "--dt", type=Value(parameters.positive, "a number of more than 0"), metavar="SECONDS", help="Of a step."
         ),
         click.option("--integrator", type=click.Choice(list(METHODS)), help="Of a step."),
-        click.option(
-            "--damping",
-            type=click.Choice(DAMPINGS),
-            help="Of joints in a step: by the velocity before it, or by that after it.  [default: explicit]",
-        ),
+        damping_option("Joint damping in a step"),
         click.option(
             "--method",
             type=SolvedMethod(),

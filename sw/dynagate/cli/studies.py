@@ -30,7 +30,9 @@ from dynagate.cli.options import (
 from dynagate.cli.output import written_together
 from dynagate.cli.parameters import Named, Value, count, mapping
 from dynagate.cli.robot import Command, check_joints, first_given, region_options, robot_options
+from dynagate.cli.rollout import damping_option
 from dynagate.cli.solver import MOST_SAMPLES
+from dynagate.dynamics.step_damping import EXPLICIT
 from dynagate.fixedpoint.assign import LARGEST_WORD, SMALLEST_WORD
 from dynagate.graph.region import Region
 from dynagate.robot import Robot
@@ -220,6 +222,7 @@ def _without_quaternions(command: Command) -> Command:
 @click.option(
     "--samples", type=count(MOST_SAMPLES), help=f"Of --controller mppi: rollouts of a plan; {SAMPLES} unless given."
 )
+@damping_option("With --controller ilqr and mppi: joint damping in a step of theirs")
 @click.option("--policy", "policies", multiple=True, type=click.Choice(POLICIES), help="All unless given.")
 @click.option(
     "--global",
@@ -276,6 +279,7 @@ def closed_loop(
     controller: str,
     units: int | None,
     samples: int | None,
+    damping: str | None,
     policies: Sequence[str],
     global_words: range,
     own_words: range,
@@ -303,7 +307,7 @@ def closed_loop(
     settings = {policy: values for policy, values in settings.items() if policy in (policies or POLICIES)}
     choices: dict[str, Any] = {"seconds": seconds, "start": start, "goal": goal}
     kept = REACHES.get(robot.name) if seed is None else None
-    _check_controller(controller, units, samples)
+    _check_controller(controller, units, samples, damping)
     with Steps() as step:
         if kept is not None and len(kept.start) == robot.nv:
             reach, text = changed(robot, region, kept, **choices), f"the reach kept for {robot.name}, {seconds:g} s"
@@ -315,7 +319,7 @@ def closed_loop(
 
             words = rtl_words or (SOLVER_WORD,)
             own: dict[str, Any] = {"units": units, "words": words, "rtl": bool(rtl_words)}
-            own |= {"samples": samples or SAMPLES, "step": step}
+            own |= {"samples": samples or SAMPLES, "damping": damping or EXPLICIT, "step": step}
             solved = compared(controller, robot, reach, seconds=seconds, **own)
             click.echo(f"{text}\n{solved}")
             return
@@ -324,13 +328,15 @@ def closed_loop(
     click.echo(table(*results))
 
 
-def _check_controller(controller: str, units: int | None, samples: int | None) -> None:
+def _check_controller(controller: str, units: int | None, samples: int | None, damping: str | None) -> None:
     """Raises UsageError: options of one controller with another."""
     if samples is not None and controller != SOLVERS[1]:
         raise click.UsageError(
             f"--samples of --controller {controller}; expected it left out, or --controller {SOLVERS[1]}"
         )
     if controller not in SOLVERS:
+        if damping is not None:
+            raise click.UsageError("--damping of --controller derivatives; expected --controller ilqr or mppi")
         if units is not None:
             raise click.UsageError(
                 "--units of --controller derivatives; expected it left out, or --controller ilqr or mppi"

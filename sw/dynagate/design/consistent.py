@@ -1,4 +1,6 @@
-"""Whether the parts of a design fit each other: what has a size or a place is compared with what it follows from.
+"""Check that the parts of a design, or of a program, fit each other.
+
+Whatever has a size or a place is compared with what it follows from.
 
 A design may come from anybody, and its hash is right for any content. Host and simulation reserve memory by some of its
 numbers and index it by others, in C too.
@@ -36,8 +38,8 @@ def faults(design: Design) -> Iterator[str]:
     yield from _of_stream("output", sink, payload + len(sink.scopes) + end, payload, lowest=ZERO)
     for function in design.functions:
         yield from _of_function(design, function)
-    yield from _repeated("functions", [function.name for function in design.functions])
-    yield from _repeated("codes of functions", [function.code for function in design.functions])
+    yield from repeated("functions", [function.name for function in design.functions])
+    yield from repeated("codes of functions", [function.code for function in design.functions])
     for k, node in enumerate(design.nodes):
         formats = [(node.width, node.frac), *([node.constant[1:]] if node.constant else [])]
         yield from (f"nodes[{k}] {fault}" for each in formats for fault in _of_format(*each))
@@ -49,27 +51,51 @@ def faults(design: Design) -> Iterator[str]:
 def _of_stream(side: str, stream: Stream, bits: int, overflow: int, lowest: int) -> Iterator[str]:
     """bits, overflow: as the widths of the fields have them. lowest: of the fields of a port."""
     where = f"stream.{side}"
-    if not stream.fields or not stream.ports:
-        yield f"{where} is empty; expected a field and a port or more"
+    yield from stream_faults(where, stream, lowest)
     low = accumulate((field.width for field in stream.fields), initial=0)
     for k, (field, lsb) in enumerate(zip(stream.fields, low, strict=False)):
-        yield from (f"{where}.fields[{k}] {fault}" for fault in _of_field(field, lsb))
+        if field.lsb != lsb:
+            yield f"{where}.fields[{k}] has lsb {field.lsb}; expected {lsb}"
     if (stream.bits, stream.overflow) != (bits, overflow):
         yield f"{where} has {stream.bits} bits, overflow {stream.overflow}; its fields have {bits} and {overflow}"
+
+
+def stream_faults(where: str, stream: Stream, lowest: int) -> Iterator[str]:
+    """Check the fields and ports of a stream of any record: a design's or a program's.
+
+    Args:
+        where: Name of the stream for the texts.
+        stream: The stream.
+        lowest: Smallest field index that a port may list: ZERO if entries may be always zero, else 0.
+
+    Yields:
+        A text for each inconsistency. The position of each field depends on the record, so its caller checks it.
+    """
+    if not stream.fields or not stream.ports:
+        yield f"{where} is empty; expected a field and a port or more"
+    for k, field in enumerate(stream.fields):
+        yield from (f"{where}.fields[{k}] {fault}" for fault in _of_field(field))
     for port in stream.ports:
         yield from (f"{where}.ports, {port.name!r}: {fault}" for fault in _of_port(port, lowest, len(stream.fields)))
-    yield from _repeated(f"{where}.ports", [port.name for port in stream.ports])
-    used = {index for port in stream.ports for index in port.fields} - {ZERO}
-    if used != set(range(len(stream.fields))):
-        yield f"{where}.ports have {len(used)} fields; expected each of {len(stream.fields)}"
+    yield from repeated(f"{where}.ports", [port.name for port in stream.ports])
+    listed = [index for port in stream.ports for index in port.fields if index != ZERO]
+    if set(listed) != set(range(len(stream.fields))):
+        yield f"{where}.ports have {len(set(listed))} fields; expected each of {len(stream.fields)}"
+    elif lowest == 0 and len(listed) != len(stream.fields):
+        yield f"{where}.ports list a field twice; expected each of {len(stream.fields)} once"
 
 
-def _of_field(field: Field, lsb: int) -> Iterator[str]:
+def _of_field(field: Field) -> Iterator[str]:
     yield from _of_format(field.width, field.frac, LARGEST_WORD)
-    if field.lsb != lsb:
-        yield f"has lsb {field.lsb}; expected {lsb}"
-    if not field.range[0] <= field.range[1]:
+    low, high = field.range
+    if not low <= high:
         yield f"is from {field.low} to {field.high}; expected an interval"
+    elif 2 <= field.width <= LARGEST_WORD and abs(field.frac) <= FINEST:
+        largest = math.ldexp(1.0, field.width - 1 - field.frac)
+        for value in (field.low, field.high):
+            if value is not None and abs(value) > largest + math.ldexp(1.0, -field.frac):
+                yield f"is from {field.low} to {field.high}, of which its format holds -{largest:g} to {largest:g}"
+                break
 
 
 def _of_format(width: int, frac: int, widest: int = WIDEST) -> Iterator[str]:
@@ -100,12 +126,12 @@ def _of_function(design: Design, function: DesignFunction) -> Iterator[str]:
             yield f"{where}: no input {shared!r}"
         elif len(function.limits.get(own, inputs[shared].fields)) != len(inputs[shared].fields):
             yield f"{where}: {len(function.limits[own])} limits of {own!r}"
-    for own in (name for side in zip(*function.inputs, strict=True) for name in _repeated("", list(side))):
+    for own in (name for side in zip(*function.inputs, strict=True) for name in repeated("", list(side))):
         yield f"{where}: inputs {own}"
     count = len(design.output.fields)
     if not function.fields or not set(function.fields) <= set(range(count)):
         yield f"{where}: fields {function.fields!s:.40}; expected some of {count}"
-    yield from _repeated(f"{where}: fields", function.fields)
+    yield from repeated(f"{where}: fields", function.fields)
     for port in function.outputs:
         if whole.get(port.name) != port.shape:
             yield f"{where}: no output {port.name!r} of shape {port.shape}"
@@ -175,12 +201,12 @@ def _of_registers(axi: AxiStreams, needed: Sequence[str]) -> Iterator[str]:
             yield f"axi.registers, {name!r}: {row.name!r} at {row.address}, {row.access!r}"
         if len(row.bits) > WORD:
             yield f"axi.registers, {name!r}: {len(row.bits)} bits"
-        yield from _repeated(f"axi.registers, {name!r}: bits", row.bits)
+        yield from repeated(f"axi.registers, {name!r}: bits", row.bits)
     for name in needed:
         if name not in axi.registers:
             yield f"axi.registers have no {name!r}; expected it for axi.parameters"
 
 
-def _repeated(what: str, names: Sequence[object]) -> Iterator[str]:
+def repeated(what: str, names: Sequence[object]) -> Iterator[str]:
     if len(set(names)) != len(names):
         yield f"{what} hold one of them twice"

@@ -17,6 +17,7 @@ from dynagate.base.storage import read_file, read_json
 from dynagate.design import consistent
 from dynagate.design.design import Design, Streamed
 from dynagate.design.verilog_list import LIST, ListError, is_verilog, read_list
+from dynagate.fixedpoint.files import FORMATS
 
 FORMAT_VERSION = 8
 FILE = "design.json"
@@ -87,14 +88,17 @@ def load(path: str | PathLike[str], *, bench: bool = True) -> Design:
 def check_files(path: Path, design: Streamed, *, bench: bool = True) -> None:
     """The files beside a design against their checksums. path: of what the design was read from. bench: also the files
     of its bench. Raises DesignError."""
-    needed, verilog = {*top_files(design), LIST}, set(verilog_files(design))
+    needed, verilog = {*top_files(design), *([LIST] if design.modules else [])}, set(verilog_files(design))
     if not needed <= set(design.files):
         raise DesignError(f"{path} lacks the checksums of {', '.join(sorted(needed))}; {REBUILD}")
-    if unknown := set(design.files) - {LIST} - verilog - bench_names(design):
+    benches = bench_names(design)
+    if unknown := set(design.files) - {LIST, FORMATS} - verilog - benches:
         raise DesignError(f"{path} has a checksum of {min(unknown)!r}, which no design has; {REBUILD}")
-    for name in design.files if bench else (*verilog, LIST):
-        _check_file(path.parent / name, design.files[name])
-    _check_list(path.parent, design)
+    for name, expected in design.files.items():
+        if bench or name not in benches:
+            _check_file(path.parent / name, expected)
+    if design.modules:
+        _check_list(path.parent, design)
 
 
 def _check_list(folder: Path, design: Streamed) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
 from os import PathLike
@@ -18,12 +18,15 @@ from dynagate.base.errors import ArgumentError
 from dynagate.base.storage import read_file
 from dynagate.base.structure import structured
 from dynagate.design import files
+from dynagate.design.consistent import repeated, stream_faults
 from dynagate.design.design import AxiStreams, ChosenFormats, Named, Sides, Stream, Versions
 from dynagate.design.files import EXPECTED, MOST_FAULTS, REBUILD, DesignError, content_hash, read_hashed
 from dynagate.design.payload import Words
 from dynagate.design.words import FIXED, FLOAT32, FLOAT64, LASTS, WIDTHS, WORD, number_of
+from dynagate.dynamics import CODE
+from dynagate.graph.packing import ZERO
 
-FORMAT = 1
+FORMAT = 2
 FILE, PROGRAM = "program.json", "program.bin"
 LARGEST_SHAPE = 64
 """Above any number in a core's shape."""
@@ -82,7 +85,7 @@ class ProgramDesign(Named):
     core_hash: of the core. period: cycles from a sample to the next. latency: from the first program word of a sample
     to its last result. instructions, functions_used: all, and those of the elementary unit. places: that each memory
     needs. stream: of 32-bit words, a beat each; the first of a sample is its head, the last of a result its flag.
-    program: sha256 of program.bin, whose 32-bit words load the program.
+    program: sha256 of program.bin, whose 32-bit words load the program, and of what its streams hold (`digest`).
     """
 
     format: int
@@ -182,9 +185,16 @@ def text_of(design: ProgramDesign) -> str:
     return json.dumps(design.to_json(), indent=1) + "\n"
 
 
-def digest(words: Words) -> str:
-    """The checksum of a program."""
-    return hashlib.sha256(to_bytes(words)).hexdigest()
+def digest(words: Words, design: ProgramDesign) -> str:
+    """Return the checksum of a program: of its words, and of the streams that tell the host how to read its results."""
+    return _digest(to_bytes(words), design)
+
+
+def _digest(content: bytes, design: ProgramDesign) -> str:
+    read_with = {name: asdict(each) for name, each in (("stream", design.stream), ("loop", design.loop)) if each}
+    functions = [asdict(each) for each in design.functions]
+    faces = json.dumps([read_with, functions, design.abreast], sort_keys=True).encode()
+    return hashlib.sha256(hashlib.sha256(faces).digest() + content).hexdigest()
 
 
 def to_bytes(words: Words) -> bytes:
@@ -192,8 +202,20 @@ def to_bytes(words: Words) -> bytes:
     return np.ascontiguousarray(words, dtype="<u4").tobytes()
 
 
-def load(path: str | PathLike[str]) -> ProgramDesign:
-    """The design of program.json, by its path or its folder's, checked against its hash. Raises DesignError."""
+def load(path: str | PathLike[str], *, bench: bool = True) -> ProgramDesign:
+    """Read the design of a program and check it.
+
+    Args:
+        path: Path of program.json, or of its folder.
+        bench: Whether to check the files of the bench too.
+
+    Returns:
+        The design. Its hash is right, its parts fit each other, and each file listed in it that lies next to it has
+        the right checksum.
+
+    Raises:
+        DesignError: A file is missing, damaged or inconsistent.
+    """
     path = Path(path) / FILE if os.path.isdir(path) else Path(path)
     content = read_hashed(path, "program", EXPECTED, FORMAT)
     try:
@@ -202,27 +224,26 @@ def load(path: str | PathLike[str]) -> ProgramDesign:
         raise DesignError(f"{path} is not a program: {error}; {REBUILD}") from None
     if faults := list(islice(_faults(design), MOST_FAULTS)):
         raise DesignError(f"{path} is not a program: {'; '.join(faults)}; {REBUILD}")
+    files.check_files(path, design, bench=bench)
     return design
 
 
-def check_files(folder: Path, design: ProgramDesign, *, bench: bool = True) -> None:
-    """The Verilog of the cores of a program's bench against its checksums. bench: that of the bench too. Raises
-    DesignError."""
-    if design.shell is not None:
-        files.check_files(folder / FILE, design, bench=bench)
-
-
 def load_words(folder: Path, design: ProgramDesign) -> Words:
-    """What loads the program, (messages, 2), checked against its checksum. Raises DesignError."""
+    """Read program.bin, whose words load the program: (messages, 2).
+
+    Raises:
+        DesignError: The file is missing or empty, or its checksum is not the one in program.json.
+    """
     path = folder / PROGRAM
     try:
         content = read_file(path)
     except OSError as error:
         raise DesignError(f"cannot read {path} ({error.strerror}); {REBUILD}") from error
-    actual = hashlib.sha256(content).hexdigest()
-    if actual != design.program or len(content) % 8:
+    actual = _digest(content, design)
+    if actual != design.program or len(content) % 8 or not content:
         raise DesignError(
-            f"{path} was changed or damaged: its sha256 is {actual:.16}, expected {design.program:.16}; {REBUILD}"
+            f"{path} was changed or damaged: its sha256 is {actual:.16} with the streams that {FILE} describes, "
+            f"expected {design.program:.16}; {REBUILD}"
         )
     return np.frombuffer(content, dtype="<u4").astype(np.uint32).reshape(-1, 2)
 
@@ -235,6 +256,7 @@ def _faults(design: ProgramDesign) -> Iterator[str]:
         yield "core_hash is no sha256"
     if any(not 0 <= value < LARGEST_SHAPE for value in design.core.values()):
         yield f"core has numbers out of 0 to {LARGEST_SHAPE - 1}"
+    yield from _of_cycles("program", design.latency, design.period)
     streams = [("stream", design.stream), *((f"functions, {each.name!r}", each.stream) for each in design.functions)]
     for where, stream in streams:
         for side, first in (("input", 0 if design.functions else 1), ("output", 0)):
@@ -242,6 +264,7 @@ def _faults(design: ProgramDesign) -> Iterator[str]:
             yield from _of_stream(f"{where}.{side}", side, own, first)
             if own.bits != getattr(design.stream, side).bits:
                 yield f"{where}.{side} has {own.bits} bits; expected those of all, {getattr(design.stream, side).bits}"
+    yield from _of_functions(design)
     ports = (*design.input.ports, *design.output.ports)
     if design.abreast != 1 and (
         design.abreast < 1 or design.functions or any(port.shape[:1] != (design.abreast,) for port in ports)
@@ -268,41 +291,64 @@ def _of_loop(design: ProgramDesign, loop: ProgramLoop) -> Iterator[str]:
     for source, target in loop.carry:
         if target not in inputs or (source in outputs and outputs[source].shape != inputs[target].shape):
             yield f"loop carries '{source}' to '{target}'; expected an output and an input of one shape"
-    last = loop.turns - 1
     if not (1 <= loop.turns <= 1 << 12 and loop.inputs >= 0 and 1 <= loop.start < design.input.words):
         yield f"loop has {loop.turns} turns of {loop.inputs} inputs, its start at word {loop.start}"
-    carried = {target for _, target in loop.carry}
-    ends = [
-        design.input.fields[k].lsb + WORD * (1 + last * loop.inputs)
-        for port in design.input.ports
-        for k in port.fields
-        if port.name not in carried
-    ]
-    if max(ends, default=0) > design.input.bits:
-        yield "loop has inputs beyond its stream"
-    strides = zip(design.output.fields, loop.outputs, strict=False)
-    if len(loop.outputs) != len(design.output.fields) or any(
-        stride < 0 or each.lsb + WORD * (1 + last * stride) > design.output.overflow for each, stride in strides
+        return
+    carried = {k for port in design.input.ports if port.name in dict(loop.carry).values() for k in port.fields}
+    strides = [None if k in carried else loop.inputs for k in range(len(design.input.fields))]
+    if _repeats(design.input, strides, loop.turns, design.input.words, {loop.start}):
+        yield "loop has inputs beyond its stream, or two in one word"
+    if len(loop.outputs) != len(design.output.fields) or _repeats(
+        design.output, loop.outputs, loop.turns, design.output.overflow // WORD, set()
     ):
-        yield "loop has results beyond its stream"
+        yield "loop has results beyond its stream, or two in one word"
+
+
+def _repeats(stream: Stream, strides: Sequence[int | None], turns: int, end: int, used: set[int]) -> bool:
+    """Return whether a word for a field of any turn lies outside 0 to `end`, or holds two fields.
+
+    strides: words from a field to the same field of the next turn; None for a field of the first turn only. used: words
+    that hold something else.
+    """
+    for each, stride in zip(stream.fields, strides, strict=True):
+        words = [each.lsb // WORD + (stride or 0) * turn for turn in range(1 if stride is None else turns)]
+        if min(words) < 0 or max(words) >= end or len(used) + len(words) != len(used | set(words)):
+            return True
+        used = used | set(words)
+    return False
 
 
 def _of_stream(where: str, side: str, stream: Stream, first: int) -> Iterator[str]:
-    if not stream.fields or not stream.ports:
-        yield f"{where} is empty; expected a field and a port or more"
+    """first: word of the first field."""
+    yield from stream_faults(where, stream, 0 if side == "input" else ZERO)
     if not 2 * WORD <= stream.bits <= WORD << 16 or stream.bits % WORD:
         yield f"{where} has {stream.bits} bits; expected words of {WORD}"
     end = stream.bits if side == "input" else stream.bits - WORD
     for k, each in enumerate(stream.fields):
-        if not (first * WORD <= each.lsb < end and each.lsb % WORD == 0 and 2 <= each.width <= WORD):
+        if not (first * WORD <= each.lsb < end and each.lsb % WORD == 0):
             yield f"{where}.fields[{k}] has bits {each.lsb} to {each.lsb + each.width}; expected a word below {end}"
-        if abs(each.frac) > 1000:
-            yield f"{where}.fields[{k}] has {each.frac} fraction bits"
-    lowest = 0 if side == "input" else -1
-    for port in stream.ports:
-        size = int(np.prod(port.shape, dtype=np.int64))
-        if size != len(port.fields) or any(not lowest <= k < len(stream.fields) for k in port.fields):
-            yield f"{where}.ports, {port.name!r} of shape {port.shape} lists fields {port.fields[:4]}"
+    yield from repeated(f"{where}, words of fields", [each.lsb for each in stream.fields])
+
+
+def _of_functions(design: ProgramDesign) -> Iterator[str]:
+    """Check what several functions share, and the code by which a sample selects its function."""
+    yield from repeated("functions", [each.name for each in design.functions])
+    yield from repeated("codes of functions", [each.code for each in design.functions])
+    if design.functions and design.functions[0].stream != design.stream:
+        yield "stream is not that of the first function"
+    for each in design.functions:
+        yield from _of_cycles(f"functions, {each.name!r}", each.latency, each.period)
+        codes = [port.fields for port in each.stream.input.ports if port.name == CODE.name]
+        inputs = each.stream.input.fields
+        heads = [inputs[k] for held in codes for k in held if 0 <= k < len(inputs)]
+        if [(head.lsb, head.frac, head.low, head.high) for head in heads] != [(0, 0, each.code, each.code)]:
+            yield f"functions, {each.name!r}: no field of its code {each.code} in the head of a sample"
+
+
+def _of_cycles(where: str, latency: int, period: int) -> Iterator[str]:
+    for name, value, most in (("latency", latency, MOST_CYCLES), ("period", period, MOST_CYCLES)):
+        if not 1 <= value < most:
+            yield f"{where} has {name} {value}; expected 1 to {most - 1}"
 
 
 def shape_text(core: Mapping[str, int]) -> str:

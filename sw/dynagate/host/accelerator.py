@@ -18,7 +18,7 @@ from dynagate.base.explained import explained
 from dynagate.base.forks import renew_in_child
 from dynagate.graph.packing import unpacked
 from dynagate.host.devices.face import Device, Overflow
-from dynagate.host.devices.parts import FunctionsDevice
+from dynagate.host.devices.parts import FunctionsDevice, WithoutProgram
 from dynagate.host.inputs import Arrays, check_finite, check_names, check_values, checked, flat, restricted
 from dynagate.host.links import DeviceError, OverflowedError, Transfer
 from dynagate.host.opened import Opened
@@ -50,20 +50,28 @@ class Accelerator(Opened):
 
     def __init__(self, device: Device, *, overflow: str = MASK) -> None:
         check_overflow(overflow)
-        self.device, self._raises = device, overflow == RAISE
+        self._raises = overflow == RAISE
         self._lock = threading.RLock()  # held while the device computes, but for some bound calls
         renew_in_child(self, "_lock")
         self._closed = False
-        self._single: Single | None = None
-        self._single_asked = False  # made at the first call, for there may be none
         self._chosen: dict[tuple[str, ...], Accelerator] = {}
-        self.function, self.dtype = device.function, device.dtype
         self.functions: dict[str, Accelerator] = {}
         """Of several functions, an accelerator for each by name; they share the device."""
-        if isinstance(device, FunctionsDevice):
-            self.functions = {name: Accelerator(each, overflow=overflow) for name, each in device.functions.items()}
-            for each in self.functions.values():
-                each._lock = self._lock
+        self._computes(device)
+
+    def _computes(self, device: Device) -> None:
+        """Make this the accelerator of a device. Accelerators of the functions of the device before are closed."""
+        for each in (*self.functions.values(), *self._chosen.values()):
+            each._set_closed()
+        self._chosen.clear()
+        self.device, self.function, self.dtype = device, device.function, device.dtype
+        self._single: Single | None = None
+        self._single_asked = False  # made at the first call, for there may be none
+        several = device.functions if isinstance(device, FunctionsDevice) else {}
+        overflow = RAISE if self._raises else MASK
+        self.functions = {name: Accelerator(each, overflow=overflow) for name, each in several.items()}
+        for each in self.functions.values():
+            each._lock = self._lock
 
     if not TYPE_CHECKING:  # type checkers know the names below
 
@@ -167,8 +175,9 @@ class Accelerator(Opened):
             results = self._single(inputs)
         except EntryError as error:
             raise error.within(()) from None
-        if results is not None and self._raises:
-            self._looked_at(results.overflow.reshape(1), ())
+        if results is not None and results.overflow:
+            arrays = {name: array.reshape(1, *array.shape) for name, array in results.items()}
+            self._looked_at(results.overflow.reshape(1), (), arrays)
         return results
 
     def bind(self, /, *, out: Results | None = None, **inputs: Any) -> BoundCall:
@@ -232,7 +241,7 @@ class Accelerator(Opened):
                     overflow.fill(False)
                 else:
                     overflow[...] = flags.reshape(leading)
-                    self._looked_at(flags, leading)
+                    self._looked_at(flags, leading, outputs)
 
             return self._exclusively(at_once) if device.exclusive else at_once
 
@@ -261,13 +270,27 @@ class Accelerator(Opened):
         try:
             if not self.device.checks_finite:
                 check_finite(arrays, self.device.dtype)
-            return self._looked_at(self.device.run(arrays, outputs, math.prod(leading)), leading)
+            return self._looked_at(self.device.run(arrays, outputs, math.prod(leading)), leading, outputs)
         except EntryError as error:
             raise error.within(leading) from None
 
-    def _looked_at(self, overflow: Overflow, leading: Leading) -> Overflow:
-        """The flags, (batch,), where the caller wants them as a mask."""
-        if self._raises and overflow.any():
+    def _looked_at(self, overflow: Overflow, leading: Leading, outputs: Arrays) -> Overflow:
+        """Set the results of samples that overflowed to NaN, unless the device saturates, and return the flags.
+
+        Args:
+            overflow: Flags (batch,).
+            leading: Leading axes of the call, for the error.
+            outputs: Results (batch, *shape) by name.
+
+        Raises:
+            OverflowedError: A sample overflowed, and the accelerator was opened with overflow="raise".
+        """
+        if not overflow.any():
+            return overflow
+        if not self.device.saturates:
+            for array in outputs.values():
+                array[overflow] = np.nan
+        if self._raises:
             first = np.unravel_index(int(np.argmax(overflow)), leading) if leading else ()
             raise OverflowedError(
                 f"{int(overflow.sum())} of {overflow.size} samples overflowed, the first at "
@@ -305,7 +328,7 @@ class Accelerator(Opened):
         under_way.batch.done.wait()
         with self._lock:
             values, overflow = under_way.result()
-            self._looked_at(overflow, leading)
+            self._looked_at(overflow, leading, values)
             shaped = {name: array.reshape((*leading, *array.shape[1:])) for name, array in values.items()}
             return Results(overflow=overflow.reshape(leading), **shaped)
 
@@ -384,18 +407,23 @@ class Accelerator(Opened):
 
     def load(self, design: Any) -> None:
         """Gives a processor another program, of any robot and function. design: what `dynagate.build(robot, units=...)`
-        returned, or its folder. Waits until no batch is under way; calls then take and give the new function's arrays.
+        returned, or its folder. Waits until no batch is under way; calls then take and give the new function's arrays,
+        and several functions are called by name. Bound calls and accelerators of functions of the program before end.
 
-        Raises ValueError: the device is no processor; DesignError: the program is damaged, or one for another core, and
-        the one before stays; DeviceError: the link failed, and no program is loaded.
+        Raises ValueError: the device is no processor, or the program is a rollout's; DesignError: the program is
+        damaged, or one for another core, and the one before stays; DeviceError: the link failed, and no program is
+        loaded.
         """
         with self._lock:
-            self._check(None)
-            for each in self._chosen.values():
-                each._set_closed()
-            self._chosen.clear()
-            self._single, self._single_asked = None, False
-            self.device.load(design)
+            if self._closed:
+                self._check(None)
+            try:
+                device = self.device.load(design)
+            except BaseException:
+                if not self.device.loaded:
+                    self._computes(WithoutProgram(self.device))
+                raise
+            self._computes(device)
 
     def close(self) -> None:
         """Gives back what the device holds, when calls of other threads are done."""
@@ -421,20 +449,23 @@ class BoundCall:
     the arrays that it reads and writes.
     """
 
-    __slots__ = ("_accelerator", "_call", "_kept", "results")
+    __slots__ = ("_accelerator", "_call", "_device", "_kept", "results")
 
     def __init__(
         self, accelerator: Accelerator, results: Results, call: Callable[[], None], kept: list[npt.NDArray[Any]]
     ) -> None:
         self.results = results
-        self._accelerator, self._call = accelerator, call
+        self._accelerator, self._call, self._device = accelerator, call, accelerator.device
         # numpy does not resize an array that a weak reference leads to
         self._kept = [weakref.ref(each) for array in kept for each in _owners(array)]
 
     def __call__(self) -> Results:
-        """Computes from what the inputs hold now. Raises as the accelerator's call does."""
+        """Computes from what the inputs hold now. Raises as the accelerator's call does, and DeviceError where another
+        program was loaded."""
         if self._accelerator._closed:
             self._accelerator._check(None)
+        if self._accelerator.device is not self._device:
+            raise DeviceError(f"{self._accelerator!r} has loaded another program since bind(); bind the call again")
         self._call()
         return self.results
 

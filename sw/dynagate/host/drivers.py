@@ -20,7 +20,7 @@ from dynagate.design.design import Design, NamedFunction, Streamed
 from dynagate.design.files import DesignError
 from dynagate.design.payload import Words
 from dynagate.host.inputs import Arrays, check_finite, check_fits, check_range
-from dynagate.host.links import DeviceError, Link, SilenceError, Transfer
+from dynagate.host.links import DeviceError, Link, SilenceError, Transfer, closed_on_failure
 from dynagate.host.native_words import SOME_NAN, pointers, quick
 from dynagate.host.registers import Registers
 from dynagate.host.tags import COUNT_MASK, check_tags, tags_from
@@ -37,7 +37,7 @@ class Driver(ABC):
     driver then streams samples of it alone, and `design` is what the streams hold for these. progress: show on a
     terminal how far a batch is that takes longer than a moment.
 
-    Raises DesignError: the device shows another design's hash. The link is closed then.
+    Raises DesignError: the device shows another design's hash. The link is closed then, and after any other error here.
     """
 
     dtype: np.dtype[Any]
@@ -63,11 +63,8 @@ class Driver(ABC):
         self.registers = Registers(link, table)
         self._progress, self._streaming = progress, False
         self.queue = TransferQueue(self)
-        try:
+        with closed_on_failure(link):
             self._check()
-        except BaseException:
-            link.close()
-            raise
 
     @abstractmethod
     def run(self, arrays: Arrays, batch: int) -> tuple[Outputs, Overflow]:
@@ -178,6 +175,11 @@ class Driver(ABC):
     def transfer(self) -> Transfer:
         return self.link.transfer
 
+    @property
+    def shows_progress(self) -> bool:
+        """Whether a batch that takes long shows its progress on a terminal."""
+        return self._progress
+
     def close(self) -> None:
         for driver in list(self.group):
             driver.queue.close()
@@ -250,13 +252,14 @@ class ShellDriver(Driver):
     def __init__(
         self, design: Streamed, link: Link, *, function: NamedFunction | None = None, progress: bool = False
     ) -> None:
-        if design.axi is None:
-            raise DesignError(f"{design.title} has no AXI shell; expected a build with axi=Axi(...)")
-        self._set_streams(design if function is None else design.of_function(function))
-        super().__init__(design, link, self.axi.registers, function=function, progress=progress)
-        self._every = self._choice = self._bits_of(port.name for port in self.design.output.ports)
-        self.recover()
-        self.counters = self.read_counters()
+        with closed_on_failure(link):
+            if design.axi is None:
+                raise DesignError(f"{design.title} has no AXI shell; expected a build with axi=Axi(...)")
+            self._set_streams(design if function is None else design.of_function(function))
+            super().__init__(design, link, self.axi.registers, function=function, progress=progress)
+            self._every = self._choice = self._bits_of(port.name for port in self.design.output.ports)
+            self.recover()
+            self.counters = self.read_counters()
 
     def _set_streams(self, design: Streamed) -> None:
         """The streams' words, for a design of one function."""
@@ -362,10 +365,12 @@ class ShellDriver(Driver):
         under way."""
         if not self.axi.choice:
             return
-        before = self.held.get(OUTPUTS, (1 << len(self.axi.registers[OUTPUTS].bits)) - 1)
-        if before & self._every != self._choice:
+        every = (1 << len(self.axi.registers[OUTPUTS].bits)) - 1
+        before = self.held.get(OUTPUTS, every)
+        if before is None or before & self._every != self._choice:
             self.wait()
-            choice = before & ~self._every | self._choice
+            choice = (every if before is None else before) & ~self._every | self._choice
+            self.held[OUTPUTS] = None  # unknown until the write has succeeded
             self.registers.write(OUTPUTS, choice)
             self.held[OUTPUTS] = choice
 
@@ -386,6 +391,7 @@ class ShellDriver(Driver):
                 check_range(port, k, rows[:1, k].astype(np.float64), field.range, field.format.step)
             if self.held.get(port.name) != (words := rows[0].tobytes()):
                 self.wait()
+                self.held.pop(port.name, None)  # unknown until all of its registers are written
                 for k, word in enumerate(rows[0].view(np.uint32)):
                     self.registers.write(f"{port.name}_{k}", int(word))
                 self.held[port.name] = words

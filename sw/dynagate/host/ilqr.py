@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from copy import copy
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from dynagate.base.arguments import check_positive, is_number, is_whole
-from dynagate.base.errors import ArgumentError
+from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.base.explained import explained
 from dynagate.base.warned import warn
 from dynagate.control.cost import Cost
@@ -129,7 +130,8 @@ class Ilqr(Solver):
     ) -> Solution:
         """q0 (..., nq), rad, m and unit quaternions, qd0 (..., nv), rad/s or m/s, and the guess tau (..., knots, nv),
         N m or N, or its last axes; None for torques that hold the robot where it starts.
-        warm: a solution to begin with instead: its torques, and its gains about its motion.
+        warm: a solution to begin with instead: its torques, and its gains about its motion. A problem whose solution
+        is not finite, because it failed, begins with the torques that hold the robot, and is flagged in `cold`.
         inputs: those of the cost, and of forces and constraints in each knot, with axes that may be left out in front.
 
         Raises ValueError or TypeError: an input is missing, unknown, of another shape or not finite. A problem of
@@ -139,9 +141,9 @@ class Ilqr(Solver):
         """
         self.check_open()
         with np.errstate(all="ignore"):
-            problems = self._problems(q0, qd0, tau, warm, inputs)
+            problems, cold = self._problems(q0, qd0, tau, warm, inputs)
             problems.run()
-            solution = _solution(problems, self.joints)
+            solution = _solution(problems, self.joints, cold)
         self.keep(problems)
         self.limits.look_at_positions(solution.q)
         if self.overflows and solution.failed.all():
@@ -177,7 +179,7 @@ class Ilqr(Solver):
         if self.joints is not None:
             raise self.joints.refused()
         policy = Policy(int(word), guard_bits, arithmetic=Arithmetic(overflow=SATURATE))
-        problems = self._problems(q0, qd0, tau, None, inputs)
+        problems, _ = self._problems(q0, qd0, tau, None, inputs)
         batch, arrays = problems.batch, problems.inputs
         if not all(np.isfinite(x).all() for x in arrays.values()):
             raise ArgumentError("a problem is not finite; expected problems from which ranges can be found")
@@ -224,13 +226,20 @@ class Ilqr(Solver):
         tau: npt.ArrayLike | None,
         warm: Solution | None,
         inputs: Mapping[str, npt.ArrayLike],
-    ) -> Problems:
-        """Those of a call. Raises ValueError or TypeError."""
+    ) -> tuple[Problems, Array]:
+        """Return the problems of a call, and which of them had a warm start that is not finite (*leading).
+
+        Raises:
+            ArgumentError: An input is not right.
+        """
         problems = self.begun(q0, qd0)
+        cold = np.zeros(problems.leading, dtype=bool)
         if warm is not None and tau is not None:
             raise ArgumentError("tau beside warm; expected one guess")
         if warm is not None:
-            guess = {"us": warm.tau, "qs": warm.q[..., :-1, :], "qds": warm.qd[..., :-1, :], "gains": warm.gains}
+            if not isinstance(warm, Solution):
+                raise ArgumentTypeError(f"warm is a {type(warm).__name__}; expected the solution of an earlier call")
+            guess, cold = self._warmed(problems, warm)
             values: dict[str, tuple[str, Any]] = {name: (f"warm's {name}", x) for name, x in guess.items()}
         else:
             problems.fill("qs", problems.arrays["q0"][:, None])  # where quaternions have no length, ⊖ has no value
@@ -239,10 +248,42 @@ class Ilqr(Solver):
             starts = problems.arrays["q0"], problems.arrays["qd0"]
             values[EASE] = EASE, problems.shaped(self.joints.eases(*starts, self.knots))
         self.put(problems, values | self.inputs_by_name(inputs))
-        return problems
+        return problems, cold
+
+    def _warmed(self, problems: Problems, warm: Solution) -> tuple[dict[str, Array], Array]:
+        """Return torques, motion and gains to begin with, by name, and which problems have no warm start (*leading).
+
+        Those problems begin as a call without a guess: at rest where they start, with the torques that hold the robot.
+        """
+        guess = {"us": warm.tau, "qs": warm.q[..., :-1, :], "qds": warm.qd[..., :-1, :], "gains": warm.gains}
+        cold = np.zeros(problems.leading, dtype=bool)
+        if all(np.isfinite(x).all() for x in guess.values()):
+            return guess, cold
+        shapes = {name: problems.shape_of(name) for name in guess}
+        for name, x in guess.items():
+            axes = tuple(range(-len(shapes[name]), 0))
+            try:
+                guess[name] = np.broadcast_to(x, (*problems.leading, *shapes[name]))
+            except ValueError:
+                return guess, cold  # of another shape, which `put` reports
+            cold |= ~np.isfinite(guess[name]).all(axis=axes)
+        q = np.where(np.isfinite(q := problems.start("q0")), q, self._somewhere)
+        held = self.held(q.reshape(-1, self.robot.nq)).reshape(*problems.leading, self.robot.nv)
+        begun = {"us": held[..., None, :], "qs": q[..., None, :], "qds": np.array(0.0), "gains": np.array(0.0)}
+        return {
+            name: np.where(cold.reshape(*cold.shape, *[1] * len(shapes[name])), begun[name], x)
+            for name, x in guess.items()
+        }, cold
+
+    @cached_property
+    def _somewhere(self) -> Array:
+        """A finite q (nq,) with unit quaternions."""
+        q = np.zeros(self.robot.nq)
+        q[[stop - 1 for _, stop in self._units]] = 1.0
+        return q
 
 
-def _solution(problems: Problems, joints: JointBounds | None) -> Solution:
+def _solution(problems: Problems, joints: JointBounds | None, cold: Array) -> Solution:
     outputs, output, shaped = problems.outputs, problems.output, problems.shaped
     taken = outputs[TURNS].astype(int) - 1
     good, costs = outputs["good"] > 0.0, outputs["costs_new"].copy()
@@ -273,6 +314,7 @@ def _solution(problems: Problems, joints: JointBounds | None) -> Solution:
         failed=shaped(~good),
         regularisation=output("reg_used"),
         beyond=beyond,
+        cold=cold,
     )
 
 

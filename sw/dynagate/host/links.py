@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 import mmap
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
 
-from dynagate.base.errors import Error
+from dynagate.base.errors import Error, add_note
 from dynagate.design.design import AxiStreams
 from dynagate.design.payload import Words
 
@@ -110,3 +112,16 @@ class Link(ABC):
     def transfer(self) -> Transfer:
         """Cycles of the batch that was read last; zeros where the link sees no clock."""
         return Transfer(0, 0.0)
+
+
+@contextmanager
+def closed_on_failure(link: Link) -> Iterator[Link]:
+    """Close the link if the block raises: whoever opens a device cannot close a link that was never returned."""
+    try:
+        yield link
+    except BaseException as error:
+        try:
+            link.close()
+        except Exception as fault:  # of any link: the first error is the one to report
+            add_note(error, f"{link.text} could not be closed: {fault}")
+        raise

@@ -117,6 +117,14 @@ class Problems:
         shape, dtype = self._solver.asked[name].shape, self._solver.dtype
         return spread(label, value, self.leading, shape, dtype, shared=True)
 
+    def shape_of(self, name: str) -> tuple[int, ...]:
+        """Return the shape of an input of one problem."""
+        return self._solver.asked[name].shape
+
+    def start(self, name: str) -> Array:
+        """Return a start of the call, (*leading, ...)."""
+        return self.shaped(self.arrays[name])
+
     def output(self, name: str) -> Array:
         """An output with the leading axes, for the caller to keep."""
         return self._results[name].copy() if self.few else self.shaped(self.outputs[name])

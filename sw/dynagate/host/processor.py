@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
@@ -34,7 +34,7 @@ from dynagate.host.devices.parts import FunctionsDevice, PartDevice
 from dynagate.host.devices.solvers import SolverIntegers
 from dynagate.host.drivers import ShellDriver
 from dynagate.host.inputs import Arrays, brought
-from dynagate.host.links import DeviceError, Link
+from dynagate.host.links import DeviceError, Link, closed_on_failure
 from dynagate.host.sim_links import SimShellLink
 from dynagate.host.tags import check_tags, tags_from
 from dynagate.host.words import numbers_of_words, words_of_numbers
@@ -129,6 +129,8 @@ class ProgramDriver(ShellDriver):
             check_tags(self.link.text, tags, flat[:, 1])
             self.link.carry(self.axi)
         except BaseException as error:
+            if not self.link.closed:
+                self.link.carry(self.axi)
             self._failed(error)
             raise
         if flat[-1, 0] != ACCEPTED:
@@ -141,21 +143,9 @@ class ProgramTurns(TurnDevice):
     """A rollout as a program: cores that keep the states, several turns in a sample. motion: where states begin with
     more than q and qd."""
 
-    def __init__(
-        self,
-        folder: Path,
-        design: ProgramDesign,
-        link: Link,
-        *,
-        motion: ChipMotion | None = None,
-        progress: bool = False,
-    ) -> None:
-        try:
-            self.driver = ProgramDriver(design, program.load_words(folder, design), link, progress=progress)
-            self.cores = self.driver.registers.read("cores")
-        except BaseException:
-            link.close()
-            raise
+    def __init__(self, driver: ProgramDriver, *, motion: ChipMotion | None = None) -> None:
+        self.driver, design, link = driver, driver.whole, driver.link
+        self.cores = driver.registers.read("cores")
         assert design.loop is not None
         self.design, self.loop, self.carry = design, design.loop, dict(design.loop.carry)
         self.robot, self.function, self.text = design.robot_name, design.function, link.text
@@ -227,21 +217,55 @@ class ProgramTurns(TurnDevice):
         self.driver.close()
 
 
-class ProgramDevice(StreamDevice):
-    """A processor with a program. `load` gives it another one."""
+class OnCore(Device):
+    """A program in a core. `load` replaces it."""
+
+    @property
+    def devices(self) -> Sequence[StreamDevice]:
+        """The devices that stream samples of the program, one for each function. They share a link."""
+        raise NotImplementedError
+
+    def load(self, design: ProcessorBuild | str | PathLike[str]) -> Device:
+        """Load another program for the same core and return the device of its functions.
+
+        Raises:
+            ArgumentError: The design is no program, or it is the program of a rollout, which is called otherwise.
+            DesignError: The program is damaged, or for another core. The program before stays.
+            DeviceError: The link failed. The core then has no program, and `loaded` is False.
+        """
+        folder, other, _ = _program(design)
+        if other.loop is not None:
+            raise ArgumentError(
+                f"{other.title} keeps the states of its trajectories, so its calls take other arguments; open its "
+                f"folder instead: dynagate.open({str(folder)!r})"
+            )
+        driver = self.devices[0].driver
+        here, link = driver.whole, driver.link
+        assert isinstance(here, ProgramDesign)
+        assert here.axi is not None
+        words = program.load_words(folder, other)
+        if other.core_hash != here.core_hash:
+            raise DesignError(
+                f"{other.title} is a program for another core ({program.shape_text(other.core)}); this one has "
+                f"{program.shape_text(here.core)}: build the program for it, with core=..."
+            )
+        for device in self.devices:
+            device.collect()
+        driver.wait()
+        if link.closed:
+            raise DeviceError(f"{link.text} is closed; open it again")
+        for device in self.devices:
+            device.driver.queue.close()
+        self.loaded = False
+        return _device(behind(other, here.axi.width, here.axi.last), words, link, driver.shows_progress)
+
+
+class ProgramDevice(StreamDevice, OnCore):
+    """A processor with a program of one function."""
 
     driver: ProgramDriver
 
-    def __init__(self, folder: Path, design: ProgramDesign, link: Link, *, progress: bool = False) -> None:
-        self._progress = progress
-        try:
-            driver = ProgramDriver(design, program.load_words(folder, design), link, progress=progress)
-        except BaseException:
-            link.close()
-            raise
-        self._drives(driver)
-
-    def _drives(self, driver: ProgramDriver) -> None:
+    def __init__(self, driver: ProgramDriver) -> None:
         StreamDevice.__init__(self, driver)
         design = driver.whole
         self.abreast = count = design.abreast
@@ -250,6 +274,10 @@ class ProgramDevice(StreamDevice):
                 tuple(replace(p, shape=p.shape[1:], fields=p.fields[: len(p.fields) // count]) for p in side.ports)
                 for side in (design.input, design.output)
             )
+
+    @property
+    def devices(self) -> Sequence[StreamDevice]:
+        return (self,)
 
     def run(self, arrays: Arrays, outputs: Arrays, batch: int) -> Overflow:
         """Samples that lie side by side are flagged together."""
@@ -278,27 +306,17 @@ class ProgramDevice(StreamDevice):
     def choosing(self, outputs: Sequence[str]) -> Device:
         return super().choosing(outputs) if self.abreast == 1 else Device.choosing(self, outputs)
 
-    def load(self, design: ProcessorBuild | str | PathLike[str]) -> None:
-        """Another program for the same core, when no batch is under way. Raises DesignError: it is none, or one for
-        another core; what was loaded before stays then. DeviceError: the link failed; nothing is loaded then."""
-        folder = folder_of(design)
-        other, here = program.load(folder), self.driver.whole
-        words = program.load_words(folder, other)
-        if other.core_hash != here.core_hash:
-            raise DesignError(
-                f"{other.title} is a program for another core ({program.shape_text(other.core)}); this one has "
-                f"{program.shape_text(here.core)}: build the program for it, with core=..."
-            )
-        for under_way in list(self._used):
-            under_way.collect()
-        self.driver.wait()
-        link, axi = self.driver.link, here.axi
-        if link.closed:
-            raise DeviceError(f"{link.text} is closed; open it again")
-        assert axi is not None
-        self.driver.queue.close()
-        driver = ProgramDriver(behind(other, axi.width, axi.last), words, link, progress=self._progress)
-        self._drives(driver)
+
+class ProgramFunctions(FunctionsDevice, OnCore):
+    """A processor with a program of several functions. streams: their devices."""
+
+    def __init__(self, name: str, functions: Mapping[str, Device], streams: Sequence[StreamDevice]) -> None:
+        super().__init__(name, functions)
+        self._streams = streams
+
+    @property
+    def devices(self) -> Sequence[StreamDevice]:
+        return self._streams
 
 
 def _program(design: ProcessorBuild | str | PathLike[str]) -> tuple[Path, ProgramDesign, Core]:
@@ -307,7 +325,10 @@ def _program(design: ProcessorBuild | str | PathLike[str]) -> tuple[Path, Progra
 
     folder = folder_of(design)
     content = program.load(folder)
-    core = Core(**content.core)
+    try:
+        core = Core(**content.core)
+    except (TypeError, ArgumentError) as error:
+        raise DesignError(f"{folder} is a program for no core: {error}; {REBUILD}") from None
     if core.hash != content.core_hash:
         raise DesignError(f"{folder} is a program for a core of another version of dynagate; {REBUILD}")
     return folder, content, core
@@ -329,39 +350,35 @@ def open_sim(
     folder, content, core = _program(design)
     streams = axi if isinstance(axi, Axi) else Axi(WORD if axi is None else axi, words=core.stream_words)
     behind_it = behind(content, streams.width, streams.last)
+    words = program.load_words(folder, content)
     library = core_library(core, streams, cores, step=step)
     link = SimShellLink(library, behind_it, pauses=pauses, seed=seed)
-    link.slowest = content.period * RETRIES * (1 + content.options.get("iterations", 0))
-    return _device(folder, behind_it, link, step)
+    with closed_on_failure(link):
+        return _device(behind_it, words, link, step is not None)
 
 
-def _device(folder: Path, design: ProgramDesign, link: Link, step: Step | None) -> Device:
+def _device(design: ProgramDesign, words: Words, link: Link, progress: bool) -> Device:
+    """The device of a program, which is loaded first."""
+    if isinstance(link, SimShellLink):
+        link.slowest = design.period * RETRIES * (1 + design.options.get("iterations", 0))
     if design.functions:
-        return _several(folder, design, link, step)
-    if design.loop is None:
-        return ProgramDevice(folder, design, link, progress=step is not None)
-    return ProgramTurns(folder, design, link, motion=_motion(design), progress=step is not None)
+        return _several(design, words, link, progress)
+    driver = ProgramDriver(design, words, link, progress=progress)
+    return ProgramDevice(driver) if design.loop is None else ProgramTurns(driver, motion=_motion(design))
 
 
-def _several(folder: Path, design: ProgramDesign, link: Link, step: Step | None) -> FunctionsDevice:
-    """Several functions of a program behind one link."""
-    drivers: list[ProgramDriver] = []
-    try:
-        words: Words | None = program.load_words(folder, design)
-        for function in design.functions:
-            drivers.append(ProgramDriver(design, words, link, function=function, progress=step is not None))
-            words = None
-    except BaseException:
-        link.close()
-        raise
+def _several(design: ProgramDesign, words: Words, link: Link, progress: bool) -> ProgramFunctions:
+    """Several functions of a program behind one link. The first driver loads it."""
+    drivers = [
+        ProgramDriver(design, None if k else words, link, function=function, progress=progress)
+        for k, function in enumerate(design.functions)
+    ]
     for each in drivers:
         drivers[0].group.add(each)
         each.held, each.group = drivers[0].held, drivers[0].group
-    devices = {
-        function.name: PartDevice(function, StreamDevice(driver))
-        for function, driver in zip(design.functions, drivers, strict=True)
-    }
-    return FunctionsDevice(design.function, devices)
+    streams = [StreamDevice(driver) for driver in drivers]
+    devices = {f.name: PartDevice(f, stream) for f, stream in zip(design.functions, streams, strict=True)}
+    return ProgramFunctions(design.function, devices, streams)
 
 
 def _motion(design: ProgramDesign) -> ChipMotion | None:
@@ -388,13 +405,18 @@ def open_board(
         step(f"opening {link}")
     last = PER_SAMPLE if text.row is LINKS["uart"] else PER_BATCH
     behind_it = behind(content, WORD, last)
+    words = program.load_words(folder, content)
     opened = text.opened(behind_it)
-    shown = opened.read_register(with_processor()["stream"].address) & 0xFFFF
+    with closed_on_failure(opened):
+        shown = opened.read_register(with_processor()["stream"].address) & 0xFFFF
     if shown != WORD:
+        with closed_on_failure(opened):
+            width = _width(opened, shown)
         opened.close()
-        behind_it = behind(content, _width(opened, shown), last)
+        behind_it = behind(content, width, last)
         opened = text.opened(behind_it)
-    return _device(folder, behind_it, opened, step)
+    with closed_on_failure(opened):
+        return _device(behind_it, words, opened, step is not None)
 
 
 def _width(link: Link, shown: int) -> int:

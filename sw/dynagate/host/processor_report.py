@@ -12,7 +12,7 @@ import numpy as np
 
 from dynagate.dynamics import ROLLOUT
 from dynagate.fixedpoint.assign import FormattedGraph
-from dynagate.fixedpoint.confidence import OVERFLOWS, WHICH
+from dynagate.fixedpoint.confidence import WHICH
 from dynagate.graph.region import KINDS, Kind
 from dynagate.host.devices import TurnDevice
 from dynagate.host.devices.motions import MotionIntegers
@@ -20,6 +20,7 @@ from dynagate.host.opening import open
 from dynagate.host.processor import open_fixed, open_sim
 from dynagate.host.report import Block, blocks_of, error_lines
 from dynagate.host.rollout_report import CheckedTrajectories, Reference, Results, run_turns, start_inputs, step_text
+from dynagate.host.verdict import BUG, Rule, equal, most, of_blocks, of_overflows, passed, verdict
 from dynagate.hw.processor.build import ProcessorBuild, build_program
 from dynagate.hw.processor.instructions import SUM
 from dynagate.hw.processor.options import options_of
@@ -39,17 +40,20 @@ class ProcessorReport:
     blocks: tuple[Block, ...]
 
     @property
-    def passed(self) -> bool:
+    def rules(self) -> list[Rule]:
         """Every integer is equal, results came at full speed, errors are within what is allowed, and no more states of
         each kind overflowed than designs for an accuracy may have."""
-        return (
-            all(b.exact and b.at_quantile <= b.allowed for b in self.blocks)
-            and all(
-                count <= OVERFLOWS[kind] * self.states[kind] + 1.0 * (kind == "limits")
-                for kind, count in self.overflows.items()
-            )
-            and self.cycles_per_sample * self.built.design.abreast <= self.built.schedule.cycles_per_sample
-        )
+        cycles, limit = self.cycles_per_sample * self.built.design.abreast, self.built.schedule.cycles_per_sample
+        return [
+            *of_blocks(self.blocks),
+            *of_overflows(self.overflows, self.states),
+            most("cycles from a packet to the next", cycles, limit, BUG, "{:.6g}"),
+        ]
+
+    @property
+    def passed(self) -> bool:
+        """Whether all rules hold."""
+        return passed(self.rules)
 
     def text(self) -> str:
         design, scheduled = self.built.design, self.built.schedule
@@ -62,7 +66,7 @@ class ProcessorReport:
             "  overflows       "
             + ", ".join(f"{count} of {self.states[kind]} {WHICH[kind]}" for kind, count in self.overflows.items()),
             *error_lines(self.blocks),
-            "PASS" if self.passed else "FAIL",
+            verdict(self.rules),
         ]
         return "\n".join(lines)
 
@@ -102,10 +106,19 @@ class ProgramRolloutReport:
     solved: Solved | None = None
 
     @property
-    def passed(self) -> bool:
+    def rules(self) -> list[Rule]:
         """Every integer and flag is equal, and turns came at full speed."""
         scheduled = self.built.schedule
-        return self.trajectories.exact and self.cycles_per_turn * scheduled.turns <= scheduled.cycles_per_sample
+        cycles = self.cycles_per_turn * scheduled.turns
+        return [
+            equal("the comparison of the trajectories with the integers", self.trajectories.exact),
+            most("cycles from a sample to the next", cycles, scheduled.cycles_per_sample, BUG, "{:.6g}"),
+        ]
+
+    @property
+    def passed(self) -> bool:
+        """Whether all rules hold."""
+        return passed(self.rules)
 
     def text(self) -> str:
         design, scheduled = self.built.design, self.built.schedule
@@ -118,7 +131,7 @@ class ProgramRolloutReport:
                 "measured",
                 *([] if self.solved is None else [self.solved.line(design.options["tolerance"])]),
                 *self.trajectories.lines(),
-                "PASS" if self.passed else "FAIL",
+                verdict(self.rules),
             ]
         )
 

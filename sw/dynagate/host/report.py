@@ -11,7 +11,7 @@ import numpy as np
 
 from dynagate.dynamics import Part
 from dynagate.fixedpoint.assign import FormattedGraph
-from dynagate.fixedpoint.confidence import OVERFLOWS, WHICH, block_floors
+from dynagate.fixedpoint.confidence import WHICH, block_floors
 from dynagate.fixedpoint.evaluate import evaluate as evaluate_fixed
 from dynagate.fixedpoint.goal import FLOOR, Goal
 from dynagate.graph import truth
@@ -23,6 +23,7 @@ from dynagate.host.accelerator import Accelerator
 from dynagate.host.devices.abreast import flagged_together
 from dynagate.host.opening import open
 from dynagate.host.results import Results
+from dynagate.host.verdict import BUG, Rule, of_blocks, of_overflows, passed, verdict
 from dynagate.hw.build import Build, build_request
 from dynagate.hw.request import DesignRequest
 
@@ -67,18 +68,21 @@ class Report:
     quantile: float
 
     @property
-    def passed(self) -> bool:
+    def rules(self) -> list[Rule]:
         """Every integer is equal, results came at full speed, errors are within what is allowed, and no more states of
         each kind overflowed than designs for an accuracy may have."""
-        return (
-            all(b.exact and b.at_quantile <= b.allowed for b in self.blocks)
-            and (self.quantile < 1.0 or all((b.truth or 0.0) <= b.allowed for b in self.blocks))
-            and all(
-                count <= OVERFLOWS[kind] * self.states[kind] + 1.0 * (kind == "limits")
-                for kind, count in self.overflows.items()
-            )
-            and (sum(self.states.values()) < 2 or self.cycles_per_sample == self.built.plan.ii)
-        )
+        ii, several = self.built.plan.ii, sum(self.states.values()) > 1
+        speed = f"{self.cycles_per_sample:g}"
+        return [
+            *of_blocks(self.blocks, self.quantile),
+            *of_overflows(self.overflows, self.states),
+            Rule("cycles per result", speed, f"{ii}, its II", not several or self.cycles_per_sample == ii, BUG),
+        ]
+
+    @property
+    def passed(self) -> bool:
+        """Whether all rules hold."""
+        return passed(self.rules)
 
     def _words(self) -> str:
         word = self.built.design.formats.word
@@ -108,7 +112,7 @@ class Report:
             + ", ".join(f"{count} of {self.states[kind]} {WHICH[kind]}" for kind, count in self.overflows.items()),
             *error_lines(self.blocks),
         ]
-        lines.append("PASS" if self.passed else "FAIL")
+        lines.append(verdict(self.rules))
         return "\n".join(lines)
 
 
@@ -207,6 +211,7 @@ def blocks_of(
     floors = block_floors(whole, built.region, goal or Goal(ERROR_LIMIT, floor=FLOOR))
     flags = fixed.overflow if isinstance(built, Build) else flagged_together(fixed.overflow, built.design.abreast)
     flags_equal = bool(np.array_equal(results.overflow, flags))
+    good = ~results.overflow  # the others have no result
     blocks = []
     for name, expected in reference.items():
         integers = getattr(results, name)
@@ -217,14 +222,16 @@ def blocks_of(
                 np.all((integers >= np.linalg.norm(results.qdd - reference["qdd"], axis=1)) | results.overflow)
             )
             errors = integers / np.maximum(np.linalg.norm(reference["qdd"], axis=1), floors["qdd"])
+        errors = np.where(good, errors, 0.0)  # overflows are counted apart
         uniform = errors[places["uniform"]]
         beside_truth = None
         if name in other:
-            beside_truth = truth.relative_errors(integers, other[name], floors[name])[places["uniform"]]
+            apart = np.where(good, truth.relative_errors(integers, other[name], floors[name]), 0.0)
+            beside_truth = apart[places["uniform"]]
         blocks.append(
             Block(
                 name,
-                flags_equal and holds and bool(np.array_equal(integers, fixed.outputs[name])),
+                flags_equal and holds and bool(np.array_equal(integers[good], fixed.outputs[name][good])),
                 float(np.median(uniform)),
                 float(np.quantile(uniform, goal.quantile if goal else 1.0)),
                 float(uniform.max()),

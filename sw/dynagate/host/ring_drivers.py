@@ -13,7 +13,7 @@ from dynagate.design.ring import FLAGS_PORT, TAG_PORT, ring_design, shell_design
 from dynagate.fixedpoint.recirculate import START, STOP
 from dynagate.host.drivers import DatapathDriver, Driver, ShellDriver
 from dynagate.host.inputs import Arrays
-from dynagate.host.links import DeviceError, Link
+from dynagate.host.links import DeviceError, Link, closed_on_failure
 from dynagate.host.words import stream_words
 
 Array = npt.NDArray[Any]
@@ -52,8 +52,9 @@ class ShellRingDriver(RingDriver, ShellDriver):
 
     def __init__(self, design: Design, link: Link, *, progress: bool = False) -> None:
         self._shown: Ints = np.zeros(0, np.int64)
-        super().__init__(shell_design(design), link, progress=progress)
-        self.words = stream_words(self.design, self.axi, native=False)
+        with closed_on_failure(link):
+            super().__init__(shell_design(design), link, progress=progress)
+            self.words = stream_words(self.design, self.axi, native=False)
 
     def turns(
         self, arrays: Arrays, commands: Ints, shown: Ints, every: int

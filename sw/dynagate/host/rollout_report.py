@@ -18,6 +18,7 @@ from dynagate.graph.region import KINDS, Kind
 from dynagate.host.devices import IntegerTurns, Sim, TurnDevice
 from dynagate.host.devices.options import DesignSource
 from dynagate.host.devices.turns import EVERY, STEPS
+from dynagate.host.verdict import Rule, equal, passed, verdict
 from dynagate.hw.build import Build, build_request
 from dynagate.hw.processor.build import ProcessorBuild
 from dynagate.hw.request import DesignRequest
@@ -118,8 +119,14 @@ class RolloutReport:
     trajectories: CheckedTrajectories
 
     @property
+    def rules(self) -> list[Rule]:
+        """Every integer and flag is equal."""
+        return [equal("the comparison of the trajectories with the integers", self.trajectories.exact)]
+
+    @property
     def passed(self) -> bool:
-        return self.trajectories.exact
+        """Whether all rules hold."""
+        return passed(self.rules)
 
     def text(self) -> str:
         design, plan = self.built.design, self.built.plan
@@ -134,7 +141,7 @@ class RolloutReport:
                 f"a turn of one alone {self.turn:g}",
                 f"  slots           {self.slots:.1%} hold a step with {design.ring.capacity} trajectories",
                 *self.trajectories.lines(),
-                "PASS" if self.passed else "FAIL",
+                verdict(self.rules),
             ]
         )
 

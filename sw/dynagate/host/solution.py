@@ -28,7 +28,8 @@ class Solution:
     failed (...): the rollout of the guess is not finite, or no regularisation up to the largest one leads further. Then
     the motion is the best until there, and NaN where there is none. regularisation (...): the last one.
     beyond (..., 2 nv): how far each position and speed is beyond `joint_bounds` at most, at any state but the first,
-    rad or m, rad/s or m/s; 0 without them.
+    rad or m, rad/s or m/s; 0 without them. cold (...): the warm start of the problem was not finite, so it began with
+    the torques that hold the robot instead; False without a warm start.
     """
 
     q: Array
@@ -42,6 +43,7 @@ class Solution:
     failed: Array
     regularisation: Array
     beyond: Array
+    cold: Array
 
     def shifted(self, knots: int = 1) -> Solution:
         """The motion from a later knot on, whose last torques and gains stay: the guess of the next problem, where a

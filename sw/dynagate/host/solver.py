@@ -182,16 +182,14 @@ class Solver(Opened):
         return problems
 
     def put(self, problems: Problems, values: Values) -> None:
-        """The other inputs. Raises ValueError or TypeError: as `Problems.put`, or starts are not finite in any problem.
-        Gives a RobotWarning, once, where a start is beyond the limits of joints."""
+        """The other inputs. Raises ValueError or TypeError: as `Problems.put`, or the start of a single problem is not
+        finite. Gives a RobotWarning, once, where a start is beyond the limits of joints."""
         q = known = problems.arrays["q0"]
         if not problems.put(values):
             for name in ("q0", "qd0"):
                 if not problems.leading and not all_finite(problems.arrays[name]):
                     raise ArgumentError(f"{name} is not finite")
             known = q[np.isfinite(q).all(axis=1)]
-            if len(q) and not len(known):
-                raise ArgumentError("q0 is not finite in any problem")
         if self._units:
             check_unit_vectors("q0", self._units, known)
         self.limits.look_at_starts(q)

@@ -25,6 +25,7 @@ from dynagate.host.ilqr import ILQR
 from dynagate.host.opening import open
 from dynagate.host.processor_report import of_program
 from dynagate.host.solver import bounds_of
+from dynagate.host.verdict import Rule, equal, passed, verdict
 from dynagate.hw.processor.build import ProcessorBuild, build_solver
 from dynagate.hw.processor.shape import Core
 from dynagate.integrators.step import StepOptions
@@ -118,21 +119,31 @@ class SolverReport:
         return int(((self.cost <= COST_ERROR) & (self.error <= RESULT_ERROR)).sum())
 
     @property
-    def passed(self) -> bool:
+    def rules(self) -> list[Rule]:
         """The integers are equal, and FEW of the problems and more are near float64."""
-        return self.exact and self.warm and self.near >= FEW * len(self.cost)
+        count = len(self.cost)
+        return [
+            equal("the comparison of the core with its integers", self.exact),
+            equal("the comparison in calls that go on with the plan before", self.warm),
+            Rule(
+                f"the number of problems near float64, whose cost is within {COST_ERROR:g} and whose gains or torques "
+                f"are within {RESULT_ERROR:g},",
+                f"{self.near} of {count}",
+                f"{FEW:g} of them",
+                self.near >= FEW * count,
+                "use a longer --word, fewer --knots, or another cost, by ChipIlqr or ChipMppi",
+            ),
+        ]
+
+    @property
+    def passed(self) -> bool:
+        """Whether all rules hold."""
+        return passed(self.rules)
 
     @property
     def verdict(self) -> str:
-        """PASS; or FAIL, and what would do."""
-        if self.passed:
-            return "PASS"
-        if not (self.exact and self.warm):
-            return "FAIL: the core and its integers differ, which is a fault of the program"
-        return (
-            f"FAIL: near float64 in {self.near} of {len(self.cost)}; expected a longer --word, fewer --knots, or "
-            "another cost, by ChipIlqr or ChipMppi"
-        )
+        """PASS, or FAIL and the rules that do not hold."""
+        return verdict(self.rules)
 
     def text(self) -> str:
         scheduled, options = self.built.schedule, self.built.design.options

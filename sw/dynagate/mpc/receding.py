@@ -17,6 +17,7 @@ from dynagate.control.chip import ChipSolver
 from dynagate.control.chip_ilqr import ChipIlqr
 from dynagate.control.chip_mppi import ChipMppi, MppiOptions
 from dynagate.control.cost import NV, Cost, Input
+from dynagate.dynamics.step_damping import EXPLICIT
 from dynagate.graph import trace
 from dynagate.graph.evaluate import evaluate
 from dynagate.host.ilqr import Ilqr
@@ -66,7 +67,8 @@ class Row:
 class Loop:
     """The closed loop of a robot and a reach."""
 
-    def __init__(self, robot: Robot, reach: Reach, seconds: float, seed: int = 1) -> None:
+    def __init__(self, robot: Robot, reach: Reach, seconds: float, seed: int = 1, *, damping: str = EXPLICIT) -> None:
+        self.damping = damping
         self.robot, self.model, self.reach, self.seed = robot, Robotics(robot), reach, seed
         self.steps = round(seconds / DT)
         n = robot.nv
@@ -195,7 +197,7 @@ class IlqrPlanner(Planner):
 
     def __init__(self, loop: Loop, samples: int) -> None:
         super().__init__(loop, samples)
-        own: dict[str, Any] = {"iterations": ITERATIONS, "regularisation": REGULARISATION}
+        own: dict[str, Any] = {"iterations": ITERATIONS, "regularisation": REGULARISATION, "damping": loop.damping}
         self.solver = Ilqr(loop.robot, knots=KNOTS, dt=DT, cost=loop.cost, **own)
         self.last: Any = None
 
@@ -219,9 +221,9 @@ class MppiPlanner(Planner):
         robot, self.text = loop.robot, f"{samples} samples of {NODES} nodes"
         mass = evaluate(trace(robot, "mass_matrix"), {"q": loop.goal[None]})["m"][0]
         spread = ACCELERATION * np.diagonal(mass)
-        self.options = MppiOptions(KNOTS, StepOptions(DT), samples, TEMPERATURE, spread, NODES)
+        self.options = MppiOptions(KNOTS, StepOptions(DT, damping=loop.damping), samples, TEMPERATURE, spread, NODES)
         own: dict[str, Any] = {"samples": samples, "nodes": NODES, "temperature": TEMPERATURE, "spread": spread}
-        own["seed"] = loop.seed
+        own |= {"seed": loop.seed, "damping": loop.damping}
         self.solver = Mppi(robot, knots=KNOTS, dt=DT, cost=loop.cost, dtype="float64", **own)
         self.last: Array = np.tile(loop.hold, (KNOTS, 1))
 
@@ -259,12 +261,14 @@ def compared(
     words: Sequence[int],
     rtl: bool,
     samples: int,
+    damping: str = EXPLICIT,
     step: Callable[[str], Any] | None = None,
 ) -> str:
     """A table of controllers: Crocoddyl's and one of PLANNERS in float64, and with `units` ours in words of so many
-    bits, as integers and, with rtl, on the simulated core. samples: of a plan by MPPI."""
+    bits, as integers and, with rtl, on the simulated core. samples: of a plan by MPPI. damping: of joints in the
+    steps of ours, as of a `Rollout`."""
     say = step or (lambda text: None)
-    loop = Loop(robot, reach, seconds)
+    loop = Loop(robot, reach, seconds, damping=damping)
     say("Crocoddyl")
     rows = [loop.crocoddyl()]
     planner = PLANNERS[controller](loop, samples)

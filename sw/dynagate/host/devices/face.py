@@ -26,8 +26,10 @@ Overflow = npt.NDArray[np.bool_]
 
 class Device(ABC):
     """Arrays by name in, arrays by name out. text: what it is, in a few words. checks_finite: `run` refuses inputs that
-    are not, else the caller does. packing: of outputs that are packed, as `graph.packing` has it. angles: by input the
-    entries of a sample, counted through, that are angles."""
+    are not, else the caller does. saturates: results of samples that overflowed are the nearest numbers that fit;
+    elsewhere they are no results. loaded: whether a processor has its program; False after a failed `load`. packing: of
+    outputs that are packed, as `graph.packing` has it. angles: by input the entries of a sample, counted through, that
+    are angles."""
 
     robot: str
     function: str
@@ -39,6 +41,8 @@ class Device(ABC):
     checks_finite: bool = False
     exclusive: bool = False
     packing: Packing | None = None
+    saturates: bool = False
+    loaded: bool = True
     angles: Mapping[str, Sequence[int]] = {}
 
     def new_inputs(self, batch: int) -> Arrays:
@@ -81,8 +85,8 @@ class Device(ABC):
 
         return ChosenDevice(self, outputs)
 
-    def load(self, design: Any) -> None:
-        """Another program, where the device is a processor. Raises ValueError: it is none."""
+    def load(self, design: Any) -> Device:
+        """Load another program into a processor and return its device. Raises ArgumentError: this is no processor."""
         raise ArgumentError(f"{self.text} has no program; expected a processor, of a design built with units=4, say")
 
     def close(self) -> None:  # noqa: B027

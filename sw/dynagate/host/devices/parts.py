@@ -15,6 +15,7 @@ from dynagate.design.program import ProgramFunction
 from dynagate.dynamics import CODE, Part
 from dynagate.host.devices.face import Device, Overflow
 from dynagate.host.inputs import Arrays
+from dynagate.host.links import DeviceError
 
 if TYPE_CHECKING:
     from dynagate.host.devices.stream import UnderWay
@@ -27,6 +28,7 @@ class ChosenDevice(Device):
         self.device = device
         self.robot, self.function, self.text, self.dtype = device.robot, device.function, device.text, device.dtype
         self.checks_finite, self.exclusive = device.checks_finite, device.exclusive
+        self.saturates = device.saturates
         self.inputs, self.outputs = device.inputs, [port for port in device.outputs if port.name in outputs]
         if device.packing is not None:
             self.packing = {port.name: device.packing[port.name] for port in self.outputs}
@@ -69,7 +71,7 @@ class PartDevice(Device):
         """own: the inputs of the function; all of the device but the code unless given."""
         self.device, self._code = device, part.code
         self.robot, self.function, self.text, self.dtype = device.robot, part.name, device.text, device.dtype
-        self.checks_finite = device.checks_finite
+        self.checks_finite, self.saturates = device.checks_finite, device.saturates
         names = [port.name for port in device.inputs if port.name != CODE.name and (own is None or port.name in own)]
         self.inputs = [port for port in device.inputs if port.name in names]
         self.outputs, self.packing = device.outputs, device.packing
@@ -118,3 +120,22 @@ class FunctionsDevice(Device):
     def close(self) -> None:
         for device in self.functions.values():
             device.close()
+
+
+class WithoutProgram(Device):
+    """A processor whose last program was not loaded, because the link failed. before: the device of the program
+    before, whose interface it keeps."""
+
+    def __init__(self, before: Device) -> None:
+        self.before = before
+        self.robot, self.function, self.text, self.dtype = before.robot, before.function, before.text, before.dtype
+        self.inputs, self.outputs = before.inputs, before.outputs
+
+    def run(self, arrays: Arrays, outputs: Arrays, batch: int) -> Overflow:
+        raise DeviceError(f"{self.text} has no program, because loading the last one failed; load it again")
+
+    def load(self, design: Any) -> Device:
+        return self.before.load(design)
+
+    def close(self) -> None:
+        self.before.close()

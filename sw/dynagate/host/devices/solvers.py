@@ -21,6 +21,7 @@ class SolverIntegers(Device):
     be the last one of the call before. formatted: its loop. design: whose streams round inputs and results."""
 
     text = "integers"
+    saturates = True
 
     def __init__(self, formatted: FormattedLoop, design: ProgramDesign) -> None:
         self.formatted, self._numbers = formatted, design.numbers

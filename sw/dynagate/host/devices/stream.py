@@ -11,7 +11,7 @@ from dynagate.host.devices.face import Device, Overflow
 from dynagate.host.devices.parts import FunctionsDevice, PartDevice
 from dynagate.host.drivers import DatapathDriver, Driver, ShellDriver
 from dynagate.host.inputs import Arrays
-from dynagate.host.links import Link
+from dynagate.host.links import Link, closed_on_failure
 from dynagate.host.transfers import Batch
 
 SLOTS = 8
@@ -75,6 +75,7 @@ class StreamDevice(Device):
         self.driver, design = driver, driver.design
         self.robot, self.function = design.robot_name, design.function
         self.inputs, self.outputs, self.dtype = design.input.ports, design.output.ports, driver.dtype
+        self.saturates = bool(getattr(design, "core", {}).get("saturates"))
         self.text = f"ii {design.ii}, latency {design.latency}, {type(driver.link).__name__}"
         self._free: list[_Slot] = []
         self._used: deque[UnderWay] = deque()
@@ -110,6 +111,11 @@ class StreamDevice(Device):
         self._used.append(UnderWay(self, under_way, slot))
         return self._used[-1]
 
+    def collect(self) -> None:
+        """Waits for the batches under way, and takes their results out of the ring."""
+        for under_way in list(self._used):
+            under_way.collect()
+
     def free(self, under_way: UnderWay, slot: _Slot) -> None:
         """The batch has left its slot."""
         self._used.remove(under_way)
@@ -121,12 +127,13 @@ class StreamDevice(Device):
 
 
 def stream_device(driver: type[DatapathDriver | ShellDriver], design: Design, link: Link, *, progress: bool) -> Device:
-    """A design behind a link, or each of its functions."""
-    if not design.functions:
-        return StreamDevice(driver(design, link, progress=progress))
-    drivers = {
-        function.name: driver(design, link, function=function, progress=progress) for function in design.functions
-    }
+    """A design behind a link, or each of its functions. The link is closed if one of them cannot be opened."""
+    with closed_on_failure(link):
+        if not design.functions:
+            return StreamDevice(driver(design, link, progress=progress))
+        drivers = {
+            function.name: driver(design, link, function=function, progress=progress) for function in design.functions
+        }
     first = next(iter(drivers.values()))
     for each in drivers.values():
         first.group.add(each)
