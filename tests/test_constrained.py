@@ -605,7 +605,7 @@ def test_contacts_that_hold_the_same_twice(tmp_path: Path) -> None:
         state = with_stances(robot, states(robot, 8, seed=8))
         for form in ("blocks", "single_pivots"):
             result = run(robot, FORWARD, state, form=form)
-            assert_close(result, {"qdd": by_dense_algebra(robot, state)["qdd"]}, 1e-3 if form == "blocks" else 1e-7)
+            assert_close(result, {"qdd": by_dense_algebra(robot, state)["qdd"]}, 1e-7)
             assert all(np.isfinite(values).all() for values in result.values())
 
 

@@ -73,6 +73,7 @@ class Reference:
         by_name = {link["name"]: link for link in self.links}
         self.moving = [by_name[name] for name in order]
         self.inertias = {link["name"]: inertia(link) for link in self.links}
+        self.frames = {link["name"]: rotation(link["turn"]) for link in self.links}
         self.turned = 0.0
         self._place(friction, speed)
 
@@ -115,7 +116,7 @@ class Reference:
     def _joint(self, link: Recipe, q: Array) -> tuple[Array, Array, Array, Array]:
         """Rotation and place of the link on its parent, and its turning and moving by its velocities (3, size), in its
         own axes."""
-        frame, at, axis = rotation(link["turn"]), np.array(link["at"], float), unit(link["axis"])[:, None]
+        frame, at, axis = self.frames[link["name"]], np.array(link["at"], float), unit(link["axis"])[:, None]
         none = np.zeros((3, 1))
         if link["joint"] == "fixed":
             return frame, at, none[:, :0], none[:, :0]

@@ -314,8 +314,10 @@ def check_any(tree: Tree) -> None:
 
 
 def check_independent(tree: Tree) -> None:
-    """Raises RobotError: as `check_any`, or a constraint holds, at every configuration, what those before it and the
-    robot's joints hold already, and has no compliance, so that its force is not determined."""
+    """Raise RobotError if the force of a constraint is not determined, or as `check_any` does.
+
+    That is where, at every configuration, a row without compliance holds what other rows without compliance, or the
+    joints, hold already. Rows with compliance are always determined, and so are rows that only they depend on."""
     check_any(tree)
     robot, random = tree.moving, np.random.default_rng(0)
     dependent = set(range(len(robot.constraints)))
@@ -327,7 +329,7 @@ def check_independent(tree: Tree) -> None:
         raise RobotError(
             f"{names} of robot '{robot.name}' holds what constraints before it or the joints hold already, so that "
             "its force is not determined; expected fewer constraints, 'point' for 'fixed', or compliance= of more than "
-            "0, such as 1e-6"
+            "0, such as 1e-6, which every form solves"
         )
 
 
@@ -338,12 +340,14 @@ def check_articulated(tree: Tree) -> None:
 
 
 def _dependent(tree: Tree, q: Sequence[float]) -> set[int]:
-    """Constraints with a row that those before it make at q, and no compliance."""
+    """Return the constraints with a row without compliance that depends at q on such rows before it."""
     return _without_pivots(tree.moving, weighed(tree, q, closed=True))
 
 
 def _without_pivots(robot: Robot, columns: npt.NDArray[np.float64]) -> set[int]:
-    """Constraints with a row, of `columns` (rows, nv), of which nothing is left beside those before it."""
+    """Return the constraints with a row without compliance, of `columns` (rows, nv), that such rows before it span.
+
+    Rows with compliance are left out: J M⁻¹ Jᵀ + C is regular if and only if the rows without one are independent."""
     basis: list[npt.NDArray[np.float64]] = []
     result: set[int] = set()
     sizes = np.linalg.norm(columns, axis=1)
@@ -351,6 +355,8 @@ def _without_pivots(robot: Robot, columns: npt.NDArray[np.float64]) -> set[int]:
     for k, own in enumerate(robot.constraints):
         largest = sizes[row : row + own.rows].max()
         for column, soft in zip(columns[row : row + own.rows], own.compliances, strict=True):
+            if soft:
+                continue
             left = column.copy()
             for _ in range(2):  # once more, for what rounding left
                 for direction in basis:
@@ -358,7 +364,7 @@ def _without_pivots(robot: Robot, columns: npt.NDArray[np.float64]) -> set[int]:
             size = float(np.linalg.norm(left))
             if size**2 > SINGULAR * largest**2:
                 basis.append(left / size)
-            elif not soft:
+            else:
                 result.add(k)
         row += own.rows
     return result

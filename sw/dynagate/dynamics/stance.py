@@ -37,9 +37,11 @@ class Stance:
         balls: dict[int, Inertia] = {}
         for k, held in enumerate(self._held):
             with scope(*held.scope):
-                if len(held.moving) == 1 and (mass := self._masses[held.rows.stop - 1]):
-                    end, turning = held.moving[0], self._masses[held.rows.start] if held.constraint.rows == 6 else 0.0
-                    own = ball(end.point, mass, turning, active[k])
+                if any(self._masses[held.rows]):
+                    (end,) = held.moving
+                    moving, turning = self._masses[held.rows.stop - 1], self._masses[held.rows.start]
+                    is_fixed = held.constraint.kind == "fixed"
+                    own = ball(end.point, moving, turning if is_fixed else 0.0, active[k])
                     balls[end.link] = balls[end.link] + own if end.link in balls else own
         return balls
 
@@ -49,7 +51,11 @@ class Stance:
         """What the rows push with while links carry balls, and the forces λ (rows,) that this comes to.
 
         matrix (rows, rows): J M⁻¹ Jᵀ of masked rows. reached (rows,): J M⁻¹ (τ - h). rows (rows,): J̇ q̇ with what
-        stabilises it, masked. pivots: of the matrix at a time, 1 or 3."""
+        stabilises it, masked. pivots: of the matrix at a time, 1 or 3. With any compliance it is always 1: rows may
+        then depend on each other, so that a pivot block of three can be singular but for the compliance."""
+        if any(any(held.constraint.compliances) for held in self._held):
+            pivots = 1
+        sizes = [size for held in self._held for size in held.pivots(pivots)]
         with scope("delassus"):
             matrix, drift = matrix.copy(), rows.copy()
             for k, held in enumerate(self._held):
@@ -57,7 +63,7 @@ class Stance:
                     matrix[row, row] = matrix[row, row] + ((1.0 + soft * more) - active[k])
                     drift[row] = rows[row] * more
             rhs = [-(d + own) for d, own in zip(drift, reached, strict=True)]
-            push = BlockFactor(matrix, [size for held in self._held for size in held.pivots(pivots)]).solve(rhs)
+            push = BlockFactor(matrix, sizes).solve(rhs)
         force = push.copy()
         with scope("constraint"):
             for held in self._held:
