@@ -25,12 +25,14 @@ import enum
 import struct
 from abc import ABC, abstractmethod
 from collections.abc import Coroutine
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import cocotb
 from cocotb.queue import Queue
 from cocotb.task import Task, current_task
 from cocotb.triggers import Event, SimTimeoutError, with_timeout
+from cocotb.utils import get_sim_steps, get_sim_time
 from cocotbext.axi import AxiLiteMaster, AxiResp
 from cocotbext.axi.stream import define_stream
 from cocotbext.pcie.core import MemoryEndpoint
@@ -59,7 +61,8 @@ TAGS = 64
 BUFFER = 32 * 1024
 """Bytes of H2C that may be asked for and not yet in the stream."""
 TIMEOUT_NS = 10_000
-"""Without progress for as long, a read has timed out."""
+"""A read has timed out after this time in ns in which the link carried neither a request nor a completion. While it
+does, the answer may wait behind others: those of a full buffer take 32 µs of a link of 1 GB/s."""
 PAGE = 4096
 
 
@@ -142,6 +145,7 @@ class Read:
         self.left = length
         self.error: Status | None = None
         self.progress = Event()
+        self.activity: Activity | None = None
 
     def accept(self, completion: Tlp) -> None:
         """After an error no data is kept, but the completions that still come are counted: the tag is theirs."""
@@ -168,15 +172,35 @@ class Read:
 
     async def more_than(self, count: int) -> bytes:
         """What follows the first `count` bytes, once there is some. Raises DmaError."""
+        assert self.activity is not None, "a read that was not requested"
         while len(self.data) <= count:
             if self.error is not None:
                 raise DmaError(self.error)
+            left = self.activity.time_left()
+            if left <= 0:
+                raise DmaError(Status.READ_TIMEOUT)
             self.progress.clear()
-            try:
-                await with_timeout(self.progress.wait(), TIMEOUT_NS, "ns")
-            except SimTimeoutError:
-                raise DmaError(Status.READ_TIMEOUT) from None
+            with suppress(SimTimeoutError):
+                await with_timeout(self.progress.wait(), left, "step")
         return bytes(self.data[count:])
+
+
+class Activity:
+    """What the link carries for the card: reads that are queued, requests that leave, completions that arrive."""
+
+    def __init__(self) -> None:
+        self.sending = False
+        """Whether a request is on its way to the link, or waits for space there."""
+        self.limit = get_sim_steps(TIMEOUT_NS, "ns")
+        self.latest = 0
+        """Time of the latest request or completion, in steps of the simulation."""
+
+    def note(self) -> None:
+        self.latest = get_sim_time("step")
+
+    def time_left(self) -> int:
+        """Return the steps until a read without an answer has timed out, 0 or less if it has."""
+        return self.limit if self.sending else self.latest + self.limit - get_sim_time("step")
 
 
 class Room:
@@ -208,6 +232,7 @@ class DmaEndpoint(MemoryEndpoint):
         self.refused = 0
         self.reads: dict[int, Read] = {}
         self.outbox: Queue[Tlp] = Queue(4)
+        self.activity = Activity()
         self.accesses: Queue[Tlp] = Queue()
         self.channels = {H2C: ToCard(self, source), C2H: FromCard(self, sink)}
         self.add_mem_region(SIZE, self._read_user, self._write_user)
@@ -231,7 +256,9 @@ class DmaEndpoint(MemoryEndpoint):
         tlp.set_addr_be(read.address, read.length)
         tlp.tag = await self.alloc_tag()
         self.reads[tlp.tag] = read
+        read.activity = self.activity
         await self.outbox.put(tlp)
+        self.activity.note()
         return read
 
     async def write(self, address: int, data: bytes) -> None:
@@ -245,13 +272,18 @@ class DmaEndpoint(MemoryEndpoint):
     async def _send(self) -> None:
         """The one sender of requests: a channel that is stopped loses none half sent."""
         while True:
-            await self.send(await self.outbox.get())
+            tlp = await self.outbox.get()
+            self.activity.sending = True
+            await self.send(tlp)
+            self.activity.sending = False
+            self.activity.note()
 
     async def handle_tlp(self, tlp: Tlp) -> None:
         if not tlp.is_completion():
             self.accesses.put_nowait(tlp)
             return
         tlp.release_fc()
+        self.activity.note()
         read = self.reads.get(tlp.tag)
         if read is None:
             self.channels[H2C].fail(Status.READ_UNEXPECTED)

@@ -68,6 +68,20 @@ def test_results_equal_the_integers(card: Accelerator, built: Build) -> None:
     assert card.device.driver.registers.read("samples_out") == 300  # type: ignore[attr-defined]
 
 
+def test_a_read_may_wait_behind_others_on_a_slow_link(designs: Path) -> None:
+    """Results outweigh inputs, and the link is slower than the datapath: an answer waits behind those of a full buffer,
+    32 µs. A read times out after 10 µs in which the link carries nothing."""
+    function, policy = "forward_dynamics_gradient", Policy(word=20, guard_bits=1.0)
+    wide = dynagate.build(ARM, function, ii=8, policy=policy, axi=Axi(64, "batch"), folder=designs)
+    inputs = {name: value.astype(np.float32) for name, value in wide.region.sample(function, 3000, 1).items()}
+    with dynagate.open(wide, device="fixed") as integers, dynagate.open(wide, link="pcie,generation=1,width=4") as slow:
+        expected, results = integers(**inputs), slow(**inputs)
+    np.testing.assert_array_equal(results.overflow, expected.overflow)
+    for port in wide.graph.outputs:
+        own, theirs = (getattr(each, port.name)[~expected.overflow] for each in (results, expected))
+        np.testing.assert_array_equal(own, theirs.astype(np.float32))
+
+
 @pytest.mark.long
 @pytest.mark.parametrize(("ii", "count"), [(8, 8000), (1, 16_384)], ids=["of the datapath", "of the link"])
 def test_streaming_reaches_the_lesser_limit(ii: int, count: int, designs: Path) -> None:
