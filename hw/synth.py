@@ -7,6 +7,7 @@ between two registers holds more than the rule allows.
 from __future__ import annotations
 
 import json
+import re
 import sysconfig
 import tempfile
 from collections import Counter
@@ -48,6 +49,8 @@ CARRIES = ("CARRY", "CCU2C")
 CHAIN_INPUTS = ("CI", "CIN")
 LOOKUP = ("LUT", "RAM", "TRELLIS_DPR", "L6MUX", "PFUMX")
 MULTIPLIERS = ("DSP48", "MULT18X18")
+MEMORIES = re.compile("RAM|DPR|^(?:SP|SDP|DP|PDP)")
+"""Names of cells that are memories, in all families."""
 TOP = "datapath"
 MOST_LOOKUPS = 5
 """Levels of lookup tables between registers: a multiplexer of 16 has three, the level counter of a FIFO up to five."""
@@ -159,8 +162,20 @@ def _read(path: Path) -> Synthesis | None:
         return None
 
 
-def synthesise_modules(modules: Mapping[str, Any], family: str, say: Callable[[str], Any]) -> Synthesis:
-    """The netlist of gateware by name, the module around all others first. Raises SynthesisError."""
+def synthesise_modules(
+    modules: Mapping[str, Any], family: str, say: Callable[[str], Any], verilog: Path | None = None
+) -> Synthesis:
+    """Synthesise gateware and count the cells of its netlist.
+
+    Args:
+        modules: gateware by module name, the top first.
+        family: a key of `SCRIPTS`.
+        say: a function that receives a line of text before each slow stage.
+        verilog: the file to write the netlist to.
+
+    Raises:
+        SynthesisError: Yosys is missing or fails, or its netlist has an undefined bit.
+    """
     from dynagate.hw.netlist import rtlil_text
 
     with tempfile.TemporaryDirectory() as scratch:
@@ -172,7 +187,8 @@ def synthesise_modules(modules: Mapping[str, Any], family: str, say: Callable[[s
         say(f"Yosys: synthesis for {family}")
         reads = [f"read_rtlil {Path(scratch) / name}.il" for name in modules]
         try:
-            run_yosys([*reads, *passes(family, top), "flatten", f"write_json {netlist}"])
+            kept = [] if verilog is None else [f"write_verilog -noattr {verilog}"]
+            run_yosys([*reads, *passes(family, top), "flatten", f"write_json {netlist}", *kept])
         except YosysError as error:
             raise SynthesisError(str(error)) from None
         placed = None
@@ -180,9 +196,44 @@ def synthesise_modules(modules: Mapping[str, Any], family: str, say: Callable[[s
             say("nextpnr: place and route")
             placed = _placed(Path(scratch), netlist.name)
         say("following the paths")
-        cells = json.loads(netlist.read_text())["modules"][top]["cells"]
+        module = json.loads(netlist.read_text())["modules"][top]
+        check_defined(module)
+        cells = module["cells"]
     counts = Counter(cell["type"] for cell in cells.values() if not cell["type"].startswith("$"))
     return Synthesis(family, version("pyosys"), dict(sorted(counts.items())), paths(cells), placed)
+
+
+def check_defined(module: Mapping[str, Any]) -> None:
+    """Check that each input bit of a netlist's cells and each output has a driver or a constant.
+
+    An undefined bit means that a pass of Yosys has lost a signal: no design of dynagate has one. Memory blocks are left
+    out, since they have inputs that nothing reads.
+
+    Args:
+        module: the flat top of a netlist, as Yosys writes it in JSON.
+
+    Raises:
+        SynthesisError: a bit is undefined.
+    """
+    driven: set[Any] = {"0", "1"}
+    readers = [("output", name, "of the netlist", port["bits"]) for name, port in module["ports"].items()]
+    for port in module["ports"].values():
+        if port["direction"] != "output":
+            driven.update(port["bits"])
+    for name, cell in module["cells"].items():
+        for port, bits in cell["connections"].items():
+            if cell["port_directions"].get(port) != "input":
+                driven.update(bits)
+            elif not MEMORIES.search(cell["type"]):
+                readers.append(("input", port, f"of cell '{name}' ({cell['type']})", bits))
+    driven -= {"x", "z"}
+    for way, port, of, bits in readers:
+        for i, bit in enumerate(bits):
+            if bit not in driven:
+                raise SynthesisError(
+                    f"bit {i} of {way} {port} {of} is undefined; expected a driver or a constant: this version of "
+                    f"Yosys lost a signal, so use another version"
+                )
 
 
 def _placed(folder: Path, netlist: str) -> float | None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import re
 import select
 import threading
 import tty
@@ -24,9 +23,9 @@ from dynagate.hw.processor.shape import Core
 from dynagate.hw.processor.streams import core_verilog
 from dynagate.hw.processor.words import longest_packet
 from dynagate.hw.uart import LEAST_CLOCKS, TOP, Serial
+from dynagate.sim.cells import netlist_texts
 from dynagate.sim.verilate import line_library
 
-CELLS = Path(__file__).parent / "ecp5_cells.v"
 SLICE = 64
 """Bits of the line at a time."""
 PINS = ("clk", "rx", "tx")
@@ -52,18 +51,24 @@ def _behind_line(serial: Serial, files: Sequence[Path], step: Callable[[str], An
     return line_library(TOP, {f"{TOP}.v": verilog_text(serial, TOP)}, files, pins=PINS, step=step)
 
 
-def netlist_library(netlist: Path, *, step: Callable[[str], Any] | None = None) -> Path:
-    """The library of a netlist that `hw.routes.bitstream` wrote, with Yosys' models of its cells and ours of its
-    blocks. The clock of a bit is the bitstream's. Raises SimulationError."""
+def netlist_library(netlist: Path, family: str = "ecp5", *, step: Callable[[str], Any] | None = None) -> Path:
+    """Compile the netlist of a bitstream, as `hw.routes.bitstream` writes it, with models of its cells.
+
+    Args:
+        netlist: the file with the Verilog of the netlist. Its serial line keeps the bitstream's clocks a bit.
+        family: the flow of its board, a key of `hw.families.FAMILIES`.
+        step: a function that receives a line of text before each slow stage.
+
+    Returns:
+        The shared library.
+
+    Raises:
+        SimulationError: Verilator, the C++ compiler or Yosys is missing or failed.
+    """
     from dynagate.hw.families import FAMILIES
     from dynagate.hw.routes import TOP as BOARD
-    from pyosys import __file__ as yosys
 
-    models = Path(yosys).parent / "share" / "lattice"
-    cells = "".join((models / name).read_text() for name in ("common_sim.vh", "ccu2c_sim.vh"))
-    cells = re.sub(r"^`include .*$", "", cells, flags=re.M)  # of cells that synthesis does not make
-    texts = {"netlist.v": netlist.read_text(), "cells.v": cells, CELLS.name: CELLS.read_text()}
-    return line_library(BOARD, texts, pins=FAMILIES["ecp5"].ports, step=step)
+    return line_library(BOARD, netlist_texts(netlist, family), pins=FAMILIES[family].ports, step=step)
 
 
 class SimulatedBoard:

@@ -96,10 +96,23 @@ def library(
     return _library(model, [], step)
 
 
-def shell_library(*verilog: Path, step: Callable[[str], Any] | None = None) -> Path:
-    """The shared library of an accelerator in its AXI shell, compiled unless the cache holds it. verilog: the files of
-    its modules. Raises SimulationError."""
-    model = _Model.of("accelerator", verilog, [("accelerator", name) for name in SHELL_PORTS])
+def shell_library(
+    *verilog: Path, texts: Mapping[str, str] | None = None, step: Callable[[str], Any] | None = None
+) -> Path:
+    """Compile an accelerator in its AXI shell, unless the cache holds it.
+
+    Args:
+        verilog: the files of its modules.
+        texts: Verilog by file name that this process wrote, which may hold any directive.
+        step: a function that receives a line of text before each slow stage.
+
+    Returns:
+        The shared library.
+
+    Raises:
+        SimulationError: Verilator or the C++ compiler is missing or failed, or a file is not dynagate's.
+    """
+    model = _Model.of("accelerator", verilog, [("accelerator", name) for name in SHELL_PORTS], texts)
     return _library(model, ["-DDYNAGATE_SHELL"], step)
 
 

@@ -32,7 +32,8 @@ from dynagate.hw.synth import SynthesisError
 from dynagate.hw.units.mult18x18 import Ecp5
 from dynagate.hw.units.multiply import Fabric, Multiply, dsp_blocks, parts
 from dynagate.hw.yosys import run_yosys
-from dynagate.sim.line import CELLS, SimulatedBoard, netlist_library
+from dynagate.sim.cells import models
+from dynagate.sim.line import SimulatedBoard, netlist_library
 from dynagate.sim.runner import run_unit_bench
 
 from tests.test_units import pairs
@@ -57,8 +58,8 @@ def test_blocks_with_their_own_registers_compute_what_inferred_ones_do(widths: t
     a, b = pairs(Format(widths[0], 0), Format(widths[1], 0))
     c = np.where(np.arange(len(a)) % 3, 1 << (sum(widths) - 4), 0)
     exact = np.array([int(x) * int(y) + int(z) for x, y, z in zip(a, b, c, strict=True)])
-    models = {CELLS.name: CELLS.read_text()}
-    run_unit_bench("multiply", unit, {"a": a, "b": b, "c": c}, {"p": exact}, units, platform=Ecp5(), models=models)
+    cells = models("", "ecp5")
+    run_unit_bench("multiply", unit, {"a": a, "b": b, "c": c}, {"p": exact}, units, platform=Ecp5(), models=cells)
 
 
 def test_a_step_of_a_product_adds_at_most_two_blocks() -> None:
@@ -249,18 +250,23 @@ def test_a_slower_clock_is_routed_for_the_first_one(
 # the netlist
 
 
-def check_netlist(built: Build, netlist: Path, clocks: int) -> None:
-    """The netlist, behind its serial pins, computes the integers of so many states."""
-    with SimulatedBoard(netlist_library(netlist), clocks) as board, opened(built, board.path) as accelerator:
-        states = built.region.sample(built.graph.name, STATES, 3)
-        states = {name: np.clip(value.astype(np.float32), *bounds(built, name)) for name, value in states.items()}
-        results = accelerator(**states)
-        expected = evaluate(built.formatted, states)
-        assert not expected.overflow.all()
-        for name, value in expected.outputs.items():
-            words = value.astype(np.float32)
-            words[expected.overflow] = np.nan
-            np.testing.assert_array_equal(getattr(results, name), words)
+def check_netlist(built: Build, netlist: Path, clocks: int, family: str = "ecp5") -> None:
+    """Check that a netlist behind its serial pins computes the integers."""
+    with SimulatedBoard(netlist_library(netlist, family), clocks) as board, opened(built, board.path) as accelerator:
+        check_accelerator(built, accelerator)
+
+
+def check_accelerator(built: Build, accelerator: Accelerator) -> None:
+    """Check that a device computes the integers of `STATES` states."""
+    states = built.region.sample(built.graph.name, STATES, 3)
+    states = {name: np.clip(value.astype(np.float32), *bounds(built, name)) for name, value in states.items()}
+    results = accelerator(**states)
+    expected = evaluate(built.formatted, states)
+    assert not expected.overflow.all()
+    for name, value in expected.outputs.items():
+        words = value.astype(np.float32)
+        words[expected.overflow] = np.nan
+        np.testing.assert_array_equal(getattr(results, name), words)
 
 
 def bounds(built: Build, name: str) -> np.ndarray:
