@@ -34,7 +34,7 @@ from dynagate.design.ring import COMMAND
 from dynagate.design.source import source_digest
 from dynagate.design.verilog_list import LIST, list_text
 from dynagate.design.words import FIXED, FLOAT16, FLOAT32, beats, number_of, words_of
-from dynagate.dynamics import CODE, ROLLOUT, Part
+from dynagate.dynamics import CODE, ROLLOUT, Part, full_name
 from dynagate.dynamics.options import DEFAULT_FUNCTION, AlgorithmOptions
 from dynagate.dynamics.parameters import parameters_of
 from dynagate.fixedpoint.assign import PROVED, FormattedGraph, Policy, assign
@@ -256,7 +256,7 @@ def build_request(
         check_words(formatted, axi.words)
     design = describe(robot, region, planned, chosen, options, axi)
     check_streams(design)
-    what = request.function.replace(",", "+")
+    what = graph.name.replace(",", "+")
     name = f"{untrusted.file_name(robot.name)}-{what}-ii{planned.ii}-{design.hash[:12]}"
     result = Build(Path(folder) / name, robot, region, formatted, planned, design)
     if not _is_whole(result):
@@ -382,7 +382,7 @@ def describe(
         versions=Versions(dynagate.__version__, source_digest(), version("amaranth")),
         robot=asdict(robot),
         region={each.name: getattr(region, each.name) for each in fields(region) if each.name != "robot"},
-        function=graph.name,
+        function=full_name(graph.name),
         options={key: options[key] for key in sorted(options)},
         formats=chosen,
         arithmetic=asdict(formatted.arithmetic),

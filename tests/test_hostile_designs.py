@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -400,3 +402,19 @@ def test_a_core_that_is_none_is_refused(programs: dict[str, Path], tmp_path: Pat
     place = edited(programs["one"], tmp_path / "edited", lambda content: content["core"].update(speed=3))
     with pytest.raises(DesignError, match="is a program for no core"):
         dynagate.open(place)
+
+
+def test_long_names_are_known_in_another_process(tmp_path: Path) -> None:
+    """The name of three functions at one state is longer than a folder's name may be; design.json has it in full."""
+    one, other = "a" * 70, "b" * 70
+    arm = robots.load("two_joint_arm").with_frame(one, on="forearm").with_frame(other, on="forearm")
+    name = f"frame_pose_{one}+frame_pose_{other}+mass_matrix"
+    folders = [dynagate.build(arm, name, folder=tmp_path, **each).folder for each in ({"ii": 16}, {"units": 2})]
+    code = (
+        "import dynagate, sys\n"
+        "for folder in sys.argv[1:]:\n"
+        "    for device in ('fixed', 'numpy'):\n"
+        "        print(dynagate.open(folder, device=device)(q=[0.3, 0.2]).m.shape)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code, *map(str, folders)], capture_output=True, text=True, check=False)
+    assert done.stdout == "(2, 2)\n" * 4, done.stderr

@@ -271,3 +271,18 @@ def test_what_a_solver_s_bench_does_not_have_is_said(designs: Path, monkeypatch:
         verify(built.folder)
     with pytest.raises(DesignError, match="cannot be made again: its folder does not hold the solver's cost"):
         program_vectors_of(built.folder, seed=2)
+
+
+def test_the_bench_of_a_variational_floating_body_has_unit_quaternions(tmp_path: Path) -> None:
+    """States of its bench are taken beyond their limits, but for quaternions."""
+    (tmp_path / "ball.urdf").write_text(
+        '<robot name="ball"><link name="a"><inertial><mass value="1"/>'
+        '<inertia ixx="0.1" iyy="0.2" izz="0.3" ixy="0" ixz="0" iyz="0"/></inertial></link></robot>'
+    )
+    ball = dynagate.Robot.from_urdf(tmp_path / "ball.urdf", floating_base=True)
+    region = dynagate.Region.of(ball, velocity=2.0, acceleration=2.0)
+    made = dynagate.build(
+        ball, "rollout", units=4, method="variational", dt=0.01, region=region, folder=tmp_path / "designs"
+    )
+    vectors = program_vectors_of(made.folder, 3)["accelerator"]
+    assert vectors is not None

@@ -186,7 +186,8 @@ def _of_turns(
 
 def _starts(formatted: FormattedGraph | FormattedLoop, region: Region, count: int, seed: int) -> tuple[Arrays, Flags]:
     if isinstance(formatted, FormattedLoop):
-        return of_all_kinds(lambda n, own, kind: region.sample(FORWARD, n, own, kind=kind), set(), count, seed)
+        kept = {"q"} if region.robot.quaternions() else set[str]()  # as of `kept_in_limits`
+        return of_all_kinds(lambda n, own, kind: region.sample(FORWARD, n, own, kind=kind), kept, count, seed)
     graph = formatted.graph
     return of_all_kinds(lambda n, own, kind: region.states(graph, n, own, kind), kept_in_limits(graph), count, seed)
 

@@ -22,7 +22,7 @@ from dynagate.design.program import ProgramDesign, ProgramFunction, ProgramLoop,
 from dynagate.design.source import source_digest
 from dynagate.design.verilog_list import LIST, list_text
 from dynagate.design.words import FIXED, FLOAT32, WORD
-from dynagate.dynamics import CODE, ROLLOUT
+from dynagate.dynamics import CODE, ROLLOUT, full_name
 from dynagate.fixedpoint.assign import PROVED, SAMPLED, FormattedGraph, Policy, assign
 from dynagate.fixedpoint.beside import Beside, beside
 from dynagate.fixedpoint.certificate import Certificate, Machine, certified
@@ -277,7 +277,7 @@ def _built(
     robot, scheduled, words = region.robot, compiled.schedule, messages(compiled.schedule)
     cores = None if bench is None else bench.cores
     design = _described(region, compiled.options, chosen, scheduled, words, samples, cores)
-    what = design.function.replace(",", "+")
+    what = "+".join(face.name for face in scheduled.instructions.faces)
     more = f"-abreast{samples}" if samples > 1 else ""
     name = f"{untrusted.file_name(robot.name)}-{what}-units{scheduled.core.units}{more}"
     formatted = scheduled.instructions.formatted
@@ -531,7 +531,7 @@ def _described(
         versions=Versions(dynagate.__version__, source_digest(), version("amaranth")),
         robot=asdict(region.robot),
         region={key: getattr(region, key) for key in ("lower", "upper", "velocity", "acceleration", "effort")},
-        function=",".join(face.name for face in scheduled.instructions.faces),
+        function=",".join(full_name(face.name) for face in scheduled.instructions.faces),
         options={key: options[key] for key in sorted(options)},
         formats=chosen,
         core=asdict(scheduled.core),

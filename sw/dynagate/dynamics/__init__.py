@@ -22,7 +22,7 @@ from dynagate.dynamics.function_row import (
     parameters_input,
 )
 from dynagate.dynamics.listed import FUNCTIONS, LISTED, QUANTITIES
-from dynagate.dynamics.named import ALIASES, ALL, AND, FRAME_FUNCTIONS, LONGEST, ROLLOUT, TOGETHER, function
+from dynagate.dynamics.named import ALIASES, ALL, AND, FRAME_FUNCTIONS, LONGEST, ROLLOUT, TOGETHER, full_name, function
 from dynagate.dynamics.options import AlgorithmOptions
 from dynagate.dynamics.tree import Tree
 
@@ -53,6 +53,7 @@ __all__ = [
     "Function",
     "Part",
     "Tree",
+    "full_name",
     "function",
     "parameters_input",
 ]

@@ -102,6 +102,11 @@ _CUT: dict[str, tuple[str, ...]] = {}
 """Names that were cut, in this process -> the functions."""
 
 
+def full_name(name: str) -> str:
+    """Return the name of a function from which any process can make the function again: a cut name in full."""
+    return AND.join(_CUT[name]) if name in _CUT else name
+
+
 @lru_cache(maxsize=256)
 def functions_at_once(names: tuple[str, ...]) -> Function:
     """The row of functions that are computed at one state, in one graph: inputs and outputs are those of all, outputs
