@@ -16,8 +16,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from dynagate.base.exact import exact, written
 from dynagate.dynamics.kinds import Z, motion_of
-from dynagate.dynamics.spatial import Array, Inertia, array
+from dynagate.dynamics.spatial import Array, Inertia, array, exact_rotation, zeros
 from dynagate.robot.model import Link, Robot, summed, vector3
 
 Vector = npt.NDArray[np.float64]
@@ -98,8 +99,9 @@ class Dipole(NamedTuple):
     point: Array
 
     def inertia(self) -> Inertia:
-        h, p = np.array(self.first, dtype=float), np.array(self.point, dtype=float)
-        return Inertia(0.0, array(h), array(self.spread * np.eye(3) + np.outer(p, h) + np.outer(h, p)))
+        h, p = array(self.first), array(self.point)
+        products = np.multiply.outer(p, h)
+        return Inertia(0.0, h, array(np.eye(3)) * self.spread + products + products.T)
 
 
 Body = Inertia | Dipole
@@ -121,13 +123,13 @@ def bodies(robot: Robot, as_dipole: Sequence[bool], variable: Mapping[int, Inert
     variable: links whose inertia is an input; their parents carry nothing of it.
     as_dipole: per link, whether to write it as a Dipole, where it turns and takes no large numbers so.
     """
-    mass = [link.mass for link in robot.links]
-    first = [np.array(link.first_moment()) for link in robot.links]
-    second = [np.array(link.second_moment()) for link in robot.links]
+    mass: list[float] = [written(link.mass)[()] for link in robot.links]
+    first = [written(link.com) * m for link, m in zip(robot.links, mass, strict=True)]
+    second = [_second_moment(link) for link in robot.links]
     planar = _planar(robot)
     variable = variable or {}
     for i in variable:
-        mass[i], first[i], second[i] = 0.0, np.zeros(3), np.zeros((3, 3))
+        mass[i], first[i], second[i] = exact(0.0), zeros(3), zeros(3, 3)
     bodies_upwards: list[Body] = []
     for i in reversed(range(len(robot.links))):
         if i in variable:
@@ -139,29 +141,42 @@ def bodies(robot: Robot, as_dipole: Sequence[bool], variable: Mapping[int, Inert
             about_axis = second[i][0, 0] + second[i][1, 1]
             felt = planar[i] * first[i] * (1.0 - Z)
             if as_dipole[i]:
-                body = Dipole(0.5 * about_axis, array(felt), array(np.zeros(3)))
+                body = Dipole(0.5 * about_axis, array(felt), zeros(3))
             else:
-                body = Inertia(0.0, array(felt), array(np.diag([about_axis, 0.0, 0.0])))
+                body = Inertia(0.0, array(felt), np.diag([about_axis, 0.0, 0.0]))
         elif joint.kind.turning and as_dipole[i]:
             body = _dipole(first[i], second[i]) or body
         bodies_upwards.append(body)
         if p >= 0:
             kept = body.inertia() if isinstance(body, Dipole) else body
             m = mass[i] - kept.mass
-            h = first[i] - np.array(kept.first, dtype=float)
-            s = second[i] - np.array(kept.second, dtype=float)
+            h, s = first[i] - kept.first, second[i] - kept.second
             if joint.kind.turning:  # the rest is rounding, or not felt by the parent either
                 h, s = h * Z, s * np.outer(Z, Z)
-            turn, t = np.array(joint.rotation), np.array(joint.translation)
+            turn, t = exact_rotation(joint.rotation), written(joint.translation)
             seen = turn @ h
             mass[p] += m
-            first[p] = summed(first[p], seen, m * t)
-            second[p] = summed(second[p], turn @ s @ turn.T, np.outer(seen, t) + np.outer(t, seen), m * np.outer(t, t))
-            second[p] = 0.5 * (second[p] + second[p].T)
+            moved = np.multiply.outer(seen, t)
+            first[p] = _cleaned(first[p], seen, t * m)
+            second[p] = _cleaned(second[p], turn @ s @ turn.T, moved + moved.T, np.multiply.outer(t, t) * m)
+            second[p] = (second[p] + second[p].T) * 0.5
     return bodies_upwards[::-1]
 
 
-def _felt(kind: str, mass: float, first: Vector, second: Vector) -> Inertia:
+def _second_moment(link: Link) -> Array:
+    """`Link.second_moment` in exact numbers."""
+    inertia, com = written(link.inertia), written(link.com)
+    half = (inertia[0, 0] + inertia[1, 1] + inertia[2, 2]) * 0.5
+    return _cleaned(array(np.eye(3)) * half, -inertia, np.multiply.outer(com, com) * written(link.mass)[()])
+
+
+def _cleaned(*terms: Array) -> Array:
+    """The sum of arrays of exact numbers (`base.exact`), with 0 where `summed` has 0."""
+    kept = summed(*terms) != 0.0
+    return np.where(kept, sum(terms[1:], terms[0]), exact(0.0))
+
+
+def _felt(kind: str, mass: float, first: Array, second: Array) -> Inertia:
     """What a joint of this kind feels of a body."""
     mass, first, second = motion_of(kind).felt(mass, first, second)
     return Inertia(mass, array(first), array(second))
@@ -191,30 +206,32 @@ LARGER = 2.0
 """The numbers of a dipole, multiplied, may exceed the largest second moment that they stand for by this factor."""
 
 
-def _dipole(first: Vector, second: Vector) -> Dipole | None:
+def _dipole(first: Array, second: Array) -> Dipole | None:
     """The body of a turning link as a dipole, up to what its joint does not feel; None where that takes large numbers.
 
-    In axes along and across (h_x, h_y) in the plane, spread and point solve Σ but for Σ_zz; h_z is free.
+    In axes along and across (h_x, h_y) in the plane, spread and point solve Σ but for Σ_zz; h_z is free. These axes are
+    not scaled to length 1, so the numbers are rational functions of those of the body.
     """
-    size, length = float(np.abs(second).max()), float(np.hypot(*first[:2]))
-    if length == 0.0 or size == 0.0:
+    largest, squared = float(np.abs(second).max()), first[0] * first[0] + first[1] * first[1]
+    if squared == 0.0 or largest == 0.0:
         return None
-    c, s = first[:2] / length
-    across = np.array([[c, s], [-s, c]])
-    flat = across @ second[:2, :2] @ across.T
-    to_axis = across @ second[:2, 2]
-    small = 1e-14 * size
-    along, aside = (flat[0, 0] - flat[1, 1]) / (2.0 * length), flat[0, 1] / length
-    if abs(flat[0, 1]) <= small:
-        aside = 0.0
-    if abs(to_axis[1]) <= small:
-        h_z = 0.0
+    length = math.sqrt(squared)
+    along, across = first[:2], array([-first[1], first[0]])
+    flat = second[:2, :2]
+    spread = (across @ flat @ across) / squared
+    half, aside = ((along @ flat @ along) / squared - spread) * 0.5, (along @ flat @ across) / squared
+    to_axis = array([along @ second[:2, 2], across @ second[:2, 2]])
+    small = 1e-14 * largest
+    if abs(aside) <= small:
+        aside = exact(0.0)
+    if abs(to_axis[1]) <= small * length:
+        h_z = exact(0.0)
     elif aside == 0.0:
         return None
     else:
         h_z = to_axis[1] / aside
-    up = (to_axis[0] - along * h_z) / length
-    point = np.array([*(across.T @ (along, aside)), up])
-    if np.linalg.norm(point) * math.hypot(length, h_z) > LARGER * size:
+    plane = (along * half + across * aside) * (1.0 / squared)
+    point = array([*plane, (to_axis[0] - half * h_z) / squared])
+    if np.linalg.norm(point.astype(float)) * math.hypot(length, h_z) > LARGER * largest:
         return None
-    return Dipole(float(flat[1, 1]), array([first[0], first[1], h_z]), array(summed(point)))
+    return Dipole(spread, array([first[0], first[1], h_z]), _cleaned(point))

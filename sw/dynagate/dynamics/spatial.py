@@ -14,9 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from dynagate.base import philox
+from dynagate.base.exact import Exact, exact, residue
 
 ROUNDING = 1e-15
 """What rounding leaves of two numbers that cancel, beside them."""
+
+ROTATION = 1e-14
+"""Largest difference between a rotation matrix of floats and the exact rotation that it stands for."""
 
 Scalar = Any
 Array = npt.NDArray[Any]
@@ -27,7 +31,48 @@ def array(values: Any) -> Array:
     """Scalars as an object array; numpy numbers become Python's own, which keep traced arithmetic exact."""
     if isinstance(values, np.ndarray) and values.dtype != object:
         values = values.tolist()
-    return np.array(values, dtype=object)
+    result = np.array(values, dtype=object)
+    flat = result.reshape(-1)
+    for k, value in enumerate(flat):
+        if type(value) is float:
+            flat[k] = exact(value)
+    return result
+
+
+def exact_rotation(matrix: Any) -> Array:
+    """Return a rotation matrix (3, 3) of floats in numbers that stand for an exactly orthogonal matrix next to it.
+
+    The exact matrix is that of the quaternion (w, x, y, z) which follows from the floats without a square root.
+    """
+    r = np.asarray(matrix, dtype=np.float64)
+    given = array(r)
+    sums = [1.0 + np.trace(r), *(1.0 + 2.0 * r[k, k] - np.trace(r) for k in range(3))]
+    largest = int(np.argmax(sums))
+    w, x, y, z = _quaternion(given, largest)
+    squared = w * w + x * x + y * y + z * z
+    two = 2.0 / squared
+    near = [
+        [1.0 - two * (y * y + z * z), two * (x * y - w * z), two * (x * z + w * y)],
+        [two * (x * y + w * z), 1.0 - two * (x * x + z * z), two * (y * z - w * x)],
+        [two * (x * z - w * y), two * (y * z + w * x), 1.0 - two * (x * x + y * y)],
+    ]
+    if np.abs(np.array(near, dtype=np.float64) - r).max() > ROTATION:
+        return given
+    numbers = [[Exact(float(a), residue(b)) for a, b in zip(*rows, strict=True)] for rows in zip(r, near, strict=True)]
+    return np.array(numbers, dtype=object)
+
+
+def _quaternion(r: Array, largest: int) -> tuple[Scalar, Scalar, Scalar, Scalar]:
+    """A quaternion (w, x, y, z) of any length, by the component that is largest."""
+    a, b, c = r[2, 1] - r[1, 2], r[0, 2] - r[2, 0], r[1, 0] - r[0, 1]
+    d, e, f = r[2, 1] + r[1, 2], r[0, 2] + r[2, 0], r[1, 0] + r[0, 1]
+    rows = (
+        (1.0 + r[0, 0] + r[1, 1] + r[2, 2], a, b, c),
+        (a, 1.0 + r[0, 0] - r[1, 1] - r[2, 2], f, e),
+        (b, f, 1.0 - r[0, 0] + r[1, 1] - r[2, 2], d),
+        (c, e, d, 1.0 - r[0, 0] - r[1, 1] + r[2, 2]),
+    )
+    return rows[largest]
 
 
 def zeros(*shape: int) -> Array:

@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from dynagate.base.exact import written
 from dynagate.base.naming import label, scope
 from dynagate.dynamics.coupling import Coupling
 from dynagate.dynamics.friction import Friction
 from dynagate.dynamics.links import Each, Link, Links, Pass, Whole
 from dynagate.dynamics.parameters import inertia_of
 from dynagate.dynamics.reduction import Body, bodies, moved_frames, regrouped
-from dynagate.dynamics.spatial import Array, Force, Inertia, Motion, Scalar, array, cross, zeros
+from dynagate.dynamics.spatial import Array, Force, Inertia, Motion, Scalar, array, cross, exact_rotation, zeros
 from dynagate.robot.model import Robot, turn_z_to
 
 
@@ -69,7 +70,7 @@ class Tree(Links):
         self.links = range(len(robot.links))
         self.parents = robot.parents
         self.ancestors = [robot.ancestors(i) for i in self.links]
-        self.base_acceleration: Array = array([-g for g in robot.gravity])
+        self.base_acceleration: Array = -written(robot.gravity)
         self.dofs = [range(v.start, v.stop) for _, _, v in robot.slices()]
         self.link_of = [i for i in self.links for _ in self.dofs[i]]
         self.support = [[d for j in self.ancestors[i] for d in self.dofs[j]] for i in self.links]
@@ -128,8 +129,8 @@ class Tree(Links):
         return Link(
             i,
             link.joint.type,
-            array(link.joint.rotation),
-            array(link.joint.translation),
+            exact_rotation(link.joint.rotation),
+            written(link.joint.translation),
             self.inertias[i],
             armature=[self.armature[d] for d in part],
             damping=[self.damping[d] for d in part],

@@ -24,8 +24,6 @@ class Op:
     partials(result, *operands): the derivative with respect to each operand that is a node, of the same scalars.
     counted: the column of an operation count that it falls under, by what it costs in hardware.
     constant: what the constant of an operation that carries one is.
-    analytic: whether two of them that are equal at random states are equal everywhere.
-    conditions: the first so many operands choose among the others, and do not bound the size of the result.
     cycles: typical latency in hardware, by which passes balance.
     rate(operands, rates): how fast the result changes, where that takes fewer operations than the partials; None else.
     """
@@ -36,8 +34,6 @@ class Op:
     partials: Callable[..., tuple[Any, ...]]
     counted: str
     constant: Literal["", "value", "term", "factor", "exponent"] = ""
-    analytic: bool = True
-    conditions: int = 0
     cycles: int = 0
     rate: Callable[[Sequence[Any], Sequence[Any]], Any] | None = None
 
@@ -66,9 +62,9 @@ OPS: dict[str, Op] = {
         Op("sin", 1, sin, lambda r, a: (cos(a),), "trig", cycles=12),
         Op("cos", 1, cos, lambda r, a: (-sin(a),), "trig", cycles=12),
         Op("exp", 1, exp, lambda r, a: (r,), "reciprocal", cycles=14),
-        Op("sqrt", 1, sqrt, lambda r, a: (0.5 / r,), "reciprocal", analytic=False, cycles=12),
-        Op("noise", 3, noise, lambda r, *operands: (0.0, 0.0, 0.0), "reciprocal", analytic=False, cycles=80),
-        Op("select", 3, select, _partials_of_select, "add", "", False, 1, 1, _rate_of_select),
+        Op("sqrt", 1, sqrt, lambda r, a: (0.5 / r,), "reciprocal", cycles=12),
+        Op("noise", 3, noise, lambda r, *operands: (0.0, 0.0, 0.0), "reciprocal", cycles=80),
+        Op("select", 3, select, _partials_of_select, "add", cycles=1, rate=_rate_of_select),
         Op("reciprocal", 1, lambda a: 1.0 / a, lambda r, a: (-(r * r),), "reciprocal", cycles=12),
         # what `fixedpoint.fuse` makes of products and sums, and of reciprocals; tracing records none of them
         Op("multiply_add", 3, lambda a, b, c: a * b + c, lambda r, a, b, c: (b, a, 1.0), "mul", cycles=4),

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from dynagate.base.exact import exact
 from dynagate.graph.graph import Graph, Node, Port
 from dynagate.graph.identities import merge_identities
 from dynagate.graph.ops import OPS, SUMS
@@ -104,14 +105,14 @@ def _inner_sums(raw: Raw, live: Sequence[bool], roots: Sequence[Any]) -> list[bo
 def _collect_terms(raw: Raw, inner: Sequence[bool], i: int, sign: int, terms: list[tuple[int, int]]) -> float:
     """Adds (node, sign) of each term of the sum at node i to `terms`; returns the sum's constant."""
     node = raw.nodes[i]
-    constant = 0.0
+    constant: float = exact(0.0)
     signs = (sign, -sign if node.op == "sub" else sign)
     for a, s in zip(node.args, signs, strict=False):
         if inner[a]:
             constant += _collect_terms(raw, inner, a, s, terms)
         else:
             terms.append((a, s))
-    return constant + (sign * float(node.constant or 0.0) if node.op == "add_const" else 0.0)
+    return constant + (sign * exact(node.constant or 0.0) if node.op == "add_const" else 0.0)
 
 
 class _Balance:
@@ -214,7 +215,7 @@ class _SignPlacer:
         if self.uses[i] == 1 and node.op == "sub":
             self.raw.nodes[i] = node._replace(args=node.args[::-1])
         elif self.uses[i] == 1 and node.op == "mul_const":
-            self.raw.nodes[i] = node._replace(constant=-float(node.constant or 0.0))
+            self.raw.nodes[i] = node._replace(constant=-exact(node.constant or 0.0))
         elif self.uses[i] == 1 and node.op in ("add", "mul"):
             a, b = node.args
             # of equal costs, the operand with more uses

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from dynagate.base.exact import exact
 from dynagate.graph.graph import Node
 from dynagate.graph.ops import OPS
 
@@ -45,16 +46,22 @@ def live_nodes(nodes: Sequence[RawNode | Node], roots: Sequence[Entry]) -> list[
 
 
 def replay(node: RawNode, operands: Sequence[Any], trace: Any, name: str) -> Any:
-    """The node's operation recorded again on new operands, with folding and sharing as in the first recording."""
+    """Record the node's operation again on new operands, with folding and sharing as in the first recording.
+
+    Raises OverflowError: the operands are constants at which the operation has no finite result.
+    """
     if node.op == "input":
         return trace.input(name)
     constant = [] if node.constant is None else [node.constant]
-    return OPS[node.op].real(*operands, *constant)
+    try:
+        return OPS[node.op].real(*operands, *constant)
+    except ZeroDivisionError:
+        raise OverflowError from None
 
 
 def entry_of(value: Any) -> Entry:
     """A rebuilt expression or number as an entry of a port."""
-    return (value.id, value.sign) if hasattr(value, "id") else float(value)
+    return (value.id, value.sign) if hasattr(value, "id") else exact(value)
 
 
 def with_sign(value: Any, sign: int) -> Any:

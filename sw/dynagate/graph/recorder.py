@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dynagate.base.errors import ArgumentError
+from dynagate.base.exact import Exact, exact
 from dynagate.base.naming import current_scope
 from dynagate.dynamics.spatial import difference
 from dynagate.graph.graph import Graph, Port
@@ -124,50 +125,44 @@ class Trace:
 
     def number(self, value: Any) -> int:
         """The id of a node with the value of an expression or a number."""
-        return self.without_sign(value) if isinstance(value, Expr) else self.node("const", (), float(value)).id
+        return self.without_sign(value) if isinstance(value, Expr) else self.node("const", (), exact(value)).id
 
     def add(self, a: Any, b: Any) -> Any:
         if not isinstance(a, Expr):
             a, b = b, a
         if not isinstance(b, Expr):
-            return self._add_const(a, float(b))
+            return self._add_const(a, exact(b))
         if a.id == b.id:
             return 0.0 if a.sign != b.sign else a * 2.0
         if a.id > b.id:
             a, b = b, a
         return self.node("add" if a.sign == b.sign else "sub", (a.id, b.id), sign=a.sign)
 
-    def _add_const(self, a: Expr, c: float) -> Any:
+    def _add_const(self, a: Expr, c: Exact) -> Any:
         if c == 0.0:
             return a
         known = self.nodes[a.id]
         if known.op == "add_const":  # (x + k) + c
-            return Expr(self, known.args[0], a.sign) + difference(c, -a.sign * float(known.constant or 0.0))
-        return self.node("add_const", (a.id,), _digits(a.sign * c), a.sign)
+            return Expr(self, known.args[0], a.sign) + difference(c, -a.sign * exact(known.constant or 0.0))
+        return self.node("add_const", (a.id,), a.sign * c, a.sign)
 
     def mul(self, a: Any, b: Any) -> Any:
         if not isinstance(a, Expr):
             a, b = b, a
         if not isinstance(b, Expr):
-            return self._mul_const(a, float(b))
+            return self._mul_const(a, exact(b))
         return self.node("mul", (min(a.id, b.id), max(a.id, b.id)), sign=a.sign * b.sign)
 
-    def _mul_const(self, a: Expr, c: float) -> Any:
+    def _mul_const(self, a: Expr, c: Exact) -> Any:
         sign, size = (a.sign, c) if c > 0.0 else (-a.sign, -c)
-        size = _digits(size)
-        if size == 0.0:
+        if size == 0.0 or size.residue == 0:
             return 0.0
-        if size == 1.0:
+        if size == 1.0 or size.residue == 1:
             return Expr(self, a.id, sign)
         known = self.nodes[a.id]
         if known.op == "mul_const":  # (x k) c
-            return self._mul_const(Expr(self, known.args[0], sign), size * float(known.constant or 0.0))
+            return self._mul_const(Expr(self, known.args[0], sign), size * exact(known.constant or 0.0))
         return self.node("mul_const", (a.id,), size, sign)
-
-
-def _digits(c: float) -> float:
-    """Constants that differ in the last digits alone come from one number by different roads: share them."""
-    return float(f"{c:.14e}")
 
 
 class Recording:
