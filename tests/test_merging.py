@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import pickle
 import sys
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -18,8 +19,9 @@ from dynagate.base.exact import exact, residue, written
 from dynagate.dynamics.configuration import integrate
 from dynagate.dynamics.spatial import array, cos, exact_rotation, exp, noise, select, sin, sqrt
 from dynagate.forces import Force, Limits
-from dynagate.graph import Graph, GraphError, Node, field, passes
+from dynagate.graph import Graph, GraphError, Node, field, identities, passes
 from dynagate.graph.derivatives import jacobian, jvp, vjp
+from dynagate.graph.graph import GraphWarning
 from dynagate.graph.kept import Kept
 from dynagate.graph.loop import Loop
 from dynagate.graph.ops import BEYOND
@@ -147,6 +149,36 @@ def test_the_question_whether_a_number_is_finite_stays() -> None:
     numbers = np.array([1.0, np.inf, np.nan])
     asked = evaluate(graph, {"x0": np.repeat(numbers, 3), "x1": np.tile(numbers, 3)})["y"]
     np.testing.assert_array_equal(asked, [3.0, 1.0, 1.0, 2.0, 0.0, 0.0, 2.0, 0.0, 0.0])
+
+
+@pytest.mark.parametrize(
+    ("formula", "wrong"),
+    [
+        pytest.param(lambda a, b: a + 1e-9 * b, 1e-9, id="a small term"),
+        pytest.param(lambda a, b: a * a * b + 1e-7 * a, 1e-7, id="a term that counts near rest"),
+    ],
+)
+def test_a_wrong_merge_is_undone(formula: Callable[..., object], wrong: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where merging changes the function, the graph is made without it."""
+
+    def merged(raw: Any, *others: object) -> Any:
+        return representatives(raw, *others) | {
+            i: 0.0 for i, node in enumerate(raw.nodes) if node.op == "mul_const" and node.constant == wrong
+        }
+
+    expected = graph_of(formula)
+    representatives = identities._representatives
+    monkeypatch.setattr(identities, "_representatives", merged)
+    with pytest.warns(GraphWarning, match=r"'formula' of 'none' keeps operations .* entry 0 of output 'y'"):
+        assert graph_of(formula) == expected
+
+
+def test_a_result_of_terms_that_cancel_is_not_refused() -> None:
+    """The difference of two large sums is rounding alone, in another order than recorded."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        graph_of(lambda a, b: ((a * 0.1 + b * 1e8) + a * 0.2) - (b * 1e8 + (a * 0.3 + 1e-9 * a)))
+        graph_of(lambda a, b: 1.0 / ((a * a + b) * (a * a + b) * 1e-20 + (sqrt(a * a) - a)))
 
 
 def test_a_pass_that_changes_a_function_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

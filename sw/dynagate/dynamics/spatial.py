@@ -45,10 +45,10 @@ def exact_rotation(matrix: Any) -> Array:
     The exact matrix is that of the quaternion (w, x, y, z) which follows from the floats without a square root.
     """
     r = np.asarray(matrix, dtype=np.float64)
-    given = array(r)
+    entries = array(r)
     sums = [1.0 + np.trace(r), *(1.0 + 2.0 * r[k, k] - np.trace(r) for k in range(3))]
     largest = int(np.argmax(sums))
-    w, x, y, z = _quaternion(given, largest)
+    w, x, y, z = _quaternion(entries, largest)
     squared = w * w + x * x + y * y + z * z
     two = 2.0 / squared
     near = [
@@ -57,7 +57,7 @@ def exact_rotation(matrix: Any) -> Array:
         [two * (x * z - w * y), two * (y * z + w * x), 1.0 - two * (x * x + y * y)],
     ]
     if np.abs(np.array(near, dtype=np.float64) - r).max() > ROTATION:
-        return given
+        return entries
     numbers = [[Exact(float(a), residue(b)) for a, b in zip(*rows, strict=True)] for rows in zip(r, near, strict=True)]
     return np.array(numbers, dtype=object)
 

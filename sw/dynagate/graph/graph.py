@@ -19,6 +19,10 @@ class GraphError(Error, ValueError):
     """A graph that breaks the contract; the text names the node."""
 
 
+class GraphWarning(UserWarning):
+    """A graph is right and larger than it needs to be."""
+
+
 @dataclass(frozen=True)
 class Node:
     """One operation. args: ids of its operands, all smaller than its own. constant: of ops that carry one.

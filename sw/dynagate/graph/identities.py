@@ -12,9 +12,9 @@ from typing import Any
 from dynagate.base.exact import Exact
 from dynagate.graph import field
 from dynagate.graph.field import Element
-from dynagate.graph.graph import Port
+from dynagate.graph.graph import Node, Port
 from dynagate.graph.ops import OPS
-from dynagate.graph.rebuild import Entry, Raw, Rebuilt, RecordedPort, live_nodes, rebuilt, replay, with_sign
+from dynagate.graph.rebuild import Entry, Raw, RawNode, Rebuilt, RecordedPort, live_nodes, rebuilt, replay, with_sign
 
 
 def merge_identities(
@@ -27,7 +27,7 @@ def merge_identities(
     """Rebuild the nodes with equal ones merged (up to sign), and zeros and constants folded. ports: as in `lower`."""
     roots = [entry for port in (*inputs, *outputs) for entry in port[2]]
     live = live_nodes(raw.nodes, roots)
-    same = _representatives(raw, live, elements(raw, live, inputs, ports))
+    same = _representatives(raw, live, elements(raw.nodes, live, inputs, ports))
     trace = new_trace()
     place: dict[int, Any] = {}
     for i, node in enumerate(raw.nodes):
@@ -46,11 +46,15 @@ def merge_identities(
 
 
 def elements(
-    raw: Raw, live: Sequence[bool], inputs: Sequence[RecordedPort], ports: Mapping[str, Port]
+    nodes: Sequence[RawNode | Node],
+    live: Sequence[bool],
+    inputs: Sequence[RecordedPort],
+    ports: Mapping[str, Port],
 ) -> dict[int, Element]:
-    """Evaluate the live nodes exactly: node -> its element."""
+    """Evaluate the live nodes exactly: node -> its element. Entry k of an input has the same element in every graph."""
     values = _elements_of_inputs(inputs, ports)
-    for i, (op, args, constant) in enumerate(raw.nodes):
+    for i, node in enumerate(nodes):
+        op, args, constant = node.op, node.args, node.constant
         if not live[i] or op == "input":
             continue
         if constant is None:
@@ -67,7 +71,8 @@ def _elements_of_inputs(inputs: Sequence[RecordedPort], ports: Mapping[str, Port
     values: dict[int, Element] = {}
     for name, _, entries in inputs:
         nodes = [entry[0] for entry in entries]
-        names = [f"{name} {node}" for node in nodes]
+        first = {node: k for k, node in reversed(list(enumerate(nodes)))}
+        names = [f"{name} {first[node]}" for node in nodes]
         values.update(zip(nodes, field.inputs(names), strict=True))
         for start, stop in ports[name].unit_vectors:
             if stop - start > 1:  # a single entry is 1 or -1

@@ -6,10 +6,11 @@ import heapq
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from dynagate.base.exact import exact
-from dynagate.graph.graph import Graph, Node, Port
+from dynagate.base.warned import warn
+from dynagate.graph.graph import Graph, GraphError, GraphWarning, Node, Port
 from dynagate.graph.identities import merge_identities
 from dynagate.graph.ops import OPS, SUMS
 from dynagate.graph.rebuild import (
@@ -23,7 +24,7 @@ from dynagate.graph.rebuild import (
     replay,
     with_sign,
 )
-from dynagate.graph.same import check_same
+from dynagate.graph.same import difference
 
 
 def lower(
@@ -40,20 +41,55 @@ def lower(
 
     new_trace: returns an empty recorder, in which a pass rebuilds the nodes. ports: what is known of the inputs beside
     their nodes, by name. step: called with a text before each pass.
-    Raises GraphError: the graph computes something else than the recording, which is a fault of a pass.
+    If merging changes the function, the graph is lowered without it, with a GraphWarning.
+    Raises GraphError: the graph computes something else than the recording also then, which is a bug in a pass.
     """
-    recorded = raw, inputs, outputs
+    recorded = Recorded(raw, inputs, outputs)
     step(f"finding equal ones among {len(raw.nodes):,} operations of {name}")
-    raw, inputs, outputs = merge_identities(raw, inputs, outputs, ports, new_trace)
-    step(f"balancing the sums among {len(raw.nodes):,} operations of {name}")
-    raw, inputs, outputs = balance_sums(raw, inputs, outputs, new_trace)
+    merged = merge_identities(raw, inputs, outputs, ports, new_trace)
+    step(f"balancing the sums among {len(merged[0].nodes):,} operations of {name}")
+    graph = _lowered(name, robot, merged, ports, new_trace)
+    step(f"comparing {len(graph):,} operations of {name} with the {len(raw.nodes):,} recorded ones")
+    differs = difference(graph, *recorded)
+    if differs is None:
+        return graph
+    step(f"lowering {name} without merging")
+    graph = _lowered(name, robot, recorded, ports, new_trace)
+    still = difference(graph, *recorded)
+    if still is not None and still.certain:
+        raise GraphError(
+            f"graph '{name}' of '{robot}': {still.text}: a pass has changed the function. "
+            "Please report the robot and the options"
+        )
+    warn(
+        f"graph '{name}' of '{robot}' keeps operations that are equal: with these merged, {differs.text}. The graph is "
+        "right, and has more operations than it needs. Please report the robot and the options",
+        GraphWarning,
+    )
+    return graph
+
+
+class Recorded(NamedTuple):
+    """Nodes with the ports that read them."""
+
+    raw: Raw
+    inputs: Sequence[RecordedPort]
+    outputs: Sequence[RecordedPort]
+
+
+def _lowered(
+    name: str,
+    robot: str,
+    recorded: tuple[Raw, Sequence[RecordedPort], Sequence[RecordedPort]],
+    ports: Mapping[str, Port],
+    new_trace: Callable[[], Any],
+) -> Graph:
+    """The graph of these nodes, with balanced sums, and minus signs where they cost least."""
+    raw, inputs, outputs = balance_sums(*recorded, new_trace)
     signed = _SignPlacer(raw, [entry for port in outputs for entry in port[2]])
     results = [(port[0], port[1], [signed.node_of(e) for e in port[2]]) for port in outputs]
     graph = _number(name, robot, signed.raw, [(p[0], p[1], [e[0] for e in p[2]]) for p in inputs], results)
-    graph = replace(graph, inputs=tuple(replace(ports[port.name], nodes=port.nodes) for port in graph.inputs)).check()
-    step(f"comparing {len(graph):,} operations of {name} with the {len(recorded[0].nodes):,} recorded ones")
-    check_same(graph, *recorded)
-    return graph
+    return replace(graph, inputs=tuple(replace(ports[port.name], nodes=port.nodes) for port in graph.inputs)).check()
 
 
 def balance_sums(
