@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
+from dynagate.base.arguments import UNIT
 from dynagate.dynamics import CODE, ROLLOUT
 from dynagate.fixedpoint.format import FLOOR, Arithmetic, Format
 from dynagate.fixedpoint.images import images
@@ -24,7 +25,6 @@ from dynagate.fixedpoint.ranges import input_bounds
 from dynagate.fixedpoint.unit_vectors import unit_ranges
 from dynagate.graph import OPS, Graph
 from dynagate.graph.certificate import FUNCTIONS as CERTIFIED
-from dynagate.graph.evaluate import UNIT
 from dynagate.graph.graph import Node
 from dynagate.graph.ops import TRIG
 from dynagate.graph.region import Region

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from dynagate.base.arguments import UNIT
 from dynagate.fixedpoint.intervals import Array, Interval, outward
 from dynagate.graph import Graph
-from dynagate.graph.evaluate import UNIT
 from dynagate.graph.graph import Node
 
 MARGIN = 1e-12

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,6 +26,7 @@ from dynagate.forces import (
     Forces,
     Friction,
     Limits,
+    Now,
     Plane,
     Point,
     Servo,
@@ -322,7 +324,7 @@ def test_the_torque_of_an_own_force_may_be_a_list() -> None:
     q0, tau = np.zeros(2), np.zeros((4, 2))
     listed = Rollout("two_joint_arm", steps=4, dt=DT, forces=[Own(lambda now: [now.qd[0] * -2.0, 1])], device="numpy")
     damped = Rollout("two_joint_arm", steps=4, dt=DT, forces=[Damping((2.0, 0.0))], device="numpy")
-    np.testing.assert_allclose(listed(q0, q0, tau).q, damped(q0, q0, tau + [0.0, 1.0]).q, rtol=1e-12)
+    np.testing.assert_allclose(listed(q0, q0, tau).q, damped(q0, q0, tau + np.array([0.0, 1.0])).q, rtol=1e-12)
 
 
 def test_a_term_behind_two_selections_stays() -> None:
@@ -400,7 +402,7 @@ def test_inputs_of_forces_are_checked() -> None:
         Rollout("two_joint_arm", steps=2, dt=DT, device="numpy")(q, q, tau, target=q)
     held, same = rollout(q, q, tau, target=np.ones(2)), rollout(q, q, tau, target=np.ones((2, 2)))
     assert (held.q == same.q).all()
-    assert (held.q[-1] != rollout(q, q, tau).q[-1]).any()
+    assert (held.q[-1] != rollout(q, q, tau, target=q).q[-1]).any()
 
 
 ON_CHIP = [Limits(20.0, 0.5), Friction(0.2, 0.1), Servo(2.0, 0.4, target=(0.3, -0.2)), Drag((3.0, 5.0)), Damping(0.1)]

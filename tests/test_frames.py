@@ -101,10 +101,10 @@ def test_a_frame_of_a_follower() -> None:
     [
         (("tip", "hand"), "robot 'two_joint_arm' has no frame 'hand'; expected one of upper_arm, forearm, base"),
         (("forearm", "base"), "robot 'two_joint_arm' has a frame 'forearm' already"),
-        (("tip", "forearm", (np.nan, 0, 0)), "frame 'tip' has a pose that is not finite"),
+        (("tip", "forearm", (np.nan, 0, 0)), "frame 'tip' has translation (nan, 0, 0); expected three finite numbers"),
         (("tip", "forearm", (0, 0, 0), np.eye(3) * 2), "frame 'tip' has rotation"),
         (("tip", "forearm", (0, 0, 0), np.diag([1, 1, -1])), "expected a rotation matrix"),
-        (("tip", "forearm", (0, 0)), "frame 'tip' has rotation and translation of shapes (3, 3) and (2,); expected"),
+        (("tip", "forearm", (0, 0)), "frame 'tip' has translation (0, 0); expected three finite numbers"),
         (("a\nb", "forearm"), "frame 'a\\nb': a name holds a line break"),
     ],
 )

@@ -70,7 +70,7 @@ def test_numbers_that_become_too_large_are_refused(case: str, tmp_path: Path, mo
     start = time.monotonic()
     with pytest.raises(
         ValueError,
-        match=r"expected (a (time step|speed) of more than 0( s)?|True, or numbers of 0 or more \(N m or N\)), at most 1e\+12",
+        match=r"expected (a (time step|speed) of more than 0( s)?|True, or numbers of 0 or more .*), at most 1e\+12",
     ) as e:
         TOO_LARGE[case]()
     assert isinstance(e.value, dynagate.Error)

@@ -93,7 +93,7 @@ def test_states_near_an_equality_keep_it() -> None:
             "has polynomial (0.0, 1.0); expected one number, without another joint, that",
         ),
         (("knee", "", ()), "'knee' has polynomial (); expected one number, without another joint, that are finite"),
-        (("knee", "", (np.nan,)), "has polynomial (nan,); expected one number"),
+        (("knee", "", (np.nan,)), "has polynomial (nan,); expected a sequence of finite numbers"),
     ],
 )
 def test_equalities_that_are_none(given: tuple[Any, ...], message: str, tmp_path: Path) -> None:

@@ -34,9 +34,7 @@ def test_armature_must_fit_the_robot() -> None:
     with pytest.raises(RobotError, match="3 armatures for 2 joints of robot 'two_joint_arm'"):
         robot.with_armature([1.0, 2.0, 3.0])
     for armature in (-1.0, float("nan"), float("inf")):
-        with pytest.raises(
-            RobotError, match=f"joint 'shoulder' has damping 0 and armature {armature:g}; expected finite"
-        ):
+        with pytest.raises(RobotError, match=f"armature={armature}; expected a finite number, 0 or more"):
             robot.with_armature(armature)
 
 
@@ -45,7 +43,7 @@ def test_a_rotor_is_felt_through_its_gear() -> None:
     assert [link.joint.armature for link in robot.with_armature([1e-4, 2e-4], gear=[-100, 50]).links] == [1.0, 0.5]
     with pytest.raises(RobotError, match="3 gears for 2 joints of robot 'two_joint_arm'"):
         robot.with_armature(1e-4, gear=[1, 2, 3])
-    with pytest.raises(RobotError, match="joint 'shoulder' has damping 0 and armature inf; expected finite"):
+    with pytest.raises(RobotError, match="gear=1e\\+200; expected a finite number, at most 1e"):
         robot.with_armature(1e-4, gear=1e200)
 
 
@@ -66,7 +64,7 @@ def test_payload_faults_are_named() -> None:
     inertia = ((0.1, 0.0, 0.0), (0.0, 0.1, 0.0), (0.0, 0.0, 0.1))
     with pytest.raises(RobotError, match="no moving link 'hand'; expected one of upper_arm, forearm"):
         robot.with_payload("hand", 1.0, (0.0, 0.0, 0.0), inertia)
-    with pytest.raises(RobotError, match="link 'payload' has mass 0 kg"):
+    with pytest.raises(RobotError, match="payload has mass 0.0; expected a finite number above 0"):
         robot.with_payload("forearm", 0.0, (0.0, 0.0, 0.0), inertia)
 
 

@@ -7,7 +7,7 @@ finiteness and range. A caller passes the range and its own class of error.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Protocol
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from dynagate.base.errors import ArgumentError, ArgumentTypeError, Error
+from dynagate.base.errors import ArgumentError, ArgumentTypeError, EntryError, Error
 from dynagate.base.nearest import nearest
 
 if TYPE_CHECKING:
@@ -210,6 +210,13 @@ def names_of(label: str, value: object) -> tuple[str, ...]:
     return tuple(names)
 
 
+def check_texts(error: type[Error] = ArgumentError, **texts: object) -> None:
+    """Raise an error that names an argument which is not a text, or an empty one."""
+    for name, value in texts.items():
+        if not (isinstance(value, str) and value):
+            raise error(f"{name}={shown(value)}; expected a name")
+
+
 def check_flags(**flags: object) -> None:
     """Raises ValueError naming one that is neither True nor False."""
     for name, value in flags.items():
@@ -327,6 +334,25 @@ def spread(
     return np.ascontiguousarray(
         of_shape(label, whole, own, dtype).reshape(math.prod(own[: len(own) - len(shape)]), *shape)
     )
+
+
+UNIT = 1e-5
+"""How far from 1 the length of a quaternion may be: float32 states pass, a forgotten normalisation does not."""
+
+
+def check_unit_vectors(name: str, places: Iterable[tuple[int, int]], flat: npt.NDArray[Any]) -> None:
+    """Raises ValueError where entries of an input (batch, entries) that must have length 1 together do not."""
+    for start, stop in places:
+        part = flat[:, start:stop]
+        squared = np.sum(part * part, axis=1).real
+        wrong = np.flatnonzero(np.abs(squared - 1.0) > 2.0 * UNIT)
+        if len(wrong):
+            k = int(wrong[0])
+            raise EntryError(
+                f"input '{name}' of sample {{sample}} has at [{start}:{stop}] a quaternion of length "
+                f"{np.sqrt(squared[k]):g}; expected 1",
+                (k,),
+            )
 
 
 def check_names(what: str, ports: Sequence[Shaped], inputs: Collection[str], turns: Collection[str] = ()) -> None:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from dynagate.base.arguments import is_number, real
+from dynagate.base.arguments import AT_LEAST_ZERO, is_number, number, one_or_each
 from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.base.explained import explained
 from dynagate.base.naming import scope
@@ -157,11 +157,10 @@ class Cost:
             raise ArgumentError(
                 f"frame={frame!r} with place={place!r}; expected a frame's name and weights of its place"
             )
-        if not (is_number(final) and 0.0 <= final < float("inf")):
-            raise ArgumentError(f"final={final!r}; expected a factor, 0 or more, of the last state's weights")
+        final = number("final=", final, AT_LEAST_ZERO.called("a factor, 0 or more, of the last state's weights"))
         if not isinstance(each, bool):
             raise ArgumentTypeError(f"each={each!r}; expected True or False")
-        return _Quadratic(terms, frame, float(final), each).cost()
+        return _Quadratic(terms, frame, final, each).cost()
 
     def inputs_of(self, robot: Robot) -> dict[str, Input]:
         """The inputs by name, with their shapes for this robot."""
@@ -177,10 +176,10 @@ def _sized(each: Input, robot: Robot) -> Input:
 
 
 def _weights(name: str, value: Any) -> Array:
-    weights = real(name, value).astype(np.float64)
-    if weights.ndim > 1 or not (np.isfinite(weights).all() and (weights >= 0.0).all()):
-        raise ArgumentError(f"{name}={value!r}; expected a weight of 0 or more, or one for each entry")
-    return weights
+    return np.array(one_or_each(f"{name}=", value, WEIGHTS))
+
+
+WEIGHTS = AT_LEAST_ZERO.called("a weight of 0 or more, or one for each entry")
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dynagate.base.arguments import real
-from dynagate.base.errors import ArgumentError, ArgumentTypeError
+from dynagate.base.arguments import check_unit_vectors, real
+from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import explained
 from dynagate.dynamics.kinds import motion_of
 from dynagate.dynamics.spatial import Scalar, array, zeros
@@ -37,30 +37,67 @@ def normalised(robot: Robot, q: Array) -> Array:
     return q
 
 
-def _rows(label: str, value: npt.ArrayLike, size: int) -> Array:
-    """An array (..., size) of numbers, complex ones too. Raises ValueError: it has another shape; TypeError: other
-    things."""
-    array = np.asarray(value)
-    if array.dtype.kind not in "fiuc":
-        raise ArgumentTypeError(f"{label} has dtype {array.dtype}; expected numbers")
+def _rows(label: str, value: npt.ArrayLike, size: int, *, accepts_complex: bool = False) -> Array:
+    """Return an array (..., size) of finite numbers. Raise ArgumentError or ArgumentTypeError if it has another shape
+    or kind, a mask, or a number that is not finite."""
+    is_complex = accepts_complex and isinstance(value, np.ndarray) and value.dtype.kind == "c"
+    array = value if is_complex and not isinstance(value, np.ma.MaskedArray) else real(label, value)
+    assert isinstance(array, np.ndarray)
     if array.shape[-1:] != (size,):
         raise ArgumentError(f"{label} has shape {array.shape}; expected (..., {size})")
+    if not np.isfinite(array).all():
+        raise ArgumentError(f"{label} is not finite")
     return array
+
+
+def _configurations(robot: Robot, label: str, value: npt.ArrayLike) -> Array:
+    array = _rows(label, value, robot.nq)
+    units = [(part.start, part.stop) for part in robot.quaternions()]
+    check_unit_vectors(label, units, array.reshape(-1, robot.nq))
+    return array
+
+
+def _shared_axes(first: tuple[str, Array], second: tuple[str, Array]) -> tuple[int, ...]:
+    """Return the broadcast leading axes of two arrays. Raise ArgumentError if they do not go together."""
+    (a, x), (b, y) = first, second
+    try:
+        return np.broadcast_shapes(x.shape[:-1], y.shape[:-1])
+    except ValueError:
+        raise ArgumentError(
+            f"{a} has shape {x.shape} and {b} {y.shape}; expected leading axes that numpy broadcasts"
+        ) from None
 
 
 @explained
 def integrate(robot: RobotOrName, q: npt.ArrayLike, v: npt.ArrayLike) -> Array:
-    """The configurations (..., nq) that a robot reaches from q (..., nq), rad or m, with the constant velocity v
-    (..., nv), rad/s or m/s, in one second. The leading axes are broadcast.
+    """Return the configurations that a robot reaches with a constant velocity in one second.
 
     This is what a derivative by q means: column j is the slope along v = ε e_j. A quaternion is multiplied from the
     right by exp(ω/2); a floating joint follows the screw (linear, angular) of its own frame (Solà, Deray & Atchuthan,
-    "A micro Lie theory", 2018, eqs. 172-174). Complex v of tiny size gives complex steps.
+    "A micro Lie theory", 2018, eqs. 172-174).
 
-    Raises ValueError: an array has another shape, or the leading axes do not go together; TypeError: it has no numbers.
+    Args:
+        robot: A robot, the name of one that ships, or the path of a URDF file.
+        q: Configurations (..., nq), rad or m, with quaternions of length 1. The leading axes are broadcast.
+        v: Velocities (..., nv), rad/s or m/s. Complex velocities of tiny size give complex steps.
+
+    Returns:
+        Configurations (..., nq), rad or m.
+
+    Raises:
+        ValueError: An array has another shape, leading axes that do not go together, or a number that is not finite; or
+            a quaternion has another length than 1.
+        TypeError: An array is masked, or does not hold numbers; q is complex.
     """
     robot = robot_of(robot)
-    q, v = _rows("q", q, robot.nq), _rows("v", v, robot.nv)
+    configurations = _configurations(robot, "q", q)
+    velocities = _rows("v", v, robot.nv, accepts_complex=True)
+    _shared_axes(("q", configurations), ("v", velocities))
+    return integrated(robot, configurations, velocities)
+
+
+def integrated(robot: Robot, q: Array, v: Array) -> Array:
+    """Return `integrate` of arrays that are not checked: q (..., nq) and v (..., nv)."""
     batch = np.broadcast_shapes(q.shape[:-1], v.shape[:-1])
     result = np.empty((*batch, robot.nq), np.result_type(q, v, np.float64))
     for link, iq, iv in robot.slices():
@@ -71,19 +108,30 @@ def integrate(robot: RobotOrName, q: npt.ArrayLike, v: npt.ArrayLike) -> Array:
 
 @explained
 def difference(robot: RobotOrName, q: npt.ArrayLike, q_next: npt.ArrayLike) -> Array:
-    """The constant velocity (..., nv), rad/s or m/s, that leads from q (..., nq) to q_next (..., nq), rad or m, in one
-    second, by the shorter turn: `integrate(robot, q, difference(robot, q, q_next))` is q_next, up to the sign of its
-    quaternions. The leading axes are broadcast. robot: also a name or a path.
+    """Return the constant velocity that leads from one configuration to another in one second, by the shorter turn.
 
-    Inverse of `integrate` (Solà, Deray & Atchuthan 2018, eqs. 133, 173). Raises ValueError: an array has another shape,
-    or the leading axes do not go together; TypeError: it has no real numbers.
+    This is the inverse of `integrate` (Solà, Deray & Atchuthan 2018, eqs. 133, 173):
+    `integrate(robot, q, difference(robot, q, q_next))` is q_next, up to the sign of its quaternions.
+
+    Args:
+        robot: A robot, the name of one that ships, or the path of a URDF file.
+        q: Configurations (..., nq), rad or m, with quaternions of length 1. The leading axes are broadcast.
+        q_next: Configurations (..., nq) likewise.
+
+    Returns:
+        Velocities (..., nv), rad/s or m/s.
+
+    Raises:
+        ValueError: An array has another shape, leading axes that do not go together, or a number that is not finite; or
+            a quaternion has another length than 1.
+        TypeError: An array is masked, or does not hold real numbers.
     """
     robot = robot_of(robot)
-    q, q_next = (real(label, _rows(label, x, robot.nq)) for label, x in (("q", q), ("q_next", q_next)))
-    batch = np.broadcast_shapes(q.shape[:-1], q_next.shape[:-1])
+    first, second = _configurations(robot, "q", q), _configurations(robot, "q_next", q_next)
+    batch = _shared_axes(("q", first), ("q_next", second))
     result = np.empty((*batch, robot.nv))
     for link, iq, iv in robot.slices():
-        result[..., iv] = motion_of(link.joint.type).difference(q[..., iq], q_next[..., iq])
+        result[..., iv] = motion_of(link.joint.type).difference(first[..., iq], second[..., iq])
     return result
 
 

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from dynagate.base.arguments import check_kind, check_names, leading_axes
+from dynagate.base.arguments import check_kind, check_names, check_unit_vectors, leading_axes
 from dynagate.base.errors import EntryError
 from dynagate.base.explained import explained
 from dynagate.graph.graph import Graph
 from dynagate.graph.ops import OPS
-
-UNIT = 1e-5
-"""How far from 1 the length of a quaternion may be: float32 states pass, a forgotten normalisation does not."""
-
 
 BLOCK = 4096
 """States whose outputs are computed at once. Their values take little memory, and most of them stay in the cache."""
@@ -85,6 +81,10 @@ def _values(graph: Graph, columns: Mapping[int, npt.NDArray[Any]], kept: Collect
     return values
 
 
+SHARES = ("restitution",)
+"""Inputs of functions that are from 0 to 1."""
+
+
 class Port(Protocol):
     """Which entries of an array must have length 1 together, and whether all are 0 or 1: as in `graph.Port`."""
 
@@ -107,18 +107,10 @@ def check_entries(port: Port, flat: npt.NDArray[Any]) -> None:
             sample, entry = (int(k) for k in wrong[0])
             at = (sample, *(int(k) for k in np.unravel_index(entry, port.shape)))
             raise EntryError(f"input '{port.name}' is {flat[sample, entry]:g} at {{at}}; expected 0 or 1", at)
-
-
-def check_unit_vectors(name: str, places: Iterable[tuple[int, int]], flat: npt.NDArray[Any]) -> None:
-    """Raises ValueError where entries of an input (batch, entries) that must have length 1 together do not."""
-    for start, stop in places:
-        part = flat[:, start:stop]
-        squared = np.sum(part * part, axis=1).real
-        wrong = np.flatnonzero(np.abs(squared - 1.0) > 2.0 * UNIT)
+    if port.name in SHARES:
+        shares = flat.real  # a complex step differentiates them
+        wrong = np.argwhere(~((shares >= 0.0) & (shares <= 1.0)))
         if len(wrong):
-            k = int(wrong[0])
-            raise EntryError(
-                f"input '{name}' of sample {{sample}} has at [{start}:{stop}] a quaternion of length "
-                f"{np.sqrt(squared[k]):g}; expected 1",
-                (k,),
-            )
+            sample, entry = (int(k) for k in wrong[0])
+            at = (sample, *(int(k) for k in np.unravel_index(entry, port.shape)))
+            raise EntryError(f"input '{port.name}' is {shares[sample, entry]} at {{at}}; expected 0 to 1", at)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dynagate.dynamics.configuration import integrate
+from dynagate.dynamics.configuration import integrated
 from dynagate.dynamics.friction import Friction
 from dynagate.graph import trace
 from dynagate.graph.evaluate import evaluate
@@ -41,7 +41,7 @@ def forward_dynamics_gradient(
     unit = np.eye(n)
     m = np.stack([torque(q=q, qd=zero, qdd=zero + unit[k]) - still for k in range(n)], axis=2)
     qdd = np.linalg.solve(m, (tau - torque(q=q, qd=qd, qdd=zero))[..., None])[..., 0]
-    by_q = [torque(q=integrate(robot, q, 1j * STEP * unit[k]), qd=qd + 0j, qdd=qdd + 0j).imag / STEP for k in range(n)]
+    by_q = [torque(q=integrated(robot, q, 1j * STEP * unit[k]), qd=qd + 0j, qdd=qdd + 0j).imag / STEP for k in range(n)]
     by_qd = [torque(q=q + 0j, qd=qd + 1j * STEP * unit[k], qdd=qdd + 0j).imag / STEP for k in range(n)]
     return {
         "qdd": qdd,

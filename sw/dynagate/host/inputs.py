@@ -12,7 +12,7 @@ import numpy.typing as npt
 from dynagate.base.arguments import check_names, leading_axes, real
 from dynagate.base.errors import ArgumentError, EntryError
 from dynagate.fixedpoint.format import Format, carried, quantise
-from dynagate.graph.evaluate import Port, check_entries
+from dynagate.graph.evaluate import SHARES, Port, check_entries
 
 Arrays = dict[str, npt.NDArray[Any]]
 
@@ -55,7 +55,7 @@ def check_values(port: Port, array: npt.NDArray[Any], leading: tuple[int, ...]) 
 
 def restricted(port: Port) -> bool:
     """Whether some numbers are no values of an input."""
-    return bool(port.unit_vectors) or port.switches
+    return bool(port.unit_vectors) or port.switches or port.name in SHARES
 
 
 def check_finite(arrays: Arrays, dtype: np.dtype[Any]) -> None:
@@ -88,14 +88,16 @@ def check_angles(arrays: Arrays, angles: Mapping[str, Sequence[int]], dtype: np.
 
 
 def check_range(port: Port, k: int, column: npt.NDArray[np.float64], bounds: tuple[float, float], slack: float) -> None:
-    """Raises ValueError where entry k of an input, (batch,), is outside the values that its format was chosen for by
-    more than slack."""
+    """Raise EntryError if entry k of an input, (batch,), is outside the values that its format was chosen for by more
+    than slack. A limit that float32 has rounded away from 0 is inside."""
     low, high = bounds
-    outside = (column < low - slack) | (column > high + slack)
+    least, most = min(low - slack, float(np.float32(low))), max(high + slack, float(np.float32(high)))
+    outside = (column < least) | (column > most)
     if outside.any():
         sample = int(np.argmax(outside))
         raise EntryError(
-            f"input '{port.name}' is {column[sample]:g} at {{at}}; the formats were chosen for {low:g} to {high:g}",
+            f"input '{port.name}' is {float(column[sample])!r} at {{at}}; the formats were chosen for {low!r} to "
+            f"{high!r}",
             (sample, *(int(index) for index in np.unravel_index(k, port.shape))),
         )
 

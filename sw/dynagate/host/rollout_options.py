@@ -41,8 +41,8 @@ class RolloutOptions:
     the robot's file, or F in N m or N, one for all degrees of freedom or one for each; friction_speed in rad/s or m/s.
     stops: joints end at their limits, where they lose their speed. damping: of the robot's joints: "explicit", by the
     velocity before a step; "implicit", by that after it, which no step is too long for (Euler's two methods, contacts).
-    forces: of `dynagate.forces`, at every stage of a step. Each call takes their inputs by name, such as a servo's
-    `target`, (..., steps, nv) or its last axes; 0 unless given.
+    forces: of `dynagate.forces`, at every stage of a step. Each call needs their inputs by name, such as a servo's
+    `target`, (..., steps, nv) or its last axes.
     constrained: the robot's constraints (`with_contact`, `with_loop`) hold, all of them or those that a call
     names as `active` ("cpu", "cuda", "numpy"). contacts: rigid ground with dry friction that points may touch and leave
     (`integrators.RigidContact`), by semi-implicit steps of impulses, on the same devices.

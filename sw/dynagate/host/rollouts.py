@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cached_property
 from threading import Lock
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dynagate.base.arguments import of_shape, real, spread
+from dynagate.base.arguments import check_unit_vectors, of_shape, real, spread
 from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import explained
 from dynagate.base.forks import renew_in_child
@@ -21,7 +21,6 @@ from dynagate.dynamics.explicit import METHODS as TABLEAUX
 from dynagate.dynamics.friction import warn_of_no_friction
 from dynagate.dynamics.step_damping import EXPLICIT
 from dynagate.forces import Forces, as_text
-from dynagate.graph.evaluate import check_unit_vectors
 from dynagate.graph.loop import Count, Loop
 from dynagate.host.bound import MotionCall
 from dynagate.host.chip_rollout import ChipRollout
@@ -268,7 +267,7 @@ class Rollout(Opened):
     def marched(self, state: Mapping[str, Array]) -> tuple[dict[str, Array], bool]:
         """A call on arrays of this rollout's dtype, unchecked. state: q (batch, nq) and qd (batch, nv), rad, m, rad/s
         and m/s, and tau (batch, steps, nv), N m or N; dt (1,), s, where it is an input; inputs of forces, (batch,
-        steps, nv), 0 where there are none.
+        steps, nv).
 
         Returns q (batch, steps // every + 1, nq), qd (batch, steps // every + 1, nv) and, where they are asked for, a
         and b of `Trajectories`, and failed (batch, steps // every), how many steps have not converged until then, of
@@ -276,7 +275,8 @@ class Rollout(Opened):
         batch, n = len(state["q"]), self.robot.nv
         if self._given:
             state = {**state, "feedforward": state["tau"]}
-        state = {**self._force_inputs({}, (batch,)), **self._active(None, (batch,)), **state}
+        self._check_force_inputs(state)
+        state = {**self._active(None, (batch,)), **state}
         results = {name: self._with_first(state[name]) for name in ("q", "qd")}
         outputs = {kept: results[name][:, 1:] for name, kept in zip(("q", "qd"), self.motion.states, strict=True)}
         if self._linearise:
@@ -403,6 +403,7 @@ class Rollout(Opened):
         """`vjp` of arrays of this rollout's dtype, unchecked: q (..., steps + 1, nq) and qd (..., steps + 1, nv) of the
         states, rad, m, rad/s, m/s; tau, cost_q, cost_qd and the result as there; held:
         what each step takes besides, (batch, steps, ...), and what it has solved for."""
+        self._check_force_inputs(held or {})
         n, steps, leading = self.robot.nv, self.steps, qd.shape[:-2]
         arrays = {"q": q, "qd": qd, "cost_q": cost_q, "cost_qd": cost_qd}
         flat = {name: x.reshape(-1, *x.shape[-2:]) for name, x in arrays.items()}
@@ -416,7 +417,6 @@ class Rollout(Opened):
             "feedforward" if self._given else "tau": tau.reshape(batch, steps, n),
             "lam_q": flat["cost_q"][:, -1],
             "lam_qd": flat["cost_qd"][:, -1],
-            **self._force_inputs({}, leading),
             **self._active(None, leading),
             **with_before(held or {}),
         }
@@ -437,16 +437,24 @@ class Rollout(Opened):
         }
 
     def _force_inputs(self, inputs: Mapping[str, npt.ArrayLike], leading: tuple[int, ...]) -> dict[str, Array]:
-        """The inputs of forces, (batch, steps, nv) each, 0 where they are not given. Raises ValueError or TypeError."""
+        """Return the inputs of forces, (batch, steps, nv) each. Raise ArgumentError or ArgumentTypeError if one is
+        missing, unknown or wrong."""
         for name in inputs:
             if name not in self.force_inputs:
                 expected = " or ".join(self.force_inputs) or "a force with it, as a Servo has"
                 raise ArgumentError(f"input '{name}' is no force's; expected {expected}")
-        n = self.robot.nv
-        return {
-            name: spread(name, inputs.get(name, np.zeros(n)), leading, (self.steps, n), self.dtype)
-            for name in self.force_inputs
-        }
+        self._check_force_inputs(inputs)
+        shape = (self.steps, self.robot.nv)
+        return {name: spread(name, inputs[name], leading, shape, self.dtype) for name in self.force_inputs}
+
+    def _check_force_inputs(self, inputs: Collection[str]) -> None:
+        """Raise ArgumentError if an input of a force is missing."""
+        for name in self.force_inputs:
+            if name not in inputs:
+                n = self.robot.nv
+                raise ArgumentError(
+                    f"input '{name}' of a force is missing; expected shape ({n},) or (..., {self.steps}, {n})"
+                )
 
     def _computing(self, loop: Loop) -> Compute:
         """What computes a loop; of one that says itself how many turns it has, those."""

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dynagate.graph.evaluate import UNIT
+from dynagate.base.arguments import UNIT
+from dynagate.graph.evaluate import SHARES
 from dynagate.host.devices.face import Device
 from dynagate.host.inputs import Arrays, check_values
 from dynagate.host.results import Results
@@ -56,7 +57,7 @@ class Single:
 def single(device: Device) -> Single | None:
     """A call of one state at a time; None where the device has none that is faster, or where some numbers are no values
     of an input in another way than that quaternions have length 1."""
-    if device.exclusive or any(port.switches for port in device.inputs) or not device.inputs:
+    if device.exclusive or any(p.switches or p.name in SHARES for p in device.inputs) or not device.inputs:
         return None
     arrays, outputs = device.new_inputs(1), device.new_outputs(1)
     device.clear(outputs)

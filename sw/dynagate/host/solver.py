@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dynagate.base.arguments import LARGEST, all_finite, is_whole, of_type, real, shown
+from dynagate.base.arguments import LARGEST, all_finite, check_unit_vectors, is_whole, of_type, real, shown
 from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.base.explained import explained
 from dynagate.base.nearest import nearest
@@ -19,7 +19,6 @@ from dynagate.base.progress import showing
 from dynagate.control.cost import Cost, Input
 from dynagate.control.forward import holding_loop
 from dynagate.dynamics import ROLLOUT
-from dynagate.graph.evaluate import check_unit_vectors
 from dynagate.graph.loop import Loop
 from dynagate.host.devices import DeviceOptions
 from dynagate.host.devices.loops import Compute
@@ -75,6 +74,12 @@ class Solver(Opened):
         self.limits = LimitWatch(self.robot, self.joints is not None, step.forces)
         self.inputs: dict[str, Input] = cost.inputs_of(self.robot)
         self.step_inputs = step_inputs(self.robot, self.step)
+        for name in self.step_inputs:
+            if name in self.inputs:
+                raise ArgumentError(
+                    f"the cost and the steps both take an input '{name}'; expected different names: give the force a "
+                    f"constant, such as Servo(..., target=(...)), or write a Cost with inputs={{'goal_{name}': ...}}"
+                )
         self.function, self.functions, self._closed = function, {}, False
         self._kept: dict[Leading, Problems] = {}
 
@@ -151,7 +156,7 @@ class Solver(Opened):
                 asked[name] = Asked(known.shape, default, {name: ...})
         for name in self.step_inputs:
             size = len(self.robot.constraints) if name == "active" else self.robot.nv
-            asked[name] = Asked((self.knots, size), np.array(1.0 if name == "active" else 0.0), {name: ...})
+            asked[name] = Asked((self.knots, size), np.array(1.0) if name == "active" else None, {name: ...})
         return asked
 
     @cached_property

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from dynagate.base.arguments import is_number
+from dynagate.base.arguments import Accepted, one_or_each
 from dynagate.base.errors import ArgumentError
 from dynagate.base.naming import scope
 from dynagate.dynamics import Tree
@@ -25,16 +25,18 @@ Feedback = bool | float | Sequence[float]
 """True; or the largest torque, N m or N, one for all degrees of freedom or one for each."""
 
 
+LARGEST_TORQUES = Accepted("True, or the largest torques, above 0 (N m or N)", "", 0.0, np.inf, open=True)
+
+
 def feedback_inputs(robot: Robot) -> dict[str, tuple[int, ...]]:
     """The inputs of a step with feedback besides torques, and their shapes."""
     return {"gain": (robot.nv, 2 * robot.nv), "q_ref": (robot.nq,), "qd_ref": (robot.nv,)}
 
 
 def check_feedback(feedback: Feedback) -> None:
-    """Raises ValueError: numbers are not above 0."""
-    numbers = feedback if isinstance(feedback, Sequence) else (feedback,)
-    if not isinstance(feedback, bool) and not all(is_number(x) and x > 0.0 for x in numbers):
-        raise ArgumentError(f"feedback={feedback!r:.60}; expected True, or the largest torques, above 0 (N m or N)")
+    """Raise ArgumentError if numbers are not above 0. Infinity is a torque without a limit."""
+    if not isinstance(feedback, bool):
+        one_or_each("feedback=", feedback, LARGEST_TORQUES)
 
 
 def largest_of(robot: Robot, feedback: Feedback) -> list[float]:

@@ -101,9 +101,10 @@ def sweep(robot: RobotOrName, steps: int = 24) -> Array:
 def _projected(robot: Robot, q: npt.ArrayLike, dt: float, width: int, height: int) -> Lines:
     """Raises ValueError: q has another shape, or no configuration that is finite."""
     own = real("q", q)
-    if not own.ndim:
-        raise ArgumentError(f"q has shape (); expected (..., {robot.nq})")
-    motions = own[None, None] if own.ndim == 1 else own[None] if own.ndim == 2 else own.reshape(-1, *own.shape[-2:])
+    if own.ndim not in (1, 2, 3):
+        n = robot.nq
+        raise ArgumentError(f"q has shape {own.shape}; expected ({n},), (steps, {n}) or (batch, steps, {n})")
+    motions = own.reshape(*[1] * (3 - own.ndim), *own.shape)
     every = -(-motions.shape[1] // FRAMES) if motions.size else 1
     motions = motions[:MOST_ROBOTS, ::every]
     motions = motions[np.isfinite(motions).all(axis=(1, 2))]

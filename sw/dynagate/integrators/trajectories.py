@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from dynagate.dynamics.configuration import integrate
+from dynagate.dynamics.configuration import integrated
 from dynagate.graph import trace
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.region import DEFAULT_ACCELERATION, Region
@@ -52,7 +52,7 @@ def motions(region: Region, steps: int, dt: float, count: int, seed: int) -> Mot
         after = speed * np.sin(phase + rate * (k + 1) * dt)
         state = {"q": q, "qd": velocities, "qdd": (after - velocities) / dt}
         torques.append(evaluate(inverse, state)["tau"])
-        q, velocities = integrate(robot, q, after * dt), after
+        q, velocities = integrated(robot, q, after * dt), after
     return Motions(q0, speed * np.sin(phase), np.stack(torques, axis=1))
 
 

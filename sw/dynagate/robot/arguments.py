@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
+from dynagate.base.arguments import FINITE, Accepted, number, numbers, shown
 from dynagate.base.errors import ArgumentTypeError
-from dynagate.robot.model import RobotError
+from dynagate.robot.model import GRAVITY, RobotError
 from dynagate.robot.rotations import NEAR
 
 
@@ -26,18 +24,11 @@ def path_of(path: str | PathLike[str], reader: str) -> Path:
 def check_reading(gravity: Any, lock: Any, round_rotations: Any) -> None:
     """Checks the options of readers. gravity: three finite numbers, m/s². lock: positions by joint, rad or m, or None.
     round_rotations: rad. Raises RobotError or TypeError that names the option."""
-    is_row = isinstance(gravity, Sequence) or (isinstance(gravity, np.ndarray) and gravity.ndim == 1)
-    if not (is_row and len(gravity) == 3 and all(finite(g) for g in gravity)):
-        raise RobotError(f"gravity={gravity}; expected three finite numbers in m/s²")
+    numbers("gravity=", gravity, (3,), GRAVITY, RobotError)
     if not isinstance(lock, Mapping | None):
         raise ArgumentTypeError(f"lock={lock!r}; expected positions in rad or m by joint, such as {{'joint': 0.0}}")
     for joint, position in (lock or {}).items():
-        if not finite(position):
-            raise RobotError(f"lock={{'{joint}': {position}}}; expected a finite position in rad or m")
-    if not finite(round_rotations) or not 0.0 <= round_rotations <= NEAR:
-        raise RobotError(f"round_rotations={round_rotations}; expected 0 to {NEAR:g} rad")
-
-
-def finite(value: Any) -> bool:
-    """Whether an option's value is a finite number."""
-    return isinstance(value, int | float | np.floating | np.integer) and math.isfinite(value)
+        number(
+            f"lock of joint {shown(joint)} is ", position, FINITE.called("a finite position in rad or m"), RobotError
+        )
+    number("round_rotations=", round_rotations, Accepted(f"0 to {NEAR:g} rad", "", 0.0, NEAR), RobotError)

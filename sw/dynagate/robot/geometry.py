@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from dynagate.robot.markup import numbers, only
-from dynagate.robot.rotations import Rounding
+from dynagate.robot.model import RobotError
+from dynagate.robot.rotations import Rounding, matrix_of
 
 Array = npt.NDArray[np.float64]
+
+UNIT = 1e-4
+"""How far from 1 the length of a file's quaternion may be."""
 
 SIZES: dict[str, tuple[tuple[str, int], ...]] = {
     "box": (("size", 3),),
@@ -36,4 +41,11 @@ def origin_of(element: Any, where: str, rounding: Rounding) -> tuple[Array, Arra
     xyz, rpy = (
         numbers(origin, key, where, 3) if origin.get(key) is not None else np.zeros(3) for key in ("xyz", "rpy")
     )
-    return rounding.from_rpy(rpy.tolist(), where), xyz
+    if origin.get("quat_xyzw") is None:
+        return rounding.from_rpy(rpy.tolist(), where), xyz
+    if origin.get("rpy") is not None:
+        raise RobotError(f"{where} has an <origin> with rpy and quat_xyzw; expected one of them")
+    x, y, z, w = numbers(origin, "quat_xyzw", where, 4)
+    if not abs(math.hypot(x, y, z, w) - 1.0) <= UNIT:
+        raise RobotError(f"{where} has quat_xyzw of length {math.hypot(x, y, z, w):.9g}; expected 1")
+    return rounding.rotation(matrix_of(np.array([w, x, y, z])), where), xyz

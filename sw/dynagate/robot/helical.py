@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dynagate.base.arguments import is_number
+from dynagate.base.arguments import FINITE, number
 from dynagate.base.errors import ArgumentTypeError
 from dynagate.robot.model import Joint, Link, Mimic, Robot, RobotError
 
@@ -20,8 +20,7 @@ TURN, SLIDE = "{} turn", "{} slide"
 
 def with_helical(robot: Robot, joint: str, pitch: float) -> Robot:
     """As `Robot.with_helical`."""
-    if not is_number(pitch):
-        raise ArgumentTypeError(f"pitch={pitch!r}; expected a number, in m/rad")
+    pitch = number("pitch=", pitch, FINITE.called("a finite number, in m/rad"), ArgumentTypeError)
     place = next((i for i, link in enumerate(robot.links) if link.joint.name == joint), None)
     if place is None:
         raise RobotError(f"robot '{robot.name}' has no joint '{joint}'; expected one of {', '.join(robot.joint_names)}")

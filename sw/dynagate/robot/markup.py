@@ -131,12 +131,13 @@ def attribute(element: Any, key: str, where: str) -> str:
     return str(value)
 
 
-def number(element: Any, key: str, where: str) -> float:
-    return float(numbers(element, key, where, 1)[0])
+def number(element: Any, key: str, where: str, *, infinite: bool = False) -> float:
+    """Return one number in ASCII digits. infinite: whether it may be infinite. Raise RobotError as `numbers`."""
+    return float(numbers(element, key, where, 1, infinite=infinite)[0])
 
 
-def numbers(element: Any, key: str, where: str, count: int) -> np.ndarray:
-    """So many finite numbers in ASCII digits. Raises RobotError that names the attribute."""
+def numbers(element: Any, key: str, where: str, count: int, *, infinite: bool = False) -> np.ndarray:
+    """Return this many finite numbers in ASCII digits. Raise RobotError that names the attribute."""
     text = attribute(element, key, where)
     here = f"{where}: <{element.tag} {key}='{text}'>"
     if "$" in text:
@@ -144,7 +145,8 @@ def numbers(element: Any, key: str, where: str, count: int) -> np.ndarray:
     if not all(NUMBER.fullmatch(word) for word in text.split()):
         raise RobotError(f"{here} is not made of numbers")
     values = np.array([float(word) for word in text.split()])
-    if len(values) != count or not np.isfinite(values).all():
+    fit = np.isfinite(values) | (infinite and np.isinf(values))
+    if len(values) != count or not fit.all():
         raise RobotError(f"{here}; expected {count} finite number(s)")
     if any(0.0 < abs(value) < sys.float_info.min for value in values):
         raise RobotError(f"{here} is too small for a float; expected 0, or {sys.float_info.min:.2g} or more")

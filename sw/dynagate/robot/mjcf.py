@@ -6,9 +6,11 @@ all files that it names: read none that you do not trust.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,6 +21,7 @@ from dynagate.robot.arguments import check_reading, path_of
 from dynagate.robot.compiled import compiled
 from dynagate.robot.equalities import equalities
 from dynagate.robot.faults import Faults, warn_of_friction
+from dynagate.robot.markup import MAX_BYTES
 from dynagate.robot.model import (
     Constraint,
     Frame,
@@ -96,6 +99,7 @@ def read_mjcf(
             raise RobotError(f"{path.name}: {option}= is for URDF; expected {OWN[option]}")
     check_reading((0.0, 0.0, 0.0) if gravity is None else gravity, lock, round_rotations)
     try:
+        _check_no_mimic(path)
         model = compiled(path)
         terms = Terms(model)
         reader = _Reader(model, terms, lock or {}, Rounding(round_rotations))
@@ -108,6 +112,20 @@ def read_mjcf(
         text = f"{path.name}: left out, being no dynamics of a free tree: {'; '.join(terms.left_out)}"
         warn(text, RobotWarning)
     return robot
+
+
+def _check_no_mimic(path: Path) -> None:
+    """Raise RobotError if a file is a URDF with joints that mimic others: MuJoCo makes them free, with an equality that
+    only constrained functions have."""
+    if not path.is_file():
+        return
+    with path.open("rb") as file:
+        text = file.read(MAX_BYTES)
+    if re.search(rb"<robot[\s>]", text) and (found := re.search(rb"<mimic\s+joint\s*=\s*[\"']([^\"']*)", text)):
+        raise RobotError(
+            f"is a URDF in which a joint mimics '{found[1].decode(errors='replace')}'; expected Robot.from_urdf, which "
+            "reads mimics"
+        )
 
 
 class _Reader:

@@ -15,7 +15,18 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
 
-from dynagate.base.arguments import is_number, real
+from dynagate.base.arguments import (
+    ABOVE_ZERO,
+    AT_LEAST_ZERO,
+    FINITE,
+    Accepted,
+    check_texts,
+    is_number,
+    number,
+    numbers,
+    one_or_each,
+    shown,
+)
 from dynagate.base.errors import ArgumentTypeError, Error
 from dynagate.base.explained import explained
 from dynagate.base.nearest import check_keyword, nearest
@@ -30,6 +41,9 @@ Matrix3 = tuple[Vector3, Vector3, Vector3]
 IDENTITY: Matrix3 = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
 SMALLEST_RATIO = 1e-6
 """Of a joint that mimics another: squared, it still counts beside 1 in a float."""
+
+GRAVITY = FINITE.called("", "finite numbers in m/s²")
+"""Range of each number of gravity, in the words of errors."""
 
 STANDARD_GRAVITY: Vector3 = (0.0, 0.0, -9.81)
 
@@ -215,6 +229,19 @@ class Constraint:
         turning = self.compliance if self.moment_compliance is None else self.moment_compliance
         return [turning] * self.turning_rows + [self.compliance] * (self.rows - self.turning_rows)
 
+    def with_floats(self) -> Constraint:
+        """Return the constraint with its numbers as floats. Raise RobotError if one is not a finite number."""
+        names = ("stiffness", "damping", "compliance", "length")
+        ranges = [FINITE if name == "length" else AT_LEAST_ZERO for name in names]
+        own: dict[str, Any] = {
+            name: number(f"{self.text} has {name} ", getattr(self, name), accepted, RobotError)
+            for name, accepted in zip(names, ranges, strict=True)
+        }
+        if self.polynomial:
+            parts = numbers(f"{self.text} has polynomial ", self.polynomial, (None,), FINITE, RobotError)
+            own["polynomial"] = tuple(parts.tolist())
+        return replace(self, **own)
+
     @property
     def text(self) -> str:
         """What it is, in a few words."""
@@ -311,8 +338,7 @@ class Robot:
             raise RobotError(f"robot {self.name!r}: {UNPRINTABLE}")
         if not len(self.links):
             raise RobotError(f"robot '{self.name}' has no moving joint; expected at least one")
-        if len(self.gravity) != 3 or not np.isfinite(self.gravity).all():
-            raise RobotError(f"robot '{self.name}' has gravity {self.gravity}; expected three finite numbers in m/s²")
+        numbers(f"robot '{self.name}' has gravity ", self.gravity, (3,), GRAVITY, RobotError)
         for frame in self.frames:
             self._check_frame(frame)
         for index, link in enumerate(self.links):
@@ -385,20 +411,17 @@ class Robot:
     ) -> Robot:
         """With a frame at this pose in another one, by their names: translation in m, rotation (3, 3). Raises
         RobotError: there is no frame to put it on, the name is taken, or this is no pose."""
+        check_texts(RobotError, name=name, on=on)
         below = self.frame(on)
         if name in {link.name for link in self.links} | {frame.name for frame in self.frames}:
             raise RobotError(f"robot '{self.name}' has a frame '{name}' already; expected a name that is not taken")
-        turned, at = real("rotation", rotation), real("translation", translation)
-        if turned.shape != (3, 3) or at.shape != (3,):
-            shapes = f"{turned.shape} and {at.shape}"
-            raise RobotError(
-                f"frame '{name}' has rotation and translation of shapes {shapes}; expected (3, 3) and (3,)"
-            )
-        own = Frame(name, below.link, matrix3(rotation), vector3(translation))
+        turned = numbers(f"frame '{name}' has rotation ", rotation, (3, 3), FINITE, RobotError)
+        at = numbers(f"frame '{name}' has translation ", translation, (3,), FINITE, RobotError)
+        own = Frame(name, below.link, matrix3(turned), vector3(at))
         self._check_frame(own)
         turn = np.array(below.rotation)
         moved = summed(turn @ np.array(own.translation), below.translation)
-        placed = replace(own, rotation=matrix3(without_noise(turn @ np.array(rotation))), translation=vector3(moved))
+        placed = replace(own, rotation=matrix3(without_noise(turn @ turned)), translation=vector3(moved))
         return replace(self, frames=(*self.frames, placed))
 
     def with_contact(
@@ -413,8 +436,9 @@ class Robot:
         """With a frame or link that something outside may hold, last of the constraints. frame, kind, damping,
         compliance, normal: as in `Constraint`. Raises RobotError: there is no such frame or kind, the frame is fixed
         to the base or has a contact already, a number is negative or not finite, or a normal is given of no plane."""
-        own = Constraint(frame, kind, damping=float(damping), compliance=float(compliance), normal=normal)
-        return replace(self, constraints=(*self.constraints, own))
+        check_texts(RobotError, frame=frame, kind=kind)
+        own = Constraint(frame, kind, damping=damping, compliance=compliance, normal=normal)
+        return replace(self, constraints=(*self.constraints, own.with_floats()))
 
     def with_loop(
         self,
@@ -432,8 +456,9 @@ class Robot:
         to, kind, stiffness, damping, compliance, length: as in `Constraint`. Raises RobotError: there is no such frame
         or kind, both are on one link, they have a loop already, a number is negative or not finite, or a length is
         given of no distance, or none of one."""
-        own = Constraint(frame, kind, to, float(stiffness), float(damping), float(compliance), length=float(length))
-        return replace(self, constraints=(*self.constraints, own))
+        check_texts(RobotError, frame=frame, to=to, kind=kind)
+        own = Constraint(frame, kind, to, stiffness, damping, compliance, length=length)
+        return replace(self, constraints=(*self.constraints, own.with_floats()))
 
     def with_joint_equality(
         self,
@@ -453,11 +478,13 @@ class Robot:
         stiffness, damping, compliance: as in `Constraint`. Raises RobotError: there is no such joint, both are one, it
         has several degrees of freedom, they have an equality already, or a number is not finite, or negative where none
         can be; TypeError: the polynomial is no sequence of numbers."""
-        if isinstance(polynomial, str) or not all(is_number(part) for part in polynomial):
-            raise ArgumentTypeError(f"polynomial={polynomial!r}; expected numbers, the constant one first")
-        own = Constraint(joint, JOINTS, to, float(stiffness), float(damping), float(compliance))
-        own = replace(own, polynomial=tuple(float(part) for part in polynomial))
-        return replace(self, constraints=(*self.constraints, own))
+        check_texts(RobotError, joint=joint)
+        if to != "":
+            check_texts(RobotError, to=to)
+        if len(np.shape(polynomial)) != 1 or isinstance(polynomial, str):
+            raise ArgumentTypeError(f"polynomial={shown(polynomial)}; expected numbers, the constant one first")
+        own = Constraint(joint, JOINTS, to, stiffness, damping, compliance, polynomial=tuple(polynomial))
+        return replace(self, constraints=(*self.constraints, own.with_floats()))
 
     def _check_constraint(self, own: Constraint) -> None:
         if own.of_joints:
@@ -468,9 +495,9 @@ class Robot:
         if ends.count((own.of_joints, {own.frame, own.to})) > 1:
             raise RobotError(f"robot '{self.name}' has two constraints that are {own.text}; expected one")
         for what in ("stiffness", "damping", "compliance", "moment_compliance"):
-            value = getattr(own, what) or 0.0
-            if not 0.0 <= value < math.inf:
-                raise RobotError(f"{own.text} has {what} {value:g}; expected a finite number, 0 or more")
+            if getattr(own, what) is None:
+                continue
+            value = number(f"{own.text} has {what} ", getattr(own, what), AT_LEAST_ZERO, RobotError)
             if what.endswith("compliance") and 0.0 < value < LEAST_COMPLIANCE:
                 raise RobotError(f"{own.text} has {what} {value:g}; expected 0, or {LEAST_COMPLIANCE:g} or more")
         self._check_geometry(own)
@@ -492,7 +519,9 @@ class Robot:
         if own.frame == own.to:
             raise RobotError(f"{own.text} of robot '{self.name}' is of one joint; expected two")
         object.__setattr__(own, "polynomial", tuple(own.polynomial))
-        if not own.polynomial or not np.isfinite(own.polynomial).all() or (own.polynomial[1:] and not own.to):
+        if own.polynomial:
+            numbers(f"{own.text} has polynomial ", own.polynomial, (None,), FINITE, RobotError)
+        if not own.polynomial or (own.polynomial[1:] and not own.to):
             several = "one number or more" if own.to else "one number, without another joint,"
             raise RobotError(f"{own.text} has polynomial {own.polynomial}; expected {several} that are finite")
 
@@ -510,9 +539,10 @@ class Robot:
 
     @staticmethod
     def _check_geometry(own: Constraint) -> None:
-        size = math.hypot(*own.normal) if len(own.normal) == 3 else math.nan
-        if not (math.isfinite(size) and size > 0.0):
+        size = math.hypot(*numbers(f"{own.text} has normal ", own.normal, (3,), FINITE, RobotError))
+        if not size > 0.0:
             raise RobotError(f"{own.text} has normal {own.normal}; expected three finite numbers, not all 0")
+        number(f"{own.text} has length ", own.length, FINITE, RobotError)
         object.__setattr__(own, "normal", vector3(x / size for x in own.normal))
         if own.kind != "plane" and own.normal != (0.0, 0.0, 1.0):
             raise RobotError(f"{own.text} is of kind '{own.kind}' and has a normal; expected one of a plane alone")
@@ -778,7 +808,8 @@ class Robot:
         Raises RobotError: the numbers are not as many as the joints, or not finite, an inertia is negative, or
         a gear is 0.
         """
-        inertias, ratios = self._per_joint("armatures", armature), self._per_joint("gears", gear)
+        inertias = self._per_joint("armature", armature, AT_LEAST_ZERO)
+        ratios = self._per_joint("gear", gear, FINITE)
         for link, ratio in zip(self.links, ratios, strict=True):
             if not ratio:
                 raise RobotError(f"gear 0 of joint '{link.joint.name}'; expected turns of the rotor for each turn")
@@ -788,26 +819,40 @@ class Robot:
         ]
         return replace(self, links=tuple(links))
 
-    def _per_joint(self, what: str, numbers: float | Sequence[float]) -> list[float]:
-        """One number for each joint."""
+    def _per_joint(self, what: str, value: float | Sequence[float], accepted: Accepted) -> list[float]:
+        """Return one number for each joint. Raise RobotError if there are neither one nor as many as joints."""
         count = len(self.links)
-        values = [numbers] * count if is_number(numbers) else list(numbers)
-        if len(values) != count:
-            raise RobotError(f"{len(values)} {what} for {count} joints of robot '{self.name}'")
-        return [float(value) for value in values]
+        own = one_or_each(f"{what}=", value, accepted, RobotError)
+        if not isinstance(own, tuple):
+            return [own] * count
+        if len(own) != count:
+            raise RobotError(f"{len(own)} {what}s for {count} joints of robot '{self.name}'; expected one, or {count}")
+        return list(own)
 
     def with_payload(self, link: str, mass: float, com: Vector3, inertia: Matrix3) -> Robot:
-        """With a body held by a link. mass: kg. com, inertia: m and kg m² about com, in the link's frame.
+        """Return the robot with a body held by a link.
 
-        Raises RobotError: no such link moves, or no body has such a mass and inertia."""
-        check_inertia("payload", mass, com, inertia)
+        Args:
+            link: Name of a moving link.
+            mass: Mass in kg.
+            com: Centre of mass (3,) in m, in the link's frame.
+            inertia: Inertia (3, 3) in kg m² about the centre of mass, in the link's axes; zero for a point mass.
+
+        Raises:
+            RobotError: The robot has no such moving link, or no body has such a mass and inertia.
+        """
+        mass = number("payload has mass ", mass, ABOVE_ZERO, RobotError)
+        com = vector3(numbers("payload has centre of mass ", com, (3,), FINITE, RobotError))
+        inertia = matrix3(numbers("payload has inertia ", inertia, (3, 3), FINITE, RobotError))
+        if np.any(inertia):
+            check_inertia("payload", mass, com, inertia)
         names = [known.name for known in self.links]
         if link not in names:
             raise RobotError(
                 f"robot '{self.name}' has no moving link '{link}'{nearest(link, names)}; expected one of "
                 f"{', '.join(names)}"
             )
-        links = [known.joined(float(mass), com, inertia) if known.name == link else known for known in self.links]
+        links = [known.joined(mass, com, inertia) if known.name == link else known for known in self.links]
         return replace(self, links=tuple(links))
 
     @classmethod

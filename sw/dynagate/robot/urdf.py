@@ -40,6 +40,7 @@ from dynagate.robot.model import (
     without_noise,
 )
 from dynagate.robot.rotations import NEAR, Rounding
+from dynagate.robot.unread import unread
 
 ROOT_JOINT = "root_joint"
 """The joint of a floating base, named as Pinocchio names it; a number follows where the file has a joint so named."""
@@ -88,9 +89,9 @@ def read_urdf(
     damping: whether joint damping that the file gives is modelled. ignore_friction: leave out Coulomb friction,
     which functions with friction=True have and others do not, as a RobotWarning says otherwise. allow_unphysical:
     accept masses and inertias that no body has.
-    unlimited: revolute joints without usable position limits have none, so that they are sampled from -π to π, and
-    negative velocity and effort limits count as not given. lax: overlook errors of the XML that lose nothing of the
-    robot, as an undeclared prefix; they are listed in a RobotWarning.
+    unlimited: joints without usable position limits have none, so that revolute ones are sampled from -π to π, and
+    velocity and effort limits that are negative or 0 count as not given. Infinite limits always do. lax: overlook
+    errors of the XML that lose nothing of the robot, as an undeclared prefix; they are listed in a RobotWarning.
     round_rotations: rotations within this angle of a right one, in rad, are taken for it. Files write π/2 with ten
     digits or so, and 5e-12 instead of 0 costs a multiplier. Where they write it with fewer, a RobotWarning says which
     value would do; 0 takes the file at its word. `Robot.rounding` is the largest angle by which that turned anything.
@@ -169,6 +170,8 @@ class _Reader:
         self.pinned: list[tuple[str, str, str, float]] = []  # fault, joint, type and the one position of its limits
         self.outside: list[str] = []  # joints that the option holds beyond their limits
         self.unread = False  # something had a fault, so masses are not known
+        self.left = list(unread(root))
+        self.zero: dict[str, list[str]] = {}  # kind of a limit that is 0 -> joints
 
     def _imply_world(self, root: Any) -> bool:
         """The link that Drake's files take for granted, where the base is fixed and some joint has it as its parent."""
@@ -183,6 +186,12 @@ class _Reader:
         if self.implied:
             yield "link 'world' is not defined and taken for the base"
         yield from self.outside
+        yield from self.left
+        for kind, names in self.zero.items():
+            yield (
+                f"{kind} limit 0 of joint {_some(names)} is kept, so bounds=True holds such a joint; "
+                "unlimited=True (--unlimited) reads it as no limit"
+            )
         if text := _near_right_angles(self.rounding):
             yield text
 
@@ -199,7 +208,7 @@ class _Reader:
                 self.faults.add(text, unlimited=True)
             else:
                 self.faults.add(text, lock={name: position})
-        if not self.unread and not self.options.allow_unphysical:
+        if not self.options.allow_unphysical:
             self._check_masses()
         if not self.links and not self.faults:
             self.faults.add(f"robot '{self.name}' has no moving joint on its fixed base", floating_base=True)
@@ -329,7 +338,7 @@ class _Reader:
         where = f"joint '{name}'"
         limit = only(element, "limit", where)
         if kind_of(kind).limited and limit is not None and limit.get("lower") and limit.get("upper"):
-            position, upper = number(limit, "lower", where), number(limit, "upper", where)
+            position, upper = (number(limit, key, where, infinite=True) for key in ("lower", "upper"))
             if position != upper or (self.options.unlimited and kind_of(kind).turning):
                 return None
             text = f"{where} has limits [{position}, {upper}]; expected lower < upper"
@@ -346,7 +355,7 @@ class _Reader:
             limit = only(element, "limit", where)
             if limit is None:
                 return
-            lower, upper = number(limit, "lower", where), number(limit, "upper", where)
+            lower, upper = (number(limit, key, where, infinite=True) for key in ("lower", "upper"))
             if lower < upper and not lower <= position <= upper:
                 unit, _ = kind_of(kind).units
                 self.outside.append(f"{where} is held at {position:g} {unit}, beyond its limits [{lower:g}, {upper:g}]")
@@ -372,7 +381,11 @@ class _Reader:
         lower, upper = (None, None) if not limited else self._range(element, limit, name, kind)
         most: dict[str, float | None] = {}
         for key in ("velocity", "effort"):
-            value = None if limit is None or limit.get(key) is None else number(limit, key, where)
+            value = None if limit is None or limit.get(key) is None else number(limit, key, where, infinite=True)
+            if value == math.inf or (value == 0.0 and self.options.unlimited):
+                value = None
+            if value == 0.0 and element.find("mimic") is None:
+                self.zero.setdefault(key, []).append(name)
             if value is not None and value < 0.0:
                 if not self.options.unlimited:
                     self.faults.add(f"{where} has a negative {key} limit ({value:g})", unlimited=True)
@@ -398,15 +411,17 @@ class _Reader:
         if limit is None or limit.get("lower") is None or limit.get("upper") is None:
             text = f"{where} is {kind} but has no <limit lower= upper=>"
         else:
-            lower, upper = number(limit, "lower", where), number(limit, "upper", where)
-            if lower < upper:
+            lower, upper = (number(limit, key, where, infinite=True) for key in ("lower", "upper"))
+            if lower < upper and math.isfinite(upper - lower):
                 return lower, upper
+            if (lower, upper) == (-math.inf, math.inf):
+                return None, None
             text = f"{where} has limits [{lower}, {upper}]; expected lower < upper"
         if element.find("mimic") is not None:
             return None, None
         if kind_of(kind).sliding:
-            self.faults.add(f"{text} in m", lock={name: 0.0})
-        elif not self.options.unlimited:
+            text += " in m"
+        if not self.options.unlimited:
             self.faults.add(text, unlimited=True)
         return None, None
 
@@ -478,12 +493,13 @@ class _Reader:
         }
         for i in reversed(range(len(self.links))):
             link = self.links[i]
-            if link.mass != 0.0 or np.any(link.inertia):
+            reported = self.unread and link.mass < 0.0
+            if (link.mass != 0.0 or np.any(link.inertia)) and not reported:
                 try:
                     check_inertia(link.name, link.mass, link.com, link.inertia)
                 except RobotError as error:
                     self.faults.add(str(error), allow_unphysical=True)
-            if not moved[i] and link.joint.mimic is None and link.joint.name not in followed:
+            if not self.unread and not moved[i] and link.joint.mimic is None and link.joint.name not in followed:
                 text = f"link '{link.name}' moves but has no mass, nor has any link beyond it; expected an <inertial>"
                 if link.joint.has_quaternion:
                     self.faults.add(text)
@@ -517,6 +533,11 @@ class _Collected:
 
 
 def _check_type(name: str, kind: str) -> None:
+    if kind == "planar":
+        raise RobotError(
+            f"joint '{name}' has type 'planar'; write three joints with two links without mass between them: prismatic "
+            "along each of two directions across its axis, then continuous about the axis"
+        )
     if kind not in KINDS:
         raise RobotError(f"joint '{name}' has type '{kind}'; supported: {', '.join(KINDS)}, fixed")
 

@@ -111,7 +111,7 @@ class DeviceOptions:
 
     def changed(self) -> list[str]:
         """The options that differ from their defaults."""
-        return [each.name for each in fields(self) if getattr(self, each.name) is not each.default]
+        return [each.name for each in fields(self) if getattr(self, each.name) != each.default]
 
     def of_robot(self, robot: Robot, name: str, algorithm: AlgorithmOptions, step: Step | None = None) -> Device:
         """A function of a robot, or several."""

@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from dynagate.base.arguments import check_unit_vectors
 from dynagate.design.design import Design
 from dynagate.design.program import ProgramDesign
 from dynagate.fixedpoint.assign import FormattedGraph
 from dynagate.fixedpoint.evaluate import gather_outputs, infinite, quantise_inputs
 from dynagate.fixedpoint.recirculate import Recirculation, Turns
-from dynagate.graph.evaluate import check_unit_vectors
 from dynagate.host.devices.face import Device, Overflow
 from dynagate.host.inputs import Arrays, check_range
 from dynagate.host.ring_drivers import RingDriver

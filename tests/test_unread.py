@@ -1,0 +1,163 @@
+"""What robot files have that is not read: named in one warning, or read."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from dynagate import Robot, RobotError, RobotWarning, evaluate, trace
+
+BASE = '<link name="base"/>'
+ARM = """<link name="arm"><inertial><origin xyz="0 0.2 0"/><mass value="1"/>
+<inertia ixx="1" iyy="1" izz="0.5" ixy="0" ixz="0" iyz="0"/></inertial></link>"""
+
+
+def joint(kind: str = "continuous", origin: str = "xyz='0 0 1'", inside: str = "") -> str:
+    return (
+        f'<joint name="turn" type="{kind}"><parent link="base"/><child link="arm"/><axis xyz="0 0 1"/>'
+        f"<origin {origin}/>{inside}</joint>"
+    )
+
+
+def read(tmp_path: Path, body: str, head: str = "", **options: Any) -> tuple[Robot, list[str]]:
+    path = tmp_path / "robot.urdf"
+    path.write_text(f'<robot name="r" {head}>{body}</robot>')
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        robot = Robot.from_urdf(path, **options)
+    return robot, [str(each.message) for each in caught if each.category is RobotWarning]
+
+
+def test_a_quaternion_is_the_rotation_of_its_angles(tmp_path: Path) -> None:
+    half = 0.7071067811865476
+    robot, told = read(tmp_path, BASE + ARM + joint(origin=f"xyz='0 0 1' quat_xyzw='0 {half} 0 {half}'"))
+    same, _ = read(tmp_path, BASE + ARM + joint(origin=f"xyz='0 0 1' rpy='0 {np.pi / 2} 0'"))
+    assert robot == same
+    assert told == []
+    torque = evaluate(trace(robot, "gravity_torque"), {"q": np.zeros((1, 1))})["gravity_torque"]
+    np.testing.assert_allclose(torque, [[1.962]], rtol=1e-12)
+    for wrong, fault in (
+        ("0 0 0 2", "of length 2; expected 1"),
+        ("0 0 1", "expected 4 finite"),
+        ("nan 0 0 1", "finite"),
+    ):
+        with pytest.raises(RobotError, match=fault):
+            read(tmp_path, BASE + ARM + joint(origin=f"quat_xyzw='{wrong}'"))
+    with pytest.raises(RobotError, match="rpy and quat_xyzw; expected one"):
+        read(tmp_path, BASE + ARM + joint(origin="rpy='0 0 0' quat_xyzw='0 0 0 1'"))
+
+
+LIMIT = '<limit lower="{}" upper="{}" effort="{}" velocity="{}"/>'
+
+
+@pytest.mark.parametrize("kind", ["revolute", "prismatic"])
+def test_infinite_limits_are_none(kind: str, tmp_path: Path) -> None:
+    robot, told = read(tmp_path, BASE + ARM + joint(kind, inside=LIMIT.format("-inf", "inf", "inf", "inf")))
+    own = robot.links[0].joint
+    assert (own.lower, own.upper, own.effort, own.velocity, told) == (None, None, None, None, [])
+    for wrong in ("nan", "inf"):
+        with pytest.raises(RobotError):
+            read(tmp_path, BASE + ARM + joint(kind, inside=LIMIT.format(wrong, "1", "1", "1")))
+
+
+def test_a_slide_without_limits_is_read_with_the_option(tmp_path: Path) -> None:
+    with pytest.raises(RobotError, match="add unlimited=True"):
+        read(tmp_path, BASE + ARM + joint("prismatic"))
+    robot, _ = read(tmp_path, BASE + ARM + joint("prismatic"), unlimited=True)
+    assert (robot.nv, robot.links[0].joint.lower) == (1, None)
+
+
+NAMED: dict[str, tuple[str, str, str]] = {
+    "limits of acceleration": (
+        BASE + ARM + joint("revolute", inside='<limit lower="-1" upper="1" acceleration="3" jerk="5"/>'),
+        "",
+        "attribute 'acceleration' in <limit> of 'turn' is not read",
+    ),
+    "an unknown attribute": (
+        BASE + ARM.replace("<mass ", "<mass unit='g' ") + joint(),
+        "",
+        "'unit' in <mass> of 'arm'",
+    ),
+    "a later version": (BASE + ARM + joint(), 'version="2.0"', "version='2.0' is read as 1.2"),
+    "a rotor": (
+        BASE + ARM + joint() + '<transmission name="motor" xmlns:drake="d"><joint name="turn"/><actuator name="a">'
+        '<drake:rotor_inertia value="1e-4"/><drake:gear_ratio value="100"/></actuator></transmission>',
+        "",
+        "rotor inertia and gear ratio of transmission motor are not read; robot.with_armature",
+    ),
+    "a constraint": (
+        BASE + ARM + joint() + '<constraint name="c"/>',
+        "",
+        "<constraint> of 'c' is not read; robot.with_loop",
+    ),
+    "a ball": (
+        BASE + ARM + joint() + '<drake:ball_constraint xmlns:drake="d"/>',
+        "",
+        "<ball_constraint> of robot is not read; robot.with_loop",
+    ),
+    "a loop": (BASE + ARM + joint() + '<loop_joint name="l"/>', "", "<loop_joint> of 'l' is not read; robot.with_loop"),
+    "limits of 0": (
+        BASE + ARM + joint("revolute", inside=LIMIT.format(-1, 1, 0, 0)),
+        "",
+        "effort limit 0 of joint 'turn' is kept, so bounds=True holds such a joint; unlimited=True",
+    ),
+    "an element of joints": (
+        BASE + ARM + joint(inside='<spring stiffness="3"/>'),
+        "",
+        "<spring> of 'turn' is not read",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", NAMED)
+def test_what_is_not_read_is_named(case: str, tmp_path: Path) -> None:
+    body, head, text = NAMED[case]
+    _, told = read(tmp_path, body, head)
+    assert any(text in each for each in told), told
+    assert len(told) == len(set(told))
+
+
+def test_what_changes_no_dynamics_is_not_named(tmp_path: Path) -> None:
+    others = (
+        '<material name="m"/><gazebo reference="arm"><mu1>1</mu1></gazebo><transmission name="t"><joint name="turn"/>'
+    )
+    shape = '<visual><geometry><box size="1 1 1"/></geometry></visual></link>'
+    body = BASE + ARM.replace("</link>", shape) + joint(inside='<calibration rising="0"/>') + others + "</transmission>"
+    assert read(tmp_path, body, 'version="1.0"')[1] == []
+
+
+def test_a_planar_joint_names_the_joints_to_write(tmp_path: Path) -> None:
+    with pytest.raises(
+        RobotError, match="joint 'turn' has type 'planar'; write three joints .* prismatic .* continuous"
+    ):
+        read(tmp_path, BASE + ARM + joint("planar"))
+
+
+def test_limits_of_0_are_none_with_the_option(tmp_path: Path) -> None:
+    robot, told = read(tmp_path, BASE + ARM + joint("revolute", inside=LIMIT.format(-1, 1, 0, 0)), unlimited=True)
+    assert (robot.links[0].joint.effort, robot.links[0].joint.velocity, told) == (None, None, [])
+
+
+def test_all_faults_come_in_one_error(tmp_path: Path) -> None:
+    bad = ARM.replace('ixx="1" iyy="1"', 'ixx="9" iyy="1"')
+    more = (
+        '<link name="c"><inertial><mass value="x"/></inertial></link><joint name="k" type="fixed"><parent link="arm"/>'
+    )
+    with pytest.raises(RobotError, match="allow_unphysical") as error:
+        read(tmp_path, BASE + bad + joint("revolute") + more + '<child link="c"/></joint>')
+    assert "unlimited=True" in str(error.value)
+
+
+def test_a_urdf_whose_joints_mimic_is_not_for_mujoco(tmp_path: Path) -> None:
+    pytest.importorskip("mujoco")
+    second = ARM.replace('"arm"', '"hand"') + joint(inside='<mimic joint="turn" multiplier="2"/>').replace(
+        'name="turn"', 'name="follow"'
+    ).replace('"arm"', '"hand"').replace('"base"', '"arm"')
+    path = tmp_path / "robot.urdf"
+    path.write_text(f'<robot name="r">{BASE}{ARM}{joint()}{second}</robot>')
+    assert Robot.from_urdf(path).nv == 1
+    with pytest.raises(RobotError, match="a URDF in which a joint mimics 'turn'; expected Robot.from_urdf"):
+        Robot.from_mjcf(path)
