@@ -96,10 +96,12 @@ def rescale(value: Integers, frac: int, to: Format, arithmetic: Arithmetic) -> R
     """Exact integers with `frac` fraction bits, rounded once and brought into `to`."""
     shift = frac - to.frac
     if shift > 0:
-        half = 1 << (shift - 1) if arithmetic.rounding == HALF_UP else 0
-        value = (wide(value, shift + 1) + half) >> shift
+        # the bit below the last one is added after the shift: half of a large shift, added before it, needs more bits
+        half = (value >> _shift(value, shift - 1)) & 1 if arithmetic.rounding == HALF_UP else 0
+        value = (value >> _shift(value, shift)) + half
     elif shift < 0:
-        value = value << -shift
+        largest = max(abs(int(value.max())), abs(int(value.min()))) if value.size else 0
+        value = wide(value, largest.bit_length() - shift + 1) << -shift
     overflow = np.asarray((value < to.lowest) | (value > to.highest), dtype=bool)
     if np.count_nonzero(overflow):  # a third of any's time
         if arithmetic.overflow == SATURATE:
@@ -109,6 +111,11 @@ def rescale(value: Integers, frac: int, to: Format, arithmetic: Arithmetic) -> R
     if value.dtype == object and to.width <= INT64_BITS:
         value = value.astype(np.int64)
     return Rescaled(value, overflow)
+
+
+def _shift(value: Integers, count: int) -> int:
+    """Return a shift to the right that numpy defines for this array, with the same result as a shift by `count`."""
+    return count if value.dtype == object else min(count, 63)
 
 
 def quantise(x: npt.ArrayLike, to: Format) -> Rescaled:

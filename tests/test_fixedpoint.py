@@ -133,6 +133,26 @@ def test_rescale_by_more_bits_than_a_machine_word_has() -> None:
         np.testing.assert_array_equal(results, [1 if shift == 62 else 0, 0, 0])
 
 
+@pytest.mark.parametrize("rounding", ["half_up", "floor"])
+@pytest.mark.parametrize("overflow", ["wrap", "saturate"])
+def test_rescale_beyond_a_machine_word_is_that_of_python_integers(rounding: str, overflow: str) -> None:
+    """Shifts up that leave 64 bits, and halves that would carry out of them."""
+    values = [0, 1, -1, 2**22, -(2**22), 2**40 + 1, 2**62 - 1, 2**63 - 1, -(2**63)]
+    for to in (Format(24, 50), Format(24, -1), Format(63, 0), Format(63, 3), Format(24, -62), Format(24, -63)):
+        for frac in (0, 1, 2):
+            arithmetic = Arithmetic(rounding, overflow)
+            machine = rescale(np.array(values), frac, to, arithmetic)
+            up = max(0, to.frac - frac)
+            down = max(0, frac - to.frac)
+            half = (1 << down) >> 1 if rounding == "half_up" else 0
+            exact = [((x << up) + half) >> down for x in values]
+            outside = [not to.lowest <= x <= to.highest for x in exact]
+            wrapped = [(x - to.lowest) % (1 << to.width) + to.lowest for x in exact]
+            clipped = [min(max(x, to.lowest), to.highest) for x in exact]
+            assert machine.overflow.tolist() == outside
+            assert machine.value.tolist() == (clipped if overflow == "saturate" else wrapped)
+
+
 def test_rescale_to_more_fraction_bits_is_exact() -> None:
     np.testing.assert_array_equal(rescale(np.array([3, -3]), 1, Format(8, 4), Arithmetic()).value, [24, -24])
 
