@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import ctypes
 import math
+import os
 import pickle
 import re
 import subprocess
@@ -24,7 +25,7 @@ from dynagate.host import DeviceError, Results
 from dynagate.host.inputs import LARGEST_ANGLE
 from dynagate.integrators.methods import METHODS
 from dynagate.integrators.step import StepOptions
-from dynagate.native.compile import C, CompileError, cache_folder, compiler, library, machine
+from dynagate.native.compile import CompileError, cache_folder, compiler, knows, library, machine, native_flags
 from dynagate.native.emit import emit
 from dynagate.native.headers import in_one_text, with_headers
 from dynagate.native.kernel import Kernel
@@ -201,6 +202,79 @@ def test_an_opened_function_is_not_pickled(move: Any) -> None:
                 move(each)
 
 
+CLANG = """
+import sys
+import dynagate
+import numpy as np
+from dynagate import Region, robots
+from dynagate.control import Cost
+
+arm, results = robots.load("two_joint_arm"), {}
+states = Region.of(arm).sample("forward_dynamics", 37, seed=1)
+for key, options in {"single": {"dtype": "float32"}, "threads": {"threads": 2}, "fixed": {"device": "fixed"}}.items():
+    with dynagate.open(arm, "forward_dynamics", **options) as opened:
+        results[key] = opened(**states).qdd
+with dynagate.open(arm, "forward_dynamics", form="scan") as opened:
+    results["scan"] = opened(**states).qdd
+rollout = dynagate.Rollout(arm, steps=3, dt=0.01)
+results["rollout"] = rollout(states["q"], states["qd"], np.zeros((37, 3, 2))).q
+solver = dynagate.open(arm, "ilqr", knots=4, dt=0.02, cost=Cost.quadratic(q=1.0, qd=0.1, tau=1e-2, final=10.0))
+results["ilqr"] = solver(np.zeros((2, 2)), np.zeros((2, 2)), goal=np.full((2, 2), 0.3)).q
+np.savez(sys.argv[1], **results)
+"""
+
+
+@pytest.fixture
+def clang(tmp_path: Path) -> str:
+    """A Clang: that of the wheel `ziglang`, which needs no root."""
+    pytest.importorskip("ziglang")
+    script = tmp_path / "clang"
+    script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m ziglang cc "$@"\n')
+    script.chmod(0o700)
+    return str(script)
+
+
+def test_clang_computes_what_gcc_computes(clang: str, tmp_path: Path) -> None:
+    """Functions of a sample and of vectors, threads, integers, scans, rollouts and solvers."""
+    results = []
+    for name, variables in {"usual": {}, "clang": {"CC": clang, "DYNAGATE_CACHE": str(tmp_path / "cache")}}.items():
+        path, environment = tmp_path / f"{name}.npz", {**os.environ, **variables}
+        subprocess.run([sys.executable, "-c", CLANG, path], env=environment, check=True, timeout=600)
+        with np.load(path) as arrays:
+            results.append(dict(arrays))
+    usual, other = results
+    np.testing.assert_array_equal(other.pop("fixed"), usual["fixed"])
+    for key, value in other.items():
+        tolerance = tolerances.FLOAT32 if key == "single" else 1e-12
+        np.testing.assert_allclose(value, usual[key], rtol=tolerance, atol=tolerance * np.abs(usual[key]).max())
+
+
+def test_clang_takes_the_text_for_the_widest_vectors(clang: str, tmp_path: Path) -> None:
+    """What is pushed for AVX-512 is popped in functions and in loops."""
+    loop = dynagate.Rollout("two_joint_arm", steps=2, dt=0.01, device="numpy").loop
+    for source in (emit(trace(robots.load("two_joint_arm"), "mass_matrix")), emit_loop(loop)):
+        for file, text in source.files.items():
+            (tmp_path / file).write_text(text)
+        command = [
+            clang,
+            "-target",
+            "x86_64-linux-gnu",
+            "-mcpu=x86_64_v4",
+            "-std=gnu11",
+            "-c",
+            "-o",
+            str(tmp_path / "x.o"),
+        ]
+        subprocess.run([*command, f"{source.name}.c"], cwd=tmp_path, check=True)
+
+
+def test_flags_are_asked_of_the_compiler(clang: str) -> None:
+    assert not knows(clang, "-fno-thread-jumps")
+    assert knows(clang, "-fno-math-errno")
+    assert native_flags(clang)
+    assert not knows(compiler(), "-fno-such-flag")
+
+
 GUARDED = """
 import ctypes, mmap, numpy as np
 from dynagate import robots, trace
@@ -319,9 +393,10 @@ def test_planes_may_be_written_over_what_is_read(cache: Path) -> None:
 
 
 def test_sines_and_cosines_are_within_two_units_or_three_from_tables(cache: Path) -> None:
-    bound = 3.0 if "__AVX512F__" in machine(compiler(), C.target) else 2.0
+    bound = 3.0 if "__AVX512F__" in machine(compiler(), native_flags(compiler())) else 2.0
     graph: Graph = traced(lambda a, *_: [a.sin(), a.cos()])
-    fuses = "__FMA__" in machine(compiler(), C.target) or "__ARM_FEATURE_FMA" in machine(compiler(), C.target)
+    macros = machine(compiler(), native_flags(compiler()))
+    fuses = "__FMA__" in macros or "__ARM_FEATURE_FMA" in macros
     near = [np.linspace(-7.0, 7.0, 50_001), np.linspace(-3000.0, 3000.0, 50_000)]
     for dtype in (np.float32, np.float64):
         largest = np.nextafter(dtype(LARGEST_ANGLE[np.dtype(dtype)]), dtype(0))

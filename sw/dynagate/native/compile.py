@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
@@ -18,7 +19,6 @@ from dynagate.native.emit import Source
 C_FLAGS = (
     "-std=gnu11",
     "-O2",
-    "-march=native",
     "-ffp-contract=fast",
     "-fno-math-errno",
     "-fno-trapping-math",
@@ -26,6 +26,8 @@ C_FLAGS = (
     "-pthread",
     "-shared",
 )
+NATIVE = ("-march=native", "-mcpu=native")
+"""Flags for this machine's processor: the first one that the compiler knows. Clang on ARM may know the second only."""
 CARDS = (80, 89, 90)
 NVCC_FLAGS = (
     "-O3",
@@ -42,14 +44,16 @@ NVCC_FLAGS = (
 class Toolchain:
     """How a source becomes a shared library.
 
-    find: the compiler's path, or raises CompileError. suffix: of the file that is compiled. target: arguments with
-    which the compiler tells what it compiles for, if that depends on the machine.
+    find: the compiler's path, or raises CompileError. suffix: of the file that is compiled. native: compile for the
+    processor of this machine. optional: flags that only make compiling faster; those that the compiler does not know
+    are left out.
     """
 
     find: Callable[[], str]
     flags: tuple[str, ...]
     suffix: str
-    target: tuple[str, ...] = ()
+    native: bool = False
+    optional: tuple[str, ...] = ()
 
 
 class CompileError(Error, RuntimeError):
@@ -81,12 +85,11 @@ def _program(variable: str, usual: str, language: str, expected: str) -> str:
     return program
 
 
-C = Toolchain(compiler, C_FLAGS, ".c", ("-march=native", "-dM", "-E", "-x", "c", os.devnull))
+C = Toolchain(compiler, C_FLAGS, ".c", native=True)
 STRAIGHT = replace(
     C,
-    flags=(
-        *C.flags,
-        "-O1",
+    flags=(*C.flags, "-O1"),
+    optional=(
         "-fexpensive-optimizations",
         "-fno-thread-jumps",
         "--param=max-cselib-memory-locations=20",  # of 500 that it compares each store in a long block with
@@ -103,22 +106,46 @@ def library(source: Source, *, double: bool, folder: Path | None = None, toolcha
     """
     program, flags = toolchain.find(), toolchain.flags
     precision = ["-DDYNAGATE_DOUBLE"] if double else []
-    content = [source.stamp, *flags, *precision, machine(program, toolchain.target)]
+    native = native_flags(program) if toolchain.native else ()
+    content = [source.stamp, *flags, *native, *toolchain.optional, *precision, machine(program, native)]
     key = hashlib.sha256("\0".join(content).encode()).hexdigest()[:16]
     file = f"{source.name}-{'f64' if double else 'f32'}.so"
 
     def make(work: Path, result: Path) -> None:
         for name, text in source.files.items():
             (work / name).write_text(text)
-        command = [program, *flags, *precision, str(work / f"{source.name}{toolchain.suffix}")]
+        optional = (flag for flag in toolchain.optional if knows(program, flag))
+        command = [program, *flags, *native, *optional, *precision, str(work / f"{source.name}{toolchain.suffix}")]
         run([*command, "-o", str(result / file)], CompileError, folder=work)
 
     return kept((folder or cache_folder()) / f"{Path(file).stem}-{key}", make, CompileError) / file
 
 
 @cache
-def machine(program: str, target: tuple[str, ...]) -> str:
-    """What the compiler makes of this machine: its version, and what it tells of its target when asked so. Raises
-    CompileError."""
+def machine(program: str, native: tuple[str, ...]) -> str:
+    """Return the compiler's version and, with `native_flags`, the macros it defines for this machine's processor.
+
+    Raises:
+        CompileError: The program does not run.
+    """
     version = run([program, "--version"], CompileError)
-    return version + (run([program, *target], CompileError) if target else "")
+    return version + (run([program, *native, "-dM", "-E", "-x", "c", os.devnull], CompileError) if native else "")
+
+
+@cache
+def native_flags(program: str) -> tuple[str, ...]:
+    """Return the flag that compiles for this machine's processor, or no flag if the compiler has none."""
+    return next(((flag,) for flag in NATIVE if knows(program, flag)), ())
+
+
+@cache
+def knows(program: str, flag: str) -> bool:
+    """Return whether a C compiler accepts a flag without a warning, by compiling an empty file."""
+    with tempfile.TemporaryDirectory() as folder:
+        empty, result = Path(folder) / "empty.c", Path(folder) / "empty.o"
+        empty.write_text("")
+        try:
+            run([program, "-Werror", flag, "-c", str(empty), "-o", str(result)], CompileError)
+        except CompileError:
+            return False
+    return True

@@ -398,7 +398,3 @@ int DG_NAME(KERNEL_ONE)(const real *const inputs[], real *const outputs[]) {
     for (int a = 0; a < WATCHED; a++) zero += m[watched_slot[a]] * (real)0;
     return dg_faults() | (zero != 0);
 }
-
-#if defined(__clang__) && defined(__AVX512F__)
-#pragma clang attribute pop
-#endif

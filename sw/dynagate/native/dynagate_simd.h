@@ -17,13 +17,18 @@
 #endif
 #if defined(__AVX512F__)
 #define DG_BYTES 64
-#ifdef __clang__ /* which would halve vectors */
+#ifdef __clang__ /* Clang would halve vectors. The text that includes this file ends with DG_END. */
 #pragma clang attribute push(__attribute__((min_vector_width(512))), apply_to = function)
+#define DG_END _Pragma("clang attribute pop")
 #endif
 #elif defined(__AVX__)
 #define DG_BYTES 32
 #else
 #define DG_BYTES 16 /* SSE2, NEON */
+#endif
+
+#ifndef DG_END
+#define DG_END
 #endif
 
 #ifdef DYNAGATE_DOUBLE

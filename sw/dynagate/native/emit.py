@@ -276,7 +276,7 @@ def _driver(graph: Graph, name: str, steps: Program, watch: Sequence[int]) -> st
         text = ", ".join(map(str, values)) or "0"
         lines += textwrap.wrap(f"static const short {key}[] = {{{text}}};", 118, subsequent_indent="    ")
     lines += _bodies(name, segments)
-    lines.append('\n#include "dynagate_rows.h"\n')
+    lines.append('\n#include "dynagate_rows.h"\n\nDG_END\n')
     return "\n".join(lines)
 
 

@@ -206,6 +206,7 @@ def _lines(loop: Loop, name: str) -> Iterator[str]:
     for lines in samples:
         yield from lines
     yield from _driver(name)
+    yield "DG_END"
 
 
 def _driver(name: str) -> Iterator[str]:
