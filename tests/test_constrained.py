@@ -641,6 +641,29 @@ def test_loops_that_are_none(ends: tuple[str, ...], message: str) -> None:
         robot.with_loop(*ends)
 
 
+@pytest.mark.parametrize("to", [None, 3, ("base",)])
+def test_a_loop_to_no_name_is_no_contact(to: Any) -> None:
+    with pytest.raises(RobotError, match="expected a name"):
+        ARM.with_loop("upper_arm", to)
+    with pytest.raises(RobotError, match=re.escape(f"has to={to!r}; expected a name")):
+        replace(ARM, constraints=(Constraint("upper_arm", to=to),))
+
+
+def test_constraints_that_are_passed_stay_as_they_are() -> None:
+    """A robot normalises constraints of its own."""
+    plane = Constraint("forearm", "plane", normal=(0.0, 0.0, 2.0))
+    joints = Constraint("elbow_joint", "joints", "shoulder_joint", polynomial=[0.0, 1.0])  # type: ignore[arg-type]
+    before = hash(plane)
+    robot = replace(ARM, constraints=(plane,))
+    assert (hash(plane), plane.normal) == (before, (0.0, 0.0, 2.0))
+    assert robot.constraints[0].normal == (0.0, 0.0, 1.0)
+    assert robot == replace(ARM, constraints=[plane])  # type: ignore[arg-type]
+    names = ARM.joint_names
+    joints = replace(joints, frame=names[1], to=names[0])
+    assert replace(ARM, constraints=(joints,)).constraints[0].polynomial == (0.0, 1.0)
+    assert joints.polynomial == [0.0, 1.0]
+
+
 def test_gains_that_are_too_small_or_mean_nothing() -> None:
     with pytest.raises(RobotError, match="has compliance 1e-15; expected 0, or 1e-12 or more"):
         ARM.with_contact("forearm", compliance=1e-15)

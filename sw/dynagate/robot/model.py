@@ -345,6 +345,8 @@ class Robot:
             self._check(index, link)
             if link.joint.mimic is not None:
                 self._check_mimic(link.joint, link.joint.mimic)
+        # the checks normalise copies, never the constraints that the caller passed
+        object.__setattr__(self, "constraints", tuple(replace(own) for own in self.constraints))
         for constraint in self.constraints:
             self._check_constraint(constraint)
         self._check_passive()
@@ -487,6 +489,11 @@ class Robot:
         return replace(self, constraints=(*self.constraints, own.with_floats()))
 
     def _check_constraint(self, own: Constraint) -> None:
+        for what in ("frame", "kind", "to"):
+            if not isinstance(getattr(own, what), str):
+                raise RobotError(
+                    f"a constraint of robot '{self.name}' has {what}={getattr(own, what)!r}; expected a name"
+                )
         if own.of_joints:
             self._check_joints(own)
         else:
