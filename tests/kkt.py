@@ -91,7 +91,8 @@ class Kkt:
 
     def jacobian(self, q: Array) -> Array:
         """J (..., rows, nv)."""
-        return self._terms(q, np.zeros(self.reference.nv), np.zeros(self.reference.nv))[0]
+        zero = np.zeros((*q.shape[:-1], self.reference.nv))
+        return self._terms(q, zero, zero)[0]
 
     def held(self, q: Array, v: Array, a: Array) -> Array:
         """J a + J̇ v + d J v + k e (..., rows)."""
@@ -191,6 +192,15 @@ class Kkt:
         matrix, on = self.system(q, active), self.by_rows(active) > 0.0
         kept = [np.concatenate([np.ones(self.reference.nv, bool), row]) for row in on]
         return np.array([np.linalg.cond(m[np.ix_(rows, rows)]) for m, rows in zip(matrix, kept, strict=True)])
+
+    def eliminated(self, q: Array, active: Array) -> Array:
+        """The condition number (batch,) of J M⁻¹ Jᵀ + C, its rows scaled to a diagonal of 1."""
+        masked = self.jacobian(q) * self.by_rows(active)[..., None]
+        matrix = masked @ np.linalg.solve(self.reference.mass(q), transposed(masked))
+        index = np.arange(matrix.shape[-1])
+        matrix[..., index, index] += np.where(self.by_rows(active) > 0.0, self.compliance, 1.0)
+        scale = 1.0 / np.sqrt(matrix[..., index, index])
+        return np.linalg.cond(matrix * scale[..., None] * scale[..., None, :])
 
     def forward(self, q: Array, v: Array, tau: Array, active: Array, pushed: Array | None = None) -> Solution:
         """q̈ and λ."""

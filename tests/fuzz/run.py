@@ -18,7 +18,7 @@ from unittest import mock
 import dynagate
 import numpy as np
 
-from tests.fuzz import calls, loops, rings, rollouts, shards
+from tests.fuzz import calls, constraints, loops, rings, rollouts, shards
 from tests.fuzz.findings import Findings
 from tests.fuzz.shrink import shrunk
 
@@ -29,8 +29,9 @@ KINDS: dict[str, ModuleType] = {
     "rings": rings,
     "calls": calls,
     "shards": shards,
+    "constraints": constraints,
 }
-SHARES = {"rollouts": 0.36, "loops": 0.2, "rings": 0.15, "calls": 0.25, "shards": 0.04}
+SHARES = {"rollouts": 0.3, "loops": 0.16, "rings": 0.1, "calls": 0.2, "shards": 0.04, "constraints": 0.2}
 """Of the cases of each kind. Each draws by `draw(random)` and compares by `check(case, findings)`."""
 CASES = Path(__file__).parent / "cases"
 LONGEST = 120.0
