@@ -673,7 +673,7 @@ def test_gains_that_are_too_small_or_mean_nothing() -> None:
 
 @pytest.mark.parametrize(("name", "value"), [("damping", -1.0), ("compliance", float("inf"))])
 def test_gains_that_are_none(name: str, value: float) -> None:
-    message = f"contact 'forearm' has {name} {value:g}; expected a finite number, 0 or more"
+    message = f"contact 'forearm' has {name} {value!r}; expected a finite number, 0 or more"
     with pytest.raises(RobotError, match=message):
         ARM.with_contact("forearm", **{name: value})
 
