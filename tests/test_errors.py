@@ -6,6 +6,7 @@ import ast
 import inspect
 from importlib import import_module
 from importlib.util import find_spec
+from typing import Any
 
 import dynagate
 import numpy as np
@@ -13,7 +14,9 @@ import pytest
 from click.testing import CliRunner
 from dynagate import robots
 from dynagate.base import errors
+from dynagate.base.errors import ArgumentError, OutOfMemoryError
 from dynagate.cli import main
+from dynagate.dynamics.named import FRAME_FUNCTIONS, LISTED, MEANT
 from dynagate.host import DesignError, DeviceError
 
 from tests.test_package import modules
@@ -106,3 +109,56 @@ def test_the_class_alone_decides_what_a_command_tells(
     else:
         assert result.exception is error
         assert any("a fault of dynagate" in note for note in error.__notes__)
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("gravity", "'gravity_torque'"),
+        ("fk", "'frame_pose_FRAME'"),
+        ("computeJointJacobians", "'link_jacobians'"),
+        ("nonLinearEffects", "'bias_torque'"),
+        ("ForwardDynamics", "'forward_dynamics'"),
+        ("crba_", "'crba'"),
+        ("inertia", "'mass_matrix'"),
+        ("torque", "'bias_torque' or 'gravity_torque'"),
+    ],
+)
+def test_names_of_other_libraries_are_understood(name: str, meant: str) -> None:
+    with pytest.raises(ArgumentError) as caught:
+        dynagate.open("two_joint_arm", name)
+    text = str(caught.value)
+    assert f"(did you mean {meant}" in text
+    assert len(text) < 400
+
+
+def test_every_suggestion_is_a_function() -> None:
+    assert {name.removesuffix("_FRAME") for name in MEANT.values()} <= {*LISTED, *FRAME_FUNCTIONS}
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda: dynagate.build("two_joint_arm", "rollout", ii=16, method="rk2"), "take as integrator='rk2'"),
+        (lambda: dynagate.build("two_joint_arm", "rollout", units=2, method="rk2"), "expected integrator='rk2'"),
+        (
+            lambda: dynagate.Rollout("two_joint_arm", steps=3, dt=0.01, device="fixed", method="variational"),
+            r"or a program: dynagate\.build\(robot, 'rollout', units=4, method='variational'\), opened on device",
+        ),
+        (
+            lambda: dynagate.trace("two_joint_arm", "aba", form="scan"),
+            r"dynagate\.open\(robot, 'forward_dynamics', form",
+        ),
+    ],
+)
+def test_an_option_elsewhere_is_named(call: Any, text: str) -> None:
+    with pytest.raises(ArgumentError, match=text):
+        call()
+
+
+def test_more_memory_than_there_is() -> None:
+    region = dynagate.Region.of(dynagate.robots.load("two_joint_arm"))
+    with pytest.raises(
+        OutOfMemoryError, match=r"^Region\.sample\(\) needs more memory than there is: Unable to allocate"
+    ):
+        region.sample("mass_matrix", 10**12, 0)

@@ -22,6 +22,10 @@ class ArgumentTypeError(Error, TypeError):
     """An argument of a type that cannot be used; the text names it and says what was expected."""
 
 
+class OutOfMemoryError(Error, MemoryError, RuntimeError):
+    """A call needs more memory than the system gives; the text has the size."""
+
+
 class MissingExtraError(Error, RuntimeError):
     """A package is not installed; the text names the extra that brings it."""
 

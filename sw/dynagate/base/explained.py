@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dynagate.base.arguments import shown
-from dynagate.base.errors import ArgumentTypeError, Error
+from dynagate.base.errors import ArgumentTypeError, Error, OutOfMemoryError
 from dynagate.base.nearest import check_keyword
 
 T = TypeVar("T", bound=Callable[..., Any])
@@ -76,6 +76,11 @@ def _explained(function: Callable[..., Any]) -> Callable[..., Any]:
             raise
         except Error:
             raise
+        except MemoryError as error:
+            more = f": {error}" if str(error) else ""
+            raise OutOfMemoryError(
+                f"{_label(function)}() needs more memory than there is{more}; expected fewer states or samples"
+            ) from None
         except RAW as error:
             check_types(function, args, kwargs, error)
             raise

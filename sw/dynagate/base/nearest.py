@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 
 from dynagate.base.errors import ArgumentTypeError
 
 ALIKE = 0.7
 """Of two names that may be meant for each other, the ratio of `difflib`."""
+SUGGESTED, FEWEST = 4, 3
+"""Largest number of names in a suggestion, and letters of the shortest name that is searched for within others."""
 
 
 def nearest(name: object, known: Iterable[str]) -> str:
@@ -27,3 +29,20 @@ def check_keyword(function: str, name: str, known: Iterable[str], what: str = ""
             f"{function}() got an unexpected keyword argument '{name}'{nearest(name, names)}; expected {here} "
             f"{', '.join(names)}"
         )
+
+
+def suggested(name: str, known: Iterable[str], meant: Mapping[str, str]) -> list[str]:
+    """Return up to SUGGESTED names that a user may have meant, the likeliest first.
+
+    Args:
+        name: Name that is not known.
+        known: Known names.
+        meant: Names of other libraries, in lower case without _, -> what is called so here.
+    """
+    plain = "".join(letter for letter in name.lower() if letter.isalnum())
+    spelled = {"".join(letter for letter in each.lower() if letter.isalnum()): each for each in known}
+    if plain in spelled:
+        return [spelled[plain]]
+    alike = [spelled[each] for each in get_close_matches(plain, spelled, n=SUGGESTED, cutoff=ALIKE)]
+    within = [own for each, own in spelled.items() if len(plain) >= FEWEST and (plain in each or each in plain)]
+    return list(dict.fromkeys([*([meant[plain]] if plain in meant else []), *alike, *within]))[:SUGGESTED]

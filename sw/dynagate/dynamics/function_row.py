@@ -21,6 +21,10 @@ SWITCHES, ROWS, ROWS_BY_VECTOR = "switches", "rows", "rows_by_vector"
 RATIOS, ROWS_BY_ROWS = "ratios", "rows_by_rows"
 
 
+SCAN = "scan"
+"""The form that is a loop over links."""
+
+
 @dataclass(frozen=True)
 class Argument:
     """An input or output of a function. kind: configuration (nq,), vector (nv,), matrix (nv, nv), symmetric (nv, nv),
@@ -214,6 +218,11 @@ class Function:
     def check_options(self, form: str | None, options: Iterable[str]) -> None:
         """Raises ValueError for a form or an option that the function does not have."""
         form = form or next(iter(self.forms))
+        if form == SCAN and form not in self.forms:
+            raise ArgumentError(
+                f"form '{SCAN}' is a loop over links, which has no graph; expected dynagate.open(robot, '{self.name}', "
+                f"form='{SCAN}') on device 'cpu' or 'fixed', or for a graph one of {', '.join(self.forms)}"
+            )
         if form not in self.forms:
             raise ArgumentError(
                 f"{self.name} has no form '{form}'{nearest(form, self.forms)}; expected one of {', '.join(self.forms)}"

@@ -11,7 +11,7 @@ from typing import Any
 
 from dynagate.base.arguments import shown
 from dynagate.base.errors import ArgumentError, ArgumentTypeError
-from dynagate.base.nearest import nearest
+from dynagate.base.nearest import suggested
 from dynagate.dynamics import named_frames, step
 from dynagate.dynamics.constrained_functions import CONSTRAINED
 from dynagate.dynamics.function_row import CODE, TAU_OR_QDD, Algorithm, Argument, Function, Part, arguments
@@ -56,6 +56,40 @@ ALIASES = {
 name is an option."""
 
 
+MEANT = {
+    "fk": "frame_pose_FRAME",
+    "forwardkinematics": "frame_pose_FRAME",
+    "framesforwardkinematics": "frame_pose_FRAME",
+    "updateframeplacements": "frame_pose_FRAME",
+    "updateframeplacement": "frame_pose_FRAME",
+    "jacobian": "frame_jacobian_FRAME",
+    "computejointjacobians": "link_jacobians",
+    "getjointjacobian": "link_jacobians",
+    "computeframejacobian": "frame_jacobian_FRAME",
+    "getframejacobian": "frame_jacobian_FRAME",
+    "getframevelocity": "frame_velocity_FRAME",
+    "getframeacceleration": "frame_acceleration_FRAME",
+    "gravity": "gravity_torque",
+    "computegeneralizedgravity": "gravity_torque",
+    "coriolis": "coriolis_torque",
+    "computecoriolismatrix": "coriolis_torque",
+    "nonlineareffects": "bias_torque",
+    "bias": "bias_torque",
+    "inertia": "mass_matrix",
+    "computeminverse": "mass_matrix_inverse",
+    "computeabaderivatives": "forward_dynamics_gradient",
+    "computerneaderivatives": "inverse_dynamics_gradient",
+    "computekineticenergy": "kinetic_energy",
+    "computepotentialenergy": "potential_energy",
+    "jacobiancenterofmass": "centre_of_mass_jacobian",
+    "computecentroidalmomentum": "centroidal_momentum",
+    "id": "inverse_dynamics",
+    "fd": "forward_dynamics",
+    "constraintdynamics": "constrained_forward_dynamics",
+}
+"""Names of Pinocchio's functions and of textbooks, in lower case without _, -> what is called so here, for errors."""
+
+
 def function(name: str | Sequence[str]) -> Function:
     """The function with this name, or with one of ALIASES; several names with commas between them, or "all", are
     functions together, each for samples of its own; several names in a list, or with + between them, are one function
@@ -77,10 +111,11 @@ def function(name: str | Sequence[str]) -> Function:
     if name == ROLLOUT:
         return _TURN
     if name not in LISTED:
-        near = nearest(name, [*LISTED, *ALIASES, ALL, ROLLOUT, *FRAME_FUNCTIONS])
+        names = suggested(name, [*LISTED, *ALIASES, ALL, ROLLOUT, *(f"{row}_FRAME" for row in FRAME_FUNCTIONS)], MEANT)
+        near = f" (did you mean {' or '.join(repr(each) for each in names)}?)" if names else ""
         raise ArgumentError(
-            f"no function '{name}'{near}; expected one of {', '.join(LISTED)}, several of them, '{ALL}', '{ROLLOUT}', "
-            f"or {', '.join(FRAME_FUNCTIONS)} with _ and the name of a frame; or some of them with + between"
+            f"no function {shown(name)}{near}; expected one of {', '.join(TOGETHER)}, or another one of the table in "
+            "docs/functions.md, which dynagate.dynamics.LISTED holds"
         )
     return LISTED[name]
 

@@ -527,7 +527,10 @@ def _check_on_chip(asked: RolloutOptions, device: str) -> None:
     if asked.feedback:
         raise ArgumentError(f"device '{device}' takes no feedback=; expected 'cpu', 'cuda' or 'numpy'")
     if not method.linearises:
-        expected = f"expected one of {', '.join(TABLEAUX)}, or device 'cpu', 'cuda' or 'numpy'"
+        expected = (
+            f"expected one of {', '.join(TABLEAUX)}, device 'cpu', 'cuda' or 'numpy', or a program: "
+            f"dynagate.build(robot, 'rollout', units=4, method={method.name!r}), opened on device '{device}'"
+        )
         raise ArgumentError(f"device '{device}' takes no method '{method.name}', which solves equations; {expected}")
 
 

@@ -46,7 +46,8 @@ def solves(options: AlgorithmOptions) -> bool:
         return False
     if options.method not in METHODS or METHODS[options.method].linearises:
         names = [name for name, method in METHODS.items() if not method.linearises]
-        expected = "integrator=... for that one" if options.method in TABLEAUX else f"one of {', '.join(names)}"
+        explicit = options.method in TABLEAUX
+        expected = f"integrator={options.method!r} for that one" if explicit else f"one of {', '.join(names)}"
         raise ArgumentError(f"method '{options.method}' of a program; expected {expected}")
     if options.integrator is not None:
         raise ArgumentError(f"method '{options.method}' and integrator '{options.integrator}'; expected one of them")

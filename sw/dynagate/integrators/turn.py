@@ -8,6 +8,7 @@ from typing import Any
 
 from dynagate.base.errors import ArgumentError
 from dynagate.dynamics import ROLLOUT
+from dynagate.dynamics.explicit import METHODS as TABLEAUX
 from dynagate.dynamics.friction import SPEED, warn_of_no_friction
 from dynagate.dynamics.options import OF_ROLLOUTS
 from dynagate.dynamics.step import DEFAULT_INTEGRATOR, DEFAULT_STEP
@@ -58,6 +59,11 @@ def turn_graph(
     ValueError: an option is none of these.
     """
     if method is not None or tolerance is not None:
+        if method in TABLEAUX:
+            raise ArgumentError(
+                f"method {method!r} is an explicit integrator, which designs take as integrator={method!r}; a method= "
+                "of a design solves an equation in each step"
+            )
         raise ArgumentError(
             f"method {method!r} of a datapath; expected a program, with units=...: its steps end by a tolerance"
         )
