@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import io
+import math
+import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
 import click
 import numpy as np
 
+from dynagate.base.arguments import REAL
+from dynagate.base.storage import MAX_FILE_BYTES, read_file
 from dynagate.cli import parameters
 from dynagate.cli.groups import command
 from dynagate.cli.look import shown
@@ -90,14 +96,37 @@ def _turned(robot: Robot, name: str, q: Any, **options: Any) -> None:
 
 
 def _read(file: Path) -> Any:
-    """The configurations of a file. Raises ClickException: it holds none."""
+    """Return the configurations of a file. Raises ClickException: it holds none."""
     if not file.is_file():
         raise click.ClickException(f"{file}: no such file; expected an .npz file with q")
     try:
-        with np.load(file, allow_pickle=False) as content:
-            if "q" in content:
-                return content["q"]
-            names = ", ".join(content)
-    except (OSError, ValueError, AttributeError, TypeError) as error:
-        raise click.ClickException(f"{file} is no .npz file of arrays ({error}); expected one with q") from None
-    raise click.ClickException(f"{file} holds {names or 'nothing'}; expected q, (steps, nq) in rad and m")
+        with zipfile.ZipFile(io.BytesIO(read_file(file))) as content:
+            names = [name.removesuffix(".npy") for name in content.namelist()]
+            if "q" in names:
+                return _array(content)
+    except (OSError, ValueError, EOFError, RuntimeError, KeyError, zipfile.BadZipFile, zlib.error) as error:
+        text = str(error.strerror if isinstance(error, OSError) else error)
+        raise click.ClickException(f"{file} is no .npz file of arrays ({text:.200}); expected one with q") from None
+    held = ", ".join(names)[:200] or "nothing"
+    raise click.ClickException(f"{file} holds {held}; expected q, (steps, nq) in rad and m")
+
+
+def _array(content: zipfile.ZipFile) -> Any:
+    """Return the array q of an .npz file. What its header claims is compared with its size before any memory is
+    allocated. Raises ValueError and errors of zipfile."""
+    size = content.getinfo("q.npy").file_size
+    if size > MAX_FILE_BYTES:
+        raise ValueError(f"q has {size} bytes; expected at most {MAX_FILE_BYTES}")
+    data = io.BytesIO(content.read("q.npy"))
+    version = np.lib.format.read_magic(data)
+    if version not in HEADERS:
+        raise ValueError(f"q has version {version[0]}.{version[1]} of the format; expected 1.0 or 2.0")
+    shape, columns_first, dtype = HEADERS[version](data)
+    left = size - data.tell()
+    if dtype.kind not in REAL or math.prod(shape) * dtype.itemsize != left:
+        raise ValueError(f"q has dtype {dtype} and shape {shape!r:.80} in {left} bytes; expected real numbers that fit")
+    return np.frombuffer(data.read(), dtype).reshape(shape, order="F" if columns_first else "C")
+
+
+HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+"""How numpy reads the header of an array, by the version of the format."""
