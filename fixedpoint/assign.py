@@ -13,6 +13,7 @@ import numpy.typing as npt
 from dynagate.base.arguments import check_kind, is_number, is_whole
 from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import check_fields, explained
+from dynagate.base.largest import MAX_STATES
 from dynagate.dynamics import CODE, Part
 from dynagate.fixedpoint.format import Arithmetic, Fixed, Format
 from dynagate.fixedpoint.headroom import most_fractions
@@ -65,6 +66,8 @@ class Policy:
         for name, least in (("samples", 1), ("seed", 0)):
             if not (is_whole(getattr(self, name)) and getattr(self, name) >= least):
                 raise ArgumentError(f"{name}={getattr(self, name)!r}; expected a whole number of {least} or more")
+        if self.samples > MAX_STATES:
+            raise ArgumentError(f"samples={self.samples}; expected at most {MAX_STATES}")
         if not (is_whole(self.word) and SMALLEST_WORD <= self.word <= LARGEST_WORD):
             raise ArgumentError(f"word {self.word}; expected {SMALLEST_WORD} to {LARGEST_WORD} bits")
         for name, kind in (("word", int), ("samples", int), ("seed", int), ("milliseconds", float)):

@@ -6,9 +6,10 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from dynagate.base.arguments import is_number
+from dynagate.base.arguments import check_count, is_number
 from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import explained
+from dynagate.base.largest import MAX_STATES
 from dynagate.fixedpoint.assign import FormattedGraph
 from dynagate.graph.ops import PRODUCTS
 from dynagate.graph.region import KINDS, Kind
@@ -89,8 +90,9 @@ class Goal:
                 raise ArgumentError(f"{name} {getattr(self, name):g}; expected 0 to 1")
         if not len(self.kinds) or not set(self.kinds) <= set(KINDS):
             raise ArgumentError(f"states of kinds {self.kinds}; expected some of {', '.join(KINDS)}")
-        if min(self.states, self.fresh) < 1:
-            raise ArgumentError(f"{self.states} states and {self.fresh} fresh ones; expected 1 or more of each")
+        for name in ("states", "fresh"):
+            check_count(name, getattr(self, name), MAX_STATES)
+        check_count("seed", self.seed, 2**63, 0)
         own = float(self.error) if is_number(self.error) else {name: float(error) for name, error in errors.items()}
         object.__setattr__(self, "error", own)  # of numpy's, too: they go into design.json
 

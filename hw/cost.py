@@ -8,8 +8,9 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
+from dynagate.base.arguments import check_count
 from dynagate.base.errors import Error
 from dynagate.base.explained import explained
 from dynagate.design.words import WORD
@@ -147,6 +148,12 @@ class Budget:
     dsp: int | None = None
     lut: int | None = None
     register_bits: int | None = None
+
+    def __post_init__(self) -> None:
+        for limit in fields(self):
+            value = getattr(self, limit.name)
+            if value is not None:
+                check_count(limit.name, value, 2**63, 0)
 
     def check(self, planned: Plan) -> None:
         """Raises BudgetError: the planned datapath takes more, and what most of it goes to."""

@@ -121,7 +121,7 @@ def test_numbers_of_numpy_are_numbers() -> None:
     )
     assert track.q.shape == (4, 2)
     for steps in (True, 2.0, np.float64(2.0), "2"):
-        with pytest.raises(ValueError, match=f"steps={steps}; expected a whole number of 1 or more"):
+        with pytest.raises(ValueError, match="expected a whole number of 1 or more"):
             Rollout(ARM, steps=steps, dt=0.01)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="friction=.*; expected True, or numbers of 0 or more"):
         Rollout(ARM, steps=2, dt=0.01, friction=(True, 0.1))

@@ -608,13 +608,13 @@ def test_a_cost_that_is_not_convex_is_regularised_and_told() -> None:
 
 OPTIONS: dict[str, Any] = {"knots": 5, "dt": 0.01, "cost": COST}
 REFUSED: list[tuple[dict[str, Any], type, str]] = [
-    ({"knots": 2.5}, ValueError, "knots=2.5; expected a whole number, 1 or more"),
-    ({"knots": 0}, ValueError, "knots=0; expected a whole number, 1 or more"),
+    ({"knots": 2.5}, ValueError, "knots=2.5; expected a whole number of 1 or more"),
+    ({"knots": 0}, ValueError, "knots=0; expected a whole number of 1 or more"),
     ({"dt": -0.01}, ValueError, "dt=-0.01"),
     ({"dt": "fast"}, ValueError, "dt='fast'"),
     ({"cost": 3.0}, TypeError, "cost is float; expected a dynagate.control.Cost"),
     ({"tolerance": 0.0}, ValueError, "tolerance=0.0; expected a fall of the cost"),
-    ({"iterations": -1}, ValueError, "iterations=-1; expected a whole number, 1 or more"),
+    ({"iterations": -1}, ValueError, "iterations=-1; expected a whole number of 1 or more"),
     ({"regularisation": (1.0, 0.1)}, ValueError, "regularisation=(1.0, 0.1); expected the smallest and the largest"),
     ({"bounds": np.ones(3)}, ValueError, "bounds have shape (3,); expected one torque, (2,), or a pair"),
     ({"bounds": -1.0}, ValueError, "expected lowest and highest torques"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import tomllib
@@ -182,6 +183,28 @@ def test_options_name_what_they_need(extra: str, arguments: list[str], message: 
     assert message in done.stderr
     assert "Traceback" not in done.stderr
     assert not list(tmp_path.iterdir())
+
+
+def test_a_plain_install_can_be_looked_at(tmp_path: Path) -> None:
+    """help, dir, a star import, hasattr and inspect go on where the packages of an extra are missing."""
+    program = (
+        "import contextlib, inspect, io\n"
+        "import dynagate\n"
+        "from dynagate import *\n"
+        "inspect.getmembers(dynagate)\n"
+        "with contextlib.redirect_stdout(io.StringIO()):\n"
+        "    help(dynagate)\n"
+        "print('build' in dir(dynagate), hasattr(dynagate, 'build'), Robot is dynagate.Robot)\n"
+        "try:\n"
+        "    dynagate.build\n"
+        "except AttributeError as error:\n"
+        "    print(isinstance(error, dynagate.Error), error)\n"
+    )
+    done = alone("", program, folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    first, second = done.stdout.splitlines()
+    assert first == "True False True"
+    assert re.fullmatch(r"True dynagate.build needs the module '\w+'; pip install 'dynagate\[hw\]'", second)
 
 
 def test_baselines_of_papers_say_where_they_are_and_what_they_need(tmp_path: Path) -> None:

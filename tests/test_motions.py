@@ -247,7 +247,7 @@ def test_what_methods_refuse(options: dict, error: type[Exception], message: str
 def test_what_methods_refuse_of_robots_and_numbers(arm: Robot) -> None:
     cases: list[tuple[Callable[[], object], str]] = [
         (lambda: VariationalMethod(guess=5), "guess 5; expected 1, 2, 3 or 4"),
-        (lambda: VariationalMethod(iterations=0), "iterations 0; expected a whole number, 1 or more"),
+        (lambda: VariationalMethod(iterations=0), "iterations=0; expected a whole number of 1 or more"),
         (
             lambda: VariationalMethod(tolerance=0.0),
             "method 'variational' has tolerance 0.0; expected a finite",

@@ -160,7 +160,7 @@ def test_weights_leave_out_what_is_not_finite() -> None:
 @pytest.mark.parametrize(
     ("changes", "text"),
     [
-        ({"samples": 0}, "samples=0; expected a whole number, 1 or more"),
+        ({"samples": 0}, "samples=0; expected a whole number of 1 or more"),
         ({"temperature": 0.0}, "temperature=0.0; expected a cost of more than 0"),
         ({"spread": -1.0}, "spread=-1.0; expected one standard deviation of 0 or more, or (2,)"),
         ({"nodes": 21}, "nodes=21; expected 2 to 20, as many as knots"),

@@ -236,7 +236,7 @@ def test_goals_are_checked() -> None:
         ({"quantile": 1.0}, "quantile 1; expected more than 0, less than 1"),
         ({"floor": -0.1}, "floor -0.1; expected 0 to 1"),
         ({"kinds": ("corner",)}, "states of kinds .*; expected some of uniform, limits, rest"),
-        ({"fresh": 0}, "16384 states and 0 fresh ones; expected 1 or more of each"),
+        ({"fresh": 0}, "fresh=0; expected a whole number of 1 or more"),
     ]:
         with pytest.raises(ValueError, match=message):
             replace(Goal(1e-3), **change)  # type: ignore[arg-type]

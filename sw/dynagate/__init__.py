@@ -6,11 +6,12 @@ Amaranth or Verilator is imported when it is first used.
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
-from dynagate.base.errors import Error
+from dynagate.base.errors import Error, MissingExtraError, MissingNameError
 from dynagate.base.nearest import nearest
 from dynagate.dynamics import FUNCTIONS, AlgorithmOptions
 from dynagate.dynamics.configuration import difference, integrate, neutral
@@ -104,14 +105,21 @@ _LAZY = {
 }
 
 
+if find_spec("amaranth") is None:  # a star import takes what can be had
+    __all__ = [name for name in __all__ if not _LAZY.get(name, "").startswith("dynagate.hw")]
+
+
 def __getattr__(name: str) -> Any:
     if name in _LAZY:
         from importlib import import_module
 
         from dynagate.base.extras import brought_by
 
-        with brought_by("hw", f"dynagate.{name}"):
-            return getattr(import_module(_LAZY[name]), name)
+        try:
+            with brought_by("hw", f"dynagate.{name}"):
+                return getattr(import_module(_LAZY[name]), name)
+        except MissingExtraError as error:  # hasattr, dir and help must go on
+            raise MissingNameError(str(error)) from None
     raise AttributeError(f"module 'dynagate' has no attribute '{name}'{nearest(name, __all__)}")
 
 

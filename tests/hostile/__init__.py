@@ -1,4 +1,5 @@
-"""Hostile cases that a seed draws: files, options and arguments that a stranger may send, run in a process of their own.
+"""Hostile cases that a seed draws: files, options and arguments that a stranger may send.
 
-A case ends in an error of the package or in a right result, within `CPU_SECONDS`, and never ends the process.
+Each kind runs in a process of its own. A case ends in an error of the package or in a right result, within
+`CPU_SECONDS`, and never ends the process.
 """

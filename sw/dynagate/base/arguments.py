@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dynagate.base.errors import ArgumentError, ArgumentTypeError, EntryError, Error
+from dynagate.base.largest import MAX_EXPONENT
 from dynagate.base.nearest import nearest
 
 if TYPE_CHECKING:
@@ -62,6 +63,24 @@ def is_whole(value: object) -> TypeIs[int]:
 def is_number(value: object) -> TypeIs[float]:
     """Whether a value is a real number, Python's or numpy's. True and False are none."""
     return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def is_finite(value: object) -> TypeIs[float]:
+    """Return whether a value is a real number that float64 holds as a finite number. True and False are none."""
+    try:
+        return is_number(value) and math.isfinite(value)
+    except OverflowError:  # an int beyond float64
+        return False
+
+
+def check_count(
+    name: str, value: object, largest: float, smallest: int = 1, failure: type[Exception] = ArgumentError
+) -> None:
+    """Raise `failure` if a value is not a whole number from `smallest` to `largest`."""
+    if not (is_whole(value) and value >= smallest):
+        raise failure(f"{name}={shown(value)}; expected a whole number of {smallest} or more")
+    if value > largest:
+        raise failure(f"{name}={shown(value)}; expected a whole number, at most {largest:g}")
 
 
 def shown(value: object) -> str:
@@ -117,7 +136,7 @@ FINITE = Accepted()
 AT_LEAST_ZERO = Accepted("a finite number, 0 or more", "finite numbers, 0 or more", 0.0)
 ABOVE_ZERO = Accepted("a finite number above 0", "finite numbers above 0", 0.0, open=True)
 SHARE = Accepted("a number from 0 to 1", "numbers from 0 to 1", 0.0, 1.0)
-EXPONENT = Accepted("a whole number, 1 or more", "whole numbers, 1 or more", 1.0, whole=True)
+EXPONENT = Accepted("a whole number, 1 or more", "whole numbers, 1 or more", 1.0, MAX_EXPONENT, whole=True)
 
 
 def number(label: str, value: object, accepted: Accepted = FINITE, error: type[Error] = ArgumentError) -> float:

@@ -30,6 +30,10 @@ class MissingExtraError(Error, RuntimeError):
     """A package is not installed; the text names the extra that brings it."""
 
 
+class MissingNameError(MissingExtraError, AttributeError):
+    """A name of the package that needs an extra; an AttributeError, so that hasattr, help and inspect go on."""
+
+
 def add_note(error: BaseException, text: str) -> None:
     """Adds a line below the error's text in its traceback. In Python 3.10 cattrs' exceptiongroup prints it."""
     if sys.version_info >= (3, 11):

@@ -16,8 +16,9 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from dynagate.base.arguments import check_positive, is_whole
+from dynagate.base.arguments import check_count, check_positive
 from dynagate.base.errors import ArgumentError
+from dynagate.base.largest import MAX_SAMPLES
 from dynagate.base.philox import DEVIATION, FRAC
 from dynagate.control.chip import ChipSolver, ahead, asked_of, begins, of_calls
 from dynagate.control.cost import Cost, CostGraphs
@@ -62,8 +63,7 @@ class MppiOptions:
 
     def __post_init__(self) -> None:
         for name in ("knots", "samples"):
-            if not is_whole(count := getattr(self, name)) or count < 1:
-                raise ArgumentError(f"{name}={count!r}; expected a whole number, 1 or more")
+            check_count(name, getattr(self, name), MAX_SAMPLES)
         check_positive("temperature", self.temperature, "a cost of more than 0")
         object.__setattr__(self, "nodes", self.nodes or self.knots)
         object.__setattr__(self, "scale", Lines(self.nodes, self.knots, self.spread * (2.0**FRAC / DEVIATION)).left[0])

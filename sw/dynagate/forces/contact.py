@@ -14,6 +14,7 @@ from dynagate.base.arguments import (
     AT_LEAST_ZERO,
     FINITE,
     Accepted,
+    check_count,
     is_whole,
     number,
     numbers,
@@ -21,6 +22,7 @@ from dynagate.base.arguments import (
 )
 from dynagate.base.errors import Error
 from dynagate.base.explained import explained
+from dynagate.base.largest import MAX_AROUND, MAX_EXPONENT
 from dynagate.base.naming import scope
 from dynagate.dynamics.spatial import Array, Scalar, array, select, zeros
 from dynagate.forces.checks import check_items, check_numbers
@@ -139,6 +141,10 @@ class Contact(Force):
         """Raises ContactError: a point on no link of the robot, or a law with powers that a graph has no operation
         for."""
         check_points(robot, self.points, balls=True)
+        for name in ("alpha", "beta", "gamma"):
+            if getattr(self, name) > MAX_EXPONENT:
+                value = shown(getattr(self, name))
+                raise ContactError(f"contact has {name} {value}; expected at most {MAX_EXPONENT}")
         if not (self.alpha % 1.0 == self.gamma % 1.0 == 0.0 and self.sliding % 2.0 == 0.0):
             even = "an even" if self.sliding == self.beta else "an odd"
             raise ContactError(
@@ -224,8 +230,7 @@ def contact_points(shapes: Sequence[Shape], around: int = 8) -> list[Point]:
     Exact but for a cylinder on its side, which touches at one of these points or between two of them.
 
     Raises ContactError: `around` is below 3."""
-    if not (is_whole(around) and around >= 3):
-        raise ContactError(f"around={around!r}; expected a whole number, 3 or more")
+    check_count("around", around, MAX_AROUND, 3, ContactError)
     points: list[Point] = []
     for shape in shapes:
         radius, half = shape.size[0], 0.5 * shape.size[-1]

@@ -11,9 +11,10 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 import numpy.typing as npt
 
-from dynagate.base.arguments import LARGEST, is_number, is_whole, shown
+from dynagate.base.arguments import is_finite, is_number, is_whole, shown
 from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import explained
+from dynagate.base.largest import LARGEST_LIMIT, MAX_STATES, SMALLEST_LIMIT
 from dynagate.base.nearest import nearest
 from dynagate.dynamics import EXTERNAL, ROLLOUT, Part, function
 from dynagate.dynamics.configuration import normalised
@@ -204,8 +205,8 @@ class Region:
         Raises ValueError: count is less than 1, seed less than 0, or there is no such kind or function; RobotError:
         loops that close at no state.
         """
-        if not (is_whole(count) and 1 <= count <= LARGEST):
-            raise ArgumentError(f"{shown(count)} states; expected 1 or more")
+        if not (is_whole(count) and 1 <= count <= MAX_STATES):
+            raise ArgumentError(f"{shown(count)} states; expected 1 or more, at most {MAX_STATES}")
         if not (is_whole(seed) and seed >= 0):
             raise ArgumentError(f"seed={shown(seed)}; expected a whole number of 0 or more")
         rubs = friction_of(self.robot, friction, friction_speed)
@@ -460,7 +461,7 @@ def _per_dof(robot: Robot, name: str, values: Limits, default: Sequence[float]) 
             limits[dofs] = [values.get(link.joint.name, x) for x in limits[dofs]]
     else:
         limits = [values] * robot.nv if is_number(values) else list(() if values is None else values)
-    if len(limits) != robot.nv or not all(math.isfinite(x) and x > 0.0 for x in limits):
+    if len(limits) != robot.nv or not all(is_finite(x) and SMALLEST_LIMIT <= x <= LARGEST_LIMIT for x in limits):
         raise RobotError(
             f"{name}={values}; expected positive numbers: one, or {robot.nv}, one per degree of freedom, "
             "or by joint name"

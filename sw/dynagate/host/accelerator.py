@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from dynagate.base.arguments import LARGEST, is_whole, shown
+from dynagate.base.arguments import is_whole, shown
 from dynagate.base.errors import ArgumentError, ArgumentTypeError, EntryError
 from dynagate.base.explained import explained
 from dynagate.base.forks import renew_in_child
+from dynagate.base.largest import MAX_BATCH
 from dynagate.graph.packing import unpacked
 from dynagate.host.devices.face import Device, Overflow
 from dynagate.host.devices.parts import FunctionsDevice, WithoutProgram
@@ -377,9 +378,14 @@ class Accelerator(Opened):
 
         Raises ValueError: batch has another number than a whole one of 0 or more."""
         leading = tuple(batch) if isinstance(batch, Sequence) and not isinstance(batch, str) else (batch,)
-        if not all(is_whole(count) and 0 <= count <= LARGEST for count in leading):
+        if not all(is_whole(count) and 0 <= count <= MAX_BATCH for count in leading):
             raise ArgumentError(f"batch={shown(batch)}; expected a whole number of 0 or more, or several")
-        arrays = self.device.new_inputs(math.prod(leading))
+        if math.prod(leading) > MAX_BATCH:
+            raise ArgumentError(f"batch={shown(batch)}; expected at most {MAX_BATCH:g} samples")
+        try:
+            arrays = self.device.new_inputs(math.prod(leading))
+        except MemoryError as error:
+            raise ArgumentError(f"batch={shown(batch)} does not fit into memory ({error}); expected fewer") from None
         return {name: array.reshape((*leading, *array.shape[1:])) for name, array in arrays.items()}
 
     def unpack(self, results: Results) -> Results:

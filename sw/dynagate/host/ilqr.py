@@ -181,6 +181,12 @@ class Ilqr(Solver):
         policy = Policy(int(word), guard_bits, arithmetic=Arithmetic(overflow=SATURATE))
         problems, _ = self._problems(q0, qd0, tau, None, inputs)
         batch, arrays = problems.batch, problems.inputs
+        if batch == 1:
+            warn(
+                "ranges of fixed point come from one problem; others leave them, which takes all iterations of a call: "
+                "expected eight problems or more, such as those of the calls to come",
+                RobotWarning,
+            )
         if not all(np.isfinite(x).all() for x in arrays.values()):
             raise ArgumentError("a problem is not finite; expected problems from which ranges can be found")
         whole = {name: np.repeat(x, batch if len(x) == 1 else 1, axis=0) for name, x in arrays.items()}

@@ -7,9 +7,10 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
-from dynagate.base.arguments import check_flags, is_whole
+from dynagate.base.arguments import check_count, check_flags, is_whole
 from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.base.explained import check_fields, explained
+from dynagate.base.largest import MAX_STEPS
 from dynagate.base.nearest import check_keyword, nearest
 from dynagate.dynamics import ROLLOUT
 from dynagate.dynamics.explicit import METHODS as TABLEAUX
@@ -137,8 +138,7 @@ def asked_of(options: RolloutOptions | None, named: Mapping[str, Any]) -> tuple[
 
 
 def _check_steps(steps: int, every: int, linearise: bool) -> None:
-    if not (is_whole(steps) and steps >= 1):
-        raise ArgumentError(f"steps={steps}; expected a whole number of 1 or more")
+    check_count("steps", steps, MAX_STEPS)
     if not (is_whole(every) and every >= 1 and steps % every == 0):
         raise ArgumentError(f"every={every} of {steps} steps; expected a whole number that divides them")
     if linearise and every > 1:

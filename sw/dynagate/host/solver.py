@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dynagate.base.arguments import LARGEST, all_finite, check_unit_vectors, is_whole, of_type, real, shown
+from dynagate.base.arguments import all_finite, check_count, check_unit_vectors, of_type, real, shown
 from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.base.explained import explained
+from dynagate.base.largest import MAX_ITERATIONS, MAX_KNOTS, MAX_SAMPLES
 from dynagate.base.nearest import nearest
 from dynagate.base.progress import showing
 from dynagate.control.cost import Cost, Input
@@ -256,11 +257,13 @@ def own(name: str, shape: tuple[int, ...]) -> Asked:
     return Asked(shape, None, {name: ...})
 
 
+MAX_COUNTS = {"knots": MAX_KNOTS, "nodes": MAX_KNOTS, "samples": MAX_SAMPLES, "iterations": MAX_ITERATIONS}
+
+
 def check_counts(**counts: object) -> None:
-    """Raises ValueError: one is no whole number from 1 to LARGEST."""
+    """Raise ArgumentError if a count is not a whole number from 1 to its largest."""
     for name, value in counts.items():
-        if not is_whole(value) or not 1 <= value <= LARGEST:
-            raise ArgumentError(f"{name}={shown(value)}; expected a whole number, 1 or more")
+        check_count(name, value, MAX_COUNTS[name])
 
 
 def bounds_of(robot: Robot, bounds: Any) -> tuple[Array, Array] | None:

@@ -23,6 +23,7 @@ import numpy as np
 
 from dynagate.base.arguments import check_time_step, is_number, is_whole
 from dynagate.base.explained import explained
+from dynagate.base.largest import MAX_ITERATIONS
 from dynagate.base.naming import label, scope
 from dynagate.dynamics.configuration import advance
 from dynagate.dynamics.frames import Poses, poses
@@ -85,6 +86,8 @@ class RigidContact:
                 raise ContactError(f"rigid contact has {name} {value!r}; expected a finite number, {least}")
         if not (is_whole(self.sweeps) and self.sweeps >= 1):
             raise ContactError(f"rigid contact has sweeps {self.sweeps!r}; expected a whole number of 1 or more")
+        if self.sweeps > MAX_ITERATIONS:
+            raise ContactError(f"rigid contact has sweeps {self.sweeps!r}; expected at most {MAX_ITERATIONS}")
 
     @property
     def pairs(self) -> int:

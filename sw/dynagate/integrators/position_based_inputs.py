@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dynagate.base.arguments import is_whole
 from dynagate.base.errors import Error
+from dynagate.base.largest import MAX_ITERATIONS
 
 
 class PositionBasedError(Error, ValueError):
@@ -14,6 +15,8 @@ def check_whole(name: str, value: object, least: int = 1) -> None:
     """Raises PositionBasedError."""
     if not (is_whole(value) and value >= least):
         raise PositionBasedError(f"{name} is {value!r:.60}; expected a whole number, {least} or more")
+    if value > MAX_ITERATIONS:
+        raise PositionBasedError(f"{name} is {value!r:.60}; expected at most {MAX_ITERATIONS}")
 
 
 def check_kind(name: str, value: object, kind: type) -> None:

@@ -13,9 +13,10 @@ from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import Any, ClassVar
 
-from dynagate.base.arguments import ABOVE_ZERO, is_whole
+from dynagate.base.arguments import ABOVE_ZERO, check_count
 from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import explained
+from dynagate.base.largest import MAX_ITERATIONS
 from dynagate.dynamics import Argument, Function, Tree
 from dynagate.dynamics.configuration import advance
 from dynagate.dynamics.mass_matrix import check_invertible
@@ -77,8 +78,7 @@ class VariationalMethod(Method):
         if self.guess not in (1, 2, 3, 4):
             raise ArgumentError(f"guess {self.guess!r}; expected 1, 2, 3 or 4")
         check_numbers(self, "method 'variational'", tolerance=ABOVE_ZERO)
-        if not (is_whole(self.iterations) and self.iterations >= 1):
-            raise ArgumentError(f"iterations {self.iterations!r}; expected a whole number, 1 or more")
+        check_count("iterations", self.iterations, MAX_ITERATIONS)
 
     def in_words(self, word: int) -> VariationalMethod:
         return replace(self, iterations=min(self.iterations, ITERATIONS_OF_INTEGERS), clips=True)

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from dynagate.base.arguments import check_fits, check_written, is_whole, real, shown
 from dynagate.base.errors import ArgumentError
+from dynagate.base.largest import MAX_THREADS
 from dynagate.graph import Graph
 from dynagate.native.arrays import (
     TYPES,
@@ -58,8 +59,8 @@ def _long(number: int) -> ctypes.c_long:
 
 def check_threads(threads: int) -> None:
     """Raises ArgumentError: less than one thread."""
-    if not (is_whole(threads) and threads >= 1):
-        raise ArgumentError(f"{shown(threads)} threads; expected 1 or more")
+    if not (is_whole(threads) and 1 <= threads <= MAX_THREADS):
+        raise ArgumentError(f"{shown(threads)} threads; expected 1 or more, at most {MAX_THREADS}")
 
 
 class Kernel:

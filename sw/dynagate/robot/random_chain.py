@@ -6,7 +6,9 @@ import math
 
 import numpy as np
 
+from dynagate.base.arguments import is_whole, shown
 from dynagate.base.errors import ArgumentError
+from dynagate.base.largest import MAX_LINKS
 from dynagate.robot.model import Joint, Link, Robot, matrix3, vector3
 
 SPEED = 1.0
@@ -18,8 +20,8 @@ def random_chain(count: int, seed: int, *, prismatic: float = 0.0, armature: flo
     axis, masses from 0.5 to 1.5 kg, centres of mass up to 0.15 m off the joint along each axis.
 
     prismatic: share of the joints that slide. armature: largest rotor inertia, in kg m². Raises ValueError: no link."""
-    if count < 1:
-        raise ArgumentError(f"a chain of {count} links; expected 1 or more")
+    if not (is_whole(count) and 1 <= count <= MAX_LINKS):
+        raise ArgumentError(f"a chain of {shown(count)} links; expected 1 or more, at most {MAX_LINKS}")
     random = np.random.default_rng((seed, count))
     links = []
     for i in range(count):
