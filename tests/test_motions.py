@@ -252,7 +252,7 @@ def test_what_methods_refuse_of_robots_and_numbers(arm: Robot) -> None:
             lambda: VariationalMethod(tolerance=0.0),
             "method 'variational' has tolerance 0.0; expected a finite",
         ),
-        (lambda: PositionBasedMethod(tolerance=-1.0), "method 'position_based' has tolerance -1; expected a finite"),
+        (lambda: PositionBasedMethod(tolerance=-1.0), "method 'position_based' has tolerance -1.0; expected a finite"),
         (lambda: PositionBasedMethod(search="lbfgs"), "search 'lbfgs'; expected one of lm, lm-full, or None"),  # type: ignore[arg-type]
         (lambda: PositionBasedMethod(iterations=0), "iterations is 0; expected a whole number, 1 or more"),
     ]
