@@ -129,9 +129,9 @@ def test_what_is_refused(tmp_path: Path) -> None:
     mesh = '<collision><geometry><mesh filename="a.stl"/></geometry></collision>'
     with pytest.warns(RobotWarning, match="1 collision meshes are left out; expected boxes, spheres"):
         assert len(collision_shapes(*crawler(tmp_path, more=mesh))) == 4
-    with pytest.raises(ContactError, match="around=2; expected a whole number, 3 or more"):
+    with pytest.raises(ContactError, match="around=2; expected a whole number of 3 or more"):
         contact_points([], around=2)
-    with pytest.raises(ContactError, match="link 'ball' has radius -1; expected a finite number, 0 or more"):
+    with pytest.raises(ContactError, match="link 'ball' has radius -1.0; expected a finite number, 0 or more"):
         Point("ball", (0.0, 0.0, 0.0), -1.0)
 
 
