@@ -33,7 +33,7 @@ ROUNDING = 8.0 * float(np.finfo(np.float64).eps)
 EPSILON = 8.0 * float(np.finfo(np.longdouble).eps)
 """Relative error of the result of an operation, in the longest float of the machine."""
 VISIBLE = 1e-6
-"""Largest error bound, relative to an entry's value, at which a probe shows that the entry is right."""
+"""Largest error bound, relative to the largest entry of an output, at which a probe shows that an entry is right."""
 
 Array = npt.NDArray[Any]
 Rule = Callable[[Any, Sequence[Any], Sequence[Any], Any], Any]
@@ -72,7 +72,7 @@ def difference(
         distance = np.abs(result.values - expected.values)
         wrong = np.isfinite(bound) & np.isfinite(expected.values) & ~(distance <= bound)
         largest = np.maximum(np.abs(result.values), np.abs(expected.values))
-        shown = (bound <= VISIBLE * largest).any(axis=1)
+        shown = (bound <= VISIBLE * _of_output(largest, graph)).any(axis=1)
     names = [(port.name, k) for port in graph.outputs for k in range(len(port.nodes))]
     if wrong.any():
         where, p = (int(k) for k in np.argwhere(wrong)[0])
@@ -92,6 +92,12 @@ def difference(
                 text = f"entry {entry} of output '{name}' is hidden by rounding and is another function than recorded"
                 return Difference(text, certain=False)
     return None
+
+
+def _of_output(sizes: Array, graph: Graph) -> Array:
+    """The largest size in the output of each entry, (entries, probes)."""
+    parts = np.split(sizes, np.cumsum([len(port.nodes) for port in graph.outputs])[:-1])
+    return np.concatenate([np.broadcast_to(part.max(axis=0, initial=0.0), part.shape) for part in parts])
 
 
 def _probes(inputs: Sequence[RecordedPort], ports: Mapping[str, Port]) -> dict[int, Array]:
