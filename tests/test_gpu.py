@@ -103,6 +103,36 @@ def arm(batch: int) -> tuple[Graph, dict[str, np.ndarray]]:
     return trace(robot, NAME), inputs_of(NAME, states(robot, batch, seed=3))
 
 
+class Flagged(OnGpu):
+    """An array whose interface has other entries."""
+
+    def __init__(self, array: np.ndarray, **entries: Any) -> None:
+        super().__init__(array)
+        self.entries = entries
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        return {**super().__cuda_array_interface__, **self.entries}
+
+
+def test_masks_and_results_that_are_read_only_are_refused(opened: Callable[..., GpuKernel]) -> None:
+    graph, inputs = arm(3)
+    kernel = opened(graph)
+    there: dict[str, Any] = {name: OnGpu(array) for name, array in inputs.items()}
+    results = {port.name: np.full((3, *port.shape), np.nan) for port in graph.outputs}
+    out = {name: OnGpu(array) for name, array in results.items()}
+    read = {name: Flagged(x, data=(x.ctypes.data, True)) for name, x in inputs.items()}
+    name, result = next(iter(results.items()))
+    masked = {**there, "q": Flagged(inputs["q"], mask=OnGpu(inputs["q"] > 0.0))}
+    with pytest.raises(ValueError, match="a Flagged on a GPU has a mask; expected an array without one"):
+        kernel.launch(masked, out)
+    with pytest.raises(ValueError, match=rf"out\.{name} is read-only; expected an array to write to"):
+        kernel.launch(there, {**out, name: Flagged(result, data=(result.ctypes.data, True))})
+    assert np.isnan(result).all()
+    kernel.launch(read, out)
+    kernel.close()
+
+
 @pytest.mark.parametrize("layout", ["rows", "planes"])
 @pytest.mark.parametrize("batch", [1, 33, 16_384, 40_000])  # chunks are of 16,384 rows
 def test_host_arrays_pass_in_chunks(batch: int, layout: str, opened: Callable[..., GpuKernel]) -> None:

@@ -174,6 +174,9 @@ class GpuProgram:
         results = dict(outputs) if outputs is not None else self._outputs_like(values[0], leading)
         written = [results[port.name] for port in self.text.outputs]
         arrays += map(_GpuArray.of, written)
+        for port, array in zip(self.text.outputs, arrays[len(values) :], strict=True):
+            if array.read_only:
+                raise ArgumentError(f"out.{port.name} is read-only; expected an array to write to")
         if leading != self._expected_leading:
             self._expected = [self._lying(port, leading) for port in (*self.text.inputs, *self.text.outputs)]
             self._expected_leading = leading
@@ -310,6 +313,7 @@ class _GpuArray(NamedTuple):
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     strides: tuple[int, ...]
+    read_only: bool = False
 
     @staticmethod
     def of(value: Any) -> _GpuArray:
@@ -318,8 +322,11 @@ class _GpuArray(NamedTuple):
         if not hasattr(value, "__cuda_array_interface__"):
             raise ArgumentTypeError(f"a {type(value).__name__} among arrays on a GPU; expected all of them there")
         said = value.__cuda_array_interface__
+        if said.get("mask") is not None:
+            raise ArgumentError(f"a {type(value).__name__} on a GPU has a mask; expected an array without one")
         shape, dtype = tuple(said["shape"]), np.dtype(said["typestr"])
-        return _GpuArray(said["data"][0] or 0, shape, dtype, said.get("strides") or _steps(shape, dtype))
+        pointer, read_only = said["data"]
+        return _GpuArray(pointer or 0, shape, dtype, said.get("strides") or _steps(shape, dtype), bool(read_only))
 
 
 def _steps(shape: tuple[int, ...], dtype: np.dtype[Any]) -> tuple[int, ...]:
