@@ -471,6 +471,8 @@ def environments(folder: Path) -> Draw:
         "../..",
     )
 
+    os.chdir(folder)
+
     def draw(random: random.Random, k: int) -> Case:
         name, value = names[k % len(names)], random.choice(values)
 
