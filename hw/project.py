@@ -118,6 +118,8 @@ class Flow:
     """What `dynagate.open` takes as link."""
     commands: tuple[str, ...] = ("make",)
     seen: str = ""
+    runs: str = "Vivado"
+    """What takes hours, for the README."""
     versions: tuple[str, str] = ("2022.1", "2025.2")
     """The oldest and the newest of the tool (docs/boards.md)."""
 
@@ -163,6 +165,7 @@ FLOWS = {
         registers_at="byte 0 of the kernel `accelerator`",
         versions=("2022.2", "2025.2"),
         seen="`clocks.txt` holds the clock: v++ lowers it where timing is not met.",
+        runs="v++, which runs Vivado,",
     ),
 }
 
@@ -389,6 +392,7 @@ def _texts(content: _Content, flow: Flow) -> dict[str, str]:
         "registers_at": flow.registers_at,
         "commands": flow.commands,
         "seen": flow.seen,
+        "runs": flow.runs,
         "link": flow.link,
         "opened": content.opened,
         "note": content.note,

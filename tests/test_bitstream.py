@@ -91,6 +91,7 @@ def test_a_project_is_whole(name: str, designs: Path, tmp_path: Path) -> None:
     for text in ("modelled", "assumption", *flow.products):
         assert text in readme
     assert not re.search(r"<<|>>|<%|%>", readme)
+    assert ("v++, which runs Vivado, needs one to several hours" in readme) == ("v++" in flow.tool)
 
 
 def test_the_readme_shows_the_way_of_a_sample(designs: Path, tmp_path: Path) -> None:
