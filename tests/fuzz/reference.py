@@ -65,7 +65,7 @@ class Reference:
     """order: the links with moving joints, by name, in the order of their coordinates in q and v. friction: of the
     joints, as the option `friction`; speed: as `friction_speed`.
 
-    turned: the largest turn of a quaternion so far, rad."""
+    turned: the largest turn of a quaternion so far, rad. cubic: c of a force -c v³ on each coordinate."""
 
     def __init__(self, recipe: Recipe, order: Sequence[str], friction: bool | float = 0.0, speed: float = 0.01) -> None:
         self.links = completed(recipe)
@@ -75,6 +75,7 @@ class Reference:
         self.inertias = {link["name"]: inertia(link) for link in self.links}
         self.frames = {link["name"]: rotation(link["turn"]) for link in self.links}
         self.turned = 0.0
+        self.cubic = 0.0
         self._place(friction, speed)
 
     def _place(self, friction: bool | float, speed: float) -> None:
@@ -215,7 +216,7 @@ class Reference:
     def forward(self, q: Array, v: Array, tau: Array, pushed: Array | None = None) -> Array:
         """q̈ (..., nv)."""
         bias = self.inverse(q, v, np.zeros(self.nv), pushed)
-        return np.linalg.solve(self.mass(q), (tau - bias)[..., None])[..., 0]
+        return np.linalg.solve(self.mass(q), (tau - self.cubic * v**3 - bias)[..., None])[..., 0]
 
     def move(self, q: Array, u: Array) -> Array:
         """q followed along the velocity u for a second."""

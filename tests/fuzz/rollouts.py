@@ -1,8 +1,9 @@
 """Rollouts of drawn robots on every executor, against a loop of the reference's own single steps.
 
 A case: {"kind": "rollouts", "robot", "states": [{"q", "qd", "push"}], "steps", "dt", "integrator", "devices"} and,
-where drawn, "dt_of_call" (dt is an argument of the call), "linearise", "vjp", "sweep_of" (the sweep is given
-trajectories of another number of steps, and must refuse them), "every", "stops", "friction", "friction_speed".
+where drawn, "cubic" (c of an own force -c v³), "dt_of_call" (dt is an argument of the call), "linearise", "vjp",
+"sweep_of" (the sweep is given trajectories of another number of steps, and must refuse them), "every", "stops",
+"friction", "friction_speed".
 q (along velocities, from neutral), qd and push (the accelerations that the torques cause at the start) have a number,
 or a list, by the name of a link.
 """
@@ -12,6 +13,7 @@ from __future__ import annotations
 import math
 import tempfile
 import warnings
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,6 +21,8 @@ from unittest import mock
 
 import numpy as np
 from dynagate import Robot, RobotError, Rollout, Trajectories
+from dynagate.dynamics.spatial import array
+from dynagate.forces import Force
 from dynagate.native.gpu_loop import GpuLoop
 
 from tests.fuzz.findings import Findings
@@ -41,6 +45,16 @@ LARGEST = 1e6
 """Of a state's numbers: what is larger has diverged."""
 TURN = 1.5
 """rad in a step or a stage of it, from which on a rollout may flag instead of following."""
+
+
+@dataclass(frozen=True)
+class Cubic(Force):
+    """A force -c v³ on each coordinate."""
+
+    c: float
+
+    def torque(self, now: Any) -> Any:
+        return array([-(v * v * v) * self.c for v in now.qd])
 
 
 def draw(random: np.random.Generator) -> Case:
@@ -72,6 +86,8 @@ def draw(random: np.random.Generator) -> Case:
         dry = number(random, 0.01, 0.1) * recipe["links"][-1].get("mass", 1.0)
         case["friction"] = True if random.random() < 0.5 else float(f"{dry:.2g}")
         case["friction_speed"] = float(random.choice([1e-6, 0.01, 0.1]))
+    if random.random() < 0.3:
+        case["cubic"] = float(f"{random.choice([-1.0, 1.0]) * 10.0 ** random.uniform(-3.0, 0.5):.2g}")
     if random.random() < 0.15:
         case["devices"].append("cuda")
     if random.random() < 0.3:
@@ -98,7 +114,9 @@ def order_of(robot: Robot) -> list[str]:
 
 def reference_of(case: Case, robot: Robot) -> Reference:
     speed = {"speed": case["friction_speed"]} if "friction_speed" in case else {}
-    return Reference(case["robot"], order_of(robot), case.get("friction", 0.0), **speed)
+    reference = Reference(case["robot"], order_of(robot), case.get("friction", 0.0), **speed)
+    reference.cubic = case.get("cubic", 0.0)
+    return reference
 
 
 def vector(reference: Reference, values: Case) -> Array:
@@ -187,6 +205,8 @@ def truth_of(case: Case, reference: Reference) -> Truth:
 def _on(device: str, where: str, case: Case, robot: Robot, truth: Truth, findings: Findings) -> None:
     """A rollout on a device against the reference's motion."""
     options = {name: case[name] for name in OPTIONS if name in case}
+    if "cubic" in case:
+        options["forces"] = [Cubic(case["cubic"])]
     single = device == "float32"
     place = {"device": "cpu", "dtype": "float32"} if single else {"device": device}
     if device == "cuda":
