@@ -10,6 +10,7 @@ import dynagate
 import numpy as np
 import pytest
 from dynagate import Region, Robot, RobotError, trace
+from dynagate.dynamics.block_ldl import BlockFactor
 from dynagate.fixedpoint.assign import Policy, assign
 from dynagate.fixedpoint.evaluate import evaluate as evaluate_integers
 from dynagate.graph.loop import evaluate_loop
@@ -230,3 +231,25 @@ def test_blocks_stay_without_compliance() -> None:
     assert trace(hard, FORWARD).counts().reciprocal < trace(hard, FORWARD, form="single_pivots").counts().reciprocal
     yielding = soft(hard, 0.0, 0.1)
     assert trace(yielding, FORWARD) == trace(yielding, FORWARD, form="single_pivots")
+
+
+@pytest.mark.parametrize("sizes", [(1,), (3,), (1, 1, 1), (3, 3, 3), (1, 3, 1, 3), (3, 1, 1, 3, 3)])
+def test_block_factors_solve(sizes: tuple[int, ...]) -> None:
+    """In every mixture of pivots; what is passed stays as it is."""
+    count = sum(sizes)
+    half = np.random.default_rng(count).normal(size=(count, count + 2))
+    matrix, rhs = half @ half.T, np.arange(1.0, count + 1.0)
+    before = matrix.copy()
+    found = BlockFactor(matrix.astype(object), sizes).solve(rhs)
+    np.testing.assert_allclose(found.astype(float), np.linalg.solve(before, rhs), rtol=1e-9)
+    assert np.array_equal(matrix, before)
+    assert np.array_equal(rhs, np.arange(1.0, count + 1.0))
+
+
+def test_single_pivots_are_stable_for_nearly_singular_blocks() -> None:
+    """Two directions of a block are singular but for the compliance."""
+    row = np.array([0.36, 0.48, 0.8])
+    matrix = np.outer(row, row) + 1e-6 * np.eye(3)
+    expected = np.linalg.solve(matrix, row)
+    found = BlockFactor(matrix, (1, 1, 1)).solve(row)
+    np.testing.assert_allclose(np.asarray(found, float), expected, rtol=1e-9)
