@@ -208,6 +208,73 @@ def test_a_falling_quadruped_comes_to_rest_as_in_mujoco() -> None:
     assert forces[:, :, 0].sum(axis=1).max() > 1.5 * weight  # it fell
 
 
+BALL = Robot("ball", (Link("box", -1, Joint("free", "floating"), 1.0, (0.0, 0.0, 0.0), np.diag([0.004] * 3).tolist()),))
+CENTRE = (Point("box", (0.0, 0.0, 0.0), 0.1),)
+
+
+@pytest.mark.parametrize(("depth", "dt"), [(0.005, 1e-4), (0.01, 1e-3)])
+def test_a_body_below_the_ground_is_lifted_without_speed(depth: float, dt: float) -> None:
+    for robot, points, height in ((BALL, CENTRE, 0.1), (BOX, CORNERS, 0.05)):
+        rollout = Rollout(robot, steps=100, dt=dt, contacts=RigidContact(points, friction=0.3))
+        result = rollout(on_slope(0.0, height - depth), np.zeros(6), np.zeros((100, 6)))
+        assert np.abs(result.qd).max() < 1e-5
+        assert result.lift is not None
+        assert result.lift[0].max() > 0.0
+        np.testing.assert_allclose(result.q[1, 2], height - 0.8 * depth, atol=1e-6)
+        np.testing.assert_allclose(result.q[-1, 2], height, atol=1e-6)
+
+
+def test_convergence_is_of_the_residual_and_not_of_the_count() -> None:
+    flying = Rollout(BOX, steps=2, dt=1e-3, contacts=RigidContact(CORNERS, sweeps=1))
+    high, fast = on_slope(0.0, 1.0), np.array([0.3, 0.2, 0.1, 1.0, 2.0, 3.0])
+    result = flying(high, fast, np.zeros((2, 6)))
+    assert result.converged.all()
+    assert np.isfinite(flying.vjp(result, np.zeros((2, 6)), np.ones((3, 6)), np.ones((3, 6)))["qd0"]).all()
+    low, slow = on_slope(0.0, 0.0499), np.array([0.5, 0.0, 0.0, 0.0, 0.0, 0.0])
+    needed = Rollout(BOX, steps=1, dt=1e-3, contacts=RigidContact(CORNERS))(low, slow, np.zeros((1, 6))).iterations
+    assert needed is not None
+    for sweeps, right in ((int(needed[0]), True), (int(needed[0]) - 1, False)):
+        short = Rollout(BOX, steps=1, dt=1e-3, contacts=RigidContact(CORNERS, sweeps=sweeps))
+        assert short(low, slow, np.zeros((1, 6))).converged.all() == right
+
+
+SPECIAL = {
+    "in the air at rest": (BOX, CORNERS, 0.4, 5.0, 0.0, None),
+    "at rest below": (BOX, CORNERS, 0.4, 0.049, 0.0, None),
+    "at rest at 0": (BALL, CENTRE, 0.4, 0.1, 0.0, -1.0),
+    "at rest at 0, no friction": (BALL, CENTRE, 0.0, 0.1, 0.0, -1.0),
+    "no friction below": (BALL, CENTRE, 0.0, 0.099, 0.0, None),
+    "rolls": (BALL, CENTRE, 0.4, 0.099, 1.0, None),
+}
+
+
+@pytest.mark.parametrize("name", SPECIAL)
+def test_gradients_at_special_states_are_differences_of_one_side(name: str) -> None:
+    """side: of the height, where the motion has a kink there; None where both sides agree."""
+    robot, points, friction, height, speed, side = SPECIAL[name]
+    contact = RigidContact(points, friction=friction, compliance=1e-2, tolerance=1e-11, sweeps=20000)
+    rollout, still = Rollout(robot, steps=2, dt=1e-3, contacts=contact), np.zeros((2, 6))
+    q0, qd0 = on_slope(0.0, height), speed * np.array([0.5, 0.0, 0.0, 0.0, 5.0, 0.0])
+    out = rollout(q0, qd0, still)
+    cost_q, cost_qd = np.random.default_rng(0).normal(size=(2, 3, 6))
+    cost_q[:-1] = cost_qd[:-1] = 0.0
+    got = rollout.vjp(out, still, cost_q, cost_qd)
+    assert out.converged.all()
+
+    def cost(q: np.ndarray, qd: np.ndarray) -> float:
+        end = rollout(q, qd, still)
+        return float(
+            cost_q[-1] @ dynagate.difference(robot, out.q[-1], end.q[-1]) + cost_qd[-1] @ (end.qd - out.qd)[-1]
+        )
+
+    for k, way in enumerate(1e-7 * np.eye(6)):
+        for sign in (1.0, -1.0) if side is None or k != 2 else (side,):
+            by_q = sign * cost(dynagate.integrate(robot, q0, sign * way), qd0) / 1e-7
+            by_qd = sign * cost(q0, qd0 + sign * way) / 1e-7
+            np.testing.assert_allclose(got["q0"][k], by_q, rtol=1e-4, atol=1e-4)
+            np.testing.assert_allclose(got["qd0"][k], by_qd, rtol=1e-4, atol=1e-4)
+
+
 class PinocchiosSteps:
     """Steps of HyQ as `contact_step` has them, with Pinocchio's dynamics, Jacobians and solvers of contact."""
 
@@ -257,7 +324,7 @@ class PinocchiosSteps:
         across = np.linalg.solve(upper + np.triu(upper, 1).T, j.T)
         matrix = pinocchio.DelassusOperatorDense(j @ across + 1e-6 * np.eye(12))
         before = j @ free
-        before[2::3] += np.where(heights > 0.0, 1.0, 0.2) * heights / dt
+        before[2::3] += np.where(heights > 0.0, heights, 0.0) / dt
         assert self.solver.solve(matrix, before, self.models, self.datas, self.settings, self.result)
         impulse = np.ravel(self.result.retrieveConstraintImpulses())
         self.qd = free + across @ impulse

@@ -295,25 +295,77 @@ class Reference:
     ) -> tuple[Array, Array]:
         """q and v after dt seconds, in which tau and pushed stay as they are. Runge-Kutta on the group, by Munthe-Kaas
         with two brackets."""
-        if integrator == "euler":
-            moved, fast = self.move(q, v * dt), v + dt * self.forward(q, v, tau, pushed)
-        elif integrator == "semi_implicit_euler":
-            fast = v + dt * self.forward(q, v, tau, pushed)
-            moved = self.move(q, fast * dt)
-        else:
-            nodes, weights = TABLEAUS[integrator]
-            rates: list[Array] = []
-            slopes: list[Array] = []
-            for row in nodes:
-                u, w = 0.0 * v, v
-                for weight, rate, slope in zip(row, rates, slopes, strict=True):
-                    u, w = u + dt * weight * rate, w + dt * weight * slope
-                first = self.bracket(u, w)
-                rates.append(w + first / 2.0 + self.bracket(u, first) / 12.0)
-                slopes.append(self.forward(self.move(q, u), w, tau, pushed))
-            moved = self.move(q, dt * sum(w * x for w, x in zip(weights, rates, strict=True)))
-            fast = v + dt * sum(w * x for w, x in zip(weights, slopes, strict=True))
+        if integrator in ("euler", "semi_implicit_euler"):
+            return self._first_order(q, v, tau, dt, integrator, stops, pushed)
+        nodes, weights = TABLEAUS[integrator]
+        rates: list[Array] = []
+        slopes: list[Array] = []
+        for row in nodes:
+            u, w = 0.0 * v, v
+            for weight, rate, slope in zip(row, rates, slopes, strict=True):
+                u, w = u + dt * weight * rate, w + dt * weight * slope
+            first = self.bracket(u, w)
+            rates.append(w + first / 2.0 + self.bracket(u, first) / 12.0)
+            slopes.append(self.forward(self.move(q, u), w, tau, pushed))
+        moved = self.move(q, dt * sum(w * x for w, x in zip(weights, rates, strict=True)))
+        fast = v + dt * sum(w * x for w, x in zip(weights, slopes, strict=True))
         return self._stopped(moved, fast) if stops else (moved, fast)
+
+    def _first_order(
+        self, q: Array, v: Array, tau: Array, dt: float, integrator: str, stops: bool, pushed: Array | None
+    ) -> tuple[Array, Array]:
+        """Euler's steps. Floating joints move by their momentum along the axes before the step."""
+        rates = self.forward(q, v, tau, pushed)
+        fast = v + dt * rates
+        moved = self.move(q, (v if integrator == "euler" else fast) * dt)
+        for link in self.moving:
+            if link["joint"] == "floating":
+                self._fly(link, q, v, rates, dt, integrator == "euler", moved, fast)
+        return self._stopped(moved, fast) if stops else (moved, fast)
+
+    def _fly(
+        self, link: Recipe, q: Array, v: Array, rates: Array, dt: float, explicit: bool, moved: Array, fast: Array
+    ) -> None:
+        """Write q and v of a floating joint after a step to `moved` and `fast`."""
+        iq, iv = self.at[link["name"]]
+        place, at = slice(iq, iq + 3), slice(iv, iv + 6)
+        speed, w, a, dw = (x[..., i : i + 3] for x in (v, rates) for i in (iv, iv + 3))
+        c, turning = np.zeros(3), None
+        if self._alone(link):
+            block = self.mass(q)[..., at, at] - np.diag(self.armature[self.columns[link["name"]]])
+            mass = block[..., :1, 0]
+            c = np.stack([block[..., 5, 1], block[..., 3, 2], block[..., 4, 0]], axis=-1) / mass
+            turning = block[..., 3:, 3:] + mass[..., None] * skew(c) @ skew(c)
+        centre = speed + times(skew(w), c)
+        pushed = centre + dt * (a + times(skew(w), speed) + times(skew(dw), c) + times(skew(w), times(skew(w), c)))
+        middle, after = w + dt * dw, w + dt * dw
+        if turning is not None:
+            gyration = times(skew(w), times(turning, w))
+            momentum = times(turning, after) + dt * gyration
+            middle = middle + 0.5 * dt * np.linalg.solve(turning, gyration[..., None])[..., 0]
+        turn = dt * (w if explicit else middle)
+        squared, k = np.sum(turn * turn, -1)[..., None, None], skew(turn)
+        by = np.eye(3) + series(squared, 1) * k + series(squared, 2) * (k @ k)
+        base = turn_of(q[..., iq + 3 : iq + 7])
+        moved[..., place] = q[..., place] + times(base, c + dt * (centre if explicit else pushed) - times(by, c))
+        half = np.concatenate([series(squared[..., 0] / 4, 1) * turn / 2, series(squared[..., 0] / 4, 0)], axis=-1)
+        moved[..., iq + 3 : iq + 7] = product(q[..., iq + 3 : iq + 7], half)
+        if turning is not None:
+            after = np.linalg.solve(turning, times(transposed(by), momentum)[..., None])[..., 0]
+        fast[..., iv : iv + 3] = times(transposed(by), pushed) - times(skew(after), c)
+        fast[..., iv + 3 : iv + 6] = after
+
+    def _alone(self, link: Recipe) -> bool:
+        """Whether a link hangs on the base and carries no link that moves against it."""
+        parents = {each["name"]: each.get("parent") for each in self.links}
+
+        def above(name: str | None) -> bool:
+            return name is not None and (name == link["name"] or above(parents.get(name)))
+
+        by_name = {each["name"]: each for each in self.links}
+        parent = by_name.get(link.get("parent", ""))
+        others = (each for each in self.moving if each is not link)
+        return not (parent and self.moves(parent)) and not any(above(each["name"]) for each in others)
 
     def _stopped(self, q: Array, v: Array) -> tuple[Array, Array]:
         q, v = q.copy(), v.copy()

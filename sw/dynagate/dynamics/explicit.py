@@ -2,7 +2,8 @@
 
 Configurations move on their group: `advance` follows a velocity for unit time. Methods of order three and more correct
 the rates of spherical and floating joints for that (Munthe-Kaas, "High order Runge-Kutta methods on manifolds", 1999);
-the correction vanishes for all other joints.
+the correction vanishes for all other joints. The two methods of order one keep the momentum of floating bodies
+(`momentum_step`).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy.typing as npt
 
 from dynagate.dynamics.configuration import advance, bracket
+from dynagate.dynamics.momentum_step import along_new_axes, displaced, rate_along_held_axes
 from dynagate.dynamics.spatial import zeros
 from dynagate.robot import Robot
 
@@ -51,8 +53,15 @@ class Method:
 
 
 def _semi_implicit_euler(robot: Robot, acceleration: Acceleration, q: Array, qd: Array, dt: Any) -> tuple[Array, Array]:
-    velocity = qd + acceleration(q, qd) * dt
-    return advance(robot, q, velocity * dt), velocity
+    velocity = qd + rate_along_held_axes(robot, qd, acceleration(q, qd)) * dt
+    displacement = velocity * dt
+    return displaced(robot, q, displacement), along_new_axes(robot, qd, velocity, displacement, dt)
+
+
+def _euler(robot: Robot, acceleration: Acceleration, q: Array, qd: Array, dt: Any) -> tuple[Array, Array]:
+    rate, displacement = rate_along_held_axes(robot, qd, acceleration(q, qd)), qd * dt
+    moved = displaced(robot, q, displacement)
+    return moved, along_new_axes(robot, qd, qd + rate * dt, displacement, dt)
 
 
 def _runge_kutta(tableau: Tableau) -> Callable[..., tuple[Array, Array]]:
@@ -93,7 +102,7 @@ def _rate(robot: Robot, displacement: Array, velocity: Array) -> Array:
 METHODS: dict[str, Method] = {
     method.name: method
     for method in [
-        Method("euler", 1, _runge_kutta(TABLEAUX["euler"])),
+        Method("euler", 1, _euler),
         Method("semi_implicit_euler", 1, _semi_implicit_euler),
         *(Method(name, order, _runge_kutta(TABLEAUX[name])) for name, order in (("rk2", 2), ("rk3", 3), ("rk4", 4))),
     ]

@@ -174,6 +174,25 @@ class Free(Ball):
         screw = speed + across * first + cross(rate, across) * second
         return np.concatenate([q[:3] + rotation_of(list(q[3:])) @ screw, turned])
 
+    def rotation(self, q: Array) -> Array:
+        """Return the rotation (3, 3) from the link's axes to those of its parent, over any scalar."""
+        return rotation_of(list(q[3:]))
+
+    def carried(self, v: Array, vector: Array) -> Array:
+        """Return a vector (3,) turned as a constant velocity v (6,) turns the link in one second, over any scalar."""
+        half_sinc, cosine, _, _ = _factors(v[3:] @ v[3:])
+        axis = v[3:] * half_sinc
+        across = cross(axis, vector) * 2.0
+        return np.asarray(vector + across * cosine + cross(axis, across))
+
+    def carried_back(self, v: Array, vector: Array) -> Array:
+        """Return a vector (3,) along the axes of the link after one second of a constant velocity v (6,). vector: along
+        those before, over any scalar."""
+        half_sinc, cosine, _, _ = _factors(v[3:] @ v[3:])
+        axis = v[3:] * half_sinc
+        across = cross(axis, vector) * 2.0
+        return np.asarray(vector - across * cosine + cross(axis, across))
+
     def between(self, q: Array, q_next: Array) -> Array:
         vector, w, longer = _shorter_turn(q[3:], q_next[3:])
         rate = vector * longer

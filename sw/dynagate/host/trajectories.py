@@ -31,11 +31,13 @@ class Trajectories:
     None unless asked for.
     impulse: (..., steps, pairs, 3), of a rollout with rigid contact: what each point had from each plane in a step,
     normal and tangents (`contact_step.axes_of`), N s. Else None.
+    lift: (..., steps, pairs), of a rollout with rigid contact, N s: the normal impulses that lifted points out of their
+    planes in a step. They move the robot and stay out of its velocity. Else None.
     iterations: (..., steps) that each step took to solve its equations (evaluations of the variational residual, sweeps
     over contacts). residual: (..., steps) what it left of them, over the method's tolerance: 1 or less has converged.
     Both have no meaning after a step that ended a motion, and are None of methods that solve none; contacts have no
     residual.
-    Of a rollout that gives every k-th state alone, impulse, iterations, residual and away are those of every k-th step.
+    A rollout that keeps every k-th state has the impulse, lift, iterations, residual and away of every k-th step.
     away: (..., steps, 2, nv), rad or m, of position-based steps of order 3: the constant velocities that lead in 1 s
     from the configuration before a step to those at its middle and end, with which the step after begins too.
     tau: (..., steps, nv), N m or N, of a rollout with feedback: what it gave in each step. Else None.
@@ -43,7 +45,20 @@ class Trajectories:
     diverged: (...) the first step whose result is given and infinite or no number; -1 where all are finite.
     """
 
-    __slots__ = ("_converged", "a", "away", "b", "diverged", "impulse", "iterations", "q", "qd", "residual", "tau")
+    __slots__ = (
+        "_converged",
+        "a",
+        "away",
+        "b",
+        "diverged",
+        "impulse",
+        "iterations",
+        "lift",
+        "q",
+        "qd",
+        "residual",
+        "tau",
+    )
 
     def __init__(
         self,
@@ -58,9 +73,10 @@ class Trajectories:
         residual: Array | None = None,
         tau: Array | None = None,
         away: Array | None = None,
+        lift: Array | None = None,
     ) -> None:
         self.q, self.qd, self.a, self.b, self.diverged, self._converged = q, qd, a, b, diverged, converged
-        self.impulse, self.tau, self.away = impulse, tau, away
+        self.impulse, self.lift, self.tau, self.away = impulse, lift, tau, away
         self.iterations, self.residual = iterations, residual
 
     @property

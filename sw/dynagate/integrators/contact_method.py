@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from dynagate.base.errors import ArgumentError
-from dynagate.integrators.contact_step import IMPULSE, RigidContact, contact_equations, contact_loop
+from dynagate.integrators.contact_step import IMPULSE, LIFT, RigidContact, contact_equations, contact_loop
 from dynagate.integrators.equations_vjp import Equations
 from dynagate.integrators.motion import Method, Motion
 from dynagate.integrators.step import StepOptions
@@ -40,8 +40,12 @@ class ContactMethod(Method):
             constants={"failed": 0.0},
             zeros={"r": 3 * self.contact.pairs},
             failed="failed_next",
-            extras={IMPULSE: ("swept", (self.contact.pairs, 3)), "iterations": ("counted", ())},
-            solved=(IMPULSE,),
+            extras={
+                IMPULSE: ("swept", (self.contact.pairs, 3)),
+                LIFT: ("lifted", (self.contact.pairs,)),
+                "iterations": ("counted", ()),
+            },
+            solved=(IMPULSE, LIFT),
             in_float32=True,
         )
 

@@ -1,13 +1,21 @@
 """A step of a robot whose points meet rigid ground: forces that only press, and a round cone of dry friction.
 
-Newton-Euler steps of velocities after Stewart & Trinkle (1996), semi-implicit. With the free velocity v + dt q̈, the
-points' Jacobian J in axes of their planes (normal, tangent, tangent), W = J M⁻¹ Jᵀ + c and the impulses r,
+Newton-Euler steps of velocities after Stewart & Trinkle (1996), semi-implicit. With the free velocity f, the points'
+Jacobian J in axes of their planes (normal, tangent, tangent), W = J M⁻¹ Jᵀ + c and the impulses r,
 
-    v⁺ = v + dt q̈ + M⁻¹ Jᵀ r,    u = W r + b,    0 ≤ u_n ⟂ r_n ≥ 0,    |r_t| ≤ μ r_n, against u_t,
+    v = f + M⁻¹ Jᵀ r,    u = W r + b,    0 ≤ u_n ⟂ r_n ≥ 0,    |r_t| ≤ μ r_n, against u_t,
 
 where b is the free velocity of the points, and in normal direction more by gap / dt of a point above its plane, so that
-it arrives and does not pass, or less by a share of how deep it is. The conditions are r = P(r - u / ρ) with the
-projection P on half-line and disc, as in `friction_cone`; sweeps of Gauss and Seidel over the points find r.
+it arrives and does not pass. The conditions are r = P(r - u / ρ) with the projection P on half-line and disc, as in
+`friction_cone`; sweeps of Gauss and Seidel over the points find r.
+
+A point below its plane is lifted without speed. Impulses s along the normals move the robot in this step, and stay out
+of its velocity:
+
+    m = v + M⁻¹ J_nᵀ s,    l = W_nn s + u_n - CORRECTED depth / dt,    0 ≤ l ⟂ s ≥ 0.
+
+The robot moves by m dt, and its velocity after the step is v; `dynamics.momentum_step` has both along the axes before
+the step. The same sweeps find s.
 
 A step is a graph that begins it, a loop of sweeps that ends for each sample by itself, and a graph that ends it, so
 that it runs on every backend of `graph.loop.Loop`.
@@ -18,6 +26,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,10 +34,10 @@ from dynagate.base.arguments import check_time_step, is_number, is_whole
 from dynagate.base.explained import explained
 from dynagate.base.largest import MAX_ITERATIONS
 from dynagate.base.naming import label, scope
-from dynagate.dynamics.configuration import advance
 from dynagate.dynamics.frames import Poses, poses
 from dynagate.dynamics.inverse_dynamics import inverse_dynamics
 from dynagate.dynamics.mass_matrix import check_invertible, factorise, inwards, mass_matrix, outwards
+from dynagate.dynamics.momentum_step import along_new_axes, displaced, rate_along_held_axes
 from dynagate.dynamics.spatial import Array, Scalar, array, select, sqrt, zeros
 from dynagate.dynamics.tree import Tree
 from dynagate.forces.contact import ContactError, Plane, Point, check_points
@@ -36,18 +45,15 @@ from dynagate.graph import Graph
 from dynagate.graph.loop import Count, Loop, Until
 from dynagate.graph.recorder import Recording
 from dynagate.graph.sizes import typical_sizes
-from dynagate.integrators.equations_vjp import AFTER, RESIDUAL, Equations
+from dynagate.integrators.equations_vjp import RESIDUAL, Equations
 from dynagate.integrators.step import StepOptions, StepRecording
 from dynagate.robot import Robot
 
 CORRECTED = 0.2
-"""Share of a depth that a step takes back."""
+"""Share of a depth that a step recovers."""
 
-IMPULSE = "impulse"
-"""The field of `Trajectories` that has the impulses r."""
-
-LEAST = 1e-30
-"""Beside the square of a tangential impulse: of no impulse there is a direction too."""
+IMPULSE, LIFT = "impulse", "lift"
+"""The fields of `Trajectories` that have the impulses r, and s."""
 
 
 @explained
@@ -96,14 +102,25 @@ class RigidContact:
 
 
 def contact_loop(robot: Robot, contact: RigidContact, dt: float, *, every: int = 1) -> Loop:
-    """The loop of a rollout: q (nq,), qd (nv,), r (3 pairs,), the impulses in the step before in N s, and tau (nv,) of
-    each step, N m or N, to q_next, qd_next, swept, its impulses, and counted, its sweeps, of every so many steps, and
-    failed (), how many steps have not converged until then.
+    """Return the loop of a rollout with contact.
+
+    It takes q (nq,), qd (nv,), r (3 pairs,), the impulses in the step before in N s, and tau (nv,) of each step, N m or
+    N. It keeps, of every so many steps, q_next, qd_next, swept, the impulses r, lifted (pairs,), the impulses s,
+    counted, the sweeps of the step, and failed (), the number of steps until then that have not converged.
 
     The impulses of a pair are normal and tangents (`axes_of`), point after point, of a point plane after plane. A step
-    that took all sweeps has not reached the tolerance.
-    dt: s. Raises RobotError: joints that mimic others, or no M⁻¹; ContactError: a point on no link of the robot;
-    ValueError: dt.
+    has converged if its last sweep has moved no point by more than the tolerance, however many sweeps it took.
+
+    Args:
+        robot: the robot.
+        contact: points, planes and their law.
+        dt: s.
+        every: the number of steps from one kept state to the next.
+
+    Raises:
+        RobotError: joints mimic others, or M has no inverse.
+        ContactError: a point is on no link of the robot.
+        ValueError: dt is not a time of more than 0 s.
     """
     check_time_step(dt)
     robot.check_uncoupled("a step with rigid contact")
@@ -116,7 +133,7 @@ def contact_loop(robot: Robot, contact: RigidContact, dt: float, *, every: int =
         {"q_next": "q", "qd_next": "qd", "swept": "r", "failed_next": "failed"},
         Count(),
         per_turn=("tau",),
-        kept=("q_next", "qd_next", "swept", "counted", "failed_next"),
+        kept=("q_next", "qd_next", "swept", "lifted", "counted", "failed_next"),
         every=every,
     )
 
@@ -132,18 +149,30 @@ def axes_of(plane: Plane) -> np.ndarray:
     return np.stack([normal, tangent, np.cross(normal, tangent)]) + 0.0
 
 
-def _begin(robot: Robot, contact: RigidContact, links: Sequence[int], dt: float) -> Graph:
-    """q, qd, tau to the free velocity, answer M⁻¹ Jᵀ, W, b, 1 / ρ, and no sweeps yet."""
+class _Meeting(NamedTuple):
+    """The points of a robot at a state, and what a step solves for them.
+
+    free: (nv,) velocity without impulses, along the axes before the step. answer: (3 pairs, nv), M⁻¹ Jᵀ as rows.
+    w: (3 pairs, 3 pairs), W. b: (3 pairs,) velocity of the points without impulses, with what they may close of a gap.
+    recovery: (pairs,) m/s, 0 or less: the normal velocity that a step takes of a depth.
+    """
+
+    free: Array
+    answer: Array
+    w: Array
+    b: Array
+    recovery: Array
+
+
+def _meeting(
+    robot: Robot, contact: RigidContact, links: Sequence[int], dt: float, q: Array, qd: Array, tau: Array
+) -> _Meeting:
     tree, rows = Tree(robot), 3 * contact.pairs
-    recording, sizes = Recording("begin_contact", robot.name), typical_sizes(tree)
-    quaternions = tuple((part.start, part.stop) for part in robot.quaternions())
-    q = recording.input("q", (robot.nq,), sizes["q"], unit_vectors=quaternions)
-    qd, tau = (recording.input(name, (robot.nv,), sizes[name]) for name in ("qd", "tau"))
     bias = inverse_dynamics(tree, list(q), list(qd), [0.0] * tree.nv)
     factor = factorise(tree, mass_matrix(tree, list(q)))
     with scope("solve"):
         pushed = inwards(tree, factor, [t - b for t, b in zip(tau, bias, strict=True)])
-        free = qd + array(outwards(tree, factor, pushed)) * dt
+        free = qd + rate_along_held_axes(robot, qd, array(outwards(tree, factor, pushed))) * dt
     jacobian, gaps = _rows(tree, contact, links, poses(tree, list(q), "base"))
     with scope("delassus"):
         halves = [inwards(tree, factor, row) for row in jacobian]
@@ -154,13 +183,22 @@ def _begin(robot: Robot, contact: RigidContact, links: Sequence[int], dt: float)
             for b in range(a, rows):
                 w[a, b] = w[b, a] = scaled[a] @ array(halves[b])
             w[a, a] = w[a, a] + contact.compliance
-        velocity = jacobian @ free
+        velocity, recovery = jacobian @ free, zeros(contact.pairs)
         for c, gap in enumerate(gaps):
-            velocity[3 * c] = velocity[3 * c] + _closing(gap, dt)
-    inverse = _inverse_steepness(w)
-    return recording.graph(
-        {"free": free, "answer": answer, "w": w, "b": velocity, "inverse": inverse, "count": zeros()}
-    )
+            velocity[3 * c] = velocity[3 * c] + select(gap, gap, 0.0) * (1.0 / dt)
+            recovery[c] = select(gap, 0.0, gap) * (CORRECTED / dt)
+    return _Meeting(free, answer, w, velocity, recovery)
+
+
+def _begin(robot: Robot, contact: RigidContact, links: Sequence[int], dt: float) -> Graph:
+    """Record q, qd and tau to what the sweeps take."""
+    recording, sizes = Recording("begin_contact", robot.name), typical_sizes(Tree(robot))
+    quaternions = tuple((part.start, part.stop) for part in robot.quaternions())
+    q = recording.input("q", (robot.nq,), sizes["q"], unit_vectors=quaternions)
+    qd, tau = (recording.input(name, (robot.nv,), sizes[name]) for name in ("qd", "tau"))
+    meeting = _meeting(robot, contact, links, dt, q, qd, tau)
+    inverse = _inverse_steepness(meeting.w)
+    return recording.graph({**meeting._asdict(), "inverse": inverse, "s": zeros(contact.pairs), "count": zeros()})
 
 
 def _rows(tree: Tree, contact: RigidContact, links: Sequence[int], where: Poses) -> tuple[Array, list[Scalar]]:
@@ -179,11 +217,6 @@ def _rows(tree: Tree, contact: RigidContact, links: Sequence[int], where: Poses)
                 gaps.append(label(axes[0] @ at - (plane.offset + point.radius), "gap"))
                 place += 3
     return result, gaps
-
-
-def _closing(gap: Scalar, dt: float) -> Scalar:
-    """m/s: what a step may close of a gap, or is to take back of a depth."""
-    return select(gap, gap, gap * CORRECTED) * (1.0 / dt)
 
 
 def _columns(tree: Tree, link: int, where: Poses, at: Array) -> Array:
@@ -211,68 +244,94 @@ def _search(robot: Robot, contact: RigidContact) -> Loop:
         "sweeps",
         robot.name,
         (_sweep(robot, contact),),
-        {"swept": "r", "counted": "count"},
+        {"swept": "r", "lifted": "s", "counted": "count"},
         Until("moved", contact.tolerance, contact.sweeps),
-        last=("swept", "counted"),
+        last=("swept", "lifted", "counted", "moved"),
     )
 
 
 def _sweep(robot: Robot, contact: RigidContact) -> Graph:
-    """Each pair's conditions in turn, the others' impulses as they are. moved: the largest change of an impulse times
-    its ρ, m/s."""
+    """Record a sweep: each pair's conditions in turn, with the impulses of the others as they are. moved: the largest
+    change of an impulse times its ρ, m/s."""
     rows = 3 * contact.pairs
     recording = Recording("sweep", robot.name)
     w = recording.input("w", (rows, rows), symmetric=True)
-    b, r = recording.input("b", (rows,)), recording.input("r", (rows,))
+    b, r = recording.input("b", (rows,)), recording.input("r", (rows,)).copy()
+    recovery, s = recording.input("recovery", (contact.pairs,)), recording.input("s", (contact.pairs,)).copy()
     inverse, count = recording.input("inverse", (contact.pairs, 2)), recording.input("count", ())
-    r = r.copy()
     moved: Scalar = 0.0
     for c in range(contact.pairs):
         n = 3 * c
-        before = r[n : n + 3].copy()
+        before = *r[n : n + 3], s[c]
         u = w[n] @ r + b[n]
         normal = r[n] - u * inverse[c, 0]
         r[n] = select(normal, normal, 0.0)
         x, y = (r[k] - (w[k] @ r + b[k]) * inverse[c, 1] for k in (n + 1, n + 2))
         r[n + 1], r[n + 2] = _in_disc(x, y, r[n] * contact.friction)
-        steepness = 1.0 / inverse[c, 0], 1.0 / inverse[c, 1], 1.0 / inverse[c, 1]
-        for k, rho in enumerate(steepness):
-            change = (r[n + k] - before[k]) * rho
+        lift = s[c] - _lifting(w, b, recovery, r, s, c) * inverse[c, 0]
+        s[c] = select(lift, lift, 0.0)
+        rho = 1.0 / inverse[c, 0], 1.0 / inverse[c, 1]
+        for old, new, steepness in zip(before, (*r[n : n + 3], s[c]), (rho[0], rho[1], rho[1], rho[0]), strict=True):
+            change = (new - old) * steepness
             change = select(change, change, -change)
             moved = select(change - moved, change, moved)
-    return recording.graph({"swept": r, "moved": moved, "counted": count[()] + 1.0})
+    return recording.graph({"swept": r, "lifted": s, "moved": moved, "counted": count[()] + 1.0})
+
+
+def _lifting(w: Array, b: Array, recovery: Array, r: Array, s: Array, pair: int) -> Scalar:
+    """Return l of a pair, m/s. The normal velocity of a pair that is pressed is 0, without the rest of the sweeps."""
+    n = 3 * pair
+    leaving = select(r[n], 0.0, w[n] @ r + b[n])
+    return w[n, ::3] @ s + (leaving + recovery[pair])
 
 
 def _in_disc(x: Scalar, y: Scalar, radius: Scalar) -> tuple[Scalar, Scalar]:
-    """The nearest point of a disc to (x, y)."""
+    """Return the point of a disc that is nearest to (x, y); on the border, (x, y) itself."""
     square = x * x + y * y
-    part = select(square - radius * radius, radius * (1.0 / sqrt(square + LEAST)), 1.0)
+    length = sqrt(select(square, square, 1.0))  # not of 0, where its slope is infinite
+    part = select(square - radius * radius, radius * (1.0 / length), 1.0)
     return part * x, part * y
 
 
 def contact_equations(robot: Robot, contact: RigidContact, dt: float) -> Equations:
-    """What v⁺ and r of a step solve: M (v⁺ - v) = dt (τ - bias) + Jᵀ r and r = P(r - u / ρ), any ρ > 0.
+    """Return what r and s of a step solve, and how q and q̇ follow from them: r = P(r - u / ρ) and s = P(s - l / ρ) for
+    any ρ > 0.
 
-    The derivative of P holds which pairs are open, stick and slide, as they are at the solution.
+    The derivative of P holds which pairs are open, stick, slide and are lifted, as they are at the solution. A state on
+    the border has the derivative of one side: a pair without a load is open, one whose friction is just enough sticks,
+    and one that is pressed at a depth of exactly 0 is below its plane.
     """
     step = StepRecording(robot, StepOptions(dt), "contact_step", far=True)
-    tree, after = Tree(robot), step.velocities(AFTER, "qd")
-    r = step.recording.input(IMPULSE, (3 * contact.pairs,))
+    pairs, mass = contact.pairs, sum(link.mass for link in robot.links)
+    r, s = step.recording.input(IMPULSE, (3 * pairs,)), step.recording.input(LIFT, (pairs,))
     links = check_points(robot, contact.points, balls=True)
-    jacobian, gaps = _rows(tree, contact, links, poses(tree, list(step.q), "base"))
-    forces = inverse_dynamics(tree, list(step.q), list(step.qd), list((after - step.qd) * (1.0 / dt)))
-    mass = sum(link.mass for link in robot.links)
-    u = jacobian @ after + r * contact.compliance
-    left = r.copy()
-    for c, gap in enumerate(gaps):
+    meeting = _meeting(robot, contact, links, dt, step.q, step.qd, step.tau)
+    u = meeting.w @ r + meeting.b
+    left, left_lift = zeros(3 * pairs), zeros(pairs)
+    for c in range(pairs):
         n = 3 * c
-        u[n] = u[n] + _closing(gap, dt)
-        normal, x, y = r[n : n + 3] - u[n : n + 3] * mass
-        normal = select(normal, normal, 0.0)
-        left[n : n + 3] = r[n : n + 3] - array([normal, *_in_disc(x, y, r[n] * contact.friction)])
-    balance = (array(forces) - step.tau) * dt - jacobian.T @ r
-    outputs = {RESIDUAL: np.concatenate([balance, left]), "q_next": advance(robot, step.q, after * dt)}
-    return Equations(step.graph(outputs), (AFTER, IMPULSE))
+        pressed = r[n] - u[n] * mass
+        held = zeros(3)
+        held[0], x, y = (r[n + k] - u[n + k] * mass for k in range(3))
+        if contact.friction:
+            held[1:] = _in_disc(x, y, r[n] * contact.friction)
+        for k in range(3):
+            left[n + k] = r[n + k] - select(pressed, held[k], 0.0)
+        lifting = _lifting(meeting.w, meeting.b, meeting.recovery, r, s, c) * mass
+        is_lifted = select(r[n], select(lifting - s[c], 0.0, 1.0), select(s[c] - lifting, 1.0, 0.0))
+        left_lift[c] = select(is_lifted, lifting, s[c])
+    q_next, qd_next = _moved(robot, dt, step.q, step.qd, meeting.free, meeting.answer, r, s)
+    outputs = {RESIDUAL: np.concatenate([left, left_lift]), "q_next": q_next, "qd_next": qd_next}
+    return Equations(step.graph(outputs), (IMPULSE, LIFT))
+
+
+def _moved(
+    robot: Robot, dt: float, q: Array, qd: Array, free: Array, answer: Array, r: Array, s: Array
+) -> tuple[Array, Array]:
+    """Return q and q̇ after a step with the impulses r and s."""
+    velocity = free + r @ answer
+    displacement = (velocity + s @ answer[::3]) * dt
+    return displaced(robot, q, displacement), along_new_axes(robot, qd, velocity, displacement, dt)
 
 
 def _end(robot: Robot, contact: RigidContact, dt: float) -> Graph:
@@ -280,11 +339,11 @@ def _end(robot: Robot, contact: RigidContact, dt: float) -> Graph:
     recording, sizes = Recording("end_contact", robot.name), typical_sizes(Tree(robot))
     quaternions = tuple((part.start, part.stop) for part in robot.quaternions())
     q = recording.input("q", (robot.nq,), sizes["q"], unit_vectors=quaternions)
-    free = recording.input("free", (robot.nv,), sizes["qd"])
+    qd, free = (recording.input(name, (robot.nv,), sizes["qd"]) for name in ("qd", "free"))
     answer = recording.input("answer", (rows, robot.nv))
-    swept = recording.input("swept", (rows,))
-    velocity = free + swept @ answer
-    counted, failed = (recording.input(name, ())[()] for name in ("counted", "failed"))
-    failed = failed + select(counted - (contact.sweeps - 0.5), 1.0, 0.0)
-    outputs = {"q_next": advance(robot, list(q), list(velocity * dt)), "qd_next": velocity}
-    return recording.graph({**outputs, "failed_next": array(failed).reshape(())})
+    swept, lifted = recording.input("swept", (rows,)), recording.input("lifted", (contact.pairs,))
+    q_next, qd_next = _moved(robot, dt, q, qd, free, answer, swept, lifted)
+    moved, failed = (recording.input(name, ())[()] for name in ("moved", "failed"))
+    fails = select(moved - contact.tolerance, 1.0, select(moved + 1.0, 0.0, 1.0))  # 1 also if it is no number
+    outputs = {"q_next": q_next, "qd_next": qd_next, "failed_next": array(failed + fails).reshape(())}
+    return recording.graph(outputs)

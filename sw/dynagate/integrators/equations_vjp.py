@@ -54,8 +54,8 @@ class Equations:
     numbers as the unknowns have, which the step makes 0, q_next (nq,) and, where AFTER is no unknown, qd_next (nv,). It
     may take FIRST, and `before` of an unknown.
     unknown: the inputs that are solved for. Those but AFTER are fields of `Trajectories`.
-    pivots: the places of all unknown numbers in the order in which they are eliminated; for none those of q̇⁺ from the
-    leaves to the root, then others.
+    pivots: the places of all unknown numbers in the order in which they are eliminated; for none those of q̇⁺, where it
+    is unknown, from the leaves to the root, then others.
     """
 
     graph: Graph
@@ -86,7 +86,8 @@ def equations_vjp_graph(robot: Robot, options: StepOptions, equations: Equations
         by[AFTER] = by[AFTER] + lam_qd
     columns = [derivative.columns(values, name, [RESIDUAL])[RESIDUAL] for name in unknown]
     slope = np.concatenate([each.reshape(outputs[RESIDUAL].size, -1) for each in columns], axis=1)
-    order = equations.pivots or [*reversed(range(robot.nv)), *range(robot.nv, len(slope))]
+    leading = robot.nv if AFTER in unknown else 0
+    order = equations.pivots or [*reversed(range(leading)), *range(leading, len(slope))]
     with scope("implicit"):
         mu = solve_square(slope.T, np.concatenate([by[name].ravel() for name in unknown]), order)
     by = derivative.reverse(values, {RESIDUAL: -mu, **moved}, ["q", "qd", "tau", *(before(name) for name in carried)])
