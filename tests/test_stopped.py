@@ -25,8 +25,13 @@ def gone(pid: int) -> bool:
         return True
 
 
-def within(seconds: float, condition: Callable[[], object]) -> bool:
-    end = time.monotonic() + seconds
+HANG = 600
+"""Seconds of the clock after which a test gives up: no verdict on a busy machine, only the end of a hang."""
+
+
+def within(condition: Callable[[], object]) -> bool:
+    """Wait for a condition. Return False if it hangs."""
+    end = time.monotonic() + HANG
     while time.monotonic() < end:
         if condition():
             return True
@@ -56,14 +61,14 @@ def started(command: str, folder: Path) -> subprocess.Popen[str]:
 def test_a_command_that_is_stopped_leaves_nothing(number: signal.Signals, tmp_path: Path) -> None:
     """Stopped while Yosys runs in a process of its own, whose input lies in a temporary folder."""
     with started("synth two_joint_arm --function mass_matrix --folder designs", tmp_path) as process:
-        assert within(60, lambda: children(process.pid))
+        assert within(lambda: children(process.pid))
         programs = children(process.pid)
         process.send_signal(number)
-        _, messages = process.communicate(timeout=20)
+        _, messages = process.communicate(timeout=HANG)
     assert process.returncode == (1 if number == signal.SIGINT else 128 + number), messages
     assert "Traceback" not in messages
     assert {path.name for path in tmp_path.iterdir()} <= {"designs"}
-    assert within(5, lambda: all(map(gone, programs)))
+    assert within(lambda: all(map(gone, programs)))
 
 
 def test_what_a_program_has_started_ends_with_it(tmp_path: Path) -> None:
@@ -78,7 +83,7 @@ def test_what_a_program_has_started_ends_with_it(tmp_path: Path) -> None:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0.0)
         signal.signal(signal.SIGALRM, before)
-    assert within(5, lambda: gone(int((tmp_path / "pid").read_text())))
+    assert within(lambda: gone(int((tmp_path / "pid").read_text())))
 
 
 def test_no_hardware_that_nobody_made_is_listed(tmp_path: Path) -> None:
@@ -86,9 +91,8 @@ def test_no_hardware_that_nobody_made_is_listed(tmp_path: Path) -> None:
         assert process.stderr is not None
         while "Amaranth: datapath" not in process.stderr.readline():
             assert process.poll() is None
-        time.sleep(0.1)
         process.send_signal(signal.SIGINT)
-        _, messages = process.communicate(timeout=20)
+        _, messages = process.communicate(timeout=HANG)
     assert messages == "Error: interrupted\n"
     assert list((tmp_path / "designs").iterdir()) == []
 

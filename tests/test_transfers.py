@@ -23,7 +23,7 @@ from dynagate.hw.axi import Axi
 
 ARM = robots.load("two_joint_arm")
 STATE = {"q": np.full((5, 2), 0.1), "qd": np.full((5, 2), 0.2), "qdd": np.full((5, 2), 0.3)}
-SOON = 10.0
+SOON = 600.0
 """Seconds within which a batch ends."""
 
 

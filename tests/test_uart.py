@@ -379,18 +379,19 @@ class Faults:
 
 def test_faults_at_random_never_make_a_wrong_result(bench: Bench) -> None:
     """Whatever is lost or changed, the call says so or its results are right; the next call works."""
-    bench.driver.link._timeout = 0.2
     errors = 0
     for turn in range(40):
+        bench.driver.link._timeout = 0.2
         bench.board.damage, bench.board.damage_back = (Faults(3000, random.Random(2 * turn + k)) for k in (0, 1))
         try:
             bench.check(30, seed=turn)
         except DeviceError:
             errors += 1
         bench.board.damage = bench.board.damage_back = lambda data: data
+        bench.driver.link._timeout = 60.0  # on a busy machine a sound call takes long
         bench.driver.link.reset()
-    assert 0 < errors < 40
-    bench.check(30)
+        bench.check(3, seed=turn)
+    assert errors > 0
 
 
 def test_another_bitstream_is_refused(built: Build, board: SimulatedBoard) -> None:
