@@ -164,7 +164,7 @@ REFUSED: dict[str, tuple[str, dict[str, Any], str]] = {
     "nothing moves": ("<mujoco><worldbody/></mujoco>", {}, "has no moving joint; expected at least one"),
     "negative friction": (CART.replace('name="x"', 'name="x" frictionloss="-2"'), {}, "joint 'x' has friction -2"),
     "lock": (CART, {"lock": {"y": 0.0}}, "lock names joint 'y', which the file does not define"),
-    "lock nan": (CART, {"lock": {"x": np.nan}}, "lock={'x': nan}; expected a finite position"),
+    "lock nan": (CART, {"lock": {"x": np.nan}}, "lock of joint 'x' is nan; expected a finite position"),
     "lock free": (TREE, {"lock": {"root": 0.0}}, "joint 'root' is floating and has no single position to lock it at"),
     "floating base": (CART, {"floating_base": True}, "floating_base= is for URDF; expected a <freejoint/> in the file"),
     "gravity": (CART, {"gravity": (0, 0)}, "gravity=(0, 0); expected three finite numbers"),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from dynagate import Robot, RobotWarning, evaluate, trace
+from dynagate import Robot, RobotError, RobotWarning, evaluate, trace
 
 mujoco = pytest.importorskip("mujoco")
 
@@ -154,3 +154,25 @@ def test_a_lock_keeps_what_is_left(tmp_path: Path) -> None:
     with pytest.warns(RobotWarning, match=re.escape("actuators 'actuator_0', 'actuator_1' (torques")):
         held = Robot.from_mjcf(path, lock={"turn": 0.2})
     assert [link.joint.armature for link in held.links] == [0.0, 9.0]
+
+
+ON_ACTUATORS = """<mujoco model="m"><worldbody><body name="hand" mocap="true"/>
+<body name="a"><joint name="j" axis="0 1 0" actuatorfrcrange="-5 10"/>
+<inertial pos="0.1 0 0" mass="1" diaginertia="1 1 1"/></body></worldbody>
+<actuator><position name="servo" joint="j" kp="100" dampratio="1"/></actuator>
+<equality><weld name="hold" body1="a" body2="hand" solref="{}"/></equality></mujoco>"""
+
+
+def test_servos_uneven_forces_and_mocap_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "m.xml"
+    path.write_text(ON_ACTUATORS.format("0.02 1"))
+    with pytest.warns(RobotWarning) as caught:
+        robot = Robot.from_mjcf(path)
+    text = " ".join(str(each.message) for each in caught)
+    assert "stiffness and damping of actuators 'servo'" in text
+    assert "the larger bound of forces of joints 'j' (effort is the smaller)" in text
+    assert "the motion of mocap bodies in 'hold'" in text
+    assert robot.effort.tolist() == [5.0]
+    path.write_text(ON_ACTUATORS.format("0.02 0"))
+    with pytest.raises(RobotError, match="equality 'hold' has solref 0.02 0; expected a damping ratio above 0"):
+        Robot.from_mjcf(path)

@@ -12,7 +12,19 @@ import pytest
 from dynagate import Region, Robot, Rollout, robots
 from dynagate.base.arguments import ABOVE_ZERO, AT_LEAST_ZERO, SHARE, number, numbers, one_or_each
 from dynagate.control.cost import Cost
-from dynagate.forces import CompliantContact, Contact, Damping, Drag, Friction, Limits, Plane, Point, Servo
+from dynagate.forces import (
+    CompliantContact,
+    Contact,
+    Damping,
+    Drag,
+    Friction,
+    Limits,
+    Plane,
+    Point,
+    Servo,
+    along,
+    contact_points,
+)
 from dynagate.host.devices import DEVICES
 from dynagate.host.ilqr import Ilqr
 
@@ -186,3 +198,21 @@ def test_a_limit_in_float32_is_inside_the_region() -> None:
     assert np.isfinite(fixed(q=np.array([3.14, -3.14], np.float32)).gravity_torque).all()
     with pytest.raises(ValueError, match=r"is 3\.1401 at \(0,\); the formats were chosen for -3\.14 to 3\.14"):
         fixed(q=np.array([3.1401, 0.0]))
+
+
+FOREIGN: dict[str, Callable[[Any], object]] = {
+    "a link's number": ARM.ancestors,
+    "an order of joints": ARM.permutation,
+    "speeds of a region": lambda x: Region.of(ARM, velocity=x),
+    "largest torques": lambda x: Rollout(ARM, steps=3, dt=0.1, feedback=x, device="numpy"),
+    "a frame of a cost": lambda x: Cost.quadratic(frame=x, place=1.0),
+    "points on a line": lambda x: along("forearm", (0.0, 0.0, 0.0), (0.0, 0.0, 1.0), x),
+    "shapes": contact_points,
+}
+
+
+@pytest.mark.parametrize("what", FOREIGN)
+def test_what_is_no_value_is_refused_by_an_error_of_the_package(what: str) -> None:
+    for value in (10**400, np.ma.masked, float("nan"), 1j, object(), {1: 2}, np.array(["x"]), [True, "1"]):
+        with pytest.raises(dynagate.Error, match="expected|does not have"):
+            raise AssertionError(f"{value!r} passes as {what}: {FOREIGN[what](value)}")

@@ -161,3 +161,15 @@ def test_a_urdf_whose_joints_mimic_is_not_for_mujoco(tmp_path: Path) -> None:
     assert Robot.from_urdf(path).nv == 1
     with pytest.raises(RobotError, match="a URDF in which a joint mimics 'turn'; expected Robot.from_urdf"):
         Robot.from_mjcf(path)
+
+
+def test_a_call_of_a_macro_that_is_not_defined_is_overlooked_on_request(tmp_path: Path) -> None:
+    body = BASE + ARM + joint() + '<xacro:pelvis_sensor parent="arm"/>'
+    with pytest.raises(RobotError, match="<xacro:pelvis_sensor> is a macro"):
+        read(tmp_path, body, 'xmlns:xacro="http://ros.org/wiki/xacro"')
+    robot, told = read(tmp_path, body, 'xmlns:xacro="http://ros.org/wiki/xacro"', lax=True)
+    assert robot == read(tmp_path, BASE + ARM + joint())[0]
+    assert "<xacro:pelvis_sensor>, a macro that is not defined" in told[0]
+    for own in ('<xacro:macro name="m"/>', "<xacro:group><link name='x'/></xacro:group>"):
+        with pytest.raises(RobotError, match="is a macro"):
+            read(tmp_path, BASE + ARM + joint() + own, 'xmlns:xacro="http://ros.org/wiki/xacro"', lax=True)

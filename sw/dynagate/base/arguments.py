@@ -152,8 +152,9 @@ def number(label: str, value: object, accepted: Accepted = FINITE, error: type[E
         Error: The value is a truth value, a text, a complex number, an array or another object, it is masked, not
             finite, or out of range. The class is `error`.
     """
-    own = value.item() if type(value) is np.ndarray and value.shape == () and value.dtype.kind in REAL else value
-    if not (is_number(own) and accepted.holds(own)):
+    is_scalar = isinstance(value, np.floating | np.integer) or (type(value) is np.ndarray and value.shape == ())
+    own = value.item() if is_scalar and value.dtype.kind in REAL else value  # type: ignore[attr-defined]
+    if not (is_number(own) and accepted.holds(own) and (abs(own) <= FINITE_MOST or own == math.inf)):
         raise error(f"{label}{shown(value)}; expected {accepted.expected(own if is_number(own) else 0.0)}")
     return float(own)
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from dynagate.base.arguments import AT_LEAST_ZERO, is_number, number, one_or_each
+from dynagate.base.arguments import AT_LEAST_ZERO, check_texts, is_number, number, one_or_each
 from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.base.explained import explained
 from dynagate.base.naming import scope
@@ -153,6 +153,8 @@ class Cost:
         terms = {name: _weights(name, value) for name, value in (("q", q), ("qd", qd), ("tau", tau), ("place", place))}
         if not any(np.any(value) for value in terms.values()):
             raise ArgumentError("a quadratic cost without weights; expected a positive one of q, qd, tau or place")
+        if frame is not None:
+            check_texts(frame=frame)
         if (frame is None) == bool(np.any(terms["place"])):
             raise ArgumentError(
                 f"frame={frame!r} with place={place!r}; expected a frame's name and weights of its place"

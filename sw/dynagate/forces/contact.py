@@ -213,11 +213,15 @@ def corners(link: str, size: Vector3, centre: Vector3 = (0.0, 0.0, 0.0)) -> list
     ]
 
 
+MOST_POINTS = 1 << 16
+"""Largest number of points on one line."""
+
+
 def along(link: str, begin: Vector3, end: Vector3, count: int) -> list[Point]:
     """Return points on the line from begin to end in a link's frame, m, both ends among them. Raises ContactError: an
     end is not three finite numbers, or count is not a whole number, 1 or more."""
-    if not (is_whole(count) and count >= 1):
-        raise ContactError(f"count={shown(count)}; expected a whole number, 1 or more")
+    if not (is_whole(count) and 1 <= count <= MOST_POINTS):
+        raise ContactError(f"count={shown(count)}; expected a whole number from 1 to {MOST_POINTS}")
     first = numbers("line has begin ", begin, (3,), FINITE, ContactError)
     last = numbers("line has end ", end, (3,), FINITE, ContactError)
     return [Point(link, vector3(p)) for p in np.linspace(first, last, count)]
@@ -231,6 +235,8 @@ def contact_points(shapes: Sequence[Shape], around: int = 8) -> list[Point]:
 
     Raises ContactError: `around` is below 3."""
     check_count("around", around, MAX_AROUND, 3, ContactError)
+    if not isinstance(shapes, Sequence):
+        raise ContactError(f"shapes={shown(shapes)}; expected a sequence of shapes, such as collision_shapes gives")
     points: list[Point] = []
     for shape in shapes:
         radius, half = shape.size[0], 0.5 * shape.size[-1]

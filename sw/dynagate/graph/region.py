@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 import numpy.typing as npt
 
-from dynagate.base.arguments import is_finite, is_number, is_whole, shown
+from dynagate.base.arguments import Accepted, is_whole, one_or_each, shown
 from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import explained
 from dynagate.base.largest import LARGEST_LIMIT, MAX_STATES, SMALLEST_LIMIT
@@ -456,14 +456,14 @@ def _per_dof(robot: Robot, name: str, values: Limits, default: Sequence[float]) 
         if unknown:
             near = nearest(min(unknown), [link.joint.name for link in robot.links if link.joint.nv])
             raise RobotError(f"{name} names joint '{min(unknown)}'{near}, which robot '{robot.name}' does not have")
-        limits = list(default)
+        own_limits = list(default)
         for link, _, dofs in robot.slices():
-            limits[dofs] = [values.get(link.joint.name, x) for x in limits[dofs]]
+            own_limits[dofs] = [values.get(link.joint.name, x) for x in own_limits[dofs]]
+        limits: object = own_limits
     else:
-        limits = [values] * robot.nv if is_number(values) else list(() if values is None else values)
-    if len(limits) != robot.nv or not all(is_finite(x) and SMALLEST_LIMIT <= x <= LARGEST_LIMIT for x in limits):
-        raise RobotError(
-            f"{name}={values}; expected positive numbers: one, or {robot.nv}, one per degree of freedom, "
-            "or by joint name"
-        )
-    return tuple(float(x) for x in limits)
+        limits = values
+    expected = f"positive numbers: one, or {robot.nv}, one per degree of freedom, or by joint name"
+    own = one_or_each(f"{name}=", limits, Accepted(expected, "", SMALLEST_LIMIT, LARGEST_LIMIT), RobotError)
+    if isinstance(own, tuple) and len(own) != robot.nv:
+        raise RobotError(f"{name}={shown(values)}; expected {expected}")
+    return own if isinstance(own, tuple) else (own,) * robot.nv

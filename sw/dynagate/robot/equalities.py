@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.polynomial import Polynomial
 
-from dynagate.robot.model import JOINTS, LEAST_COMPLIANCE, Constraint
+from dynagate.robot.model import JOINTS, LEAST_COMPLIANCE, Constraint, RobotError
 from dynagate.robot.rotations import matrix_of
 from dynagate.robot.terms import is_constraint, name_of
 
@@ -100,6 +100,9 @@ def _gains(model: Any, k: int) -> tuple[float, float]:
     """Stiffness and damping of a closed loop."""
     time, ratio = (float(x) for x in model.eq_solref[k])
     impedance, largest = _impedance(model, k)
+    if time > 0.0 and not ratio > 0.0:
+        name = name_of(model, "equality", k)
+        raise RobotError(f"equality '{name}' has solref {time:g} {ratio:g}; expected a damping ratio above 0")
     if time > 0.0:
         return impedance / (largest * time * ratio) ** 2, 2.0 / (largest * time)
     return impedance * -time / largest**2, -ratio / largest

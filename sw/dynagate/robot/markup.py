@@ -77,9 +77,13 @@ def parse(path: Path, *, lax: bool, text: bytes | None = None) -> tuple[Any, lis
     if root.tag != "robot":
         other = f", or a file that you trust, by {BY_MUJOCO}" if root.tag == "mujoco" else ""
         raise RobotError(f"root element is <{root.tag}>; expected <robot>{other}")
-    for element in root.iter("{*}*"):
+    for element in list(root.iter("{*}*")):
         if element.prefix == "xacro" or element.tag.startswith("xacro:"):
             name = etree.QName(element).localname.removeprefix("xacro:")
+            if lax and not len(element) and name not in XACRO:
+                overlooked.append(f"line {element.sourceline}: <xacro:{name}>, a macro that is not defined")
+                element.getparent().remove(element)
+                continue
             raise RobotError(f"line {element.sourceline}: <xacro:{name}> is a macro; expected {EXPANDED}")
     return root, overlooked
 
@@ -93,6 +97,9 @@ def is_mjcf(path: Path) -> bool:
         return False
     return re.match(rb"(\xef\xbb\xbf)?\s*(<\?xml[^>]*\?>)?\s*<mujoco[\s>/]", head) is not None
 
+
+XACRO = ("macro", "include", "property", "if", "unless", "arg", "insert_block", "call", "element", "attribute")
+"""Names of xacro's own elements. An empty element of another name is a call of a macro that xacro has not found."""
 
 HEAD = 2**16
 COMMENT = re.compile(rb"<!--.*?-->", re.DOTALL)

@@ -22,6 +22,7 @@ from dynagate.base.arguments import (
     Accepted,
     check_texts,
     is_number,
+    is_whole,
     number,
     numbers,
     one_or_each,
@@ -720,7 +721,8 @@ class Robot:
         """Where another library's coordinates are in this robot's, for a library with the joints in another order.
 
         names: its joints in its order, each of this robot's once; those that mimic others may be left out. w_first:
-        its quaternions are (w, x, y, z), as MuJoCo's and Isaac Lab's.
+        its quaternions are (w, x, y, z), as in MuJoCo and Isaac Lab 1 and 2; Isaac Lab 3 has
+        (x, y, z, w).
         Returns (q_index (nq,), v_index (nv,)), whole numbers: theirs = ours[..., q_index] for configurations, and with
         v_index for velocities, accelerations and torques; ours = theirs[..., np.argsort(q_index)]. The frames that
         velocities are in stay as they are. Raises RobotError: a name is missing, unknown or there twice; TypeError:
@@ -774,6 +776,8 @@ class Robot:
         """The links from the base to link i, both ends of the chain in order, i last. Raises RobotError: there
         is no such link."""
         chain: list[int] = []
+        if not is_whole(i) or i < -1:
+            raise RobotError(f"no link {shown(i)} of robot '{self.name}'; expected a whole number, -1 or more")
         if i >= len(self.links):
             raise RobotError(f"no link {i} of robot '{self.name}'; expected at most {len(self.links) - 1}, or -1")
         while i >= 0:

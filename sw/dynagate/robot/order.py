@@ -12,7 +12,11 @@ from dynagate.robot.model import Robot, RobotError
 
 def permutation(robot: Robot, names: Sequence[str], *, w_first: bool) -> tuple[np.ndarray, np.ndarray]:
     """As `Robot.permutation`."""
-    if isinstance(names, str) or not isinstance(names, Iterable) or not all(isinstance(name, str) for name in names):
+    if (
+        isinstance(names, str | np.ma.MaskedArray)
+        or not isinstance(names, Iterable)
+        or not all(isinstance(name, str) for name in names)
+    ):
         raise ArgumentTypeError(f"names={names!r}; expected the names of joints, one text each")
     names = list(names)
     places: dict[str, tuple[list[int], list[int]]] = {}

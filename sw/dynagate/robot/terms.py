@@ -84,6 +84,10 @@ class Terms:
             *_listed("equality constraints", [why_not(model, k) for k in equal]),
             *self._tendons(),
             *self._named("actuators", "actuator", range(model.nu), " (torques are the joints' own)"),
+            *self._named("stiffness and damping of actuators", "actuator", self._feedback()),
+            *self._named("the larger bound of forces of joints", "joint", self._uneven(), " (effort is the smaller)"),
+            *self._named("the motion of mocap bodies in", "equality", self._with_mocap()),
+            *self._named("plugins of bodies", "body", np.flatnonzero(getattr(model, "body_plugin", np.array([])) >= 0)),
             *self._named("springs of joints", "joint", springs),
             *self._named("damping that grows with speed, of joints", "joint", growing),
             *self._named("compensated gravity of bodies", "body", floats),
@@ -95,6 +99,25 @@ class Terms:
         if model.opt.density or model.opt.viscosity:
             named.append("the fluid around it")
         return named
+
+    def _feedback(self) -> np.ndarray:
+        """Return the actuators whose force depends on position or speed: kp and kv of servos."""
+        return np.flatnonzero(np.any(self._model.actuator_biasprm[:, 1:3] != 0.0, axis=1))
+
+    def _uneven(self) -> np.ndarray:
+        """Return the joints whose limits of force differ in the two directions."""
+        model = self._model
+        return np.flatnonzero(model.jnt_actfrclimited & (model.jnt_actfrcrange.sum(axis=1) != 0.0))
+
+    def _with_mocap(self) -> list[int]:
+        """Return the equalities of bodies, in use here, of which one is moved by motion capture."""
+        model = self._model
+        found = []
+        for k in range(0 if self.equality_off else model.neq):
+            ids = [int(model.eq_obj1id[k]), int(model.eq_obj2id[k])]
+            if int(model.eq_type[k]) < 2 and int(model.eq_objtype[k]) == 1 and is_constraint(model, k):
+                found += [k] if any(model.body_mocapid[i] >= 0 for i in ids) else []
+        return found
 
     def _tendons(self) -> list[str]:
         """Each tendon, with what it does to the joints."""
