@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from copy import copy
 from functools import cached_property
 from typing import Any
 
@@ -194,7 +193,8 @@ class Ilqr(Solver):
         solved = problems.outputs["good"] > 0.0
         check_solved(solved, arrays["q0"], self.robot, self.step)
         whole = {name: x[solved].astype(np.float64) for name, x in whole.items()}
-        solver = copy(self)
+        solver = object.__new__(type(self))  # `copy` is refused: a copy would close what this one uses
+        vars(solver).update(vars(self))
         solver._kept = {}
         solver._compute = compute = IntegerLoop(self.loop, whole, policy, ("costs",), RETRIES)
         solver.device, solver.dtype, solver.overflows = Fixed.name, compute.dtype, compute.integers.overflows
