@@ -15,6 +15,7 @@ from click.testing import CliRunner
 from dynagate import FUNCTIONS, Region, Robot, RobotWarning, Rollout, evaluate, robots, trace
 from dynagate.cli import main
 from dynagate.dynamics import AlgorithmOptions, function
+from dynagate.forces import Damping, Friction
 from dynagate.graph.truth import STEP, forward_dynamics_gradient, relative_errors
 from dynagate.host.report import reports_on_simulator
 from dynagate.hw.request import DesignRequest
@@ -230,6 +231,19 @@ def test_refused(name: str, options: dict[str, Any], message: str) -> None:
     for refusing in (trace, dynagate.open, dynagate.build):
         with pytest.raises(ValueError, match=message):
             refusing(ARM, name, **options)
+
+
+def test_one_number_needs_a_joint_to_act_on() -> None:
+    """A floating body has no joint that rubs or is damped; a number for it is refused, numbers for all are taken."""
+    chain = robots.load("two_joint_arm", floating_base=True, lock={"shoulder": 0.0, "elbow": 0.0})
+    text = r"=0.3 acts on no joint of robot 'two_joint_arm', .* floating; expected 6 numbers"
+    with pytest.raises(ValueError, match="friction" + text):
+        trace(chain, "forward_dynamics", friction=0.3)
+    for force in (Friction(0.3), Damping(0.3)):
+        with pytest.raises(ValueError, match=text):
+            Rollout(chain, steps=2, dt=0.01, forces=[force], device="numpy")
+    for fine in (Friction(0.0), Damping(0.0), Friction([0.3] * 6), Damping([0.3] * 6)):
+        Rollout(chain, steps=2, dt=0.01, forces=[fine], device="numpy")
 
 
 def test_command_line(tmp_path: Path) -> None:

@@ -159,14 +159,14 @@ class RobotName(click.ParamType):
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
         if robots.is_path(value):
-            if not Path(value).is_file():
-                fault = "is a folder" if Path(value).is_dir() else "no such file"
+            if not os.path.isfile(value):
+                fault = "is a folder" if os.path.isdir(value) else "no such file"
                 stem = Path(value).stem
                 known = f", or {stem}, which ships" if stem in robots.names() else ""
                 self.fail(f"{value}: {fault}; expected a URDF file{known}", param, ctx)
         elif value not in robots.names():
             shipped = robots.names()
-            way_out = f"the file of this name, as ./{value}" if Path(value).is_file() else "a URDF file's path"
+            way_out = f"the file of this name, as ./{value}" if os.path.isfile(value) else "a URDF file's path"
             expected = f"expected one of {', '.join(shipped)}, or {way_out}"
             self.fail(f"no shipped robot '{value}'{nearest(value, shipped)}; {expected}", param, ctx)
         return value

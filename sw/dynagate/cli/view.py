@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+import os
 import zipfile
 import zlib
 from pathlib import Path
@@ -97,7 +98,7 @@ def _turned(robot: Robot, name: str, q: Any, **options: Any) -> None:
 
 def _read(file: Path) -> Any:
     """Return the configurations of a file. Raises ClickException: it holds none."""
-    if not file.is_file():
+    if not os.path.isfile(file):
         raise click.ClickException(f"{file}: no such file; expected an .npz file with q")
     try:
         with zipfile.ZipFile(io.BytesIO(read_file(file))) as content:

@@ -73,12 +73,17 @@ def per_dof(what: str, robot: Robot, value: float | Sequence[float]) -> list[flo
         value: One number, or nv of them.
 
     Raises:
-        ArgumentError: There are neither one nor nv numbers.
+        ArgumentError: There are neither one nor nv numbers, or one number that acts on no joint.
     """
     if isinstance(value, Sequence):
         if len(value) != robot.nv:
             raise ArgumentError(f"{what} has {len(value)} numbers; expected one, or {robot.nv}")
         return [float(x) for x in value]
+    if value and all(joint.kind.free for joint, _, _ in robot.moving()):
+        raise ArgumentError(
+            f"{what}={value:g} acts on no joint of robot '{robot.name}', whose joints are all floating; "
+            f"expected {robot.nv} numbers, one for each velocity"
+        )
     return [0.0 if joint.kind.free else float(value) for joint, _, _ in robot.moving() for _ in range(joint.nv)]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from pathlib import Path
@@ -35,8 +36,8 @@ NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?|[+-]?(inf|infinity|nan)
 def check_file(path: Path, kind: str, where: str = "") -> None:
     """Raises RobotError: there is no such file, or it is too large. kind: the name of its format, with an article.
     where: the beginning of the error's text."""
-    if not path.is_file():
-        what = "a folder" if path.is_dir() else f"no such file in {path.absolute().parent}"
+    if not os.path.isfile(path):  # Path.is_file raises OSError for a name that is too long
+        what = "a folder" if os.path.isdir(path) else f"no such file in {path.absolute().parent}"
         raise RobotError(f"{where}{what}; expected {kind} file")
     _check_size(path.stat().st_size, kind, where)
 
@@ -84,7 +85,9 @@ def parse(path: Path, *, lax: bool, text: bytes | None = None) -> tuple[Any, lis
                 overlooked.append(f"line {element.sourceline}: <xacro:{name}>, a macro that is not defined")
                 element.getparent().remove(element)
                 continue
-            raise RobotError(f"line {element.sourceline}: <xacro:{name}> is a macro; expected {EXPANDED}")
+            lost = not len(element) and name not in XACRO
+            option = "; lax=True (--lax) overlooks a macro that is not defined" if lost else ""
+            raise RobotError(f"line {element.sourceline}: <xacro:{name}> is a macro; expected {EXPANDED}{option}")
     return root, overlooked
 
 

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from dynagate.base.errors import ArgumentTypeError
+from dynagate.base.storage import read_file
 from dynagate.base.warned import warn
 from dynagate.robot.arguments import check_reading, path_of
 from dynagate.robot.compiled import compiled
@@ -117,10 +118,10 @@ def read_mjcf(
 def _check_no_mimic(path: Path) -> None:
     """Raise RobotError if a file is a URDF with joints that mimic others: MuJoCo makes them free, with an equality that
     only constrained functions have."""
-    if not path.is_file():
-        return
-    with path.open("rb") as file:
-        text = file.read(MAX_BYTES)
+    try:
+        text = read_file(path, MAX_BYTES)
+    except (OSError, ValueError):
+        return  # the reader says why
     if re.search(rb"<robot[\s>]", text) and (found := re.search(rb"<mimic\s+joint\s*=\s*[\"']([^\"']*)", text)):
         raise RobotError(
             f"is a URDF in which a joint mimics '{found[1].decode(errors='replace')}'; expected Robot.from_urdf, which "

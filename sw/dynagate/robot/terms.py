@@ -84,8 +84,8 @@ class Terms:
             *_listed("equality constraints", [why_not(model, k) for k in equal]),
             *self._tendons(),
             *self._named("actuators", "actuator", range(model.nu), " (torques are the joints' own)"),
-            *self._named("stiffness and damping of actuators", "actuator", self._feedback()),
-            *self._named("the larger bound of forces of joints", "joint", self._uneven(), " (effort is the smaller)"),
+            *_listed("stiffness and damping of actuators", self._feedback()),
+            *_listed("the larger bound of the force of joints", self._uneven()),
             *self._named("the motion of mocap bodies in", "equality", self._with_mocap()),
             *self._named("plugins of bodies", "body", np.flatnonzero(getattr(model, "body_plugin", np.array([])) >= 0)),
             *self._named("springs of joints", "joint", springs),
@@ -100,14 +100,25 @@ class Terms:
             named.append("the fluid around it")
         return named
 
-    def _feedback(self) -> np.ndarray:
-        """Return the actuators whose force depends on position or speed: kp and kv of servos."""
-        return np.flatnonzero(np.any(self._model.actuator_biasprm[:, 1:3] != 0.0, axis=1))
-
-    def _uneven(self) -> np.ndarray:
-        """Return the joints whose limits of force differ in the two directions."""
+    def _feedback(self) -> list[str]:
+        """Return the actuators whose force depends on position or speed, with kp and kv."""
         model = self._model
-        return np.flatnonzero(model.jnt_actfrclimited & (model.jnt_actfrcrange.sum(axis=1) != 0.0))
+        names = []
+        for k in range(model.nu):
+            kp, kv = (-float(x) for x in model.actuator_biasprm[k, 1:3])
+            if kp or kv:
+                names.append(f"'{name_of(model, 'actuator', k)}' (kp {kp + 0.0:g}, kv {kv + 0.0:g})")
+        return names
+
+    def _uneven(self) -> list[str]:
+        """Return the joints whose limits of force differ in the two directions, with both limits."""
+        model = self._model
+        names = []
+        for j in map(int, np.flatnonzero(model.jnt_actfrclimited & (model.jnt_actfrcrange.sum(axis=1) != 0.0))):
+            low, high = model.jnt_actfrcrange[j]
+            effort = min(abs(low), abs(high))
+            names.append(f"'{name_of(model, 'joint', j)}' ({low:g} to {high:g}, read as effort {effort:g})")
+        return names
 
     def _with_mocap(self) -> list[int]:
         """Return the equalities of bodies, in use here, of which one is moved by motion capture."""

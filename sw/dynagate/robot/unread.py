@@ -29,11 +29,29 @@ WITHOUT_DYNAMICS: dict[str, frozenset[str]] = {
     "robot": frozenset(
         ["material", "transmission", "gazebo", "sensor", "plugin", "ros2_control", "group", "disable_collisions"]
     ),
-    "link": frozenset(["visual", "collision", "material", "self_collision_checking", "sensor", "contact"]),
+    "link": frozenset(
+        [
+            *("visual", "collision", "material", "sensor", "contact", "surface"),
+            *("self_collision_checking", "collision_checking", "self_filter"),
+        ]
+    ),
     "joint": frozenset(["safety_controller", "calibration", "hardwareInterface"]),
 }
 """Children that change no rigid-body dynamics: shapes, sensors, software limits and settings of simulators. Those of
-transmissions are looked at for rotors."""
+transmissions are searched for rotors, and those of <gazebo> for `SIMULATED`."""
+
+SETTINGS: dict[str, frozenset[str]] = {
+    "joint": frozenset(["dont_collapse"]),
+    "limit": frozenset(["command_effort", "current", "gear_velocity"]),
+}
+"""Attributes that change no rigid-body dynamics: limits of a motor, and what an importer merges."""
+
+USUAL = {"gravity": ("1", "true"), "kinematic": ("0", "false")}
+"""Elements of simulators with the values at which they change nothing."""
+
+SIMULATED = ("joint", "springStiffness")
+"""Elements in <gazebo> that stand for parts of the mechanism: joints that close loops, and springs unless they are 0.
+What only a simulation has, such as gravity that is off for one link, is no part of a robot."""
 
 ROTORS = ("rotor_inertia", "rotorInertia", "motorInertia", "armature")
 """Local names of elements in a transmission that give the inertia of a rotor."""
@@ -49,11 +67,21 @@ def unread(root: Any) -> Iterator[str]:
     """Yield what is not read in a file's <robot> element, in words with the names of the elements."""
     if (version := root.get("version")) not in (None, *VERSIONS):
         yield f"version='{version}' is read as 1.2"
-    left: dict[str, list[str]] = {}
-    for what, name in _left(root, "robot", "robot"):
-        left.setdefault(what, []).append(name)
-    for what, names in left.items():
-        yield f"{what} of {_listed(names)} is not read{_instead(what)}"
+    attributes: dict[str, list[tuple[str, str]]] = {}
+    elements: dict[str, list[str]] = {}
+    for tag, attribute, name in _left(root, "robot", "robot"):
+        if attribute:
+            attributes.setdefault(tag, []).append((attribute, name))
+        else:
+            elements.setdefault(tag, []).append(name)
+    for tag, found in attributes.items():
+        keys, names = ([pair[k] for pair in found] for k in (0, 1))
+        several = len(set(keys)) > 1
+        yield f"attribute{'s' if several else ''} {_listed(keys)} in <{tag}> of {_listed(names)} " + (
+            "are not read" if several else "is not read"
+        )
+    for tag, names in elements.items():
+        yield f"<{tag}> of {_listed(names)} is not read{_instead(tag)}"
     rotors = [
         str(each.get("name"))
         for each in root.iterfind("transmission")
@@ -66,19 +94,43 @@ def unread(root: Any) -> Iterator[str]:
         )
 
 
-def _left(element: Any, tag: str, name: str) -> Iterator[tuple[str, str]]:
-    """Yield what is not read of an element and below it, with the name of the link or joint. Elements with a prefix are
-    extensions of other programs, of which those that close loops are named."""
-    attributes, children = READ[tag]
+def _left(element: Any, tag: str, name: str) -> Iterator[tuple[str, str, str]]:
+    """Yield the tag, the attribute or "", and the link or joint of everything that is not read, from an element down.
+
+    Elements with a prefix are extensions of other programs. Only those that close loops are yielded.
+    """
+    known, children = READ[tag]
     for key in element.attrib:
-        if _local(key) not in attributes and not key.startswith("{"):
-            yield f"attribute '{key}' in <{tag}>", name
+        own = _local(key)
+        if own not in known and own not in SETTINGS.get(tag, ()) and not key.startswith("{"):
+            yield tag, f"'{key}'", name
     for child in element.iterchildren("*"):
         own = _local(child.tag)
+        of = f"'{child.get('name')}'" if tag == "robot" and child.get("name") else name
         if own in children:
-            yield from _left(child, own, f"'{child.get('name')}'" if tag == "robot" else name)
-        elif own not in WITHOUT_DYNAMICS.get(tag, ()) and (own == child.tag or own in LOOPS):
-            yield f"<{own}>", f"'{child.get('name')}'" if tag == "robot" and child.get("name") else name
+            yield from _left(child, own, of)
+        elif own == "gazebo":
+            yield from _simulated(child)
+        elif own not in WITHOUT_DYNAMICS.get(tag, ()) and (own == child.tag or own in LOOPS) and not _usual(child, own):
+            yield own, "", of
+
+
+def _usual(element: Any, tag: str) -> bool:
+    return (element.text or "").strip().lower() in USUAL.get(tag, ())
+
+
+def _simulated(gazebo: Any) -> Iterator[tuple[str, str, str]]:
+    """Yield the elements of `SIMULATED` in a <gazebo> element, in the form of `_left`."""
+    for child in gazebo.iterchildren(*SIMULATED):
+        if child.tag == "joint" or not _is_zero(child.text or "0"):
+            yield f"{child.tag}> in <gazebo", "", f"'{child.get('name') or gazebo.get('reference') or 'robot'}'"
+
+
+def _is_zero(text: str) -> bool:
+    try:
+        return float(text) == 0.0
+    except ValueError:
+        return False
 
 
 def _local(tag: str) -> str:
@@ -86,8 +138,9 @@ def _local(tag: str) -> str:
     return tag.rpartition("}")[2].rpartition(":")[2]
 
 
-def _instead(what: str) -> str:
-    return "; robot.with_loop closes a loop" if what.strip("<>") in LOOPS else ""
+def _instead(tag: str) -> str:
+    closes = tag in LOOPS or tag.startswith("joint>")
+    return "; robot.with_loop closes a loop" if closes else ""
 
 
 def _listed(names: list[str]) -> str:

@@ -187,10 +187,14 @@ class _Reader:
             yield "link 'world' is not defined and taken for the base"
         yield from self.outside
         yield from self.left
-        for kind, names in self.zero.items():
+        if self.zero:
+            by_joints: dict[str, list[str]] = {}
+            for kind, names in self.zero.items():
+                by_joints.setdefault(_some(names), []).append(kind)
+            limits = " and ".join(f"{' and '.join(kinds)} limit 0 of joint {some}" for some, kinds in by_joints.items())
             yield (
-                f"{kind} limit 0 of joint {_some(names)} is kept, so bounds=True holds such a joint; "
-                "unlimited=True (--unlimited) reads it as no limit"
+                f"{limits} is kept, so bounds=True holds such a joint; unlimited=True (--unlimited) reads it as no "
+                "limit"
             )
         if text := _near_right_angles(self.rounding):
             yield text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterator
 from os import PathLike
 from pathlib import Path
@@ -104,7 +105,7 @@ def folder_of(path: Path) -> Path:
     """The folder that a robot's meshes must lie in: that of the nearest `package.xml` above its file, or else that of
     the file."""
     own = path.resolve().parent
-    return next((folder for folder in (own, *own.parents) if (folder / PACKAGE).is_file()), own)
+    return next((folder for folder in (own, *own.parents) if os.path.isfile(folder / PACKAGE)), own)
 
 
 def mesh_bytes(robot: Path, name: str, folder: Path) -> tuple[bytes, str]:
@@ -118,7 +119,7 @@ def mesh_bytes(robot: Path, name: str, folder: Path) -> tuple[bytes, str]:
     Raises:
         RobotError: The file lies elsewhere, is missing, is larger than `MOST_BYTES`, or has another format.
     """
-    path = next((place for place in _places(robot, name, folder) if place.is_file()), None)
+    path = next((place for place in _places(robot, name, folder) if os.path.isfile(place)), None)
     if path is None:
         raise RobotError(f"mesh {name:.200} is missing in {folder}; expected the robot's package, or --meshes FOLDER")
     if not path.resolve().is_relative_to(folder.resolve()):
