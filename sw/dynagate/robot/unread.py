@@ -46,9 +46,6 @@ SETTINGS: dict[str, frozenset[str]] = {
 }
 """Attributes that change no rigid-body dynamics: limits of a motor, and what an importer merges."""
 
-USUAL = {"gravity": ("1", "true"), "kinematic": ("0", "false")}
-"""Elements of simulators with the values at which they change nothing."""
-
 SIMULATED = ("joint", "springStiffness")
 """Elements in <gazebo> that stand for parts of the mechanism: joints that close loops, and springs unless they are 0.
 What only a simulation has, such as gravity that is off for one link, is no part of a robot."""
@@ -100,9 +97,9 @@ def _left(element: Any, tag: str, name: str) -> Iterator[tuple[str, str, str]]:
     Elements with a prefix are extensions of other programs. Only those that close loops are yielded.
     """
     known, children = READ[tag]
-    for key in element.attrib:
+    for key, value in element.attrib.items():
         own = _local(key)
-        if own not in known and own not in SETTINGS.get(tag, ()) and not key.startswith("{"):
+        if own not in known and own not in SETTINGS.get(tag, ()) and not key.startswith("{") and not _is_zero(value):
             yield tag, f"'{key}'", name
     for child in element.iterchildren("*"):
         own = _local(child.tag)
@@ -111,12 +108,21 @@ def _left(element: Any, tag: str, name: str) -> Iterator[tuple[str, str, str]]:
             yield from _left(child, own, of)
         elif own == "gazebo":
             yield from _simulated(child)
-        elif own not in WITHOUT_DYNAMICS.get(tag, ()) and (own == child.tag or own in LOOPS) and not _usual(child, own):
+        elif (
+            own not in WITHOUT_DYNAMICS.get(tag, ())
+            and (own == child.tag or own in LOOPS)
+            and not _without_effect(child, own)
+        ):
             yield own, "", of
 
 
-def _usual(element: Any, tag: str) -> bool:
-    return (element.text or "").strip().lower() in USUAL.get(tag, ())
+def _without_effect(element: Any, tag: str) -> bool:
+    """Return whether all numbers of an element are 0, or for gravity 1, so that it changes nothing."""
+    text = (element.text or "").strip().lower()
+    if tag == "gravity":
+        return text in ("1", "true")
+    values = [*element.attrib.values(), *([text] if text else [])]
+    return bool(values) and not len(element) and all(map(_is_zero, values))
 
 
 def _simulated(gazebo: Any) -> Iterator[tuple[str, str, str]]:
@@ -128,9 +134,9 @@ def _simulated(gazebo: Any) -> Iterator[tuple[str, str, str]]:
 
 def _is_zero(text: str) -> bool:
     try:
-        return float(text) == 0.0
+        return not any(float(word) for word in text.split())
     except ValueError:
-        return False
+        return text == "false"
 
 
 def _local(tag: str) -> str:
