@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from dynagate.base.untrusted import plain_text
 from dynagate.fixedpoint.assign import FormattedGraph
-from dynagate.fixedpoint.entering import entering
+from dynagate.fixedpoint.entering import TYPES, entering, without_low_bits
 from dynagate.fixedpoint.evaluate import evaluate_integers, quantise_inputs
-from dynagate.fixedpoint.format import Format
+from dynagate.fixedpoint.format import INT64_BITS, Format
 from dynagate.fixedpoint.in_c import word_of
-from dynagate.fixedpoint.operations import FIXED, Exact, Unit
+from dynagate.fixedpoint.operations import FIXED, Exact, Formula, Unit
 from dynagate.graph import OPS, Port
 from dynagate.graph.region import Region
 from dynagate.graph.slots import slots_of
@@ -38,7 +38,7 @@ def emit_integers(formatted: FormattedGraph, region: Region, known: Mapping[str,
     segments = file.segments(writer.statements, ["    int bad = 0;"], ["    return bad;"])
     return file.file(
         [
-            *_interface(file, formatted, known),
+            *_interface(file, formatted, known, writer.wide),
             in_one_text(ELEMENTARY),
             f"typedef dg_{writer.word} word;",
             f"{file.head};\n",
@@ -50,8 +50,25 @@ def emit_integers(formatted: FormattedGraph, region: Region, known: Mapping[str,
     )
 
 
-def _interface(file: OneState, formatted: FormattedGraph, known: Mapping[str, str]) -> Iterator[str]:
-    """The comment for callers: the entries and their formats, and what is known of errors."""
+WIDEST_IS_64 = " * No integer has more than 64 bits.\n */\n"
+NEEDS_128 = """ * It needs a compiler with integers of 128 bits (__int128): {} of {} values have over 62 bits.
+ * Formats of up to 31 bits seldom need them.
+ */
+#ifndef __SIZEOF_INT128__
+#error "{} needs a compiler with integers of 128 bits; choose formats of up to 31 bits for this target"
+#endif
+"""
+
+
+def _interface(file: OneState, formatted: FormattedGraph, known: Mapping[str, str], wide: int) -> Iterator[str]:
+    """Yield the comment for callers: the entries, their formats, what is known of errors, and which integers it needs.
+
+    Args:
+        file: The file.
+        formatted: The graph.
+        known: By output, what is proved of its errors.
+        wide: The number of operations that need 128 bits.
+    """
 
     def formats(port: Port) -> Iterator[str]:
         return wrapped(" ".join(str(formatted.formats[i]) for i in port.nodes), " *   ", " *   ")
@@ -64,7 +81,9 @@ def _interface(file: OneState, formatted: FormattedGraph, known: Mapping[str, st
     yield " * returns 0; 1 if a value overflowed, and the results are not usable; 2 if an input does not fit its"
     yield " * format, and nothing is computed. It has no state. Its integers are those of the datapath. The macro"
     yield f" * {file.name.upper()}_CHECK"
-    yield " * adds a main, which returns in how many states of a test vector the results are wrong. */\n"
+    yield " * adds a main, which returns in how many states of a test vector the results are wrong."
+    operations = len(formatted.graph) - len(file.inputs)
+    yield NEEDS_128.format(wide, operations, file.name) if wide else WIDEST_IS_64
 
 
 class _Writer:
@@ -75,6 +94,8 @@ class _Writer:
         self.word = word_of(formatted)
         self.slot, self.slots = slots_of(formatted.graph, formatted.graph.output_nodes)
         self._tables: dict[tuple[Any, tuple[Format, ...], Format], tuple[int, Exact]] = {}
+        self.wide = 0
+        """Operations that need integers of 128 bits."""
         nodes = enumerate(formatted.graph.nodes)
         self.statements = [self._statement(i) for i, node in nodes if node.op != "input"]
 
@@ -95,15 +116,18 @@ class _Writer:
             plan = f"const dg_64 *p = plan_{place}; {'int wrong = 0; ' if 'wrong' in meaning.text else ''}"
         else:
             exact = meaning.in_c(sources, to)
+            if exact.bits > INT64_BITS:
+                exact = without_low_bits(meaning, exact, sources, to)
         enter = entering(meaning, exact, to, formatted.arithmetic)
+        self.wide += enter.type == TYPES[-1]
         T, text = f"dg_{enter.type}", meaning.text.format(bits=enter.type)
         operands = ""
         for k, x in enumerate("xyz"):
             if re.search(rf"\b{x}\b", text):
                 is_node = k < OPS[node.op].arity
                 value = f"m[{self.slot[node.args[k]]}]" if is_node else _literal(formatted.constants[i][0])
-                moved = f" * (({T})1 << {exact.up[k]})" if exact.up[k] else ""
-                operands += f"const {T} {x} = ({T}){value}{moved}; "
+                sign = meaning.signs[k] if isinstance(meaning, Formula) and meaning.signs else 1
+                operands += f"const {T} {x} = {_moved(f'({T}){value}', enter.type, exact.up[k], sign)}; "
         cut = f"({text})"
         if enter.down:
             cut = f"DG_CUT({cut}, {f'(({T})1 << {enter.down - 1})' if enter.half else '0'}, {enter.down})"
@@ -127,6 +151,17 @@ class _Writer:
         if key not in self._tables:
             self._tables[key] = len(self._tables), unit.plan(*sources, to)
         return self._tables[key]
+
+
+def _moved(value: str, bits: int, up: int, sign: int) -> str:
+    """Return C that moves a value up, or cuts its low bits: towards minus infinity in a result where it has this sign.
+
+    bits: of the type of the value.
+    """
+    if up >= 0:
+        return f"{value} * ((dg_{bits})1 << {up})" if up else value
+    down = min(-up, bits - 1)
+    return f"{value} >> {down}" if sign > 0 else f"-(-{value} >> {down})"
 
 
 def _literal(value: int) -> str:

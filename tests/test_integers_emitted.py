@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+import platform
 import subprocess
+import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +17,9 @@ from dynagate.cli import main
 from dynagate.fixedpoint.assign import FormattedGraph, Policy, assign
 from dynagate.fixedpoint.emit import emit_integers
 from dynagate.fixedpoint.evaluate import evaluate_in_numpy, quantise_inputs
-from dynagate.fixedpoint.format import Arithmetic
+from dynagate.fixedpoint.format import Arithmetic, Format, Integers
+from dynagate.graph import Graph, Port
+from dynagate.graph.graph import Node
 
 ARM = robots.load("two_joint_arm")
 FLAGS = ["-std=c11", "-ffreestanding", "-Wall", "-Wextra", "-Werror", "-O1"]
@@ -57,20 +62,104 @@ def test_its_test_vector_holds(
 
 def test_it_equals_the_definition_state_by_state(tmp_path: Path) -> None:
     graph = formatted("forward_dynamics_gradient", 24, Arithmetic())
-    ((file, text),) = emit_integers(graph, Region.of(ARM)).items()
-    function = ctypes.CDLL(str(compiled(text, tmp_path, "-shared", "-fPIC")))[file.removesuffix(".c")]
     inputs = quantise_inputs(graph, Region.of(ARM, velocity=20.0).states(graph.graph, 300, seed=4))
+    assert 0 < assert_equal(graph, inputs, tmp_path) < 300
+
+
+def assert_equal(graph: FormattedGraph, inputs: Mapping[int, Integers], folder: Path) -> int:
+    """Compare the C with numpy's integers in each state, and return in how many of them a value overflows."""
+    ((file, text),) = emit_integers(graph, Region.of(ARM)).items()
+    function = ctypes.CDLL(str(compiled(text, folder, "-shared", "-fPIC")))[file.removesuffix(".c")]
     expected = evaluate_in_numpy(graph, inputs)
-    assert 0 < expected.overflow.sum() < 300
     entries = [i for port in graph.graph.inputs for i in port.nodes]
     results = [i for port in graph.graph.outputs for i in port.nodes]
     output = np.zeros(len(results), np.int32)
-    for k in range(300):
+    for k in range(len(expected.overflow)):
         state = np.array([inputs[i][k] for i in entries], np.int32)
         assert function(ctypes.c_void_p(state.ctypes.data), ctypes.c_void_p(output.ctypes.data)) == expected.overflow[k]
         assert output.tolist() == [expected.value[i][k] for i in results]
     state[0] = graph.formats[entries[0]].highest + 1
     assert function(ctypes.c_void_p(state.ctypes.data), ctypes.c_void_p(output.ctypes.data)) == 2
+    return int(expected.overflow.sum())
+
+
+def far_apart(arithmetic: Arithmetic) -> FormattedGraph:
+    """Operations on 31 bits whose exact results are longest: binary points far apart, and the elementary functions."""
+    inputs = [Format(31, frac) for frac in (28, 36, 3, 40, 60, 22)]
+    operations = [
+        *(("add", (2, 3), 3), ("add", (3, 2), 2), ("add", (2, 4), -2), ("sub", (2, 3), 3), ("sub", (3, 2), 2)),
+        *(("sub", (4, 2), 1), ("select", (0, 2, 3), 4), ("select", (0, 4, 2), 3), ("add", (3, 3), 39)),
+        *(("sin", (0,), 29), ("cos", (0,), 29), ("sin", (1,), 36), ("sin", (2,), 29), ("cos", (5,), 30)),
+        *(("exp", (0,), 20), ("exp", (3,), 29), ("exp", (5,), 4), ("sqrt", (0,), 29), ("sqrt", (5,), 26)),
+        *(("reciprocal", (0,), 20), ("reciprocal", (5,), 26), ("mul", (0, 5), 20), ("mul", (3, 4), 5)),
+    ]
+    nodes = [Node("input", (), None, f"x{k}") for k in range(6)]
+    nodes += [Node(op, args, None, f"n{k}") for k, (op, args, _) in enumerate(operations)]
+    ports = [Port(name, (2,), (2 * k, 2 * k + 1)) for k, name in enumerate(("q", "qd", "qdd"))]
+    results = Port("tau", (len(operations),), tuple(range(6, len(nodes))))
+    graph = Graph("inverse_dynamics", "two_joint_arm", tuple(nodes), tuple(ports), (results,))
+    formats = (*inputs, *(Format(31, frac) for _, _, frac in operations))
+    return FormattedGraph(graph, formats, {}, {}, arithmetic)
+
+
+def of_any_size(graph: FormattedGraph, count: int, seed: int) -> dict[int, Integers]:
+    """Integers of the inputs: of any number of bits, and the extreme ones."""
+    random, values = np.random.default_rng(seed), {}
+    for i in graph.graph.input_nodes:
+        low, high = graph.formats[i].lowest, graph.formats[i].highest
+        value = random.integers(low, high, count, endpoint=True) >> random.integers(0, 30, count)
+        values[i] = np.where(random.random(count) < 0.2, random.choice([low, high, 0, 1, -1], count), value)
+    return values
+
+
+@pytest.mark.parametrize("arithmetic", [Arithmetic(), Arithmetic("floor", "wrap"), Arithmetic("floor", "saturate")])
+def test_formats_of_31_bits_do_without_128_bits(arithmetic: Arithmetic, tmp_path: Path) -> None:
+    graph = far_apart(arithmetic)
+    ((_, text),) = emit_integers(graph, Region.of(ARM)).items()
+    assert " * No integer has more than 64 bits." in text
+    assert "const dg_128 " not in text
+    assert_equal(graph, of_any_size(graph, 400, seed=2), tmp_path)
+
+
+START = """
+int main(void);
+void _start(void) {
+    int status = main();
+    __asm__ volatile("int $0x80" : : "a"(1), "b"(status));
+}
+"""
+"""A program without a library, of Linux on x86 with 32 bits."""
+
+
+@pytest.mark.parametrize("word", [30, 31])
+def test_it_runs_on_a_target_without_128_bits(word: int, tmp_path: Path) -> None:
+    if platform.system() != "Linux" or platform.machine() != "x86_64":
+        pytest.skip("expected Linux on x86-64, which runs programs of 32 bits")
+    texts = [emit_integers(formatted("forward_dynamics", word, Arithmetic(), 0.2), Region.of(ARM))]
+    texts += [emit_integers(far_apart(Arithmetic("half_up", which)), Region.of(ARM)) for which in ("wrap", "saturate")]
+    for files in texts if word == 31 else texts[:1]:
+        ((file, text),) = files.items()
+        check = f"-D{file.removesuffix('.c').upper()}_CHECK"
+        flags = "-m32", "-nostdlib", "-static", "-Wno-pedantic", check
+        subprocess.run([compiled(text + START, tmp_path, *flags)], check=True)
+
+
+def test_it_compiles_for_arm_of_32_bits(tmp_path: Path) -> None:
+    pytest.importorskip("ziglang")
+    ((file, text),) = emit_integers(far_apart(Arithmetic()), Region.of(ARM)).items()
+    (tmp_path / file).write_text(text)
+    command = [sys.executable, "-m", "ziglang", "cc", "-target", "arm-linux-musleabi", *FLAGS, "-c", file]
+    subprocess.run(command, cwd=tmp_path, check=True)
+
+
+def test_it_says_when_it_needs_128_bits(tmp_path: Path) -> None:
+    ((file, text),) = emit_integers(formatted("forward_dynamics", 32, Arithmetic()), Region.of(ARM)).items()
+    assert " * It needs a compiler with integers of 128 bits (__int128): " in text
+    (tmp_path / file).write_text(text)
+    command = ["gcc", *FLAGS, "-U__SIZEOF_INT128__", "-c", file]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode
+    assert "needs a compiler with integers of 128 bits; choose formats of up to 31 bits for this target" in done.stderr
 
 
 def test_the_command_writes_it_in_formats_of_a_word_or_a_file(tmp_path: Path) -> None:

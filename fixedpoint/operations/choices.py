@@ -39,6 +39,8 @@ def _error_of_select(condition: Held, positive: Held, otherwise: Held) -> Any:
 
 ROWS = {
     "select": FixedOp(
-        Formula("x > 0 ? y : z", lambda x, y, z: np.where(x > 0, y, z), _selected), _select, _error_of_select
+        Formula("x > 0 ? y : z", lambda x, y, z: np.where(x > 0, y, z), _selected, (0, 1, 1)),
+        _select,
+        _error_of_select,
     ),
 }

@@ -7,6 +7,9 @@ from dynagate.fixedpoint.format import INT64_BITS, Format
 from dynagate.fixedpoint.operations.row import Exact, NotInCError
 from dynagate.fixedpoint.tabulated import SPARE_BITS, TablePlan, table_plan
 
+WITHIN_A_UNIT = 2
+"""Bits of a type in C that `entering` leaves free for rounding, which values inside a unit may use."""
+
 
 def check_counts(*shifts: int) -> None:
     """Raises NotInCError: a number of more bits than C has, or a count of bits that it cannot shift by."""
@@ -14,35 +17,50 @@ def check_counts(*shifts: int) -> None:
         raise NotInCError(f"a plan with {', '.join(map(str, shifts))} bits; expected 0 to {INT64_BITS - 1}")
 
 
+def _scaled(width: int, factor: int, shift: int) -> Exact:
+    """Return the numbers with which C computes x * factor >> shift, for x of `width` bits.
+
+    The factor is in two parts if the whole product has more bits than an int64.
+    """
+    length = factor.bit_length()
+    split = 0 if width + length <= INT64_BITS + WITHIN_A_UNIT else min(shift, length // 2)
+    check_counts(length, shift)
+    low = factor & ((1 << split) - 1)
+    bits = width + max(split, length - split) - WITHIN_A_UNIT
+    return Exact(bits, 0, plan=(factor >> split, low, split, shift - split))
+
+
 def sine(source: Format, to: Format) -> Exact:
     check_counts(max(to.frac, 2) + 4)
     plan = sine_plan(source, to)
-    check_counts(plan.per_radian.bit_length(), plan.phase_shift)
-    numbers = plan.per_radian, plan.phase_shift, *_quadratic(plan.quarter)
-    bits = max(source.width + plan.per_radian.bit_length() + 1, plan.quarter.outer_frac + 4)
-    return Exact(bits, plan.quarter.frac, plan=numbers)
+    turn, quarter = _scaled(source.width, plan.per_radian, plan.phase_shift), _quadratic(plan.quarter)
+    return Exact(max(turn.bits, quarter.bits), plan.quarter.frac, plan=(*turn.plan, *quarter.plan))
 
 
-def _quadratic(plan: Quadratic) -> tuple[int, ...]:
-    up = plan.outer_frac - plan.frac0
-    check_counts(plan.bits + 2, plan.inner_shift - 1, plan.outer_shift - 1, up)
-    sizes = plan.bits, plan.offset_bits, plan.inner_shift, plan.outer_shift, up, len(plan.c0)
-    return (*sizes, *plan.c0, *plan.c1, *plan.c2)
+def _quadratic(plan: Quadratic) -> Exact:
+    """The offset of a segment times a slope of less than 2, and the value at the segment's centre, also less than 2."""
+    to_c0 = plan.outer_frac - plan.frac0
+    outer_shift = plan.outer_shift - to_c0
+    check_counts(plan.bits + 2, plan.inner_shift - 1, outer_shift - 1, to_c0)
+    sizes = plan.bits, plan.offset_bits, plan.inner_shift, outer_shift, to_c0, len(plan.c0)
+    bits = max(plan.offset_bits + plan.frac1 + 1, plan.frac0 + 3) - WITHIN_A_UNIT
+    return Exact(bits, plan.frac, plan=(*sizes, *plan.c0, *plan.c1, *plan.c2))
 
 
 def exp(source: Format, to: Format) -> Exact:
     check_counts(to.width + 10)
     plan = exp_plan(source, to)
-    product = source.width + plan.per_unit.bit_length() + 1
-    check_counts(plan.per_unit.bit_length(), plan.shift, plan.most_down)
-    numbers = plan.per_unit, plan.shift, plan.down, plan.least_down(to), plan.most_down, *_quadratic(plan.power)
-    return Exact(max(product, plan.power.outer_frac + 4), to.frac, plan=numbers)
+    check_counts(plan.most_down)
+    t, power = _scaled(source.width, plan.per_unit, plan.shift), _quadratic(plan.power)
+    numbers = *t.plan, plan.down, plan.least_down(to), plan.most_down, *power.plan
+    return Exact(max(t.bits, power.bits), to.frac, plan=numbers)
 
 
 def root(source: Format, to: Format) -> Exact:
+    """The operand is not negative where it is moved."""
     shift = root_shift(source, to)
     check_counts(abs(shift))
-    return Exact(source.width + max(shift, 0), to.frac, plan=(shift,))
+    return Exact(source.width + max(shift - 1, 0), to.frac, plan=(shift,))
 
 
 def reciprocal(source: Format, to: Format) -> Exact:

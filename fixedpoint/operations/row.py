@@ -43,11 +43,14 @@ class Formula:
 
     integers: the exact result of operands that `exact` has moved. text: the same in C, of the operands x, y and z.
     exact: of the operands' formats. A constant is the last operand.
+    signs: of a sum, or of a choice of operands, 1 or -1 for each operand, the sign that it has in the result; 0 for an
+    operand that is a condition. Empty for a product.
     """
 
     text: str
     integers: Callable[..., Any]
     exact: Callable[[Sequence[Format]], Exact]
+    signs: tuple[int, ...] = ()
 
     def compute(self, operands: Sequence[Fixed], to: Format, arithmetic: Arithmetic) -> Rescaled:
         """The result in the format `to`."""

@@ -44,14 +44,14 @@ def _error_of_shift(a: Held, exponent: Held) -> Any:
 
 
 _ONE = Formula("x", operator.pos, sum_of)
-_ADD = FixedOp(Formula("x + y", operator.add, sum_of), add, _error)
+_ADD = FixedOp(Formula("x + y", operator.add, sum_of, (1, 1)), add, _error)
 
 ROWS = {
     "input": FixedOp(_ONE, lambda: UNBOUNDED, _error),
     "const": FixedOp(_ONE, lambda c: c, _error, most=0.0),
     "add": _ADD,
     "add_const": _ADD,
-    "sub": FixedOp(Formula("x - y", operator.sub, sum_of), sub, _error),
+    "sub": FixedOp(Formula("x - y", operator.sub, sum_of, (1, -1)), sub, _error),
     "neg": FixedOp(Formula("-x", operator.neg, sum_of), _neg, _error),
     # the formats of its operand have the binary point moved (`FormattedGraph.operand_formats`)
     "shift": FixedOp(_ONE, _shift, _error_of_shift),

@@ -25,39 +25,47 @@ __extension__ typedef unsigned __int128 dg_u128;
 #define DG_WRAP(bits, v, keep) ((dg_##bits)((dg_u##bits)(v) << (keep)) >> (keep))
 #define DG_CLIP(v, low, high) ((v) < (low) ? (low) : (v) > (high) ? (high) : (v))
 
-enum { DG_U_BITS, DG_OFFSET_BITS, DG_INNER_SHIFT, DG_OUTER_SHIFT, DG_C0_UP, DG_SEGMENTS, DG_TABLE };
-enum { DG_PER_RADIAN, DG_PHASE_SHIFT, DG_QUARTER };
-enum { DG_PER_UNIT, DG_T_SHIFT, DG_DOWN, DG_EXP_LEAST, DG_EXP_MOST, DG_POWER };
+enum { DG_U_BITS, DG_OFFSET_BITS, DG_INNER_SHIFT, DG_OUTER_SHIFT, DG_TO_C0, DG_SEGMENTS, DG_TABLE };
+enum { DG_HIGH, DG_LOW, DG_SPLIT, DG_SCALED_SHIFT, DG_QUARTER };
+enum { DG_DOWN = DG_QUARTER, DG_EXP_LEAST, DG_EXP_MOST, DG_POWER };
 enum { DG_WIDTH, DG_INDEX_BITS, DG_SHIFT, DG_LEAST_DOWN, DG_MOST_DOWN, DG_STEPS, DG_NEWTON, DG_SEED = 14 };
 enum { DG_ONE, DG_ERROR_SHIFT, DG_ERROR_FRAC, DG_DROPPED, DG_OF_STEP };
 enum { DG_MASK, DG_LEAST, DG_DEGREE, DG_ENTRIES, DG_SLOPE_SHIFT, DG_VALUE_UP, DG_FRAC1, DG_WINDOWS, DG_FIRST_WINDOW };
 
+/* Clang warns of those that a file does not call. */
+#define DG_FUNCTION static inline __attribute__((unused))
+
 #define DG_ELEMENTARY(bits, rounds)                                                                                   \
+    /* x * factor >> shift, of a factor p[DG_HIGH] << p[DG_SPLIT] | p[DG_LOW]: the whole product may be too long. */  \
+    DG_FUNCTION dg_##bits dg_scaled_##bits(dg_##bits x, const dg_64 *p) {                                             \
+        const dg_##bits low = p[DG_LOW] ? (x * p[DG_LOW]) >> p[DG_SPLIT] : 0;                                         \
+        return (x * p[DG_HIGH] + low) >> p[DG_SCALED_SHIFT];                                                          \
+    }                                                                                                                 \
     /* By the table of a quadratic for each segment of [0, 1), rounded half up. */                                    \
-    static inline dg_##bits dg_quadratic_##bits(dg_64 u, const dg_64 *p) {                                            \
+    DG_FUNCTION dg_##bits dg_quadratic_##bits(dg_64 u, const dg_64 *p) {                                              \
         const dg_64 offset = p[DG_OFFSET_BITS], segments = p[DG_SEGMENTS], *c = p + DG_TABLE + (u >> offset);         \
         const dg_64 d = (u & (((dg_64)1 << offset) - 1)) - ((dg_64)1 << (offset - 1));                                \
         const dg_64 inner = d * c[2 * segments] + ((dg_64)1 << (p[DG_INNER_SHIFT] - 1));                              \
         const dg_64 slope = c[segments] + (inner >> p[DG_INNER_SHIFT]);                                               \
-        const dg_##bits exact = (dg_##bits)d * slope + ((dg_##bits)c[0] << p[DG_C0_UP]);                              \
+        const dg_##bits exact = (((dg_##bits)d * slope) >> p[DG_TO_C0]) + c[0];                                       \
         return (exact + ((dg_##bits)1 << (p[DG_OUTER_SHIFT] - 1))) >> p[DG_OUTER_SHIFT];                              \
     }                                                                                                                 \
-    static inline dg_##bits dg_sine_##bits(dg_##bits x, const dg_64 *p, int quarters) {                               \
+    DG_FUNCTION dg_##bits dg_sine_##bits(dg_##bits x, const dg_64 *p, int quarters) {                                 \
         const dg_64 *table = p + DG_QUARTER, up = table[DG_U_BITS], whole = ((dg_64)1 << up) - 1;                     \
-        const dg_64 turn = (dg_64)((x * p[DG_PER_RADIAN]) >> p[DG_PHASE_SHIFT]);                                      \
+        const dg_64 turn = (dg_64)dg_scaled_##bits(x, p);                                                             \
         const dg_64 phase = turn + ((dg_64)quarters << up), quadrant = phase >> up;                                   \
         const dg_##bits size = dg_quadratic_##bits((phase & whole) ^ (quadrant & 1 ? whole : 0), table);              \
         return quadrant & 2 ? -size : size;                                                                           \
     }                                                                                                                 \
-    static inline dg_##bits dg_exp_##bits(dg_##bits x, const dg_64 *p, int *wrong) {                                  \
+    DG_FUNCTION dg_##bits dg_exp_##bits(dg_##bits x, const dg_64 *p, int *wrong) {                                    \
         const dg_64 *table = p + DG_POWER, up = table[DG_U_BITS], least = p[DG_EXP_LEAST], most = p[DG_EXP_MOST];     \
-        const dg_##bits t = (x * p[DG_PER_UNIT]) >> p[DG_T_SHIFT], wanted = p[DG_DOWN] - (t >> up);                   \
+        const dg_##bits t = dg_scaled_##bits(x, p), wanted = p[DG_DOWN] - (t >> up);                                  \
         const dg_64 down = (dg_64)DG_CLIP(wanted, least, most), u = (dg_64)t & (((dg_64)1 << up) - 1);                \
         *wrong = wanted < least;                                                                                      \
         return *wrong ? 0 : (dg_quadratic_##bits(u, table) + ((dg_##bits)1 << (down - 1))) >> down;                   \
     }                                                                                                                 \
     /* The root of x moved by p[0] bits, with a bit below the result's, rounded half up: bit by bit. */               \
-    static inline dg_##bits dg_root_##bits(dg_##bits x, const dg_64 *p, int *wrong) {                                 \
+    DG_FUNCTION dg_##bits dg_root_##bits(dg_##bits x, const dg_64 *p, int *wrong) {                                   \
         *wrong = x < 0;                                                                                               \
         dg_##bits size = x < 0 ? 0 : p[0] >= 0 ? x << p[0] : x >> -p[0], root = 0, bit = (dg_##bits)1 << (bits - 4);  \
         for (int k = 0; k < rounds; k++) {                                                                            \
@@ -69,16 +77,16 @@ enum { DG_MASK, DG_LEAST, DG_DEGREE, DG_ENTRIES, DG_SLOPE_SHIFT, DG_VALUE_UP, DG
         }                                                                                                             \
         return (root + 1) >> 1;                                                                                       \
     }                                                                                                                 \
-    /* A number of base/philox.py: p has the fraction bits of the operands, then by how far it is moved up. */         \
-    static inline dg_u32 dg_whole_##bits(dg_##bits x, dg_64 frac) {                                                   \
+    /* A number of base/philox.py: p has the fraction bits of the operands, then by how far it is moved up. */        \
+    DG_FUNCTION dg_u32 dg_whole_##bits(dg_##bits x, dg_64 frac) {                                                     \
         return (dg_u32)(frac > 0 ? (x + ((dg_##bits)1 << (frac - 1))) >> frac : x * ((dg_##bits)1 << -frac));         \
     }                                                                                                                 \
-    static inline dg_##bits dg_noise_##bits(dg_##bits x, dg_##bits y, dg_##bits z, const dg_64 *p) {                  \
+    DG_FUNCTION dg_##bits dg_noise_##bits(dg_##bits x, dg_##bits y, dg_##bits z, const dg_64 *p) {                    \
         dg_u64 a = dg_whole_##bits(x, p[0]), b = dg_whole_##bits(y, p[1]), key = dg_whole_##bits(z, p[2]);            \
         DG_PHILOX(dg_u64, a, b, key)                                                                                  \
         return (dg_##bits)((dg_64)DG_HALVES(a, b) - DG_HALVES_MEAN) * ((dg_##bits)1 << p[3]);                         \
     }                                                                                                                 \
-    static inline dg_##bits dg_inverse_##bits(dg_##bits x, const dg_64 *p, int *wrong) {                              \
+    DG_FUNCTION dg_##bits dg_inverse_##bits(dg_##bits x, const dg_64 *p, int *wrong) {                                \
         const dg_64 width = p[DG_WIDTH], index = p[DG_INDEX_BITS], least = p[DG_LEAST_DOWN], most = p[DG_MOST_DOWN];  \
         const dg_64 positive = x > 1 ? (dg_64)x : 1, zeros = width - 64 + __builtin_clzll((dg_u64)positive);          \
         const dg_##bits n = (dg_##bits)positive << zeros;                                                             \
@@ -94,7 +102,7 @@ enum { DG_MASK, DG_LEAST, DG_DEGREE, DG_ENTRIES, DG_SLOPE_SHIFT, DG_VALUE_UP, DG
         }                                                                                                             \
         return *wrong ? 0 : estimate;                                                                                 \
     }                                                                                                                 \
-    static inline dg_##bits dg_tabulated_##bits(dg_##bits x, const dg_64 *p, int *wrong) {                            \
+    DG_FUNCTION dg_##bits dg_tabulated_##bits(dg_##bits x, const dg_64 *p, int *wrong) {                              \
         const dg_64 n = (dg_64)x & p[DG_MASK], entries = p[DG_ENTRIES];                                               \
         dg_64 address = 0, d = 0;                                                                                     \
         for (dg_64 k = 0; k < p[DG_WINDOWS]; k++) {                                                                   \
@@ -112,7 +120,7 @@ enum { DG_MASK, DG_LEAST, DG_DEGREE, DG_ENTRIES, DG_SLOPE_SHIFT, DG_VALUE_UP, DG
         return ((dg_##bits)d * slope + ((dg_##bits)c[0] << p[DG_VALUE_UP])) >> p[DG_FRAC1];                           \
     }                                                                                                                 \
     /* By a table of short polynomials if p[0] is not 0. */                                                           \
-    static inline dg_##bits dg_reciprocal_##bits(dg_##bits x, const dg_64 *p, int *wrong) {                           \
+    DG_FUNCTION dg_##bits dg_reciprocal_##bits(dg_##bits x, const dg_64 *p, int *wrong) {                             \
         return p[0] ? dg_tabulated_##bits(x, p + 1, wrong) : dg_inverse_##bits(x, p + 1, wrong);                      \
     }
 
