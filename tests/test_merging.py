@@ -18,6 +18,7 @@ from dynagate import FUNCTIONS, Robot, evaluate, robots, trace
 from dynagate.base.exact import exact, residue, written
 from dynagate.dynamics.configuration import integrate
 from dynagate.dynamics.spatial import array, cos, exact_rotation, exp, noise, select, sin, sqrt
+from dynagate.dynamics.varying import Products
 from dynagate.forces import Force, Limits
 from dynagate.graph import Graph, GraphError, Node, field, identities, passes
 from dynagate.graph.derivatives import jacobian, jvp, vjp
@@ -338,6 +339,14 @@ def test_a_rotation_is_orthogonal_without_rounding(seed: int) -> None:
         assert identity == [1, 0, 0, 0, 1, 0, 0, 0, 1]
     skewed = turned + np.diag([1e-6, 0.0, 0.0])
     assert [residue(x) for x in exact_rotation(skewed).ravel()] == [residue(x) for x in skewed.ravel().tolist()]
+
+
+def test_products_are_counted_with_plain_floats() -> None:
+    """The search for a frame multiplies many constants; it needs no residues."""
+    x, c = Products().inputs(1)[0], written(0.3)[()]
+    results = [x + c, c + x, x - c, c - x, x * c, c * x, c / x, x * written(0.5)[()], x.operation("select", c, x, c)]
+    assert [type(result.value) for result in results] == [float] * 9
+    assert [x * zero for zero in (0.0, exact(0.0))] == [0.0, 0.0]
 
 
 def test_a_recorded_division_by_zero_is_refused() -> None:

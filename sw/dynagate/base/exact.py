@@ -22,6 +22,9 @@ PRIME = 0xC90FDAA22168C234C4C6628B80DC1CD129024E088A67CC74020BBEA63B139B22514A08
 two of very different sizes coincide."""
 
 
+_new: Callable[..., Any] = float.__new__
+
+
 class Exact(float):
     """A float64 and the residue of the exact number that it stands for. It compares, prints and hashes as a float."""
 
@@ -33,15 +36,17 @@ class Exact(float):
     residue: int
 
     def __new__(cls, value: float, residue: int) -> Exact:
-        exact = super().__new__(cls, value)
-        exact.residue = residue
-        return exact
+        number = _new(cls, value)
+        number.residue = residue
+        return number
 
     def __getnewargs__(self) -> tuple[float, int]:  # type: ignore[override]
         return float(self), self.residue
 
     def __neg__(self) -> Exact:
-        return Exact(float.__neg__(self), -self.residue % PRIME)
+        number: Exact = _new(Exact, -float(self))
+        number.residue = PRIME - self.residue if self.residue else 0
+        return number
 
     def __pos__(self) -> Exact:
         return self
@@ -50,44 +55,48 @@ class Exact(float):
         return -self if self < 0.0 else self
 
     def __add__(self, other: Any) -> Any:
-        if isinstance(other, float | int):
-            return _rounded(float.__add__(self, other), self.residue + residue(other))
+        if isinstance(other, _NUMBERS):
+            return _rounded(_add(self, other), self.residue + residue(other))
         return _with_array(operator.add, self, other)
 
     def __radd__(self, other: Any) -> Any:
-        if isinstance(other, float | int):
-            return _rounded(float.__add__(self, other), self.residue + residue(other))
+        if isinstance(other, _NUMBERS):
+            return _rounded(_add(self, other), self.residue + residue(other))
         return _with_array(operator.add, other, self)
 
     def __sub__(self, other: Any) -> Any:
-        if isinstance(other, float | int):
+        if isinstance(other, _NUMBERS):
             return _rounded(float.__sub__(self, other), self.residue - residue(other))
         return _with_array(operator.sub, self, other)
 
     def __rsub__(self, other: Any) -> Any:
-        if isinstance(other, float | int):
+        if isinstance(other, _NUMBERS):
             return _rounded(float.__rsub__(self, other), residue(other) - self.residue)
         return _with_array(operator.sub, other, self)
 
     def __mul__(self, other: Any) -> Any:
-        if isinstance(other, float | int):
-            return _rounded(float.__mul__(self, other), self.residue * residue(other))
+        if isinstance(other, _NUMBERS):
+            return _rounded(_mul(self, other), self.residue * residue(other))
         return _with_array(operator.mul, self, other)
 
     def __rmul__(self, other: Any) -> Any:
-        if isinstance(other, float | int):
-            return _rounded(float.__mul__(self, other), self.residue * residue(other))
+        if isinstance(other, _NUMBERS):
+            return _rounded(_mul(self, other), self.residue * residue(other))
         return _with_array(operator.mul, other, self)
 
     def __truediv__(self, other: Any) -> Any:
-        if isinstance(other, float | int):
+        if isinstance(other, _NUMBERS):
             return _quotient(self, other)
         return _with_array(operator.truediv, self, other)
 
     def __rtruediv__(self, other: Any) -> Any:
-        if isinstance(other, float | int):
+        if isinstance(other, _NUMBERS):
             return _quotient(other, self)
         return _with_array(operator.truediv, other, self)
+
+
+_NUMBERS = (float, int)
+_add, _mul = float.__add__, float.__mul__
 
 
 def _with_array(operation: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:
@@ -115,12 +124,20 @@ def _quotient(a: float, b: float) -> float:
 def _rounded(value: float, residue: int) -> Exact:
     """The number with this residue. What rounding leaves of numbers that cancel exactly is 0."""
     residue %= PRIME
-    return Exact(value if residue or not math.isfinite(value) else 0.0, residue)
+    if not residue and math.isfinite(value):
+        value = 0.0
+    number: Exact = _new(Exact, value)
+    number.residue = residue
+    return number
 
 
 def exact(value: float) -> Exact:
     """A number that stands for itself."""
-    return value if isinstance(value, Exact) else Exact(value, residue(value))
+    if isinstance(value, Exact):
+        return value
+    number: Exact = _new(Exact, value)
+    number.residue = _residue(float(number))
+    return number
 
 
 def written(values: Any) -> Any:

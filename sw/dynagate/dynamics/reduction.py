@@ -107,12 +107,45 @@ class Dipole(NamedTuple):
 Body = Inertia | Dipole
 
 
+class Given(NamedTuple):
+    """A link of an aligned robot in exact numbers, with all of its own mass.
+
+    mass: kg. first: first moment (3,), kg m. second: second moment (3, 3), kg m². rotation (3, 3) and translation (3,),
+    m: from the link's frame to the parent's.
+    """
+
+    mass: float
+    first: Array
+    second: Array
+    rotation: Array
+    translation: Array
+
+
+def given_links(robot: Robot) -> list[Given]:
+    """Return the links of the aligned robot for `bodies`, which is called once per choice of dipoles."""
+    return [
+        Given(
+            (mass := written(link.mass)[()]),
+            written(link.com) * mass,
+            _second_moment(link),
+            exact_rotation(link.joint.rotation),
+            written(link.joint.translation),
+        )
+        for link in robot.links
+    ]
+
+
 def regrouped(robot: Robot, variable: Mapping[int, Inertia] | None = None) -> list[Inertia]:
     """`bodies`, none as a dipole."""
     return [body for body in bodies(robot, [False] * len(robot.links), variable) if isinstance(body, Inertia)]
 
 
-def bodies(robot: Robot, as_dipole: Sequence[bool], variable: Mapping[int, Inertia] | None = None) -> list[Body]:
+def bodies(
+    robot: Robot,
+    as_dipole: Sequence[bool],
+    variable: Mapping[int, Inertia] | None = None,
+    given: Sequence[Given] | None = None,
+) -> list[Body]:
     """The bodies of the aligned robot's links without what their joints do not feel, which is added to the parent's.
 
     A joint turning about z does not feel mass on z: m, h_z and Σ_zz. A spherical one does not feel mass at its centre.
@@ -122,10 +155,10 @@ def bodies(robot: Robot, as_dipole: Sequence[bool], variable: Mapping[int, Inert
 
     variable: links whose inertia is an input; their parents carry nothing of it.
     as_dipole: per link, whether to write it as a Dipole, where it turns and takes no large numbers so.
+    given: `given_links(robot)`, if the caller has it.
     """
-    mass: list[float] = [written(link.mass)[()] for link in robot.links]
-    first = [written(link.com) * m for link, m in zip(robot.links, mass, strict=True)]
-    second = [_second_moment(link) for link in robot.links]
+    given = given_links(robot) if given is None else given
+    mass, first, second = [g.mass for g in given], [g.first for g in given], [g.second for g in given]
     planar = _planar(robot)
     variable = variable or {}
     for i in variable:
@@ -153,7 +186,7 @@ def bodies(robot: Robot, as_dipole: Sequence[bool], variable: Mapping[int, Inert
             h, s = first[i] - kept.first, second[i] - kept.second
             if joint.kind.turning:  # the rest is rounding, or not felt by the parent either
                 h, s = h * Z, s * np.outer(Z, Z)
-            turn, t = exact_rotation(joint.rotation), written(joint.translation)
+            turn, t = given[i].rotation, given[i].translation
             seen = turn @ h
             mass[p] += m
             moved = np.multiply.outer(seen, t)

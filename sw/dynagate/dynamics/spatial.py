@@ -76,7 +76,9 @@ def _quaternion(r: Array, largest: int) -> tuple[Scalar, Scalar, Scalar, Scalar]
 
 
 def zeros(*shape: int) -> Array:
-    return array(np.zeros(shape))
+    result = np.empty(shape, dtype=object)
+    result.fill(exact(0.0))
+    return result
 
 
 def is_zero(x: Scalar) -> bool:

@@ -15,7 +15,7 @@ from dynagate.dynamics.coupling import Coupling
 from dynagate.dynamics.friction import Friction
 from dynagate.dynamics.links import Each, Link, Links, Pass, Whole
 from dynagate.dynamics.parameters import inertia_of
-from dynagate.dynamics.reduction import Body, bodies, moved_frames, regrouped
+from dynagate.dynamics.reduction import Body, Given, bodies, given_links, moved_frames, regrouped
 from dynagate.dynamics.spatial import Array, Force, Inertia, Motion, Scalar, array, cross, exact_rotation, zeros
 from dynagate.robot.model import Robot, turn_z_to
 
@@ -51,6 +51,7 @@ class Tree(Links):
     ) -> None:
         self.moving, self._given, self._parameters = robot, robot.uncoupled(), dict(parameters or {})
         self.friction = friction
+        self._bodies: dict[tuple[bool, ...], list[Body]] = {}
         self.coupling = Coupling(robot) if robot.followers else None
         robot = self._given
         self.turns = [array(turn_z_to(np.array(link.joint.axis))) for link in robot.links]
@@ -89,6 +90,10 @@ class Tree(Links):
         """The tree with numbers alone: the robot's own inertias for those that are inputs."""
         return Tree(self.moving) if self._parameters else self
 
+    @cached_property
+    def _given_links(self) -> list[Given]:
+        return given_links(self.robot)
+
     @property
     def _variable(self) -> dict[int, Inertia]:
         """The inertias that are inputs, by link, in the tree's frames."""
@@ -116,7 +121,10 @@ class Tree(Links):
 
     def bodies(self, as_dipole: Sequence[bool]) -> list[Body]:
         """The links' inertias, these as dipoles where they can be (`reduction.bodies`)."""
-        return bodies(self.robot, as_dipole, self._variable)
+        key = tuple(as_dipole)
+        if key not in self._bodies:
+            self._bodies[key] = bodies(self.robot, as_dipole, self._variable, self._given_links)
+        return self._bodies[key]
 
     def link(self, i: int) -> Link:
         """Link i alone."""

@@ -30,7 +30,7 @@ class Products:
 
 class Varying:
     """A number that varies with the state, and its value at one. Plain numbers are constants to it, and products with
-    powers of two are free."""
+    powers of two are free. The value is a plain float: an `Exact` number would take its residue along."""
 
     __slots__ = ("products", "value")
 
@@ -42,7 +42,7 @@ class Varying:
         return Varying(-self.value, self.products)
 
     def __add__(self, other: Any) -> Any:
-        term = other.value if isinstance(other, Varying) else other
+        term = other.value if isinstance(other, Varying) else float(other)
         total = self.value + term
         return Varying(total, self.products) if abs(total) > 1e-12 * abs(term) else 0.0
 
@@ -57,6 +57,7 @@ class Varying:
     def __mul__(self, other: Any) -> Any:
         if isinstance(other, Varying):
             return self.products.times(self.value, other.value)
+        other = float(other)
         if other == 0.0:
             return 0.0
         if math.frexp(abs(other))[0] == 0.5:
@@ -66,11 +67,11 @@ class Varying:
     __rmul__ = __mul__
 
     def __rtruediv__(self, other: Any) -> Any:
-        return other * Varying(1.0 / self.value, self.products)
+        return Varying(1.0 / self.value, self.products) * other
 
     def operation(self, name: str, *operands: Any) -> Varying:
         """A number that equals none of the operands."""
-        values = (x.value if isinstance(x, Varying) else x for x in operands)
+        values = (x.value if isinstance(x, Varying) else float(x) for x in operands)
         return Varying(sum(k * x for k, x in enumerate(values, start=3)), self.products)
 
     def sin(self) -> Varying:
