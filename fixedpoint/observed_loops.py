@@ -92,9 +92,13 @@ class LoopOnIntegers:
         return cls(loop, formats)
 
     def evaluate(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
-        """The outputs of the loop, as `evaluate_loop`."""
+        """Return the outputs of the loop, as `evaluate_loop` does.
+
+        Integers often repeat themselves: a problem that cannot converge in its formats tries the same steps in each
+        iteration. These steps are computed once.
+        """
         self.overflows.clear()
-        return evaluate_loop(self.loop, inputs, self._graph)
+        return evaluate_loop(self.loop, inputs, self._graph, reuse=True)
 
     def _graph(self, graph: Graph, values: Mapping[str, Array]) -> dict[str, Array]:
         formatted = self.formats[id(graph)]

@@ -7,7 +7,7 @@ import re
 import runpy
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,10 +25,12 @@ from dynagate.control.ilqr import IlqrOptions, ilqr_loop
 from dynagate.control.taken import TAKEN
 from dynagate.dynamics.spatial import cos
 from dynagate.forces import Limits, Servo
+from dynagate.graph import Graph
 from dynagate.graph.evaluate import evaluate
-from dynagate.graph.loop import Loop, graphs
+from dynagate.graph.loop import TURNS, Loop, evaluate_loop, graphs
 from dynagate.graph.ops import OPS
 from dynagate.graph.recorder import Recording
+from dynagate.host.devices.integer_loop import IntegerLoop
 from dynagate.host.ilqr import Ilqr
 from dynagate.host.solution import Solution
 from dynagate.host.solver import Solver
@@ -294,6 +296,38 @@ def test_integers_of_32_bits_are_near_float64(solver: Ilqr) -> None:
     assert 0.0 < error.max() < 1e-3
     steps = result.tau[:4] * 2.0**40
     np.testing.assert_array_equal(steps, np.round(steps))  # they are integers
+
+
+def test_integers_that_repeat_are_computed_once() -> None:
+    """Ranges from one problem: the other one cannot converge, and its iterations are soon all alike."""
+    q, goal = (np.random.default_rng(seed).uniform(-1.0, 1.0, (8, 2))[:2] for seed in (0, 1))
+    cost = Cost.quadratic(q=1.0, qd=0.1, tau=1e-2, final=10.0)
+    options = {"knots": 6, "dt": DT, "cost": cost, "tolerance": 1e-4, "iterations": 12}
+    with dynagate.open("two_joint_arm", "ilqr", device="numpy", **options) as opened:
+        assert isinstance(opened, Ilqr)
+        with pytest.warns(dynagate.RobotWarning, match="ranges of fixed point come from one problem"):
+            integers = opened.on_integers(q[0], np.zeros(2), goal=goal[0], word=30)
+    compute = integers._compute
+    assert isinstance(compute, IntegerLoop)
+    own = compute.integers
+    inputs = integers._problems(q, np.zeros((2, 2)), None, None, {"goal": goal})[0].inputs
+    values = {port.name: np.repeat(inputs[port.name], 2 // len(inputs[port.name]), axis=0) for port in own.loop.inputs}
+    computed: list[str] = []
+
+    def counted(graph: Graph, values: Mapping[str, Any]) -> dict[str, Any]:
+        computed.append(graph.name)
+        return own._graph(graph, values)
+
+    each = evaluate_loop(own.loop, values, counted)
+    assert each[TURNS].max() == 13
+    every = len(computed)
+    computed.clear()
+    once = evaluate_loop(own.loop, values, counted, reuse=True)
+    assert len(computed) < every / 2
+    assert computed.count("rule") == 13  # which keeps the costs of all iterations
+    for results in (once, own.evaluate(values)):
+        for name, value in each.items():
+            np.testing.assert_array_equal(results[name], value)
 
 
 def test_a_goal_may_move(solver: Ilqr) -> None:

@@ -155,7 +155,7 @@ def spoilt_markup(text: str, random: random.Random) -> tuple[str, str]:
         names = sorted(set(re.findall(r"<(\w+)", text)))
         old, new = random.choice(names), random.choice([*names, "x", "include", "xacro:if", "limit", "mimic"])
         return f"<{old}> to <{new}>", text.replace(f"<{old}", f"<{new}", 1)
-    what, content = spoilt(text.encode(), random)
+    what, content = spoilt(text.encode(errors="surrogateescape"), random)
     return what, content.decode(errors="surrogateescape")
 
 

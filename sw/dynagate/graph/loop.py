@@ -224,17 +224,23 @@ def mapped(loop: Loop, change: Callable[[Graph], Graph]) -> Loop:
 OfGraph = Callable[[Graph, Mapping[str, Array]], dict[str, Array]]
 """What computes a graph of a loop: its outputs by name, from its inputs."""
 
+Kept = dict[int, tuple[Mapping[str, Array], Mapping[str, Array]]]
+"""Inputs and outputs of the steps of a loop, by the place of the step."""
 
-def evaluate_loop(loop: Loop, inputs: Mapping[str, npt.ArrayLike], of_graph: OfGraph = evaluate) -> dict[str, Array]:
+
+def evaluate_loop(
+    loop: Loop, inputs: Mapping[str, npt.ArrayLike], of_graph: OfGraph = evaluate, *, reuse: bool = False
+) -> dict[str, Array]:
     """The outputs of a loop in float64, by name: the reference of every backend.
 
-    inputs: (batch, *shape) by name, those per turn (batch, turns, *shape). of_graph: what computes its graphs.
+    inputs: (batch, *shape) by name, those per turn (batch, turns, *shape). of_graph: what computes its graphs. reuse:
+    whether a loop that ends by a tolerance keeps the outputs of a step whose inputs are those of the iteration before.
     Raises ValueError: an input is missing, unknown or of the wrong shape.
     """
     values = _checked(loop, inputs)
     turns = loop.turns(values)
     if isinstance(loop.stop, Until):
-        return _until(loop, loop.stop, values, of_graph)
+        return _until(loop, loop.stop, values, of_graph, reuse)
     kept: dict[str, list[Array]] = {name: [] for name in loop.kept}
     per_turn = {name: values.pop(name) for name in loop.per_turn}
     state = values
@@ -263,14 +269,28 @@ def _checked(loop: Loop, inputs: Mapping[str, npt.ArrayLike]) -> dict[str, Array
     return arrays
 
 
-def evaluate_turn(loop: Loop, values: Mapping[str, Array], of_graph: OfGraph = evaluate) -> dict[str, Array]:
-    """All values after one turn, from its inputs (batch, *shape) by name, without checks. of_graph: as of
-    `evaluate_loop`."""
+def evaluate_turn(
+    loop: Loop, values: Mapping[str, Array], of_graph: OfGraph = evaluate, kept: Kept | None = None
+) -> dict[str, Array]:
+    """All values after one turn, from its inputs (batch, *shape) by name, without checks.
+
+    of_graph: as of `evaluate_loop`. kept: inputs and outputs of each step in the turn before, which are replaced by
+    those of this turn; None to compute every step.
+    """
     results = dict(values)
-    for step in loop.steps:
+    for place, step in enumerate(loop.steps):
         inputs = {port.name: results[port.name] for port in step.inputs}
-        results |= _evaluated(step, inputs, of_graph)
+        if kept is None:
+            results |= _evaluated(step, inputs, of_graph)
+            continue
+        if place not in kept or not _equal(inputs, kept[place][0]):
+            kept[place] = inputs, _evaluated(step, inputs, of_graph)
+        results |= kept[place][1]
     return results
+
+
+def _equal(inputs: Mapping[str, Array], others: Mapping[str, Array]) -> bool:
+    return all(np.array_equal(array, others[name]) for name, array in inputs.items())
 
 
 def _evaluated(step: Graph | Loop | Scan, inputs: Mapping[str, Array], of_graph: OfGraph) -> dict[str, Array]:
@@ -279,16 +299,17 @@ def _evaluated(step: Graph | Loop | Scan, inputs: Mapping[str, Array], of_graph:
     return evaluate_scan(step, inputs) if isinstance(step, Scan) else of_graph(step, inputs)
 
 
-def _until(loop: Loop, stop: Until, values: dict[str, Array], of_graph: OfGraph) -> dict[str, Array]:
+def _until(loop: Loop, stop: Until, values: dict[str, Array], of_graph: OfGraph, reuse: bool) -> dict[str, Array]:
     batch = len(next(iter(values.values())))
     results: dict[str, Array] = {}
     turns, residual = np.zeros(batch), np.full(batch, np.inf)
     rows = np.arange(batch)
     state = dict(values)
+    kept: Kept | None = {} if reuse else None
     for _ in range(stop.at_most):
         if not len(rows):
             break
-        turn = evaluate_turn(loop, {name: array[rows] for name, array in state.items()}, of_graph)
+        turn = evaluate_turn(loop, {name: array[rows] for name, array in state.items()}, of_graph, kept)
         turns[rows] += 1
         residual[rows] = np.abs(turn[stop.residual])
         for name in loop.last:
