@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import dynagate
@@ -21,6 +22,7 @@ from dynagate.forces import CompliantContact, Contact, Point
 from dynagate.forces.contact import contact_points
 from dynagate.integrators.contact_step import RigidContact
 from dynagate.integrators.variational_method import VariationalMethod
+from dynagate.robot import Constraint
 from dynagate.robot.random_chain import random_chain
 
 ARM = robots.load("two_joint_arm")
@@ -122,6 +124,19 @@ SIZES: dict[str, tuple[Callable[[], object], str]] = {
     "states of a goal": (lambda: dynagate.Goal(1e-3, fresh=10**9), r"fresh=10+; .* at most 1e\+07"),
     "threads": (lambda: dynagate.open(ARM, threads=10**9), "10+ threads; expected 1 or more, at most 1024"),
     "links": (lambda: random_chain(10**9, 1), "a chain of 10+ links; expected 1 or more, at most 10000"),
+    "contacts in a loop": (
+        lambda: replace(ARM, constraints=tuple(Constraint(f"f{k}") for k in range(10**5))),
+        "the 100000 constraints of robot 'two_joint_arm' have 300000 rows; expected at most 300",
+    ),
+    "equalities of a file": (
+        lambda: read_connects(1000),
+        "the 1000 constraints of robot '.*' have 3000 rows; expected at most 300",
+    ),
+    "units": (lambda: dynagate.build(ARM, units=10**9), "units 10+ of a core; expected 2 to 8"),
+    "words": (lambda: dynagate.build(ARM, word=10**9), "word 10+; expected 4 to 32 bits"),
+    "samples in lanes": (lambda: dynagate.build(ARM, units=2, abreast=10**9), "abreast 10+; expected 1 to 4 samples"),
+    "cycles": (lambda: dynagate.build(ARM, ii=10**12), "initiation interval 10+; .* from 1 to 65535 cycles"),
+    "bits of a stream": (lambda: dynagate.Axi(width=10**9), "stream of 10+ bits; expected one of 32, 64"),
     "a batch": (
         lambda: dynagate.open(ARM, device="numpy").new_inputs((10**6, 10**6)),
         r"batch=\(1000000, 1000000\); expected at most 1e\+10 samples",
@@ -129,6 +144,16 @@ SIZES: dict[str, tuple[Callable[[], object], str]] = {
     "a budget": (lambda: dynagate.Budget(dsp=float("nan")), "dsp=nan; expected a whole number of 0 or more"),  # type: ignore[arg-type]
     "a limit": (lambda: Region.of(ARM, effort=1e-320), "effort=.*; expected positive numbers"),
 }
+
+
+def read_connects(count: int) -> Robot:
+    """Read a file of MuJoCo's with two free bodies that are connected at many points."""
+    bodies = "".join(f'<body name="{name}"><freejoint/><geom size="0.1"/></body>' for name in "ab")
+    points = "".join(f'<connect body1="a" body2="b" anchor="{k} 0 0"/>' for k in range(count))
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "r.xml"
+        path.write_text(f"<mujoco><worldbody>{bodies}</worldbody><equality>{points}</equality></mujoco>")
+        return Robot.from_mjcf(path)
 
 
 @pytest.mark.parametrize("case", list(SIZES))

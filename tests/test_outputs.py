@@ -68,6 +68,13 @@ def test_the_command_line_names_the_nearest_output(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("text", ["", ",", "qdd,,minv"])
+def test_an_empty_name_on_the_command_line_is_refused(text: str) -> None:
+    result = CliRunner().invoke(main, ["build", "two_joint_arm", "--outputs", text])
+    assert result.exit_code == 2
+    assert f"'{text}' has an empty name; expected names with commas between, such as qdd,minv" in result.output
+
+
 def test_the_command_line_builds_them(tmp_path: Path) -> None:
     result = CliRunner().invoke(main, ["build", "two_joint_arm", "--outputs", "qdd,minv", "--folder", str(tmp_path)])
     assert result.exit_code == 0, result.output

@@ -97,6 +97,17 @@ def test_what_cannot_be_drawn(q: Any, file: str, dt: float, message: str, tmp_pa
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("suffix", ["svg", "gif", "png"])
+@pytest.mark.parametrize("file", ["folder", "nowhere/a", "file/a", "x" * 5000, "a\0b"])
+def test_files_that_cannot_be_written_are_named(file: str, suffix: str, tmp_path: Path) -> None:
+    (tmp_path / f"folder.{suffix}").mkdir()
+    (tmp_path / "file").write_text("")
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(dynagate.Error, match="cannot write .*; expected a file in a folder that exists"):
+        draw(ARM, np.zeros(2), tmp_path / f"{file}.{suffix}")
+    assert sorted(tmp_path.rglob("*")) == before
+
+
 def test_on_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     motion = dynagate.Rollout(ARM, steps=10, dt=0.01, device="numpy")(np.zeros(2), np.zeros(2), np.zeros((10, 2)))

@@ -173,6 +173,16 @@ def _complete_outputs(ctx: click.Context, param: click.Parameter, incomplete: st
     return parameters.several(dict.fromkeys(outputs), incomplete)
 
 
+def _outputs(ctx: click.Context, param: click.Parameter, text: str | None) -> tuple[str, ...]:
+    """Return the names in a list of outputs; none if the option is not passed."""
+    if text is None:
+        return ()
+    names = tuple(text.split(","))
+    if not all(names):
+        raise click.BadParameter(f"'{text}' has an empty name; expected names with commas between, such as qdd,minv")
+    return names
+
+
 def _complete_link(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     return parameters.completions([link.name for link in parameters.links_before(ctx)], incomplete)
 
@@ -478,10 +488,10 @@ def outputs_option(command: Command) -> Command:
         ),
         click.option(
             "--outputs",
-            default="",
+            default=None,
             metavar="OUTPUT,OUTPUT,...",
             shell_complete=_complete_outputs,
-            callback=lambda ctx, param, text: tuple(filter(None, text.split(","))),
+            callback=_outputs,
             help="Compute these outputs alone.  [default: all]",
         ),
     )

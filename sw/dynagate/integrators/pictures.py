@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -136,8 +137,8 @@ def draw(robot: RobotOrName, q: npt.ArrayLike, file: str | PathLike[str], *, dt:
     robot: also a name or a path. q: rad or m, (nq,) of a still picture, (steps, nq) of a motion, as `Trajectories.q` of
     one, or (batch, steps, nq) of several on one another, at most MOST_ROBOTS; motions with numbers that are not finite
     are left out. dt: s between steps. Returns the file's path.
-    Raises ValueError: q has another shape or nothing to draw, or the file another suffix; MissingExtraError: .gif and
-    .png without Pillow (extra `view`); OSError.
+    Raises ValueError: q has another shape or nothing to draw, or the file another suffix, or it cannot be written;
+    MissingExtraError: .gif and .png without Pillow (extra `view`).
     """
     check_positive("dt", dt, "seconds between steps, more than 0")
     path, known = Path(file), robot_of(robot)
@@ -145,7 +146,9 @@ def draw(robot: RobotOrName, q: npt.ArrayLike, file: str | PathLike[str], *, dt:
         raise ArgumentError(f"{path}; expected a name that ends in {', '.join(SUFFIXES)}")
     lines = _projected(known, q, dt, WIDTH, HEIGHT)
     if path.suffix == ".svg":
-        path.write_text(_svg(lines, known.name))
+        text = _svg(lines, known.name)
+        with _writing(path):
+            path.write_text(text)
         return path
     first, *others = [_image(lines, k) for k in range(len(lines.segments) if path.suffix == ".gif" else 1)]
     more: dict[str, Any] = {
@@ -154,8 +157,19 @@ def draw(robot: RobotOrName, q: npt.ArrayLike, file: str | PathLike[str], *, dt:
         "duration": max(20, round(1e3 * lines.seconds)),
         "loop": 0,
     }
-    first.save(path, **(more if path.suffix == ".gif" else {}))
+    with _writing(path):
+        first.save(path, **(more if path.suffix == ".gif" else {}))
     return path
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    """Raise ArgumentError if the file cannot be written. A name with a null byte is a ValueError of Python's."""
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        reason = (error.strerror if isinstance(error, OSError) else None) or error
+        raise ArgumentError(f"cannot write {path}: {reason}; expected a file in a folder that exists") from None
 
 
 def pixels(robot: RobotOrName, q: npt.ArrayLike, width: int = WIDTH, height: int = HEIGHT) -> npt.NDArray[np.uint8]:

@@ -30,6 +30,7 @@ from dynagate.base.arguments import (
 )
 from dynagate.base.errors import ArgumentTypeError, Error
 from dynagate.base.explained import explained
+from dynagate.base.largest import MAX_CONSTRAINT_ROWS
 from dynagate.base.nearest import check_keyword, nearest
 from dynagate.robot.kinds import KINDS, JointKind, kind_of, single_kinds
 
@@ -348,6 +349,7 @@ class Robot:
                 self._check_mimic(link.joint, link.joint.mimic)
         # the checks normalise copies, never the constraints that the caller passed
         object.__setattr__(self, "constraints", tuple(replace(own) for own in self.constraints))
+        self._check_rows()
         for constraint in self.constraints:
             self._check_constraint(constraint)
         self._check_passive()
@@ -488,6 +490,15 @@ class Robot:
             raise ArgumentTypeError(f"polynomial={shown(polynomial)}; expected numbers, the constant one first")
         own = Constraint(joint, JOINTS, to, stiffness, damping, compliance, polynomial=tuple(polynomial))
         return replace(self, constraints=(*self.constraints, own.with_floats()))
+
+    def _check_rows(self) -> None:
+        """Raise RobotError if the constraints have too many rows. Their kinds are not checked yet."""
+        rows = sum(CONSTRAINT_ROWS.get(own.kind, 1) if isinstance(own.kind, str) else 1 for own in self.constraints)
+        if rows > MAX_CONSTRAINT_ROWS:
+            raise RobotError(
+                f"the {len(self.constraints)} constraints of robot '{self.name}' have {rows} rows; expected at most "
+                f"{MAX_CONSTRAINT_ROWS}: hold fewer frames, or hold them at points"
+            )
 
     def _check_constraint(self, own: Constraint) -> None:
         for what in ("frame", "kind", "to"):
