@@ -95,9 +95,9 @@ def test_methods_agree_under_all_forces_as_steps_shrink(method: str | Method, or
     errors = []
     for steps in (25, 50):
         fine = Rollout(arm, steps=8 * steps, dt=0.025 / steps, method="rk4", forces=forces_on(arm), every=8 * steps)
-        exact = fine(q0, qd0, np.zeros((3, 8 * steps, 2))).q[:, -1]
+        exact = fine(q0, qd0, np.zeros((3, 8 * steps, 2)), target=np.zeros(2)).q[:, -1]
         rollout = Rollout(arm, steps=steps, dt=0.2 / steps, method=method, forces=forces_on(arm))
-        got = rollout(q0, qd0, np.zeros((3, steps, 2)))
+        got = rollout(q0, qd0, np.zeros((3, steps, 2)), target=np.zeros(2))
         assert got.converged.all()
         errors.append(np.abs(got.q[:, -1] - exact).max())
     assert errors[0] < 2e-3

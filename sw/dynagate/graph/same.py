@@ -186,7 +186,9 @@ def _of_reciprocal(result: Any, x: Sequence[Any], e: Sequence[Any], c: Any) -> A
 
 
 def _of_root(result: Any, x: Sequence[Any], e: Sequence[Any], c: Any) -> Any:
-    return np.where(e[0] == 0.0, 0.0, np.where(e[0] < x[0], e[0] / np.sqrt(x[0] - e[0]), np.inf))
+    """Near zero, where the slope of the root is unbounded, the root of the largest possible operand bounds the error."""
+    away = e[0] < x[0]
+    return np.where(away, e[0] / np.sqrt(np.where(away, x[0] - e[0], 1.0)), np.sqrt(np.maximum(x[0], 0.0) + e[0]))
 
 
 def _of_select(result: Any, x: Sequence[Any], e: Sequence[Any], c: Any) -> Any:
