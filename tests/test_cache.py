@@ -264,7 +264,7 @@ def test_a_damaged_library_is_compiled_again(damage: str, built: Build, own_cach
         ("`include /etc/passwd", "'`'"),
         ('import "DPI-C" function void f();', "'\"'"),
         ("// \u2028 $c(1)", "'\\\\u2028'"),
-        ("// \r $c(1)", r"'\$c'"),
+        ("// \r $c(1)", r"'\\r'"),
     ],
 )
 def test_verilog_that_would_run_on_the_host_is_refused(code: str, named: str, built: Build, tmp_path: Path) -> None:
