@@ -320,13 +320,41 @@ class Reference:
         moved = self.move(q, (v if integrator == "euler" else fast) * dt)
         for link in self.moving:
             if link["joint"] == "floating":
-                self._fly(link, q, v, rates, dt, integrator == "euler", moved, fast)
+                self._fly(link, q, v, rates, dt, moved, fast, explicit=integrator == "euler")
         return self._stopped(moved, fast) if stops else (moved, fast)
 
+    def pushed_step(
+        self, q: Array, v: Array, tau: Array, dt: float, push: Array, lift: Array
+    ) -> tuple[Array, Array, Array]:
+        """Return q and v after a semi-implicit step with impulses, and the velocity along the axes before the step.
+
+        push: (..., nv), N s or N m s, generalised impulses. lift: the same, of impulses that move the robot and stay
+        out of its velocity.
+        """
+        both = np.linalg.solve(self.mass(q), np.stack([push, lift], axis=-1))
+        rates, lifted = self.forward(q, v, tau) + both[..., 0] / dt, both[..., 1]
+        held = v + dt * rates
+        moved, fast = self.move(q, (held + lifted) * dt), held.copy()
+        for link in self.moving:
+            if link["joint"] == "floating":
+                at = slice(self.at[link["name"]][1], self.at[link["name"]][1] + 6)
+                held[..., at] = self._fly(link, q, v, rates, dt, moved, fast, lifted=lifted[..., at])
+        return moved, fast, held
+
     def _fly(
-        self, link: Recipe, q: Array, v: Array, rates: Array, dt: float, explicit: bool, moved: Array, fast: Array
-    ) -> None:
-        """Write q and v of a floating joint after a step to `moved` and `fast`."""
+        self,
+        link: Recipe,
+        q: Array,
+        v: Array,
+        rates: Array,
+        dt: float,
+        moved: Array,
+        fast: Array,
+        explicit: bool = False,
+        lifted: Array | None = None,
+    ) -> Array:
+        """Write q and v of a floating joint after a step to `moved` and `fast`. Return the velocity (..., 6) that moves
+        the joint, along the axes before the step, without `lifted`, which is added to it."""
         iq, iv = self.at[link["name"]]
         place, at = slice(iq, iq + 3), slice(iv, iv + 6)
         speed, w, a, dw = (x[..., i : i + 3] for x in (v, rates) for i in (iv, iv + 3))
@@ -343,17 +371,22 @@ class Reference:
             gyration = times(skew(w), times(turning, w))
             momentum = times(turning, after) + dt * gyration
             middle = middle + 0.5 * dt * np.linalg.solve(turning, gyration[..., None])[..., 0]
-        turn = dt * (w if explicit else middle)
+        line, turn = (centre, w) if explicit else (pushed, middle)
+        held = np.concatenate([line - times(skew(turn), c), turn], axis=-1)
+        if lifted is not None:
+            line, turn = line + lifted[..., :3] + times(skew(lifted[..., 3:]), c), turn + lifted[..., 3:]
+        turn = dt * turn
         squared, k = np.sum(turn * turn, -1)[..., None, None], skew(turn)
         by = np.eye(3) + series(squared, 1) * k + series(squared, 2) * (k @ k)
         base = turn_of(q[..., iq + 3 : iq + 7])
-        moved[..., place] = q[..., place] + times(base, c + dt * (centre if explicit else pushed) - times(by, c))
+        moved[..., place] = q[..., place] + times(base, c + dt * line - times(by, c))
         half = np.concatenate([series(squared[..., 0] / 4, 1) * turn / 2, series(squared[..., 0] / 4, 0)], axis=-1)
         moved[..., iq + 3 : iq + 7] = product(q[..., iq + 3 : iq + 7], half)
         if turning is not None:
             after = np.linalg.solve(turning, times(transposed(by), momentum)[..., None])[..., 0]
         fast[..., iv : iv + 3] = times(transposed(by), pushed) - times(skew(after), c)
         fast[..., iv + 3 : iv + 6] = after
+        return held
 
     def _alone(self, link: Recipe) -> bool:
         """Whether a link hangs on the base and carries no link that moves against it."""

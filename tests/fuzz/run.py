@@ -18,7 +18,7 @@ from unittest import mock
 import dynagate
 import numpy as np
 
-from tests.fuzz import calls, constraints, loops, rings, rollouts, shards
+from tests.fuzz import calls, constraints, contacts, flights, loops, rings, rollouts, shards
 from tests.fuzz.findings import Findings
 from tests.fuzz.shrink import shrunk
 
@@ -30,8 +30,11 @@ KINDS: dict[str, ModuleType] = {
     "calls": calls,
     "shards": shards,
     "constraints": constraints,
+    "contacts": contacts,
+    "flights": flights,
 }
-SHARES = {"rollouts": 0.3, "loops": 0.16, "rings": 0.1, "calls": 0.2, "shards": 0.04, "constraints": 0.2}
+SHARES = {"rollouts": 0.25, "loops": 0.12, "rings": 0.08, "calls": 0.16, "shards": 0.04, "constraints": 0.16}
+SHARES |= {"contacts": 0.13, "flights": 0.06}
 """Of the cases of each kind. Each draws by `draw(random)` and compares by `check(case, findings)`."""
 CASES = Path(__file__).parent / "cases"
 LONGEST = 120.0
