@@ -271,7 +271,7 @@ NESTED_SHIFTS = """module unit(input [7:0] x, input [1:0] a, input [1:0] b, outp
   assign r = (x << 7) >> a >> b;
 endmodule
 """
-"""The amount may be a constant too: units hold `(x >> 5'h12) >> {a, 3'b000}`, which the same versions compute wrong."""
+"""Two shifts of shifts that Verilator's pass adds up wrong; one of the amounts may be a constant."""
 _NESTED_SHIFTS_MAIN = """#include "Vunit.h"
 #include <cstdio>
 int main() { Vunit unit; unit.x = 1; unit.a = unit.b = 3; unit.eval(); std::printf("%d %d", unit.l, unit.r); }

@@ -58,7 +58,7 @@ def test_blocks_with_their_own_registers_compute_what_inferred_ones_do(widths: t
     a, b = pairs(Format(widths[0], 0), Format(widths[1], 0))
     c = np.where(np.arange(len(a)) % 3, 1 << (sum(widths) - 4), 0)
     exact = np.array([int(x) * int(y) + int(z) for x, y, z in zip(a, b, c, strict=True)])
-    cells = models("", "ecp5")
+    cells = models(rtlil_text(unit, "multiply", Ecp5()), "ecp5")
     run_unit_bench("multiply", unit, {"a": a, "b": b, "c": c}, {"p": exact}, units, platform=Ecp5(), models=cells)
 
 

@@ -24,11 +24,13 @@ from dynagate.hw.build import Build
 from dynagate.hw.netlist import verilog_text
 from dynagate.hw.processor.shape import Core
 from dynagate.hw.processor.shell import CoreShell
+from dynagate.hw.units.exp import Exp
 from dynagate.hw.units.float16 import FromHalf, ToHalf
 from dynagate.hw.units.float32 import FromFloat, FromFloatAt, ToFloat, ToFloatAt
 from dynagate.hw.units.reciprocal import Reciprocal
 from dynagate.hw.units.root import Root
 from dynagate.hw.units.sincos import SinCos
+from dynagate.hw.units.tabulated import TabulatedReciprocal
 from dynagate.hw.verilog import START
 from dynagate.hw.yosys import run_yosys
 from dynagate.sim import verilate
@@ -154,6 +156,8 @@ WORDS = [Format(20, 12), Format(24, 18)]
 UNITS: dict[str, Callable[[], Any]] = {
     "root": lambda: Root(20, 18, 3),
     "reciprocal": lambda: Reciprocal(20, 22),
+    "reciprocal from tables": lambda: TabulatedReciprocal(18, 18, 33),
+    "exp": lambda: Exp(*WORDS),
     "sincos": lambda: SinCos(WORDS[0], WORDS[1]),
     "from float": lambda: FromFloat(WORDS),
     "from float at": lambda: FromFloatAt(20),
@@ -162,20 +166,23 @@ UNITS: dict[str, Callable[[], Any]] = {
     "from half": lambda: FromHalf(WORDS),
     "to half": lambda: ToHalf(WORDS),
 }
-SHIFTS = ("$shl", "$shr", "$sshl", "$sshr", "$shift", "$shiftx")
+SHIFTS = {"$shl": "left", "$sshl": "left", "$shr": "right", "$sshr": "right", "$shift": "right", "$shiftx": "right"}
 
 
 def nested_shifts(text: str, top: str, folder: Path) -> list[str]:
-    """Return the shifts of a flattened design whose operand holds a bit of another shift, with no register between.
+    """Return the shifts of a flattened design whose operand holds a bit of another shift in the same direction, with no
+    register between.
 
-    Shifts by constant amounts are wires here."""
+    Shifts by constant amounts count: `proc` does not fold them with `-noopt`."""
     (folder / "text.v").write_text(text)
-    names = ["hierarchy -top " + top, "proc", "flatten", "clean"]
-    run_yosys([f"read_verilog {folder / 'text.v'}", *names, f"write_json {folder / 'text.json'}"])
+    passes = ["hierarchy -top " + top, "proc -noopt", "flatten", "clean"]
+    run_yosys([f"read_verilog {folder / 'text.v'}", *passes, f"write_json {folder / 'text.json'}"])
     cells = json.loads((folder / "text.json").read_text())["modules"][top]["cells"]
     shifts = {name: cell for name, cell in cells.items() if cell["type"] in SHIFTS}
-    shifted = {bit for cell in shifts.values() for bit in cell["connections"]["Y"]}  # numbers; constants are text
-    return [name for name, cell in shifts.items() if shifted & set(cell["connections"]["A"])]
+    shifted: dict[str, set[int | str]] = {"left": set(), "right": set()}
+    for cell in shifts.values():
+        shifted[SHIFTS[cell["type"]]].update(cell["connections"]["Y"])  # numbers; constants are text
+    return [name for name, cell in shifts.items() if shifted[SHIFTS[cell["type"]]] & set(cell["connections"]["A"])]
 
 
 @pytest.mark.parametrize("what", ["shell", "ring", "core", *UNITS])
@@ -195,8 +202,11 @@ def test_no_text_has_a_shift_of_a_shift(what: str, designs: Path, tmp_path: Path
 
 
 def test_a_shift_of_a_shift_is_noticed(tmp_path: Path) -> None:
-    """In one expression, and through a module; not behind a register."""
+    """In one expression, by a constant amount, and through a module; not behind a register."""
     assert len(nested_shifts(verilate.NESTED_SHIFTS, "unit", tmp_path)) == 2
+    constant = "module top(input [7:0] x, input [1:0] a, output [7:0] y); wire [7:0] m = x >> 2;\n"
+    constant += "assign y = m >> {a, 1'b0}; endmodule\n"
+    assert len(nested_shifts(constant, "top", tmp_path)) == 1
     part = "module part(input clk, input [7:0] x, input [1:0] a, output REG [7:0] y); DO endmodule\n"
     top = "module top(input clk, input [7:0] x, input [1:0] a, b, output [7:0] y); wire [7:0] m;\n"
     top += "part one(.clk(clk), .x(x), .a(a), .y(m)); part two(.clk(clk), .x(m), .a(b), .y(y)); endmodule\n"

@@ -56,10 +56,21 @@ FINE_BITS = 3
 
 
 def shifted_down(m: Module, value: Value, least: int, amount: Value, fits: Value, width: int) -> tuple[Value, Value]:
-    """The value less its `least + amount` lowest bits, or 0 where it does not fit, signed (width); and whether it fits:
-    both two cycles later."""
+    """Shift an unsigned value right by `least + amount` bits in two cycles.
+
+    Args:
+        m: the module that the registers are added to.
+        value: the unsigned value.
+        least: the smallest shift, in bits. It is a slice: a shift of a shift is what a simulator computes wrong.
+        amount: the bits to shift beyond `least`, unsigned.
+        fits: whether the result fits.
+        width: the width of the result, in bits.
+
+    Returns:
+        The shifted value, signed, or 0 where it does not fit; and `fits`. Both are two cycles late.
+    """
     coarse = Signal(unsigned(len(value) - least), reset_less=True)
-    m.d.sync += coarse.eq(Mux(fits, (value >> least) >> Cat(Const(0, FINE_BITS), amount[FINE_BITS:]), 0))
+    m.d.sync += coarse.eq(Mux(fits, value[least:] >> Cat(Const(0, FINE_BITS), amount[FINE_BITS:]), 0))
     o = Signal(signed(width), name="value", reset_less=True)
     m.d.sync += o.eq(coarse >> delayed(m, amount[:FINE_BITS], 1, "fine"))
     return o, delayed(m, fits, 2, "fits_too")

@@ -192,6 +192,6 @@ class _NewtonStep(wiring.Component):
             outer.a.eq(inner.p >> cut if cut >= 0 else shift_left(inner.p, -cut)),
             outer.b.eq(estimate),
             outer.c.eq(rounded),
-            self.o.eq(outer.p >> self.down),
+            self.o.eq(outer.p[self.down :]),
         ]
         return m
