@@ -33,6 +33,7 @@ from dynagate.design.files import (
     load,
 )
 from dynagate.design.verilog_list import LIST, TOPS, is_verilog
+from dynagate.fixedpoint.files import FORMATS
 from dynagate.hw.bench import bench_faults, subjects, vector_texts
 from dynagate.hw.bench.calls import LONGEST_CALL
 from dynagate.hw.bench.packets import in_its_shell
@@ -157,7 +158,7 @@ def copy_design(folder: Path, target: Path) -> None:
 
     Raises DesignError: a file is larger than `MAX_FILE_BYTES`, no regular file, or cannot be read.
     """
-    names = [FILE, program.FILE, program.PROGRAM, LIST]
+    names = [FILE, program.FILE, program.PROGRAM, LIST, FORMATS]
     if folder.is_dir():
         names += [entry.name for entry in os.scandir(folder) if is_verilog(entry.name)]
     for module in TOPS:
