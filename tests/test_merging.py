@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import pickle
+import re
 import sys
 import warnings
 from collections.abc import Callable, Sequence
@@ -20,12 +21,13 @@ from dynagate.dynamics.configuration import integrate
 from dynagate.dynamics.spatial import array, cos, exact_rotation, exp, noise, select, sin, sqrt
 from dynagate.dynamics.varying import Products
 from dynagate.forces import Force, Limits
-from dynagate.graph import Graph, GraphError, Node, field, identities, passes
+from dynagate.graph import Graph, GraphError, Node, field, identities, passes, same
 from dynagate.graph.derivatives import jacobian, jvp, vjp
-from dynagate.graph.graph import GraphWarning
+from dynagate.graph.graph import GraphWarning, Port
 from dynagate.graph.kept import Kept
 from dynagate.graph.loop import Loop
-from dynagate.graph.ops import BEYOND
+from dynagate.graph.ops import BEYOND, OPS
+from dynagate.graph.rebuild import Raw
 from dynagate.graph.recorder import Recording
 from dynagate.graph.truth import relative_errors
 from dynagate.integrators.linearised import linearised_step_graph
@@ -180,6 +182,126 @@ def test_a_result_of_terms_that_cancel_is_not_refused() -> None:
         warnings.simplefilter("error")
         graph_of(lambda a, b: ((a * 0.1 + b * 1e8) + a * 0.2) - (b * 1e8 + (a * 0.3 + 1e-9 * a)))
         graph_of(lambda a, b: 1.0 / ((a * a + b) * (a * a + b) * 1e-20 + (sqrt(a * a) - a)))
+
+
+def compared(recorded: Callable[..., object], lowered: Callable[..., object]) -> same.Difference | None:
+    """How the graph of one formula differs from the recording of another."""
+    made = []
+    for formula in (recorded, lowered):
+        recording = Recording("formula", "none")
+        x = recording.input("x", (2,), [1.0, 3.0])
+        made.append((recording, {"y": np.array([x[0]], dtype=object), "z": np.array(formula(*x), dtype=object)}))
+    (recording, outputs), (other, values) = made
+    trace = recording.trace
+    ports = [
+        (name, value.shape, [(x.id, x.sign) if hasattr(x, "id") else x for x in value])
+        for name, value in ({"x": recording.inputs["x"]} | outputs).items()
+    ]
+    return same.difference(other.graph(values), Raw(trace.nodes, trace.names, trace.named), ports[:1], ports[1:])
+
+
+def test_a_difference_names_its_entry_and_both_values() -> None:
+    found = compared(lambda a, b: [a, b * 2.0, 0.5], lambda a, b: [a, b * 2.0 + 1e-12 * a, 0.5])
+    assert found is not None
+    assert found.certain
+    pattern = r"entry 1 of output 'z' is (\S+) where its recording has (\S+), with rounding errors of at most (\S+)"
+    match = re.fullmatch(pattern, found.text)
+    assert match, found.text
+    result, expected, bound = map(float, match.groups())
+    assert 0.0 < bound < abs(result - expected) < 1e-10
+    assert compared(lambda a, b: [a, 0.5], lambda a, b: [a, 0.5 + 1e-14]) is not None
+    assert compared(lambda a, b: [a, 0.5], lambda a, b: [a, 0.5 + 1e-16]) is None
+    assert compared(lambda a, b: [1.0 / a, b], lambda a, b: [1.0 / a, b]) is None
+    near_rest = compared(lambda a, b: [a + a * b * 1e9], lambda a, b: [a * b * 1e9])
+    assert near_rest is not None
+    assert near_rest.certain
+
+
+def test_entries_are_compared_relative_to_their_output() -> None:
+    """A difference below rounding counts only if the entry is all that its output has."""
+
+    def rest(a: Any) -> Any:
+        return (a * 0.1 + a * 0.2) - a * 0.3
+
+    found = compared(lambda a, b: [rest(a)], lambda a, b: [a * 0.0])
+    assert found == ("entry 0 of output 'z' is hidden by rounding and is another function than recorded", False)
+    assert compared(lambda a, b: [rest(a)], lambda a, b: [rest(a)]) is None
+    assert compared(lambda a, b: [rest(a)], lambda a, b: [(a * 0.1 - a * 0.3) + a * 0.2]) is None
+    assert compared(lambda a, b: [rest(a), b], lambda a, b: [a * 0.0, b]) is None
+    found = compared(lambda a, b: [rest(a), 1e-12 * b, rest(b)], lambda a, b: [rest(a), 1e-12 * b, b * 0.0])
+    assert found is not None
+    assert found.text.startswith("entry 2 of output 'z'")
+    assert compared(lambda a, b: [rest(a), 1e-8 * b], lambda a, b: [a * 0.0, 1e-8 * b]) is None
+
+
+@pytest.mark.parametrize("name", sorted(same.ERRORS.keys() - {"input", "const", "select", "noise"}))
+def test_error_bounds_hold_and_are_close(name: str) -> None:
+    """The result of operands within their errors is within its bound, and the bound is not far above."""
+    op, random = OPS[name], np.random.default_rng(7)
+    x = list(random.uniform(0.5, 3.0, (op.arity, 400)).astype(np.longdouble))
+    relative = 0.95 * random.random((op.arity, 400)).astype(np.longdouble)
+    errors = [part * value for part, value in zip(relative, x, strict=True)]
+    x = [value * sign for value, sign in zip(x, random.choice([-1.0, 1.0], (op.arity, 400)), strict=True)]
+    if name == "sqrt":
+        x = [np.abs(x[0])]
+    constant = {"": None, "exponent": np.longdouble(-3.0)}.get(op.constant, np.longdouble(0.7))
+    constants = [] if constant is None else [constant]
+    result = op.real(*x, *constants)
+    away = np.zeros(400, dtype=np.longdouble)
+    for signs in np.ndindex(*(2,) * op.arity):
+        ends = [value + (2 * s - 1) * error for value, s, error in zip(x, signs, errors, strict=True)]
+        away = np.maximum(away, np.abs(op.real(*ends, *constants) - result))
+    bound = same.ERRORS[name](result, x, errors, constant)
+    assert (bound >= away * (1.0 - 1e-15)).all()
+    if name in ("sin", "cos"):
+        assert (bound <= np.maximum(errors[0], 0.0)).all()
+        assert same.ERRORS[name](result, x, [3.0], None).tolist() == 2.0
+    else:
+        small = relative.max(axis=0) < 0.25
+        assert (bound[small] <= away[small] * (2.2 if name == "sqrt" else 1.0 + 1e-12)).all()
+    nothing = same.ERRORS[name](result, x, [0.0 * e for e in errors], constant)
+    rounded = {"add_const": 0.7, "mul_const": 0.7 * np.abs(x[0])}.get(name, 0.0 * result)
+    assert nothing == pytest.approx(same.ROUNDING * rounded, rel=1e-9, abs=0.0)
+
+
+def test_error_bounds_where_a_result_is_open() -> None:
+    """A divisor or a radicand that may be zero, a choice that may go either way, and rounded operands."""
+
+    def bound(name: str, x: Sequence[float], e: Sequence[float], c: float | None = None) -> float:
+        operands = [np.array(value, dtype=np.longdouble) for value in (*x,)]
+        with np.errstate(all="ignore"):
+            result = OPS[name].real(*operands, *([] if c is None else [np.longdouble(c)]))
+            return float(same.ERRORS[name](result, operands, [np.longdouble(error) for error in e], c))
+
+    for name in ("reciprocal", "sqrt"):
+        assert bound(name, [0.0], [0.0]) == 0.0
+        assert bound(name, [0.5], [0.5]) == bound(name, [0.5], [0.6]) == math.inf
+        assert 0.0 < bound(name, [0.5], [0.1]) < 1.0
+    assert bound("select", [1.0, 2.0, 5.0], [0.5, 0.1, 0.3]) == pytest.approx(0.1)
+    assert bound("select", [-1.0, 2.0, 5.0], [0.5, 0.1, 0.3]) == pytest.approx(0.3)
+    assert bound("select", [1e-3, 2.0, 5.0], [1e-3, 0.1, 0.3]) == pytest.approx(3.3)
+    assert bound("select", [0.0, 2.0, 5.0], [0.0, 0.1, 0.3]) == pytest.approx(0.3)
+    assert bound("select", [-1e-3, 2.0, 5.0], [1.0, 0.4, 0.3]) == pytest.approx(3.4)
+    assert bound("noise", [1.2, 3.0, 4.4], [0.25, 0.1, 0.05]) == 0.0
+    assert bound("noise", [1.2, 3.4, 4.4], [0.25, 0.2, 0.05]) == math.inf
+    assert bound("const", [], [], 0.5) == 0.5 * same.ROUNDING
+    assert bound("input", [], []) == 0.0
+
+
+def test_probes_of_a_comparison() -> None:
+    """The last probes are near rest, where unit vectors keep their length."""
+    ports = {
+        "x": Port("x", (3,), (0, 1, 2), unit_vectors=((1, 3),), sizes=(2.0, 1.0, 1.0)),
+        "y": Port("y", (1,), (3,), sizes=(1e3,)),
+    }
+    entries = [("x", (3,), [(0, 1), (1, 1), (2, 1)]), ("y", (1,), [(3, 1)])]
+    at = same._probes(entries, ports)
+    assert {k: values.shape for k, values in at.items()} == dict.fromkeys(range(4), (same.PROBES + same.NEAR_REST,))
+    assert np.hypot(at[1], at[2]) == pytest.approx(1.0)
+    for k, size in ((0, 2.0), (3, 1e3)):
+        still, plain = np.abs(at[k][-same.NEAR_REST :]), np.abs(at[k][: same.PLAIN])
+        assert 0.0 < still.min() <= still.max() <= 2.5 * same.SMALL * size
+        assert 10.0 * still.max() < plain.max() <= 2.5 * size
 
 
 def test_a_pass_that_changes_a_function_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import dynagate
 
 DECIDING = (
+    "base/exact.py",
     "base/naming.py",
     "base/philox.py",
     "control",

@@ -33,7 +33,8 @@ ROUNDING = 8.0 * float(np.finfo(np.float64).eps)
 EPSILON = 8.0 * float(np.finfo(np.longdouble).eps)
 """Relative error of the result of an operation, in the longest float of the machine."""
 VISIBLE = 1e-6
-"""Largest error bound, relative to the largest entry of an output, at which a probe shows that an entry is right."""
+"""Largest error bound, relative to the largest entry of an output, at which a probe shows that an entry is right. An
+entry that is 0 at a probe, as those of a robot at rest are, is not shown by it."""
 
 Array = npt.NDArray[Any]
 Rule = Callable[[Any, Sequence[Any], Sequence[Any], Any], Any]
@@ -72,7 +73,7 @@ def difference(
         distance = np.abs(result.values - expected.values)
         wrong = np.isfinite(bound) & np.isfinite(expected.values) & ~(distance <= bound)
         largest = np.maximum(np.abs(result.values), np.abs(expected.values))
-        shown = (bound <= VISIBLE * _of_output(largest, graph)).any(axis=1)
+        shown = ((bound <= VISIBLE * _of_output(largest, graph)) & (largest > 0.0)).any(axis=1)
     names = [(port.name, k) for port in graph.outputs for k in range(len(port.nodes))]
     if wrong.any():
         where, p = (int(k) for k in np.argwhere(wrong)[0])
