@@ -13,10 +13,13 @@ import pytest
 from click.testing import CliRunner
 from dynagate import Region, Robot, RobotError, robots
 from dynagate.cli import main
+from dynagate.graph import trace
+from dynagate.graph.evaluate import evaluate
 from dynagate.mpc import reach as module
 from dynagate.mpc.experiment import REACHES, exact, experiment, table
 from dynagate.mpc.problem import Reach, solve
 from dynagate.mpc.reach import drawn, find
+from dynagate.mpc.receding import IlqrPlanner, Loop
 
 ARM = robots.load("two_joint_arm")
 
@@ -182,3 +185,28 @@ def test_command_draws_a_reach_for_any_robot(tmp_path: Path) -> None:
     assert own.exit_code == 0, own.output
     assert "reach of seed 1, 0.5 s" in own.output
     assert own.output.splitlines()[-2:] != done.output.splitlines()[-2:]
+
+
+@pytest.mark.filterwarnings("ignore:joint 'elbow' of robot 'two_joint_arm' starts beyond its limits")
+def test_a_loop_with_implicit_damping_moves_the_robot_by_its_steps() -> None:
+    """An explicit step of 0.02 s is unstable for a forearm with a damping of 30 N m s/rad."""
+    links = [replace(link, joint=replace(link.joint, damping=d)) for link, d in zip(ARM.links, (2, 30), strict=True)]
+    arm = replace(ARM, links=tuple(links))
+    reach = Reach((0.3, 0.7), (-0.2, 1.0), noise=0.1)
+
+    def reached(damping: str) -> float:
+        loop = Loop(arm, reach, 0.3, damping=damping)
+        return loop.run("iLQR", IlqrPlanner(loop, 0).planned)[0].end
+
+    assert reached("explicit") == np.inf
+    assert reached("implicit") < 0.25
+
+    loop, dt, tau = Loop(arm, reach, 0.3, damping="implicit"), 0.02, np.array([1.0, -2.0])
+    x = np.array([0.3, 0.7, 0.5, -1.0])
+    moved = loop.model.step(x, tau, dt)
+    pull = evaluate(trace(arm, "inverse_dynamics"), {"q": x[None, :2], "qd": x[None, 2:], "qdd": np.zeros((1, 2))})
+    mass = evaluate(trace(arm, "mass_matrix"), {"q": x[None, :2]})["m"][0]
+    # M (v' - v) / dt = tau - c - D v', where the inverse dynamics already holds D v
+    force = tau - pull["tau"][0] - np.diag([2.0, 30.0]) @ (moved[2:] - x[2:])
+    np.testing.assert_allclose(mass @ (moved[2:] - x[2:]) / dt, force, atol=1e-10)
+    np.testing.assert_allclose(moved[:2], x[:2] + dt * moved[2:], atol=1e-14)

@@ -32,7 +32,7 @@ from dynagate.cli.parameters import Named, Value, count, mapping
 from dynagate.cli.robot import Command, check_joints, first_given, region_options, robot_options
 from dynagate.cli.rollout import damping_option
 from dynagate.cli.solver import MOST_SAMPLES
-from dynagate.dynamics.step_damping import EXPLICIT
+from dynagate.dynamics.step_damping import EXPLICIT, robot_in_step
 from dynagate.fixedpoint.assign import LARGEST_WORD, SMALLEST_WORD
 from dynagate.graph.region import Region
 from dynagate.robot import Robot
@@ -222,7 +222,7 @@ def _without_quaternions(command: Command) -> Command:
 @click.option(
     "--samples", type=count(MOST_SAMPLES), help=f"Of --controller mppi: rollouts of a plan; {SAMPLES} unless given."
 )
-@damping_option("With --controller ilqr and mppi: joint damping in a step of theirs")
+@damping_option("With --controller ilqr and mppi: joint damping in the steps of the plans and of the robot")
 @click.option("--policy", "policies", multiple=True, type=click.Choice(POLICIES), help="All unless given.")
 @click.option(
     "--global",
@@ -301,6 +301,7 @@ def closed_loop(
 
     from dynagate.cli.progress import Steps
     from dynagate.mpc.experiment import REACHES, exact, experiment, table
+    from dynagate.mpc.problem import Reach
     from dynagate.mpc.reach import changed, find
 
     settings: dict[str, Sequence[float]] = {"global": global_words, "word": own_words, "optimised": errors}
@@ -312,7 +313,8 @@ def closed_loop(
         if kept is not None and len(kept.start) == robot.nv:
             reach, text = changed(robot, region, kept, **choices), f"the reach kept for {robot.name}, {seconds:g} s"
         else:
-            chosen = find(robot, region, exact(robot), 1 if seed is None else seed, step, **choices)
+            stepped = robot_in_step(robot, damping or EXPLICIT, Reach.dt)
+            chosen = find(stepped, region, exact(stepped), 1 if seed is None else seed, step, **choices)
             reach, text = chosen.reach, chosen.text()
         if controller in SOLVERS:
             from dynagate.mpc.receding import SOLVER_WORD, compared

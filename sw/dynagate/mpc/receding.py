@@ -17,7 +17,7 @@ from dynagate.control.chip import ChipSolver
 from dynagate.control.chip_ilqr import ChipIlqr
 from dynagate.control.chip_mppi import ChipMppi, MppiOptions
 from dynagate.control.cost import NV, Cost, Input
-from dynagate.dynamics.step_damping import EXPLICIT
+from dynagate.dynamics.step_damping import EXPLICIT, robot_in_step
 from dynagate.graph import trace
 from dynagate.graph.evaluate import evaluate
 from dynagate.host.ilqr import Ilqr
@@ -65,11 +65,16 @@ class Row:
 
 
 class Loop:
-    """The closed loop of a robot and a reach."""
+    """A robot that a controller moves from the start of a reach to its goal.
+
+    The robot moves in the steps that its controllers plan with. With damping="implicit" a step is stable for light
+    links with much damping, which an explicit step of the same length is not.
+    """
 
     def __init__(self, robot: Robot, reach: Reach, seconds: float, seed: int = 1, *, damping: str = EXPLICIT) -> None:
         self.damping = damping
-        self.robot, self.model, self.reach, self.seed = robot, Robotics(robot), reach, seed
+        self.robot, self.stepped, self.reach, self.seed = robot, robot_in_step(robot, damping, DT), reach, seed
+        self.model = Robotics(self.stepped)
         self.steps = round(seconds / DT)
         n = robot.nv
         self.goal, self.start = np.array(reach.goal), np.concatenate([reach.start, np.zeros(n)])
@@ -87,9 +92,9 @@ class Loop:
             return self.goal, zero, zero
 
         errors = track(
-            self.robot,
+            self.stepped,
             path,
-            exact(self.robot),
+            exact(self.stepped),
             seconds=self.steps * DT,
             horizon=KNOTS,
             dt=DT,
@@ -266,7 +271,7 @@ def compared(
 ) -> str:
     """A table of controllers: Crocoddyl's and one of PLANNERS in float64, and with `units` ours in words of so many
     bits, as integers and, with rtl, on the simulated core. samples: of a plan by MPPI. damping: of joints in the
-    steps of ours, as of a `Rollout`."""
+    steps of the robot and of all controllers, as of a `Rollout`."""
     say = step or (lambda text: None)
     loop = Loop(robot, reach, seconds, damping=damping)
     say("Crocoddyl")
