@@ -27,18 +27,24 @@ from amaranth.lib.cdc import FFSynchronizer
 from amaranth.lib.wiring import In, Out
 from dynagate.base.errors import ArgumentError
 from dynagate.base.process import run
+from dynagate.base.untrusted import plain_text
+from dynagate.design import files as design_files
+from dynagate.design.files import BITSTREAM
 from dynagate.design.words import WORD
 from dynagate.hw import pll, uart
 from dynagate.hw.axi import Axi
 from dynagate.hw.boards import Board, Serial
 from dynagate.hw.build import Build, shell_of
 from dynagate.hw.datapath import Datapath
+from dynagate.hw.datasheet import table
 from dynagate.hw.families import ASKED_MHZ, FAMILIES, Family
+from dynagate.hw.frames import BAUD
 from dynagate.hw.netlist import rtlil_text
 from dynagate.hw.plan import Plan
 from dynagate.hw.processor.shape import Core
 from dynagate.hw.processor.shell import CoreShell, check_shell
 from dynagate.hw.processor.words import longest_packet
+from dynagate.hw.scripts import rendered
 from dynagate.hw.synth import SynthesisError, check_defined
 from dynagate.hw.units.mult18x18 import Ecp5
 from dynagate.hw.units.multiply import dsp_blocks
@@ -49,7 +55,7 @@ TOP = "board"
 LED, BOOT = "led_0", "wifi_gpio0"
 """Pins that a board may have: lit while the clock runs; held high, so that the board's other processor does not load
 another bitstream."""
-RESULT = "bitstream.json"
+README = "README.md"
 SEEDS = (1, 2, 3)
 
 
@@ -67,13 +73,16 @@ def multipliers(plan: Plan) -> int:
 class Gateware:
     """What goes behind the serial line. modules: makes them by name, each for a file of its own. beats: words of a
     sample, None and `longest` as `uart.Serial` has them. blocks: multiplier blocks; None where synthesis says how many.
-    interval: of a datapath."""
+    interval: of a datapath. title: one line for the README. design: text of design.json, None for a processor's
+    cores."""
 
     modules: Callable[[], dict[str, Any]]
     beats: int | None
     longest: int = 0
     blocks: int | None = None
     interval: int = 0
+    title: str = "A processor's cores"
+    design: str | None = None
 
     @classmethod
     def of(cls, built: Build) -> Gateware:
@@ -88,7 +97,9 @@ class Gateware:
             datapath = Datapath(built.plan, built.design.device_hash)
             return {"datapath": datapath, "accelerator": shell_of(built, datapath)}
 
-        return cls(modules, axi.beats.input, 0, multipliers(built.plan), built.plan.ii)
+        title = f"{plain_text(built.robot.name)} {built.graph.name}"
+        design = (built.folder / design_files.FILE).read_text(encoding="utf-8")
+        return cls(modules, axi.beats.input, 0, multipliers(built.plan), built.plan.ii, title, design)
 
     @classmethod
     def of_cores(cls, core: Core, cores: int) -> Gateware:
@@ -161,7 +172,7 @@ class Routed:
 
     @property
     def loading(self) -> str:
-        """What to type, with the board plugged in."""
+        """The command that loads the bitstream onto the board."""
         file = shlex.quote(str(self.bitstream))
         return f"to load it: openFPGALoader --board {self.bitstream.stem} {file}; or fujprog {file}"
 
@@ -195,8 +206,9 @@ def bitstream(
     seeds: Sequence[int] = SEEDS,
     step: Callable[[str], Any] | None = None,
 ) -> Routed:
-    """The bitstream of a design, or of cores, in its AXI shell, in folder/<board>.bit. Beside it are netlist.v, the
-    constraints, nextpnr's report and log, and bitstream.json, which holds the result.
+    """The bitstream of a design, or of cores, in its AXI shell, in folder/<board>.bit. Next to it are netlist.v, the
+    constraints, nextpnr's report and log, bitstream.json, which holds the result, design.json of a design, by which
+    `dynagate.open` opens the folder, and README.md.
 
     megahertz: the clock to try first; the fastest that the routed design allows where that is not met. baud: of the
     serial line; the board's unless given. seeds: of the placement, tried until one meets the clock. step: called with
@@ -208,7 +220,7 @@ def bitstream(
     family, oscillator, clock, baud, gateware = _checked(built, board, megahertz, baud, seeds)
     limit = family.limit(board)
     folder.mkdir(parents=True, exist_ok=True)
-    for name in (f"{board.name}.{family.suffix}", RESULT):  # of a design before
+    for name in (f"{board.name}.{family.suffix}", BITSTREAM, design_files.FILE, README):  # of a design before
         (folder / name).unlink(missing_ok=True)
     flow = _Flow(gateware, board, folder, baud, step or (lambda text: None))
     clock, cells, tried = flow.fastest(clock, oscillator, seeds)
@@ -231,9 +243,50 @@ def bitstream(
         seconds=dict(flow.seconds),
         note=family.note.format(limit=limit),
     )
-    text = json.dumps(asdict(result), indent=1, default=lambda path: path.name)
-    (folder / RESULT).write_text(text + "\n", encoding="utf-8")
+    describe(result, gateware, board)
     return result
+
+
+def describe(routed: Routed, gateware: Gateware, board: Board) -> None:
+    """Write what a user and the host need next to a bitstream: its measurements, the design, and README.md."""
+    texts = {BITSTREAM: json.dumps(asdict(routed), indent=1, default=lambda path: path.name) + "\n"}
+    if gateware.design is not None:
+        texts[design_files.FILE] = gateware.design
+    baud = "" if routed.baud == BAUD else f",baud={routed.baud}"
+    rows = [
+        ("board", f"{board.title}, {board.part}"),
+        ("clock", f"{routed.megahertz:g} MHz"),
+        ("routed for", f"{routed.routed_mhz:.1f} MHz with seed {routed.seed}"),
+        ("slowest path", routed.slowest),
+        ("serial line", f"{routed.baud} baud, {routed.clocks_per_bit} clocks a bit"),
+        ("tools", ", ".join(f"{tool} {number}" for tool, number in routed.versions.items())),
+    ]
+    context = {
+        "title": gateware.title,
+        "board": board,
+        "bitstream": routed.bitstream.name,
+        "design": gateware.design,
+        "link": f"uart:/dev/ttyUSB0{baud}",
+        "table": table(("", ""), rows),
+        "note": routed.note,
+    }
+    texts |= rendered({README: "routed.md"}, context)
+    for name, text in texts.items():
+        (routed.bitstream.parent / name).write_text(text, encoding="utf-8")
+
+
+def first_clock(board: Board, megahertz: float = ASKED_MHZ) -> pll.Clock:
+    """Return the clock that a bitstream of this board is routed for first.
+
+    Raises ValueError: the board is none that free tools route, or its oscillator makes no clock of up to `megahertz`.
+    """
+    if board.flow not in FAMILIES or board.oscillator_mhz is None or not isinstance(board.link.limit, Serial):
+        raise ArgumentError(
+            f"board '{board.name}' has flow '{board.flow}'; expected a board on a serial line, of flow "
+            f"{', '.join(FAMILIES)}"
+        )
+    family = FAMILIES[board.flow]
+    return family.clock(board.oscillator_mhz, min(megahertz, family.limit(board)))
 
 
 def _checked(
@@ -241,13 +294,10 @@ def _checked(
 ) -> tuple[Family, float, pll.Clock, int, Gateware]:
     """What the flow needs of the board: its oscillator in MHz, the clock to try first, the baud. Raises as
     `bitstream`, where that can be said before any tool is looked for."""
-    serial = board.link.limit
-    if board.flow not in FAMILIES or board.oscillator_mhz is None or not isinstance(serial, Serial):
-        raise ArgumentError(
-            f"board '{board.name}' has flow '{board.flow}'; expected a board on a serial line, of flow "
-            f"{', '.join(FAMILIES)}"
-        )
-    family = FAMILIES[board.flow]
+    clock = first_clock(board, megahertz)
+    family, serial = FAMILIES[board.flow], board.link.limit
+    assert board.oscillator_mhz is not None
+    assert isinstance(serial, Serial)
     gateware = Gateware.of(built) if isinstance(built, Build) else built
     if not seeds:
         raise ArgumentError("no seed; expected one or more")
@@ -257,7 +307,7 @@ def _checked(
             f"{needed} multiplier blocks planned, {board.title} has {there}; expected a larger interval than "
             f"{gateware.interval} or shorter words"
         )
-    clock, baud = family.clock(board.oscillator_mhz, min(megahertz, family.limit(board))), baud or serial.baud
+    baud = baud or serial.baud
     uart.clocks_per_bit(clock.megahertz, baud)
     for tool in (family.nextpnr, family.packer):
         _tool(tool, family.extra)

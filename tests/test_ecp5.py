@@ -9,6 +9,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import dynagate
 import numpy as np
 import pytest
 from amaranth.hdl import Const, Module, signed
@@ -16,12 +17,14 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from dynagate import Accelerator, build, robots
 from dynagate.base.process import run
+from dynagate.design.files import DesignError, load
 from dynagate.fixedpoint.assign import Policy
 from dynagate.fixedpoint.evaluate import evaluate
 from dynagate.fixedpoint.format import Format
 from dynagate.fixedpoint.goal import MULT18X18, Goal
 from dynagate.host.devices import StreamDevice
 from dynagate.host.drivers import ShellDriver
+from dynagate.host.links import DeviceError
 from dynagate.host.uart_link import UartLink
 from dynagate.hw import boards, pll, routes
 from dynagate.hw.axi import Axi
@@ -36,6 +39,7 @@ from dynagate.sim.cells import models
 from dynagate.sim.line import SimulatedBoard, netlist_library
 from dynagate.sim.runner import run_unit_bench
 
+from tests.test_processor_boards import TINY
 from tests.test_units import pairs
 
 ULX3S = boards.load("ulx3s")
@@ -247,6 +251,44 @@ def test_a_slower_clock_is_routed_for_the_first_one(
     assert (clock.megahertz, tried) == (87.5, {1: 88.0})
 
 
+# the folder of a bitstream
+
+
+def routed_as(folder: Path) -> routes.Routed:
+    """Measurements as a route would give them."""
+    clocks = {"megahertz": 87.5, "routed_mhz": 91.9, "limit_mhz": 237.0, "slowest": "a to b, 9.0 ns", "seed": 1}
+    files = {"bitstream": folder / "ulx3s.bit", "netlist": folder / "netlist.v"}
+    line = {"baud": 3_000_000, "clocks_per_bit": 29, "cells": {}, "versions": {"Yosys": "1"}, "seconds": {}}
+    return routes.Routed(**files, part=ULX3S.part, speed=6, seeds={1: 91.9}, **clocks, **line)
+
+
+def test_the_folder_of_a_bitstream_opens_and_says_how(small: Build, tmp_path: Path) -> None:
+    routes.describe(routed_as(tmp_path), routes.Gateware.of(small), ULX3S)
+    text = (tmp_path / "README.md").read_text()
+    assert text.startswith(f"# two_joint_arm {small.graph.name} on Radiona ULX3S 85F\n")
+    for part in ("openFPGALoader --board ulx3s ulx3s.bit", 'link="uart:/dev/ttyUSB0"', "| clock | 87.5 MHz |"):
+        assert part in text
+    assert load(tmp_path) == load(small.folder)
+    with pytest.raises(DeviceError, match="there is no such port"):
+        dynagate.open(tmp_path, link=f"uart:{tmp_path / 'ttyUSB0'}")
+
+
+def test_the_folder_of_cores_asks_for_a_program(tmp_path: Path) -> None:
+    routes.describe(replace(routed_as(tmp_path), baud=115_200), routes.Gateware.of_cores(TINY, 1), ULX3S)
+    text = (tmp_path / "README.md").read_text()
+    assert text.startswith("# A processor's cores on Radiona ULX3S 85F\n")
+    assert "dynagate build ROBOT --board ulx3s" in text
+    assert 'dynagate.open("PROGRAM", device="board", link="uart:/dev/ttyUSB0,baud=115200")' in text
+    with pytest.raises(DesignError, match="holds a bitstream of a processor's cores and no design; expected the fold"):
+        dynagate.open(tmp_path, link="uart:/dev/ttyUSB0")
+
+
+def test_the_command_assumes_the_clock_that_it_routes_for_first() -> None:
+    assert routes.first_clock(ULX3S).megahertz == 100.0
+    assert routes.first_clock(ULX3S, 90.0).megahertz == 87.5
+    assert routes.first_clock(boards.load("tang-nano-20k")).megahertz == 27.0
+
+
 # the netlist
 
 
@@ -305,6 +347,8 @@ def test_the_arm_s_gradient_is_routed(routed_arm: tuple[Build, routes.Routed]) -
     assert routed.routed_mhz >= routed.megahertz >= 100.0
     assert routed.bitstream.stat().st_size > 100_000
     assert routed.bitstream.read_bytes().find(b"LFE5U-85F") > 0
+    assert load(routed.bitstream.parent).hash == built.design.hash
+    assert "## What to type" in (routed.bitstream.parent / "README.md").read_text()
     content = json.loads((routed.bitstream.parent / "bitstream.json").read_text())
     assert (content["seed"], content["megahertz"]) == (routed.seed, routed.megahertz)
     assert (

@@ -457,6 +457,10 @@ def bitstream(
         _refuse_for_free_tools(board, only_project)
     elif not only_project:
         check_tool(FLOWS[board.flow])
+    if board.flow in boards.FREE:
+        from dynagate.hw import routes
+
+        clock = routes.first_clock(board, routes.ASKED_MHZ if clock is None else clock).megahertz
     with Steps() as step:
         built, choice = bitstream_design(
             _request(robot, region, **request), board, ii=ii, clock_mhz=clock, folder=folder, step=step
@@ -507,7 +511,7 @@ def _route(gateware: Build | Gateware, board: Board, clock: float | None, folder
 
     megahertz = routes.ASKED_MHZ if clock is None else clock
     routed = routes.bitstream(gateware, board, folder, megahertz=megahertz, step=step)
-    click.echo(f"{routed.text()}\n{routed.loading}")
+    click.echo(f"{routed.text()}\n{routed.loading}\nto open it: {routed.bitstream.parent / routes.README}")
 
 
 def _refuse_for_free_tools(board: Board, only_project: bool) -> None:

@@ -21,6 +21,8 @@ from dynagate.fixedpoint.files import FORMATS
 
 FORMAT_VERSION = 8
 FILE = "design.json"
+BITSTREAM = "bitstream.json"
+"""Measurements of a bitstream that free tools made, in its folder."""
 EXPECTED = "the folder that dynagate.build returned"
 REBUILD = "build the design again"
 SIMULATORS = ("icarus", "verilator")
@@ -74,6 +76,11 @@ def load(path: str | PathLike[str], *, bench: bool = True) -> Design:
     """The design of design.json, by its path or its folder's, checked against its hash; files that are listed in it
     and lie beside it are checked against their checksums. bench: those of its bench too. Raises DesignError."""
     path = Path(path) / FILE if os.path.isdir(path) else Path(path)
+    if (path.parent / BITSTREAM).is_file() and not path.exists():
+        raise DesignError(
+            f"{path.parent} holds a bitstream of a processor's cores and no design; expected the folder of a program "
+            "for them, which `dynagate build ROBOT --board BOARD` prints"
+        )
     content = read_hashed(path, "design", EXPECTED, FORMAT_VERSION)
     try:
         design = Design.from_json(content)
