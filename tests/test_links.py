@@ -239,7 +239,7 @@ def test_several_are_closed_in_any_order(simulated: Kind, designs: Path) -> None
     """What is freed is overwritten, so that a device that reads what another left ends the process."""
     command = [sys.executable, "-c", CLOSING, str(simulated.built(designs).folder), str(simulated.shell)]
     environment = {**os.environ, "MALLOC_PERTURB_": "165"}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
     assert (done.returncode, done.stdout) == (0, "closed\n"), done.stderr
 
 

@@ -83,6 +83,12 @@ def check_count(
         raise failure(f"{name}={shown(value)}; expected a whole number, at most {largest:g}")
 
 
+def exact_text(value: float) -> str:
+    """Return the shortest text of a number that reads back as the same number, such as 9 or 3.1400001."""
+    short = f"{value:g}"
+    return short if float(short) == value else repr(float(value))
+
+
 def shown(value: object) -> str:
     """Return a value for the text of an error: a number with all its digits, other values cut at 40 characters."""
     text = " ".join(repr(float(value) if isinstance(value, np.floating) else value).split())

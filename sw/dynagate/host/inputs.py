@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dynagate.base.arguments import check_names, leading_axes, real
+from dynagate.base.arguments import check_names, exact_text, leading_axes, real
 from dynagate.base.errors import ArgumentError, EntryError
 from dynagate.fixedpoint.format import Format, carried, quantise
 from dynagate.graph.evaluate import SHARES, Port, check_entries
@@ -96,8 +96,8 @@ def check_range(port: Port, k: int, column: npt.NDArray[np.float64], bounds: tup
     if outside.any():
         sample = int(np.argmax(outside))
         raise EntryError(
-            f"input '{port.name}' is {float(column[sample])!r} at {{at}}; the formats were chosen for {low!r} to "
-            f"{high!r}",
+            f"input '{port.name}' is {exact_text(column[sample])} at {{at}}; the formats were chosen for "
+            f"{exact_text(low)} to {exact_text(high)}",
             (sample, *(int(index) for index in np.unravel_index(k, port.shape))),
         )
 
