@@ -411,6 +411,33 @@ def test_command_prints_and_keeps(result: dict[str, Any], tmp_path: Path, monkey
     assert "link of ulx3s" not in done.output
 
 
+def test_figures_of_an_interrupted_run_are_refused_once_edited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    figures = {"robot": "two_joint_arm", "asked": {"ii": 8}, "machine": {"cores": 2}, "partitions": [{"batch": 16}]}
+    begun: list[Any] = []
+
+    def interrupted(robot: Robot, region: Region, **options: Any) -> dict[str, Any]:
+        begun.append(options["begun"])
+        options["keep"](figures)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(comparison, "compare", interrupted)
+    file = tmp_path / "figures.json"
+    for _ in range(2):
+        CliRunner().invoke(main, ["bench", "two_joint_arm", "--json", str(file)])
+    assert begun == [None, figures]
+    for old, new in (('"batch": 16', '"batch": 17'), ('"batch": 16', '"size": 16'), ('"machine"', '"computer"')):
+        file.write_text(whole := file.read_text().replace(old, new))
+        done = CliRunner().invoke(main, ["bench", "two_joint_arm", "--json", str(file)])
+        assert done.exit_code == 1
+        assert re.search(
+            r"figures.json was changed after an interrupted run wrote it: its checksum is \w{16}", done.output
+        )
+        assert "expected the file as it was, or another --json for a new run" in done.output
+        assert file.read_text() == whole
+        assert len(begun) == 2
+        file.write_text(whole.replace(new, old))
+
+
 def test_boards_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hw_boards, "names", lambda: ["vcu118"])
     monkeypatch.setattr(comparison, "compare", None)

@@ -103,6 +103,7 @@ def compare(
 def goes_on(begun: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
     """Whether figures are of an interrupted run of the same robot, options and machine."""
     same = all(begun.get(name) == now[name] for name in ("robot", "degrees_of_freedom", ASKED))
+    same = same and isinstance(begun.get("machine"), dict)
     machines = [
         {key: value for key, value in each["machine"].items() if key != "date"} for each in (begun, now) if same
     ]

@@ -26,6 +26,7 @@ from dynagate.cli.options import (
 from dynagate.cli.output import is_special, write_text, written_together
 from dynagate.cli.parameters import count
 from dynagate.cli.robot import first_given, region_options, robot_options
+from dynagate.design.files import content_hash
 from dynagate.graph.certificate import CERTIFICATE
 from dynagate.graph.region import Region
 from dynagate.robot import Robot
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
     from dynagate.graph import Graph
 
 MOST_SAMPLES, MOST_THREADS = 10_000_000, 1024
+CHECKSUM = "checksum"
+"""Entry of a file of figures that an interrupted run goes on with: the sha256 of all other entries."""
 TESTED_SPEED = 1.0
 """rad/s or m/s, of the states in the test vector of --single."""
 
@@ -267,7 +270,8 @@ def bench(
 
     def keep(figures_so_far: dict[str, Any]) -> None:
         if json_file and not is_special(json_file):
-            _write_json(json_file, figures_so_far)
+            as_read = json.loads(json.dumps(figures_so_far))
+            _write_json(json_file, {**as_read, CHECKSUM: content_hash(as_read)})
 
     with Steps() as step:
         if not boards_alone:
@@ -309,12 +313,24 @@ def _write_json(json_file: Path, result: dict[str, Any]) -> None:
 
 
 def _begun(json_file: Path | None) -> dict[str, Any] | None:
-    """What a run that was interrupted left in the file."""
+    """Return the figures that an interrupted run left in the file, None if there are none.
+
+    Raises:
+        ClickException: The figures are not those that the run wrote.
+    """
     try:
         content = None if json_file is None or is_special(json_file) else json.loads(read_file(json_file).decode())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
-    return content if isinstance(content, dict) else None
+    if not isinstance(content, dict) or "asked" not in content:
+        return None
+    checksum = content.pop(CHECKSUM, None)
+    if checksum != content_hash(content):
+        raise click.ClickException(
+            f"{json_file} was changed after an interrupted run wrote it: its checksum is {checksum!s:.16}, its content "
+            f"has {content_hash(content):.16}; expected the file as it was, or another --json for a new run"
+        )
+    return content
 
 
 def _refuse_beside_boards() -> None:
