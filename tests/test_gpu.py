@@ -5,6 +5,7 @@ With a card, the tests that need one run too.
 
 from __future__ import annotations
 
+import ctypes
 import re
 import shutil
 import subprocess
@@ -131,6 +132,36 @@ def test_masks_and_results_that_are_read_only_are_refused(opened: Callable[..., 
     assert np.isnan(result).all()
     kernel.launch(read, out)
     kernel.close()
+
+
+def test_a_launch_waits_for_the_streams_of_its_arrays(opened: Callable[..., GpuKernel]) -> None:
+    """The numbers of q arrive when their stream is waited for; so does what another library writes to a result."""
+    graph, inputs = arm(3)
+    kernel = opened(graph)
+    queued, destroy = kernel._functions.cuda_on_host_queued, kernel._functions.cuda_on_host_destroy
+    queued.argtypes, queued.restype = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t], ctypes.c_void_p
+    destroy.argtypes, destroy.restype = [ctypes.c_void_p], None
+    expected = evaluate(graph, inputs)
+    late = np.full_like(inputs["q"], np.nan)
+    results = {port.name: np.full((3, *port.shape), np.nan) for port in graph.outputs}
+    name, old = next(iter(results.items()))
+    stale = np.full_like(old, 7.0)
+    streams = [queued(a.ctypes.data, b.ctypes.data, b.nbytes) for a, b in ((late, inputs["q"]), (old, stale))]
+    there = {**{key: Flagged(x, stream=1) for key, x in inputs.items()}, "q": Flagged(late, stream=streams[0])}
+    kernel.launch(there, {key: Flagged(x, stream=streams[1] if key == name else None) for key, x in results.items()})
+    for each in streams:
+        kernel._functions.dynagate_cuda_wait(kernel._context, each)
+        destroy(each)
+    for key, value in expected.items():
+        np.testing.assert_allclose(results[key], value, rtol=1e-9, atol=1e-12)
+    out = {key: OnGpu(x) for key, x in results.items()}
+    for wrong in (-1, 2**64, 1.0, "1", np.zeros(2)):
+        with pytest.raises(
+            ValueError, match="a Flagged on a GPU has stream .*; expected None or a cudaStream_t's number"
+        ):
+            kernel.launch({**there, "q": Flagged(late, stream=wrong)}, out)
+    kernel.close()
+    assert live(kernel) == 0
 
 
 @pytest.mark.parametrize("layout", ["rows", "planes"])

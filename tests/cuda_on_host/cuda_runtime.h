@@ -82,6 +82,8 @@ static cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned) {
 }
 
 static cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+    const bool is_default = (size_t)stream <= 2; /* no stream, or one of CUDA's two default streams: nothing is queued */
+    if (is_default) return fails("cudaStreamSynchronize") ? pending = 98 : cudaSuccess;
     for (const arriving &copy : stream->copies) memcpy(copy.to, copy.bytes.data(), copy.bytes.size());
     stream->copies.clear();
     return fails("cudaStreamSynchronize") ? pending = 98 : cudaSuccess;
@@ -108,3 +110,13 @@ static cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, int
 }
 
 extern "C" int cuda_on_host_live() { return live; }
+
+/* A stream on which a copy to this memory is queued, and how many are: as of a library that computes an array. */
+extern "C" cudaStream_t cuda_on_host_queued(void *to, const char *from, size_t bytes) {
+    cudaStream_t stream = nullptr;
+    if (cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) == cudaSuccess)
+        stream->copies.push_back({to, {from, from + bytes}});
+    return stream;
+}
+
+extern "C" void cuda_on_host_destroy(cudaStream_t stream) { cudaStreamDestroy(stream); }

@@ -173,6 +173,13 @@ extern "C" const char *dynagate_cuda_launch(context *c, real *const *inputs, rea
     return NULL;
 }
 
+/* Waits for what is queued on a stream of the caller's. */
+extern "C" const char *dynagate_cuda_wait(context *c, cudaStream_t stream) {
+    CHECK(cudaSetDevice(c->device));
+    CHECK(cudaStreamSynchronize(stream));
+    return NULL;
+}
+
 /* Memory of the host that the GPU reads and writes by itself. */
 extern "C" const char *dynagate_cuda_pinned(size_t bytes, void **memory) {
     CHECK(cudaMallocHost(memory, bytes));

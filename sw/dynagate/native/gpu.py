@@ -99,6 +99,7 @@ class GpuProgram:
             "open": [ctypes.c_int, ctypes.c_long, ctypes.POINTER(pointer)],
             "run": [*arguments, ctypes.c_int],
             "launch": [*arguments, pointer],
+            "wait": [pointer, pointer],
             "close": [pointer],
             "pinned": [ctypes.c_size_t, ctypes.POINTER(pointer)],
             "unpinned": [pointer],
@@ -155,9 +156,10 @@ class GpuProgram:
         layout: no copies.
 
         outputs: to be written, or None for new ones, PyTorch's if the inputs are, else CuPy's. stream: a cudaStream_t
-        as a number, on which the inputs are ready; it may be capturing a graph if outputs are given. Comes back at
-        once; in planes, entries that are always zero are not written. Raises ValueError or TypeError naming an array
-        that does not fit, and GpuError.
+        as a number, on which the inputs are ready; it may be capturing a graph if outputs are given. If the CUDA
+        array interface of an array names another stream, the launch waits until that stream is done; otherwise it
+        comes back at once. In planes, entries that are always zero are not written. Raises ValueError or TypeError
+        naming an array that does not fit, and GpuError.
         """
         results, call = self.bound(inputs, outputs, stream)
         call()
@@ -184,8 +186,9 @@ class GpuProgram:
             if array.shape != shape or array.dtype != self.dtype or array.strides != strides:
                 self._check(k, array, shape, strides)
         addresses = [array.pointer for array in arrays]
+        others = tuple({array.stream for array in arrays if array.stream is not None} - {stream})
         pointers = self._pointers(addresses[: len(values)], addresses[len(values) :])
-        return results, _Launch(self, [*values, *written], *pointers, math.prod(leading), stream)
+        return results, _Launch(self, [*values, *written], *pointers, math.prod(leading), stream, others)
 
     @property
     def addresses(self) -> tuple[int, int]:
@@ -286,7 +289,10 @@ class GpuKernel(GpuProgram):
 
 @dataclass(frozen=True, slots=True)
 class _Launch:
-    """A kernel and arrays on its GPU, checked, and as the library takes them."""
+    """A kernel and arrays on its GPU, checked, and as the library takes them.
+
+    others: the other streams on which arrays are computed or read, for which a launch waits.
+    """
 
     kernel: GpuProgram
     arrays: list[Any]
@@ -294,11 +300,14 @@ class _Launch:
     written: Any
     batch: int
     stream: int
+    others: tuple[int, ...]
 
     def __call__(self) -> None:
         kernel = self.kernel
         if kernel._context is None:
             raise GpuError(f"the kernel of {kernel.text.name} is closed")
+        for stream in self.others:
+            require(kernel._functions.dynagate_cuda_wait(kernel._context, stream))
         require(
             kernel._functions.dynagate_cuda_launch(
                 kernel._context, self.read, self.written, self.batch, kernel._planes, self.stream
@@ -307,13 +316,17 @@ class _Launch:
 
 
 class _GpuArray(NamedTuple):
-    """An array on a GPU; strides in bytes."""
+    """An array on a GPU; strides in bytes. stream: where work on it may be queued, or None.
+
+    CuPy's arrays have none here: the caller orders their streams, as in CuPy's own functions.
+    """
 
     pointer: int
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     strides: tuple[int, ...]
     read_only: bool = False
+    stream: int | None = None
 
     @staticmethod
     def of(value: Any) -> _GpuArray:
@@ -326,7 +339,14 @@ class _GpuArray(NamedTuple):
             raise ArgumentError(f"a {type(value).__name__} on a GPU has a mask; expected an array without one")
         shape, dtype = tuple(said["shape"]), np.dtype(said["typestr"])
         pointer, read_only = said["data"]
-        return _GpuArray(pointer or 0, shape, dtype, said.get("strides") or _steps(shape, dtype), bool(read_only))
+        strides, stream = said.get("strides") or _steps(shape, dtype), said.get("stream")
+        if not (stream is None or (isinstance(stream, int | np.integer) and 0 <= stream < 2**64)):
+            kind = type(value).__name__
+            raise ArgumentError(
+                f"a {kind} on a GPU has stream {stream!r:.40}; expected None or a cudaStream_t's number"
+            )
+        stream = None if stream is None else int(stream)
+        return _GpuArray(pointer or 0, shape, dtype, strides, bool(read_only), stream)
 
 
 def _steps(shape: tuple[int, ...], dtype: np.dtype[Any]) -> tuple[int, ...]:
