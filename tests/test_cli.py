@@ -93,7 +93,7 @@ def test_run_asks_for_programs_before_any_work(tmp_path: Path, monkeypatch: pyte
         (tmp_path / name).symlink_to("/bin/true")
     status, text = call("run", "two_joint_arm", "--folder", tmp_path / "designs")
     assert status == 1
-    assert "needs the program 'c++', which is not on the path; dnf install gcc-c++ ('dynagate doctor'" in text
+    assert "needs the program 'g++', which is not on the path; dnf install gcc-c++ ('dynagate doctor'" in text
     assert not (tmp_path / "designs").exists()
     assert not steps(text)
 

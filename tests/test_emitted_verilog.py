@@ -6,11 +6,13 @@ import json
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import dynagate
+import numpy as np
 import pytest
 from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
@@ -214,6 +216,38 @@ def test_a_shift_of_a_shift_is_noticed(tmp_path: Path) -> None:
     registered = part.replace("REG", "reg").replace("DO", "always @(posedge clk) y <= x >> a;")
     assert len(nested_shifts(plain + top, "top", tmp_path)) == 1
     assert nested_shifts(registered + top, "top", tmp_path) == []
+
+
+def wrapped_compiler(folder: Path, command: str, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Name a script as the C++ compiler, with an empty cache, and return the file in which it lists its calls."""
+    script, calls = folder / "compiler", folder / "calls"
+    script.write_text(f'#!/bin/sh\necho "$@" >> {calls}\nexec {command} "$@"\n')
+    script.chmod(0o700)
+    monkeypatch.setenv("CXX", str(script))
+    monkeypatch.setenv("DYNAGATE_CACHE", str(folder / "cache"))
+    return calls
+
+
+def test_models_are_compiled_and_linked_by_the_chosen_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = wrapped_compiler(tmp_path, "g++", monkeypatch)
+    assert verilate.nested_shifts_are_right()
+    called = calls.read_text()
+    for each in ("-c -o main.o", "-c -o verilated.o", "-o Vunit"):
+        assert each in called
+
+
+@pytest.mark.long
+def test_clang_compiles_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A model's library and the harness must use the same standard library, which is Clang's own here."""
+    pytest.importorskip("ziglang")
+    monkeypatch.chdir(tmp_path)
+    wrapped_compiler(tmp_path, f"{sys.executable} -m ziglang c++", monkeypatch)
+    inputs = {name: np.array([0.3, -0.2]) for name in ("q", "qd", "qdd")}
+    results = []
+    for device in ("sim", "fixed"):
+        with dynagate.open(ARM, "inverse_dynamics", device=device) as opened:
+            results.append(opened(**inputs).tau)
+    np.testing.assert_array_equal(*results)
 
 
 def test_verilator_is_asked_for_its_shifts() -> None:

@@ -27,6 +27,8 @@ from dynagate.native.compile import compiler, nvcc
 
 RUN = "needed by 'dynagate run'"
 COLUMNS = 110
+TESTED_ON = ("Linux", "x86_64")
+"""The system and the processor that the tests run on."""
 SECONDS = 20
 """What a tool may take to say its version."""
 
@@ -104,6 +106,8 @@ def _programs() -> Iterator[Row]:
 
 def _python() -> Row:
     text = f"{platform.python_version()}, {platform.system()} {platform.machine()}"
+    if (platform.system(), platform.machine()) != TESTED_ON:
+        text += f"; dynagate is tested on {' '.join(TESTED_ON)} only"
     try:
         expected = requirements.python_versions()
     except PackageNotFoundError:

@@ -49,7 +49,7 @@ def system_install(program: str) -> str:
 
 def simulation_programs() -> list[str]:
     """What compiles a simulation, besides what comes by pip."""
-    return list(dict.fromkeys(["make", "perl", "c++", os.environ.get("CXX", "g++")]))
+    return ["make", "perl", os.environ.get("CXX", "g++")]
 
 
 def require_programs(what: str, programs: Sequence[str]) -> None:
