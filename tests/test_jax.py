@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -420,3 +422,10 @@ def test_rollouts_with_contacts(backend: str, floating: Robot) -> None:
     assert not np.any(got[1])
     if backend == "numpy":
         check_grads(lambda *x: run(*x, active), (q, qd, tau), 1, modes=("rev",), **LOOSE)
+
+
+def test_functions_are_copied_and_not_pickled() -> None:
+    for made in (function(ARM, "mass_matrix"), rollout(ARM, steps=2, dt=0.01)):
+        assert copy.copy(made) is copy.deepcopy([made])[0] is made
+        with pytest.raises(TypeError, match=r"can't be pickled: .* call `dynagate\.jax\.function`, or"):
+            pickle.dumps(made)

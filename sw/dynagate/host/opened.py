@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from dynagate.base.errors import ArgumentError, ArgumentTypeError
+from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import explained
+from dynagate.base.pickling import refuse_pickling
 from dynagate.host.links import Transfer
 from dynagate.host.pending import AHEAD, Pending, Stream
 
@@ -85,10 +86,7 @@ class Opened(ABC):
         Raises:
             ArgumentTypeError: Always. The object holds compiled code or a device of this process.
         """
-        raise ArgumentTypeError(
-            f"{self!r} can't be pickled or copied: it holds code or a device of this process. Pass the robot and the "
-            "options, and call `dynagate.open`, or the class, in the other process."
-        )
+        refuse_pickling(self, "`dynagate.open`, or the class", "pickled or copied")
 
     def __enter__(self: Self) -> Self:
         return self

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dynagate.base.explained import explained
+from dynagate.base.pickling import SharedFunction
 from dynagate.graph.loop import Loop
 from dynagate.integrators.step import CARRY
 from dynagate.jax.functions import precision, prepared
@@ -33,7 +34,7 @@ class States(NamedTuple):
     qd: jax.Array
 
 
-class RolloutFunction:
+class RolloutFunction(SharedFunction):
     """Torques to trajectories; `rollout` makes it.
 
     Call it with q0 (*leading, nq), qd0 (*leading, nv) and tau (*leading, steps, nv), all in its dtype; quaternions are

@@ -8,12 +8,13 @@ from collections.abc import Callable, Mapping
 from os import PathLike
 from typing import Any
 
+from dynagate.base.pickling import SharedFunction
 from dynagate.operators.choose import operator
 from dynagate.operators.inputs import Named, by_name
 from dynagate.robot import Robot
 
 
-class FunctionFace(ABC):
+class FunctionFace(SharedFunction, ABC):
     """A listed function of a robot on a framework's arrays. choices: as `operators.choose.operator` takes them.
 
     inputs, outputs: names. operator: what computes it.

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import torch
 
 from dynagate.base.errors import ArgumentError
+from dynagate.base.pickling import SharedFunction
 from dynagate.operators.inputs import by_name
 from dynagate.operators.rollouts import RolloutOperator
 from dynagate.robot import Robot
@@ -25,7 +26,7 @@ class States(NamedTuple):
     qd: torch.Tensor
 
 
-class RolloutFunction:
+class RolloutFunction(SharedFunction):
     """Torques to trajectories; `rollout` makes it.
 
     Call it with q0 (*leading, nq), qd0 (*leading, nv) and tau (*leading, steps, nv), all in its dtype and on the CPU;

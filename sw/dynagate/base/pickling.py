@@ -1,0 +1,36 @@
+"""Objects with compiled code or a device of this process, which no other process can have."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn, TypeVar
+
+from dynagate.base.errors import ArgumentTypeError
+
+Self = TypeVar("Self", bound="SharedFunction")
+
+
+def refuse_pickling(value: object, makers: str, what: str = "pickled") -> NoReturn:
+    """Raise ArgumentTypeError. makers: what makes such an object, in code. what: is refused."""
+    raise ArgumentTypeError(
+        f"{value!r} can't be {what}: it holds code or a device of this process. Pass the robot and the "
+        f"options, and call {makers}, in the other process."
+    )
+
+
+class SharedFunction:
+    """A function without a state: a copy, of a model that holds it too, is the function itself. It is not pickled."""
+
+    def __copy__(self: Self) -> Self:
+        return self
+
+    def __deepcopy__(self: Self, memo: Any) -> Self:
+        return self
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Refuse to pickle.
+
+        Raises:
+            ArgumentTypeError: Always.
+        """
+        framework = type(self).__module__.rpartition(".")[0]
+        refuse_pickling(self, f"`{framework}.function`, or `{framework}.rollout`")
