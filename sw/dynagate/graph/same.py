@@ -170,7 +170,7 @@ def _errors(group: Group, values: Array, errors: Array) -> Array:
     constant = None if group.constants is None else group.constants[:, None]
     if group.op != "shift" and constant is not None:
         constant = np.abs(constant)
-    bound = ERRORS.get(group.op, _of_unknown)(result, operands, [errors[rows] for rows in group.operands], constant)
+    bound = ERRORS[group.op](result, operands, [errors[rows] for rows in group.operands], constant)
     bound = bound + EPSILON * np.abs(result)
     return np.where(np.isnan(bound), np.inf, bound)
 
@@ -187,7 +187,7 @@ def _of_reciprocal(result: Any, x: Sequence[Any], e: Sequence[Any], c: Any) -> A
 
 
 def _of_root(result: Any, x: Sequence[Any], e: Sequence[Any], c: Any) -> Any:
-    """Near zero, where the slope of the root is unbounded, the root of the largest possible operand bounds the error."""
+    """Near zero, where the root has no largest slope, the root of the largest possible operand bounds the error."""
     away = e[0] < x[0]
     return np.where(away, e[0] / np.sqrt(np.where(away, x[0] - e[0], 1.0)), np.sqrt(np.maximum(x[0], 0.0) + e[0]))
 
@@ -202,11 +202,6 @@ def _of_noise(result: Any, x: Sequence[Any], e: Sequence[Any], c: Any) -> Any:
     """The operands are rounded to integers."""
     steady = [np.rint(a - b) == np.rint(a + b) for a, b in zip(x, e, strict=True)]
     return np.where(np.logical_and.reduce(steady), 0.0, np.inf)
-
-
-def _of_unknown(result: Any, x: Sequence[Any], e: Sequence[Any], c: Any) -> Any:
-    """Only exact operands give a result that is known."""
-    return np.where(np.logical_or.reduce([each > 0.0 for each in e]), np.inf, 0.0)
 
 
 def _of_sum(result: Any, x: Sequence[Any], e: Sequence[Any], c: Any) -> Any:
