@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from dynagate.base.arguments import check_kind, is_number, is_whole
+from dynagate.base.arguments import check_kind, is_finite, is_number, is_whole, shown
 from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import check_fields, explained
 from dynagate.base.largest import MAX_STATES
@@ -59,8 +59,8 @@ class Policy:
     def __post_init__(self) -> None:
         if self.ranges not in (SAMPLED, PROVED):
             raise ArgumentError(f"ranges '{self.ranges}'; expected '{SAMPLED}' or '{PROVED}'")
-        if not (is_number(self.milliseconds) and 0.0 <= self.milliseconds < math.inf):
-            raise ArgumentError(f"milliseconds {self.milliseconds}; expected a number of 0 or more")
+        if not (is_finite(self.milliseconds) and self.milliseconds >= 0.0):
+            raise ArgumentError(f"milliseconds {shown(self.milliseconds)}; expected a number of 0 or more")
         if self.guard_bits is not None and not (is_number(self.guard_bits) and abs(self.guard_bits) <= LARGEST_WORD):
             raise ArgumentError(f"guard_bits={self.guard_bits!r}; expected at most {LARGEST_WORD} bits, or None")
         for name, least in (("samples", 1), ("seed", 0)):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from dynagate.base.arguments import check_count, is_number
+from dynagate.base.arguments import check_count, is_finite, is_number, shown
 from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import explained
 from dynagate.base.largest import MAX_STATES
@@ -78,17 +78,17 @@ class Goal:
         if not errors:
             raise ArgumentError("a goal without an error; expected one number, or one by output block")
         for block, error in errors.items():
-            if not 0.0 < error < 1.0:
-                raise ArgumentError(
-                    f"error {error:g}{f' of {block}' if block else ''}; expected more than 0, less than 1"
-                )
+            if not (is_finite(error) and 0.0 < error < 1.0):
+                where = f" of {block}" if block else ""
+                raise ArgumentError(f"error {shown(error)}{where}; expected more than 0, less than 1")
         for name in ("quantile", "confidence"):
-            if not 0.0 < getattr(self, name) < 1.0:
-                raise ArgumentError(f"{name} {getattr(self, name):g}; expected more than 0, less than 1")
+            if not (is_finite(value := getattr(self, name)) and 0.0 < value < 1.0):
+                raise ArgumentError(f"{name} {shown(value)}; expected more than 0, less than 1")
         for name in ("floor", "spare"):
-            if not 0.0 <= getattr(self, name) <= 1.0:
-                raise ArgumentError(f"{name} {getattr(self, name):g}; expected 0 to 1")
-        if not len(self.kinds) or not set(self.kinds) <= set(KINDS):
+            if not (is_finite(value := getattr(self, name)) and 0.0 <= value <= 1.0):
+                raise ArgumentError(f"{name} {shown(value)}; expected 0 to 1")
+        is_collection = isinstance(self.kinds, Collection) and getattr(self.kinds, "shape", None) != ()
+        if not is_collection or not len(self.kinds) or not set(self.kinds) <= set(KINDS):
             raise ArgumentError(f"states of kinds {self.kinds}; expected some of {', '.join(KINDS)}")
         for name in ("states", "fresh"):
             check_count(name, getattr(self, name), MAX_STATES)

@@ -230,10 +230,10 @@ def test_the_statement_is_in_design_and_datasheet(designs: Path) -> None:
 
 def test_goals_are_checked() -> None:
     for change, message in [
-        ({"error": 0.0}, "error 0; expected more than 0, less than 1"),
-        ({"error": {"qdd": 2.0}}, "error 2 of qdd; expected more than 0, less than 1"),
+        ({"error": 0.0}, "error 0.0; expected more than 0, less than 1"),
+        ({"error": {"qdd": 2.0}}, "error 2.0 of qdd; expected more than 0, less than 1"),
         ({"error": {}}, "a goal without an error; expected one number, or one by output block"),
-        ({"quantile": 1.0}, "quantile 1; expected more than 0, less than 1"),
+        ({"quantile": 1.0}, "quantile 1.0; expected more than 0, less than 1"),
         ({"floor": -0.1}, "floor -0.1; expected 0 to 1"),
         ({"kinds": ("corner",)}, "states of kinds .*; expected some of uniform, limits, rest"),
         ({"fresh": 0}, "fresh=0; expected a whole number of 1 or more"),

@@ -10,6 +10,7 @@ import random
 import re
 import struct
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +101,13 @@ NUMBERS: tuple[Any, ...] = (
     "x" * 5000,
 )
 """What may stand in JSON, and more."""
+
+
+def enter(folder: Path) -> None:
+    """Change to a folder so deep that relative paths such as ../.. stay in the one that is passed."""
+    deep = folder / "a" / "b" / "c"
+    deep.mkdir(parents=True, exist_ok=True)
+    os.chdir(deep)
 
 
 def check_robot(robot: Robot) -> None:
@@ -410,7 +418,7 @@ def options(folder: Path) -> Draw:
     from click.testing import CliRunner
     from dynagate.cli import main
 
-    os.chdir(folder)
+    enter(folder)
     pairs: list[tuple[str, click.Option]] = []
     for name in main.list_commands(click.Context(main)):
         command = main.get_command(click.Context(main), name)
@@ -473,7 +481,7 @@ def environments(folder: Path) -> Draw:
         "../..",
     )
 
-    os.chdir(folder)
+    enter(folder)
 
     def draw(random: random.Random, k: int) -> Case:
         name, value = names[k % len(names)], random.choice(values)
@@ -547,7 +555,7 @@ ARGUMENTS: tuple[Any, ...] = (
     float("1e-320"),
     [[]],
     ["q", "q"],
-    Path("/nowhere"),
+    Path("/proc/nowhere"),
     "../..",
     -0.0,
 )
@@ -557,7 +565,7 @@ NEVER = (math.nan, math.inf, 1 + 2j, b"x")
 
 def arguments(folder: Path) -> Draw:
     """One argument of a public entry is replaced."""
-    os.chdir(folder)
+    enter(folder)
     calls = entries(folder)
     places = [(name, key) for name, (_, own) in calls.items() for key in own]
 
@@ -568,7 +576,9 @@ def arguments(folder: Path) -> Draw:
 
         def run() -> None:
             call(**{**own, key: value})
-            if isinstance(own[key], int | float) and not isinstance(own[key], bool) and any(value is x for x in NEVER):
+            is_number = isinstance(own[key], int | float) and not isinstance(own[key], bool)
+            unlimited = name == "joint" and value == math.inf
+            if is_number and not unlimited and any(value is x for x in NEVER):
                 raise Wrong("taken")
 
         return f"{name}({key}={value!r:.60})", run
@@ -585,7 +595,7 @@ def entries(folder: Path) -> dict[str, tuple[Callable[..., object], dict[str, An
 
     arm = robots.load("two_joint_arm")
     point = [Point(arm.links[-1].name, (0.0, 0.0, 0.1))]
-    z, q = np.zeros(2), np.array([0.1, 0.2])
+    z, q, link = np.zeros(2), np.array([0.1, 0.2]), arm.links[0]
     opened = dynagate.open(arm, "inverse_dynamics", device="numpy")
     rollout = Rollout(arm, steps=3, dt=0.01, device="numpy")
     cost = Cost.quadratic(q=1.0, qd=0.1, tau=1e-2, final=10.0)
@@ -631,7 +641,34 @@ def entries(folder: Path) -> dict[str, tuple[Callable[..., object], dict[str, An
             {"count": 3, "seed": 1},
         ),
         "policy": (Policy, {"word": 24, "guard_bits": 1.0, "samples": 64, "seed": 1, "milliseconds": 10.0}),
-        "goal": (lambda **o: Goal(**o), {"error": 1e-3, "states": 64}),
+        "goal": (
+            lambda **o: Goal(**o),
+            {
+                "error": 1e-3,
+                "quantile": 0.99,
+                "confidence": 0.9,
+                "floor": 1e-3,
+                "spare": 0.1,
+                "states": 64,
+                "kinds": ("rest",),
+            },
+        ),
+        "joint": (
+            lambda **o: replace(arm, links=(replace(link, joint=replace(link.joint, **o)), *arm.links[1:])),
+            {
+                "damping": 0.1,
+                "armature": 0.1,
+                "friction": 0.1,
+                "lower": -1.0,
+                "upper": 1.0,
+                "velocity": 2.0,
+                "effort": 3.0,
+            },
+        ),
+        "link": (
+            lambda **o: replace(arm, links=(replace(link, **o), *arm.links[1:])),
+            {"mass": 1.0, "com": (0.0, 0.0, 0.1), "inertia": np.eye(3).tolist()},
+        ),
         "axi": (lambda **o: Axi(**o), {"width": 32, "packet": "batch", "words": "fixed"}),
         "budget": (lambda **o: Budget(**o), {"dsp": 220, "lut": 1000}),
         "stages": (lambda **o: Stages(**o), {"mul": 3}),
@@ -720,6 +757,6 @@ COUNTS = {
     "arrays": 100,
     "options": 200,
     "environment": 40,
-    "arguments": 300,
+    "arguments": 1500,
 }
 """How many cases of a kind are kept."""

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from dynagate.base.arguments import check_flags, check_time_step, is_number, names_of
+from dynagate.base.arguments import check_flags, check_time_step, is_finite, names_of, shown
 from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import check_fields, explained
 from dynagate.dynamics.frames import Frame
@@ -73,8 +72,8 @@ class AlgorithmOptions:
         object.__setattr__(self, "forces", tuple(self.forces))
         if self.dt is not None:
             check_time_step(self.dt)
-        if self.tolerance is not None and not (is_number(self.tolerance) and 0.0 < self.tolerance < math.inf):
-            raise ArgumentError(f"tolerance {self.tolerance!r}; expected a number of more than 0")
+        if self.tolerance is not None and not (is_finite(self.tolerance) and self.tolerance > 0.0):
+            raise ArgumentError(f"tolerance {shown(self.tolerance)}; expected a number of more than 0")
         check_flags(**{name: getattr(self, name) for name in FLAGS})
         object.__setattr__(self, "friction", check_friction(self.friction, self.friction_speed))
         check_fields(self)

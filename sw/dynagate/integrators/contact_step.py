@@ -23,14 +23,13 @@ that it runs on every backend of `graph.loop.Loop`.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from dynagate.base.arguments import check_time_step, is_number, is_whole
+from dynagate.base.arguments import ABOVE_ZERO, AT_LEAST_ZERO, check_time_step, is_whole, number
 from dynagate.base.explained import explained
 from dynagate.base.largest import MAX_ITERATIONS
 from dynagate.base.naming import label, scope
@@ -84,12 +83,12 @@ class RigidContact:
                     f"rigid contact has {name} {items!r:.60}; expected a sequence of one {kind.__name__} or more"
                 )
             object.__setattr__(self, name, tuple(items))
-        for name, least in (("friction", "0 or more"), ("compliance", "0 or more"), ("tolerance", "more than 0")):
-            value = getattr(self, name)
-            if not (
-                is_number(value) and math.isfinite(value) and (value > 0.0 or (value == 0.0 and least == "0 or more"))
-            ):
-                raise ContactError(f"rigid contact has {name} {value!r}; expected a finite number, {least}")
+        for name, accepted in (
+            ("friction", AT_LEAST_ZERO),
+            ("compliance", AT_LEAST_ZERO),
+            ("tolerance", ABOVE_ZERO.called("a finite number, more than 0")),
+        ):
+            number(f"rigid contact has {name} ", getattr(self, name), accepted, ContactError)
         if not (is_whole(self.sweeps) and self.sweeps >= 1):
             raise ContactError(f"rigid contact has sweeps {self.sweeps!r}; expected a whole number of 1 or more")
         if self.sweeps > MAX_ITERATIONS:

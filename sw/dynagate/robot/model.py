@@ -21,11 +21,13 @@ from dynagate.base.arguments import (
     FINITE,
     Accepted,
     check_texts,
+    is_finite,
     is_number,
     is_whole,
     number,
     numbers,
     one_or_each,
+    real,
     shown,
 )
 from dynagate.base.errors import ArgumentTypeError, Error
@@ -69,6 +71,16 @@ class RobotWarning(UserWarning):
 def _small(values: Any) -> bool:
     """Whether all are numbers of at most LARGEST."""
     return bool(np.all(np.abs(values) <= LARGEST))
+
+
+def _check_array(label: str, value: Any, shape: tuple[int, ...]) -> None:
+    """Raise RobotError if a value is no array of real numbers of this shape. Its numbers may be infinite or NaN."""
+    try:
+        array = real(label, value)
+    except Error as error:
+        raise RobotError(str(error)) from None
+    if array.shape != shape:
+        raise RobotError(f"{label} has shape {array.shape}; expected {shape or 'one number'}")
 
 
 def _check_size(what: str, mass: float, com: Any, inertia: Any) -> None:
@@ -366,32 +378,45 @@ class Robot:
             raise RobotError(
                 f"joint '{link.joint.name}' has type '{link.joint.type}'; supported: {', '.join(KINDS)}, fixed"
             )
-        numbers = np.array([*link.joint.translation, *np.ravel(link.joint.rotation), *link.joint.axis])
-        if not _small(numbers):
+        self._check_entries(link)
+        if not _small([*link.joint.translation, *np.ravel(link.joint.rotation), *link.joint.axis]):
             raise RobotError(f"joint '{link.joint.name}' has an origin or axis that is not finite{OR_TOO_LARGE}")
         if abs(math.hypot(*link.joint.axis) - 1.0) > 1e-9:
             raise RobotError(f"joint '{link.joint.name}' has axis {link.joint.axis}; expected a unit vector")
         if not link.joint.kind.has_axis and link.joint.axis != (0.0, 0.0, 1.0):
             raise RobotError(f"joint '{link.joint.name}' is {link.joint.type} and has no axis; leave it (0, 0, 1)")
-        if not (0.0 <= link.joint.damping < math.inf and 0.0 <= link.joint.armature < math.inf):
-            raise RobotError(
-                f"joint '{link.joint.name}' has damping {link.joint.damping:g} and armature {link.joint.armature:g}; "
-                "expected finite numbers, 0 or more"
-            )
-        if not 0.0 <= link.joint.friction < math.inf:
-            raise RobotError(
-                f"joint '{link.joint.name}' has friction {link.joint.friction:g}; expected a finite number, 0 or more"
-            )
+        for name in ("damping", "armature", "friction"):
+            value = getattr(link.joint, name)
+            number(f"joint '{link.joint.name}' has {name} ", value, AT_LEAST_ZERO, RobotError)
         if not _small([link.mass, *link.com, *np.ravel(link.inertia)]):
             raise RobotError(
                 f"link '{link.name}' has a mass, centre of mass or inertia that is not finite{OR_TOO_LARGE}"
             )
+
+    def _check_entries(self, link: Link) -> None:
+        """Raise RobotError if an entry of a link or its joint is no number, or an array of another shape."""
+        joint = link.joint
+        for label, value, shape in (
+            (f"joint '{joint.name}' has a translation that", joint.translation, (3,)),
+            (f"joint '{joint.name}' has a rotation that", joint.rotation, (3, 3)),
+            (f"joint '{joint.name}' has an axis that", joint.axis, (3,)),
+            (f"link '{link.name}' has a mass that", link.mass, ()),
+            (f"link '{link.name}' has a centre of mass that", link.com, (3,)),
+            (f"link '{link.name}' has an inertia that", link.inertia, (3, 3)),
+        ):
+            _check_array(label, value, shape)
+        for name in ("lower", "upper", "velocity", "effort"):
+            value = getattr(joint, name)
+            if value is not None and not (is_number(value) and value == value):
+                raise RobotError(f"joint '{joint.name}' has {name} {shown(value)}; expected a number, or None")
 
     def _check_frame(self, frame: Frame) -> None:
         if not frame.name.isprintable():
             raise RobotError(f"frame {frame.name!r}: {UNPRINTABLE}")
         if not -1 <= frame.link < len(self.links):
             raise RobotError(f"frame '{frame.name}' is on link {frame.link}; expected -1 to {len(self.links) - 1}")
+        _check_array(f"frame '{frame.name}' has a translation that", frame.translation, (3,))
+        _check_array(f"frame '{frame.name}' has a rotation that", frame.rotation, (3, 3))
         turn = np.array(frame.rotation)
         if not _small([*turn.flat, *frame.translation]):
             raise RobotError(f"frame '{frame.name}' has a pose that is not finite{OR_TOO_LARGE}")
@@ -615,12 +640,12 @@ class Robot:
                 f"joint '{joint.name}' mimics joint '{leader.name}', which {kind}; expected a joint of one degree of "
                 "freedom of its own"
             )
-        size = abs(mimic.multiplier)
-        if not (SMALLEST_RATIO <= size <= 1.0 / SMALLEST_RATIO and math.isfinite(mimic.offset)):
+        known = is_finite(mimic.multiplier) and is_finite(mimic.offset)
+        if not (known and SMALLEST_RATIO <= abs(mimic.multiplier) <= 1.0 / SMALLEST_RATIO):
             raise RobotError(
-                f"joint '{joint.name}' mimics joint '{mimic.joint}' with multiplier {mimic.multiplier:g} and offset "
-                f"{mimic.offset:g}; expected a multiplier of size {SMALLEST_RATIO:g} to {1.0 / SMALLEST_RATIO:g} and a "
-                "finite offset"
+                f"joint '{joint.name}' mimics joint '{mimic.joint}' with multiplier {shown(mimic.multiplier)} and "
+                f"offset {shown(mimic.offset)}; expected a multiplier of size {SMALLEST_RATIO:g} to "
+                f"{1.0 / SMALLEST_RATIO:g} and a finite offset"
             )
 
     @property
@@ -931,10 +956,9 @@ def check_inertia(name: str, mass: float, com: Vector3, inertia: Matrix3) -> Non
     The principal moments must be positive and keep the triangle inequality, which is that the second moment
     Σ = tr(I)/2 1 - I has no negative eigenvalue (Traversaro, Brossette, Escande & Nori 2016).
     """
-    if not is_number(mass):
-        raise RobotError(f"link '{name}' has mass {mass!r}; a moving link needs a positive, finite mass")
-    if not mass > 0.0 or not math.isfinite(mass):
-        raise RobotError(f"link '{name}' has mass {mass:g} kg; a moving link needs a positive, finite mass")
+    if not (is_finite(mass) and mass > 0.0):
+        value = f"{mass:g} kg" if isinstance(mass, float) else shown(mass)
+        raise RobotError(f"link '{name}' has mass {value}; a moving link needs a positive, finite mass")
     matrix = np.array(inertia)
     if not np.isfinite(matrix).all() or not np.isfinite(com).all():
         raise RobotError(f"link '{name}' has an inertia or centre of mass that is not finite")
