@@ -23,6 +23,7 @@ from tests.fuzz import rollouts
 from tests.fuzz.findings import Findings
 from tests.fuzz.reference import Reference
 from tests.fuzz.robots import Recipe, completed, draw_robot, inertia
+from tests.fuzz.twins import twin
 
 Array = np.ndarray
 Case = dict[str, Any]
@@ -79,6 +80,7 @@ def draw(random: np.random.Generator) -> Case:
         case |= {"dtype": "float32"} if random.random() < 0.25 else {}
     if case["device"] in ("cpu", "numpy") and random.random() < 0.4:
         case["pack"] = True
+    case |= {"twin": True} if random.random() < 0.3 else {}
     count = int(random.integers(2, 6))
     case["calls"] = [
         [str(random.choice(case["functions"])), str(random.choice(HOW)), int(random.choice([0, 1, 3, 17]))]
@@ -151,6 +153,8 @@ def _called(
     names, calls = case["functions"], [call for call in case["calls"] if call[0] in case["functions"]]
     expected: dict[str, Arrays] = {}
     first: dict[Any, Arrays] = {}
+    if case.get("twin"):
+        options = twin(options)
     with dynagate.open(robot, ",".join(names) or "none", device=case["device"], **options) as opened:
         for name, how, batch in calls:
             function = getattr(opened, name) if len(names) > 1 else opened

@@ -28,6 +28,7 @@ from dynagate.native.gpu_loop import GpuLoop
 from tests.fuzz.findings import Findings
 from tests.fuzz.reference import TABLEAUS, Reference
 from tests.fuzz.robots import Recipe, draw_robot, number, robot_of
+from tests.fuzz.twins import emptied, twin
 from tests.test_gpu import ON_HOST
 
 Array = np.ndarray
@@ -218,6 +219,8 @@ def _on(device: str, where: str, case: Case, robot: Robot, truth: Truth, finding
         return
     call = {"dt": case["dt"]} if case.get("dt_of_call") else {}
     states = len(truth.tau)
+    if device in ("numpy", "cpu"):
+        _of_equal_options(where, case, rollout, truth, findings)
     for size in SIZES if device == "cpu" else SIZES[1:2]:
         lanes = truth.of(np.arange(size) % states)
         trajectories = rollout(lanes.motion["q"][:, 0], lanes.motion["qd"][:, 0], lanes.tau, **call)
@@ -229,6 +232,26 @@ def _on(device: str, where: str, case: Case, robot: Robot, truth: Truth, finding
                 findings.near(f"{where} {name} of one state in two lanes", values[states], values[0], EXACT, SMALLEST)
         if "vjp" in case and not single and np.isfinite(truth.motion["q"]).all() and truth.turned < TURN:
             _swept(where, case, rollout, trajectories, lanes, findings)
+
+
+def _of_equal_options(where: str, case: Case, rollout: Rollout, truth: Truth, findings: Findings) -> None:
+    """The same numbers, bit for bit, with options that are equal but not identical; and an empty batch."""
+    options = {name: case[name] for name in OPTIONS if name in case}
+    call = {"dt": case["dt"]} if case.get("dt_of_call") else {}
+    dt = None if case.get("dt_of_call") else twin(case["dt"])
+    forces = {"forces": [Cubic(case["cubic"])]} if "cubic" in case else {}
+    other = Rollout(rollout.robot, dt=dt, **twin({**options, "device": rollout.device}), **forces)
+    start = truth.motion["q"][:, 0], truth.motion["qd"][:, 0], truth.tau
+    results, twins = rollout(*start, **call), other(*start, **twin(call))
+    for size, mine in ((None, results), (0, rollout(*(x[:0] for x in start), **call))):
+        for name in ("q", "qd", "a", "b"):
+            value = getattr(results, name)
+            if value is None:
+                continue
+            if size is None:
+                findings.same(f"{where} {name} with equal options", getattr(twins, name), value)
+            elif getattr(mine, name).shape != emptied(value.shape):
+                findings.wrong(f"{where} {name} of an empty batch", f"has shape {getattr(mine, name).shape}")
 
 
 def _compare(
