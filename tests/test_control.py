@@ -650,7 +650,7 @@ REFUSED: list[tuple[dict[str, Any], type, str]] = [
     ({"tolerance": 0.0}, ValueError, "tolerance=0.0; expected a fall of the cost"),
     ({"iterations": -1}, ValueError, "iterations=-1; expected a whole number of 1 or more"),
     ({"regularisation": (1.0, 0.1)}, ValueError, "regularisation=(1.0, 0.1); expected the smallest and the largest"),
-    ({"bounds": np.ones(3)}, ValueError, "bounds have shape (3,); expected one torque, (2,), or a pair"),
+    ({"bounds": np.ones(3)}, ValueError, "bounds=array([1., 1., 1.]) has 3 numbers; expected one, or 2"),
     ({"bounds": -1.0}, ValueError, "expected lowest and highest torques"),
     ({"integrator": "rk9"}, ValueError, "integrator 'rk9'"),
     ({"device": "fixed"}, ValueError, "device 'fixed' of ilqr; expected 'cpu', 'cuda' or 'numpy'"),
@@ -718,7 +718,7 @@ def test_costs_refused_when_they_are_traced() -> None:
 
 def test_calls_refused(solver: Ilqr) -> None:
     start: dict[str, Any] = {"q0": np.zeros(2), "qd0": np.zeros(2)}
-    other = Solution(*(np.zeros(3) for _ in range(11)))
+    other = Solution(*(np.zeros(3) for _ in range(12)))
     for inputs, text in [
         (start, "input 'goal' is missing; expected shape (..., 2)"),
         ({**start, "goal": np.zeros(3)}, "goal has shape (3,); expected (2,), or its last axes"),

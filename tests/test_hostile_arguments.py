@@ -97,7 +97,10 @@ SIZES: dict[str, tuple[Callable[[], object], str]] = {
         lambda: dynagate.Rollout(ARM, steps=2, dt=0.01, forces=[CompliantContact(POINTS, exponent=1e9)]),
         r"contact has exponent .*; expected a whole number, 1 or more, at most 16",
     ),
-    "sweeps over contacts": (lambda: RigidContact(POINTS, sweeps=10**12), "sweeps 10+; expected at most 100000"),
+    "sweeps over contacts": (
+        lambda: RigidContact(POINTS, sweeps=10**12),
+        "sweeps=10+; expected a whole number, at most 100000",
+    ),
     "points around a rim": (
         lambda: contact_points([], around=10**9),
         "around=10+; expected a whole number, at most 1000",

@@ -151,9 +151,9 @@ def test_limits_of_the_robot_and_numbers() -> None:
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        ({"joint_bounds": np.ones(3)}, "joint_bounds have shape (3,); expected one position, (2,), (4,) with speeds"),
+        ({"joint_bounds": np.ones(3)}, "joint_bounds=array([1., 1., 1.]) has 3 numbers; expected one, or 2 or 4"),
         ({"joint_bounds": (1.0, -1.0)}, "joint_bounds of [1.0, 1.0, -inf, -inf] to [-1.0, -1.0, inf, inf]; expected"),
-        ({"joint_bounds": np.nan}, "joint_bounds of [nan, nan, "),
+        ({"joint_bounds": np.nan}, "joint_bounds=nan; expected positions, or positions and speeds, infinite for none"),
         ({"within": 0.0, "joint_bounds": 1.0}, "within=0.0; expected a part of a joint's range"),
     ],
 )

@@ -162,10 +162,10 @@ def test_weights_leave_out_what_is_not_finite() -> None:
     [
         ({"samples": 0}, "samples=0; expected a whole number of 1 or more"),
         ({"temperature": 0.0}, "temperature=0.0; expected a cost of more than 0"),
-        ({"spread": -1.0}, "spread=-1.0; expected one standard deviation of 0 or more, or (2,)"),
+        ({"spread": -1.0}, "spread=-1.0; expected one standard deviation of 0 or more, or one for each joint"),
         ({"nodes": 21}, "nodes=21; expected 2 to 20, as many as knots"),
         ({"nodes": 1}, "nodes=1; expected 2 to 20"),
-        ({"seed": -1}, "seed=-1; expected a whole number, 0 or more, of 32 bits"),
+        ({"seed": -1}, "seed=-1; expected a whole number of 0 or more"),
         ({"tolerance": 1.0}, "mppi on device 'cpu' takes no option 'tolerance'"),
         ({"device": "sim"}, "device 'sim' of mppi; expected 'cpu', 'cuda' or 'numpy'"),
     ],

@@ -27,6 +27,10 @@ from dynagate.forces import (
 )
 from dynagate.host.devices import DEVICES
 from dynagate.host.ilqr import Ilqr
+from dynagate.host.joint_limits import joint_bounds_of
+from dynagate.host.mppi import _spread
+from dynagate.host.solver import bounds_of
+from dynagate.integrators.contact_step import RigidContact
 
 ARM = robots.load("two_joint_arm")
 IDENTITY = np.eye(3)
@@ -55,6 +59,10 @@ COEFFICIENTS: dict[str, Callable[[Any], object]] = {
     "stiffness of a servo": Servo,
     "damping of a servo": lambda x: Servo(1.0, x),
     "radius": lambda x: Point("forearm", (0.0, 0.0, 0.0), x),
+    "friction of a rigid contact": lambda x: RigidContact([Point("forearm", (0.0, 0.0, 0.0))], friction=x),
+    "compliance of a rigid contact": lambda x: RigidContact([Point("forearm", (0.0, 0.0, 0.0))], compliance=x),
+    "tolerance of a rigid contact": lambda x: RigidContact([Point("forearm", (0.0, 0.0, 0.0))], tolerance=x),
+    "sweeps of a rigid contact": lambda x: RigidContact([Point("forearm", (0.0, 0.0, 0.0))], sweeps=x),
     "stiffness of a contact": lambda x: CompliantContact([Point("forearm", (0.0, 0.0, 0.0))], stiffness=x),
     "exponent": lambda x: CompliantContact([Point("forearm", (0.0, 0.0, 0.0))], exponent=x),
     "alpha": lambda x: Contact([Point("forearm", (0.0, 0.0, 0.0))], alpha=x),
@@ -100,6 +108,47 @@ def test_a_vector_is_three_finite_numbers(what: str) -> None:
     for value in wrong:
         with pytest.raises(dynagate.Error, match="expected"):
             raise AssertionError(f"{value!r} passes as {what}: {VECTORS[what](value)}")
+
+
+SOLVER_OPTIONS: dict[str, Callable[[Any], object]] = {
+    "spread": lambda x: _spread(x, ARM.nv),
+    "bounds": lambda x: bounds_of(ARM, x),
+    "lowest bounds": lambda x: bounds_of(ARM, (x, 1e3)),
+    "highest bounds": lambda x: bounds_of(ARM, (-1e3, x)),
+    "joint_bounds": lambda x: joint_bounds_of(ARM, x),
+    "lowest joint_bounds": lambda x: joint_bounds_of(ARM, (x, 1e3)),
+    "highest joint_bounds": lambda x: joint_bounds_of(ARM, (-1e3, x)),
+}
+NO_TORQUES: dict[str, Any] = {
+    **{
+        name: WRONG[name] for name in ("a text", "a complex number", "not a number", "too large", "masked", "an object")
+    },
+    "three numbers": [1.0, 2.0, 3.0],
+    "a truth value among numbers": [True, 1.0],
+    "a matrix": np.ones((2, 2)),
+    "no numbers": [],
+}
+
+
+@pytest.mark.parametrize("what", SOLVER_OPTIONS)
+def test_an_option_of_each_joint_is_one_number_or_one_for_each(what: str) -> None:
+    for case, wrong in NO_TORQUES.items():
+        with pytest.raises(dynagate.Error) as error:
+            SOLVER_OPTIONS[what](wrong)
+        assert "expected" in str(error.value), case
+    for fine in (2.0, np.float32(2.0), [2.0, 1.0], (2.0, 1.0), np.array([2.0, 1.0]), np.array(2)):
+        if isinstance(fine, tuple) and "bounds" in what.split()[0] and " " not in what:
+            continue  # a pair is the lowest and the highest
+        SOLVER_OPTIONS[what](fine)
+
+
+@pytest.mark.parametrize("of", [bounds_of, joint_bounds_of])
+def test_no_bound_is_infinite_on_the_wrong_side(of: Callable[[Robot, Any], object]) -> None:
+    for wrong in (([np.inf, -1.0], np.inf), (-np.inf, [-np.inf, 1.0]), (1.0, -1.0)):
+        with pytest.raises(ValueError, match="expected lowest and highest"):
+            of(ARM, wrong)
+    assert of(ARM, (-np.inf, np.inf)) is None
+    assert of(ARM, ([-np.inf, -1.0], np.inf)) is not None
 
 
 def test_numbers_of_numpy_pass() -> None:

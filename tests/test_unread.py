@@ -146,8 +146,9 @@ def test_what_changes_no_dynamics_is_not_named(tmp_path: Path) -> None:
         '<material name="m"/><gazebo reference="arm"><mu1>1</mu1></gazebo><transmission name="t"><joint name="turn"/>'
     )
     shape = '<visual><geometry><box size="1 1 1"/></geometry></visual><gravity>1</gravity><kinematic>0</kinematic>'
-    more = "<collision_checking/><self_filter/><surface/></link>"
+    more = '<origin xyz="0 0 0" rpy="0 -0 0"/><collision_checking/><self_filter/><surface/></link>'
     own = '<calibration rising="0"/>' + LIMIT.format(-1, 1, 1, 1).replace("/>", ' current="1" gear_velocity="2"/>')
+    own += '<joint_properties friction="0.0" damping="0"/><dynamics damping="1" mu_coulomb="0"/>'
     spring = '</transmission><gazebo reference="turn"><springStiffness>0</springStiffness></gazebo>'
     body = BASE + ARM.replace("</link>", shape + more) + joint("revolute", inside=own) + others + spring
     assert read(tmp_path, body, 'version="1.0"')[1] == []

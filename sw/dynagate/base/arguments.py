@@ -160,7 +160,7 @@ def number(label: str, value: object, accepted: Accepted = FINITE, error: type[E
     """
     is_scalar = isinstance(value, np.floating | np.integer) or (type(value) is np.ndarray and value.shape == ())
     own = value.item() if is_scalar and value.dtype.kind in REAL else value  # type: ignore[attr-defined]
-    if not (is_number(own) and accepted.holds(own) and (abs(own) <= FINITE_MOST or own == math.inf)):
+    if not (is_number(own) and accepted.holds(own) and (abs(own) <= FINITE_MOST or abs(own) == math.inf)):
         raise error(f"{label}{shown(value)}; expected {accepted.expected(own if is_number(own) else 0.0)}")
     return float(own)
 
@@ -200,10 +200,25 @@ def one_or_each(
     label: str, value: object, accepted: Accepted = FINITE, error: type[Error] = ArgumentError
 ) -> float | tuple[float, ...]:
     """Return one number as a float, or a sequence of them as a tuple. Raise as `number` and `numbers` do."""
-    is_array = isinstance(value, np.ndarray) and value.ndim > 0
+    is_array = hasattr(value, "__array__") and getattr(value, "ndim", 0) > 0
     if is_array or (isinstance(value, Sequence) and not isinstance(value, str)):
         return tuple(numbers(label, value, (None,), accepted, error).tolist())
     return number(label, value, accepted, error)
+
+
+def one_or_several(
+    label: str, value: object, counts: Collection[int], accepted: Accepted = FINITE, error: type[Error] = ArgumentError
+) -> Array:
+    """Return one number, shape (), or as many numbers as one of `counts` says, as an array of float64.
+
+    Raises:
+        Error: As `number` and `numbers` do, or there is another count of numbers. The class is `error`.
+    """
+    array = np.array(one_or_each(label, value, accepted, error))
+    if array.shape and len(array) not in counts:
+        expected = " or ".join(map(str, counts))
+        raise error(f"{label}{shown(value)} has {len(array)} numbers; expected one, or {expected}")
+    return array
 
 
 def _fits(size: int, expected: int | None) -> bool:

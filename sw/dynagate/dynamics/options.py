@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from dynagate.base.arguments import check_flags, check_time_step, is_finite, names_of, shown
-from dynagate.base.errors import ArgumentError
+from dynagate.base.arguments import ABOVE_ZERO, check_flags, check_time_step, names_of, number
 from dynagate.base.explained import check_fields, explained
 from dynagate.dynamics.frames import Frame
 from dynagate.dynamics.friction import SPEED, check_friction
@@ -72,8 +71,8 @@ class AlgorithmOptions:
         object.__setattr__(self, "forces", tuple(self.forces))
         if self.dt is not None:
             check_time_step(self.dt)
-        if self.tolerance is not None and not (is_finite(self.tolerance) and self.tolerance > 0.0):
-            raise ArgumentError(f"tolerance {shown(self.tolerance)}; expected a number of more than 0")
+        if self.tolerance is not None:
+            number("tolerance ", self.tolerance, ABOVE_ZERO.called("a number of more than 0"))
         check_flags(**{name: getattr(self, name) for name in FLAGS})
         object.__setattr__(self, "friction", check_friction(self.friction, self.friction_speed))
         check_fields(self)

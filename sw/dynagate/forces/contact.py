@@ -15,7 +15,6 @@ from dynagate.base.arguments import (
     FINITE,
     Accepted,
     check_count,
-    is_whole,
     number,
     numbers,
     shown,
@@ -220,8 +219,7 @@ MOST_POINTS = 1 << 16
 def along(link: str, begin: Vector3, end: Vector3, count: int) -> list[Point]:
     """Return points on the line from begin to end in a link's frame, m, both ends among them. Raises ContactError: an
     end is not three finite numbers, or count is not a whole number, 1 or more."""
-    if not (is_whole(count) and 1 <= count <= MOST_POINTS):
-        raise ContactError(f"count={shown(count)}; expected a whole number from 1 to {MOST_POINTS}")
+    check_count("count", count, MOST_POINTS, failure=ContactError)
     first = numbers("line has begin ", begin, (3,), FINITE, ContactError)
     last = numbers("line has end ", end, (3,), FINITE, ContactError)
     return [Point(link, vector3(p)) for p in np.linspace(first, last, count)]

@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 import numpy.typing as npt
 
-from dynagate.base.arguments import Accepted, is_whole, one_or_each, shown
+from dynagate.base.arguments import Accepted, check_count, is_whole, one_or_each, shown
 from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import explained
 from dynagate.base.largest import LARGEST_LIMIT, MAX_STATES, SMALLEST_LIMIT
@@ -207,8 +207,7 @@ class Region:
         """
         if not (is_whole(count) and 1 <= count <= MAX_STATES):
             raise ArgumentError(f"{shown(count)} states; expected 1 or more, at most {MAX_STATES}")
-        if not (is_whole(seed) and seed >= 0):
-            raise ArgumentError(f"seed={shown(seed)}; expected a whole number of 0 or more")
+        check_count("seed", seed, math.inf, 0)
         rubs = friction_of(self.robot, friction, friction_speed)
         if function(name).parts:
             samples = {

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dynagate.base.arguments import check_flags, is_whole, of_shape, real
+from dynagate.base.arguments import check_count, check_flags, of_shape, real
 from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import explained
 from dynagate.host.bound import MotionCall
@@ -76,8 +76,7 @@ class ChipRollout(Opened):
         arrays, leading, lost = self._checked(q0, qd0, tau, dt)
         batch, turns = arrays["tau"].shape[:2]
         count = self._counts(steps, leading, turns)
-        if not (is_whole(every) and 1 <= every < LAST):
-            raise ArgumentError(f"every={every!r}; expected a whole number of 1 or more")
+        check_count("every", every, LAST - 1)
         check_flags(last=last)
         if last and every != 1:
             raise ArgumentError(f"every={every} and last=True; expected one of them")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from dynagate.base.arguments import check_positive, is_number, is_whole
+from dynagate.base.arguments import ABOVE_ZERO, check_positive, is_whole, numbers
 from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.base.explained import explained
 from dynagate.base.warned import warn
@@ -327,6 +328,7 @@ def _solution(problems: Problems, joints: JointBounds | None, cold: Array) -> So
 def _check(tolerance: object, regularisation: Any) -> None:
     """Raises ValueError naming an option of another type, or out of its range."""
     check_positive("tolerance", tolerance, "a fall of the cost")
-    pair = tuple(regularisation) if isinstance(regularisation, tuple | list) else ()
-    if not (len(pair) == 2 and all(is_number(x) for x in pair) and 0.0 < pair[0] < pair[1] < float("inf")):
-        raise ArgumentError(f"regularisation={regularisation!r}; expected the smallest and the largest, more than 0")
+    expected = "the smallest and the largest, more than 0"
+    low, high = numbers("regularisation=", regularisation, (2,), replace(ABOVE_ZERO, one=expected, several=""))
+    if not low < high:
+        raise ArgumentError(f"regularisation={regularisation!r}; expected {expected}")

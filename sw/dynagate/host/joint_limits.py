@@ -7,12 +7,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dynagate.base.arguments import real
+from dynagate.base.arguments import Accepted, one_or_several
 from dynagate.base.errors import ArgumentError
 from dynagate.control.joint_bounds import JointBounds
 from dynagate.robot import Robot
 
 Array = npt.NDArray[Any]
+
+POSITIONS = Accepted(
+    "positions, or positions and speeds, infinite for none",
+    "positions, then speeds, infinite for none",
+    -np.inf,
+    np.inf,
+)
 
 
 def joint_bounds_of(robot: Robot, bounds: Any) -> JointBounds | None:
@@ -31,7 +38,7 @@ def joint_bounds_of(robot: Robot, bounds: Any) -> JointBounds | None:
     else:
         high = _of_state(bounds, n, np.inf)
         low = -high
-    if not (low < high).all():
+    if not ((low < high) & (low < np.inf) & (high > -np.inf)).all():
         raise ArgumentError(f"joint_bounds of {low.tolist()} to {high.tolist()}; expected lowest and highest ones")
     for joint, _, v in robot.moving():
         if not joint.kind.single and np.isfinite([low[v], high[v]]).any():
@@ -52,9 +59,5 @@ def _limits(robot: Robot) -> tuple[Array, Array]:
 
 def _of_state(value: Any, n: int, none: float) -> Array:
     """Bounds (2 nv,) at one end, of positions and speeds. none: of those that have none."""
-    array = real("joint_bounds", value).astype(float)
-    if array.shape not in ((), (n,), (2 * n,)):
-        raise ArgumentError(
-            f"joint_bounds have shape {array.shape}; expected one position, ({n},), ({2 * n},) with speeds, or a pair"
-        )
+    array = one_or_several("joint_bounds=", value, (n, 2 * n), POSITIONS)
     return array if array.shape == (2 * n,) else np.append(np.broadcast_to(array, (n,)), np.full(n, none))

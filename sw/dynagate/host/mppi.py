@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dynagate.base.arguments import check_positive, is_whole, real
-from dynagate.base.errors import ArgumentError
+from dynagate.base.arguments import AT_LEAST_ZERO, check_count, check_positive, one_or_several
 from dynagate.base.explained import explained
 from dynagate.base.philox import DEVIATION
 from dynagate.control.cost import Cost
@@ -225,12 +224,9 @@ class Mppi(Solver):
 
 
 def _check_below(name: str, value: object) -> None:
-    if not is_whole(value) or not 0 <= value < WORDS:
-        raise ArgumentError(f"{name}={value!r}; expected a whole number, 0 or more, of 32 bits")
+    check_count(name, value, WORDS - 1, 0)
 
 
 def _spread(value: npt.ArrayLike, n: int) -> Array:
-    array = real("spread", value).astype(np.float64)
-    if array.shape not in ((), (n,)) or not (np.isfinite(array) & (array >= 0.0)).all():
-        raise ArgumentError(f"spread={value!r}; expected one standard deviation of 0 or more, or ({n},)")
-    return np.broadcast_to(array, (n,))
+    accepted = AT_LEAST_ZERO.called("one standard deviation of 0 or more, or one for each joint")
+    return np.broadcast_to(one_or_several("spread=", value, (n,), accepted), (n,))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import fields
@@ -11,7 +12,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dynagate.base.arguments import all_finite, check_count, check_unit_vectors, of_type, real, shown
+from dynagate.base.arguments import (
+    Accepted,
+    all_finite,
+    check_count,
+    check_unit_vectors,
+    of_type,
+    one_or_several,
+    real,
+    shown,
+)
 from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.base.explained import explained
 from dynagate.base.largest import MAX_ITERATIONS, MAX_KNOTS, MAX_SAMPLES
@@ -266,6 +276,9 @@ def check_counts(**counts: object) -> None:
         check_count(name, value, MAX_COUNTS[name])
 
 
+TORQUES = Accepted("torques, infinite for none", "torques, infinite for none", -math.inf, math.inf)
+
+
 def bounds_of(robot: Robot, bounds: Any) -> tuple[Array, Array] | None:
     """Lowest and highest torques (nv,) each, 0 of joints that nothing drives; None where none has one.
 
@@ -277,14 +290,11 @@ def bounds_of(robot: Robot, bounds: Any) -> tuple[Array, Array] | None:
         high = np.array(robot.effort, dtype=float)
         low = -high
     elif isinstance(bounds, tuple) and len(bounds) == 2:
-        low, high = (np.broadcast_to(real("bounds", x).astype(float), (n,)) for x in bounds)
+        low, high = (np.broadcast_to(one_or_several("bounds=", x, (n,), TORQUES), (n,)) for x in bounds)
     else:
-        array = real("bounds", bounds).astype(float)
-        if array.shape not in ((), (n,)):
-            raise ArgumentError(f"bounds have shape {array.shape}; expected one torque, ({n},), or a pair of them")
-        high = np.broadcast_to(array, (n,))
+        high = np.broadcast_to(one_or_several("bounds=", bounds, (n,), TORQUES), (n,))
         low = -high
-    if not (low <= high).all():
+    if not ((low <= high) & (low < np.inf) & (high > -np.inf)).all():
         raise ArgumentError(f"bounds of {low.tolist()} to {high.tolist()}; expected lowest and highest torques")
     low, high = np.array(low), np.array(high)
     low[robot.undriven] = high[robot.undriven] = 0.0

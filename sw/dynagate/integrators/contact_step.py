@@ -29,7 +29,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dynagate.base.arguments import ABOVE_ZERO, AT_LEAST_ZERO, check_time_step, is_whole, number
+from dynagate.base.arguments import ABOVE_ZERO, AT_LEAST_ZERO, check_count, check_time_step
 from dynagate.base.explained import explained
 from dynagate.base.largest import MAX_ITERATIONS
 from dynagate.base.naming import label, scope
@@ -39,6 +39,7 @@ from dynagate.dynamics.mass_matrix import check_invertible, factorise, inwards, 
 from dynagate.dynamics.momentum_step import along_new_axes, displaced, rate_along_held_axes
 from dynagate.dynamics.spatial import Array, Scalar, array, select, sqrt, zeros
 from dynagate.dynamics.tree import Tree
+from dynagate.forces.checks import check_items, check_numbers
 from dynagate.forces.contact import ContactError, Plane, Point, check_points
 from dynagate.graph import Graph
 from dynagate.graph.loop import Count, Loop, Until
@@ -76,23 +77,11 @@ class RigidContact:
     sweeps: int = 400
 
     def __post_init__(self) -> None:
-        for name, kind in (("points", Point), ("planes", Plane)):
-            items = getattr(self, name)
-            if not (isinstance(items, Sequence) and items and all(isinstance(item, kind) for item in items)):
-                raise ContactError(
-                    f"rigid contact has {name} {items!r:.60}; expected a sequence of one {kind.__name__} or more"
-                )
-            object.__setattr__(self, name, tuple(items))
-        for name, accepted in (
-            ("friction", AT_LEAST_ZERO),
-            ("compliance", AT_LEAST_ZERO),
-            ("tolerance", ABOVE_ZERO.called("a finite number, more than 0")),
-        ):
-            number(f"rigid contact has {name} ", getattr(self, name), accepted, ContactError)
-        if not (is_whole(self.sweeps) and self.sweeps >= 1):
-            raise ContactError(f"rigid contact has sweeps {self.sweeps!r}; expected a whole number of 1 or more")
-        if self.sweeps > MAX_ITERATIONS:
-            raise ContactError(f"rigid contact has sweeps {self.sweeps!r}; expected at most {MAX_ITERATIONS}")
+        what = "rigid contact"
+        check_items(self, what, ContactError, points=Point, planes=Plane)
+        ranges = {"friction": AT_LEAST_ZERO, "compliance": AT_LEAST_ZERO, "tolerance": ABOVE_ZERO}
+        check_numbers(self, what, ContactError, **ranges)
+        check_count(f"{what} has sweeps", self.sweeps, MAX_ITERATIONS, failure=ContactError)
 
     @property
     def pairs(self) -> int:
