@@ -12,9 +12,12 @@ import pytest
 from click.testing import CliRunner
 from dynagate import Robot, evaluate, robots, trace
 from dynagate.cli import main
+from dynagate.dynamics.options import AlgorithmOptions
 from dynagate.dynamics.parameters import parameters_of
 from dynagate.graph.derivatives import jacobian, vjp
 from dynagate.graph.region import Region
+from dynagate.host.links import DeviceError
+from dynagate.host.registers import Registers
 from dynagate.hw.axi import Axi
 from dynagate.hw.regmap import ADDRESS_BITS, REGISTERS, registers_of
 
@@ -148,3 +151,28 @@ def test_registers_hold_a_links_parameters(tmp_path: Path) -> None:
         driver.registers.write("forearm_0", int(np.float32(np.nan).view(np.uint32)))
         words = driver.floats(np.zeros((1, *driver.sample), np.uint32)).reshape(-1)[:2].view(np.float32)
         assert np.isnan(words).all()
+
+
+def test_registers_half_written_are_written_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a write that failed, the parameters of the call before are not taken for those in the device."""
+    built = dynagate.build(
+        ARM, "inverse_dynamics", ii=32, axi=Axi(32), algorithm=AlgorithmOptions(variable=("forearm",)), folder=tmp_path
+    )
+    states = {key: value.astype(np.float32) for key, value in Region.of(ARM).sample("inverse_dynamics", 4, 4).items()}
+    (link,) = [each for each in ARM.links if each.name == "forearm"]
+    light, heavy = (np.tile((share * parameters_of(link)).astype(np.float32), (4, 1)) for share in (1.0, 1.1))
+    write, left = Registers.write, [3]
+
+    def cut(self: Registers, name: str, value: int) -> None:
+        if not left[0]:
+            raise DeviceError("the cable is out")
+        left[0] -= 1
+        write(self, name, value)
+
+    with dynagate.open(built, shell=True) as hardware:
+        before = hardware(**states, forearm=light).tau
+        with monkeypatch.context() as patch:
+            patch.setattr(Registers, "write", cut)
+            with pytest.raises(DeviceError, match="the cable is out"):
+                hardware(**states, forearm=heavy)
+        np.testing.assert_array_equal(hardware(**states, forearm=light).tau, before)

@@ -29,6 +29,7 @@ from dynagate.hw.processor.rebuilt import program_vectors_of
 from dynagate.hw.processor.streams import Cores
 from dynagate.hw.request import DesignRequest
 from dynagate.integrators.step import StepOptions
+from dynagate.robot import Joint, Link
 from dynagate.sim import verify as module
 from dynagate.sim.verify import verify
 
@@ -274,15 +275,13 @@ def test_what_a_solver_s_bench_does_not_have_is_said(designs: Path, monkeypatch:
 
 
 def test_the_bench_of_a_variational_floating_body_has_unit_quaternions(tmp_path: Path) -> None:
-    """States of its bench are taken beyond their limits, but for quaternions."""
-    (tmp_path / "ball.urdf").write_text(
-        '<robot name="ball"><link name="a"><inertial><mass value="1"/>'
-        '<inertia ixx="0.1" iyy="0.2" izz="0.3" ixy="0" ixz="0" iyz="0"/></inertial></link></robot>'
-    )
-    ball = dynagate.Robot.from_urdf(tmp_path / "ball.urdf", floating_base=True)
-    region = dynagate.Region.of(ball, velocity=2.0, acceleration=2.0)
-    made = dynagate.build(
-        ball, "rollout", units=4, method="variational", dt=0.01, region=region, folder=tmp_path / "designs"
-    )
-    vectors = program_vectors_of(made.folder, 3)["accelerator"]
-    assert vectors is not None
+    """Other inputs of the bench leave their limits; quaternions stay on the sphere."""
+    inertia = ((0.1, 0.0, 0.0), (0.0, 0.2, 0.0), (0.0, 0.0, 0.3))
+    links = [Link("a", -1, Joint("j", kind), 1.0, (0.0, 0.0, 0.1), inertia) for kind in ("floating", "spherical")]
+    for link in links:
+        body = dynagate.Robot(link.joint.type, (link,))
+        region = dynagate.Region.of(body, velocity=2.0, acceleration=2.0)
+        options: dict[str, Any] = {"units": 4, "method": "variational", "dt": 0.01, "region": region}
+        built = dynagate.build(body, "rollout", **options, folder=tmp_path / body.name)
+        vectors = program_vectors_of(built.folder, 3)["accelerator"]
+        assert vectors is not None, body.name
