@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import dynagate
 import numpy as np
 import pytest
 from dynagate import Rollout, robots
 from dynagate.graph.loop import evaluate_loop
 from dynagate.host.rollouts import SHAPES, Trajectories
+from dynagate.hw.build import build_request
 from dynagate.native.gpu_loop import GpuLoop
 from dynagate.native.loop import LoopKernel
 
@@ -180,3 +183,77 @@ def test_a_rollout_keeps_few_shapes() -> None:
         start, tau = np.full((batch, 2), 0.3), np.ones((batch, 2, 2))
         np.testing.assert_allclose(rollout(start, start, tau).q, slow(start, start, tau).q, rtol=1e-13)
         assert len(rollout._small) <= SHAPES
+
+
+# wrong arguments of public entries
+
+WRONG: list[Any] = [None, True, -1, 10**30, float("nan"), 1j, "", "\0", "x" * 5000, b"q", [], ["q"], {"q": 1}, object()]
+WRONG += [
+    np.zeros(3),
+    np.zeros((0, 2)),
+    np.array("q"),
+    np.array([None, 1]),
+    np.ma.masked_array([1.0, 2.0], [0, 1]),
+    len,
+]
+WRONG += [
+    len,
+    Path("/nowhere"),
+    slice(3),
+    "uart:",
+    "pcie,generation=x",
+    "xdma:/dev/null",
+    "uart:/dev/null,baud=-1",
+    ",,,",
+]
+WRONG += [",,,"]
+OPTIONS = ("device", "algorithm", "overflow", "step", "dtype", "threads", "layout", "pack", "link", "shell", "pauses")
+OPTIONS += ("seed", "folder", "axi", "units", "region", "policy", "function", "form")
+
+
+@pytest.fixture(scope="module")
+def wrongly_used(designs: Path) -> tuple[Any, ...]:
+    """A robot, a design, a program, and what computes each."""
+    arm = robots.load("two_joint_arm")
+    design = dynagate.build(arm, "inverse_dynamics", ii=32, folder=designs)
+    program = dynagate.build(arm, "inverse_dynamics", units=2, folder=designs)
+    opened = (
+        dynagate.open(arm, "inverse_dynamics", device="numpy"),
+        dynagate.open(design, device="fixed"),
+        dynagate.open(program, device="fixed"),
+    )
+    return (arm, design, program, *opened)
+
+
+def refused(entry: Callable[..., Any], *arguments: Any, **options: Any) -> None:
+    """Check that an entry accepts the arguments or refuses them by an error of dynagate."""
+    with contextlib.suppress(dynagate.Error):
+        entry(*arguments, **options)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("seed", range(4))
+def test_no_foreign_exception_leaves_a_public_entry(seed: int, wrongly_used: tuple[Any, ...], tmp_path: Path) -> None:
+    random = np.random.default_rng(seed)
+    arm, design, program, *opened = wrongly_used
+    states = {name: np.zeros((2, 2)) for name in ("q", "qd", "qdd")}
+
+    def wrong() -> Any:
+        return WRONG[random.integers(len(WRONG))]
+
+    for _ in range(40):
+        option, value = OPTIONS[random.integers(len(OPTIONS))], wrong()
+        what = (arm, design, design.folder, program.folder)[random.integers(4)]
+        refused(dynagate.open, what, **{option: value})
+        refused(dynagate.open, wrong())
+        own = {"folder": tmp_path, "ii": 32, option: value}
+        if option not in ("folder", "function"):
+            refused(dynagate.build, arm, "inverse_dynamics", **own)
+        refused(dynagate.build, wrong(), wrong(), folder=tmp_path)
+        refused(build_request, wrong())
+        accelerator = opened[random.integers(len(opened))]
+        name = ("q", "qd", "qdd", "out", "more")[random.integers(5)]
+        for call in (accelerator, accelerator.bind, accelerator.submit):
+            refused(call, **{**states, name: value})
+        refused(accelerator.new_inputs, value)
+        refused(accelerator.load, value)

@@ -83,6 +83,12 @@ def check_count(
         raise failure(f"{name}={shown(value)}; expected a whole number, at most {largest:g}")
 
 
+def equal(value: object, default: object) -> bool:
+    """Return whether an option has its default value. An array, which compares entry by entry, does not."""
+    same = value == default
+    return isinstance(same, bool | np.bool_) and bool(same)
+
+
 def exact_text(value: float) -> str:
     """Return the shortest text of a number that reads back as the same number, such as 9 or 3.1400001."""
     short = f"{value:g}"
@@ -279,7 +285,7 @@ def check_number_type(dtype: object) -> None:
     """Raises TypeError: a dtype is none of numpy's; ValueError: it is another one than float32 and float64."""
     try:
         number = np.dtype(dtype)  # type: ignore[call-overload]
-    except TypeError:
+    except (TypeError, ValueError, SyntaxError, OverflowError):  # numpy reads texts as lists of fields
         raise ArgumentTypeError(f"dtype {shown(dtype)}; expected float32 or float64") from None
     if number not in (np.float32, np.float64):
         raise ArgumentError(f"dtype {number}; expected float32 or float64")

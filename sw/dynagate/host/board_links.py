@@ -7,6 +7,7 @@ import inspect
 from dataclasses import dataclass
 from typing import Any
 
+from dynagate.base.arguments import shown
 from dynagate.base.errors import ArgumentError
 from dynagate.design.design import Streamed
 from dynagate.host.links import Link
@@ -78,6 +79,8 @@ class LinkText:
     def of(cls, text: str, folder: str = "") -> LinkText:
         """folder: of the design, the place of a simulated link that names none. Raises ArgumentError naming the part
         that cannot be."""
+        if not isinstance(text, str):
+            raise ArgumentError(f"link={shown(text)}; expected a text such as 'uart:/dev/ttyUSB0'")
         head, *settings = text.split(",")
         name, _, path = head.partition(":")
         if name in LINKS and LINKS[name].simulated:

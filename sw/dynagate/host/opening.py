@@ -215,7 +215,8 @@ def _device(is_robot: bool, device: str | DeviceOptions | None, options: dict[st
     """The device. A link "sim" becomes the option `shell` of the simulation. Raises ValueError."""
     if isinstance(device, DeviceOptions):
         return device
-    if options.get("link") == Sim.name and device in (None, Sim.name):
+    link = options.get("link")
+    if isinstance(link, str) and link == Sim.name and device in (None, Sim.name):
         del options["link"]
         device, options["shell"] = Sim.name, True
     if "link" in options:

@@ -35,7 +35,7 @@ from dynagate.host.devices.solvers import SolverIntegers
 from dynagate.host.drivers import ShellDriver
 from dynagate.host.inputs import Arrays, brought
 from dynagate.host.links import DeviceError, Link, closed_on_failure
-from dynagate.host.sim_links import SimShellLink
+from dynagate.host.sim_links import SimShellLink, checked_pauses
 from dynagate.host.tags import check_tags, tags_from
 from dynagate.host.words import numbers_of_words, words_of_numbers
 from dynagate.hw.axi import Axi
@@ -347,6 +347,7 @@ def open_sim(
     """A program on simulated cores in their shell, which is compiled unless the cache holds it."""
     from dynagate.sim.processor import core_library
 
+    pauses = checked_pauses(pauses, seed)
     folder, content, core = _program(design)
     streams = axi if isinstance(axi, Axi) else Axi(WORD if axi is None else axi, words=core.stream_words)
     behind_it = behind(content, streams.width, streams.last)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dynagate.base.arguments import SHARE, check_count, numbers
 from dynagate.base.errors import ArgumentError
 from dynagate.design.design import Streamed
 from dynagate.design.files import DesignError
@@ -87,6 +88,17 @@ class _Ring:
         stream.capacity, stream.to_send = len(self.last), stream.to_send + count
 
 
+def checked_pauses(pauses: Any, seed: object) -> tuple[float, float]:
+    """Return the chances of pauses as floats.
+
+    Raises:
+        ArgumentError: `pauses` is not two numbers from 0 to 1, or `seed` is not a whole number from 0 to 2^64 - 1.
+    """
+    check_count("seed", seed, 2**64 - 1, smallest=0)
+    gap, stall = numbers("pauses=", pauses, (2,), SHARE).tolist()
+    return gap, stall
+
+
 class _Simulated(Link):
     """pauses: chance per cycle, 0 to 1, that the source has nothing and that the sink is not ready; seed decides when.
     slowest: cycles that a sample may take, where these are more than IDLE_CYCLES.
@@ -103,7 +115,7 @@ class _Simulated(Link):
         self, library: Path, design: Streamed, *, pauses: tuple[float, float] = (0.0, 0.0), seed: int = 1
     ) -> None:
         self.text, self.design = library.name, design
-        self._gap, self._stall = (round(255 * p) for p in pauses)
+        self._gap, self._stall = (round(255 * p) for p in checked_pauses(pauses, seed))
         self._seed = seed
         # held for each call of the library; reentrant, because a signal handler may come between two
         self._lock = threading.RLock()

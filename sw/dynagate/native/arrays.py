@@ -38,7 +38,7 @@ def address(array: npt.NDArray[Any]) -> int:
 def check(dtype: np.dtype[Any], layout: str) -> None:
     """Raises ValueError: a dtype but float32 and float64, or no layout."""
     check_number_type(dtype)
-    if layout not in LAYOUTS:
+    if not isinstance(layout, str) or layout not in LAYOUTS:
         raise ArgumentError(f"layout '{layout}'; expected {' or '.join(LAYOUTS)}")
 
 

@@ -9,7 +9,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from dynagate.base.arguments import check_flags, check_kind, check_number_type
+from dynagate.base.arguments import check_flags, check_kind, check_number_type, equal
 from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.design.design import Design
 from dynagate.design.files import FILE, load
@@ -111,7 +111,8 @@ class DeviceOptions:
 
     def changed(self) -> list[str]:
         """The options that differ from their defaults."""
-        return [each.name for each in fields(self) if getattr(self, each.name) != each.default]
+        values = {each.name: (getattr(self, each.name), each.default) for each in fields(self)}
+        return [name for name, (value, default) in values.items() if not equal(value, default)]
 
     def of_robot(self, robot: Robot, name: str, algorithm: AlgorithmOptions, step: Step | None = None) -> Device:
         """A function of a robot, or several."""

@@ -18,7 +18,7 @@ from dynagate.host.devices.stream import stream_device
 from dynagate.host.devices.turns import StreamTurns, TurnDevice
 from dynagate.host.drivers import DatapathDriver, ShellDriver
 from dynagate.host.ring_drivers import DatapathRingDriver, ShellRingDriver
-from dynagate.host.sim_links import SimLink, SimShellLink
+from dynagate.host.sim_links import SimLink, SimShellLink, checked_pauses
 from dynagate.hw.options import DEFAULT_FOLDER, DesignOptions
 from dynagate.robot import Robot
 
@@ -48,6 +48,10 @@ class Sim(DesignOptions, DeviceOptions):
     pauses: tuple[float, float] = field(default=(0.0, 0.0), metadata=taken_for(FUNCTION, ROLLOUT, DESIGN))
     seed: int = field(default=1, metadata=taken_for(FUNCTION, ROLLOUT, DESIGN))
     shell: bool = field(default=False, metadata=taken_for(FUNCTION, ROLLOUT, DESIGN))
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "pauses", checked_pauses(self.pauses, self.seed))
 
     def of_function(self, robot: Robot, function: str, algorithm: AlgorithmOptions, step: Step | None) -> Device:
         if self.shell and self.axi is None:
