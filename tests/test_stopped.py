@@ -104,6 +104,22 @@ def test_a_program_says_how_it_ended(tmp_path: Path) -> None:
         run(["sh", "-c", "echo out; exit 3"], Error)
 
 
+@pytest.mark.parametrize("status", [0, 3])
+def test_bytes_that_are_no_text_are_kept(status: int, tmp_path: Path) -> None:
+    """Verilator warns of a cell by a name with such a byte."""
+    (tmp_path / "name.py").write_text(
+        "import sys\n"
+        "for stream in (sys.stdout, sys.stderr):\n"
+        r"    stream.buffer.write(b'cell \x964 of \xc2\xb5\n')"
+        f"\nsys.exit({status})"
+    )
+    done = completed([sys.executable, str(tmp_path / "name.py")])
+    assert (done.returncode, done.stdout, done.stderr) == (status, "cell \\x964 of µ\n", "cell \\x964 of µ\n")
+    if status:
+        with pytest.raises(Error, match=r"cell \\x964 of µ"):
+            run([sys.executable, str(tmp_path / "name.py")], Error)
+
+
 def test_handlers_are_there_while_a_command_runs_alone() -> None:
     before = signal.getsignal(signal.SIGTERM)
     CliRunner().invoke(main, ["info", "nope"])

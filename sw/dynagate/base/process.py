@@ -68,10 +68,17 @@ def python_environment(**variables: str) -> dict[str, str]:
 
 
 def completed(command: Sequence[str], **options: Any) -> subprocess.CompletedProcess[str]:
-    """A program that has ended, and what it printed. What ends the wait, Ctrl-C say, ends the program first and all
-    that it has started. options: of `subprocess.Popen`."""
+    """Run a program to its end and return its status and what it printed.
+
+    An exception during the wait, such as Ctrl-C, first kills the program and all processes that it has started. Bytes
+    that are no text, which Verilator prints in names of cells, are returned as `\\x96`.
+
+    Args:
+        command: The program and its arguments.
+        options: Options of `subprocess.Popen`.
+    """
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
-    with subprocess.Popen(command, text=True, start_new_session=True, **pipes) as process:
+    with subprocess.Popen(command, errors="backslashreplace", start_new_session=True, **pipes) as process:
         try:
             output, messages = process.communicate()
         except BaseException:
