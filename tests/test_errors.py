@@ -157,7 +157,8 @@ def test_an_option_elsewhere_is_named(call: Any, text: str) -> None:
         call()
 
 
-def test_more_memory_than_there_is() -> None:
+def test_more_memory_than_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dynagate.graph.region.MAX_STATES", 10**13)  # else so many are refused before
     region = dynagate.Region.of(dynagate.robots.load("two_joint_arm"))
     with pytest.raises(
         OutOfMemoryError, match=r"^Region\.sample\(\) needs more memory than there is: Unable to allocate"

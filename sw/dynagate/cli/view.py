@@ -14,6 +14,7 @@ import click
 import numpy as np
 
 from dynagate.base.arguments import REAL
+from dynagate.base.errors import ArgumentError
 from dynagate.base.storage import MAX_FILE_BYTES, read_file
 from dynagate.cli import parameters
 from dynagate.cli.groups import command
@@ -114,18 +115,20 @@ def _read(file: Path) -> Any:
 
 def _array(content: zipfile.ZipFile) -> Any:
     """Return the array q of an .npz file. What its header claims is compared with its size before any memory is
-    allocated. Raises ValueError and errors of zipfile."""
+    allocated. Raises ArgumentError and errors of zipfile."""
     size = content.getinfo("q.npy").file_size
     if size > MAX_FILE_BYTES:
-        raise ValueError(f"q has {size} bytes; expected at most {MAX_FILE_BYTES}")
+        raise ArgumentError(f"q has {size} bytes; expected at most {MAX_FILE_BYTES}")
     data = io.BytesIO(content.read("q.npy"))
     version = np.lib.format.read_magic(data)
     if version not in HEADERS:
-        raise ValueError(f"q has version {version[0]}.{version[1]} of the format; expected 1.0 or 2.0")
+        raise ArgumentError(f"q has version {version[0]}.{version[1]} of the format; expected 1.0 or 2.0")
     shape, columns_first, dtype = HEADERS[version](data)
     left = size - data.tell()
     if dtype.kind not in REAL or math.prod(shape) * dtype.itemsize != left:
-        raise ValueError(f"q has dtype {dtype} and shape {shape!r:.80} in {left} bytes; expected real numbers that fit")
+        raise ArgumentError(
+            f"q has dtype {dtype} and shape {shape!r:.80} in {left} bytes; expected real numbers that fit"
+        )
     return np.frombuffer(data.read(), dtype).reshape(shape, order="F" if columns_first else "C")
 
 
