@@ -518,7 +518,7 @@ def test_integers_take_a_constant_time_step_alone() -> None:
 
 def test_a_state_that_no_format_holds_is_refused() -> None:
     rollout = Rollout("two_joint_arm", steps=2, dt=0.01, device="fixed")
-    with pytest.raises(ValueError, match=r"input 'qd' is -1000.0 at \(0, 1\); the formats were chosen for "):
+    with pytest.raises(ValueError, match=r"input 'qd' is -1000 at \(0, 1\); the formats were chosen for "):
         rollout(np.zeros(2), np.array([0.0, -1000.0]), np.zeros((2, 2)))
     with pytest.raises(ValueError, match="device 'fixed' has no reverse sweep; expected 'cpu' or 'numpy'"):
         rollout.vjp(

@@ -7,7 +7,7 @@ import ctypes
 import hashlib
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from dynagate import Robot
 from dynagate.dynamics.constraint_forces import check_bodies, constants
 from dynagate.dynamics.serial import check_serial
 from dynagate.dynamics.tree import Tree
-from dynagate.native.compile import C, Toolchain, library
+from dynagate.native.compile import C, library
 from dynagate.native.emit import Source
 from dynagate.native.headers import with_headers
 from parallel.steps import BLOCK_NUMBERS, header
@@ -32,7 +32,7 @@ LAPACK_LINKS = 256
 LAPACK_SAMPLES = 64
 """Mass matrices that are kept at once for LAPACK."""
 
-TOOLCHAIN = Toolchain(C.find, (*C.flags, "-O3"), C.suffix, C.target)
+TOOLCHAIN = replace(C, flags=(*C.flags, "-O3"))
 TYPES = {np.dtype(np.float64): "f64", np.dtype(np.float32): "f32"}
 Array = npt.NDArray[Any]
 Dynamics = Callable[[Array, Array, Array], Array]

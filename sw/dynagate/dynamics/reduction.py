@@ -144,7 +144,7 @@ def bodies(
     robot: Robot,
     as_dipole: Sequence[bool],
     variable: Mapping[int, Inertia] | None = None,
-    given: Sequence[Given] | None = None,
+    constants: Sequence[Given] | None = None,
 ) -> list[Body]:
     """The bodies of the aligned robot's links without what their joints do not feel, which is added to the parent's.
 
@@ -155,10 +155,10 @@ def bodies(
 
     variable: links whose inertia is an input; their parents carry nothing of it.
     as_dipole: per link, whether to write it as a Dipole, where it turns and takes no large numbers so.
-    given: `given_links(robot)`, if the caller has it.
+    constants: `given_links(robot)`, if the caller has it.
     """
-    given = given_links(robot) if given is None else given
-    mass, first, second = [g.mass for g in given], [g.first for g in given], [g.second for g in given]
+    constants = given_links(robot) if constants is None else constants
+    mass, first, second = [g.mass for g in constants], [g.first for g in constants], [g.second for g in constants]
     planar = _planar(robot)
     variable = variable or {}
     for i in variable:
@@ -186,7 +186,7 @@ def bodies(
             h, s = first[i] - kept.first, second[i] - kept.second
             if joint.kind.turning:  # the rest is rounding, or not felt by the parent either
                 h, s = h * Z, s * np.outer(Z, Z)
-            turn, t = given[i].rotation, given[i].translation
+            turn, t = constants[i].rotation, constants[i].translation
             seen = turn @ h
             mass[p] += m
             moved = np.multiply.outer(seen, t)

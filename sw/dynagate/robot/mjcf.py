@@ -122,9 +122,9 @@ def _check_no_mimic(path: Path) -> None:
         text = read_file(path, MAX_BYTES)
     except (OSError, ValueError):
         return  # the reader says why
-    if re.search(rb"<robot[\s>]", text) and (found := re.search(rb"<mimic\s+joint\s*=\s*[\"']([^\"']*)", text)):
+    if re.search(rb"<robot[\s>]", text) and (mimic := re.search(rb"<mimic\s+joint\s*=\s*[\"']([^\"']*)", text)):
         raise RobotError(
-            f"is a URDF in which a joint mimics '{found[1].decode(errors='replace')}'; expected Robot.from_urdf, which "
+            f"is a URDF in which a joint mimics '{mimic[1].decode(errors='replace')}'; expected Robot.from_urdf, which "
             "reads mimics"
         )
 

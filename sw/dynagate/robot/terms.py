@@ -123,12 +123,12 @@ class Terms:
     def _with_mocap(self) -> list[int]:
         """Return the equalities of bodies, in use here, of which one is moved by motion capture."""
         model = self._model
-        found = []
+        moved = []
         for k in range(0 if self.equality_off else model.neq):
             ids = [int(model.eq_obj1id[k]), int(model.eq_obj2id[k])]
             if int(model.eq_type[k]) < 2 and int(model.eq_objtype[k]) == 1 and is_constraint(model, k):
-                found += [k] if any(model.body_mocapid[i] >= 0 for i in ids) else []
-        return found
+                moved += [k] if any(model.body_mocapid[i] >= 0 for i in ids) else []
+        return moved
 
     def _tendons(self) -> list[str]:
         """Each tendon, with what it does to the joints."""

@@ -71,8 +71,8 @@ def unread(root: Any) -> Iterator[str]:
             attributes.setdefault(tag, []).append((attribute, name))
         else:
             elements.setdefault(tag, []).append(name)
-    for tag, found in attributes.items():
-        keys, names = ([pair[k] for pair in found] for k in (0, 1))
+    for tag, pairs in attributes.items():
+        keys, names = ([pair[k] for pair in pairs] for k in (0, 1))
         several = len(set(keys)) > 1
         yield f"attribute{'s' if several else ''} {_listed(keys)} in <{tag}> of {_listed(names)} " + (
             "are not read" if several else "is not read"
