@@ -21,6 +21,7 @@ from dynagate.hw.plan import Plan, plan
 from dynagate.hw.units import multiply
 from dynagate.hw.units.float32 import FROM_FLOAT_LATENCY, to_float_latency
 
+from tests.robots import read_other
 from tests.test_real_robots import PANDA
 
 FUNCTION = "forward_dynamics_gradient"
@@ -28,7 +29,7 @@ FINGERS = {"panda_finger_joint1": 0.0, "panda_finger_joint2": 0.0}
 
 
 def robot_of(name: str) -> Robot:
-    return Robot.from_urdf(PANDA, damping=False, lock=FINGERS) if name == "panda" else robots.load(name)
+    return read_other(PANDA, damping=False, lock=FINGERS) if name == "panda" else robots.load(name)
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ from dynagate.graph.evaluate import evaluate as evaluate_float
 from dynagate.graph.evaluate import evaluate_nodes
 from dynagate.graph.region import Kind
 
-from .robots import floating_robot, random_robot
+from .robots import floating_robot, random_robot, read_other
 from .test_real_robots import DATA
 
 PROVED = Policy(ranges="proved")
@@ -131,7 +131,7 @@ def test_a_hill_climb_stays_within_the_bounds(of_errors: bool) -> None:
 
 
 def other_robot(name: str, **options: Any) -> Robot:
-    return Robot.from_urdf(DATA / name, round_rotations=1e-3, **options)
+    return read_other(DATA / name, round_rotations=1e-3, **options)
 
 
 @pytest.mark.long

@@ -15,6 +15,7 @@ from dynagate.graph.truth import relative_errors
 
 from tests import tolerances
 from tests.oracle import compare, pinocchio_model
+from tests.robots import read_other
 
 DATA = Path(sysconfig.get_path("purelib")) / "cmeel.prefix" / "share" / "example-robot-data" / "robots"
 MEASURED = Path(__file__).parent.parent.parent / "shared" / "robots"
@@ -29,12 +30,12 @@ ROBOTS: dict[str, dict[str, Any]] = {
     "b1_description/urdf/b1.urdf": {},
     "bolt_description/robots/bolt.urdf": {},
     "borinot_description/urdf/borinot_flying_arm_2.urdf": {},
-    "double_pendulum_description/urdf/double_pendulum_continuous.urdf": {},
+    "double_pendulum_description/urdf/double_pendulum_continuous.urdf": {"unlimited": True},
     "g1_description/urdf/g1_29dof_rev_1_0.urdf": {},
     "go1_description/urdf/go1.urdf": {"ignore_friction": True},
     "go2_description/urdf/go2.urdf": {},
     "hyq_description/robots/hyq_no_sensors.urdf": {},
-    "iris_description/robots/iris.urdf": {},
+    "iris_description/robots/iris.urdf": {"unlimited": True},
     "kinova_description/robots/kinova.urdf": {},
     "laikago_description/urdf/laikago.urdf": {},
     "panda_description/urdf/panda.urdf": {"lock": FINGERS},
@@ -74,7 +75,7 @@ QUICK = {
 def test_real_robot_agrees_with_pinocchio(name: str, base: str) -> None:
     options, floating_base = ROBOTS[name], base == "floating"
     # Pinocchio's algorithms leave joint damping out, and take 1.57079632679 at its word
-    robot = Robot.from_urdf(DATA / name, damping=False, round_rotations=0.0, floating_base=floating_base, **options)
+    robot = read_other(DATA / name, damping=False, round_rotations=0.0, floating_base=floating_base, **options)
     model = pinocchio_model(DATA / name, options.get("lock"), floating_base=floating_base)
     # forms of longer chains are compared on iiwa14
     compare(robot, model, count=2, frames=["middle"], every_form=robot.nv <= 6)
@@ -124,7 +125,7 @@ def measured(name: str) -> Robot:
     if name == "solo12":
         return Robot.from_urdf(SOLO, damping=False)
     if name == "panda":
-        return Robot.from_urdf(PANDA, damping=False, lock={"panda_finger_joint1": 0.0, "panda_finger_joint2": 0.0})
+        return read_other(PANDA, damping=False, lock={"panda_finger_joint1": 0.0, "panda_finger_joint2": 0.0})
     return Robot.from_urdf(
         measured_file(name),
         damping=False,

@@ -184,7 +184,7 @@ def test_flags_begin_with_the_overflow(plain: Build) -> None:
 
 
 def continuous() -> Robot:
-    return Robot.from_urdf(DATA / "double_pendulum_description/urdf/double_pendulum_continuous.urdf")
+    return Robot.from_urdf(DATA / "double_pendulum_description/urdf/double_pendulum_continuous.urdf", unlimited=True)
 
 
 def test_angles_wrap(designs: Path) -> None:
