@@ -69,12 +69,15 @@ CALLS: list[tuple[Callable[[], Any], str]] = [
     (lambda: dynagate.DesignRequest(ARM, abreast="2"), "DesignRequest() got abreast='2'; expected a whole number"),  # type: ignore[arg-type]
     (lambda: MASSES.choosing(3), "Accelerator.choosing() got outputs=3; expected a text or a sequence"),  # type: ignore[arg-type]
     (lambda: Policy(guard_bits=float("nan")), "guard_bits=nan; expected at most"),
-    (lambda: dynagate.draw(ARM, 3.0, "a.svg"), "q has shape (); expected (..., 2)"),
+    (lambda: dynagate.draw(ARM, 3.0, "a.svg"), "q has shape (); expected (2,), (steps, 2) or (batch, steps, 2)"),
     (lambda: Region.of(ARM).sample("mass_matrix", 3, -1), "seed=-1; expected a whole number of 0 or more"),
     (lambda: Region.of(ARM).sample("mass_matrix", 10**30, 1), " states; expected 1 or more"),
     (lambda: MASSES.new_inputs(10**30), "batch=1000000000000000000000000000000; expected a whole number"),
     (lambda: ARM.ancestors(3), "no link 3 of robot 'two_joint_arm'; expected at most 1, or -1"),
-    (lambda: ARM.with_frame("f", "forearm", rotation=[[1], [1, 2]]), "rotation is no array"),
+    (
+        lambda: ARM.with_frame("f", "forearm", rotation=[[1], [1, 2]]),
+        "has rotation [[1], [1, 2]]; expected 3 × 3 finite numbers",
+    ),
     (lambda: Robot.from_xacro("x", sped=1), "from_xacro() got an unexpected keyword argument 'sped'"),  # type: ignore[call-arg]
     (lambda: Ilqr(ARM, knots=3, dt=0.1, cost=Cost(lambda k: k.q), bounds=0), "bounds=0 leave no torque to choose"),
     (lambda: Policy(samples=-1), "samples=-1; expected a whole number of 1 or more"),
