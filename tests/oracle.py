@@ -165,6 +165,8 @@ def compare(
     for name, function in FUNCTIONS.items():
         if name.endswith("_second_order"):  # which Pinocchio does not have
             continue
+        if name == "step" and any(link.joint.type == "floating" for link in robot.links):
+            continue  # Pinocchio has no step that keeps momentum: tests/fuzz/reference.py has it
         right = products(name, robot, state, of_torques if name.startswith("inverse_mass_product") else expected)
         pushed = external_forces and function.takes_external_forces
         for options in choices(function, robot, frames, every_form and not function.derivative_of):
