@@ -114,7 +114,7 @@ def test_bench_notices_a_planted_fault(fault: str, designs: Path, tmp_path: Path
 
 
 def notices(built: Build, inputs: dict[str, np.ndarray], verilog: Path) -> None:
-    with pytest.raises(SimulationError, match="dynagate.sim.bench_datapath failed on datapath"):
+    with pytest.raises(SimulationError, match="dynagate.sim.bench_datapath on datapath: 1 of 1 benches failed"):
         run_datapath_bench(built, inputs, verilog=verilog, patterns=("never", "mostly"))
 
 

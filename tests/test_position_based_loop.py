@@ -175,14 +175,14 @@ def test_powers_that_are_not_whole_are_refused() -> None:
 @pytest.mark.parametrize(
     ("law", "text"),
     [
-        ({"alpha": 1.0}, "contact has alpha 1; model 'pbfd' needs alpha > 1"),
-        ({"alpha": 0.0, "model": "pbd"}, "contact has alpha 0; model 'pbd' needs alpha > 0"),
-        ({"beta": 0.5}, "contact has beta 0.5; model 'pbfd' needs beta ≥ 1"),
-        ({"gamma": 0.0}, "contact has gamma 0; model 'pbfd' needs gamma > 0"),
+        ({"alpha": 1.0}, "contact has alpha 1.0; expected alpha > 1 for model 'pbfd'"),
+        ({"alpha": 0.0, "model": "pbd"}, "contact has alpha 0.0; expected alpha > 0 for model 'pbd'"),
+        ({"beta": 0.5}, "contact has beta 0.5; expected beta ≥ 1 for model 'pbfd'"),
+        ({"gamma": 0.0}, "contact has gamma 0.0; expected gamma > 0 for model 'pbfd'"),
         ({"stiffness": float("nan")}, "contact has stiffness nan"),
-        ({"stiffness": "1e4"}, "contact has stiffness '1e4'; model 'pbfd' needs stiffness > 0"),
+        ({"stiffness": "1e4"}, "contact has stiffness '1e4'; expected stiffness > 0 for model 'pbfd'"),
         ({"planes": Plane()}, "contact has planes Plane.*; expected a sequence of one Plane or more"),
-        ({"friction": -1.0}, "contact has friction -1; model 'pbfd' needs friction ≥ 0"),
+        ({"friction": -1.0}, "contact has friction -1.0; expected friction ≥ 0 for model 'pbfd'"),
         ({"model": "ipc"}, "contact has model 'ipc'; expected 'pbfd' or 'pbd'"),
         ({"points": []}, "contact has points \\[\\]; expected a sequence of one Point or more"),
     ],
@@ -194,7 +194,7 @@ def test_laws_outside_the_lemmas_are_refused(law: dict[str, Any], text: str) -> 
 
 def test_what_the_printed_law_refuses() -> None:
     points = corners("box", (1.0, 0.0, 0.5))
-    with pytest.raises(ContactError, match="contact has beta 0; model 'pbfd' needs beta > 0"):
+    with pytest.raises(ContactError, match="contact has beta 0.0; expected beta > 0 for model 'pbfd'"):
         PrintedContact(points, beta=0.0)
     with pytest.raises(ContactError, match="the printed exponent is of the force along the plane, which model 'pbd'"):
         PrintedContact(points, model="pbd")

@@ -170,7 +170,7 @@ def _errors(group: Group, values: Array, errors: Array) -> Array:
     constant = None if group.constants is None else group.constants[:, None]
     if group.op != "shift" and constant is not None:
         constant = np.abs(constant)
-    bound = ERRORS[group.op](result, operands, [errors[rows] for rows in group.operands], constant)
+    bound = ERRORS.get(group.op, _of_unknown)(result, operands, [errors[rows] for rows in group.operands], constant)
     bound = bound + EPSILON * np.abs(result)
     return np.where(np.isnan(bound), np.inf, bound)
 
@@ -202,6 +202,11 @@ def _of_noise(result: Any, x: Sequence[Any], e: Sequence[Any], c: Any) -> Any:
     """The operands are rounded to integers."""
     steady = [np.rint(a - b) == np.rint(a + b) for a, b in zip(x, e, strict=True)]
     return np.where(np.logical_and.reduce(steady), 0.0, np.inf)
+
+
+def _of_unknown(result: Any, x: Sequence[Any], e: Sequence[Any], c: Any) -> Any:
+    """An operation without a rule has no known error, so that its readers are compared exactly."""
+    return np.full(np.shape(result), np.inf)
 
 
 def _of_sum(result: Any, x: Sequence[Any], e: Sequence[Any], c: Any) -> Any:
