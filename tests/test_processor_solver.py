@@ -256,7 +256,7 @@ def test_what_a_chip_does_not_sample(tmp_path: Path, solver: ChipIlqr) -> None:
     for changes, text in [
         ({"nodes": 7}, "nodes=7; expected 2 to 6, as many as knots"),
         ({"temperature": 0.0}, "temperature=0.0; expected a cost of more than 0"),
-        ({"samples": 0}, "samples=0; expected a whole number, 1 or more"),
+        ({"samples": 0}, "samples=0; expected a whole number of 1 or more"),
     ]:
         with pytest.raises(ArgumentError, match=text):
             replace(MPPI, **cast("Any", changes))
