@@ -83,7 +83,8 @@ def test_shapes_stand_and_are_held(tmp_path: Path) -> None:
     rows = evaluate(trace(frames, "contact_jacobian"), {"q": q[None]})["contact_jacobian"][0]
     force = np.zeros(12)
     force[2::3] = 1e5 * 1e-4
-    np.testing.assert_allclose(pushed, 1e-3 * minv @ (rows.T @ force), atol=1e-12)
+    # the step turns the base's velocity by its own rotation, an effect of second order in dt
+    np.testing.assert_allclose(pushed, 1e-3 * minv @ (rows.T @ force), atol=1e-6)
 
 
 def ball(radius: float = 0.1) -> tuple[Robot, Point]:
