@@ -257,7 +257,7 @@ def test_a_result_has_a_shape_and_a_unit(name: str) -> None:
     ],
 )
 def test_a_docstring_names_the_errors(name: str) -> None:
-    assert re.search(r"\bRaises (\w+Error|as)\b", inspect.getdoc(documented()[name]) or "")
+    assert re.search(r"\bRaises(:\n    \w+Error| \w+Error| as)\b", inspect.getdoc(documented()[name]) or "")
 
 
 @pytest.mark.parametrize("page", ["howto.md", "when.md", *(f"tutorials/{path.name}" for path in TUTORIALS)])
