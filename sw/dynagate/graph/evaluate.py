@@ -102,15 +102,17 @@ def check_entries(port: Port, flat: npt.NDArray[Any]) -> None:
     """Raises ValueError where entries of an input (batch, entries) are not what its port says of them."""
     check_unit_vectors(port.name, port.unit_vectors, flat)
     if port.switches:
-        wrong = np.argwhere((flat != 0.0) & (flat != 1.0))
-        if len(wrong):
-            sample, entry = (int(k) for k in wrong[0])
-            at = (sample, *(int(k) for k in np.unravel_index(entry, port.shape)))
-            raise EntryError(f"input '{port.name}' is {flat[sample, entry]:g} at {{at}}; expected 0 or 1", at)
+        _check_each(port, flat, (flat == 0.0) | (flat == 1.0), "{:g}", "0 or 1")
     if port.name in SHARES:
         shares = flat.real  # a complex step differentiates them
-        wrong = np.argwhere(~((shares >= 0.0) & (shares <= 1.0)))
-        if len(wrong):
-            sample, entry = (int(k) for k in wrong[0])
-            at = (sample, *(int(k) for k in np.unravel_index(entry, port.shape)))
-            raise EntryError(f"input '{port.name}' is {shares[sample, entry]} at {{at}}; expected 0 to 1", at)
+        _check_each(port, shares, (shares >= 0.0) & (shares <= 1.0), "{}", "0 to 1")
+
+
+def _check_each(port: Port, flat: npt.NDArray[Any], accepted: npt.NDArray[np.bool_], text: str, expected: str) -> None:
+    """Raise EntryError at the first entry that is not accepted. text: format of the entry in the error."""
+    wrong = np.argwhere(~accepted)
+    if len(wrong):
+        sample, entry = (int(k) for k in wrong[0])
+        at = (sample, *(int(k) for k in np.unravel_index(entry, port.shape)))
+        value = text.format(flat[sample, entry])
+        raise EntryError(f"input '{port.name}' is {value} at {{at}}; expected {expected}", at)
