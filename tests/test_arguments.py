@@ -187,26 +187,25 @@ def test_a_rollout_keeps_few_shapes() -> None:
 
 # wrong arguments of public entries
 
-WRONG: list[Any] = [None, True, -1, 10**30, float("nan"), 1j, "", "\0", "x" * 5000, b"q", [], ["q"], {"q": 1}, object()]
-WRONG += [
-    np.zeros(3),
-    np.zeros((0, 2)),
-    np.array("q"),
-    np.array([None, 1]),
-    np.ma.masked_array([1.0, 2.0], [0, 1]),
-    len,
+HOSTILE: list[Any] = [
+    None,
+    True,
+    -1,
+    10**30,
+    float("nan"),
+    1j,
+    "",
+    "\0",
+    "x" * 5000,
+    b"q",
+    [],
+    ["q"],
+    {"q": 1},
+    object(),
 ]
-WRONG += [
-    len,
-    Path("/nowhere"),
-    slice(3),
-    "uart:",
-    "pcie,generation=x",
-    "xdma:/dev/null",
-    "uart:/dev/null,baud=-1",
-    ",,,",
-]
-WRONG += [",,,"]
+HOSTILE += [np.zeros(3), np.zeros((0, 2)), np.array("q"), np.array([None, 1]), np.ma.masked_array([1.0, 2.0], [0, 1])]
+HOSTILE += [len, Path("/nowhere"), slice(3), "uart:", "pcie,generation=x", "xdma:/dev/null"]
+HOSTILE += ["uart:/dev/null,baud=-1", ",,,"]
 OPTIONS = ("device", "algorithm", "overflow", "step", "dtype", "threads", "layout", "pack", "link", "shell", "pauses")
 OPTIONS += ("seed", "folder", "axi", "units", "region", "policy", "function", "form")
 
@@ -239,7 +238,7 @@ def test_no_foreign_exception_leaves_a_public_entry(seed: int, wrongly_used: tup
     states = {name: np.zeros((2, 2)) for name in ("q", "qd", "qdd")}
 
     def wrong() -> Any:
-        return WRONG[random.integers(len(WRONG))]
+        return HOSTILE[random.integers(len(HOSTILE))]
 
     for _ in range(40):
         option, value = OPTIONS[random.integers(len(OPTIONS))], wrong()
