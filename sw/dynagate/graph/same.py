@@ -32,6 +32,9 @@ ROUNDING = 8.0 * float(np.finfo(np.float64).eps)
 """Relative error of a constant: folding rounds a product or a sum of constants a few times."""
 EPSILON = 8.0 * float(np.finfo(np.longdouble).eps)
 """Relative error of the result of an operation, in the longest float of the machine."""
+CANCELLED = 64.0
+"""Largest distance, in error bounds, that rounding may explain: constants whose terms cancelled before they were
+recorded have larger errors than ROUNDING. Beyond one bound, an entry is compared exactly."""
 VISIBLE = 1e-6
 """Largest error bound, relative to the largest entry of an output, at which a probe shows that an entry is right. An
 entry that is 0 at a probe, as those of a robot at rest are, is not shown by it."""
@@ -55,8 +58,9 @@ def difference(
 ) -> Difference | None:
     """Return how an output of the graph differs from the recording; None if all outputs are equal.
 
-    An entry differs if it is further from the recording than the error bounds of both at any probe, or if no probe
-    shows its value and it is another function in exact arithmetic.
+    An entry differs if rounding cannot explain its distance from the recording at any probe. It also differs if no
+    probe shows its value, or its distance exceeds the error bounds of both, and it is another function in exact
+    arithmetic.
     """
     ports = {port.name: port for port in graph.inputs}
     at = _probes(inputs, ports)
@@ -71,7 +75,9 @@ def difference(
         expected, result = _bounded(raw.nodes, recorded_roots, at), _bounded(graph.nodes, lowered_roots, renamed)
         bound = expected.errors + result.errors
         distance = np.abs(result.values - expected.values)
-        wrong = np.isfinite(bound) & np.isfinite(expected.values) & ~(distance <= bound)
+        compared = np.isfinite(bound) & np.isfinite(expected.values)
+        wrong = compared & ~(distance <= CANCELLED * bound)
+        doubted = (compared & (distance > bound)).any(axis=1)
         largest = np.maximum(np.abs(result.values), np.abs(expected.values))
         shown = ((bound <= VISIBLE * _of_output(largest, graph)) & (largest > 0.0)).any(axis=1)
     names = [(port.name, k) for port in graph.outputs for k in range(len(port.nodes))]
@@ -83,7 +89,7 @@ def difference(
             f"{float(expected.values[where, p]):.17g}, with rounding errors of at most {float(bound[where, p]):.3g}",
             certain=True,
         )
-    hidden = np.flatnonzero(~shown)
+    hidden = np.flatnonzero(~shown | doubted)
     if len(hidden):
         exact = _exact(raw.nodes, [recorded_roots[k] for k in hidden], inputs, ports)
         same = _exact(graph.nodes, [lowered_roots[k] for k in hidden], _recorded_ports(graph), ports)
