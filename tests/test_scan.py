@@ -15,6 +15,7 @@ from click.testing import CliRunner
 from dynagate import Region, Robot, Rollout, evaluate, robots, trace
 from dynagate.cli import main
 from dynagate.dynamics import CONSTRAINED
+from dynagate.dynamics.function_row import SCANS as ALL_SCANS
 from dynagate.fixedpoint.assign import FormattedGraph, Policy
 from dynagate.fixedpoint.format import Arithmetic, Format
 from dynagate.fixedpoint.scans import FormattedScan, FormattedScans, evaluate_scans
@@ -22,7 +23,6 @@ from dynagate.graph.graph import GraphError, Port
 from dynagate.graph.loop import Count, Loop, evaluate_loop
 from dynagate.graph.recorder import Recording
 from dynagate.graph.scan import PASSED, PASSING, Scan
-from dynagate.graph.scan_trace import SCANS as ALL_SCANS
 from dynagate.graph.scan_trace import trace_scan
 from dynagate.native import cuda
 from dynagate.native.cuda_loop import cuda_loop_source

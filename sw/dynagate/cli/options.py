@@ -511,7 +511,7 @@ def _check_outputs(row: Function, outputs: Sequence[str]) -> None:
 
 def _forms(functions: Sequence[Function]) -> list[str]:
     """The names of the forms of some functions, each once, loops over links the last."""
-    from dynagate.graph.scan_trace import SCAN, SCANS
+    from dynagate.dynamics.function_row import SCAN, SCANS
 
     forms = list(dict.fromkeys(form for row in functions for form in row.forms))
     return [*forms, SCAN] if any(row.name in SCANS for row in functions) else forms

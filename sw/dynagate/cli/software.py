@@ -96,10 +96,10 @@ def emit(
     """Write a function of ROBOT as C, for programs without Python (examples/c), and print the files."""
     from dynagate.cli.progress import Steps
     from dynagate.dynamics import AlgorithmOptions
+    from dynagate.dynamics.function_row import SCAN
     from dynagate.graph import trace
     from dynagate.graph.certificate import check_certificate
     from dynagate.graph.packing import packed
-    from dynagate.graph.scan_trace import SCAN
     from dynagate.native.cuda import emit_cuda
     from dynagate.native.emit import emit as emitted
     from dynagate.native.emit import kernel_name

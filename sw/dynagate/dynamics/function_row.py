@@ -23,6 +23,16 @@ RATIOS, ROWS_BY_ROWS = "ratios", "rows_by_rows"
 
 SCAN = "scan"
 """The form that is a loop over links."""
+SCANS = {
+    "inverse_dynamics": "newton_euler",
+    "forward_dynamics": "aba",
+    "inverse_mass_product": "aba",
+    "inverse_dynamics_vjp": "newton_euler",
+    "forward_dynamics_vjp": "aba",
+    "inverse_mass_product_vjp": "aba",
+    "constrained_forward_dynamics": "articulated",
+}
+"""Functions that have an algorithm over links, and the form that it has when it is unrolled."""
 
 
 @dataclass(frozen=True)
@@ -218,7 +228,7 @@ class Function:
     def check_options(self, form: str | None, options: Iterable[str]) -> None:
         """Raises ValueError for a form or an option that the function does not have."""
         form = form or next(iter(self.forms))
-        if form == SCAN and form not in self.forms:
+        if form == SCAN and self.name in SCANS:
             raise ArgumentError(
                 f"form '{SCAN}' is a loop over links, which has no graph; expected dynagate.open(robot, '{self.name}', "
                 f"form='{SCAN}') on device 'cpu' or 'fixed', or for a graph one of {', '.join(self.forms)}"

@@ -9,26 +9,13 @@ from typing import Any
 from dynagate.base.errors import ArgumentError
 from dynagate.dynamics import CONSTRAINED, Tree, articulated, constrained_links, function
 from dynagate.dynamics.friction import SPEED, FrictionOption, friction_of
+from dynagate.dynamics.function_row import SCANS
 from dynagate.dynamics.links import Link, Links
 from dynagate.dynamics.mass_matrix import check_invertible
 from dynagate.graph.loop import Loop
 from dynagate.graph.scan_derivatives import vjp
 from dynagate.graph.scan_record import ScanOptions, recorded
 from dynagate.robot import Robot
-
-SCAN = "scan"
-"""The form of functions that are computed by a loop over links."""
-
-SCANS = {
-    "inverse_dynamics": "newton_euler",
-    "forward_dynamics": "aba",
-    "inverse_mass_product": "aba",
-    "inverse_dynamics_vjp": "newton_euler",
-    "forward_dynamics_vjp": "aba",
-    "inverse_mass_product_vjp": "aba",
-    "constrained_forward_dynamics": "articulated",
-}
-"""Functions that have an algorithm over links, and the form that it has when it is unrolled."""
 
 
 def trace_scan(

@@ -7,10 +7,10 @@ from typing import Any
 from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.dynamics import FUNCTIONS, AlgorithmOptions
 from dynagate.dynamics import function as function_row
+from dynagate.dynamics.function_row import SCAN, SCANS
 from dynagate.fixedpoint.assign import Policy, assign
 from dynagate.graph import Graph, trace
 from dynagate.graph.region import Region
-from dynagate.graph.scan_trace import SCAN, SCANS
 from dynagate.host import Accelerator
 from dynagate.host.devices import FixedDevice
 from dynagate.operators.compute import CPU, CUDA, Compiled, Compute, Opened, OpenedProduct, Reference

@@ -8,12 +8,13 @@ import numpy as np
 
 from dynagate.base.errors import ArgumentError
 from dynagate.dynamics import function
+from dynagate.dynamics.function_row import SCAN, SCANS
 from dynagate.dynamics.options import AlgorithmOptions
 from dynagate.graph.loop import Loop
 from dynagate.graph.ops import TRIG
 from dynagate.graph.packing import Packing
 from dynagate.graph.scan import Scan
-from dynagate.graph.scan_trace import SCAN, SCANS, trace_scan
+from dynagate.graph.scan_trace import trace_scan
 from dynagate.host.devices.face import Device
 from dynagate.robot import Robot
 
