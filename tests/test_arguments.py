@@ -204,7 +204,7 @@ HOSTILE: list[Any] = [
     object(),
 ]
 HOSTILE += [np.zeros(3), np.zeros((0, 2)), np.array("q"), np.array([None, 1]), np.ma.masked_array([1.0, 2.0], [0, 1])]
-HOSTILE += [len, Path("/nowhere"), slice(3), "uart:", "pcie,generation=x", "xdma:/dev/null"]
+HOSTILE += [len, Path("/proc/nowhere"), slice(3), "uart:", "pcie,generation=x", "xdma:/dev/null"]
 HOSTILE += ["uart:/dev/null,baud=-1", ",,,"]
 OPTIONS = ("device", "algorithm", "overflow", "step", "dtype", "threads", "layout", "pack", "link", "shell", "pauses")
 OPTIONS += ("seed", "folder", "axi", "units", "region", "policy", "function", "form")

@@ -544,7 +544,7 @@ def test_one_face(device: str) -> None:
         mine = np.zeros_like(results.qdd)
         results = accelerator(out=Results(**{**results, "qdd": mine}), **inputs)
         assert results.qdd is mine
-        assert np.median(relative_errors(mine, expected["qdd"])) <= tolerances.FIXED
+        assert np.nanmedian(relative_errors(mine, expected["qdd"])) <= tolerances.FIXED
         assert accelerator(**{key: value[:0] for key, value in inputs.items()}).qdd.shape == (0, 2)
         with pytest.raises(ValueError, match=r"input 'q' has shape \(600, 1\); expected \(batch, 2\)"):
             accelerator(**{**inputs, "q": inputs["q"][:, :1]})

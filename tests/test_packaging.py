@@ -44,7 +44,7 @@ def names(texts: list[str]) -> dict[str, SpecifierSet]:
 
 
 def test_version_is_the_same_everywhere() -> None:
-    changes = re.search(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(), flags=re.M)
+    changes = re.search(r"^## (\d\S+)", (ROOT / "CHANGELOG.md").read_text(), flags=re.M)
     assert changes
     assert dynagate.__version__ == PROJECT["version"] == RECIPE["context"]["version"] == changes[1]
 

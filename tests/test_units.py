@@ -338,7 +338,7 @@ def test_bench_notices_a_wrong_latency(units: Path) -> None:
     unit = Multiply(6, 6)
     unit.latency -= 1
     a = every(Format(6, 0))
-    with pytest.raises(SimulationError, match="dynagate.sim.bench_unit failed on multiply"):
+    with pytest.raises(SimulationError, match="dynagate.sim.bench_unit on multiply: 1 of 1 benches failed"):
         run_unit_bench("multiply", unit, {"a": a, "b": a, "c": 0 * a}, {"p": a * a}, units)
 
 
