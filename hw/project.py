@@ -119,7 +119,7 @@ class Flow:
     commands: tuple[str, ...] = ("make",)
     seen: str = ""
     runs: str = "Vivado"
-    """What takes hours, for the README."""
+    """Name of the vendor tool that runs for hours, as the README prints it."""
     versions: tuple[str, str] = ("2022.1", "2025.2")
     """The oldest and the newest of the tool (docs/boards.md)."""
 

@@ -278,7 +278,8 @@ def describe(routed: Routed, gateware: Gateware, board: Board) -> None:
 def first_clock(board: Board, megahertz: float = ASKED_MHZ) -> pll.Clock:
     """Return the clock that a bitstream of this board is routed for first.
 
-    Raises ValueError: the board is none that free tools route, or its oscillator makes no clock of up to `megahertz`.
+    Raises:
+        ValueError: Free tools do not route this board, or its oscillator cannot make a clock of up to `megahertz`.
     """
     if board.flow not in FAMILIES or board.oscillator_mhz is None or not isinstance(board.link.limit, Serial):
         raise ArgumentError(
@@ -292,8 +293,10 @@ def first_clock(board: Board, megahertz: float = ASKED_MHZ) -> pll.Clock:
 def _checked(
     built: Build | Gateware, board: Board, megahertz: float, baud: int | None, seeds: Sequence[int]
 ) -> tuple[Family, float, pll.Clock, int, Gateware]:
-    """What the flow needs of the board: its oscillator in MHz, the clock to try first, the baud. Raises as
-    `bitstream`, where that can be said before any tool is looked for."""
+    """Return the board's family, oscillator in MHz, first clock and baud, and the gateware.
+
+    Raises the errors of `bitstream` that need no tool.
+    """
     clock = first_clock(board, megahertz)
     family, serial = FAMILIES[board.flow], board.link.limit
     assert board.oscillator_mhz is not None

@@ -186,7 +186,7 @@ class Read:
 
 
 class Activity:
-    """What the link carries for the card: reads that are queued, requests that leave, completions that arrive."""
+    """Carry the traffic of the card: queued reads, requests that leave, and completions that arrive."""
 
     def __init__(self) -> None:
         self.sending = False

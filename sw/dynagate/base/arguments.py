@@ -313,8 +313,10 @@ def real(label: str, value: Any) -> Array:
 
 
 def _foreign(values: Sequence[Any]) -> object:
-    """Return the first entry of nested sequences that numpy takes for a number though it is none: a truth value among
-    numbers, or a masked array. None if there is no such entry."""
+    """Return the first truth value or masked array in nested sequences, which numpy would convert to numbers.
+
+    Return None if there is no such entry.
+    """
     for each in values:
         if isinstance(each, list | tuple):
             if (inner := _foreign(each)) is not None:

@@ -116,7 +116,7 @@ def difference(robot: RobotOrName, q: npt.ArrayLike, q_next: npt.ArrayLike) -> A
     Args:
         robot: A robot, the name of one that ships, or the path of a URDF file.
         q: Configurations (..., nq), rad or m, with quaternions of length 1. The leading axes are broadcast.
-        q_next: Configurations (..., nq) likewise.
+        q_next: Configurations (..., nq), with the same units and leading axes.
 
     Returns:
         Velocities (..., nv), rad/s or m/s.

@@ -199,7 +199,7 @@ def _of_root(result: Any, x: Sequence[Any], e: Sequence[Any], c: Any) -> Any:
 
 
 def _of_select(result: Any, x: Sequence[Any], e: Sequence[Any], c: Any) -> Any:
-    """Where rounding may change the sign of the condition, either operand may be the result."""
+    """If rounding may change the sign of the condition, the bound covers both operands."""
     either = np.maximum(e[1], e[2]) + np.abs(x[1] - x[2])
     return np.where((np.abs(x[0]) > e[0]) | (e[0] == 0.0), np.where(x[0] > 0.0, e[1], e[2]), either)
 
