@@ -45,10 +45,11 @@ docs: $(VENV)/docs.stamp  ## Build the documentation site in build/site, without
 	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going -c docs build/pages build/site
 	@echo build/site/index.html
 
-lint: $(VENV)/test.stamp  ## Check style and types
+lint: $(VENV)/test.stamp  ## Check style, types and the language of pages
 	$(BIN)/ruff check $(SOURCES)
 	$(BIN)/ruff format --check $(SOURCES)
 	$(BIN)/mypy -p dynagate
+	$(BIN)/python docs/lint_pages.py
 
 format: $(VENV)/test.stamp  ## Format the code
 	$(BIN)/ruff check --fix $(SOURCES)

@@ -1,0 +1,111 @@
+"""Check the language of pages, docstrings and option help: `python docs/lint_pages.py`, which `make lint` runs.
+
+docs/words.toml lists forbidden words, forbidden openings, pages that are not checked yet, and the largest number of
+docstrings that may open with a forbidden word. Edit that list when a rule does more harm than good.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+DOCS = Path(__file__).parent
+ROOT = DOCS.parent
+SETTINGS = DOCS / "words.toml"
+PACKAGES = ("sw/dynagate", "hw", "fixedpoint", "sim")
+SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z*`\"(\[])")
+LIST_ITEM = re.compile(r"\s*(?:[*-]|\d+\.)\s+")
+
+
+def paragraphs(text: str) -> Iterator[tuple[int, str]]:
+    """Yield each paragraph, list item and heading outside code and tables, with the number of its first line."""
+    first, lines, in_code = 1, [], False
+    for number, line in enumerate([*text.splitlines(), ""], 1):
+        fence = line.lstrip().startswith("```")
+        starts_block = not line.strip() or line.startswith(("#", "|", "<")) or LIST_ITEM.match(line) is not None
+        if fence or in_code or starts_block:
+            if lines:
+                yield first, " ".join(lines)
+            lines = []
+        in_code ^= fence
+        if in_code or fence or not line.strip() or line.startswith(("|", "<")):
+            continue
+        first = first if lines else number
+        lines.append(LIST_ITEM.sub("", line, count=1).strip().lstrip("# "))
+
+
+def prose(markdown: str) -> str:
+    """Return Markdown with code spans replaced by one word, and links and pictures by their text."""
+    text = re.sub(r"`[^`]*`", "code", markdown)
+    return re.sub(r"!?\[([^]]*)\]\([^)]*\)", r"\1", text).replace("*", "")
+
+
+def complaints_about_words(text: str, settings: dict[str, object]) -> Iterator[tuple[int, str]]:
+    """Yield the line and the text of each complaint about a page's words and sentences."""
+    words: dict[str, str] = settings["words"]  # type: ignore[assignment]
+    openings: list[str] = settings["openings"]  # type: ignore[assignment]
+    longest: int = settings["longest_sentence"]  # type: ignore[assignment]
+    forbidden = re.compile(rf"\b({'|'.join(words)})\b", re.I)
+    opening = re.compile(rf"({'|'.join(openings)})\b")
+    for line, paragraph in paragraphs(text):
+        plain = prose(paragraph)
+        for match in forbidden.finditer(plain):
+            instead = next(value for key, value in words.items() if re.fullmatch(key, match[1], re.I))
+            yield line, f"'{match[1]}': write {instead}"
+        for sentence in SENTENCE_END.split(plain):
+            if match := opening.match(sentence):
+                yield line, f"a sentence begins with '{match[1]}'; begin with its subject or an imperative verb"
+            if (count := len(sentence.split())) > longest:
+                yield line, f"a sentence of {count} words, at most {longest}: '{' '.join(sentence.split()[:6])} ...'"
+
+
+def long_lines(text: str, longest: int) -> Iterator[tuple[int, str]]:
+    """Yield the lines that are too long, outside tables and code; the addresses of links do not count."""
+    in_code = False
+    for number, line in enumerate(text.splitlines(), 1):
+        in_code ^= line.lstrip().startswith("```")
+        if not in_code and not line.startswith("|") and len(re.sub(r"\]\([^)]*\)", "]", line)) > longest:
+            yield number, f"a line of {len(line)} characters, at most {longest}"
+
+
+def forbidden_docstrings(openings: list[str]) -> dict[str, int]:
+    """Count, by file, the docstrings and option help that begin with a forbidden word."""
+    opening = re.compile(rf'(?:"""|\bhelp=\(?\s*f?")(?:{"|".join(openings)})\b')
+    paths = [path for package in PACKAGES for path in (ROOT / package).rglob("*.py")]
+    counts = {path.relative_to(ROOT).as_posix(): len(opening.findall(path.read_text())) for path in paths}
+    return {name: count for name, count in counts.items() if count}
+
+
+def main() -> int:
+    """Print all complaints and return the exit status."""
+    settings = tomllib.loads(SETTINGS.read_text())
+    failed = 0
+    for path in [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]:
+        name, text = path.relative_to(ROOT).as_posix(), path.read_text()
+        if name in settings["not_checked_yet"]:
+            continue
+        found = [*complaints_about_words(text, settings), *long_lines(text, settings["longest_line"])]
+        failed += len(found)
+        for line, complaint in sorted(found):
+            print(f"{name}:{line}: {complaint}")
+    for name in settings["not_checked_yet"]:
+        if not (ROOT / name).exists():
+            failed += 1
+            print(f"docs/words.toml: '{name}' does not exist; remove it from not_checked_yet")
+    counts = forbidden_docstrings(settings["openings"])
+    total, allowed = sum(counts.values()), settings["docstrings"]
+    if total != allowed:
+        print(f"docstrings and help that open with a forbidden word: {total}; docs/words.toml has {allowed}")
+    if total > allowed:
+        failed += 1
+        print("most of them:", ", ".join(f"{k} {v}" for k, v in sorted(counts.items(), key=lambda row: -row[1])[:5]))
+    elif total < allowed:
+        print("lower the number there")
+    return int(failed > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
