@@ -17,7 +17,7 @@ ROOT = DOCS.parent
 SETTINGS = DOCS / "words.toml"
 PACKAGES = ("sw/dynagate", "hw", "fixedpoint", "sim")
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z*`\"(\[])")
-LIST_ITEM = re.compile(r"\s*(?:[*-]|\d+\.)\s+")
+LIST_ITEM = re.compile(r"\s*(?:[*-]|\d+\.)\s+|#+ ")
 
 
 def paragraphs(text: str) -> Iterator[tuple[int, str]]:
@@ -25,7 +25,7 @@ def paragraphs(text: str) -> Iterator[tuple[int, str]]:
     first, lines, in_code = 1, [], False
     for number, line in enumerate([*text.splitlines(), ""], 1):
         fence = line.lstrip().startswith("```")
-        starts_block = not line.strip() or line.startswith(("#", "|", "<")) or LIST_ITEM.match(line) is not None
+        starts_block = not line.strip() or line.startswith(("|", "<")) or LIST_ITEM.match(line) is not None
         if fence or in_code or starts_block:
             if lines:
                 yield first, " ".join(lines)
@@ -34,12 +34,12 @@ def paragraphs(text: str) -> Iterator[tuple[int, str]]:
         if in_code or fence or not line.strip() or line.startswith(("|", "<")):
             continue
         first = first if lines else number
-        lines.append(LIST_ITEM.sub("", line, count=1).strip().lstrip("# "))
+        lines.append(line.strip() if line.startswith("#") else LIST_ITEM.sub("", line, count=1).strip())
 
 
 def prose(markdown: str) -> str:
     """Return Markdown with code spans replaced by one word, and links and pictures by their text."""
-    text = re.sub(r"`[^`]*`", "code", markdown)
+    text = re.sub(r"`[^`]*`", "Code", markdown)
     return re.sub(r"!?\[([^]]*)\]\([^)]*\)", r"\1", text).replace("*", "")
 
 
@@ -56,7 +56,7 @@ def complaints_about_words(text: str, settings: dict[str, object]) -> Iterator[t
             instead = next(value for key, value in words.items() if re.fullmatch(key, match[1], re.I))
             yield line, f"'{match[1]}': write {instead}"
         for sentence in SENTENCE_END.split(plain):
-            if match := opening.match(sentence):
+            if (match := opening.match(sentence)) and not paragraph.startswith("#"):
                 yield line, f"a sentence begins with '{match[1]}'; begin with its subject or an imperative verb"
             if (count := len(sentence.split())) > longest:
                 yield line, f"a sentence of {count} words, at most {longest}: '{' '.join(sentence.split()[:6])} ...'"
