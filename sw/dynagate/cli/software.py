@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -220,6 +221,13 @@ def _integers(
     help="Keep the figures as JSON, part by part: the same command goes on with an interrupted run.",
 )
 @click.option(
+    "--record",
+    "record_file",
+    type=parameters.File(),
+    metavar="FILE",
+    help="Add the figures to FILE with machine, date, commit and command, as docs/figures.json has them.",
+)
+@click.option(
     "--figures", type=parameters.Folder(), metavar="FOLDER", help="Draw three figures as SVG into this folder."
 )
 @click.option(
@@ -242,6 +250,7 @@ def bench(
     robot: Robot,
     region: Region,
     json_file: Path | None,
+    record_file: Path | None,
     figures: Path | None,
     batches: Sequence[int],
     threads: int,
@@ -260,12 +269,14 @@ def bench(
     if boards_alone:
         _refuse_beside_boards()
 
-    from dynagate.bench import report
+    from dynagate.bench import record, report
     from dynagate.bench.boards import board_rows, board_table
     from dynagate.bench.comparison import BATCHES, compare
     from dynagate.bench.cores import core_rows, core_table
     from dynagate.cli.progress import Steps
 
+    if record_file and record_file.exists():
+        record.read(record_file)
     result: dict[str, Any] = {"robot": robot.name}
 
     def keep(figures_so_far: dict[str, Any]) -> None:
@@ -301,6 +312,8 @@ def bench(
         click.echo(table)
     if json_file:
         _write_json(json_file, result)
+    if record_file:
+        write_text(record_file, record.added(result, record_file, " ".join(["dynagate", *sys.argv[1:]])))
     if figures:
         from dynagate.bench.figures import figures as draw_figures
 
@@ -335,6 +348,8 @@ def _begun(json_file: Path | None) -> dict[str, Any] | None:
 
 def _refuse_beside_boards() -> None:
     """Raises UsageError: an option of a measurement that --boards leaves out."""
-    option = first_given(("figures", "batches", "threads", "ii", "no_pinocchio", "pinocchio_float32", "everything"))
+    option = first_given(
+        ("figures", "record_file", "batches", "threads", "ii", "no_pinocchio", "pinocchio_float32", "everything")
+    )
     if option:
         raise click.UsageError(f"--boards and {option} are both given; expected one: the boards need no {option}")

@@ -1,0 +1,119 @@
+"""Keep measured figures in one file, which pages are filled from.
+
+The file has one entry per run: what was measured (robot, command, commit, date), on which machine, and every figure
+with the relative error of the results that were timed.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import dynagate
+from dynagate.base.errors import ArgumentError
+
+GRADIENT = "forward_dynamics_gradient"
+TIMED_BLOCK = "dqdd_dq"
+"""Output whose relative L2 error over 256 states stands next to the times of the gradient."""
+
+
+def added(result: Mapping[str, Any], path: Path, command: str) -> str:
+    """Return the text of a file of figures with those of a comparison added.
+
+    Other entries stay. An entry of the same robot on the same processor is replaced.
+
+    Args:
+        result: Figures of `bench.comparison.compare`.
+        path: JSON file of figures, which need not exist.
+        command: Command line that measured them.
+
+    Raises:
+        ArgumentError: The file exists and is not a file of figures.
+    """
+    kept = read(path) if path.exists() else {"runs": {}, "designs": {}}
+    kept["runs"][entry_name(result)] = {
+        "robot": result["robot"],
+        "command": command,
+        "commit": commit(),
+        **result["machine"],
+        "figures": dict(measured(result)),
+    }
+    return json.dumps(kept, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
+
+
+def read(path: Path) -> dict[str, Any]:
+    """Return the content of a file of figures.
+
+    Raises:
+        ArgumentError: The file cannot be read, or is something else.
+    """
+    try:
+        kept = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise ArgumentError(f"{path} is not a file of figures: {error}. Use another file.") from None
+    if not isinstance(kept, dict) or not all(isinstance(kept.get(part), dict) for part in ("runs", "designs")):
+        raise ArgumentError(f'{path} is not a file of figures: no "runs" and "designs". Use another file.')
+    return kept
+
+
+def entry_name(result: Mapping[str, Any]) -> str:
+    """Return a short name for a robot and a processor, such as `iiwa14-amd-epyc-avx2`."""
+    machine = result["machine"]
+    processor = re.sub(r"\(\w+\)|cpu|processor|@.*", " ", f"{machine['cpu']}".lower())
+    words = re.findall(r"[a-z0-9]+", processor)[:3]
+    return "-".join([str(result["robot"]), *words, str(machine["vectors"])])
+
+
+def commit() -> str:
+    """Return the commit of the checkout that the package runs from, or its version if there is none."""
+    place = Path(dynagate.__file__).parent
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(place), "describe", "--always", "--dirty", "--abbrev=10"],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    except OSError:
+        return f"version {dynagate.__version__}"
+    return done.stdout.strip() if done.returncode == 0 else f"version {dynagate.__version__}"
+
+
+def measured(result: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the name and value of each figure: nanoseconds, spread, ratio to Pinocchio's single call, and error."""
+    peer = result["pinocchio"] if isinstance(result["pinocchio"], Mapping) else None
+    times: Mapping[str, Any] = peer["times"] if peer else {}
+    for function, (ns, spread) in times.items():
+        yield f"{function}/pinocchio", {"ns": _rounded(ns), "spread": _rounded(spread)}
+    if isinstance(result["casadi"], Mapping):
+        for function, (ns, spread) in result["casadi"]["times"].items():
+            yield f"{function}/casadi", {"ns": _rounded(ns), "spread": _rounded(spread)}
+    for function, row in result["single_call"].items():
+        for dtype, timing in row.items():
+            yield f"{function}/call/{dtype}", _figure(result, times, function, dtype, timing)
+    for row in result["throughput"]:
+        threads = f"/{row['threads']} threads" if row["threads"] > 1 else ""
+        name = f"{row['function']}/{row['dtype']}/{row['layout']}/{row['batch']}{threads}"
+        yield name, _figure(result, times, row["function"], row["dtype"], row)
+
+
+def _figure(
+    result: Mapping[str, Any], times: Mapping[str, Any], function: str, dtype: str, timing: Mapping[str, Any]
+) -> dict[str, Any]:
+    figure = {"ns": _rounded(timing["ns"]), "spread": _rounded(timing["spread"])}
+    if function in times:
+        figure["times_pinocchio"] = _rounded(times[function][0] / timing["ns"])
+    label = dtype if dtype == "float64" else f"{dtype} fewest operations"
+    errors = result["accuracy"].get(label, {})
+    if function == GRADIENT and TIMED_BLOCK in errors:
+        figure["relative_error"] = float(f"{errors[TIMED_BLOCK]:.1e}")
+    return figure
+
+
+def _rounded(value: float) -> float:
+    """Return a value with three significant digits, which is what a noisy machine can tell."""
+    return float(f"{value:.3g}")
