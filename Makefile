@@ -34,7 +34,7 @@ FUNCTION ?= forward_dynamics_gradient
 II ?= 8
 ERROR ?= 1e-3
 FAMILY ?= xcup
-synth: $(VENV)/test.stamp  ## Synthesise with Yosys: make synth ROBOT=hyq FUNCTION=... II=8 ERROR=1e-3 FAMILY=xcup
+synth: $(VENV)/test.stamp  ## Synthesize with Yosys: make synth ROBOT=hyq FUNCTION=... II=8 ERROR=1e-3 FAMILY=xcup
 	$(BIN)/dynagate synth $(ROBOT) --function $(FUNCTION) --ii $(II) --error $(ERROR) --family $(FAMILY)
 
 bench: $(VENV)/test.stamp  ## Measure the speed of the executors and tools

@@ -11,7 +11,7 @@ from dynagate.robot import Joint, Link
 from dynagate.views.svg import BLUE, FAINT, GRID, INK, ORANGE, RED, Canvas
 
 FEET = ("lf_foot", "rf_foot", "lh_foot", "rh_foot")
-SCALE = 260.0  # pixels a metre
+SCALE = 260.0  # pixels a meter
 NEWTONS = 0.16  # pixels a newton
 
 

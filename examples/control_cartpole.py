@@ -59,7 +59,7 @@ def main() -> None:
     (asked.folder / "cart_pole.urdf").write_text(URDF)
     robot = Robot.from_urdf(asked.folder / "cart_pole.urdf").with_passive("hinge")
     cost = Cost(lambda knot: [*away(knot), 0.03 * knot.tau[0]], lambda knot: [5.0 * x for x in away(knot)])
-    least = {"iterations": 8, "tolerance": 1e-3, "regularisation": (1e-7, 1.0), "bounds": True}
+    least = {"iterations": 8, "tolerance": 1e-3, "regularization": (1e-7, 1.0), "bounds": True}
     solver = dynagate.open(robot, "ilqr", knots=KNOTS, dt=DT, cost=cost, **least)
     q, qd, plans = swing(robot, lambda q, qd, last: solver(q, qd, last.shifted().tau if last else [GUESS] * KNOTS))
     if asked.device != "cpu":

@@ -33,7 +33,7 @@ class Problem:
         chip = {"region": region} if device in ("fixed", "sim") else {}
         inside = np.concatenate([np.minimum(-np.array(region.lower), region.upper), region.velocity])
         self.bound = inside if chip else np.full(2 * self.n, WILD)
-        self.rollout = Rollout(robot, steps=steps, dt=0.01, linearise=True, device=device, **chip)
+        self.rollout = Rollout(robot, steps=steps, dt=0.01, linearize=True, device=device, **chip)
         feedback = {"feedback": robot.effort.tolist(), "device": "cpu" if chip else device}
         self.closed = Rollout(robot, steps=steps, dt=0.01, **feedback)
         at_rest = dict.fromkeys(("qd", "qdd"), np.zeros((2, self.n)))

@@ -23,7 +23,7 @@ effort = (10.0, 2.0) if robot == "two_joint_arm" else arm.effort  # N m
 region = Region.of(arm, velocity=20.0, effort=effort)  # the formats are for all that the policy may ask for
 step = function(arm, "step", backend="fixed", region=region, dt=0.01)
 policy = torch.nn.Sequential(torch.nn.Linear(2 * n, 16), torch.nn.Tanh(), torch.nn.Linear(16, n)).double()
-optimiser = torch.optim.Adam(policy.parameters(), lr=0.01)
+optimizer = torch.optim.Adam(policy.parameters(), lr=0.01)
 strength = torch.tensor([8.0, 1.0] if robot == "two_joint_arm" else 0.5 * arm.effort, dtype=torch.float64)  # N m
 start = 0.1 * torch.randn(32, 2 * n, dtype=torch.float64)
 
@@ -40,10 +40,10 @@ def cost() -> torch.Tensor:
 
 first = float(cost().detach())
 for _ in range(40):
-    optimiser.zero_grad()
+    optimizer.zero_grad()
     loss = cost()
     loss.backward()
-    optimiser.step()
+    optimizer.step()
 last = float(cost().detach())
 if __name__ == "__main__":
     print(f"cost {first:.2f} before, {last:.2f} after 40 steps")

@@ -24,7 +24,7 @@ LARGEST_SEED_TABLE = 12
 class Quadratic:
     """A function of u in [0, 1), by c0 + d (c1 + d c2) per table segment.
 
-    u has `bits` bits. d: signed offset from the segment's centre, in units of 2**-bits.
+    u has `bits` bits. d: signed offset from the segment's center, in units of 2**-bits.
     c0, c1, c2: the segment's coefficients, with frac0, frac1, frac2 fraction bits. frac: those of the result.
     """
 
@@ -78,8 +78,8 @@ def _quadratic(function: Callable[[Any], Any], bits: int, index_bits: int, frac:
     nodes = np.cos(np.pi * (np.arange(3) + 0.5) / 3) * h / 2
     coefficients = []
     for segment in range(1 << index_bits):
-        centre = (segment + 0.5) * h + 2.0 ** -(bits + 1)
-        coefficients.append(np.linalg.solve(np.vander(nodes, 3, increasing=True), function(centre + nodes)))
+        center = (segment + 0.5) * h + 2.0 ** -(bits + 1)
+        coefficients.append(np.linalg.solve(np.vander(nodes, 3, increasing=True), function(center + nodes)))
     c0, c1, c2 = np.array(coefficients).T
     tables = (_integers(c0, frac0), _integers(c1, frac1), _integers(c2, frac2))
     return Quadratic(bits, index_bits, frac, frac0, frac1, frac2, *tables)

@@ -11,7 +11,7 @@ import numpy as np
 from dynagate.base.untrusted import plain_text
 from dynagate.fixedpoint.assign import FormattedGraph
 from dynagate.fixedpoint.entering import TYPES, entering, without_low_bits
-from dynagate.fixedpoint.evaluate import evaluate_integers, quantise_inputs
+from dynagate.fixedpoint.evaluate import evaluate_integers, quantize_inputs
 from dynagate.fixedpoint.format import INT64_BITS, Format
 from dynagate.fixedpoint.in_c import word_of
 from dynagate.fixedpoint.operations import FIXED, Exact, Formula, Unit
@@ -185,7 +185,7 @@ def _function(file: OneState, formatted: FormattedGraph, segments: int) -> Itera
 def _check(file: OneState, formatted: FormattedGraph, region: Region) -> Iterator[str]:
     """The test vector and a main that compares with it."""
     graph, random, count = file.graph, np.random.default_rng(1), WITHIN + OUTSIDE
-    values = quantise_inputs(formatted, region.states(graph, WITHIN, seed=1))
+    values = quantize_inputs(formatted, region.states(graph, WITHIN, seed=1))
     for i, fmt in ((i, formatted.formats[i]) for i in graph.input_nodes):
         values[i] = np.concatenate([values[i], random.choice([fmt.lowest, fmt.highest, 0, -1], OUTSIDE)])
     expected = evaluate_integers(formatted, values)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 from dynagate.fixedpoint.assign import FormattedGraph, fixed_constant
-from dynagate.fixedpoint.format import Fixed, Integers, carried, quantise, to_float
+from dynagate.fixedpoint.format import Fixed, Integers, carried, quantize, to_float
 from dynagate.fixedpoint.in_c import evaluate_in_c
 from dynagate.fixedpoint.operations import FIXED
 from dynagate.graph.evaluate import check_entries
@@ -88,7 +88,7 @@ def evaluate_in_numpy(formatted: FormattedGraph, inputs: Mapping[int, Integers],
     return Values(values, by_scope.T, origins)
 
 
-def quantise_inputs(
+def quantize_inputs(
     formatted: FormattedGraph, inputs: Mapping[str, npt.NDArray[np.float64]], numbers: Mapping[str, str] = EXACT
 ) -> dict[int, Integers]:
     """Arrays (batch, *shape) by port name -> integers by node id. numbers: by port, the type that streams round it to
@@ -99,7 +99,7 @@ def quantise_inputs(
         check_entries(port, flat)
         rounded = carried(flat, numbers.get(port.name))
         for k, i in enumerate(port.nodes):
-            result[i] = quantise(rounded[:, k], formatted.formats[i]).value
+            result[i] = quantize(rounded[:, k], formatted.formats[i]).value
     return result
 
 
@@ -130,7 +130,7 @@ def evaluate(
 ) -> Evaluated:
     """Real inputs (batch, *shape) in, real outputs out, integers in between. numbers: by input and output, the type
     that streams round it to; a result that is too large for it overflows."""
-    result = evaluate_integers(formatted, quantise_inputs(formatted, inputs, numbers))
+    result = evaluate_integers(formatted, quantize_inputs(formatted, inputs, numbers))
     outputs = gather_outputs(formatted, result.value, numbers)
     return Evaluated(outputs, result.overflow | infinite(outputs), result.origins)
 

@@ -118,11 +118,11 @@ def _shift(value: Integers, count: int) -> int:
     return count if value.dtype == object else min(count, 63)
 
 
-def quantise(x: npt.ArrayLike, to: Format) -> Rescaled:
+def quantize(x: npt.ArrayLike, to: Format) -> Rescaled:
     """Real numbers to the nearest integer of the format (half up), saturated. NaN is refused with ValueError."""
     scaled = np.ldexp(np.asarray(x, dtype=np.float64), to.frac)
     if np.isnan(scaled).any():
-        raise ArgumentError("quantise: the input holds NaN")
+        raise ArgumentError("quantize: the input holds NaN")
     rounded = np.floor(scaled + 0.5)
     overflow = (rounded < to.lowest) | (rounded > to.highest)
     clipped = np.clip(rounded, float(to.lowest), float(to.highest))

@@ -276,7 +276,7 @@ class _Fuser:
             if any(self.formats[a].frac for a in args):
                 raise FuseError(f"node {i} '{node.name}': an operand is beyond words of {self.word} bits")
         elif op == "reciprocal":
-            op = "normalised_reciprocal"
+            op = "normalized_reciprocal"
         elif op == "sqrt":
             source = self.formats[args[0]]
             args = [self._coarser(args[0], source.frac - (source.frac + self.word + 1) % 2)]

@@ -1,4 +1,4 @@
-"""The accuracy goal of word length optimisation, the target's multiplier, and the cost of formats."""
+"""The accuracy goal of word length optimization, the target's multiplier, and the cost of formats."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 from dynagate.fixedpoint.assign import FormattedGraph, Policy, WordLengths, assign_word
 from dynagate.fixedpoint.evaluate import EXACT, evaluate_integers
-from dynagate.fixedpoint.format import Arithmetic, Fixed, Format, carried, quantise, rescale, to_float
+from dynagate.fixedpoint.format import Arithmetic, Fixed, Format, carried, quantize, rescale, to_float
 from dynagate.fixedpoint.ranges import Limits, sampled_ranges
 from dynagate.graph.blocks import Blocks
 from dynagate.graph.evaluate import evaluate
@@ -273,7 +273,7 @@ class _Run:
 def _constant(formatted: FormattedLoop, name: str, batch: int) -> list[Fixed]:
     """What a carried input begins with."""
     return [
-        Fixed(np.full(batch, int(quantise(np.array([formatted.starts[name]]), fmt).value[0])), fmt)
+        Fixed(np.full(batch, int(quantize(np.array([formatted.starts[name]]), fmt).value[0])), fmt)
         for fmt in formatted.input_formats(name)
     ]
 
@@ -303,7 +303,7 @@ def integers_of(
     for name, array in inputs.items():
         flat = carried(np.asarray(array, dtype=np.float64), numbers.get(name))
         flat = flat.reshape(len(flat), -1)
-        integers[name] = [quantise(flat[:, k], fmt).value for k, fmt in enumerate(formatted.input_formats(name))]
+        integers[name] = [quantize(flat[:, k], fmt).value for k, fmt in enumerate(formatted.input_formats(name))]
     return integers
 
 

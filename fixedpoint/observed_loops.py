@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from dynagate.fixedpoint.assign import FormattedGraph, Policy, WordLengths, assign_word
-from dynagate.fixedpoint.evaluate import evaluate_integers, gather_outputs, quantise_inputs
+from dynagate.fixedpoint.evaluate import evaluate_integers, gather_outputs, quantize_inputs
 from dynagate.fixedpoint.loops import Observed
 from dynagate.fixedpoint.ranges import sampled_ranges
 from dynagate.graph import Graph
@@ -37,7 +37,7 @@ class Unlimited:
 
 class Accepted(Observed):
     """What came into each graph of a loop, but for turns of retries that others follow: what a line search refuses,
-    or a factorisation fails on, is none that formats are for. retries: names of such loops, which end by a value."""
+    or a factorization fails on, is none that formats are for. retries: names of such loops, which end by a value."""
 
     def __init__(self, loop: Loop, retries: Collection[str]) -> None:
         super().__init__()
@@ -102,7 +102,7 @@ class LoopOnIntegers:
 
     def _graph(self, graph: Graph, values: Mapping[str, Array]) -> dict[str, Array]:
         formatted = self.formats[id(graph)]
-        results = evaluate_integers(formatted, quantise_inputs(formatted, values))
+        results = evaluate_integers(formatted, quantize_inputs(formatted, values))
         if count := int(results.overflow.sum()):
             self.overflows[graph.name] += count
         return gather_outputs(formatted, results.value)

@@ -1,6 +1,6 @@
 """A lower bound of every pivot that forward dynamics divides by.
 
-Lemma. Let M = Lᵀ D L be the mass matrix, factorised from the tips to the base, and let every link have a positive
+Lemma. Let M = Lᵀ D L be the mass matrix, factorized from the tips to the base, and let every link have a positive
 semidefinite inertia. Then the pivot D_k of a joint's only degree of freedom is at least the inertia of its own link
 about its axis (its mass, if it slides) plus its armature.
 
@@ -24,7 +24,7 @@ from dynagate.graph import Graph
 from dynagate.robot import Link, Robot
 
 PIVOT = re.compile(r"(?:^|\.)(?:ltdl|articulated)\.link(\d+)(?:\.dof(\d+))?\.d(?:\.\d+)?$")
-"""Names of the inverse of a pivot, by `mass_matrix.factorise` and `articulated.articulate`; the latter's do not say
+"""Names of the inverse of a pivot, by `mass_matrix.factorize` and `articulated.articulate`; the latter's do not say
 which of several degrees of freedom of a joint has it."""
 
 MARGIN = 1e-9

@@ -17,7 +17,7 @@ from dynagate.base.errors import ArgumentError
 from dynagate.dynamics.friction import Friction
 from dynagate.fixedpoint.assign import SAMPLED, FormattedGraph, Policy, assign_word
 from dynagate.fixedpoint.evaluate import evaluate_integers
-from dynagate.fixedpoint.format import Arithmetic, Fixed, Format, quantise, rescale, to_float, wide
+from dynagate.fixedpoint.format import Arithmetic, Fixed, Format, quantize, rescale, to_float, wide
 from dynagate.fixedpoint.ranges import sampled_ranges
 from dynagate.graph.late import late_terms_last
 from dynagate.graph.loop import Loop
@@ -176,7 +176,7 @@ class _Integers:
                         if port.name == TABLE
                         else self.inputs[port.name][:, scan.starts[port.name][i] + k]
                     )
-                    integers[node] = quantise(column, to).value
+                    integers[node] = quantize(column, to).value
         return integers
 
 

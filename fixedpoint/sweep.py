@@ -20,18 +20,18 @@ from dynagate.base.storage import read_file
 from dynagate.fixedpoint.assign import ONE_WORD, FormattedGraph, Policy, assign
 from dynagate.fixedpoint.confidence import block_floors, measured
 from dynagate.fixedpoint.goal import Goal, dsp_blocks
-from dynagate.fixedpoint.optimise import AccuracyError, optimise
+from dynagate.fixedpoint.optimize import AccuracyError, optimize
 from dynagate.graph import OPS, Graph
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.region import Region
 
-POLICIES = ("global", "word", "optimised")
+POLICIES = ("global", "word", "optimized")
 DRAWN_INTERVAL = 8
 """Cycles. The figure shows multiplier blocks of this initiation interval, at which products share them."""
 QUANTILE = 0.999
 SEED = 41
 FRESH = 16384
-"""States on which optimised formats are checked: a point's own states are fresh besides."""
+"""States on which optimized formats are checked: a point's own states are fresh besides."""
 
 
 class SweepError(Error, ValueError):
@@ -40,7 +40,7 @@ class SweepError(Error, ValueError):
 
 @dataclass(frozen=True)
 class Point:
-    """One policy at one word length. word: of "optimised", the one word whose error it is to reach. median, error: of
+    """One policy at one word length. word: of "optimized", the one word whose error it is to reach. median, error: of
     the worst block, as `Goal` counts errors, over the states and at QUANTILE. dsp: DSP48E2 blocks if every product had
     its own; lut: bits of all adders; register_bits: bits of all values, each kept once."""
 
@@ -116,9 +116,9 @@ def measure(graph: Graph, region: Region, policy: str, word: int, states: int) -
     floors = block_floors(graph, region, Goal(0.5, states=states))
     formatted = ONE_WORD.get(policy, assign)(graph, region, Policy(word=word))
     median, error, overflow = _errors(formatted, inputs, expected, floors)
-    if policy == "optimised" and 0.0 < error < 1.0:
+    if policy == "optimized" and 0.0 < error < 1.0:
         try:
-            formatted = optimise(graph, region, Goal(error, fresh=FRESH)).formatted
+            formatted = optimize(graph, region, Goal(error, fresh=FRESH)).formatted
             median, error, overflow = _errors(formatted, inputs, expected, floors)
         except AccuracyError:  # longer words than one DSP block takes: the one word length stays
             pass
@@ -224,7 +224,7 @@ def draw(points: Sequence[Point], title: str, path: Path, goal: float | None = N
         right.loglog(shared, errors, marker="o", markersize=3, label=policy)
     left.set_xlabel("bits")
     left.xaxis.get_major_locator().set_params(integer=True)
-    right.set_xlabel(f"DSP48E2 blocks at II = {DRAWN_INTERVAL}, modelled: those of all products / {DRAWN_INTERVAL}")
+    right.set_xlabel(f"DSP48E2 blocks at II = {DRAWN_INTERVAL}, modeled: those of all products / {DRAWN_INTERVAL}")
     plain_logarithmic(right.xaxis)
     for axes in (left, right):
         axes.set_ylabel(f"relative L2 error, {QUANTILE:.1%} of the states")

@@ -1,7 +1,7 @@
-"""1/x on integers where the two formats leave x few octaves: a table of short polynomials, no normalisation.
+"""1/x on integers where the two formats leave x few octaves: a table of short polynomials, no normalization.
 
 The operand's format bounds x above, the result's format bounds 1/x and so x below. Between the two lie `octaves` of x.
-A Newton step needs a seed of half the result's bits, which is a normalised operand's affair; a segment of the table
+A Newton step needs a seed of half the result's bits, which is a normalized operand's affair; a segment of the table
 instead has the line, or the parabola, that is near 1/x in it.
 
 Segments grow with x: within a window of two octaves all have one width, since the error falls with x.
@@ -45,7 +45,7 @@ class Window:
 
 @dataclass(frozen=True)
 class TablePlan:
-    """y = c0 + d c1, or c0 + d (c1 + d c2), where d is the signed offset from the centre of a segment.
+    """y = c0 + d c1, or c0 + d (c1 + d c2), where d is the signed offset from the center of a segment.
 
     least: the least operand whose result fits. windows: the smallest operands' first. coefficients: c0, c1 (, c2), each
     (segments,). c1 and c2 have frac1 and frac2 bits below the result's last one, c0 has SPARE_BITS, half a unit for the
@@ -154,8 +154,8 @@ def _polynomials(degree: int, segments: npt.NDArray[np.int64], offset_bits: int,
     else:
         degree_here = degree
         nodes = half * np.cos(np.pi * (np.arange(degree + 1) + 0.5) / (degree + 1)) - 0.5
-    centres = (segments + 0.5) * 2.0**offset_bits
-    values = np.ldexp(1.0, point) / (centres + nodes[:, None])
+    centers = (segments + 0.5) * 2.0**offset_bits
+    values = np.ldexp(1.0, point) / (centers + nodes[:, None])
     coefficients = np.zeros((degree + 1, len(segments)))
     coefficients[: degree_here + 1] = np.linalg.solve(np.vander(nodes, increasing=True), values)
     return coefficients

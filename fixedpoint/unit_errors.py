@@ -25,7 +25,7 @@ def sine_error(source: Format, to: Format, largest: float) -> float:
     sin(π u / 2), and its coefficients, products and sum are rounded."""
     plan = sine_plan(source, to)
     per_radian = abs(plan.per_radian - math.ldexp(0.5 / math.pi, plan.phase_bits + plan.phase_shift - source.frac))
-    phase = 0.5 + math.ldexp(per_radian, source.width - 1 - plan.phase_shift)  # half a cell, for cells have centres
+    phase = 0.5 + math.ldexp(per_radian, source.width - 1 - plan.phase_shift)  # half a cell, for cells have centers
     return (
         math.ldexp(2.0 * math.pi * phase, -plan.phase_bits)
         + _quadratic_error(plan.quarter, (math.pi / 2.0) ** 3)

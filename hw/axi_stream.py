@@ -223,7 +223,7 @@ def _packed(fields: Sequence[Value], bad: Value) -> list[Value]:
 
 
 def _is_one_of(beat: Signal, beats: Collection[int]) -> Value:
-    """Whether a beat is one of these: those of a single layout are neighbours."""
+    """Whether a beat is one of these: those of a single layout are neighbors."""
     if len(beats) == max(beats) + 1:
         return beat < len(beats)
     return Cat(beat == k for k in sorted(beats)).any()

@@ -43,7 +43,7 @@ from dynagate.fixedpoint.certificate import certified
 from dynagate.fixedpoint.files import FORMATS, FormatsFile, described
 from dynagate.fixedpoint.files import text_of as text_of_formats
 from dynagate.fixedpoint.goal import Goal
-from dynagate.fixedpoint.optimise import optimise
+from dynagate.fixedpoint.optimize import optimize
 from dynagate.graph import Graph
 from dynagate.graph import Port as GraphPort
 from dynagate.graph.packing import ZERO
@@ -280,10 +280,10 @@ def _formatted(
     if request.goal is not None:
         say("choosing formats")
         number = None if request.axi is None else number_of(request.axi.words)
-        optimised = optimise(graph, region, request.goal, request.policy, number=number)
-        statement = optimised.statement.as_dict()
+        optimized = optimize(graph, region, request.goal, request.policy, number=number)
+        statement = optimized.statement.as_dict()
         samples = None if request.policy is None else asdict(request.policy)
-        return optimised.formatted, ChosenFormats("mixed", samples, asdict(request.goal), statement)
+        return optimized.formatted, ChosenFormats("mixed", samples, asdict(request.goal), statement)
     policy = request.policy or Policy()
     numbers = _numbers(graph, request.axi)
     if request.formats is not None:
@@ -329,7 +329,7 @@ def _write(result: Build, formats: str, say: Callable[[str], Any]) -> None:
 
 
 def _alone(result: Build, verilog: Mapping[str, str]) -> dict[str, str]:
-    """What synthesises the outermost module of the Verilog alone, by name."""
+    """What synthesizes the outermost module of the Verilog alone, by name."""
     design, board = result.design, boards.load(ALONE_ON)
     top = SHELL_TOP if design.axi is not None else RING_TOP if design.ring is not None else TOP
     clock = "aclk" if top == SHELL_TOP else "clk"

@@ -75,7 +75,7 @@ class Choice:
 
     @property
     def rates(self) -> Rates:
-        """Modelled, at the assumed clock."""
+        """Modeled, at the assumed clock."""
         clock, formatted = self.clock_mhz * 1e6, self.plan.formatted
         longest, most = _longest_beats(formatted, self.board), _most_bytes(formatted, self.board)
         return Rates(clock / self.plan.ii, clock / longest, self.board.link.limit.bytes_per_second / most)

@@ -344,7 +344,7 @@ class _Flow:
         meet what is asked: the first clock is asked for in all routes, so that a slower one is met with room."""
         asked = clock.megahertz
         while True:
-            cells = self.synthesise(clock, asked)
+            cells = self.synthesize(clock, asked)
             tried: dict[int, float] = {}
             for seed in seeds:
                 tried[seed] = self.route(seed)
@@ -354,7 +354,7 @@ class _Flow:
             clock = self.family.clock(oscillator, best)
             self.say(f"routed for {best:.1f} MHz: again for {clock.megahertz:g} MHz")
 
-    def synthesise(self, clock: pll.Clock, asked: float) -> dict[str, int]:
+    def synthesize(self, clock: pll.Clock, asked: float) -> dict[str, int]:
         """Cells by type of the netlist for this clock. asked: MHz of its routes."""
         modules = tops(self.board, self.gateware, clock, self.baud)
         for name, component in modules.items():

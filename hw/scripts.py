@@ -15,7 +15,7 @@ from dynagate.base.errors import Error
 OUT_OF_CONTEXT = ("ooc.tcl", "ooc.xdc")
 """Of a module alone: the script, and its clock."""
 OUT_OF_CONTEXT_MEANINGS = (
-    "Vivado: the module alone, out of context, with reports of timing, utilisation, clock crossings and methodology",
+    "Vivado: the module alone, out of context, with reports of timing, utilization, clock crossings and methodology",
     "the clock of `ooc.tcl`, and what is around the module's ports",
 )
 MOST_LOADS = 400
@@ -62,7 +62,7 @@ def rendered(templates: Mapping[str, str], context: Mapping[str, Any]) -> dict[s
 def out_of_context(
     title: str, digest: str, sources: Sequence[str], top: str, clock: str, *, part: str, clock_mhz: float
 ) -> dict[str, str]:
-    """Script and constraints that synthesise, place and route a module alone, by name. title: plain text. sources:
+    """Script and constraints that synthesize, place and route a module alone, by name. title: plain text. sources:
     Verilog files of the same folder. clock: the port. part: unless the environment says another."""
     period = 1e3 / clock_mhz
     context = {

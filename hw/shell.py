@@ -24,7 +24,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In
 from dynagate.design.ring import COMMAND
 from dynagate.design.words import WORD
-from dynagate.fixedpoint.format import quantise
+from dynagate.fixedpoint.format import quantize
 from dynagate.graph.parts import code_node
 from dynagate.hw import axi_lite
 from dynagate.hw.axi import Axi
@@ -323,7 +323,7 @@ class Shell(Accelerator):
         place = delayed(m, registers.parameter, unit.latency, "parameter_place")
         fields, unfit = [], []
         for k, (fmt, value) in enumerate(zip(self.held, self.parameters, strict=True)):
-            start = quantise(value, fmt)
+            start = quantize(value, fmt)
             fields.append(Signal(signed(fmt.width), name=f"held_{k}", init=int(start.value)))
             unfit.append(Signal(name=f"unfit_{k}", init=bool(start.overflow)))
             with m.If(arrived & (place == k)):

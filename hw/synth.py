@@ -127,8 +127,8 @@ def tops(built: Build) -> dict[str, Any]:
     return {TOP: datapath}
 
 
-def synthesise(built: Build, family: str = "xcup", *, step: Callable[[str], Any] | None = None) -> Synthesis:
-    """Synthesise the design: the datapath, with the ring and the shell that it has. The result is kept beside it as
+def synthesize(built: Build, family: str = "xcup", *, step: Callable[[str], Any] | None = None) -> Synthesis:
+    """Synthesize the design: the datapath, with the ring and the shell that it has. The result is kept beside it as
     synth-<family>.json.
 
     Raises SynthesisError: Yosys is missing or fails, or (UltraScale+) its DSP blocks are not the plan's.
@@ -149,7 +149,7 @@ def synthesise(built: Build, family: str = "xcup", *, step: Callable[[str], Any]
 
 
 def _run(built: Build, family: str, say: Callable[[str], Any]) -> Synthesis:
-    return synthesise_modules(tops(built), family, say)
+    return synthesize_modules(tops(built), family, say)
 
 
 def _read(path: Path) -> Synthesis | None:
@@ -162,10 +162,10 @@ def _read(path: Path) -> Synthesis | None:
         return None
 
 
-def synthesise_modules(
+def synthesize_modules(
     modules: Mapping[str, Any], family: str, say: Callable[[str], Any], verilog: Path | None = None
 ) -> Synthesis:
-    """Synthesise gateware and count the cells of its netlist.
+    """Synthesize gateware and count the cells of its netlist.
 
     Args:
         modules: gateware by module name, the top first.

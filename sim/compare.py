@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from dynagate.fixedpoint.evaluate import evaluate_integers, quantise_inputs
+from dynagate.fixedpoint.evaluate import evaluate_integers, quantize_inputs
 from dynagate.hw.build import TOP, Build
 from dynagate.sim.runner import input_payloads
 from dynagate.sim.verilate import SimulationError, library
@@ -56,7 +56,7 @@ def first_difference(
     model.dynagate_probe.argtypes = [ctypes.c_void_p, words, text, ctypes.c_uint64, ctypes.c_uint64, values]
     model.dynagate_close.argtypes = [ctypes.c_void_p]
 
-    integers = quantise_inputs(built.formatted, inputs)
+    integers = quantize_inputs(built.formatted, inputs)
     expected = evaluate_integers(built.formatted, integers, keep_all=True).value
     payloads = input_payloads(built, integers)
     names = (ctypes.c_char_p * len(signals))(*(f"TOP.{module}.{signal}".encode() for module, signal in public))

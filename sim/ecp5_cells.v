@@ -1,4 +1,4 @@
-// Behaviour of the ECP5 blocks that Yosys has no model of, as far as dynagate's netlists use them: one clock, no resets.
+// Behavior of the ECP5 blocks that Yosys has no model of, as far as dynagate's netlists use them: one clock, no resets.
 // Written after Lattice FPGA-TN-02205 (sysDSP), FPGA-TN-02204 (memory) and the libraries' guide.
 
 // The product of two signed operands, through the operands' and the product's registers.

@@ -1,4 +1,4 @@
-// Behaviour of the Gowin blocks that Yosys has no model of, as far as dynagate's netlists use them.
+// Behavior of the Gowin blocks that Yosys has no model of, as far as dynagate's netlists use them.
 // Written after Gowin UG285 (memory), UG287 (DSP) and the way in which Yosys connects the blocks.
 
 module MULT18X18 (
@@ -15,7 +15,7 @@ module MULT18X18 (
         if (AREG || BREG || OUT_REG || PIPE_REG || ASIGN_REG || BSIGN_REG)
             $fatal(1, "MULT18X18 with registers, which this model does not have");
     wire signed [36:0] product = $signed({ASIGN & A[17], A}) * $signed({BSIGN & B[17], B});
-    assign DOUT = ASEL || BSEL ? 36'd0 : product[35:0];  // operands of a neighbour give a wrong result
+    assign DOUT = ASEL || BSEL ? 36'd0 : product[35:0];  // operands of a neighbor give a wrong result
 endmodule
 
 module MULT9X9 (
@@ -32,7 +32,7 @@ module MULT9X9 (
         if (AREG || BREG || OUT_REG || PIPE_REG || ASIGN_REG || BSIGN_REG)
             $fatal(1, "MULT9X9 with registers, which this model does not have");
     wire signed [18:0] product = $signed({ASIGN & A[8], A}) * $signed({BSIGN & B[8], B});
-    assign DOUT = ASEL || BSEL ? 18'd0 : product[17:0];  // operands of a neighbour give a wrong result
+    assign DOUT = ASEL || BSEL ? 18'd0 : product[17:0];  // operands of a neighbor give a wrong result
 endmodule
 
 module SPX9 (

@@ -1,4 +1,4 @@
-// Behaviour of the memory blocks of Lattice Nexus, of which Yosys has no model, as far as dynagate's netlists use them.
+// Behavior of the memory blocks of Lattice Nexus, of which Yosys has no model, as far as dynagate's netlists use them.
 // Written after Lattice FPGA-TN-02094 (memory) and the way in which Yosys connects the blocks.
 
 `define DYNAGATE_NEXUS_MEMORY \

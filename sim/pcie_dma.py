@@ -1,4 +1,4 @@
-"""A PCIe endpoint with a descriptor DMA, modelled on XDMA (PG195), between a simulated link and AXI ports of RTL.
+"""A PCIe endpoint with a descriptor DMA, modeled on XDMA (PG195), between a simulated link and AXI ports of RTL.
 
 The transaction layer is cocotbext-pcie's own `MemoryEndpoint`, in Python: its model of the UltraScale+ hard IP, at the
 level of that IP's pins, does not run on Verilator. So TLPs, tags, credits, link rate and descriptors are simulated; the

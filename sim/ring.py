@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from dynagate.design.payload import pack_integers
 from dynagate.design.ring import ring_design
-from dynagate.fixedpoint.evaluate import quantise_inputs
+from dynagate.fixedpoint.evaluate import quantize_inputs
 from dynagate.fixedpoint.recirculate import Recirculation, Turn, Turns
 from dynagate.hw.bench.vectors import put_flags
 from dynagate.hw.build import RING_TOP, Build
@@ -72,7 +72,7 @@ def _payloads(
     assert built.design.ring is not None
     formatted, design, carry = built.formatted, ring_design(built.design), dict(built.design.ring.carry)
     nodes, count = built.graph.input_nodes, len(turns.turn)
-    integers = quantise_inputs(formatted, turns.inputs(inputs, carry.values()))
+    integers = quantize_inputs(formatted, turns.inputs(inputs, carry.values()))
     columns = {k: integers[i] for k, i in enumerate(nodes)}
     last = np.arange(count) == count - 1
     commands = turns.commands(steps) if stops else turns.commands(steps) & 1
@@ -100,7 +100,7 @@ def _turn_by_turn(built: Build, inputs: Mapping[str, Array], carry: Mapping[str,
     rows = []
     for k in range(count):
         row = {name: x if name in carry.values() else x[:, k] for name, x in inputs.items()}
-        integers = quantise_inputs(built.formatted, row)
+        integers = quantize_inputs(built.formatted, row)
         loop = loop or Recirculation(built.formatted, carry, {i: integers[i] for i in carried})
         rows.append(loop.turn({i: x for i, x in integers.items() if i not in carried}))
     return rows

@@ -19,7 +19,7 @@ from dynagate.base.process import completed, python_environment, run, safe_path
 from dynagate.base.storage import write
 from dynagate.design.files import text_of
 from dynagate.design.payload import pack_integers
-from dynagate.fixedpoint.evaluate import evaluate_integers, quantise_inputs
+from dynagate.fixedpoint.evaluate import evaluate_integers, quantize_inputs
 from dynagate.fixedpoint.format import Integers
 from dynagate.hw.build import SHELL_TOP, TOP, Build
 from dynagate.hw.units.float32 import BINARY32, from_floating, to_floating
@@ -174,7 +174,7 @@ def expected_payloads(
 ) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]]:
     """Input payloads of the states, and the output payloads that the integer executor gives."""
     sink = built.design.output
-    integers = quantise_inputs(built.formatted, inputs)
+    integers = quantize_inputs(built.formatted, inputs)
     values = evaluate_integers(built.formatted, integers)
     count = len(values.overflow)
     graph = built.graph

@@ -14,7 +14,7 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 from dynagate.base.storage import scratch
-from dynagate.fixedpoint.evaluate import quantise_inputs
+from dynagate.fixedpoint.evaluate import quantize_inputs
 from dynagate.hw.build import Build, BuildError
 from dynagate.hw.datapath import Datapath
 
@@ -59,7 +59,7 @@ def write_waves(built: Build, inputs: Inputs, path: str | PathLike[str]) -> tupl
 def _simulate(built: Build, inputs: Inputs, file: Path) -> None:
     from amaranth.sim import Simulator
 
-    integers = quantise_inputs(built.formatted, inputs)
+    integers = quantize_inputs(built.formatted, inputs)
     names = built.plan.signal_names
     count = len(next(iter(integers.values())))
 

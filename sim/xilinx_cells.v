@@ -1,4 +1,4 @@
-// Behaviour of the AMD blocks that Yosys has no model of, as far as dynagate's netlists use them: 7-series, UltraScale+.
+// Behavior of the AMD blocks that Yosys has no model of, as far as dynagate's netlists use them: 7-series, UltraScale+.
 // Written after UG473, UG573 (memory), UG579 (DSP48E2) and the way in which Yosys connects the blocks.
 
 // The product alone: Yosys packs no registers into the DSP48E2.

@@ -97,7 +97,7 @@ def reference(robot: Robot, model: pinocchio.Model, state: State) -> State:
         # by M, which has the rotors: computeKineticEnergy of Pinocchio 4.1 counts only part of the armature
         one["kinetic_energy"] = 0.5 * qd @ one["m"] @ qd
         one["potential_energy"] = pinocchio.computePotentialEnergy(model, data, position)
-        one["centre_of_mass"] = pinocchio.centerOfMass(model, data, position).copy()
+        one["center_of_mass"] = pinocchio.centerOfMass(model, data, position).copy()
         pinocchio.computeJointJacobians(model, data, position)
         names = [model.getJointId(link.joint.name) for link in robot.links]
         one["link_positions"] = np.array([data.oMi[joint].translation for joint in names])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from dynagate import FUNCTIONS, Robot, evaluate, trace
-from dynagate.dynamics.configuration import normalised
+from dynagate.dynamics.configuration import normalized
 
 State = dict[str, np.ndarray]
 
@@ -20,7 +20,7 @@ def states(robot: Robot, count: int, seed: int, *, external_forces: bool = False
     }
     for part in robot.quaternions():
         state["q"][:, part] = random.normal(size=(count, 4))
-    normalised(robot, state["q"])
+    normalized(robot, state["q"])
     if external_forces:
         state["f_ext"] = random.uniform(-40.0, 40.0, (count, len(robot.links), 6))
     state["tau"] = evaluate(trace(robot, "inverse_dynamics", external_forces=external_forces), state)["tau"]

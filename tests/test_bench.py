@@ -1,4 +1,4 @@
-"""The comparison: complete, serialisable, drawn, and honest about what is missing."""
+"""The comparison: complete, serializable, drawn, and honest about what is missing."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_figures_that_are_left_out_are_told(monkeypatch: pytest.MonkeyPatch, tmp
     assert len(figures.figures(found, tmp_path)) == 3
 
 
-def test_figures_are_complete_and_serialisable(result: dict[str, Any]) -> None:
+def test_figures_are_complete_and_serializable(result: dict[str, Any]) -> None:
     again = json.loads(json.dumps(result))
     assert again["machine"]["cores"] >= 1
     assert set(again["single_call"]) == {*comparison.STAGES, *paper.STEPS}
@@ -138,11 +138,11 @@ def test_figures_are_complete_and_serialisable(result: dict[str, Any]) -> None:
     }
     assert {r["partition"] for r in again["partitions"]} == {"split", "fused", "completely fused"}
     assert again["accuracy"]["float64"]["dqdd_dq"] < 1e-12 < again["accuracy"]["float32"]["dqdd_dq"] < 1e-4
-    assert again["fpga_modelled"]["batches"][1]["ns"] > again["fpga_modelled"]["batches"][0]["ns"]
+    assert again["fpga_modeled"]["batches"][1]["ns"] > again["fpga_modeled"]["batches"][0]["ns"]
 
 
 def test_partitions_of_the_datapath_have_the_measured_part_of_the_host(result: dict[str, Any]) -> None:
-    model = result["fpga_modelled"]
+    model = result["fpga_modeled"]
     rows = {(row["partition"], row["batch"]): row for row in model["partitions"]}
     for measured in result["partitions"]:
         row = rows[measured["partition"], measured["batch"]]
@@ -152,7 +152,7 @@ def test_partitions_of_the_datapath_have_the_measured_part_of_the_host(result: d
         assert rows["completely fused", whole["batch"]]["ns"] == whole["ns"]
         assert rows["split", whole["batch"]]["host_ns"] > rows["fused", whole["batch"]]["host_ns"]
     assert model["single_call"]["forward_dynamics_gradient"] == pytest.approx(model["latency_cycles"] * 4.0)
-    assert "FPGA partition split (modelled)" in report.text(result)
+    assert "FPGA partition split (modeled)" in report.text(result)
 
 
 def test_an_interrupted_run_goes_on(result: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -179,7 +179,7 @@ def test_an_interrupted_run_goes_on(result: dict[str, Any], monkeypatch: pytest.
         comparison, "_parts", lambda *_: {name: (lambda name=name: counted.append(name)) for name in parts}
     )
     whole = comparison.compare(arm, Region.of(arm), **asked, begun=begun)
-    assert counted == ["fpga_modelled", "deadline", "paper"]
+    assert counted == ["fpga_modeled", "deadline", "paper"]
     assert comparison.ASKED not in whole
     for change in ({"batches": (16,)}, {"threads": 1}, {"ii": 16}, {"everything": True}):
         counted.clear()
@@ -216,13 +216,13 @@ def test_solver_is_measured_beside_crocoddyl_on_the_same_problem(monkeypatch: py
     )
 
 
-def test_text_says_what_is_modelled_and_what_is_missing(result: dict[str, Any]) -> None:
+def test_text_says_what_is_modeled_and_what_is_missing(result: dict[str, Any]) -> None:
     text = report.text(result)
     assert "ratios to Pinocchio's C++ in double, one core, single calls (not asked for)" in text
     assert "without CasADi: not asked for" in text
     assert "ns per sample, batches of" in text
     assert "128               256    256, 2 threads" in text
-    assert "FPGA (modelled)" in text
+    assert "FPGA (modeled)" in text
     assert "rollouts by semi-implicit Euler, 1024 trajectories of 50 steps, one thread" in text
     assert re.search(r"Crocoddyl, SolverDDP +not asked for\none problem +\d+\.\d\neach of 16 problems +\d", text)
     assert re.search(r"pinocchio +not asked for\nmujoco +\d", text)
@@ -280,15 +280,15 @@ def test_the_three_figures_hold_what_was_measured(result: dict[str, Any]) -> Non
     assert list(steps) == ["v, a, f", "∂τ/∂u", "−M⁻¹ ∂τ/∂u"]
     assert steps["v, a, f"] == min(up_to.values())
     assert sum(steps.values()) == pytest.approx(up_to[paper.STEPS[-1]])
-    cycles = drawn["figure1"]["FPGA (modelled)"]
-    assert sum(cycles.values()) == result["fpga_modelled"]["single_call"][paper.STEPS[-1]]
+    cycles = drawn["figure1"]["FPGA (modeled)"]
+    assert sum(cycles.values()) == result["fpga_modeled"]["single_call"][paper.STEPS[-1]]
     assert drawn["figure1"]["CPU, Pinocchio C++"] == "not asked for"
     rows = {(row["partition"], row["batch"]): row for row in drawn["figure2"]["CPU"]}
     assert list(rows) == [(name, batch) for batch in (16, 64) for name in paper.PARTITIONS]
     assert all(rows[key]["ns"] == row["ns"] for key, row in zip(rows, result["partitions"], strict=True))
     assert [row["batch"] for row in drawn["figure3"]["CPU, 2 threads"]] == [16, 64]
-    modelled = [row["ns"] for row in result["fpga_modelled"]["batches"]]
-    assert [row["ns"] for row in drawn["figure3"]["FPGA (modelled)"]] == modelled
+    modeled = [row["ns"] for row in result["fpga_modeled"]["batches"]]
+    assert [row["ns"] for row in drawn["figure3"]["FPGA (modeled)"]] == modeled
     text = report.text(result)
     assert re.search(r"CPU, Pinocchio C\+\+ +not asked for\n  CPU( +[\d.]+){4}\n  GPU +no CUDA driver", text)
     assert re.search(r"CPU split +16: +[\d.]+ \([\d.]+\) +64: ", text)
@@ -319,8 +319,8 @@ def test_figures_are_drawn(result: dict[str, Any], tmp_path: Path) -> None:
         assert "no CUDA driver" in texts[-1]
     steps = result["paper"]["figure1"]["CPU"].values()
     assert f"{sum(1e-3 * ns for ns in steps):.3g}" in texts[0], "in µs, added up as they are drawn"
-    assert {"N = 16", "N = 64", "CPU, split", "FPGA (modelled), completely fused", "host"} <= set(texts[1])
-    assert {"N = 16", "CPU, 2 threads", "FPGA (modelled)"} <= set(texts[2])
+    assert {"N = 16", "N = 64", "CPU, split", "FPGA (modeled), completely fused", "host"} <= set(texts[1])
+    assert {"N = 16", "CPU, 2 threads", "FPGA (modeled)"} <= set(texts[2])
 
 
 def test_bars_are_as_long_as_their_numbers() -> None:
@@ -365,7 +365,7 @@ def test_timing_is_a_median() -> None:
     assert taken.per(10).ns == pytest.approx(taken.ns / 10)
 
 
-def test_deadline_has_measured_exact_and_modelled_figures_and_says_which() -> None:
+def test_deadline_has_measured_exact_and_modeled_figures_and_says_which() -> None:
     robot, function = robots.load("two_joint_arm"), "forward_dynamics"
     graph, region = trace(robot, function), Region.of(robot)
     planned = plan(assign(graph, region), 4)
@@ -373,9 +373,9 @@ def test_deadline_has_measured_exact_and_modelled_figures_and_says_which() -> No
     assert 0.0 < result["median_ns"] <= result["per_mille_ns"] <= result["worst_ns"]
     assert result["datapath_ns_at_assumed_clock"] == 10.0 * planned.latency
     slow = {"input": 0, "const": 0, "reciprocal": 18, "sqrt": 22, "sin": 40, "cos": 40}
-    assert deadline.modelled(graph, 1e9, 1.0) == pytest.approx(sum(slow.get(node.op, 2) for node in graph.nodes))
+    assert deadline.modeled(graph, 1e9, 1.0) == pytest.approx(sum(slow.get(node.op, 2) for node in graph.nodes))
     text = deadline.lines(result)
-    for what in ("99.9 %", "worst", f"datapath, {planned.latency} cycles", "cycles exact, clock assumed", "modelled"):
+    for what in ("99.9 %", "worst", f"datapath, {planned.latency} cycles", "cycles exact, clock assumed", "modeled"):
         assert sum(what in line for line in text) >= 1, what
 
 
@@ -392,17 +392,17 @@ def test_command_prints_and_keeps(result: dict[str, Any], tmp_path: Path, monkey
     arguments = ["bench", "two_joint_arm", "--no-pinocchio", "--batch", "16", "--json", file, "--figures", folder]
     done = CliRunner().invoke(main, [str(a) for a in arguments])
     assert done.exit_code == 0, done.output
-    assert "link of ulx3s, modelled: 3000000 baud / 10 bits of a byte" in done.output
+    assert "link of ulx3s, modeled: 3000000 baud / 10 bits of a byte" in done.output
     kept = json.loads(file.read_text())
     assert (kept["robot"], kept["machine"]["cores"] > 0) == ("two_joint_arm", True)
-    assert [row["function"] for row in kept["boards_modelled"]] == list(boards.FUNCTIONS)
+    assert [row["function"] for row in kept["boards_modeled"]] == list(boards.FUNCTIONS)
     assert [(each["batches"], each["pinocchio"], each["threads"], each["begun"]) for each in asked] == [
         ([16], False, 2, None)
     ]
     assert "ns per sample, batches of" in done.output
     assert len(list(folder.glob("*.svg"))) == 3
     assert set(kept["paper"]) == {"figure1", "figure2", "figure3"}
-    left_out = {**result, "fpga_modelled": "left out", "deadline": "left out", "paper": {}}
+    left_out = {**result, "fpga_modeled": "left out", "deadline": "left out", "paper": {}}
     left_out["paper"] = paper.paper({**left_out, "threads": 2})
     monkeypatch.setattr(comparison, "compare", lambda robot, region, **options: asked.append(options) or left_out)
     done = CliRunner().invoke(main, ["bench", "two_joint_arm", "--all"])
@@ -446,12 +446,12 @@ def test_boards_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert done.exit_code == 0, done.output
     assert "nothing was measured on a board" in done.output
     kept = json.loads(file.read_text())
-    assert {row["board"] for row in kept["boards_modelled"]} == {"vcu118"}
-    assert "samples a second of programs, modelled likewise" in done.output
-    assert [(row["function"], row["cores"]) for row in kept["cores_modelled"]] == [(f, 6) for f in boards.FUNCTIONS]
+    assert {row["board"] for row in kept["boards_modeled"]} == {"vcu118"}
+    assert "samples a second of programs, modeled likewise" in done.output
+    assert [(row["function"], row["cores"]) for row in kept["cores_modeled"]] == [(f, 6) for f in boards.FUNCTIONS]
 
 
-def test_cores_are_modelled_by_the_cycles_of_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cores_are_modeled_by_the_cycles_of_programs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rates of four cores, of one word a cycle, and of the link; what a core does not hold says why."""
     robot, function = robots.load("two_joint_arm"), "forward_dynamics"
     monkeypatch.setattr(hw_boards, "names", lambda: ["pynq-z2", "gatemate-evb"])
@@ -482,7 +482,7 @@ def test_the_driver_of_a_robot_that_floats_is_measured(monkeypatch: pytest.Monke
     assert row.driver.call_ns > 0.0
 
 
-def test_boards_are_modelled_as_bitstreams_are(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_boards_are_modeled_as_bitstreams_are(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rates are those of the choice; the driver's time is measured; what does not fit says why."""
     robot, function = robots.load("two_joint_arm"), "inverse_dynamics"
     full = hw_boards.load("kv260")
@@ -501,7 +501,7 @@ def test_boards_are_modelled_as_bitstreams_are(monkeypatch: pytest.MonkeyPatch) 
     )
     assert row.driver.call_ns > 0.0 < row.driver.sample_ns
     text = boards.board_table([row, refusal])
-    assert "link of kv260, modelled: memory of 64 bits" in text
+    assert "link of kv260, modeled: memory of 64 bits" in text
     assert f"{rate_text(row.end_to_end)}  {row.decided_by}" in text
     assert "not on small: two_joint_arm inverse_dynamics fits at no interval up to 64" in text
 
@@ -535,7 +535,7 @@ def test_the_bytes_of_a_sample_are_counted_in_one_place() -> None:
     formatted = assign(trace(iiwa, "forward_dynamics_gradient"), Region.of(iiwa), Policy())
     words = len(formatted.graph.result_nodes)
     board = hw_boards.load("vcu118")
-    model = comparison._modelled(plan(formatted, 8), [1])
+    model = comparison._modeled(plan(formatted, 8), [1])
     assert board.link.width == comparison.STREAM_BITS
     assert model["bytes_out"] == _most_bytes(formatted, board) == sample_bytes(words, board.link.width)
     assert (words, model["bytes_in"], model["bytes_out"]) == (119, 128, 512)

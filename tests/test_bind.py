@@ -337,9 +337,9 @@ def test_a_call_of_one_state_is_short_and_computes_what_a_batch_does(dtype: type
 
 def test_a_call_of_one_state_refuses_a_quaternion_of_another_length() -> None:
     floating = robots.load("hyq", floating_base=True)
-    with dynagate.open(floating, "centre_of_mass") as accelerator:
+    with dynagate.open(floating, "center_of_mass") as accelerator:
         q = dynagate.neutral(floating)
-        assert accelerator(q=q).centre_of_mass.shape == (3,)
+        assert accelerator(q=q).center_of_mass.shape == (3,)
         stretched = q.copy()
         stretched[3:7] *= 1.1
         with pytest.raises(ValueError, match=r"input 'q' has at \[3:7\] a quaternion of length 1\.1; expected 1"):

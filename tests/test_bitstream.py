@@ -68,7 +68,7 @@ def test_the_command_prints_the_choice_and_what_to_type(name: str, designs: Path
     assert rounded == ("the datapath decides" in rows["end to end"])  # what was rounded up is the slowest
     assert rows["clock"] == f"{board.clock_mhz:g} MHz, assumed"
     for rate in ("datapath", "stream", "link", "end to end"):
-        assert re.match(r"[0-9.]+ (million |thousand )?samples/s, modelled", rows[rate])
+        assert re.match(r"[0-9.]+ (million |thousand )?samples/s, modeled", rows[rate])
     tool = FLOWS[board.flow].tool
     assert text.splitlines()[-2:] == [
         str(folder),
@@ -88,7 +88,7 @@ def test_a_project_is_whole(name: str, designs: Path, tmp_path: Path) -> None:
     assert (design.axi.width, design.axi.last) == (boards.load(name).link.width, "batch")
     readme = (written.folder / "README.md").read_text()
     assert files - {"README.md"} == set(re.findall(r"^\| `([\w.]+)` \| ", readme, re.M)) - set(design.axi.registers)
-    for text in ("modelled", "assumption", *flow.products):
+    for text in ("modeled", "assumption", *flow.products):
         assert text in readme
     assert not re.search(r"<<|>>|<%|%>", readme)
     assert ("v++, which runs Vivado, needs one to several hours" in readme) == ("v++" in flow.tool)

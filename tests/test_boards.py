@@ -16,7 +16,7 @@ from dynagate.hw.boards import Board, BoardError
 from dynagate.hw.choice import LONGEST, Choice, FitError, choose, uses
 from dynagate.hw.plan import Plan, plan
 from dynagate.hw.project import write_project
-from dynagate.hw.synth import synthesise
+from dynagate.hw.synth import synthesize
 
 from tests import tcl
 from tests.projects import designed
@@ -158,7 +158,7 @@ def test_blocks_are_those_of_the_netlist(family: str, name: str, designs: Path) 
 
     axi = Axi(boards.load(name).link.width, boards.load(name).link.tlast)
     built = dynagate.build(robots.load("two_joint_arm"), "forward_dynamics_gradient", ii=8, axi=axi, folder=designs)
-    synthesis = synthesise(built, family)
+    synthesis = synthesize(built, family)
     expected = uses(built.plan, boards.load(name))
     assert synthesis.multipliers == expected["dsp"]
     # a CCU2C is two tables, and a TRELLIS_DPR16X4 takes two slices with their four

@@ -650,7 +650,7 @@ def test_a_loop_to_no_name_is_no_contact(to: Any) -> None:
 
 
 def test_constraints_that_are_passed_stay_as_they_are() -> None:
-    """A robot normalises constraints of its own."""
+    """A robot normalizes constraints of its own."""
     plane = Constraint("forearm", "plane", normal=(0.0, 0.0, 2.0))
     joints = Constraint("elbow_joint", "joints", "shoulder_joint", polynomial=[0.0, 1.0])  # type: ignore[arg-type]
     before = hash(plane)

@@ -209,12 +209,12 @@ def test_a_falling_quadruped_comes_to_rest_as_in_mujoco() -> None:
 
 
 BALL = Robot("ball", (Link("box", -1, Joint("free", "floating"), 1.0, (0.0, 0.0, 0.0), np.diag([0.004] * 3).tolist()),))
-CENTRE = (Point("box", (0.0, 0.0, 0.0), 0.1),)
+CENTER = (Point("box", (0.0, 0.0, 0.0), 0.1),)
 
 
 @pytest.mark.parametrize(("depth", "dt"), [(0.005, 1e-4), (0.01, 1e-3)])
 def test_a_body_below_the_ground_is_lifted_without_speed(depth: float, dt: float) -> None:
-    for robot, points, height in ((BALL, CENTRE, 0.1), (BOX, CORNERS, 0.05)):
+    for robot, points, height in ((BALL, CENTER, 0.1), (BOX, CORNERS, 0.05)):
         rollout = Rollout(robot, steps=100, dt=dt, contacts=RigidContact(points, friction=0.3))
         result = rollout(on_slope(0.0, height - depth), np.zeros(6), np.zeros((100, 6)))
         assert np.abs(result.qd).max() < 1e-5
@@ -241,10 +241,10 @@ def test_convergence_is_of_the_residual_and_not_of_the_count() -> None:
 SPECIAL = {
     "in the air at rest": (BOX, CORNERS, 0.4, 5.0, 0.0, None),
     "at rest below": (BOX, CORNERS, 0.4, 0.049, 0.0, None),
-    "at rest at 0": (BALL, CENTRE, 0.4, 0.1, 0.0, -1.0),
-    "at rest at 0, no friction": (BALL, CENTRE, 0.0, 0.1, 0.0, -1.0),
-    "no friction below": (BALL, CENTRE, 0.0, 0.099, 0.0, None),
-    "rolls": (BALL, CENTRE, 0.4, 0.099, 1.0, None),
+    "at rest at 0": (BALL, CENTER, 0.4, 0.1, 0.0, -1.0),
+    "at rest at 0, no friction": (BALL, CENTER, 0.0, 0.1, 0.0, -1.0),
+    "no friction below": (BALL, CENTER, 0.0, 0.099, 0.0, None),
+    "rolls": (BALL, CENTER, 0.4, 0.099, 1.0, None),
 }
 
 
@@ -403,7 +403,7 @@ def test_rollouts_that_know_no_rigid_contact() -> None:
     for options, message in (
         ({"device": "fixed"}, "device 'fixed' takes no method 'contact', which solves equations; expected one of"),
         ({"integrator": "rk4"}, "contacts= beside method 'rk4'; expected contacts= alone"),
-        ({"linearise": True}, "contacts= with another option than steps, dt, every, damping, device and dtype"),
+        ({"linearize": True}, "contacts= with another option than steps, dt, every, damping, device and dtype"),
         ({"dt": None}, "contacts= with another option than steps, dt, every, damping, device and dtype"),
     ):
         with pytest.raises(ArgumentError, match=re.escape(message)):
@@ -466,7 +466,7 @@ def test_gradients_of_constrained_rollouts() -> None:
     result = rollout(q0, qd0, tau, active=active)
     weights = random.normal(size=(2, 2, 13, 2))
     got = rollout.vjp(result, tau, *weights, active=active)
-    linear = swinging(12, linearise=True)(q0, qd0, tau, active=active)
+    linear = swinging(12, linearize=True)(q0, qd0, tau, active=active)
     assert linear.a is not None
     assert linear.b is not None
     lam = np.concatenate([weights[0], weights[1]], axis=2)

@@ -143,9 +143,9 @@ def test_iterates_equal_crocoddyls(solver: Ilqr) -> None:
     assert_equal_iterates(ARM, str(robots.path("two_joint_arm")), solver, 4)
 
 
-def test_iterates_with_much_regularisation_equal_crocoddyls() -> None:
+def test_iterates_with_much_regularization_equal_crocoddyls() -> None:
     options: dict[str, Any] = {"knots": KNOTS, "dt": DT, "cost": COST, "iterations": 8, "device": "numpy"}
-    with dynagate.open(ARM, "ilqr", regularisation=(0.3, 1e9), **options) as opened:
+    with dynagate.open(ARM, "ilqr", regularization=(0.3, 1e9), **options) as opened:
         assert isinstance(opened, Ilqr)
         assert_equal_iterates(ARM, str(robots.path("two_joint_arm")), opened, 3)
 
@@ -599,7 +599,7 @@ def test_derivatives_of_costs(exact: bool) -> None:
     assert abs(ours - curved).max() > 1e-3
 
 
-def test_regularisation_follows_the_step_length() -> None:
+def test_regularization_follows_the_step_length() -> None:
     """Crocoddyl's rule: over 10 above a half, times 10 up to a hundredth, within its range; not before a step."""
     options = IlqrOptions(3, StepOptions(DT), 4, 1e-9, 1e-5, 1e-1)
     (rule,) = [graph for graph in graphs(ilqr_loop(ARM, COST, options)) if graph.name == "rule"]
@@ -621,7 +621,7 @@ def test_regularisation_follows_the_step_length() -> None:
     np.testing.assert_allclose(refused["reg_now"], larger, rtol=1e-12)
 
 
-def test_a_cost_that_is_not_convex_is_regularised_and_told() -> None:
+def test_a_cost_that_is_not_convex_is_regularized_and_told() -> None:
     """Beyond a quarter of a turn from the goal the final cost bends down: exact second derivatives are indefinite."""
 
     def final(knot: Any) -> Any:
@@ -632,7 +632,7 @@ def test_a_cost_that_is_not_convex_is_regularised_and_told() -> None:
     q0, still = np.array([[2.4, -2.2], [0.1, 0.1]]), np.zeros((2, 2))
     with dynagate.open(ARM, "ilqr", iterations=1, **options) as opened:
         first = opened(q0, still, np.zeros((2, KNOTS, 2)), goal=np.zeros(2))
-    assert first.regularisation[0] > 1e-9 == first.regularisation[1]
+    assert first.regularization[0] > 1e-9 == first.regularization[1]
     assert not first.failed.any()
     with dynagate.open(ARM, "ilqr", iterations=100, **options) as opened:
         last = opened(q0, still, np.zeros((2, KNOTS, 2)), goal=np.zeros(2))
@@ -649,7 +649,7 @@ REFUSED: list[tuple[dict[str, Any], type, str]] = [
     ({"cost": 3.0}, TypeError, "cost is float; expected a dynagate.control.Cost"),
     ({"tolerance": 0.0}, ValueError, "tolerance=0.0; expected a fall of the cost"),
     ({"iterations": -1}, ValueError, "iterations=-1; expected a whole number of 1 or more"),
-    ({"regularisation": (1.0, 0.1)}, ValueError, "regularisation=(1.0, 0.1); expected the smallest and the largest"),
+    ({"regularization": (1.0, 0.1)}, ValueError, "regularization=(1.0, 0.1); expected the smallest and the largest"),
     ({"bounds": np.ones(3)}, ValueError, "bounds=array([1., 1., 1.]) has 3 numbers; expected one, or 2"),
     ({"bounds": -1.0}, ValueError, "expected lowest and highest torques"),
     ({"integrator": "rk9"}, ValueError, "integrator 'rk9'"),

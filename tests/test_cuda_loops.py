@@ -130,7 +130,7 @@ def test_rollouts_equal_the_reference(name: str, cache: Path, tmp_path: Path, mo
     robot = robot_of(name, tmp_path)
     q, qd, tau = states_of(robot, 21, 6)
     tau[3, 2:] = 1e200
-    options = {"steps": 6, "dt": None, "linearise": name == "two_joint_arm"}
+    options = {"steps": 6, "dt": None, "linearize": name == "two_joint_arm"}
     card, slow = (Rollout(robot, device=device, **options) for device in ("cuda", "numpy"))
     fast, expected = card(q, qd, tau, dt=0.01), slow(q, qd, tau, dt=0.01)
     assert fast.diverged.tolist() == expected.diverged.tolist()
@@ -154,9 +154,9 @@ def test_a_rollout_without_a_card(cache: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 @needs_nvcc
-@pytest.mark.parametrize("linearise", [False, True])
-def test_nvcc_keeps_the_state_in_registers(linearise: bool, tmp_path: Path) -> None:
-    loop = rollout_loop(robots.load("two_joint_arm"), StepOptions(0.01), linearise=linearise)
+@pytest.mark.parametrize("linearize", [False, True])
+def test_nvcc_keeps_the_state_in_registers(linearize: bool, tmp_path: Path) -> None:
+    loop = rollout_loop(robots.load("two_joint_arm"), StepOptions(0.01), linearize=linearize)
     source = tmp_path / "loop.cu"
     source.write_text(emit_cuda_loop(loop))
     command = [shutil.which("nvcc") or "nvcc", "-cubin", "-arch=sm_90", "-Xptxas", "-v", source]

@@ -91,7 +91,7 @@ FAULTS: dict[str, tuple[str, str | Callable[[re.Match[str]], str]]] = {
     "an operand is a cycle late": (r"a0_d1 <= a;", "a0_d1 <= a0_d1;"),
     "the sine's sign is lost": (r"second_half_d1 <= second_half;", "second_half_d1 <= 1'b0;"),
     "a cosine is a sine": (r"wants_cosine_d1 <= 1'b1;", "wants_cosine_d1 <= 1'b0;"),
-    "the reciprocal is that of the segment's centre": (r"offset_d1 <= [^;]*;", "offset_d1 <= 0;"),
+    "the reciprocal is that of the segment's center": (r"offset_d1 <= [^;]*;", "offset_d1 <= 0;"),
     "an overflow bit is lost": (r"(overflow_0_late_1) <= \S+;", r"\1 <= 1'b0;"),
 }
 

@@ -244,7 +244,7 @@ def test_a_slower_clock_is_routed_for_the_first_one(
 ) -> None:
     flow = routes._Flow(routes.Gateware.of(small), ULX3S, tmp_path, 3_000_000, lambda text: None)
     asked, found = [], iter([91.0, 76.0, 88.0])
-    monkeypatch.setattr(flow, "synthesise", lambda clock, mhz: asked.append((clock.megahertz, mhz)) or {})
+    monkeypatch.setattr(flow, "synthesize", lambda clock, mhz: asked.append((clock.megahertz, mhz)) or {})
     monkeypatch.setattr(flow, "route", lambda seed: next(found))
     clock, _, tried = flow.fastest(pll.fastest(25.0, 100.0), 25.0, (1, 2))
     assert asked == [(100.0, 100.0), (87.5, 100.0)]
@@ -325,7 +325,7 @@ def opened(built: Build, path: str) -> Accelerator:
 def test_the_netlist_computes_the_integers(small: Build, tmp_path: Path) -> None:
     """Serial line of 4 clocks a bit; else the netlist that is placed and routed."""
     flow = routes._Flow(routes.Gateware.of(small), ULX3S, tmp_path, 25_000_000, lambda text: None)
-    cells = flow.synthesise(pll.fastest(25.0, 100.0), 100.0)
+    cells = flow.synthesize(pll.fastest(25.0, 100.0), 100.0)
     assert cells["MULT18X18D"] == routes.multipliers(small.plan) > small.plan.dsp_blocks() // 2
     assert cells["EHXPLLL"] == 1
     assert cells["L6MUX21"] >= 3 * 12  # 11 to 16 ways for each bit of an operand; 23 in all without wide multiplexers

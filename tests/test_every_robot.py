@@ -25,7 +25,7 @@ ROBOTS = {
 COMMANDS = {
     "info": ["--form", "ltdl"],
     "emit": ["--function", "inverse_dynamics", "--folder", "emitted"],
-    "build": ["--function", "centre_of_mass", "--ii", "32", "--axi", "128", "--folder", "designs"],
+    "build": ["--function", "center_of_mass", "--ii", "32", "--axi", "128", "--folder", "designs"],
 }
 LONG = {
     "build": ["--function", "inverse_dynamics", "--error", "1e-3", "--ii", "32", "--folder", "designs"],

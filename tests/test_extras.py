@@ -39,7 +39,7 @@ COMMANDS = {
     "hw": ["build", "--function", "mass_matrix", "--ii", "2"],
     "sim": ["run", "--function", "mass_matrix_inverse", "--ii", "2", "--states", "64"],
     "synth": ["synth", "--function", "mass_matrix", "--ii", "2"],
-    "sweep": ["sweep", "--word", "12", "--policy", "optimised", "--states", "50", "--folder", "sweep"],
+    "sweep": ["sweep", "--word", "12", "--policy", "optimized", "--states", "50", "--folder", "sweep"],
     "mpc": ["closed-loop", "--policy", "word", "--word", "12"],
     "bench": ["bench", "--no-pinocchio", "--batch", "16", "--figures", "figures"],
 }

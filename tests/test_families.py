@@ -22,7 +22,7 @@ from dynagate.hw.build import Build
 from dynagate.hw.families import FAMILIES, free_first_carries
 from dynagate.hw.netlist import rtlil_text
 from dynagate.hw.processor.shell import CoreShell
-from dynagate.hw.synth import SynthesisError, check_defined, synthesise_modules
+from dynagate.hw.synth import SynthesisError, check_defined, synthesize_modules
 from dynagate.hw.yosys import run_yosys
 from dynagate.sim.cells import MODELS, models, netlist_texts
 from dynagate.sim.line import SimulatedBoard, netlist_library
@@ -127,27 +127,27 @@ def test_a_small_design_is_routed(name: str, small: Build, tmp_path: Path) -> No
 # netlists compute the integers
 
 VENDORS = ("xc7", "xcup")
-"""Families of boards whose bitstreams vendors' tools make; Yosys synthesises the same gateware."""
+"""Families of boards whose bitstreams vendors' tools make; Yosys synthesizes the same gateware."""
 
 
 def test_each_family_of_a_board_has_models() -> None:
     assert set(MODELS) == {*FAMILIES, *VENDORS}
 
 
-def synthesised(name: str, gateware: routes.Gateware, folder: Path) -> tuple[Path, int]:
+def synthesized(name: str, gateware: routes.Gateware, folder: Path) -> tuple[Path, int]:
     """Write the netlist of a board's bitstream, and return it with the clocks of a bit of its serial line."""
     board = boards.load(name)
     assert board.oscillator_mhz is not None
     clock = FAMILIES[board.flow].clock(board.oscillator_mhz, board.oscillator_mhz)
     clocks = 4
-    routes._Flow(gateware, board, folder, round(1e6 * clock.megahertz / clocks), print).synthesise(clock, 100.0)
+    routes._Flow(gateware, board, folder, round(1e6 * clock.megahertz / clocks), print).synthesize(clock, 100.0)
     return folder / "netlist.v", clocks
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", OTHERS)
 def test_the_netlist_of_a_board_computes_the_integers(name: str, small: Build, tmp_path: Path) -> None:
-    netlist, clocks = synthesised(name, routes.Gateware.of(small), tmp_path)
+    netlist, clocks = synthesized(name, routes.Gateware.of(small), tmp_path)
     check_netlist(small, netlist, clocks, boards.load(name).flow)
 
 
@@ -155,7 +155,7 @@ def test_the_netlist_of_a_board_computes_the_integers(name: str, small: Build, t
 @pytest.mark.parametrize("family", VENDORS)
 def test_the_netlist_of_a_vendor_s_family_computes_the_integers(family: str, small: Build, tmp_path: Path) -> None:
     netlist = tmp_path / "netlist.v"
-    assert synthesise_modules(synth.tops(small), family, print, netlist).multipliers > 0
+    assert synthesize_modules(synth.tops(small), family, print, netlist).multipliers > 0
     link = SimShellLink(shell_library(texts=netlist_texts(netlist, family)), small.design)
     with Accelerator(StreamDevice(ShellDriver(small.design, link))) as accelerator:
         check_accelerator(small, accelerator)
@@ -164,7 +164,7 @@ def test_the_netlist_of_a_vendor_s_family_computes_the_integers(family: str, sma
 @pytest.mark.long
 @pytest.mark.parametrize("name", OTHERS)
 def test_the_netlist_of_a_core_on_a_board_runs_a_program(name: str, tmp_path: Path) -> None:
-    netlist, clocks = synthesised(name, routes.Gateware.of_cores(TINY, 1), tmp_path)
+    netlist, clocks = synthesized(name, routes.Gateware.of_cores(TINY, 1), tmp_path)
     built = build_program(ARM, "inverse_dynamics", TINY, tmp_path)
     library = netlist_library(netlist, boards.load(name).flow)
     with (
@@ -181,7 +181,7 @@ def test_the_netlist_of_a_core_of_a_vendor_s_family_runs_a_program(
 ) -> None:
     """The device "sim" with the netlist in place of the core's Verilog."""
     netlist, axi = tmp_path / "netlist.v", Axi(32, words=TINY.stream_words)
-    synthesise_modules({"accelerator": CoreShell(TINY, axi, 1)}, family, print, netlist)
+    synthesize_modules({"accelerator": CoreShell(TINY, axi, 1)}, family, print, netlist)
     library = shell_library(texts=netlist_texts(netlist, family))
     built = build_program(ARM, "inverse_dynamics", TINY, tmp_path)
     monkeypatch.setattr("dynagate.sim.processor.core_library", lambda *_, **__: library)

@@ -78,10 +78,10 @@ def test_torques_stay_within_the_largest_and_steps_are_linear() -> None:
     robot = robots.load("two_joint_arm")
     call, closed = drawn(robot)
     closed["gain"] = 30.0 * closed["gain"]
-    bounded = Rollout(robot, steps=STEPS, dt=0.01, feedback=[3.0, 2.0], linearise=True)
+    bounded = Rollout(robot, steps=STEPS, dt=0.01, feedback=[3.0, 2.0], linearize=True)
     got = bounded(*call, **closed)
     assert np.abs(got.tau).max(axis=(0, 1)).tolist() == [3.0, 2.0]
-    expected = Rollout(robot, steps=STEPS, dt=0.01, linearise=True)(call[0], call[1], got.tau)
+    expected = Rollout(robot, steps=STEPS, dt=0.01, linearize=True)(call[0], call[1], got.tau)
     np.testing.assert_allclose(got.a, expected.a, atol=1e-12)
     np.testing.assert_allclose(got.b, expected.b, atol=1e-12)
     again = bounded.bind(*call, **closed)

@@ -13,7 +13,7 @@ from dynagate import Region, RobotError, evaluate, robots, trace
 from dynagate.fixedpoint.assign import FormattedGraph, Policy, assign
 from dynagate.fixedpoint.elementary import cosine, reciprocal, sine
 from dynagate.fixedpoint.evaluate import evaluate as evaluate_fixed
-from dynagate.fixedpoint.evaluate import evaluate_integers, quantise_inputs
+from dynagate.fixedpoint.evaluate import evaluate_integers, quantize_inputs
 from dynagate.fixedpoint.format import (
     FLOOR,
     HALF_UP,
@@ -22,7 +22,7 @@ from dynagate.fixedpoint.format import (
     Arithmetic,
     Fixed,
     Format,
-    quantise,
+    quantize,
     rescale,
     to_float,
 )
@@ -157,13 +157,13 @@ def test_rescale_to_more_fraction_bits_is_exact() -> None:
     np.testing.assert_array_equal(rescale(np.array([3, -3]), 1, Format(8, 4), Arithmetic()).value, [24, -24])
 
 
-def test_quantise_rounds_half_up_and_saturates() -> None:
+def test_quantize_rounds_half_up_and_saturates() -> None:
     fmt = Format(4, 1)
-    got = quantise([0.25, -0.25, 0.74, 100.0, -100.0, np.inf], fmt)
+    got = quantize([0.25, -0.25, 0.74, 100.0, -100.0, np.inf], fmt)
     np.testing.assert_array_equal(got.value, [1, 0, 1, 7, -8, 7])
     np.testing.assert_array_equal(got.overflow, [False, False, False, True, True, True])
-    with pytest.raises(ValueError, match="quantise: the input holds NaN"):
-        quantise([np.nan], fmt)
+    with pytest.raises(ValueError, match="quantize: the input holds NaN"):
+        quantize([np.nan], fmt)
 
 
 def test_format_describes_itself() -> None:
@@ -277,7 +277,7 @@ def test_error_falls_with_the_word() -> None:
 def test_overflow_is_flagged_for_its_sample_alone(arm: FormattedGraph) -> None:
     region = Region.of(robots.load("two_joint_arm"))
     inputs = region.sample("forward_dynamics_gradient", 8, seed=7)
-    integers = quantise_inputs(arm, inputs)
+    integers = quantize_inputs(arm, inputs)
     clean = evaluate_integers(arm, integers)
     assert not clean.overflow.any()
     for k in (2, 3):  # both speeds of sample 4 at the end of their format

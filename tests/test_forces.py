@@ -13,7 +13,7 @@ from dynagate import Robot, Rollout, evaluate, robots, trace
 from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.design.files import load
 from dynagate.design.rebuilt import formatted_of
-from dynagate.dynamics.configuration import integrate, normalised
+from dynagate.dynamics.configuration import integrate, normalized
 from dynagate.forces import (
     FORCES,
     CompliantContact,
@@ -35,7 +35,7 @@ from dynagate.forces import (
     of_text,
 )
 from dynagate.graph.truth import STEP
-from dynagate.integrators.linearised import linearised_step_graph
+from dynagate.integrators.linearized import linearized_step_graph
 from dynagate.integrators.step import StepOptions, step_graph
 from dynagate.integrators.turn import graph_of
 
@@ -58,7 +58,7 @@ def robot(request: pytest.FixtureRequest, tmp_path: Path) -> Robot:
 
 def states(robot: Robot, count: int = 4) -> tuple[np.ndarray, np.ndarray]:
     random = np.random.default_rng(3)
-    return normalised(robot, random.normal(size=(count, robot.nq))), random.normal(size=(count, robot.nv))
+    return normalized(robot, random.normal(size=(count, robot.nq))), random.normal(size=(count, robot.nv))
 
 
 def force_of(robot: Robot, force: Force, q: np.ndarray, qd: np.ndarray, **given: list[float]) -> np.ndarray:
@@ -75,7 +75,7 @@ Law = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 def through_jacobians(
     robot: Robot, links: list[int], points: np.ndarray, law: Callable[[int], Law], q: np.ndarray, qd: np.ndarray
 ) -> np.ndarray:
-    """The generalised force of a law for each point of links, by the listed functions' poses and Jacobians."""
+    """The generalized force of a law for each point of links, by the listed functions' poses and Jacobians."""
     total = np.zeros(qd.shape)
     (jacobians,) = evaluate(trace(robot, "link_jacobians"), {"q": q}).values()
     for k, (i, point) in enumerate(zip(links, points, strict=True)):
@@ -194,7 +194,7 @@ def test_derivatives_of_steps_under_forces(method: str, tmp_path: Path) -> None:
     random = np.random.default_rng(1)
     (q0, qd0), tau, target = states(robot), random.normal(size=(4, steps, 2)), random.normal(size=(4, steps, 2))
     options = {"dt": DT, "method": method, "forces": several(robot)}
-    linear = Rollout(robot, steps=steps, device="numpy", linearise=True, **options)
+    linear = Rollout(robot, steps=steps, device="numpy", linearize=True, **options)
     slow = linear(q0, qd0, tau, target=target)
     rollout = Rollout(robot, steps=steps, **options)
     fast = rollout(q0, qd0, tau, target=target)
@@ -228,7 +228,7 @@ def test_derivatives_on_a_floating_base(tmp_path: Path) -> None:
     point = Point(robot.links[0].name, (0.1, 0.0, -0.2))
     options = {"dt": DT, "forces": [CompliantContact([point], [Plane((0.0, 0.0, 1.0), 2.0)], 50.0), Drag((3.0, 5.0))]}
     tau = np.zeros((len(q), 1, robot.nv))
-    linear = Rollout(robot, steps=1, device="numpy", linearise=True, **options)(q, qd, tau)
+    linear = Rollout(robot, steps=1, device="numpy", linearize=True, **options)(q, qd, tau)
     plain = Rollout(robot, steps=1, device="numpy", **options)
     for j in range(robot.nv):
         e = 1e-6 * np.eye(robot.nv)[j]
@@ -254,7 +254,7 @@ def test_compliant_contact_is_finite_and_its_derivatives_exact(count: int, tmp_p
     random = np.random.default_rng(5)
     for start in range(0, count, 100_000):
         n = min(100_000, count - start)
-        q, qd = normalised(robot, random.normal(size=(n, robot.nq))), random.normal(size=(n, robot.nv))
+        q, qd = normalized(robot, random.normal(size=(n, robot.nq))), random.normal(size=(n, robot.nv))
         q[::4, :3], qd[1::4] = 0.0, 0.0  # at the ground, and at rest
         qd[2::4] *= 100.0
         after = rollout(q, qd, np.zeros((n, 1, robot.nv)))
@@ -262,7 +262,7 @@ def test_compliant_contact_is_finite_and_its_derivatives_exact(count: int, tmp_p
         assert np.isfinite(after.q).all()
     q, qd, tau = q[:64], qd[:64], np.zeros((64, robot.nv))
     options = StepOptions(1e-4, forces=(contact,))
-    exact = evaluate(linearised_step_graph(robot, options), {"q": q, "qd": qd, "tau": tau})["a"]
+    exact = evaluate(linearized_step_graph(robot, options), {"q": q, "qd": qd, "tau": tau})["a"]
     body = step_graph(robot, options)
     for j in range(2 * robot.nv):
         unit = 1j * STEP * np.eye(2 * robot.nv)[j]
@@ -331,7 +331,7 @@ def test_a_term_behind_two_selections_stays() -> None:
     """Its slope is not zero where both have chosen something else, which hid a term beside it from the probes."""
     arm = robots.load("iiwa14")
     contact = CompliantContact([Point(arm.links[-1].name, (0.0, 0.0, 0.1))])
-    Rollout(arm, steps=1, dt=DT, forces=[contact], linearise=True, device="numpy")
+    Rollout(arm, steps=1, dt=DT, forces=[contact], linearize=True, device="numpy")
 
 
 @pytest.mark.parametrize(

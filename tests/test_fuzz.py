@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from dynagate.dynamics.configuration import normalised
+from dynagate.dynamics.configuration import normalized
 from dynagate.graph.truth import relative_errors
 
 from tests import tolerances
@@ -113,7 +113,7 @@ def crashing(case: Recipe, findings: Findings) -> None:
 
 
 def failing(case: Recipe, findings: Findings) -> None:
-    findings.guarded("numpy", lambda: normalised(None, np.zeros(2)))  # type: ignore[arg-type]
+    findings.guarded("numpy", lambda: normalized(None, np.zeros(2)))  # type: ignore[arg-type]
 
 
 def of_numbers(monkeypatch: pytest.MonkeyPatch, check: Any) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from dynagate import Region, Robot, robots, trace
 from dynagate.fixedpoint.assign import FormattedGraph, Policy, assign, fixed_constant
-from dynagate.fixedpoint.evaluate import evaluate_in_numpy, quantise_inputs
+from dynagate.fixedpoint.evaluate import evaluate_in_numpy, quantize_inputs
 from dynagate.fixedpoint.format import HALF_UP, WRAP, Fixed, Format, Integers, to_float
 from dynagate.graph.ops import OPS
 from fxpmath import Fxp
@@ -84,7 +84,7 @@ def check(robot: Robot, function: str, word: int, states: int = STATES) -> dict[
     formatted = assign(trace(robot, function), region, Policy(word=word))
     graph = formatted.graph
     drawn = region.states(graph, states, seed=word)
-    expected = evaluate_in_numpy(formatted, quantise_inputs(formatted, drawn), keep_all=True).value
+    expected = evaluate_in_numpy(formatted, quantize_inputs(formatted, drawn), keep_all=True).value
     values: dict[int, Integers] = {}
     counts: dict[str, int] = {}
     for i, node in enumerate(graph.nodes):

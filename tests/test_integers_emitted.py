@@ -16,7 +16,7 @@ from dynagate import Region, robots, trace
 from dynagate.cli import main
 from dynagate.fixedpoint.assign import FormattedGraph, Policy, assign
 from dynagate.fixedpoint.emit import emit_integers
-from dynagate.fixedpoint.evaluate import evaluate_in_numpy, quantise_inputs
+from dynagate.fixedpoint.evaluate import evaluate_in_numpy, quantize_inputs
 from dynagate.fixedpoint.format import Arithmetic, Format, Integers
 from dynagate.graph import Graph, Port
 from dynagate.graph.graph import Node
@@ -62,7 +62,7 @@ def test_its_test_vector_holds(
 
 def test_it_equals_the_definition_state_by_state(tmp_path: Path) -> None:
     graph = formatted("forward_dynamics_gradient", 24, Arithmetic())
-    inputs = quantise_inputs(graph, Region.of(ARM, velocity=20.0).states(graph.graph, 300, seed=4))
+    inputs = quantize_inputs(graph, Region.of(ARM, velocity=20.0).states(graph.graph, 300, seed=4))
     assert 0 < assert_equal(graph, inputs, tmp_path) < 300
 
 

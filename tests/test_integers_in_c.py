@@ -13,7 +13,7 @@ from dynagate import Region, Robot, robots, trace
 from dynagate.fixedpoint import evaluate, in_c
 from dynagate.fixedpoint.assign import FormattedGraph, Policy, assign
 from dynagate.fixedpoint.entering import TYPES
-from dynagate.fixedpoint.evaluate import Values, evaluate_in_numpy, quantise_inputs
+from dynagate.fixedpoint.evaluate import Values, evaluate_in_numpy, quantize_inputs
 from dynagate.fixedpoint.format import Arithmetic, Format, Integers
 from dynagate.fixedpoint.operations import FIXED, Unit
 from dynagate.fixedpoint.operations.row import NotInCError
@@ -139,7 +139,7 @@ def formatted_of(
 @pytest.mark.parametrize("function", ["inverse_dynamics", "forward_dynamics", "forward_dynamics_gradient"])
 def test_an_arm_in_and_outside_its_region(function: str, arithmetic: Arithmetic) -> None:
     formatted = formatted_of(ARM, function, 18, arithmetic)
-    states = quantise_inputs(formatted, Region.of(ARM).states(formatted.graph, 10_000, seed=5))
+    states = quantize_inputs(formatted, Region.of(ARM).states(formatted.graph, 10_000, seed=5))
     assert_equal(formatted, states)
     assert assert_equal(formatted, corners(formatted, 10_000, seed=6)).overflow.any()
 
@@ -174,7 +174,7 @@ def test_a_million_states(name: str, function: str) -> None:
     region = Region.of(robots.load(name), velocity=5.0)
     for block in range(50):
         kind = KINDS[block % len(KINDS)]
-        states = quantise_inputs(formatted, region.states(formatted.graph, 19_800, seed=block, kind=kind))
+        states = quantize_inputs(formatted, region.states(formatted.graph, 19_800, seed=block, kind=kind))
         others = corners(formatted, 200, seed=block)
         assert_equal(formatted, {i: np.concatenate([value, others[i]]) for i, value in states.items()})
 

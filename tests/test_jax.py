@@ -199,10 +199,10 @@ def test_what_is_not_finite_stays_in_its_sample() -> None:
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("batch", [(), (0,), (1,), (5,), (2, 9)])
-@pytest.mark.parametrize("linearise", [False, True])
-def test_a_rollout_of_arrays(linearise: bool, batch: tuple[int, ...], dtype: type) -> None:
+@pytest.mark.parametrize("linearize", [False, True])
+def test_a_rollout_of_arrays(linearize: bool, batch: tuple[int, ...], dtype: type) -> None:
     """PyTorch's: the plain call's states and gradient, and what is not finite stays in its sample."""
-    options: Any = {"steps": 3, "dt": 0.01, "dtype": np.dtype(dtype), "linearise": linearise}
+    options: Any = {"steps": 3, "dt": 0.01, "dtype": np.dtype(dtype), "linearize": linearize}
     operator = RolloutOperator(ARM, backend="compiled", **options)
     shapes = (2,), (2,), (3, 2), (4, 2), (4, 2)
     q0, qd0, tau, *costs = (x.astype(dtype) for x in normal(*((*batch, *shape) for shape in shapes)))
@@ -291,7 +291,7 @@ REFUSED: list[tuple[Any, type, str]] = [
         "gradient 'bits' of mass_matrix",
     ),
     (lambda: function(ARM, "all"), ValueError, "functions 'all' together; expected one"),
-    (lambda: function(ARM, colour=1), ValueError, "options colour; expected some of form"),
+    (lambda: function(ARM, color=1), ValueError, "options color; expected some of form"),
     (lambda: function(ARM, "aba", form="scan"), ValueError, "form 'scan' of an operator, which is differentiated both"),
     (lambda: function(ARM, "mass_matrix", form="scan"), ValueError, "mass_matrix has no form 'scan'; expected one of"),
     (lambda: jax.jit(function(ARM, backend="cuda"))(*STATE), ValueError, "runs on cuda, and JAX computes on cpu"),

@@ -73,7 +73,7 @@ def test_derivatives_of_a_step_at_any_turn(speed: float, tmp_path: Path) -> None
     robot = floating(tmp_path)
     q, v = moving(robot, speed)
     v[6:] *= 0.1
-    rollout = Rollout(robot, steps=1, dt=0.01, integrator="euler", linearise=True, device="numpy")
+    rollout = Rollout(robot, steps=1, dt=0.01, integrator="euler", linearize=True, device="numpy")
     tau, small = np.zeros((1, robot.nv)), 1e-6
     a = rollout(q, v, tau).a[0]
     for k in range(3, 6):

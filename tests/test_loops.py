@@ -18,7 +18,7 @@ from dynagate.graph.recorder import Recording
 from dynagate.graph.truth import STEP
 from dynagate.host.drift import drift, shortest_word
 from dynagate.host.rollouts import Rollout
-from dynagate.integrators.linearised import linearised_step_graph
+from dynagate.integrators.linearized import linearized_step_graph
 from dynagate.integrators.step import StepOptions, step_graph
 from dynagate.integrators.trajectories import motions
 from dynagate.native.loop import LoopKernel
@@ -191,14 +191,14 @@ def test_order_of_each_method(integrator: str, name: str, tmp_path: Path) -> Non
         ("iiwa14", "semi_implicit_euler", {}),
     ],
 )
-def test_linearisation_is_the_complex_step_of_the_step(
+def test_linearization_is_the_complex_step_of_the_step(
     name: str, integrator: str, options: dict, tmp_path: Path
 ) -> None:
-    check_linearisation(robot_of(name, tmp_path), StepOptions(0.01, integrator, **options))
+    check_linearization(robot_of(name, tmp_path), StepOptions(0.01, integrator, **options))
 
 
-def check_linearisation(robot: Robot, step: StepOptions) -> None:
-    plain, linear = step_graph(robot, step), linearised_step_graph(robot, step)
+def check_linearization(robot: Robot, step: StepOptions) -> None:
+    plain, linear = step_graph(robot, step), linearized_step_graph(robot, step)
     q, qd, tau = states_of(robot, 3, 1)
     state = {"q": q, "qd": qd, "tau": tau[:, 0]}
     if step.constrained:
@@ -227,7 +227,7 @@ def check_linearisation(robot: Robot, step: StepOptions) -> None:
 def test_rollouts_in_c_equal_the_reference(name: str, integrator: str, tmp_path: Path) -> None:
     robot = robot_of(name, tmp_path)
     q, qd, tau = states_of(robot, 21, 6)
-    options = {"steps": 6, "dt": 0.01, "integrator": integrator, "linearise": name != "prismatic"}
+    options = {"steps": 6, "dt": 0.01, "integrator": integrator, "linearize": name != "prismatic"}
     fast, slow = (Rollout(robot, device=device, **options)(q, qd, tau) for device in ("cpu", "numpy"))
     assert fast.q.shape == (21, 7, robot.nq)
     assert (fast.diverged == -1).all()
@@ -246,7 +246,7 @@ def test_gradient_of_a_cost_by_the_reverse_sweep(name: str, device: str, tmp_pat
     robot = robot_of(name, tmp_path)
     n, steps = robot.nv, 5
     q, qd, tau = states_of(robot, 3, steps)
-    rollout = Rollout(robot, steps=steps, dt=0.02, linearise=True, device=device)
+    rollout = Rollout(robot, steps=steps, dt=0.02, linearize=True, device=device)
     trajectories = rollout(q, qd, tau)
     random = np.random.default_rng(3)
     cost = random.normal(size=(3, steps + 1, 2 * n))
@@ -324,7 +324,7 @@ def test_friction_brakes_and_takes_no_more_than_it_says() -> None:
         ({"form": "lu"}, "forward_dynamics has no form 'lu'; expected one of mass_matrix_solve, aba"),
         ({"every": 2}, "every=2 of 3 steps; expected a whole number that divides them"),
         ({"every": 0}, "every=0 of 3 steps; expected a whole number that divides them"),
-        ({"every": 3, "linearise": True}, "linearise with every=3; expected every=1: a and b are those of every step"),
+        ({"every": 3, "linearize": True}, "linearize with every=3; expected every=1: a and b are those of every step"),
         ({"ii": 4}, "device 'cpu' of a rollout takes no option 'ii'; expected one of dtype"),
         ({"device": "numpy", "dtype": "float32"}, "takes no option 'dtype'; it takes none"),
     ],
@@ -500,13 +500,13 @@ def test_motions_stay_in_their_region(name: str, tmp_path: Path) -> None:
 def test_integers_take_the_options_of_other_devices() -> None:
     robot = robots.load("two_joint_arm")
     start = states_of(robot, 9, 6)
-    options = {"steps": 6, "dt": 0.01, "linearise": True, "friction": 0.3, "friction_speed": 0.5, "stops": True}
+    options = {"steps": 6, "dt": 0.01, "linearize": True, "friction": 0.3, "friction_speed": 0.5, "stops": True}
     integers = Rollout(robot, device="fixed", region=slow_region(robot), **options)(*start)
     exact = Rollout(robot, device="numpy", **options)(*start)
     assert (integers.diverged == -1).all()
     for field in ("q", "qd", "a", "b"):
         np.testing.assert_allclose(getattr(integers, field), getattr(exact, field), atol=2e-3, err_msg=field)
-    thin = Rollout(robot, device="fixed", region=slow_region(robot), every=3, **{**options, "linearise": False})(*start)
+    thin = Rollout(robot, device="fixed", region=slow_region(robot), every=3, **{**options, "linearize": False})(*start)
     np.testing.assert_allclose(thin.q, integers.q[:, ::3], atol=1e-4)
 
 

@@ -19,16 +19,16 @@ def starts(robot: Robot, batch: tuple[int, ...], steps: int) -> tuple[np.ndarray
 
 
 @pytest.mark.parametrize("device", ["cpu", "numpy", "fixed"])
-@pytest.mark.parametrize("linearise", [False, True])
-def test_a_lost_one_is_flagged_and_harms_no_other(device: Any, linearise: bool) -> None:
-    rollout = Rollout(ARM, steps=3, dt=0.01, device=device, linearise=linearise)
+@pytest.mark.parametrize("linearize", [False, True])
+def test_a_lost_one_is_flagged_and_harms_no_other(device: Any, linearize: bool) -> None:
+    rollout = Rollout(ARM, steps=3, dt=0.01, device=device, linearize=linearize)
     q, qd, tau = starts(ARM, (2, 3), 3)
     whole = rollout(q, qd, tau)
     q[0, 2, 1], qd[1, 0, 0], tau[1, 0] = np.nan, -np.inf, np.nan
     motion = rollout(q, qd, tau)
     lost = np.array([[False, False, True], [True, False, False]])
     assert (motion.diverged == np.where(lost, 0, whole.diverged)).all()
-    for name in ("q", "qd", "a", "b") if linearise else ("q", "qd"):
+    for name in ("q", "qd", "a", "b") if linearize else ("q", "qd"):
         assert np.isnan(getattr(motion, name)[lost]).all()
         assert np.array_equal(getattr(motion, name)[~lost], getattr(whole, name)[~lost], equal_nan=True)
     assert (rollout(q * np.nan, qd, tau).diverged == 0).all()

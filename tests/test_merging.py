@@ -30,7 +30,7 @@ from dynagate.graph.ops import BEYOND, OPS
 from dynagate.graph.rebuild import Raw
 from dynagate.graph.recorder import Recording
 from dynagate.graph.truth import relative_errors
-from dynagate.integrators.linearised import linearised_step_graph
+from dynagate.integrators.linearized import linearized_step_graph
 from dynagate.integrators.position_based_method import PositionBasedMethod
 from dynagate.integrators.step import StepOptions, step_graph
 from dynagate.integrators.step_vjp import step_vjp_graph
@@ -520,7 +520,7 @@ def test_every_graph_of_a_robot_knows_the_sizes_of_its_inputs(tmp_path: Path) ->
     graphs = [trace(legged, name) for name, function in FUNCTIONS.items() if not function.derivative_of]
     forward = trace(legged, "forward_dynamics")
     graphs += [vjp(forward, robot=legged), jvp(forward, robot=legged), jacobian(forward, robot=legged)]
-    graphs += [make(legged, options) for make in (step_graph, linearised_step_graph, step_vjp_graph)]
+    graphs += [make(legged, options) for make in (step_graph, linearized_step_graph, step_vjp_graph)]
     searched: list[Graph | Loop] = [PositionBasedMethod().motion(arm, StepOptions(0.01)).loop]
     while searched:
         body = searched.pop()

@@ -19,9 +19,9 @@ mujoco = pytest.importorskip("mujoco")
 ARM = """<mujoco model="arm"><compiler angle="degree" autolimits="true"/>
   <option gravity="0.5 0 -9.7"/>
   <default><joint damping="0.4" armature="0.05"/><geom contype="0" conaffinity="0"/></default>
-  <asset><mesh name="shell" file="not_there.obj"/><material name="grey"/></asset>
+  <asset><mesh name="shell" file="not_there.obj"/><material name="gray"/></asset>
   <worldbody><body name="base" quat="1 0 0 1" pos="0.1 0 0.2"><inertial mass="4" pos="0 0 0" diaginertia="1 1 1"/>
-    <geom type="mesh" mesh="shell" material="grey"/>
+    <geom type="mesh" mesh="shell" material="gray"/>
     <body name="upper" pos="0 0 0.3" quat="1 0 1 0">
       <inertial mass="3" pos="0.1 0.02 0.2" quat="0.9 0.1 0.3 0.2" diaginertia="0.03 0.02 0.025"/>
       <joint name="shoulder" axis="0 1 0.2" pos="0 0.1 0.05" range="-90 120" ref="20" actuatorfrcrange="-40 30"/>

@@ -38,10 +38,10 @@ def rotation(quaternion: np.ndarray) -> np.ndarray:
 
 
 def kept(q: np.ndarray, v: np.ndarray, com: Any, inertia: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
-    """Linear momentum, angular momentum about the origin, centre of mass and kinetic energy, in base axes."""
-    turn, centre = rotation(q[3:]), np.array(com)
-    fast = v[:3] + np.cross(v[3:], centre)
-    linear, place = MASS * turn @ fast, q[:3] + turn @ centre
+    """Linear momentum, angular momentum about the origin, center of mass and kinetic energy, in base axes."""
+    turn, center = rotation(q[3:]), np.array(com)
+    fast = v[:3] + np.cross(v[3:], center)
+    linear, place = MASS * turn @ fast, q[:3] + turn @ center
     angular = turn @ np.array(inertia) @ v[3:] + np.cross(place, linear)
     return linear, angular, place, 0.5 * (MASS * fast @ fast + v[3:] @ np.array(inertia) @ v[3:])
 
@@ -76,7 +76,7 @@ def test_the_function_step_is_a_step_of_a_rollout(method: str) -> None:
 @pytest.mark.parametrize("method", ["semi_implicit_euler", "euler"])
 def test_derivatives_of_a_step_are_its_differences(method: str) -> None:
     robot, dt, v0 = body((0.1, -0.05, 0.2), gravity=9.81), 5e-3, np.array([3.0, -1.0, 2.0, 5.0, 30.0, 4.0])
-    linear = Rollout(robot, steps=1, dt=dt, device="numpy", method=method, linearise=True)
+    linear = Rollout(robot, steps=1, dt=dt, device="numpy", method=method, linearize=True)
     out = linear(START, v0, np.ones((1, 6)))
     assert out.a is not None
     for k, way in enumerate(1e-6 * np.eye(6)):
@@ -92,7 +92,7 @@ def test_derivatives_of_a_step_are_its_differences(method: str) -> None:
 def test_a_spinning_robot_with_joints_gains_no_momentum() -> None:
     """Its linear momentum is of first order in dt, and stays near the true one however long the robot spins."""
     hyq = robots.load("hyq", floating_base=True)
-    graph, worst = trace(hyq, "centre_of_mass_velocity"), []
+    graph, worst = trace(hyq, "center_of_mass_velocity"), []
     for dt in (1e-3, 5e-4):
         steps, q0, v0 = round(0.3 / dt), np.zeros(19), np.zeros(18)
         q0[6], v0[:6] = 1.0, [3.0, 0.0, 0.0, 0.0, 0.0, 20.0]
@@ -100,7 +100,7 @@ def test_a_spinning_robot_with_joints_gains_no_momentum() -> None:
         hold[6:, 6:18], hold[6:, 24:] = -100.0 * np.eye(12), -2.0 * np.eye(12)
         run = Rollout(hyq, steps=steps, dt=dt, feedback=True)
         out = run(q0, v0, np.zeros((steps, 18)), gain=hold, q_ref=q0, qd_ref=np.zeros(18))
-        speed = evaluate(graph, {"q": out.q, "qd": out.qd})["centre_of_mass_velocity"]
+        speed = evaluate(graph, {"q": out.q, "qd": out.qd})["center_of_mass_velocity"]
         falls = np.arange(steps + 1) * dt * -9.81
         worst.append(np.abs(speed - speed[0] - falls[:, None] * [0.0, 0.0, 1.0]).max())
     assert worst[1] < 0.6 * worst[0] < 0.3

@@ -222,9 +222,9 @@ def test_open_gives_any_method(arm: Robot) -> None:
             r"method 'variational' takes no stops; expected forces=\[dynagate.forces.Limits\(stiffness\)\]",
         ),
         (
-            {"method": "position_based", "linearise": True},
+            {"method": "position_based", "linearize": True},
             ArgumentError,
-            "method 'position_based' takes no linearise; expected a method with derivatives, such as 'rk4'",
+            "method 'position_based' takes no linearize; expected a method with derivatives, such as 'rk4'",
         ),
         ({"method": "variational", "dt": None}, ArgumentError, "takes no dt=None; expected a constant time step"),
         (

@@ -41,11 +41,11 @@ def test_wrong_derivatives_take_longer() -> None:
 
 
 def test_few_bits_reach_the_same_cost_and_too_few_do_not() -> None:
-    settings = {"global": (8, 18), "word": (10,), "optimised": (0.1,)}
+    settings = {"global": (8, 18), "word": (10,), "optimized": (0.1,)}
     reference, outcomes = experiment(ARM, REACHES["two_joint_arm"], Region.of(ARM), settings)
     found = {(o.policy, o.setting): o for o in outcomes}
     assert not found["global", 8].same
-    for key in (("global", 18), ("word", 10), ("optimised", 0.1)):
+    for key in (("global", 18), ("word", 10), ("optimized", 0.1)):
         assert found[key].same
         assert found[key].tracking <= 1.2 * found["float64", 64].tracking
     text = table(reference, outcomes)
@@ -165,7 +165,7 @@ def test_command_prints_the_table_of_the_reach_that_is_kept() -> None:
     assert done.exit_code == 0, done.output
     lines = done.output.splitlines()
     assert "the reach kept for two_joint_arm, 1 s" in lines
-    assert [line.split()[0] for line in lines[-4:]] == ["float64", "global", "word", "optimised"]
+    assert [line.split()[0] for line in lines[-4:]] == ["float64", "global", "word", "optimized"]
 
 
 def test_command_draws_a_reach_for_any_robot(tmp_path: Path) -> None:

@@ -91,7 +91,7 @@ VECTORS: dict[str, Callable[[Any], object]] = {
     "direction of drag": lambda x: Drag((1.0, 1.0), direction=x),
     "normal of a contact": lambda x: ARM.with_contact("forearm", "plane", normal=x),
     "translation of a frame": lambda x: ARM.with_frame("tool", "forearm", x),
-    "centre of a payload": lambda x: ARM.with_payload("forearm", 1.0, x, IDENTITY),
+    "center of a payload": lambda x: ARM.with_payload("forearm", 1.0, x, IDENTITY),
     "gravity": lambda x: Robot("r", ARM.links, x),
 }
 

@@ -125,8 +125,8 @@ def test_designs_with_every_kind_of_format_and_joint_come_back_whole(designs: Pa
     hyq = robots.load("hyq", floating_base=True)
     region = Region.of(hyq, velocity=1.0)
     moving = build(hyq, "kinetic_energy", ii=16, region=region, folder=designs)
-    optimised = build(ARM, "inverse_dynamics", ii=2, goal=Goal(1e-2), external_forces=True, folder=designs)
-    for built in (moving, optimised):
+    optimized = build(ARM, "inverse_dynamics", ii=2, goal=Goal(1e-2), external_forces=True, folder=designs)
+    for built in (moving, optimized):
         assert formatted_design(built.folder) == built.formatted
 
 

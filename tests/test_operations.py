@@ -18,12 +18,12 @@ from dynagate.control.forward import recorded
 from dynagate.dynamics import Function, Tree
 from dynagate.dynamics.spatial import array, exp, noise, select, sqrt
 from dynagate.fixedpoint.assign import WordLengths, assign_word
-from dynagate.fixedpoint.evaluate import evaluate_integers, gather_outputs, quantise_inputs
+from dynagate.fixedpoint.evaluate import evaluate_integers, gather_outputs, quantize_inputs
 from dynagate.fixedpoint.fuse import FuseError
 from dynagate.fixedpoint.goal import Goal
 from dynagate.fixedpoint.observed_loops import Unlimited
 from dynagate.fixedpoint.operations import FIXED
-from dynagate.fixedpoint.optimise import optimise
+from dynagate.fixedpoint.optimize import optimize
 from dynagate.fixedpoint.ranges import sampled_ranges
 from dynagate.graph import Graph
 from dynagate.graph.ops import FUSED, OPS, table
@@ -88,7 +88,7 @@ def expected(inputs: dict[str, np.ndarray]) -> np.ndarray:
 
 def test_the_graph_has_every_operation() -> None:
     graph = trace(ARM, NAME)
-    assert {node.op for node in graph.nodes} >= set(OPS) - {"sub", "neg", "noise", *FUSED, "normalised_reciprocal"}
+    assert {node.op for node in graph.nodes} >= set(OPS) - {"sub", "neg", "noise", *FUSED, "normalized_reciprocal"}
     inputs = states(2000)
     assert np.allclose(evaluate(graph, inputs)["tau"], expected(inputs), rtol=1e-14, atol=1e-14)
 
@@ -110,10 +110,10 @@ def test_cuda_computes_it(tmp_path: Path) -> None:
 
 def test_the_datapath_computes_it(designs: Path) -> None:
     region, graph = Region.of(ARM), trace(ARM, NAME)
-    assert optimise(graph, region, Goal(1e-3, fresh=16384)).error <= 1e-3
+    assert optimize(graph, region, Goal(1e-3, fresh=16384)).error <= 1e-3
     built = build(ARM, NAME, ii=3, goal=Goal(1e-3, fresh=16384), folder=designs)
     run_datapath_bench(built, states(300), seed=1)
-    assert set(ELEMENTARY) - {"normalised_reciprocal"} <= set(built.plan.unit_counts())
+    assert set(ELEMENTARY) - {"normalized_reciprocal"} <= set(built.plan.unit_counts())
 
 
 def random_numbers() -> tuple[Graph, dict[str, np.ndarray], np.ndarray]:
@@ -151,7 +151,7 @@ def test_random_numbers_are_the_same_in_integers_and_in_a_program() -> None:
     )
     core = Core(units=2, word=27, noise=1)
     whole = core.fused(formatted)
-    integers = quantise_inputs(whole, inputs)
+    integers = quantize_inputs(whole, inputs)
     values = gather_outputs(whole, evaluate_integers(whole, integers).value)["drawn"]
     np.testing.assert_array_equal(values, expected)
     scheduled = schedule(instructions(whole), core)

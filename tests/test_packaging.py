@@ -179,7 +179,7 @@ def test_how_to_cite_it_agrees_with_the_package() -> None:
     assert {"cff-version", "message", "title"} <= citation.keys()
 
 
-def test_every_robot_that_ships_has_a_licence() -> None:
+def test_every_robot_that_ships_has_a_license() -> None:
     for name in dynagate.robots.names():
         text = dynagate.robots.path(name).read_text()
         assert f"SPDX-License-Identifier: {PROJECT['license']}" in text, name

@@ -96,22 +96,22 @@ def test_stances_stand_and_pushes_agree(robot: str) -> None:
 @pytest.mark.parametrize("simulator", SIMULATORS)
 @pytest.mark.parametrize("robot", LEGGED)
 def test_in_the_air_a_robot_falls_freely(robot: str, simulator: Any) -> None:
-    """Nothing holds the base: away from the ground the centre of mass keeps its speed along x and falls with g."""
+    """Nothing holds the base: away from the ground the center of mass keeps its speed along x and falls with g."""
     task = WalkingTask(robot, simulator, 0.005, 1.0)
     own, height = task.legged.robot, task.legged.height
     q, qd = np.tile(task.legged.stance, (3, 1)), np.zeros((3, own.nv))
     q[:, 0] = 0.0, 1.0, -5.0
     q[:, height] += 2.0
     qd[:, 0] = 2.0
-    random, moves = np.random.default_rng(0), trace(own, "centre_of_mass")
-    begin = evaluate(moves, {"q": q})["centre_of_mass"]
+    random, moves = np.random.default_rng(0), trace(own, "center_of_mass")
+    begin = evaluate(moves, {"q": q})["center_of_mass"]
     seconds = 6 * CONTROL
     for action in random.uniform(-1.0, 1.0, (6, task.motors)):
         q, qd, _, _, converged = task.step(q, qd, np.tile(action, (3, 1)))
         assert converged.all()
-    travelled = evaluate(moves, {"q": q})["centre_of_mass"] - begin
+    traveled = evaluate(moves, {"q": q})["center_of_mass"] - begin
     expected = [2.0 * seconds, 0.0, -0.5 * 9.81 * seconds**2]
-    np.testing.assert_allclose(travelled, np.tile(expected, (3, 1)), atol=0.01)
+    np.testing.assert_allclose(traveled, np.tile(expected, (3, 1)), atol=0.01)
 
 
 def test_the_end_of_an_episode() -> None:

@@ -301,7 +301,7 @@ def test_energy_is_stable_at_large_steps(method: Any) -> None:
 
 
 def test_methods_reach_the_same_configuration() -> None:
-    """All optimisers and both objectives, on a floating chain in drag."""
+    """All optimizers and both objectives, on a floating chain in drag."""
     robot = chain(2, floating=True, length=0.5, joint="hinge")
     q0, qd0 = neutral(robot), np.linspace(-1.0, 1.0, robot.nv)
     ends = []
@@ -363,7 +363,7 @@ def contact_of(*args: Any, of: type[Contact] = Contact, **law: Any) -> Contact:
 
 
 def slide(friction: float, dt: float = 0.05, **law: Any) -> float:
-    """Metres that a box slides which begins at 1 m/s."""
+    """Meters that a box slides which begins at 1 m/s."""
     contact = contact_of(BOX, stiffness=1e4, friction=friction, **law)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PositionBasedWarning)
@@ -400,7 +400,7 @@ def test_dry_friction_by_complementarity() -> None:
 
 
 def test_equal_drag_moves_no_swimmer() -> None:
-    """A gait in drag equal in all directions leaves the centre of mass where it is; in unequal drag it swims."""
+    """A gait in drag equal in all directions leaves the center of mass where it is; in unequal drag it swims."""
     robot = swimmer()
     times = 0.05 * np.arange(1, 41)
     target = np.zeros((40, robot.nv))
@@ -410,8 +410,8 @@ def test_equal_drag_moves_no_swimmer() -> None:
         track = PositionBased(robot, 0.05, drag=Drag(viscosity), servo=Servo(50.0, 1.0)).run(
             neutral(robot), None, 40, target=target
         )
-        centre = evaluate(trace(robot, "centre_of_mass"), {"q": track.q})["centre_of_mass"]
-        ways[viscosity] = np.linalg.norm(centre[-1] - centre[0])
+        center = evaluate(trace(robot, "center_of_mass"), {"q": track.q})["center_of_mass"]
+        ways[viscosity] = np.linalg.norm(center[-1] - center[0])
     assert ways[1e4, 1e4] < 1e-4
     assert ways[1e3, 1e4] > 0.1
 
@@ -487,7 +487,7 @@ def test_inputs_that_are_refused() -> None:
 
 
 def test_a_servo_holds_its_own_joints() -> None:
-    """A box at two metres beside its servo's target: the height is held, x is free, a target for x is refused."""
+    """A box at two meters beside its servo's target: the height is held, x is free, a target for x is refused."""
     sim = PositionBased(planar_box(), 0.01, servo=Servo(1e4, 100.0, ["z"]))
     track = sim.run([2.0, 1.0, 0.0], [1.0, 0.0, 0.5], 100, target=[0.0, 1.0, 0.0])
     assert track.converged.all()
@@ -535,7 +535,7 @@ def test_measured_limits_are_warned_of() -> None:
 
 
 FOLDER = Path(__file__).parent.parent / "examples" / "papers" / "position_based"
-FIGURES = ("energy", "cost", "optimisers", "batches", "sliding_box", "slope", "swimmer", "motion")
+FIGURES = ("energy", "cost", "optimizers", "batches", "sliding_box", "slope", "swimmer", "motion")
 
 
 @pytest.mark.parametrize("name", FIGURES)

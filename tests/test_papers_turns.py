@@ -27,7 +27,7 @@ FILES: dict[str, tuple[Path, bool]] = {
     "ur10": (DATA / "ur_description" / "urdf" / "ur10_robot.urdf", False),
 }
 STEPS = (0.001, 0.01, 0.05, 0.1)
-OPTIMISERS: list[tuple[Any, Any]] = [("lm", "energy"), ("lm-full", "energy"), ("lm", "forces")]
+OPTIMIZERS: list[tuple[Any, Any]] = [("lm", "energy"), ("lm-full", "energy"), ("lm", "forces")]
 
 
 @cache
@@ -65,7 +65,7 @@ def test_a_turn(seed: int) -> None:
     random = np.random.default_rng(seed)
     name, where = list(FILES)[seed % 3], ("rest", "limits", "random")[seed // 3 % 3]
     robot, dt = robot_of(name), float(random.choice(STEPS))
-    method, objective = OPTIMISERS[random.integers(3)]
+    method, objective = OPTIMIZERS[random.integers(3)]
     points = [Point(link.name, link.com) for link in robot.links if link.mass > 0.0]
     planes = (Plane(offset=-0.2), Plane.slope(float(random.uniform(0.0, 40.0))))
     model: Any = "pbd" if objective == "energy" else random.choice(["pbd", "pbfd"])

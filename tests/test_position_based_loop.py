@@ -132,7 +132,7 @@ def test_rollouts_are_the_loops_over_links(name: str) -> None:
 
 @pytest.mark.parametrize("touching", [False, True])
 def test_the_loop_in_cuda(touching: bool, tmp_path: Path) -> None:
-    """As host code: each trajectory's search ends by itself, after other numbers of iterations than its neighbours'."""
+    """As host code: each trajectory's search ends by itself, after other numbers of iterations than its neighbors'."""
     robot, dt, contact, _ = sliding_box() if touching else (robot_with(0.3, 0.03), 0.1, None, None)
     loop = loop_of(robot, dt, contact, search="lm")
     random, n = np.random.default_rng(0), robot.nv

@@ -22,11 +22,11 @@ from dynagate.design.files import DesignError
 from dynagate.design.words import FIXED, PER_BATCH
 from dynagate.fixedpoint.assign import FormattedGraph, assign
 from dynagate.fixedpoint.beside import Beside
-from dynagate.fixedpoint.evaluate import evaluate_in_numpy, quantise_inputs
+from dynagate.fixedpoint.evaluate import evaluate_in_numpy, quantize_inputs
 from dynagate.fixedpoint.files import write_formats
 from dynagate.fixedpoint.format import Arithmetic, Format
 from dynagate.fixedpoint.fuse import fused
-from dynagate.fixedpoint.optimise import optimise
+from dynagate.fixedpoint.optimize import optimize
 from dynagate.graph import Graph, Node, Port
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.ops import FUSED
@@ -94,7 +94,7 @@ def test_a_sum_of_far_operands_is_one_instruction(coarse: int, fine: int, result
     inputs = {"a": np.where(np.arange(80) % 2, 0.0, formats[0].step), "b": small}
     inputs["b"] += np.where(abs(formats[0].step) < formats[1].limits[1], inputs["a"], 0.0)
     assert equal_to_integers(schedule(instructions(made), SMALL), inputs)
-    values = evaluate_in_numpy(made, quantise_inputs(made, inputs))
+    values = evaluate_in_numpy(made, quantize_inputs(made, inputs))
     rest = values.value[made.graph.output_nodes[0]] * made.formats[made.graph.output_nodes[0]].step
     near = abs(rest - (inputs["a"] - inputs["b"])) <= max(formats[2].step, formats[0].step / 2.0**31)
     assert (near | values.overflow).all()
@@ -110,7 +110,7 @@ def test_fusing_needs_the_processors_arithmetic() -> None:
 def equal_to_integers(scheduled: Schedule, inputs: dict[str, np.ndarray]) -> bool:
     """Whether the words of a program, replayed in Python, give the integers and flags of the executor."""
     formatted = scheduled.instructions.formatted
-    integers = quantise_inputs(formatted, inputs)
+    integers = quantize_inputs(formatted, inputs)
     expected, got = evaluate_in_numpy(formatted, integers), replay(scheduled, integers)
     value = by_result(scheduled, got)
     outputs = scheduled.instructions.outputs
@@ -130,7 +130,7 @@ def test_a_replayed_program_equals_the_integers(units: int, word: int) -> None:
 def test_a_program_has_every_operation() -> None:
     core = replace(SMALL, exp_bits=4, exp_whole=3)
     made = core.fused(formatted_of(ARM, ALL_OPERATIONS))
-    assert {"select", "exp", "sqrt", "normalised_reciprocal", "sin", "cos"} <= {node.op for node in made.graph.nodes}
+    assert {"select", "exp", "sqrt", "normalized_reciprocal", "sin", "cos"} <= {node.op for node in made.graph.nodes}
     assert equal_to_integers(schedule(instructions(made), core), states_of(made.graph, ARM, 200))
 
 
@@ -143,7 +143,7 @@ def test_a_program_of_a_floating_base_and_quaternions(tmp_path: Path) -> None:
 def test_overflow_is_that_of_the_integers() -> None:
     made = fused(formatted_of(ARM, "forward_dynamics", Policy(samples=64, guard_bits=-0.5)))
     scheduled, inputs = schedule(instructions(made), SMALL), states_of(made.graph, ARM, 300)
-    integers = quantise_inputs(made, inputs)
+    integers = quantize_inputs(made, inputs)
     assert 0 < evaluate_in_numpy(made, integers).overflow.sum() < 300
     assert equal_to_integers(scheduled, inputs)
 
@@ -661,7 +661,7 @@ def formats(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("formats") / "formats.json"
     goal = dynagate.Goal(1e-2, fresh=8192)
     graph = trace(ARM, "forward_dynamics")
-    write_formats(optimise(graph, Region.of(ARM, velocity=5.0), goal).formatted, path)
+    write_formats(optimize(graph, Region.of(ARM, velocity=5.0), goal).formatted, path)
     return path
 
 

@@ -22,7 +22,7 @@ from dynagate.hw.processor.build import ProcessorBuild
 from dynagate.hw.processor.core import Alone
 from dynagate.hw.processor.shape import Core
 from dynagate.hw.project import write_core_project
-from dynagate.hw.synth import synthesise_modules
+from dynagate.hw.synth import synthesize_modules
 from dynagate.sim.line import SimulatedBoard, cores_library, netlist_library
 
 from tests.robots import random_urdf
@@ -88,7 +88,7 @@ def test_the_netlist_of_a_core_runs_programs(tmp_path: Path) -> None:
     flow = routes._Flow(
         routes.Gateware.of_cores(TINY, 1), boards.load("ulx3s"), tmp_path, 25_000_000, lambda text: None
     )
-    cells = flow.synthesise(pll.fastest(25.0, 100.0), 100.0)
+    cells = flow.synthesize(pll.fastest(25.0, 100.0), 100.0)
     assert cells["MULT18X18D"] >= 2
     assert cells["DP16KD"] >= 8
     with SimulatedBoard(netlist_library(tmp_path / "netlist.v"), 4) as board:
@@ -104,7 +104,7 @@ def test_the_netlist_of_the_ulx3s_s_cores_runs_three_robots(tmp_path: Path) -> N
     ulx3s = boards.load("ulx3s")
     cores = cores_of(ulx3s)
     gateware = routes.Gateware.of_cores(cores.core, cores.cores)
-    cells = routes._Flow(gateware, ulx3s, tmp_path, 25_000_000, print).synthesise(pll.fastest(25.0, 100.0), 100.0)
+    cells = routes._Flow(gateware, ulx3s, tmp_path, 25_000_000, print).synthesize(pll.fastest(25.0, 100.0), 100.0)
     assert cells["DP16KD"] <= ulx3s.allowed("bram")
     library = netlist_library(tmp_path / "netlist.v", step=print)
     own = [ARM]
@@ -136,7 +136,7 @@ def test_each_board_has_cores(name: str) -> None:
 def test_a_board_s_cores_fit_its_share(name: str, family: str) -> None:
     """Of lookup tables, flip-flops, multipliers and memory blocks, by Yosys, without the shell."""
     own = cores_of(boards.load(name))
-    one = synthesise_modules({"processor": Alone(own.core)}, family, lambda text: None)
+    one = synthesize_modules({"processor": Alone(own.core)}, family, lambda text: None)
     blocks = one.count("RAMB36") + one.count("RAMB18") / 2
     taken = {"lut": one.lookup_tables, "ff": one.count("FD"), "dsp": one.multipliers, "bram": blocks}
     assert one.count("RAM64M") > 100
@@ -244,7 +244,7 @@ def test_a_board_s_own_file_makes_a_netlist(tmp_path: Path) -> None:
     cores = cores_of(board)
     assert cores.core == Core()
     gateware = routes.Gateware.of_cores(cores.core, cores.cores)
-    cells = routes._Flow(gateware, board, tmp_path, board.link.limit.baud, print).synthesise(
+    cells = routes._Flow(gateware, board, tmp_path, board.link.limit.baud, print).synthesize(
         pll.fastest(25.0, 100.0), 100.0
     )  # type: ignore[union-attr]
     assert cells["MULT18X18D"] == 26

@@ -18,7 +18,7 @@ from dynagate.design import program
 from dynagate.design.files import DesignError
 from dynagate.design.words import FIXED
 from dynagate.dynamics import AlgorithmOptions
-from dynagate.fixedpoint.evaluate import quantise_inputs
+from dynagate.fixedpoint.evaluate import quantize_inputs
 from dynagate.fixedpoint.recirculate import Recirculation
 from dynagate.host.processor import open_sim
 from dynagate.host.processor_report import program_rollout_report
@@ -71,7 +71,7 @@ def check(chip: Any, built: ProcessorBuild, batch: int, turns: int, **options: A
     ("floating", "options"),
     [
         (False, {"integrator": "rk4"}),
-        (False, {"linearise": True}),
+        (False, {"linearize": True}),
         pytest.param(True, {}, marks=pytest.mark.long),
     ],
     ids=str,
@@ -79,7 +79,7 @@ def check(chip: Any, built: ProcessorBuild, batch: int, turns: int, **options: A
 def test_a_replayed_loop_equals_the_integers(floating: bool, options: dict[str, Any], tmp_path: Path) -> None:
     built = build(floating_robot(2, tmp_path) if floating else ARM, tmp_path, 4, **options)
     scheduled = built.schedule
-    inputs = quantise_inputs(built.formatted, built.region.states(built.graph, 15, 1, "uniform"))
+    inputs = quantize_inputs(built.formatted, built.region.states(built.graph, 15, 1, "uniform"))
     carried = {i for port in built.graph.inputs if port.name in CARRY.values() for i in port.nodes}
     loop = Recirculation(built.formatted, CARRY, {i: inputs[i] for i in carried})
     memory: Memory = {}
@@ -135,9 +135,9 @@ def test_rollouts_equal_the_integers(chip: Any, arm: ProcessorBuild, tmp_path: P
     check(chip, arm, 6, 20, steps=[1, 5, 8, 9, 20, 3], every=4)
     check(chip, arm, 6, 20, last=True)
     assert 0 < check(chip, arm, 12, 30) < 12  # some come out of their formats
-    one = build(ARM, tmp_path, linearise=True)
-    with dynagate.open(one) as linearised:
-        check(linearised, one, 5, 11)
+    one = build(ARM, tmp_path, linearize=True)
+    with dynagate.open(one) as linearized:
+        check(linearized, one, 5, 11)
 
 
 def test_rollouts_wait_for_their_streams(arm: ProcessorBuild) -> None:
@@ -154,7 +154,7 @@ def test_cores_go_on_with_trajectories_of_their_own(arm: ProcessorBuild) -> None
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", ["iiwa14", "hyq"])
-@pytest.mark.parametrize("options", [{}, {"integrator": "rk4", "dt": 0.005}, {"linearise": True}], ids=str)
+@pytest.mark.parametrize("options", [{}, {"integrator": "rk4", "dt": 0.005}, {"linearize": True}], ids=str)
 def test_the_usual_core_rolls_out(name: str, options: dict[str, Any], tmp_path: Path) -> None:
     built = build(robots.load(name), tmp_path, 4, **options)
     with dynagate.open(built) as chip:

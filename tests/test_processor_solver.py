@@ -315,7 +315,7 @@ def test_formats_come_from_problems_that_have_a_solution(solver: ChipIlqr) -> No
 
 
 def light_arm() -> Robot:
-    """The arm with links of some grams and centimetres: torques cost little beside what they change."""
+    """The arm with links of some grams and centimeters: torques cost little beside what they change."""
     links = [
         replace(
             link,

@@ -344,7 +344,7 @@ def test_short_steps_become_programs(name: str, tmp_path: Path) -> None:
         ({"method": "leap"}, r"^method 'leap' of a program; expected one of variational, position_based$"),
         ({"method": None, "tolerance": 1e-3}, r"^a tolerance without a method; expected method='variational' or"),
         ({"tolerance": -1.0}, r"^tolerance -1\.0; expected a number of more than 0$"),
-        ({"linearise": True}, r"^method 'variational' takes no linearise; expected a method with derivatives"),
+        ({"linearize": True}, r"^method 'variational' takes no linearize; expected a method with derivatives"),
         ({"variable_dt": True}, r"^method 'variational' takes no variable_dt; expected a constant time step$"),
         (
             {"forces": ["Limits(stiffness=9.0)"], "method": "position_based"},

@@ -13,7 +13,7 @@ from dynagate.fixedpoint.assign import Policy, WordLengths, assign, assign_word
 from dynagate.fixedpoint.confidence import OVERFLOWS, block_floors, measured, state
 from dynagate.fixedpoint.evaluate import evaluate as evaluate_fixed
 from dynagate.fixedpoint.goal import Goal
-from dynagate.fixedpoint.optimise import AccuracyError, _Search, optimise
+from dynagate.fixedpoint.optimize import AccuracyError, _Search, optimize
 from dynagate.fixedpoint.ranges import NOISE_MARGIN, sampled_ranges
 from dynagate.fixedpoint.sweep import measure
 from dynagate.graph import Node, Port
@@ -119,9 +119,9 @@ def test_errors_are_relative_to_a_floor() -> None:
 
 def test_a_goal_may_be_about_states_near_rest() -> None:
     region, graph = Region.of(ARM), trace(ARM, "forward_dynamics")
-    usual = optimise(graph, region, Goal(1e-3, fresh=16384)).statement
+    usual = optimize(graph, region, Goal(1e-3, fresh=16384)).statement
     assert usual.samples["rest"].worst[0] > 1e-3
-    near_rest = optimise(graph, region, Goal(1e-3, kinds=("uniform", "rest"), fresh=16384)).statement
+    near_rest = optimize(graph, region, Goal(1e-3, kinds=("uniform", "rest"), fresh=16384)).statement
     assert near_rest.samples["rest"].worst[0] <= 1e-3
     assert near_rest.samples["uniform"].worst[0] <= 1e-3
 
@@ -135,8 +135,8 @@ def test_an_attempt_that_overflows_is_not_taken() -> None:
     assert first.overflows
     assert not first.meets
     assert first.origins
-    optimised = optimise(graph, region, Goal(1e-3, fresh=16384), narrow)
-    for kind, sample in optimised.statement.samples.items():
+    optimized = optimize(graph, region, Goal(1e-3, fresh=16384), narrow)
+    for kind, sample in optimized.statement.samples.items():
         assert sample.overflow <= OVERFLOWS[kind]
 
 
@@ -161,9 +161,9 @@ def test_promises_that_fresh_states_break_are_errors() -> None:
 @pytest.mark.parametrize("function", ["inverse_dynamics", GRADIENT])
 def test_external_forces_are_in_every_state(function: str, tmp_path: Path) -> None:
     region, graph = Region.of(ARM), trace(ARM, function, external_forces=True)
-    optimised = optimise(graph, region, Goal(1e-3, fresh=16384))
-    assert optimised.error <= 1e-3
-    assert state(optimised.formatted, region, Goal(1e-3, fresh=1000)).samples["rest"].states == 1000
+    optimized = optimize(graph, region, Goal(1e-3, fresh=16384))
+    assert optimized.error <= 1e-3
+    assert state(optimized.formatted, region, Goal(1e-3, fresh=1000)).samples["rest"].states == 1000
     assert measure(graph, region, "word", 20, 256).error < 0.1
 
 
@@ -210,10 +210,10 @@ def holds_its_goal(robot: Robot, function: str) -> None:
     """Overflows and errors of 20,000 states of each kind that chose nothing."""
     region, graph = Region.of(robot), trace(robot, function)
     goal = Goal(1e-3)
-    optimised = optimise(graph, region, goal)
+    optimized = optimize(graph, region, goal)
     for kind in KINDS:
         inputs = region.states(graph, 20000, 1234, kind)
-        result = measured(optimised.formatted, inputs, evaluate(graph, inputs), optimised.statement.floors)
+        result = measured(optimized.formatted, inputs, evaluate(graph, inputs), optimized.statement.floors)
         assert result.overflow.mean() <= OVERFLOWS[kind], kind
         if kind == "uniform":
             assert max(float(np.quantile(e, goal.quantile)) for e in result.errors.values()) <= 1e-3

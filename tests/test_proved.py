@@ -18,7 +18,7 @@ from dynagate.base.errors import ArgumentError
 from dynagate.cli import main
 from dynagate.fixedpoint.assign import FormattedGraph, Policy, assign
 from dynagate.fixedpoint.beside import beside
-from dynagate.fixedpoint.evaluate import evaluate, evaluate_integers, quantise_inputs
+from dynagate.fixedpoint.evaluate import evaluate, evaluate_integers, quantize_inputs
 from dynagate.fixedpoint.files import write_formats
 from dynagate.fixedpoint.format import Arithmetic, Fixed, Format, to_float
 from dynagate.fixedpoint.intervals import Held, Interval, ProofError, point
@@ -57,7 +57,7 @@ def region_of(robot: Robot) -> Region:
 def leaves(formatted: FormattedGraph, proof: Proof, inputs: dict[str, np.ndarray]) -> list[str]:
     """Nodes whose values or errors are beyond their bounds, or that overflow."""
     graph = formatted.graph
-    result = evaluate_integers(formatted, quantise_inputs(formatted, inputs), keep_all=True)
+    result = evaluate_integers(formatted, quantize_inputs(formatted, inputs), keep_all=True)
     beyond = [f"{graph.nodes[i].name} overflows" for i in result.origins]
     for i, value in enumerate(evaluate_nodes(graph, inputs)):
         slack = FLOAT64 * max(-proof.low[i], proof.high[i], 1e-300)
@@ -188,8 +188,8 @@ def test_ranges_of_twenty_robots_are_not_far_beyond_their_samples(tmp_path: Path
 
 def _numbers(random: np.random.Generator, op: str) -> Interval:
     """Intervals that hold zero or not, points among them."""
-    centre, width = random.normal(size=400) * 3.0, np.abs(random.normal(size=400)) * random.integers(0, 3, 400)
-    low = np.abs(centre) + 0.01 if FIXED[op].positive else centre
+    center, width = random.normal(size=400) * 3.0, np.abs(random.normal(size=400)) * random.integers(0, 3, 400)
+    low = np.abs(center) + 0.01 if FIXED[op].positive else center
     return Interval(low, low + width)
 
 

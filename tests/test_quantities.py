@@ -47,9 +47,9 @@ def theirs(robot: Robot, model: pinocchio.Model, state: dict[str, np.ndarray]) -
     matrix = pinocchio.ccrba(model, data, q, qd)
     result["centroidal_momentum_matrix"] = matrix[swapped][:, columns]
     result["centroidal_momentum"] = data.hg.vector[swapped].copy()
-    result["centre_of_mass_jacobian"] = pinocchio.jacobianCenterOfMass(model, data, q)[:, columns]
+    result["center_of_mass_jacobian"] = pinocchio.jacobianCenterOfMass(model, data, q)[:, columns]
     pinocchio.centerOfMass(model, data, q, qd)
-    result["centre_of_mass_velocity"] = data.vcom[0].copy()
+    result["center_of_mass_velocity"] = data.vcom[0].copy()
     pinocchio.forwardKinematics(model, data, q, qd, qdd)
     pinocchio.updateFramePlacements(model, data)
     frame, aligned = model.getFrameId(robot.links[-1].name), pinocchio.ReferenceFrame.LOCAL_WORLD_ALIGNED
@@ -87,7 +87,7 @@ def test_one_call_has_all_that_a_controller_needs() -> None:
     feet = [frame.name for frame in hyq.frames if frame.name.endswith("foot")]
     assert len(feet) == 4
     frames = [f"{row}_{foot}" for foot in feet for row in FRAME_FUNCTIONS if row != "frame_acceleration"]
-    names = ["mass_matrix", "bias_torque", "centre_of_mass", "centroidal_momentum_matrix", *frames]
+    names = ["mass_matrix", "bias_torque", "center_of_mass", "centroidal_momentum_matrix", *frames]
     graph = trace(hyq, names)
     assert [port.name for port in graph.inputs] == ["q", "qd"]
     assert {f"frame_rotation_{foot}" for foot in feet} <= {port.name for port in graph.outputs}

@@ -30,7 +30,7 @@ FILES = {
     "copies": ("mujoco", MJCF.format("", "0 0 0", "0 0 0", COPIES), "MuJoCo " + SLOW),
     "large field": ("mujoco", MJCF.format(FIELD, "0 0 0", "0 0 0", ""), "MuJoCo needs more than 3 GiB of memory"),
     "far joint": ("mujoco", MJCF.format("", "1e300 0 0", "0 0 0", ""), "joint 'j' has an origin or axis that is not"),
-    "far mass": ("mujoco", MJCF.format("", "0 0 0", "1e300 0 0", ""), "a body on link 'body_1' has a mass, centre of"),
+    "far mass": ("mujoco", MJCF.format("", "0 0 0", "1e300 0 0", ""), "a body on link 'body_1' has a mass, center of"),
 }
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from dynagate import Robot, robots, trace
 from dynagate.dynamics import Tree
-from dynagate.dynamics.configuration import normalised
+from dynagate.dynamics.configuration import normalized
 from dynagate.dynamics.frames import reference_links
 from dynagate.dynamics.gradients import sparsest
 from dynagate.dynamics.inverse_dynamics import inverse_dynamics
@@ -48,7 +48,7 @@ def planar_arm(gravity: tuple[float, float, float]) -> Robot:
 def assert_alike(robot: Robot, tree: Tree, seed: int) -> None:
     """M and torques, with external forces too, are those of the links as the robot has them."""
     random = np.random.default_rng(seed)
-    q = normalised(robot, random.uniform(-1.0, 1.0, robot.nq)).tolist()
+    q = normalized(robot, random.uniform(-1.0, 1.0, robot.nq)).tolist()
     qd, qdd = random.uniform(-2.0, 2.0, (2, robot.nv)).tolist()
     external = random.uniform(-3.0, 3.0, (len(robot.links), 6))
     for of in (
@@ -96,7 +96,7 @@ def test_links_that_turn_about_one_direction(gravity: tuple[float, float, float]
 def test_a_dipole_is_the_body_but_for_what_its_joint_does_not_feel() -> None:
     robot = robots.load("iiwa14").aligned()
     plain, dipoles = regrouped(robot), bodies(robot, [True] * 7)
-    assert [isinstance(body, Dipole) for body in dipoles] == [True] * 6 + [False]  # the last is centred on its axis
+    assert [isinstance(body, Dipole) for body in dipoles] == [True] * 6 + [False]  # the last is centered on its axis
     tip, seen = plain[5], dipoles[5].inertia()
     difference = np.array(seen.second - tip.second, dtype=float)
     assert np.abs(difference).max() == abs(difference[2, 2])
@@ -158,8 +158,8 @@ def test_frames_move_to_where_axes_meet() -> None:
     moved, by = moved_frames(robot)
     assert (numbers_between_frames(robot), numbers_between_frames(moved)) == (6, 2)
     np.testing.assert_allclose(by, [0.2025, 0.0, -0.2045, 0.0, -0.1845, 0.0, -0.081], atol=1e-12)
-    for link, given, metres in zip(moved.links, robot.links, by, strict=True):
-        np.testing.assert_allclose(link.com, np.array(given.com) - [0.0, 0.0, metres], atol=1e-15)
+    for link, given, meters in zip(moved.links, robot.links, by, strict=True):
+        np.testing.assert_allclose(link.com, np.array(given.com) - [0.0, 0.0, meters], atol=1e-15)
 
 
 def test_frames_stay_where_moving_them_gains_nothing() -> None:

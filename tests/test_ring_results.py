@@ -16,7 +16,7 @@ def test_entries_of_a_and_b_that_are_always_zero(tmp_path: Path) -> None:
     joint = Joint("x", "prismatic", axis=(1.0, 0.0, 0.0), lower=-1.0, upper=1.0, velocity=1.0, effort=50.0)
     slide = Robot("slide", (Link("body", -1, joint, 2.0, (0.0, 0.0, 0.0), INERTIA),))
     inputs = np.full((2, 1), 0.1), np.zeros((2, 1)), np.full((2, 3, 1), 0.3)
-    options = {"steps": 3, "dt": 0.01, "integrator": "euler", "linearise": True}
+    options = {"steps": 3, "dt": 0.01, "integrator": "euler", "linearize": True}
     region = Region.of(slide)
     exact = Rollout(slide, device="numpy", **options)(*inputs)
     fixed = Rollout(slide, device="fixed", region=region, **options)(*inputs)

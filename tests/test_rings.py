@@ -48,7 +48,7 @@ def shelled(designs: Path) -> Build:
 @pytest.fixture(scope="module")
 def linear(designs: Path) -> Build:
     """With A and B, friction and the time step as an input; integers on the streams, TLAST for a batch."""
-    options = {"linearise": True, "variable_dt": True, "friction": (0.1, 0.0)}
+    options = {"linearize": True, "variable_dt": True, "friction": (0.1, 0.0)}
     return built_arm(designs, **options, axi=Axi(64, "batch", "fixed"))
 
 
@@ -125,7 +125,7 @@ def test_random_turns(shelled: Build, seed: int) -> None:
             same(chip(q, qd, tau, **options), exact(q, qd, tau, **options))
 
 
-def test_linearisation_friction_and_time_step_on_chip(linear: Build) -> None:
+def test_linearization_friction_and_time_step_on_chip(linear: Build) -> None:
     q, qd, tau = starts(ARM, 20, 6)
     dt = np.random.default_rng(2).uniform(0.001, 0.02, 20)
     exact = integers(linear)
@@ -138,7 +138,7 @@ def test_linearisation_friction_and_time_step_on_chip(linear: Build) -> None:
         part = chip(q, qd, tau, dt=dt, every=4)
         assert part.a is not None
         assert np.array_equal(part.a, result.a[:, [3, 5]])
-    software = dynagate.Rollout(ARM, steps=6, dt=None, linearise=True, friction=(0.1, 0.0), device="numpy")
+    software = dynagate.Rollout(ARM, steps=6, dt=None, linearize=True, friction=(0.1, 0.0), device="numpy")
     for k in (0, 7):
         reference = software(q[k], qd[k], tau[k], dt=dt[k])
         np.testing.assert_allclose(result.q[k], reference.q, atol=2e-5)
@@ -272,8 +272,8 @@ def test_what_a_build_refuses(options: dict[str, Any], message: str, tmp_path: P
 
 
 def test_other_functions_have_no_options_of_rollouts(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="forward_dynamics has no option 'linearise'; expected it left out"):
-        dynagate.build(ARM, "forward_dynamics", linearise=True, folder=tmp_path)
+    with pytest.raises(ValueError, match="forward_dynamics has no option 'linearize'; expected it left out"):
+        dynagate.build(ARM, "forward_dynamics", linearize=True, folder=tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -330,7 +330,7 @@ def test_run_builds_simulates_and_checks(plain: Build, designs: Path) -> None:
         ("run two_joint_arm --function rollout --dt 0", "expected a number of more than 0"),
         ("run two_joint_arm --function rollout --dt nan", "expected a number of more than 0"),
         ("build two_joint_arm --dt 0.01", "forward_dynamics_gradient has no option --dt; expected it left out, or"),
-        ("build two_joint_arm --function step --linearise", "step has no option --linearise; expected it left out"),
+        ("build two_joint_arm --function step --linearize", "step has no option --linearize; expected it left out"),
         ("build two_joint_arm --function rollout --variable-dt", "--variable-dt without --dt; expected both"),
         ("build two_joint_arm --function rollout --integrator rk5", "'rk5' is not one of"),
         ("build two_joint_arm --function rollout --friction -1", "expected file, or a number of 0 or more"),

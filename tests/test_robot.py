@@ -131,7 +131,7 @@ def scaled(robot: Robot, length: float, mass: float) -> Robot:
 @pytest.mark.parametrize("length", [1e-6, 1e-3, 1.0, 1e6])
 @pytest.mark.parametrize("name", ["two_joint_arm", "iiwa14"])
 def test_no_number_has_an_absolute_scale(name: str, length: float, mass: float) -> None:
-    """An arm in millimetres and milligrams: M, torques and accelerations are those of the arm in metres, scaled."""
+    """An arm in millimeters and milligrams: M, torques and accelerations are those of the arm in meters, scaled."""
     robot = robots.load(name)
     other = scaled(robot, length, mass)
     state = states(robot, 3, seed=2)

@@ -109,9 +109,9 @@ def _with_parent(robot: Robot, i: int) -> Any:
 def test_a_rollout_says_what_it_is() -> None:
     rollout = Rollout("two_joint_arm", steps=10, dt=0.01, every=5, device="numpy")
     assert repr(rollout) == "<Rollout two_joint_arm, 10 steps, every 5, dt 0.01 s, semi_implicit_euler, on numpy>"
-    linear = Rollout(ARM, steps=1, dt=None, linearise=True, device="numpy")
+    linear = Rollout(ARM, steps=1, dt=None, linearize=True, device="numpy")
     assert (
-        repr(linear) == "<Rollout two_joint_arm, 1 steps, dt of each call, semi_implicit_euler, linearised, on numpy>"
+        repr(linear) == "<Rollout two_joint_arm, 1 steps, dt of each call, semi_implicit_euler, linearized, on numpy>"
     )
 
 

@@ -12,7 +12,7 @@ from dynagate.hw import boards
 from dynagate.hw.axi import Axi
 from dynagate.hw.choice import uses
 from dynagate.hw.cost import lookup_tables, shell_tables
-from dynagate.hw.synth import synthesise
+from dynagate.hw.synth import synthesize
 
 ARM = robots.load("two_joint_arm")
 
@@ -20,7 +20,7 @@ ARM = robots.load("two_joint_arm")
 def test_a_shell_of_two_functions(designs: Path) -> None:
     function, axi = "inverse_dynamics,forward_dynamics", Axi(64, "batch")
     built = dynagate.build(ARM, function, ii=4, policy=Policy(word=18), axi=axi, folder=designs)
-    found = synthesise(built)
+    found = synthesize(built)
     assert found.breaches == {}
     assert found.multipliers == built.plan.dsp_blocks()
     around, inside = shell_tables(built.plan, 64).total(), lookup_tables(built.plan).total()
@@ -41,11 +41,11 @@ def test_a_shell_of_two_functions(designs: Path) -> None:
 )
 def test_the_rule_of_the_pipeline_in_shells(function: str, ii: int, word: int, axi: Axi, designs: Path) -> None:
     built = dynagate.build(ARM, function, ii=ii, policy=Policy(word=word), axi=axi, folder=designs)
-    assert synthesise(built).breaches == {}
+    assert synthesize(built).breaches == {}
 
 
 @pytest.mark.long
 def test_a_ring_in_its_shell(designs: Path) -> None:
     region = Region.of(ARM, velocity=12.0, acceleration=40.0)
     built = dynagate.build(ARM, "rollout", ii=4, region=region, dt=0.02, axi=Axi(128), folder=designs)
-    assert synthesise(built).breaches == {}
+    assert synthesize(built).breaches == {}

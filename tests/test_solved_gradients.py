@@ -194,7 +194,7 @@ def test_a_method_that_does_not_say_what_it_solves() -> None:
     class Own(Method):
         name = "own"
 
-        def motion(self, robot: Robot, options: StepOptions, *, linearise: bool = False, every: int = 1) -> Motion:
+        def motion(self, robot: Robot, options: StepOptions, *, linearize: bool = False, every: int = 1) -> Motion:
             return ExplicitMethod("euler").motion(robot, options, every=every)
 
     rollout = Rollout(arm(), steps=2, dt=0.01, method=Own(), device="numpy")

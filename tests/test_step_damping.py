@@ -20,13 +20,13 @@ from dynagate.dynamics.parameters import parameters_of
 from dynagate.forces import Plane, Point
 from dynagate.integrators import RigidContact
 from dynagate.integrators.contact_step import axes_of
-from dynagate.integrators.linearised import linearised_step_graph
+from dynagate.integrators.linearized import linearized_step_graph
 from dynagate.integrators.step import StepOptions, step_graph
 
 from tests.oracle import pinocchio_of
 from tests.samples import states
 from tests.test_derivatives import floating
-from tests.test_loops import check_linearisation
+from tests.test_loops import check_linearization
 from tests.test_mimic import hand, ratios, read
 from tests.test_mjcf import ARM as MJCF_ARM
 from tests.test_mjcf import TREE, in_mujoco
@@ -148,7 +148,7 @@ def test_derivatives_are_exact(name: str, integrator: str, tmp_path: Path) -> No
     if integrator == "euler":
         check_gradient(robot, **options)
     else:
-        check_linearisation(robot, StepOptions(DT, **options))
+        check_linearization(robot, StepOptions(DT, **options))
 
 
 def test_every_form_and_the_function_step(tmp_path: Path) -> None:
@@ -168,7 +168,7 @@ def test_every_form_and_the_function_step(tmp_path: Path) -> None:
 
 def test_a_step_takes_hardly_more_operations() -> None:
     robot = heavily("z1")
-    for graph in (step_graph, linearised_step_graph):
+    for graph in (step_graph, linearized_step_graph):
         explicit, implicit = (graph(robot, StepOptions(DT, damping=each)) for each in ("explicit", "implicit"))
         assert len(implicit) <= len(explicit) + 2 * robot.nv
 

@@ -39,9 +39,9 @@ def test_longer_words_err_less_and_own_points_less_than_a_global_one(graph: Grap
         assert errors[0] > 4.0 * errors[1] > 16.0 * errors[2]
     assert points["word", 18].error < 0.2 * points["global", 18].error
     for word in (14, 18, 22):
-        assert points["optimised", word].error <= points["word", word].error
-        assert points["optimised", word].register_bits <= 1.05 * points["word", word].register_bits
-    assert points["optimised", 22].dsp < points["word", 22].dsp
+        assert points["optimized", word].error <= points["word", word].error
+        assert points["optimized", word].register_bits <= 1.05 * points["word", word].register_bits
+    assert points["optimized", 22].dsp < points["word", 22].dsp
 
 
 def test_a_point_counts_what_is_built() -> None:
@@ -128,7 +128,7 @@ def test_results_cut_in_their_first_line_begin_anew(cut: int, graph: Graph, regi
 @pytest.mark.parametrize(
     ("request_", "message"),
     [
-        ({"policies": ("best",)}, "policy 'best'; expected one of global, word, optimised"),
+        ({"policies": ("best",)}, "policy 'best'; expected one of global, word, optimized"),
         ({"words": (12, 64)}, "word 64; expected 4 to 32 bits"),
         ({"states": 0}, "states 0; expected 1 or more"),
         ({"jobs": 0}, "jobs 0; expected 1 or more"),
@@ -184,7 +184,7 @@ def test_figure_has_a_grid_plain_ticks_the_goal_and_its_origin(tmp_path: Path, m
         assert axes.xaxis.get_gridlines()[0].get_visible()
         assert "goal 1e-05" in [text.get_text() for text in axes.get_legend().get_texts()]
     assert list(right.get_lines()[0].get_xdata()) == [52, 64, 70]
-    assert "at II = 8, modelled" in right.get_xlabel()
+    assert "at II = 8, modeled" in right.get_xlabel()
     assert all("×" not in tick.get_text() and "mathdefault" not in tick.get_text() for tick in right.get_xticklabels())
     assert re.search(r"cores; dynagate .*numpy .*; \d{4}-\d\d-\d\d$", figure.get_supxlabel())
 

@@ -13,7 +13,7 @@ from dynagate.fixedpoint.format import Format
 from dynagate.hw import synth
 from dynagate.hw.cost import lookup_tables
 from dynagate.hw.netlist import rtlil_text
-from dynagate.hw.synth import SynthesisError, Way, paths, synthesise, table
+from dynagate.hw.synth import SynthesisError, Way, paths, synthesize, table
 from dynagate.hw.units.sincos import SinCos
 from dynagate.hw.units.table import dsp_blocks
 from dynagate.hw.yosys import run_yosys
@@ -21,7 +21,7 @@ from dynagate.hw.yosys import run_yosys
 
 def test_arm_takes_the_dsp_blocks_of_the_plan_and_keeps_the_rule(designs: Path) -> None:
     built = build(robots.load("two_joint_arm"), "forward_dynamics", ii=4, policy=Policy(word=18), folder=designs)
-    found = synthesise(built)
+    found = synthesize(built)
     assert found.multipliers == built.plan.dsp_blocks()
     assert found.breaches == {}
     assert found.lookup_tables > 500
@@ -46,7 +46,7 @@ def test_sines_take_the_blocks_that_are_counted(source: Format, tmp_path: Path) 
 @pytest.mark.parametrize("family", ["xc7", "ecp5"])
 def test_other_families(family: str, designs: Path) -> None:
     built = build(robots.load("two_joint_arm"), "forward_dynamics", ii=4, policy=Policy(word=18), folder=designs)
-    found = synthesise(built, family)
+    found = synthesize(built, family)
     assert found.multipliers > 0
     assert (found.megahertz is not None and 50.0 < found.megahertz < 500.0) == (family == "ecp5")
     if family == "xc7":  # ECP5 adds up the parts of a product of more than 18 bits behind its multipliers
@@ -56,7 +56,7 @@ def test_other_families(family: str, designs: Path) -> None:
 def test_unknown_family_is_refused(designs: Path) -> None:
     built = build(robots.load("two_joint_arm"), "forward_dynamics", ii=4, policy=Policy(word=18), folder=designs)
     with pytest.raises(SynthesisError, match="family 'max10'; expected one of xcup, xc7, ecp5"):
-        synthesise(built, "max10")
+        synthesize(built, "max10")
 
 
 def cell(kind: str, inputs: dict[str, list], outputs: dict[str, list]) -> dict:
@@ -83,9 +83,9 @@ def test_a_damaged_result_is_made_anew(
 ) -> None:
     """A full disk leaves such; Yosys' part is played by what it made before."""
     built = build(robots.load("two_joint_arm"), "forward_dynamics", ii=4, policy=Policy(word=18), folder=designs)
-    result = synthesise(built)
+    result = synthesize(built)
     monkeypatch.setattr(synth, "_run", lambda *_: result)
     elsewhere = replace(built, folder=tmp_path)
     (tmp_path / "synth-xcup.json").write_bytes(content)
-    assert synthesise(elsewhere) == result
+    assert synthesize(elsewhere) == result
     assert (tmp_path / "synth-xcup.json").read_text() == (built.folder / "synth-xcup.json").read_text()

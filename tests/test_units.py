@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from dynagate.base import philox
 from dynagate.base.philox import ROUNDS
-from dynagate.fixedpoint.format import FLOOR, HALF_UP, SATURATE, WRAP, Arithmetic, Fixed, Format, quantise, to_float
+from dynagate.fixedpoint.format import FLOOR, HALF_UP, SATURATE, WRAP, Arithmetic, Fixed, Format, quantize, to_float
 from dynagate.fixedpoint.goal import MULTIPLIERS
 from dynagate.fixedpoint.operations import FIXED
 from dynagate.fixedpoint.tabulated import table_plan
@@ -131,7 +131,7 @@ FORMATS: dict[str, list[tuple[Format, Format]]] = {
     "sin": [(Format(10, 6), Format(9, 7)), (Format(24, 18), Format(24, 22))],
     "cos": [(Format(24, 21), Format(24, 22))],
     "exp": [(Format(9, 5), Format(10, 3)), (Format(24, 19), Format(24, 22))],
-    "normalised_reciprocal": [
+    "normalized_reciprocal": [
         (Format(10, 6), Format(9, 3)),
         (Format(24, 21), Format(24, 12)),
         (Format(32, 28), Format(32, 20)),
@@ -238,7 +238,7 @@ def test_from_float32(formats: list[Format], units: Path) -> None:
     for k, (fmt, got) in enumerate(zip(formats, expected, strict=True)):  # the model is the host's own rounding
         real = x[beat == k].view(np.float32)
         right = np.isfinite(real)
-        other = quantise(real[right], fmt)
+        other = quantize(real[right], fmt)
         np.testing.assert_array_equal(got.overflow[right], other.overflow)
         np.testing.assert_array_equal(got.value[right][~other.overflow], other.value[~other.overflow])
         assert got.overflow[~right].all()
@@ -290,7 +290,7 @@ def test_from_float16(units: Path) -> None:
     for fmt, x, got in zip(HALF_FORMATS, words, expected, strict=True):  # the model is the host's own rounding
         real = x.view(np.float16).astype(np.float64)
         right = np.isfinite(real)
-        other = quantise(real[right], fmt)
+        other = quantize(real[right], fmt)
         np.testing.assert_array_equal(got.overflow[right], other.overflow)
         np.testing.assert_array_equal(got.value[right][~other.overflow], other.value[~other.overflow])
         assert got.overflow[~right].all()

@@ -74,7 +74,7 @@ def test_fixed_link_is_merged_by_mass(tmp_path: Path) -> None:
     assert robot.nv == 2
     assert link.mass == pytest.approx(2.0)
     np.testing.assert_allclose(link.com, [0.04, 0.0, (1.2 * 0.18 + 0.8 * 0.4) / 2.0])
-    # parallel axes, by hand: two points about their common centre, plus both inertias
+    # parallel axes, by hand: two points about their common center, plus both inertias
     offset = np.array([0.1, 0.0, 0.4 - 0.18])
     reduced = 1.2 * 0.8 / 2.0
     expected = reduced * (offset @ offset * np.eye(3) - np.outer(offset, offset)) + np.diag([0.018, 0.019, 0.0038])
@@ -86,7 +86,7 @@ def test_continuous_joint_has_no_position_limits(tmp_path: Path) -> None:
     assert robot.links[1].joint.lower is None
 
 
-def test_axis_is_normalised(tmp_path: Path) -> None:
+def test_axis_is_normalized(tmp_path: Path) -> None:
     robot = read(changed(('<axis xyz="0 1 0"/>', '<axis xyz="0 3 4"/>')), tmp_path)
     assert robot.links[0].joint.axis == pytest.approx((0.0, 0.6, 0.8))
 

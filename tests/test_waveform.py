@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from dynagate import build, robots
 from dynagate.fixedpoint.assign import Policy
-from dynagate.fixedpoint.evaluate import evaluate_integers, quantise_inputs
+from dynagate.fixedpoint.evaluate import evaluate_integers, quantize_inputs
 from dynagate.hw.build import BuildError
 from dynagate.sim.waveform import write_vcd
 
@@ -25,7 +25,7 @@ def test_nodes_have_their_names_and_values_in_the_waveform(designs: Path, tmp_pa
     names = set(codes.values())
     plan = built.plan
     assert {plan.signal_names[i] for i in plan.position} <= names
-    values = evaluate_integers(built.formatted, quantise_inputs(built.formatted, inputs)).value
+    values = evaluate_integers(built.formatted, quantize_inputs(built.formatted, inputs)).value
     for i in built.graph.output_nodes:
         width = built.formatted.formats[i].width
         code = next(code for code, name in codes.items() if name == plan.signal_names[i])

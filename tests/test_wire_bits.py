@@ -13,7 +13,7 @@ from dynagate import Goal, Region, Robot, evaluate, robots
 from dynagate.fixedpoint.assign import Policy
 from dynagate.fixedpoint.confidence import block_floors
 from dynagate.fixedpoint.goal import MULT18X18
-from dynagate.fixedpoint.optimise import AccuracyError
+from dynagate.fixedpoint.optimize import AccuracyError
 from dynagate.graph.truth import relative_errors
 from dynagate.hw.axi import Axi
 from dynagate.robot import Joint, Link

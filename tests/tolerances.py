@@ -23,7 +23,7 @@ COMPLEX_STEP = 1e-9
 """A complex step is exact to rounding; the bound is the mass matrix's conditioning again."""
 
 SINE_UNITS = 0.95
-"""Units in the last place: half from rounding, the rest from the phase's and the tables' quantisation."""
+"""Units in the last place: half from rounding, the rest from the phase's and the tables' quantization."""
 
 RECIPROCAL_UNITS = 0.6
 """Units in the last place: half from rounding, the rest from Newton's last step."""

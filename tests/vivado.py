@@ -243,7 +243,7 @@ class Vivado:
         else:
             vlnv = options.get("vlnv", "")
             if vlnv not in BLOCKS:
-                raise TclError(f"no IP '{vlnv}' in the catalogue")
+                raise TclError(f"no IP '{vlnv}' in the catalog")
             block = BLOCKS[vlnv]
         self.cells[name] = Cell(name, block, vlnv)
         return f"cell {name}"

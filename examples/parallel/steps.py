@@ -246,7 +246,7 @@ def _cfa_next(step: Step, kind: str, rotors: bool, other: str) -> str:
 
 
 def _eliminate(step: Step, size: int, before: bool, after: bool) -> str:
-    """One block of an odd-even step: it leaves the equations of its neighbours."""
+    """One block of an odd-even step: it leaves the equations of its neighbors."""
     triangle, square = size * (size + 1) // 2, size * size
     d, r = _symmetric(step.vectors("d", triangle), size), step.vectors("r", size)
     columns = [r[:, None]]

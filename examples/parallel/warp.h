@@ -114,7 +114,7 @@ ON_CARD void accelerations(const state *s, real *qdd) {
         STEP(cfa_own, i, LINK(i), BLOCKS(i), s->turn + 2 * i, s->net + i, d + TRIANGLE * i, r + DG_BLOCK * i, unforced + i,
              row + DG_BLOCK * i);
     MEET;
-    for (int odd = 0; odd < 2; odd++) { /* a link and the next one: neighbours in turn */
+    for (int odd = 0; odd < 2; odd++) { /* a link and the next one: neighbors in turn */
         EACH(h, LINKS / 2) {
             const int i = 2 * h + odd;
             if (i + 1 >= LINKS) continue;

@@ -91,7 +91,7 @@ _INVERSE = "dg_reciprocal_{bits}(x, p, &wrong)"
 _RECIPROCAL = Unit(
     _INVERSE, _reciprocal_of, plans_in_c.reciprocal, unit_errors.reciprocal_error, own_octaves=TABULATED_OCTAVES
 )
-_NORMALISED = Unit(_INVERSE, elementary.reciprocal, plans_in_c.newton, unit_errors.newton_error)
+_NORMALIZED = Unit(_INVERSE, elementary.reciprocal, plans_in_c.newton, unit_errors.newton_error)
 
 ROWS = {
     "sin": FixedOp(_SIN, _wave(np.sin, np.pi / 2.0), _error_of_wave, most=1.0),
@@ -99,5 +99,5 @@ ROWS = {
     "exp": FixedOp(_EXP, _exp, _error_of_exp),
     "sqrt": FixedOp(_SQRT, _sqrt, _error_of_sqrt, positive=True),
     "reciprocal": FixedOp(_RECIPROCAL, _reciprocal, _error_of_reciprocal, positive=True),
-    "normalised_reciprocal": FixedOp(_NORMALISED, _reciprocal, _error_of_reciprocal, positive=True),
+    "normalized_reciprocal": FixedOp(_NORMALIZED, _reciprocal, _error_of_reciprocal, positive=True),
 }

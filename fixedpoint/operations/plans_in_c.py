@@ -38,7 +38,7 @@ def sine(source: Format, to: Format) -> Exact:
 
 
 def _quadratic(plan: Quadratic) -> Exact:
-    """The offset of a segment times a slope of less than 2, and the value at the segment's centre, also less than 2."""
+    """The offset of a segment times a slope of less than 2, and the value at the segment's center, also less than 2."""
     to_c0 = plan.outer_frac - plan.frac0
     outer_shift = plan.outer_shift - to_c0
     check_counts(plan.bits + 2, plan.inner_shift - 1, outer_shift - 1, to_c0)

@@ -15,7 +15,7 @@ from dynagate.design.design import Stream
 from dynagate.design.payload import Words
 from dynagate.design.program import ProgramDesign
 from dynagate.design.words import FIXED, PER_SAMPLE, WORD
-from dynagate.fixedpoint.format import Format, Integers, quantise
+from dynagate.fixedpoint.format import Format, Integers, quantize
 from dynagate.hw.bench import operations
 from dynagate.hw.bench.operations import Answered
 from dynagate.hw.bench.rounds import ALONE, NONE, ROUNDS
@@ -71,7 +71,7 @@ def entered(design: ProgramDesign, arrays: Arrays, formats: Mapping[str, Sequenc
     for name, array in arrays.items():
         rows = np.asarray(array, np.float64).reshape(len(bad), -1).T
         if design.stream_words == FIXED:
-            integers[name] = [quantise(row, fmt).value for row, fmt in zip(rows, formats[name], strict=True)]
+            integers[name] = [quantize(row, fmt).value for row, fmt in zip(rows, formats[name], strict=True)]
             words[name] = results(design, integers[name], formats[name])
             continue
         with np.errstate(over="ignore"):

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from dynagate.design.payload import Words, pack_integers
 from dynagate.design.ring import ring_design
-from dynagate.fixedpoint.evaluate import quantise_inputs
+from dynagate.fixedpoint.evaluate import quantize_inputs
 from dynagate.fixedpoint.format import Integers
 from dynagate.fixedpoint.recirculate import STOP, Recirculation, Turn, Turns
 from dynagate.graph.evaluate import evaluate
@@ -145,7 +145,7 @@ def _integers(
     streamed, the words. at: which they are."""
     graph = built.graph
     if wire is None:
-        integers = quantise_inputs(built.formatted, states)
+        integers = quantize_inputs(built.formatted, states)
         return integers, np.zeros(len(next(iter(states.values()))), np.bool_), None
     count = len(next(iter(states.values())))
     numbers = np.concatenate([states[port.name].reshape(count, -1) for port in graph.inputs], axis=1)

@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 from dynagate.design.payload import Words, pack_integers
 from dynagate.dynamics import CODE
-from dynagate.fixedpoint.evaluate import evaluate_integers, quantise_inputs
-from dynagate.fixedpoint.format import Integers, quantise
+from dynagate.fixedpoint.evaluate import evaluate_integers, quantize_inputs
+from dynagate.fixedpoint.format import Integers, quantize
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.graph import Graph
 from dynagate.graph.parts import needed, part_graph, parts_of, pooled
@@ -78,7 +78,7 @@ def vectors(built: Build, count: int = SAMPLES, seed: int = SEED) -> dict[str, V
 
 def _of_datapath(built: Build, states: Arrays, inside: Flags) -> dict[str, Vectors]:
     ends = _ends(built, states)
-    integers = quantise_inputs(built.formatted, states)
+    integers = quantize_inputs(built.formatted, states)
     reference = _reference(built, states, ends, inside)
     return {DATAPATH: _payloads(built, integers, results_of(built, integers, ends), ends, reference)}
 
@@ -95,7 +95,7 @@ def _of_both(built: Build, states: Arrays, inside: Flags, seed: int) -> dict[str
     wire_numbers, strange = wire.with_strange(streamed, seed)
     sent = wire.sent(wire_numbers)
     integers = {nodes[k]: value for k, value in sent.integers.items()}
-    fitted = [quantise(x, built.formatted.formats[i]) for x, i in zip(held, nodes[len(wire.fields) :], strict=True)]
+    fitted = [quantize(x, built.formatted.formats[i]) for x, i in zip(held, nodes[len(wire.fields) :], strict=True)]
     integers |= {i: np.full(count, int(each.value)) for i, each in zip(nodes[len(wire.fields) :], fitted, strict=True)}
     bad = np.asarray(sent.bad | any(bool(each.overflow) for each in fitted), np.bool_)
     results = results_of(built, integers, ends)

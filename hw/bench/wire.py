@@ -14,7 +14,7 @@ from dynagate.design.ring import COMMAND, shell_design
 from dynagate.design.words import FIXED, FLOAT16, NUMBER_BITS, PER_SAMPLE, WORD
 from dynagate.dynamics import CODE
 from dynagate.fixedpoint.assign import FormattedGraph
-from dynagate.fixedpoint.format import Integers, quantise
+from dynagate.fixedpoint.format import Integers, quantize
 from dynagate.hw.units.float16 import BINARY16
 from dynagate.hw.units.float32 import BINARY32, from_floating, to_floating
 
@@ -57,7 +57,7 @@ class Wire:
     def sent(self, numbers: npt.NDArray[np.float64]) -> Sent:
         """Samples of these numbers, (samples, fields)."""
         if self.axi.word == FIXED:
-            exact = [quantise(numbers[:, k], fmt) for k, fmt in enumerate(self.fields)]
+            exact = [quantize(numbers[:, k], fmt) for k, fmt in enumerate(self.fields)]
             integers = {k: each.value for k, each in enumerate(exact)}
             stream = (shell_design(self.design) if self.design.ring else self.design).input
             words = pack_integers(stream, integers, len(numbers))[:, : self.axi.words.input]

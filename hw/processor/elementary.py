@@ -65,7 +65,7 @@ class Functions(wiring.Component):
         ]
         units: dict[str, tuple[Any, tuple[str, ...]]] = {
             "sincos": (sincos, ("sin", "cos")),
-            "reciprocal": (reciprocal, ("normalised_reciprocal",)),
+            "reciprocal": (reciprocal, ("normalized_reciprocal",)),
             "root": (root, ("sqrt",)),
         }
         if core.exp_bits:

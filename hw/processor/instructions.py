@@ -347,7 +347,7 @@ def instruction(formatted: FormattedGraph, i: int, node: Node, args: Sequence[So
     formats = [formatted.formats[a] for a in node.args]
     to, fracs = formatted.formats[i], [fmt.frac for fmt in formats]
     if node.op in ELEMENTARY:
-        shift = shift_of(formats[0], to) if node.op == "normalised_reciprocal" else 0
+        shift = shift_of(formats[0], to) if node.op == "normalized_reciprocal" else 0
         return Instruction(i, node.op, args[0], shift=shift)
     if node.op == NOISE:
         number, draw, seed = args

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 from dynagate.fixedpoint.assign import FormattedGraph
-from dynagate.fixedpoint.format import Format, quantise
+from dynagate.fixedpoint.format import Format, quantize
 from dynagate.fixedpoint.fuse import MOST_SHIFT
 from dynagate.fixedpoint.loops import FormattedLoop, read, tolerance_of, turns_of
 from dynagate.graph.graph import Port
@@ -162,7 +162,7 @@ class _Compiler:
     def constants(self, formatted: FormattedLoop, name: str) -> list[_Value]:
         """What a carried input begins with."""
         start = np.array([formatted.starts[name]])
-        return [_Value(Source(None, int(quantise(start, f).value[0])), f) for f in formatted.input_formats(name)]
+        return [_Value(Source(None, int(quantize(start, f).value[0])), f) for f in formatted.input_formats(name)]
 
     def body(self, formatted: FormattedLoop, scope: _Scope, level: int) -> _Scope:
         """All values after the steps of a loop. level: how many loops are around those in it."""

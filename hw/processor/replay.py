@@ -170,7 +170,7 @@ def _function(core: Core, name: str, x: Integers, shift: int) -> Rescaled:
         return exponential(x, *core.exponential)
     if name == "sqrt":
         return square_root(x, core.root_source, core.root)
-    if name != "normalised_reciprocal":
+    if name != "normalized_reciprocal":
         return (sine if name == "sin" else cosine)(x, core.angle, core.sine)
     bits = core.function_fields["shift"]
     signed = shift - (1 << bits) if shift >> (bits - 1) else shift

@@ -21,7 +21,7 @@ FEWEST_UNITS, MOST_UNITS = 2, 8
 SMALLEST_WORD, LARGEST_WORD = 18, 32
 LANE = 32
 """Bits of a program word that are loaded at once."""
-ELEMENTARY = ("sin", "cos", "normalised_reciprocal", "sqrt", "exp")
+ELEMENTARY = ("sin", "cos", "normalized_reciprocal", "sqrt", "exp")
 """Operations of the elementary unit; their number in a program word is the place here plus one."""
 LOAD, STORE = "load", "store"
 """Operations of the memory of turns; their numbers follow those of the elementary unit's."""
@@ -200,7 +200,7 @@ class Core:
         return {
             "sin": sine,
             "cos": sine,
-            "normalised_reciprocal": reciprocal.latency(self.word, self.word),
+            "normalized_reciprocal": reciprocal.latency(self.word, self.word),
             "sqrt": root.latency(self.word, self.word, self.root_shift),
             **({"exp": exp.latency(*self.exponential)} if self.exp_bits else {}),
         }

@@ -12,7 +12,7 @@ from dynagate.fixedpoint.elementary import exp_plan
 from dynagate.fixedpoint.format import Format
 from dynagate.hw.units.multiply import MultiplyConst, constant_width
 from dynagate.hw.units.multiply import latency as product_latency
-from dynagate.hw.units.normalise import shifted_down
+from dynagate.hw.units.normalize import shifted_down
 from dynagate.hw.units.quadratic import quadratic, quadratic_cycles, quadratic_products
 from dynagate.hw.units.rescale import delayed, shift_left
 

@@ -14,7 +14,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from dynagate.fixedpoint.format import Format, Integers
 from dynagate.hw.units.float32 import FromFloat, Kind, Words, beats_of, to_floating
-from dynagate.hw.units.normalise import normalised
+from dynagate.hw.units.normalize import normalized
 from dynagate.hw.units.rescale import by_beat, delayed, negated_if
 
 BINARY16 = Kind(16, 11, np.float16, np.uint16)
@@ -54,7 +54,7 @@ class ToHalf(wiring.Component):
         width, keep = self.width, BINARY16.significand
         size = Signal(unsigned(width), reset_less=True)
         m.d.sync += size.eq(negated_if(self.x[-1], self.x))
-        leading = normalised(m, size)
+        leading = normalized(m, size)
         # the exponent of a number that has its top bit at the top; 0 and less: the float16 is subnormal
         tops = [Const(BINARY16.bias + width - 1 - fmt.frac, signed(12)) for fmt in self.formats]
         top = by_beat(tops, delayed(m, self.beat, 3, "beat"))

@@ -16,7 +16,7 @@ from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value, signed, 
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from dynagate.fixedpoint.format import Arithmetic, Format, Integers, Rescaled, rescale, to_float
-from dynagate.hw.units.normalise import normalised
+from dynagate.hw.units.normalize import normalized
 from dynagate.hw.units.rescale import by_beat, delayed, differ, negated_if
 
 FINE_BITS = 3
@@ -237,7 +237,7 @@ class ToFloat(wiring.Component):
         size = Signal(unsigned(width), reset_less=True)
         m.d.sync += size.eq(negated_if(self.x[-1], self.x))
         negative = delayed(m, self.x[-1], 4, "negative")
-        leading = normalised(m, size)
+        leading = normalized(m, size)
         top = self._top(m)
         exponent = Signal(unsigned(9), reset_less=True)
         bits = Signal(unsigned(width), reset_less=True)

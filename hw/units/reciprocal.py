@@ -1,4 +1,4 @@
-"""1/x of a positive x: normalise, seed from a table, Newton steps, shift back.
+"""1/x of a positive x: normalize, seed from a table, Newton steps, shift back.
 
 `fixedpoint.elementary.ReciprocalPlan` says what is computed; the stages here are its lines, in order. The binary
 points of operand and result enter only through `shift`, so one unit serves operands of any binary point.
@@ -17,7 +17,7 @@ from dynagate.fixedpoint.elementary import ReciprocalPlan, reciprocal_plan
 from dynagate.fixedpoint.format import Format
 from dynagate.hw.units.multiply import Multiply
 from dynagate.hw.units.multiply import latency as product_latency
-from dynagate.hw.units.normalise import normalised, shifted_down
+from dynagate.hw.units.normalize import normalized, shifted_down
 from dynagate.hw.units.rescale import BLOCK_RAM, delayed, shift_left
 
 SHIFT_BITS = 10
@@ -101,7 +101,7 @@ class Reciprocal(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         plan, width = self.plan, self.source_width
-        leading = normalised(m, self.x)
+        leading = normalized(m, self.x)
         # of no positive x nothing is used but the flag, yet the top bit must be set, as the table expects
         n = Signal(unsigned(width))
         m.d.comb += n.eq(Cat(leading.bits[:-1], Const(1, 1)))

@@ -21,7 +21,7 @@ from dynagate.hw.units.tabulated import TabulatedReciprocal
 
 SINE_TABLES, EXP_TABLES, ROOT_TABLES, RECIPROCAL_TABLES, TABLE_TABLES = 7, 15, 14, 12, 2
 """Lookup tables per bit of the result, measured at 24 bits: of a sine, an exponential, a square root, a reciprocal that
-normalises its operand and one that does not."""
+normalizes its operand and one that does not."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ def _sincos(cosine: int) -> Elementary:
 
 
 def _reciprocal_key(operand: Format, to: Format) -> tuple[int, ...]:
-    """Widths alone of a unit that normalises; where there is a table it is one of the binary points too."""
+    """Widths alone of a unit that normalizes; where there is a table it is one of the binary points too."""
     key = operand.width, to.width, operand.frac + to.frac
     return key[:2] if table_plan(*key) is None else key
 
@@ -98,9 +98,9 @@ def _has_table(key: tuple[int, ...]) -> bool:
     return len(key) == 3
 
 
-def _table_or(tabulated: Callable[..., Any], normalising: Callable[..., Any]) -> Callable[..., Any]:
-    """Of a key of `_reciprocal_key`, that of the unit with a table or of the one that normalises."""
-    return lambda *key: (tabulated if _has_table(key) else normalising)(*key)
+def _table_or(tabulated: Callable[..., Any], normalizing: Callable[..., Any]) -> Callable[..., Any]:
+    """Of a key of `_reciprocal_key`, that of the unit with a table or of the one that normalizes."""
+    return lambda *key: (tabulated if _has_table(key) else normalizing)(*key)
 
 
 def _shift(operand: Format, to: Format) -> dict[str, Value]:
@@ -157,8 +157,8 @@ HARDWARE = table(
         "multiply_add": _fused("multiply_add"),
         "multiply_sub": _fused("multiply_sub"),
         "sub_multiply": _fused("sub_multiply"),
-        "normalised_reciprocal": Elementary(
-            "normalised_reciprocal",
+        "normalized_reciprocal": Elementary(
+            "normalized_reciprocal",
             key=lambda operand, to: (operand.width, to.width),
             latency=reciprocal.latency,
             products=reciprocal.products,

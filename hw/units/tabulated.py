@@ -95,7 +95,7 @@ class TabulatedReciprocal(wiring.Component):
         return m
 
     def _found(self, m: Module) -> tuple[Value, Value]:
-        """The segment's address and the signed offset from its centre, by the window of the operand."""
+        """The segment's address and the signed offset from its center, by the window of the operand."""
         plan = self.plan
         size = (len(plan.coefficients[0]) - 1).bit_length()
         address, offset = self._in(plan.windows[0], size)

@@ -39,7 +39,7 @@ PLACES = (
     "mass_matrix",
     "mass_matrix_inverse",
     "potential_energy",
-    "centre_of_mass",
+    "center_of_mass",
     "link_positions",
     "link_jacobians",
 )
@@ -217,14 +217,14 @@ def outputs_of(name: str, reference: Reference, x: Arrays, case: Case) -> Arrays
         for link in reference.links
         if reference.moves(link)
     ]
-    centre = sum(m * place for m, place in weighed) / sum(m for m, _ in weighed)
+    center = sum(m * place for m, place in weighed) / sum(m for m, _ in weighed)
     jacobians = [np.concatenate([body["turning"], body["moving"]], axis=-2) @ reference.coupling for body in moving]
     return {
         "m": mass,
         "minv": np.linalg.inv(mass),
         "kinetic_energy": 0.5 * np.einsum("bi,bij,bj->b", x["qd"], mass, x["qd"]),
-        "potential_energy": -sum(m for m, _ in weighed) * centre @ reference.gravity,
-        "centre_of_mass": centre,
+        "potential_energy": -sum(m for m, _ in weighed) * center @ reference.gravity,
+        "center_of_mass": center,
         "link_positions": np.stack([body["place"] for body in moving], axis=1),
         "link_jacobians": np.stack(jacobians, axis=1),
     }

@@ -1,4 +1,4 @@
-"""Free flight of floating robots: momentum about the centre of mass, and energy, by the independent reference.
+"""Free flight of floating robots: momentum about the center of mass, and energy, by the independent reference.
 
 A case: {"kind": "flights", "robot", "states": [{"q", "qd"}], "steps", "dt", "integrator", "device"}. The integrator
 "contacts" is a rollout with a rigid plane that is far below. Joints have no damping, friction or armature. A body alone
@@ -52,7 +52,7 @@ def draw(random: np.random.Generator) -> Case:
 
 
 def kept_of(reference: Reference, q: Array, v: Array) -> dict[str, Array]:
-    """Return the centre of mass, momentum, angular momentum about that centre and energy, over all leading axes."""
+    """Return the center of mass, momentum, angular momentum about that center and energy, over all leading axes."""
     bodies, speeds = reference.bodies(q, v, np.zeros_like(v)), v @ reference.coupling.T
     mass, parts = sum(link["mass"] for link in reference.links), []
     for link in reference.links:
@@ -61,11 +61,11 @@ def kept_of(reference: Reference, q: Array, v: Array) -> dict[str, Array]:
         fast = times(body["moving"] - skew(c) @ body["turning"], speeds)
         turned = body["turn"] @ reference.inertias[link["name"]] @ transposed(body["turn"])
         parts.append((link["mass"], body["place"] + c, fast, body["w"], times(turned, body["w"])))
-    centre: Any = sum(m * at for m, at, *_ in parts) / mass
-    spin: Any = sum(own + m * np.cross(at - centre, fast) for m, at, fast, _, own in parts)
+    center: Any = sum(m * at for m, at, *_ in parts) / mass
+    spin: Any = sum(own + m * np.cross(at - center, fast) for m, at, fast, _, own in parts)
     energy: Any = sum(0.5 * (m * (fast * fast).sum(-1) + (w * own).sum(-1)) for m, _, fast, w, own in parts)
     momentum: Any = sum(m * fast for m, _, fast, *_ in parts)
-    return {"centre": centre, "momentum": momentum, "spin": spin, "kinetic": energy}
+    return {"center": center, "momentum": momentum, "spin": spin, "kinetic": energy}
 
 
 def check(case: Case, findings: Findings) -> None:
@@ -100,7 +100,7 @@ def check(case: Case, findings: Findings) -> None:
     _near(findings, "momentum", kept["momentum"] / (mass * size), fall / (mass * size), tolerance)
     inertia = max(float(np.abs(kept["spin"]).max()), mass * 1e-4)
     _near(findings, "spin", kept["spin"] / inertia, (kept["spin"][:, :1] + 0.0 * kept["spin"]) / inertia, tolerance)
-    work = mass * (kept["centre"] - kept["centre"][:, :1]) @ gravity
+    work = mass * (kept["center"] - kept["center"][:, :1]) @ gravity
     if name == "euler" or (order == 1 and gravity.any()):
         return  # the energy is of first order in dt
     energy, scale = kept["kinetic"] - work, max(float(kept["kinetic"].max()), mass * 1e-4)

@@ -1,6 +1,6 @@
 """An independent dynamics of a recipe: Kane's equations in plain numpy, in base axes, of complex numbers too.
 
-Nothing of dynagate is imported. Each link adds Jᵀ (forces of inertia) of its centre of mass and of its turning; M is
+Nothing of dynagate is imported. Each link adds Jᵀ (forces of inertia) of its center of mass and of its turning; M is
 the sum of m JᵀJ and JᵀIJ. Derivatives are complex steps through all of it. Leading axes are the batch.
 """
 
@@ -328,7 +328,7 @@ class Reference:
     ) -> tuple[Array, Array, Array]:
         """Return q and v after a semi-implicit step with impulses, and the velocity along the axes before the step.
 
-        push: (..., nv), N s or N m s, generalised impulses. lift: the same, of impulses that move the robot and stay
+        push: (..., nv), N s or N m s, generalized impulses. lift: the same, of impulses that move the robot and stay
         out of its velocity.
         """
         both = np.linalg.solve(self.mass(q), np.stack([push, lift], axis=-1))
@@ -364,14 +364,14 @@ class Reference:
             mass = block[..., :1, 0]
             c = np.stack([block[..., 5, 1], block[..., 3, 2], block[..., 4, 0]], axis=-1) / mass
             turning = block[..., 3:, 3:] + mass[..., None] * skew(c) @ skew(c)
-        centre = speed + times(skew(w), c)
-        pushed = centre + dt * (a + times(skew(w), speed) + times(skew(dw), c) + times(skew(w), times(skew(w), c)))
+        center = speed + times(skew(w), c)
+        pushed = center + dt * (a + times(skew(w), speed) + times(skew(dw), c) + times(skew(w), times(skew(w), c)))
         middle, after = w + dt * dw, w + dt * dw
         if turning is not None:
             gyration = times(skew(w), times(turning, w))
             momentum = times(turning, after) + dt * gyration
             middle = middle + 0.5 * dt * np.linalg.solve(turning, gyration[..., None])[..., 0]
-        line, turn = (centre, w) if explicit else (pushed, middle)
+        line, turn = (center, w) if explicit else (pushed, middle)
         held = np.concatenate([line - times(skew(turn), c), turn], axis=-1)
         if lifted is not None:
             line, turn = line + lifted[..., :3] + times(skew(lifted[..., 3:]), c), turn + lifted[..., 3:]

@@ -1,6 +1,6 @@
 """Rollouts on a chip: its integers against the reference, and the simulated ring against its integers, bit for bit.
 
-A case: {"kind": "rings", "robot", "states", "steps", "dt", "integrator", "devices"} and, where drawn, "linearise",
+A case: {"kind": "rings", "robot", "states", "steps", "dt", "integrator", "devices"} and, where drawn, "linearize",
 "stops", "friction", "friction_speed", "shell" (the ring in its AXI shell too). Robots have joints that do not feel each
 other, so that A and B have zeros, and joints that turn for ever.
 """
@@ -46,7 +46,7 @@ def draw(random: np.random.Generator) -> Case:
         "devices": ["fixed", "sim"] if random.random() < 0.5 else ["fixed"],
     }
     if random.random() < 0.6:
-        case["linearise"] = True
+        case["linearize"] = True
     if random.random() < 0.3:
         case["stops"] = True
     if random.random() < 0.3:
@@ -98,7 +98,7 @@ def check(case: Case, findings: Findings) -> None:
         if not np.linalg.cond(reference.mass(q)).max() < LARGEST_CONDITION:
             raise RobotError("expected a robot that words of 24 bits can tell")
         tau = np.repeat(reference.inverse(q, qd, push)[:, None], case["steps"], axis=1)
-        motion = rollouts.motion_of(case, reference, q, qd, tau, bool(case.get("linearise")))
+        motion = rollouts.motion_of(case, reference, q, qd, tau, bool(case.get("linearize")))
         options = {name: case[name] for name in ("dt", *rollouts.OPTIONS[1:]) if name in case}
         region = Region.of(robot, velocity=SPEED, acceleration=ACCELERATION)
         integers = findings.guarded("fixed", lambda: _fixed(robot, region, case["steps"], options, q, qd, tau))
@@ -160,6 +160,6 @@ def _compare(
     error[..., turning] = np.mod(error[..., turning] + np.pi, 2.0 * np.pi) - np.pi
     findings.near(f"{where} q", error[right] + motion["q"][right], motion["q"][right], ROUNDED, SMALLEST)
     findings.near(f"{where} qd", result.qd[right], motion["qd"][right], ROUNDED, SMALLEST)
-    if case.get("linearise"):
+    if case.get("linearize"):
         findings.near(f"{where} a", result.a[right], motion["a"][right], ROUNDED)
         findings.near(f"{where} b", result.b[right], motion["b"][right], ROUNDED)

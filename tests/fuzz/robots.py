@@ -7,7 +7,7 @@ A recipe is JSON: {"links": [...], "gravity": [x, y, z], "urdf": true}. A link i
     axis, at      in the joint frame, of any length; the joint's place on the parent, m
     turn, tilt    of the joint frame, and of the inertia in the link: roll, pitch and yaw in whole degrees
     mass, com     kg, m
-    radii         of the mass's spread about its centre, along the axes of `tilt`, m
+    radii         of the mass's spread about its center, along the axes of `tilt`, m
     damping, armature, friction, lower, upper, velocity, effort    as in URDF
     mimic         {"link": name of the link above which the leader is, "multiplier", "offset"}
 
@@ -82,7 +82,7 @@ def unit(axis: list[float]) -> np.ndarray:
 
 
 def inertia(link: Recipe) -> np.ndarray:
-    """About the centre of mass, in the link's axes, kg m²."""
+    """About the center of mass, in the link's axes, kg m²."""
     tilt = rotation(link["tilt"])
     second = link["mass"] * tilt @ np.diag(np.square(link["radii"])) @ tilt.T
     return np.trace(second) * np.eye(3) - second

@@ -1,7 +1,7 @@
 """Rollouts of drawn robots on every executor, against a loop of the reference's own single steps.
 
 A case: {"kind": "rollouts", "robot", "states": [{"q", "qd", "push"}], "steps", "dt", "integrator", "devices"} and,
-where drawn, "cubic" (c of an own force -c v³), "dt_of_call" (dt is an argument of the call), "linearise", "vjp",
+where drawn, "cubic" (c of an own force -c v³), "dt_of_call" (dt is an argument of the call), "linearize", "vjp",
 "sweep_of" (the sweep is given trajectories of another number of steps, and must refuse them), "every", "stops",
 "friction", "friction_speed".
 q (along velocities, from neutral), qd and push (the accelerations that the torques cause at the start) have a number,
@@ -34,7 +34,7 @@ from tests.test_gpu import ON_HOST
 Array = np.ndarray
 Case = dict[str, Any]
 INTEGRATORS = ("euler", "semi_implicit_euler", *TABLEAUS)
-OPTIONS = ("steps", "integrator", "linearise", "every", "stops", "friction", "friction_speed", "form")
+OPTIONS = ("steps", "integrator", "linearize", "every", "stops", "friction", "friction_speed", "form")
 SIZES = (1, 19, 1)
 """Batches of the calls of one rollout: alone, in vectors with some left over, and alone again."""
 EXACT = 1e-8
@@ -78,7 +78,7 @@ def draw(random: np.random.Generator) -> Case:
         if random.random() < 0.3:
             case["sweep_of"] = case["steps"] + 1
     if random.random() < 0.5:
-        case["linearise"] = True
+        case["linearize"] = True
     elif "vjp" not in case and random.random() < 0.3:
         case["every"] = case["steps"]
     if random.random() < 0.3:
@@ -199,7 +199,7 @@ def truth_of(case: Case, reference: Reference) -> Truth:
     tau = reference.inverse(q, qd, push)[:, None] * np.where(np.arange(case["steps"]) % 2, -0.5, 1.0)[:, None]
     reference.turned = 0.0
     with np.errstate(all="ignore"):
-        motion = motion_of(case, reference, q, qd, tau, bool(case.get("linearise") or case.get("vjp")))
+        motion = motion_of(case, reference, q, qd, tau, bool(case.get("linearize") or case.get("vjp")))
     return Truth(motion, tau, condition, reference.turned)
 
 

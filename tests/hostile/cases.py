@@ -628,7 +628,7 @@ def entries(folder: Path) -> dict[str, tuple[Callable[..., object], dict[str, An
                 "device": "numpy",
                 "method": "euler",
                 "forces": (),
-                "linearise": False,
+                "linearize": False,
                 "damping": 1.0,
                 "dtype": "float64",
             },

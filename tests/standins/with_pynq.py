@@ -34,7 +34,7 @@ PARAMETERS = {
 }  # fmt: skip
 
 
-class Modelled(Device):
+class Modeled(Device):
     """A device whose registers are those of the DMA engine's model and of the accelerator."""
 
     _probe_priority_ = 1
@@ -44,7 +44,7 @@ class Modelled(Device):
         return []
 
     def __init__(self, board: Board) -> None:
-        super().__init__("modelled")
+        super().__init__("modeled")
         self._board, self._card = board, {}
         self._dma = AxiDma(board, lambda address: self._card[address])
         self.capabilities = {"REGISTER_RW": True}
@@ -111,7 +111,7 @@ def face_is_real() -> None:
 def main(folder: str, library: str, states: str) -> None:
     face_is_real()
     design = load(folder)
-    device = Modelled(Board(SimShellLink(Path(library), design, pauses=(0.2, 0.1))))
+    device = Modeled(Board(SimShellLink(Path(library), design, pauses=(0.2, 0.1))))
     real = pynq.allocate
 
     def allocate(*arguments: Any, **options: Any) -> PynqBuffer:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import runpy
 from pathlib import Path
 
-NAMES = ("energy", "cost", "optimisers", "batches", "sliding_box", "slope", "swimmer", "motion")
+NAMES = ("energy", "cost", "optimizers", "batches", "sliding_box", "slope", "swimmer", "motion")
 
 for name in NAMES:
     runpy.run_path(str(Path(__file__).parent / f"{name}.py"), run_name="__main__")

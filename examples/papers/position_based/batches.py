@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from examples.papers.position_based.figure import Data, axes, main, timed
 from examples.papers.position_based.integrator import PositionBased
-from examples.papers.position_based.optimisers import falling
+from examples.papers.position_based.optimizers import falling
 from examples.papers.position_based.robots import bent, chain
 
 STEPS = 10

@@ -66,7 +66,7 @@ def _touching(points: Points, pose: Floats, margin: float, which: Integers, gap:
 
 @compiled
 def _directions(links: Links, points: Points, pose: Floats, twist: Floats, k: int, s: int, rows: Floats) -> None:
-    """Fills in the generalised forces (3, nv) of unit forces at a point: the normal and two tangents."""
+    """Fills in the generalized forces (3, nv) of unit forces at a point: the normal and two tangents."""
     p, n = np.empty(3), points.normal[s]
     position_of(pose[points.link[k]], points.position[k], p)
     first = np.zeros(3)

@@ -20,7 +20,7 @@ def printed(coefficient: float, dt: float, density: float = 1000.0) -> Drag:
 def drag_points(robot: Robot, drag: Drag) -> tuple[list[int], Floats, Floats]:
     """Links (points,), positions (points, 3) and matrices (points, 3, 3) in N s/m of points whose drag is the links'.
 
-    Each link with mass has six, on its principal axes through the centre of mass at √3 times the radius of
+    Each link with mass has six, on its principal axes through the center of mass at √3 times the radius of
     gyration: sums over them have the volume's moments up to the second, so the energy is exact.
     """
     links: list[int] = []

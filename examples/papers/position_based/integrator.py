@@ -1,4 +1,4 @@
-"""Position-based steps of articulated bodies (Pan & Manocha 2018, 2019) by all orders, optimisers and objectives.
+"""Position-based steps of articulated bodies (Pan & Manocha 2018, 2019) by all orders, optimizers and objectives.
 
 `dynagate.Rollout(robot, method="position_based")` takes order 2 by Levenberg-Marquardt, on every device.
 """
@@ -73,12 +73,12 @@ class Trajectory:
 
 
 class PositionBased:
-    """A robot's time steps as an optimisation over positions.
+    """A robot's time steps as an optimization over positions.
 
     robot: a tree of revolute, prismatic, spherical and floating joints. dt: s.
     order: K. 2 is implicit and loses energy; 3 is of second order and keeps it at small steps; 4 and above are unstable
     for some frequencies, which a warning says.
-    objective: "energy" minimises Equation 5 (6 with contact), "forces" the square of its gradient, Equation 7 (13).
+    objective: "energy" minimizes Equation 5 (6 with contact), "forces" the square of its gradient, Equation 7 (13).
     None: the energy where there is one, which is at order 2 and without "pbfd" contact.
     method: "lm", Levenberg-Marquardt on the part of the Hessian that is a square's: for the energy that is M/dt²,
     solved in O(n); "lm-full", with the full Hessian of the energy; "lbfgs", SciPy's.

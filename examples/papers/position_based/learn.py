@@ -1,7 +1,7 @@
 """A hopper, a walker and a spider learn to walk on position-based steps (PBFD), and are tested on Newton-Euler steps
 with dry friction: Figure 5 (b) of Pan & Manocha (2018), Figure 7 of 2019.
 
-Proximal policy optimisation (PPO) of Stable-Baselines3: `pip install 'dynagate[learn]'`. Rollouts run in this process
+Proximal policy optimization (PPO) of Stable-Baselines3: `pip install 'dynagate[learn]'`. Rollouts run in this process
 on `--jobs` threads, or on a Ray cluster (`--backend ray --cluster ADDRESS`).
 """
 
@@ -61,7 +61,7 @@ class Curve(BaseCallback):
 
 
 def tested(model: PPO, robot: str, simulator: str, episodes: int, span: float) -> Data:
-    """The policy's mean action on a simulator: metres and seconds of an episode, its mean reward, how many ended in a
+    """The policy's mean action on a simulator: meters and seconds of an episode, its mean reward, how many ended in a
     fall, and the configurations of the first."""
     env = Walking(robot, simulator=simulator, span=span)  # type: ignore[arg-type]
     rows, track = [], []
@@ -78,7 +78,7 @@ def tested(model: PPO, robot: str, simulator: str, episodes: int, span: float) -
         rows.append((float(env.q[0]), len(rewards) * CONTROL, float(np.sum(rewards)), fell, converged))
     distance, seconds, reward, falls, sound = (np.array(column) for column in zip(*rows, strict=True))
     return {
-        "metres": float(distance.mean()),
+        "meters": float(distance.mean()),
         "seconds": float(seconds.mean()),
         "reward": float(reward.mean()),
         "falls": int(falls.sum()),

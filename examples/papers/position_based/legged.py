@@ -89,7 +89,7 @@ def walker() -> Legged:
 def spider() -> Legged:
     """A floating body on four legs: 18 degrees of freedom, of each leg a hip that turns and lifts and a knee
     actuated."""
-    links = [bar("body", -1, Joint("free", "floating"), (0.2, 0.0, 0.0), 3.0, 0.1, centred=True)]
+    links = [bar("body", -1, Joint("free", "floating"), (0.2, 0.0, 0.0), 3.0, 0.1, centered=True)]
     feet = []
     stance = np.zeros(19)
     stance[6] = 1.0

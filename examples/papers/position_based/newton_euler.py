@@ -49,7 +49,7 @@ def rate_of(speed: Floats, pose: Floats, rate: Floats) -> None:
 
 @compiled
 def mechanical_energy(links: Links, q: Floats, qd: Floats) -> float:
-    """Kinetic and potential energy in J; 0 of the potential is where all centres of mass are at the world's origin."""
+    """Kinetic and potential energy in J; 0 of the potential is where all centers of mass are at the world's origin."""
     pose, twist = np.empty((len(links.parent), 3, 4)), np.empty((len(qd), 6))
     speed, rate = np.empty((len(links.parent), 6)), np.empty((len(links.parent), 3, 4))
     place(links, q, pose, twist)

@@ -28,7 +28,7 @@ ABOVE = np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]])
 
 def skeleton(robot: Robot, q: Any, view: np.ndarray, feet: Sequence[Point] = ()) -> np.ndarray:
     """Lines (steps, lines, 2, 2) in m of a robot at q (steps, nq): in each link with mass from its joint to the joints
-    that it carries, to its feet, and to the far side of its centre of mass."""
+    that it carries, to its feet, and to the far side of its center of mass."""
     names = [link.name for link in robot.links]
     ends = [(link.parent, link.joint.translation) for link in robot.links if link.parent >= 0]
     ends += [(names.index(point.link), point.position) for point in feet]

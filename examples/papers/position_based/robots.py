@@ -12,14 +12,14 @@ NOTHING = ((0.0, 0.0, 0.0),) * 3
 
 
 def bar(
-    name: str, parent: int, joint: Joint, along: Vector3, mass: float, radius: float, *, centred: bool = False
+    name: str, parent: int, joint: Joint, along: Vector3, mass: float, radius: float, *, centered: bool = False
 ) -> Link:
-    """A solid cylinder from the link's origin to `along`, or around the origin if it is centred."""
+    """A solid cylinder from the link's origin to `along`, or around the origin if it is centered."""
     axis, length = np.array(along), float(np.linalg.norm(along))
     line = np.outer(axis, axis) / length**2
     across = mass * (3.0 * radius**2 + length**2) / 12.0
     inertia = matrix3(across * (np.eye(3) - line) + 0.5 * mass * radius**2 * line)
-    return Link(name, parent, joint, mass, (0.0, 0.0, 0.0) if centred else vector3(0.5 * axis), inertia)
+    return Link(name, parent, joint, mass, (0.0, 0.0, 0.0) if centered else vector3(0.5 * axis), inertia)
 
 
 def rod(name: str, parent: int, joint: Joint, length: float, mass: float, radius: float) -> Link:

@@ -27,7 +27,7 @@ def closed_form(friction: np.ndarray, dt: float) -> np.ndarray:
 
 
 def slides(model: str, friction: float, dt: float, span: float) -> tuple[float, bool]:
-    """Metres until the box stands or the time is over, and whether all steps converged."""
+    """Meters until the box stands or the time is over, and whether all steps converged."""
     contact = Contact(POINTS, stiffness=STIFFNESS, friction=friction, model=model)
     sim = PositionBased(planar_box(), dt, contact=contact, objective="forces")
     track = sim.run([0.0, 0.25 - DEPTH, 0.0], [SPEED, 0.0, 0.0], round(span / dt))

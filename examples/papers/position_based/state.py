@@ -126,7 +126,7 @@ def potential(links: Links, pose: Floats, origin: Floats) -> float:
 @compiled
 def total_energy(links: Links, weights: Floats, poses: Floats, dt: float) -> float:
     """Kinetic and potential energy in J at a step's end, velocities by the weights (nodes,) of the poses; 0 of the
-    potential is where every centre of mass is at the world's origin."""
+    potential is where every center of mass is at the world's origin."""
     rate = np.zeros_like(poses[0])
     for j in range(len(weights)):
         for i in range(len(links.parent)):
@@ -148,7 +148,7 @@ def forces_left(
     stiffness: Floats,
     gradient: Floats,
 ) -> float:
-    """Fills in the generalised forces (nv,) that a field and the points leave, the gathered loads behind them, and the
+    """Fills in the generalized forces (nv,) that a field and the points leave, the gathered loads behind them, and the
     points' stiffness. Returns the points' energy in J."""
     links, settings = problem.links, problem.settings
     load[:] = 0.0

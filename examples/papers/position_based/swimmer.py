@@ -45,7 +45,7 @@ def gait(parameters: np.ndarray, times: np.ndarray) -> np.ndarray:
 
 
 def swim(gaits: np.ndarray, steps: int, viscosity: tuple[float, float]) -> tuple[np.ndarray, np.ndarray]:
-    """Centres of mass (gaits, steps + 1, 3) in m, and configurations (gaits, steps + 1, nq), from rest along x."""
+    """Centers of mass (gaits, steps + 1, 3) in m, and configurations (gaits, steps + 1, nq), from rest along x."""
     sim = PositionBased(ROBOT, DT, drag=Drag(viscosity), servo=Servo(50.0, 1.0))
     q0 = np.zeros((len(gaits), ROBOT.nq))
     q0[:, 6] = 1.0
@@ -53,11 +53,11 @@ def swim(gaits: np.ndarray, steps: int, viscosity: tuple[float, float]) -> tuple
     track = sim.run(q0, None, steps, target=np.array([gait(g, times) for g in gaits]))
     assert track.converged.all()
     flat = {"q": track.q.reshape(-1, ROBOT.nq)}
-    return evaluate(trace(ROBOT, "centre_of_mass"), flat)["centre_of_mass"].reshape(*track.q.shape[:2], 3), track.q
+    return evaluate(trace(ROBOT, "center_of_mass"), flat)["center_of_mass"].reshape(*track.q.shape[:2], 3), track.q
 
 
 def distances(steps: int, gaits: np.ndarray) -> np.ndarray:
-    """Metres along x (gaits,) in this many steps."""
+    """Meters along x (gaits,) in this many steps."""
     return np.abs(swim(gaits, steps, ALONG_AND_ACROSS)[0][:, -1, 0])
 
 
@@ -74,7 +74,7 @@ def measure(short: bool, backend: str = "loky", jobs: int = 1, cluster: str | No
         if distance.max() > best_distance:
             best, best_distance = gaits[np.argmax(distance)], float(distance.max())
         history.append(best_distance)
-    centres, q = swim(best[None], steps, ALONG_AND_ACROSS)
+    centers, q = swim(best[None], steps, ALONG_AND_ACROSS)
     equal, _ = swim(best[None], steps, EQUAL)
     first, _ = swim(np.zeros((1, 6)), steps, ALONG_AND_ACROSS)
     return {
@@ -83,7 +83,7 @@ def measure(short: bool, backend: str = "loky", jobs: int = 1, cluster: str | No
         "first gait (m)": float(np.abs(first[0, -1, 0])),
         "best gait": best.tolist(),
         "best gait, drag equal in all directions (m)": float(np.linalg.norm(equal[0, -1] - equal[0, 0])),
-        "path": centres[0, :, :2].tolist(),
+        "path": centers[0, :, :2].tolist(),
         "configurations": q[0].tolist(),
     }
 
@@ -92,7 +92,7 @@ def draw(data: Data) -> Figure:
     figure, (left, right) = axes(2)
     left.plot(data["best by generation (m)"])
     left.set(xlabel="generation", ylabel=f"distance in {data['seconds swum']:g} s (m)")
-    right.plot(*np.array(data["path"]).T, "k:", label="centre of mass")
+    right.plot(*np.array(data["path"]).T, "k:", label="center of mass")
     overlay(right, skeleton(ROBOT, data["configurations"], ABOVE), max(1, len(data["configurations"]) // 10))
     right.set(xlabel="x (m)", ylabel="y (m)")
     return figure

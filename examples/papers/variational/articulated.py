@@ -124,7 +124,7 @@ def _add_in_parent(inertia: np.ndarray, i: int, p: int, r: Matrix, t: Vector) ->
 
 
 @fused
-def factorise(links: Links, rotation: np.ndarray, offset: np.ndarray, u: np.ndarray, d: np.ndarray) -> None:
+def factorize(links: Links, rotation: np.ndarray, offset: np.ndarray, u: np.ndarray, d: np.ndarray) -> None:
     """u (links, 6): U = I S of each joint, d (links,): 1 / (Sᵀ U + armature), with poses as `pose` writes them."""
     n = len(d)
     inertia = np.zeros((n, 27))
@@ -167,7 +167,7 @@ def solve(
     x: np.ndarray,
     work: np.ndarray,
 ) -> None:
-    """x (links,) with M x = e, after `factorise`. work: (links, 6)."""
+    """x (links,) with M x = e, after `factorize`. work: (links, 6)."""
     n = len(d)
     work[:] = 0.0
     for i in range(n - 1, -1, -1):

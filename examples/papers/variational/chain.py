@@ -20,7 +20,7 @@ GRAVITY = (0.0, 0.0, -9.81)
 
 
 def chain(links: int, gravity: tuple[float, float, float] = GRAVITY, axes: str = "x") -> Robot:
-    """Links of 1.5 m and 1 kg with unit inertia about their centres, each turning about x. axes "xy": about x and y in
+    """Links of 1.5 m and 1 kg with unit inertia about their centers, each turning about x. axes "xy": about x and y in
     turn."""
     turns = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0)}
     rows = []

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from dynagate.robot import Robot
 
 from examples.papers.compiled import fused
-from examples.papers.variational.articulated import factorise, pose
+from examples.papers.variational.articulated import factorize, pose
 from examples.papers.variational.links import Links
 from examples.papers.variational.loops import prepare, residual
 from examples.papers.variational.state import CONVERGED, TURNED, UNSOLVED, State, Steps
@@ -45,7 +45,7 @@ def start_batch(
     u, d, work = np.empty((n, 6)), np.empty(n), np.empty((n, 6))
     for k in range(len(q)):
         pose(links, q[k], rotation[k], offset[k])
-        factorise(links, rotation[k], offset[k], u, d)
+        factorize(links, rotation[k], offset[k], u, d)
         own = np.ascontiguousarray(past[:, k])
         guess_increment(links, guess, rotation[k], offset[k], u, d, own, age, tau[k], external[k], dt, delta[k], work)
         share = 1.0 if age else 0.5

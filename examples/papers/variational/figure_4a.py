@@ -38,7 +38,7 @@ def draw(results: dict[str, Any]) -> Figure:
     figure, plot = axes()
     for name, label in LABELS.items():
         plot.semilogy(np.arange(1, len(results[name]) + 1), results[name], marker="o", label=label)
-    plot.axhline(results["tolerance"], color="grey", linestyle=":")
+    plot.axhline(results["tolerance"], color="gray", linestyle=":")
     plot.set(xlabel="residual evaluation", ylabel="residual (N m s)", title="Figure 4a: convergence, 50 links")
     plot.legend()
     return figure

@@ -43,7 +43,7 @@ def check_joints(robot: Robot) -> None:
 
 def links_of(robot: Robot) -> Links:
     """The arrays of a robot. Inertias stay with their own links: the discrete Lagrangian of a link that hands mass on
-    to its neighbour is another. Raises RobotError: see `check_joints`."""
+    to its neighbor is another. Raises RobotError: see `check_joints`."""
     check_joints(robot)
     tree = Tree(robot, reduced=False)
     joints = [link.joint for link in tree.robot.links]

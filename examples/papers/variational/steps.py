@@ -13,7 +13,7 @@ import numpy as np
 from dynagate.integrators.variational_graphs import EXTRAPOLATED, EXTRAPOLATION
 
 from examples.papers.compiled import fused
-from examples.papers.variational.articulated import bias, factorise, pose, project, solve
+from examples.papers.variational.articulated import bias, factorize, pose, project, solve
 from examples.papers.variational.links import Links
 from examples.papers.variational.loops import displace, kinetic, potential, prepare, residual, start
 from examples.papers.variational.newton import jacobian
@@ -212,7 +212,7 @@ def step(
     kind, dt = method.kind, method.dt
     share = 1.0 if age else 0.5
     pose(links, q, w.rotation, w.offset)
-    factorise(links, w.rotation, w.offset, w.u, w.d)
+    factorize(links, w.rotation, w.offset, w.u, w.d)
     guess_increment(links, method.guess, w.rotation, w.offset, w.u, w.d, past, age, tau, external, dt, w.delta, w.force)
     if kind == SVI:
         w.update[:] = tau

@@ -1,4 +1,4 @@
-"""The baseline: the scalable variational integrator of Johnson & Murphey (2009), with the midpoint rule in generalised
+"""The baseline: the scalable variational integrator of Johnson & Murphey (2009), with the midpoint rule in generalized
 coordinates. A residual takes O(n²) and its Jacobian O(n³) operations.
 
 L_d(q⁰, q¹) = dt L((q⁰ + q¹) / 2, (q¹ - q⁰) / dt). Velocities of links and their derivatives by one joint each are kept

@@ -386,7 +386,7 @@ def spread(
 
 
 UNIT = 1e-5
-"""How far from 1 the length of a quaternion may be: float32 states pass, a forgotten normalisation does not."""
+"""How far from 1 the length of a quaternion may be: float32 states pass, a forgotten normalization does not."""
 
 
 def check_unit_vectors(name: str, places: Iterable[tuple[int, int]], flat: npt.NDArray[Any]) -> None:

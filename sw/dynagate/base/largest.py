@@ -7,7 +7,7 @@ MAX_AROUND = 1000
 MAX_LINKS = 10_000
 """Links of a chain at random."""
 MAX_CONSTRAINT_ROWS = 300
-"""Rows of all constraints of a robot together: the factorisation of their system is unrolled."""
+"""Rows of all constraints of a robot together: the factorization of their system is unrolled."""
 MAX_STEPS = 10_000_000
 """Steps of a rollout."""
 MAX_ITERATIONS = 100_000

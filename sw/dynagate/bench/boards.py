@@ -27,7 +27,7 @@ LINE = "{:<28}{:<9}{:>4}{:>5}{:>15}{:>15}{:>15}{:>15}  {:<9}{:>19}"
 
 @dataclass(frozen=True)
 class BoardRow:
-    """One function on one board. Rates are samples a second, modelled: `choice.Rates`. clock_mhz: assumed. driver:
+    """One function on one board. Rates are samples a second, modeled: `choice.Rates`. clock_mhz: assumed. driver:
     measured on this computer."""
 
     function: str
@@ -104,7 +104,7 @@ def board_table(rows: Sequence[BoardRow | Refusal]) -> str:
     fitting = [row for row in rows if isinstance(row, BoardRow)]
     refused = [row for row in rows if isinstance(row, Refusal)]
     lines = [
-        "boards: samples a second of a stream of batches, modelled (clocks assumed, nothing was measured on a board);",
+        "boards: samples a second of a stream of batches, modeled (clocks assumed, nothing was measured on a board);",
         f"driver: one core's time here for a call and a sample, measured in batches of {BATCH} on a device of no time",
         LINE.format("function", "board", "II", "MHz", "datapath", "stream", "link", "end to end", "by", "driver"),
     ]
@@ -114,5 +114,5 @@ def board_table(rows: Sequence[BoardRow | Refusal]) -> str:
         clock = f"{row.clock_mhz:g}"
         lines.append(LINE.format(row.function, row.board, row.ii, clock, *rates, row.decided_by, driver))
     models = {name: boards.load(name).link.limit.derivation for name in sorted({row.board for row in rows})}
-    lines += [f"link of {name}, modelled: {text}" for name, text in models.items()]
+    lines += [f"link of {name}, modeled: {text}" for name, text in models.items()]
     return "\n".join([*lines, *(f"not on {row.board}: {row.reason}" for row in refused)])

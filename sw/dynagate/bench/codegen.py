@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from dynagate.bench.peers import FLAGS, Peer, compiled, described, installed
-from dynagate.dynamics.configuration import normalised
+from dynagate.dynamics.configuration import normalized
 from dynagate.graph import trace
 from dynagate.graph.evaluate import evaluate
 from dynagate.native.cache import cache_folder, kept
@@ -82,7 +82,7 @@ def _measured(library: ctypes.CDLL, name: str, robot: Robot) -> tuple[float, flo
     """Median and distance of the quartiles in ns per call, or how its results differ from ours."""
     random = np.random.default_rng(SEED)
     q = random.uniform(-3.0, 3.0, (STATES, robot.nq))
-    normalised(robot, q)
+    normalized(robot, q)
     v, u = random.uniform(-1.0, 1.0, (2, STATES, robot.nv))
     sizes = [ctypes.c_longlong() for _ in range(4)]
     library[f"{name}_work"](*(ctypes.byref(size) for size in sizes))

@@ -20,7 +20,7 @@ from dynagate.bench.measure import less_product, machine, single_call, timing
 from dynagate.bench.paper import LEFT_OUT, STEPS, paper
 from dynagate.design.words import sample_bytes
 from dynagate.dynamics import FUNCTIONS
-from dynagate.dynamics.configuration import normalised
+from dynagate.dynamics.configuration import normalized
 from dynagate.fixedpoint.assign import Policy, assign
 from dynagate.graph import trace
 from dynagate.graph.evaluate import evaluate
@@ -47,7 +47,7 @@ CLOCK_HZ = 250e6
 LINK_BYTES = 6.0e9
 LINK_SECONDS = 2.0e-6
 STREAM_BITS = 512
-"""Assumed for the modelled FPGA: clock of the datapath; bytes a second and latency of a PCIe 3.0 × 8 link each way;
+"""Assumed for the modeled FPGA: clock of the datapath; bytes a second and latency of a PCIe 3.0 × 8 link each way;
 bits of a beat of float32 streams."""
 
 ASKED = "asked"
@@ -69,7 +69,7 @@ def compare(
     begun: Mapping[str, Any] | None = None,
     keep: Callable[[dict[str, Any]], Any] | None = None,
 ) -> dict[str, Any]:
-    """All figures of one run, as JSON takes them: machine, single calls, partitions, batches, accuracy, modelled FPGA.
+    """All figures of one run, as JSON takes them: machine, single calls, partitions, batches, accuracy, modeled FPGA.
 
     Times are nanoseconds: per call, or per sample of a batch. everything: of a large robot too what `budget` leaves
     out; else "left_out" of the figures says what that is. begun: figures of a run of the same that was interrupted,
@@ -148,9 +148,9 @@ def _parts(
         one = region.sample(GRADIENT, 1, SEED)
         return deadline(trace(robot, GRADIENT, **_options(robot, GRADIENT)), one, planned(GRADIENT), CLOCK_HZ)
 
-    def modelled() -> Any:
-        model = _modelled(planned(GRADIENT), batches)
-        model["partitions"] = _modelled_partitions(planned, result["partitions"], model["batches"])
+    def modeled() -> Any:
+        model = _modeled(planned(GRADIENT), batches)
+        model["partitions"] = _modeled_partitions(planned, result["partitions"], model["batches"])
         stages = dict.fromkeys((*STAGES, *STEPS))
         model["single_call"] = {name: planned(name).latency / CLOCK_HZ * 1e9 for name in stages}
         return model
@@ -174,7 +174,7 @@ def _parts(
             "the GPU, if there is one", lambda: gpu.measured(robot, region, batches, partial(_options, robot))
         ),
         "accuracy": said("accuracy", lambda: _accuracy(robot, fit)),
-        "fpga_modelled": said("the modelled FPGA", modelled),
+        "fpga_modeled": said("the modeled FPGA", modeled),
         "deadline": said("a million single calls", million),
         "paper": lambda: paper({**result, "threads": threads}),
     }
@@ -182,7 +182,7 @@ def _parts(
         "casadi": budget.CASADI,
         "rollouts": budget.ROLLOUTS,
         "cuda": budget.CARD,
-        "fpga_modelled": budget.DATAPATHS,
+        "fpga_modeled": budget.DATAPATHS,
         "deadline": budget.DATAPATHS,
     }
     return parts | {part: unless_left_out(what, parts[part]) for part, what in of_budget.items()}
@@ -337,7 +337,7 @@ def _accuracy(robot: Robot, fit: Chosen) -> dict[str, Any]:
         "qd": random.uniform(-1.0, 1.0, (count, robot.nv)),
         "tau": random.uniform(-1.0, 1.0, (count, robot.nv)),
     }
-    normalised(robot, state["q"])
+    normalized(robot, state["q"])
     fewest = _options(robot, GRADIENT)
     rows = {}
     choices: list[tuple[str, Any, dict[str, Any]]] = [("float32 fewest operations", np.float32, fewest)]
@@ -370,26 +370,26 @@ ON_CHIP = {
 """What a datapath computes in each partition; the rest is the host's, measured."""
 
 
-def _modelled_partitions(
+def _modeled_partitions(
     planned: Callable[[str], Plan], measured: Sequence[Mapping[str, Any]], whole: Sequence[Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
-    """Per partition and batch: the host's part, which was measured, and then the datapath's, modelled as `_modelled`
+    """Per partition and batch: the host's part, which was measured, and then the datapath's, modeled as `_modeled`
     has it. whole: of the datapath of the whole gradient."""
     batches = [row["batch"] for row in whole]
-    chip = {name: _modelled(planned(function), batches)["batches"] for name, function in ON_CHIP.items()}
-    modelled = {(name, row["batch"]): row["ns"] for name, rows in chip.items() for row in rows}
+    chip = {name: _modeled(planned(function), batches)["batches"] for name, function in ON_CHIP.items()}
+    modeled = {(name, row["batch"]): row["ns"] for name, rows in chip.items() for row in rows}
     return [
         {
             "partition": row["partition"],
             "batch": row["batch"],
-            "ns": row["host_ns"] + modelled[row["partition"], row["batch"]],
+            "ns": row["host_ns"] + modeled[row["partition"], row["batch"]],
             "host_ns": row["host_ns"],
         }
         for row in measured
     ]
 
 
-def _modelled(planned: Plan, batches: Sequence[int]) -> dict[str, Any]:
+def _modeled(planned: Plan, batches: Sequence[int]) -> dict[str, Any]:
     """The datapath at an assumed clock behind an assumed link; cycles are the schedule's, which simulation confirms."""
     graph = planned.formatted.graph
     bytes_in, bytes_out = (sample_bytes(len(side), STREAM_BITS) for side in (graph.input_nodes, graph.result_nodes))

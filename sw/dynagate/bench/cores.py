@@ -1,4 +1,4 @@
-"""What programs would reach on the processor's cores of each board, by the cycles of their schedules: modelled."""
+"""What programs would reach on the processor's cores of each board, by the cycles of their schedules: modeled."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ OVERHEAD = 2
 @dataclass(frozen=True)
 class CoreRow:
     """One function on a board's cores. cycles: of a sample on one of them. clock_mhz: assumed. Rates are samples a
-    second, modelled, as of a datapath: `datapath` is that of all cores, `stream` that of the words, one a cycle, and
+    second, modeled, as of a datapath: `datapath` is that of all cores, `stream` that of the words, one a cycle, and
     of what sends them."""
 
     function: str
@@ -97,7 +97,7 @@ def _row(function: str, own: BoardCores, scheduled: Schedule) -> CoreRow:
 def core_table(rows: Sequence[CoreRow | NotHeld]) -> str:
     """For the terminal: a line for each function and board, and what no core holds."""
     lines = [
-        "the processor's cores: samples a second of programs, modelled likewise",
+        "the processor's cores: samples a second of programs, modeled likewise",
         LINE.format("function", "board", "cores", "cycles", "MHz", "cores", "stream", "link", "end to end", "by"),
     ]
     for row in (row for row in rows if isinstance(row, CoreRow)):

@@ -27,7 +27,7 @@ def deadline(
     graph: Graph, inputs: Mapping[str, Any], planned: Plan, clock_hz: float, calls: int = CALLS
 ) -> dict[str, Any]:
     """Figures of one sample at a time, in float32: measured quantiles of calls from C, in ns; the datapath's cycles,
-    which are exact, and their time at an assumed clock; the processors' times, modelled.
+    which are exact, and their time at an assumed clock; the processors' times, modeled.
 
     inputs: of one sample. planned: the datapath of the same function.
     """
@@ -39,11 +39,11 @@ def deadline(
         "worst_ns": float(ns.max()),
         "datapath_cycles": planned.latency,
         "datapath_ns_at_assumed_clock": planned.latency / clock_hz * 1e9,
-        "processors_modelled_ns": {name: modelled(graph, *figures) for name, figures in PROCESSORS.items()},
+        "processors_modeled_ns": {name: modeled(graph, *figures) for name, figures in PROCESSORS.items()},
     }
 
 
-def modelled(graph: Graph, clock_hz: float, per_cycle: float) -> float:
+def modeled(graph: Graph, clock_hz: float, per_cycle: float) -> float:
     """Nanoseconds of one call on a processor that starts so many instructions a cycle, from the graph's operations."""
     cycles = sum(NATIVE[node.op].in_order for node in graph.nodes)
     return math.ceil(cycles / per_cycle) / clock_hz * 1e9
@@ -62,7 +62,7 @@ def lines(result: Mapping[str, Any] | str) -> list[str]:
             result["datapath_ns_at_assumed_clock"],
             "cycles exact, clock assumed",
         ),
-        *((name, ns, "modelled") for name, ns in result["processors_modelled_ns"].items()),
+        *((name, ns, "modeled") for name, ns in result["processors_modeled_ns"].items()),
     ]
     return [
         "one sample, float32, until its result" + f"{'ns':>20}",

@@ -1,6 +1,6 @@
 """The three figures of Plancher et al., "Accelerating Robot Dynamics Gradients on a CPU, GPU, and FPGA", 2021, of what
 one run measured: a single computation in its three steps, partitions between host and coprocessor, and the most
-optimised form on each device. What stands for an FPGA is modelled."""
+optimized form on each device. What stands for an FPGA is modeled."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PARTITIONS = ("split", "fused", "completely fused")
 LEFT_OUT = "{} left out; --all brings it"
 """What stands in place of figures that a run of a large robot has not."""
 
-PINOCCHIO, CPU, GPU, FPGA = "CPU, Pinocchio C++", "CPU", "GPU", "FPGA (modelled)"
+PINOCCHIO, CPU, GPU, FPGA = "CPU, Pinocchio C++", "CPU", "GPU", "FPGA (modeled)"
 
 
 def paper(result: Mapping[str, Any]) -> dict[str, Any]:
@@ -33,7 +33,7 @@ def paper(result: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _figure1(result: Mapping[str, Any]) -> dict[str, Any]:
-    peer, card, chip = result["pinocchio"], _card(result, "steps"), result["fpga_modelled"]
+    peer, card, chip = result["pinocchio"], _card(result, "steps"), result["fpga_modeled"]
     cpu = result["single_call"]
     absent = [name for name in STEPS if "float32" not in cpu.get(name, {})]
     up_to: dict[str, Any] = {
@@ -87,8 +87,8 @@ def _card(result: Mapping[str, Any], part: str) -> Any:
 
 
 def _chip(result: Mapping[str, Any], part: str) -> Any:
-    """What is modelled of a datapath, or why there is nothing."""
-    chip = result["fpga_modelled"]
+    """What is modeled of a datapath, or why there is nothing."""
+    chip = result["fpga_modeled"]
     return chip if isinstance(chip, str) else chip[part]
 
 

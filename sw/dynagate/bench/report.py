@@ -50,17 +50,17 @@ def text(result: dict[str, Any]) -> str:
         dq, dqd = peer["float32_error"]
         lines.append(f"  {'Pinocchio float32':<36} {'':>10}{dq:>10.1e}{dqd:>10.1e}")
     lines += ["", *deadline.lines(result["deadline"]), "", *paper.text(result["paper"]), ""]
-    return "\n".join([*lines, *_assumed(result["fpga_modelled"])])
+    return "\n".join([*lines, *_assumed(result["fpga_modeled"])])
 
 
 def _assumed(model: dict[str, Any] | str) -> list[str]:
-    """What the modelled FPGA stands on, or why there is none."""
+    """What the modeled FPGA stands on, or why there is none."""
     if isinstance(model, str):
         return [model]
     clock, link = model["clock_hz_assumed"] / 1e6, model["link_bytes_per_second_assumed"] / 1e9
     each_way = model["link_seconds_assumed"] * 1e6
     return [
-        f"modelled: II = {model['ii']}, {model['latency_cycles']} cycles, at an assumed {clock:.0f} MHz, on an assumed",
+        f"modeled: II = {model['ii']}, {model['latency_cycles']} cycles, at an assumed {clock:.0f} MHz, on an assumed",
         f"link of {link:g} GB/s and {each_way:g} µs each way; nothing of it was measured on a board",
     ]
 
@@ -129,12 +129,12 @@ def series(result: dict[str, Any]) -> dict[str, dict[int, float]]:
             add(f"cuda float32, {row['results']} results", row)
         for row in result["cuda"]["partitions"] if not isinstance(result["cuda"]["partitions"], str) else ():
             add(f"cuda partition {row['partition']}", row)
-    model = result["fpga_modelled"]
+    model = result["fpga_modeled"]
     if not isinstance(model, str):
         for row in model["batches"]:
-            add("FPGA (modelled)", row)
+            add("FPGA (modeled)", row)
         for row in model["partitions"]:
-            add(f"FPGA partition {row['partition']} (modelled)", row)
+            add(f"FPGA partition {row['partition']} (modeled)", row)
     return lines
 
 

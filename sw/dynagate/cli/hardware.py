@@ -209,12 +209,12 @@ def synth(
     units: int | Cores | None,
     **request: Any,
 ) -> None:
-    """Synthesise ROBOT's design with Yosys, shell included, count what it takes, and check paths between registers.
+    """Synthesize ROBOT's design with Yosys, shell included, count what it takes, and check paths between registers.
 
-    With --units it is the core of ROBOT's program that is synthesised: the same for every robot that it holds."""
+    With --units it is the core of ROBOT's program that is synthesized: the same for every robot that it holds."""
     from dynagate.cli.progress import Steps
     from dynagate.hw.area import area, check_liberty
-    from dynagate.hw.synth import synthesise, synthesise_modules, table, table_of, tops
+    from dynagate.hw.synth import synthesize, synthesize_modules, table, table_of, tops
 
     if liberty is not None:
         if click.get_current_context().get_parameter_source("families") is ParameterSource.COMMANDLINE:
@@ -231,7 +231,7 @@ def synth(
             if liberty is not None:
                 text = area(_modules_of(core), liberty, step).text(title)
             else:
-                counted = [synthesise_modules(_modules_of(core), family, step) for family in families]
+                counted = [synthesize_modules(_modules_of(core), family, step) for family in families]
                 text = table_of(title, counted)
         click.echo(text)
         click.echo(program.folder)
@@ -241,7 +241,7 @@ def synth(
         if liberty is not None:
             text = area(tops(built), liberty, step).text(f"{built.title}, II = {built.plan.ii}")
         else:
-            text = table(built, [synthesise(built, family, step=step) for family in families])
+            text = table(built, [synthesize(built, family, step=step) for family in families])
     click.echo(text)
     click.echo(built.folder)
 
@@ -446,7 +446,7 @@ def bitstream(
     With --core, and without ROBOT, it holds a processor's cores, which run programs of every robot.
 
     Without --ii the interval is the shortest that the board's resources and its link allow. The rates printed are
-    modelled, the clock is assumed, the lookup tables are estimated."""
+    modeled, the clock is assumed, the lookup tables are estimated."""
     from dynagate.cli.progress import Steps
     from dynagate.hw.project import FLOWS, bitstream_design, check_tool, choice_table, run_tool, write_project
 

@@ -44,7 +44,7 @@ class SolvedMethod(click.Choice[str]):
     def choices(self) -> tuple[str, ...]:  # type: ignore[override]  # set by none, as __init__ is ours
         from dynagate.integrators.methods import METHODS as MOTIONS
 
-        return tuple(name for name, method in MOTIONS.items() if not method.linearises)
+        return tuple(name for name, method in MOTIONS.items() if not method.linearizes)
 
 
 def step_options(command: Command) -> Command:
@@ -52,7 +52,7 @@ def step_options(command: Command) -> Command:
 
     @functools.wraps(command)
     def checked(robot: Any, *region: Any, algorithm: dict[str, Any], **rest: Any) -> Any:
-        names = ("dt", "integrator", "damping", "linearise", "variable_dt", "stops", "method", "tolerance")
+        names = ("dt", "integrator", "damping", "linearize", "variable_dt", "stops", "method", "tolerance")
         asked = {name: value for name in names if (value := rest.pop(name)) not in (None, False)}
         if forces := rest.pop("force"):
             asked["forces"] = forces
@@ -86,7 +86,7 @@ def step_options(command: Command) -> Command:
             metavar="NUMBER",
             help="Of a --method.  [default: the smallest that the word allows]",
         ),
-        click.option("--linearise", is_flag=True, help="A rollout gives ∂x⁺/∂x and ∂x⁺/∂τ of its steps too."),
+        click.option("--linearize", is_flag=True, help="A rollout gives ∂x⁺/∂x and ∂x⁺/∂τ of its steps too."),
         click.option("--variable-dt", is_flag=True, help="The time step of a rollout is an input of up to --dt."),
         click.option("--stops", is_flag=True, help="Joints end at their limits in a rollout."),
         click.option(

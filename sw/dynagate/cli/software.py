@@ -182,9 +182,9 @@ def _integers(
     step("choosing formats")
     policy = Policy(word=word, ranges=PROVED if proved else SAMPLED)
     if goal is not None:
-        from dynagate.fixedpoint.optimise import optimise
+        from dynagate.fixedpoint.optimize import optimize
 
-        formatted = optimise(graph, region, goal).formatted
+        formatted = optimize(graph, region, goal).formatted
     elif formats is not None:
         formatted = read_formats(graph, formats)
     else:
@@ -300,12 +300,12 @@ def bench(
                 keep=keep,
             )
         tables = []
-        if not isinstance(result.get("fpga_modelled"), str):  # else datapaths are left out
+        if not isinstance(result.get("fpga_modeled"), str):  # else datapaths are left out
             rows = board_rows(robot, region, step=step)
             programs = core_rows(robot, region, step=step)
             tables = [board_table(rows), core_table(programs)]
-            result["boards_modelled"] = [asdict(row) for row in rows]
-            result["cores_modelled"] = [asdict(row) for row in programs]
+            result["boards_modeled"] = [asdict(row) for row in rows]
+            result["cores_modeled"] = [asdict(row) for row in programs]
     if not boards_alone:
         tables = [report.text(result) + "\n", *tables]
     for table in tables:

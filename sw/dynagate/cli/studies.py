@@ -37,7 +37,7 @@ from dynagate.fixedpoint.assign import LARGEST_WORD, SMALLEST_WORD
 from dynagate.graph.region import Region
 from dynagate.robot import Robot
 
-POLICIES = ("global", "word", "optimised")
+POLICIES = ("global", "word", "optimized")
 BACKENDS = ("loky", "dask", "ray")
 MOST_JOBS = 1024
 CONNECT_SECONDS = 5
@@ -249,7 +249,7 @@ def _without_quaternions(command: Command) -> Command:
     default=(0.3, 0.1),
     show_default=True,
     type=Value(parameters.error_limit, "a number between 0 and 1"),
-    help="Errors of optimised formats.",
+    help="Errors of optimized formats.",
 )
 @click.option(
     "--rtl",
@@ -290,7 +290,7 @@ def closed_loop(
     seconds: float,
     seed: int | None,
 ) -> None:
-    """Control ROBOT with derivatives in ever fewer bits, by trajectory optimisation and MPC.
+    """Control ROBOT with derivatives in ever fewer bits, by trajectory optimization and MPC.
 
     It reaches from one posture to another, which are drawn from the joints' ranges unless given, and then tracks a
     moving reference. Robots on a floating base cannot."""
@@ -304,7 +304,7 @@ def closed_loop(
     from dynagate.mpc.problem import Reach
     from dynagate.mpc.reach import changed, find
 
-    settings: dict[str, Sequence[float]] = {"global": global_words, "word": own_words, "optimised": errors}
+    settings: dict[str, Sequence[float]] = {"global": global_words, "word": own_words, "optimized": errors}
     settings = {policy: values for policy, values in settings.items() if policy in (policies or POLICIES)}
     choices: dict[str, Any] = {"seconds": seconds, "start": start, "goal": goal}
     kept = REACHES.get(robot.name) if seed is None else None

@@ -31,7 +31,7 @@ RESULTS = {
     "taken_new": "turns",
     "at_end": "converged",
     "good": "solved",
-    "reg_used": "regularisation",
+    "reg_used": "regularization",
 }
 """Values of a call that leave the chip, and their names there."""
 OTHER = {"cost": "cost_before", "converged": "at_end"}
@@ -86,7 +86,7 @@ class ChipIlqr(ChipSolver):
             **numbers,
             "integrator": o.step.integrator,
             "damping": o.step.damping,
-            "regularisation": [o.smallest, o.largest],
+            "regularization": [o.smallest, o.largest],
         }
 
     def reach(self, word: int) -> dict[str, float]:

@@ -1,6 +1,6 @@
 """iLQR as one loop of graphs: a turn is a line search of rollouts, and a backward pass about what it accepted.
 
-The first turn rolls the guess out. Its iterations are those of Crocoddyl's SolverDDP: the same regularisation, step
+The first turn rolls the guess out. Its iterations are those of Crocoddyl's SolverDDP: the same regularization, step
 lengths, acceptance and stop (Mastalli et al. 2020).
 """
 
@@ -22,7 +22,7 @@ from dynagate.control.joint_bounds import SETTLED, SHIFT, WEIGHT, WITHIN, JointB
 from dynagate.control.last_knot import begun, brought_back, in_unit, unit_of_last
 from dynagate.control.multipliers import CARRY as CARRY_OF_BOUNDS
 from dynagate.control.multipliers import multipliers
-from dynagate.control.riccati import Gains, Held, Value, moved, regularised, riccati
+from dynagate.control.riccati import Gains, Held, Value, moved, regularized, riccati
 from dynagate.control.riccati_blocks import LARGEST_UNROLLED, Blocked
 from dynagate.dynamics.configuration import between
 from dynagate.dynamics.spatial import array, chosen, select, zeros
@@ -32,20 +32,20 @@ from dynagate.graph.loop import Count, Loop, Until
 from dynagate.graph.ops import BEYOND
 from dynagate.graph.recorder import Recording
 from dynagate.integrators.explicit_method import step_inputs
-from dynagate.integrators.linearised import linearised_step_graph
+from dynagate.integrators.linearized import linearized_step_graph
 from dynagate.integrators.step import StepOptions
 from dynagate.robot import Robot
 
 Array = npt.NDArray[Any]
 
 DECREASES, INCREASES, FACTOR = 0.5, 0.01, 10.0
-"""Step lengths above which the regularisation becomes smaller, and up to which it becomes larger, and by what."""
+"""Step lengths above which the regularization becomes smaller, and up to which it becomes larger, and by what."""
 ACCEPTED, FLAT = 0.1, 1e-12
 """The part of the expected fall of the cost that a step must bring, and the expected fall below which any does."""
 TRIALS, TIGHTENED = 10, 20
-"""At most: step lengths 1, 1/2, 1/4, ... of a search; backward passes, each with more regularisation."""
+"""At most: step lengths 1, 1/2, 1/4, ... of a search; backward passes, each with more regularization."""
 RETRIES = ("search", "backward")
-"""Loops that try again: with a shorter step, and with more regularisation."""
+"""Loops that try again: with a shorter step, and with more regularization."""
 FIRST = ("u_first", "gain_first")
 """What a chip brings out: torques and gains of the first knot. Its gains and feeds are those of others times -1."""
 MOST_ITERATIONS, MOST_NUMBERS = 1000, 1 << 20
@@ -59,7 +59,7 @@ NOW = {"q": "qs_new", "qd": "qds_new", "tau": "us_new"}
 @dataclass(frozen=True)
 class IlqrOptions:
     """knots: steps of torques, of `step.dt` seconds. iterations: at most. tolerance: of the fall of the cost that a
-    step expects, below which a problem has converged. smallest, largest: regularisation. bounds: of torques, lowest
+    step expects, below which a problem has converged. smallest, largest: regularization. bounds: of torques, lowest
     and highest (nv,) each, N m or N; None for none. joints: bounds of positions and speeds; within: how far, of a
     joint's range, these may be missed. integers: for a chip, whose numbers are all finite, and which keeps
     no costs of iterations. trials, retries: of a search and of backward passes, at most; with 1 and 1 all iterations
@@ -257,7 +257,7 @@ class _Builder:
             "choice", robot.name, (graph,), {}, Count(self.options.knots), names, kept, last, backwards=integers
         )
 
-    # regularisation
+    # regularization
 
     def _rule(self) -> Graph:
         """Its next value, by the step length; and the last state and the cost of what was accepted."""
@@ -299,8 +299,8 @@ class _Builder:
     # backwards
 
     def _backward(self) -> Loop:
-        """Backward passes with more and more regularisation, until all pivots are positive."""
-        linear = linearised_step_graph(self.robot, self.options.step)
+        """Backward passes with more and more regularization, until all pivots are positive."""
+        linear = linearized_step_graph(self.robot, self.options.step)
         linear = self._driven(linear.named(NOW, {}))
         steps = (self._expansion(), *self._blocks()) if self.large else (self._knot(),)
         first = FIRST[1:] if self.options.integers else ()
@@ -333,7 +333,7 @@ class _Builder:
         def record(recording: Recording, values: dict[str, Array]) -> Mapping[str, Any]:
             reg = recording.input("reg_now", ())[()]
             cost = self.costs.final.expansion(recording, values)
-            curvature = regularised(cost.by_xx, reg)
+            curvature = regularized(cost.by_xx, reg)
             if self.large:
                 return {"slope": self.blocked.rows(cost.by_x), "curvature": self.blocked.rows(curvature)}
             if self.last != 1.0:
@@ -389,7 +389,7 @@ class _Builder:
             reg = recording.input("reg_now", ())[()]
             cost = self._of_driven(self.costs.running.expansion(recording, values))
             by_u = {"cost_u": pushes(cost.by_u), "cost_ux": pushes(cost.by_ux), "cost_uu": pushes(cost.by_uu)}
-            return {"cost_x": rows(cost.by_x), "cost_xx": rows(regularised(cost.by_xx, reg)), **by_u}
+            return {"cost_x": rows(cost.by_x), "cost_xx": rows(regularized(cost.by_xx, reg)), **by_u}
 
         return with_cost(self.costs, "expansion", False, record).named(NOW, {})
 

@@ -21,7 +21,7 @@ from dynagate.dynamics.spatial import symmetric
 from dynagate.graph import Graph
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.recorder import Recording
-from dynagate.integrators.linearised import linearised_step_graph
+from dynagate.integrators.linearized import linearized_step_graph
 from dynagate.integrators.step import StepOptions
 
 Array = npt.NDArray[Any]
@@ -40,7 +40,7 @@ def unit_of_last(costs: CostGraphs, step: StepOptions, driven: Array) -> float:
     """A power of two up to 1: about the curvature of a knot's cost beside that of the final one, where all torques
     (driven,) cost little; 1 where one does not."""
     running, final = _curvatures(costs, last=False), _curvatures(costs, last=True)
-    linear = linearised_step_graph(costs.robot, step)
+    linear = linearized_step_graph(costs.robot, step)
     pushed = np.einsum("bij,bi->bj", evaluate(linear, _drawn(linear))["b"] ** 2, final["x"])
     if not (running["u"] < CHEAP * pushed)[:, driven].all():
         return 1.0

@@ -1,7 +1,7 @@
 """A step of the backward pass of iLQR: the value function of a knot from that of the next one.
 
 Li & Todorov, "Iterative linear quadratic regulator design for nonlinear biological movement systems", 2004;
-regularised as Crocoddyl's SolverDDP: Mastalli et al., "Crocoddyl: an efficient and versatile framework for
+regularized as Crocoddyl's SolverDDP: Mastalli et al., "Crocoddyl: an efficient and versatile framework for
 multi-contact optimal control", 2020.
 """
 
@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from dynagate.base.naming import scope
 from dynagate.control.cost import Expansion
-from dynagate.dynamics.mass_matrix import Dense, factorise, inwards, outwards
+from dynagate.dynamics.mass_matrix import Dense, factorize, inwards, outwards
 from dynagate.dynamics.spatial import array, select, symmetric
 from dynagate.graph.ops import BEYOND
 
@@ -52,7 +52,7 @@ def moved(value: Value, dt: float) -> Value:
         return Value(np.concatenate([slope[:n], slope[n:] + slope[:n] * dt]), curved)
 
 
-def regularised(matrix: Array, more: Any) -> Array:
+def regularized(matrix: Array, more: Any) -> Array:
     """A matrix (n, n) with so much more on its diagonal."""
     result = matrix.copy()
     for i in range(len(result)):
@@ -65,7 +65,7 @@ def riccati(
     a: Array,
     b: Array,
     cost: Expansion,
-    regularisation: Any,
+    regularization: Any,
     held: Held | None = None,
     *,
     finite: bool = False,
@@ -73,7 +73,7 @@ def riccati(
     """The value of a knot, and its gains. value: of the next state; a (nx, nx), b (nx, nu): its derivatives. finite:
     whether all numbers are.
 
-    regularisation: what is added to the curvatures of torque and state. held: the slope by the torques (nu,) to numbers
+    regularization: what is added to the curvatures of torque and state. held: the slope by the torques (nu,) to numbers
     (nu,) above 0 for those that are at a bound and would leave it, which the gains leave alone.
     """
     nx, nu = a.shape[1], b.shape[1]
@@ -84,9 +84,9 @@ def riccati(
         by_ux = cost.by_ux + b.T @ ahead
         by_xx = symmetric(lambda i, j: cost.by_xx[i, j] + a[:, i] @ ahead[:, j], nx)
         by_uu = symmetric(lambda i, j: cost.by_uu[i, j] + b[:, i] @ pushed[:, j], nu)
-        back = feedback(by_u, by_ux, by_uu, regularisation, held, finite=finite)
+        back = feedback(by_u, by_ux, by_uu, regularization, held, finite=finite)
         half, scaled = back.half, back.scaled
-        curvature = regularised(symmetric(lambda i, j: by_xx[i, j] - scaled[:, i] @ half[:, j], nx), regularisation)
+        curvature = regularized(symmetric(lambda i, j: by_xx[i, j] - scaled[:, i] @ half[:, j], nx), regularization)
         slope = array([by_x[i] - scaled[:, nx] @ half[:, i] for i in range(nx)])
     return Value(slope, curvature), back.gains
 
@@ -100,15 +100,15 @@ class Feedback(NamedTuple):
 
 
 def feedback(
-    by_u: Array, by_ux: Array, by_uu: Array, regularisation: Any, held: Held | None, *, finite: bool = False
+    by_u: Array, by_ux: Array, by_uu: Array, regularization: Any, held: Held | None, *, finite: bool = False
 ) -> Feedback:
-    """The torques that minimise the value, by its derivatives. regularisation, held, finite: as of `riccati`."""
-    nx, by_uu = by_ux.shape[1], regularised(by_uu, regularisation)
+    """The torques that minimize the value, by its derivatives. regularization, held, finite: as of `riccati`."""
+    nx, by_uu = by_ux.shape[1], regularized(by_uu, regularization)
     if held is not None:
         by_u, by_ux, by_uu = _without(held(by_u), by_u, by_ux, by_uu)
     dense = Dense(len(by_u))
-    # the first joint is the first pivot, where `factorise` begins with the last row: short words lose less
-    factor = factorise(dense, by_uu[::-1, ::-1])
+    # the first joint is the first pivot, where `factorize` begins with the last row: short words lose less
+    factor = factorize(dense, by_uu[::-1, ::-1])
     right = np.concatenate([by_ux, by_u[:, None]], axis=1)[::-1]
     half = np.stack([array(inwards(dense, factor, list(column))) for column in right.T], axis=1)
     scaled = half * array(factor.inverse_d)[:, None]

@@ -45,7 +45,7 @@ class Blocked:
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Of what the first step takes: the derivatives a and b, and those of the cost, with the regularisation added
+        """Of what the first step takes: the derivatives a and b, and those of the cost, with the regularization added
         to `cost_xx`."""
         nx, nu, x, u = self.nx, self.nu, self.state, self.torque
         return {

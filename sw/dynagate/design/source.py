@@ -26,7 +26,7 @@ DECIDING = (
     "integrators/chip_motion.py",
     "integrators/collocation.py",
     "integrators/explicit_method.py",
-    "integrators/linearised.py",
+    "integrators/linearized.py",
     "integrators/methods.py",
     "integrators/motion.py",
     *(

@@ -35,7 +35,7 @@ def mass_of(sizes: npt.NDArray[np.float64], compliances: Sequence[float]) -> flo
 
 
 def ball(at: Array, mass: float, inertia: float, active: Scalar) -> Inertia:
-    """A ball at a point (3,): mass in kg, and inertia about its centre, the same about all axes, in kg m². active: 1,
+    """A ball at a point (3,): mass in kg, and inertia about its center, the same about all axes, in kg m². active: 1,
     or 0 for none."""
     weight = active * mass
     first = at * weight

@@ -1,9 +1,9 @@
 """Symmetric positive definite block-tridiagonal systems by odd-even elimination.
 
 Blocks are factored as L D Lᵀ: no roots, and one reciprocal per pivot. Eliminating block j takes it out of the
-equations of both its neighbours, which needs only forward substitutions:
+equations of both its neighbors, which needs only forward substitutions:
 
-    [A_ij] -= (L⁻¹ A_ji)ᵀ D⁻¹ (L⁻¹ A_jk) for neighbours i and k of j.
+    [A_ij] -= (L⁻¹ A_ji)ᵀ D⁻¹ (L⁻¹ A_jk) for neighbors i and k of j.
 
 So the diagonal blocks stay symmetric, and one factor serves the three products of a step.
 """
@@ -67,7 +67,7 @@ def odd_even_elimination(
     diagonal: Sequence[Array], upper: Sequence[Array], right: Sequence[Array], part: str = "oee"
 ) -> list[Array]:
     """x (n,) of blocks with D_i x_i + U_i x_{i+1} + U_{i-1}ᵀ x_{i-1} = R_i, in ceil(log2(n)) steps for any n ((19),
-    Algorithm 2; its sign of U mended). Every step eliminates all blocks from their neighbours at once, so equations
+    Algorithm 2; its sign of U mended). Every step eliminates all blocks from their neighbors at once, so equations
     that remain couple blocks twice as far apart.
 
     diagonal (n,), right (n,): blocks (m_i, m_i) and (m_i,). upper (n - 1,): blocks (m_i, m_{i+1}).

@@ -30,7 +30,7 @@ def neutral(robot: RobotOrName) -> Array:
     return q
 
 
-def normalised(robot: Robot, q: Array) -> Array:
+def normalized(robot: Robot, q: Array) -> Array:
     """q (..., nq), with every quaternion brought to length 1 in place."""
     for part in robot.quaternions():
         q[..., part] /= np.linalg.norm(q[..., part], axis=-1, keepdims=True)

@@ -1,11 +1,11 @@
 """Forward dynamics of a robot whose frames are held, by contacts or by each other (`robot.model.Constraint`).
 
-With the constraints' Jacobian J, the forces λ that they give, and the stabilisation k, d and compliance c of each,
+With the constraints' Jacobian J, the forces λ that they give, and the stabilization k, d and compliance c of each,
 
     M q̈ + h = τ + Jᵀ λ,    J q̈ + J̇ q̇ + d J q̇ + k e + c λ = 0    (Featherstone 2008, §3.2 and §8.3),
 
 where e is how far a loop is open. With M = Lᵀ D L and Y = L⁻ᵀ Jᵀ the matrix of λ is the Delassus matrix Yᵀ D⁻¹ Y + c,
-which is factorised in turn, with masses that keep its numbers small (`added_mass`). An inactive constraint has rows of
+which is factorized in turn, with masses that keep its numbers small (`added_mass`). An inactive constraint has rows of
 zeros in J and ones on this diagonal, so its force is 0 and no other graph is needed.
 """
 
@@ -21,11 +21,11 @@ from numpy.polynomial import Chebyshev, Polynomial
 from dynagate.base.naming import label, scope
 from dynagate.dynamics import named_frames
 from dynagate.dynamics.block_ldl import BlockFactor
-from dynagate.dynamics.configuration import normalised
-from dynagate.dynamics.constraint_rows import acceleration_of, held_by, in_base, jacobian_of, poses_of, stabilised
+from dynagate.dynamics.configuration import normalized
+from dynagate.dynamics.constraint_rows import acceleration_of, held_by, in_base, jacobian_of, poses_of, stabilized
 from dynagate.dynamics.coupling import Elimination
 from dynagate.dynamics.inverse_dynamics import Balance, balance
-from dynagate.dynamics.mass_matrix import CONFIGURATIONS, SINGULAR, factorise, inwards, mass_matrix, outwards
+from dynagate.dynamics.mass_matrix import CONFIGURATIONS, SINGULAR, factorize, inwards, mass_matrix, outwards
 from dynagate.dynamics.spatial import Array, Force, Scalar, array, cross, symmetric, zeros
 from dynagate.dynamics.stance import Stance, weighed
 from dynagate.dynamics.tree import Tree
@@ -55,7 +55,7 @@ class Equations:
         self.jacobian = coupling.columns(jacobian) if coupling else jacobian
         self._masked = self._stance.masked(self.jacobian, active)
         m = mass_matrix(tree.carrying(self._stance.balls(active)), position)
-        self._factor = factorise(self._order, coupling.symmetric(m) if coupling else m)
+        self._factor = factorize(self._order, coupling.symmetric(m) if coupling else m)
 
     def solve(self, load: Sequence[Scalar], rows: Array, pivots: int) -> tuple[list[Scalar], Array]:
         """x (nv,) and λ (rows,) with M x = load + Jᵀ λ and J x + rows + c λ = 0; λ in base axes. pivots: of the
@@ -100,7 +100,7 @@ def forward_dynamics(
     rows = acceleration_of(tree, equations.where, motion, coupling.rates(qd) if coupling else qd)
     if acceleration is not None:
         rows = rows - array(list(acceleration))
-    rows = stabilised(tree, equations.where, rows, lambda own: equations.jacobian[own] @ array(list(qd)))
+    rows = stabilized(tree, equations.where, rows, lambda own: equations.jacobian[own] @ array(list(qd)))
     qdd, force = equations.solve([t - b for t, b in zip(tau, bias, strict=True)], rows, pivots)
     with scope("constraint"):
         return qdd, label(force, "force")
@@ -152,7 +152,7 @@ def delassus(tree: Tree, q: Sequence[Scalar]) -> Array:
     jacobian = in_base(tree, where, jacobian_of(tree, where))
     if coupling:
         m, jacobian = coupling.symmetric(m), coupling.columns(jacobian)
-    factor = factorise(order, m)
+    factor = factorize(order, m)
     with scope("solve"):
         columns = [inwards(order, factor, row) for row in jacobian]
     with scope("delassus"):
@@ -167,7 +167,7 @@ def drift(tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar]) -> Array:
     where = poses_of(tree, coupling.configuration(q) if coupling else q)
     velocity = array(coupling.rates(qd) if coupling else list(qd))
     rows = acceleration_of(tree, where, motion, list(velocity))
-    rows = stabilised(tree, where, rows, lambda own: jacobian_of(tree, where)[own] @ velocity)
+    rows = stabilized(tree, where, rows, lambda own: jacobian_of(tree, where)[own] @ velocity)
     return label(in_base(tree, where, rows), "constraint_drift")
 
 
@@ -233,7 +233,7 @@ def _least_pivots(tree: Tree, undriven: Sequence[int]) -> list[float]:
     robot, coupling, random = tree.moving, tree.coupling, np.random.default_rng(0)
     largest = np.zeros(len(undriven))
     for _ in range(CONFIGURATIONS):
-        q = normalised(robot, random.uniform(-1.0, 1.0, robot.nq)).tolist()
+        q = normalized(robot, random.uniform(-1.0, 1.0, robot.nq)).tolist()
         jacobian = jacobian_of(tree, poses_of(tree, coupling.configuration(q) if coupling else q))
         jacobian = coupling.columns(jacobian) if coupling else jacobian
         squares = np.sum(jacobian[:, undriven].astype(np.float64) ** 2, axis=0)
@@ -274,7 +274,7 @@ def residual(
                 pushes[i] = pushes[i] + push if i in pushes else push
     motion = balance(tree, q, qd, qdd, external, pushes)
     rows = acceleration_of(tree, where, motion, qd)
-    rows = stabilised(tree, where, rows, lambda rows: jacobian_of(tree, where)[rows] @ array(list(qd)))
+    rows = stabilized(tree, where, rows, lambda rows: jacobian_of(tree, where)[rows] @ array(list(qd)))
     torques = motion.tau
     for held in held_by(tree):
         with scope(*held.scope):
@@ -322,7 +322,7 @@ def check_independent(tree: Tree) -> None:
     robot, random = tree.moving, np.random.default_rng(0)
     dependent = set(range(len(robot.constraints)))
     for _ in range(CONFIGURATIONS):
-        q = normalised(robot, random.uniform(-1.0, 1.0, robot.nq))
+        q = normalized(robot, random.uniform(-1.0, 1.0, robot.nq))
         dependent &= _dependent(tree.nominal, q.tolist())
     if dependent:
         names = ", ".join(robot.constraints[k].text for k in sorted(dependent))

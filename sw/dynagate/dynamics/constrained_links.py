@@ -26,7 +26,7 @@ from dynagate.dynamics.constraint_rows import (
     acceleration_of,
     held_by,
     in_base,
-    stabilised,
+    stabilized,
     tied_chains,
 )
 from dynagate.dynamics.inverse_dynamics import Balance, LinkMotion, drifting
@@ -189,7 +189,7 @@ def _rows(
     if prescribed is not None:
         rows = rows - array(list(prescribed))
     by_rows = {held.rows.start: held for held in held_by(tree)}
-    rows = stabilised(tree, where, rows, lambda rows: seen.rows(by_rows[rows.start]))
+    rows = stabilized(tree, where, rows, lambda rows: seen.rows(by_rows[rows.start]))
     return _holds(stance, tree, where, active), stance.masked(rows, active)
 
 

@@ -251,8 +251,8 @@ def _turned(held: Held, where: Where, velocity: Velocity) -> Array:
     return turned(held.constraint.kind, held.where(where), held.constraint.length, spin, (turning, moving))
 
 
-def stabilised(tree: Tree, where: Where, rows: Array, velocity: Callable[[slice], Array]) -> Array:
-    """Rows of accelerations with what Baumgarte's stabilisation adds. velocity: of some rows."""
+def stabilized(tree: Tree, where: Where, rows: Array, velocity: Callable[[slice], Array]) -> Array:
+    """Rows of accelerations with what Baumgarte's stabilization adds. velocity: of some rows."""
     result = rows.copy()
     for held in held_by(tree):
         own = held.constraint

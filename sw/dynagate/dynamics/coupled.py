@@ -13,7 +13,7 @@ from dynagate.dynamics import gradients
 from dynagate.dynamics.coupling import Coupling
 from dynagate.dynamics.frames import Frame
 from dynagate.dynamics.inverse_dynamics import inverse_dynamics
-from dynagate.dynamics.mass_matrix import Factor, factorise, inverse_from_factor, mass_matrix, solve
+from dynagate.dynamics.mass_matrix import Factor, factorize, inverse_from_factor, mass_matrix, solve
 from dynagate.dynamics.spatial import Array, Scalar, array
 from dynagate.dynamics.step import step
 from dynagate.dynamics.tree import Tree
@@ -36,7 +36,7 @@ def _factor(tree: Tree, q: Vector) -> Factor:
         with scope("coupled", *coupling.where(d)):
             for e in range(d + 1):
                 label(m[d, e], f"m_{e}")
-    return factorise(coupling, m)
+    return factorize(coupling, m)
 
 
 def _load(tree: Tree, q: Vector, qd: Vector, tau: Vector, external: Array | None) -> list[Scalar]:
@@ -123,7 +123,7 @@ _OUTPUTS: dict[str, Callable[[Coupling, Any], Any]] = {
     "frame_jacobian": Coupling.columns,
     "contact_jacobian": Coupling.columns,
     "centroidal_momentum_matrix": Coupling.columns,
-    "centre_of_mass_jacobian": Coupling.columns,
+    "center_of_mass_jacobian": Coupling.columns,
     "gravity_torque": Coupling.torques,
     "coriolis_torque": Coupling.torques,
     "bias_torque": Coupling.torques,

@@ -17,7 +17,7 @@ from dynagate.robot.model import Robot
 
 
 class Elimination(Protocol):
-    """The order in which M is factorised from the last degree of freedom to the first. chain[d]: those that d's row of
+    """The order in which M is factorized from the last degree of freedom to the first. chain[d]: those that d's row of
     the factor has, d last; where(d): its scope."""
 
     nv: int

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dynagate.dynamics.inverse_dynamics import inverse_dynamics
-from dynagate.dynamics.mass_matrix import factorise, mass_matrix, solve
+from dynagate.dynamics.mass_matrix import factorize, mass_matrix, solve
 from dynagate.dynamics.spatial import Array, Scalar
 from dynagate.dynamics.tree import Tree
 
@@ -19,5 +19,5 @@ def forward_dynamics(
 ) -> list[Scalar]:
     """q̈ (nv,) in rad/s²: M q̈ = τ - ID(q, q̇, 0) (Featherstone 2008, §6.3)."""
     bias = inverse_dynamics(tree, q, qd, [0.0] * tree.nv, external)
-    factor = factorise(tree, mass_matrix(tree, q))
+    factor = factorize(tree, mass_matrix(tree, q))
     return solve(tree, factor, [t - b for t, b in zip(tau, bias, strict=True)])

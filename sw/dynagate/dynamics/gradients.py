@@ -17,7 +17,7 @@ import numpy as np
 from dynagate.base.errors import ArgumentError
 from dynagate.base.naming import label, scope
 from dynagate.dynamics.frames import Frame, Poses, poses, reference_links
-from dynagate.dynamics.mass_matrix import factorise, inverse_from_factor, mass_matrix
+from dynagate.dynamics.mass_matrix import factorize, inverse_from_factor, mass_matrix
 from dynagate.dynamics.prefix import along_links, over_subtrees
 from dynagate.dynamics.reduction import Body, Dipole
 from dynagate.dynamics.spatial import (
@@ -408,7 +408,7 @@ def forward_dynamics_gradient(
     by_qd = by_velocity(tree, kin, moved)
     bias = bias_torques(tree, kin, moved, by_qd, qd, external)
     m = _mass_matrix_of(tree, kin, moved) if early is None else early
-    minv = inverse_from_factor(tree, factorise(tree, m))
+    minv = inverse_from_factor(tree, factorize(tree, m))
     with scope("fd"):
         load = [label(t - b, f"load_{i}") for i, (t, b) in enumerate(zip(tau, bias, strict=True))]
         qdd = [label(minv[i] @ load, f"qdd_{i}") for i in range(tree.nv)]

@@ -99,7 +99,7 @@ class Sliding(JointMotion):
 
 
 class Ball(JointMotion):
-    """Turns any way: a quaternion is multiplied from the right by exp(ω/2). Mass at the centre is not felt."""
+    """Turns any way: a quaternion is multiplied from the right by exp(ω/2). Mass at the center is not felt."""
 
     def turn(self, link: int, q: Sequence[Scalar]) -> list[Scalar]:
         return list(label(rotation_of(q[-4:]), f"turn_{link}").ravel())

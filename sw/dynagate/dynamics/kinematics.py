@@ -1,4 +1,4 @@
-"""Energies, centre of mass, poses and Jacobians: what a controller's cost and its checks need."""
+"""Energies, center of mass, poses and Jacobians: what a controller's cost and its checks need."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ def kinetic_energy(tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar]) -> Sca
 
 
 def potential_energy(tree: Tree, q: Sequence[Scalar]) -> Scalar:
-    """-Σ m gᵀ c in J, zero where the moving links' centre of mass is at the base's origin."""
+    """-Σ m gᵀ c in J, zero where the moving links' center of mass is at the base's origin."""
     return label(_first_moment(tree, q) @ tree.base_acceleration, "potential_energy")
 
 
-def centre_of_mass(tree: Tree, q: Sequence[Scalar]) -> Array:
-    """Centre of mass of the moving links (3,) in m, in the base frame."""
+def center_of_mass(tree: Tree, q: Sequence[Scalar]) -> Array:
+    """Center of mass of the moving links (3,) in m, in the base frame."""
     total = sum(inertia.mass for inertia in tree.as_given.inertias)
-    return label(_first_moment(tree, q) * (1.0 / total), "centre_of_mass")
+    return label(_first_moment(tree, q) * (1.0 / total), "center_of_mass")
 
 
 def _first_moment(tree: Tree, q: Sequence[Scalar]) -> Array:

@@ -40,7 +40,7 @@ def _whole_gradient_by_columns(tree: Tree, q: Any, qd: Any, tau: Any, external: 
 _KINEMATICS: list[tuple[str, str, Algorithm]] = [
     ("kinetic_energy", "q qd", kinematics.kinetic_energy),
     ("potential_energy", "q", kinematics.potential_energy),
-    ("centre_of_mass", "q", kinematics.centre_of_mass),
+    ("center_of_mass", "q", kinematics.center_of_mass),
     ("link_positions", "q", kinematics.link_positions),
     ("link_jacobians", "q", kinematics.link_jacobians),
 ]
@@ -164,8 +164,8 @@ QUANTITIES: dict[str, Function] = {
         ("bias_torque", "q qd", momentum.bias_torque),
         ("centroidal_momentum", "q qd", momentum.centroidal_momentum),
         ("centroidal_momentum_matrix", "q", momentum.centroidal_momentum_matrix),
-        ("centre_of_mass_velocity", "q qd", momentum.centre_of_mass_velocity),
-        ("centre_of_mass_jacobian", "q", momentum.centre_of_mass_jacobian),
+        ("center_of_mass_velocity", "q qd", momentum.center_of_mass_velocity),
+        ("center_of_mass_jacobian", "q", momentum.center_of_mass_jacobian),
     )
 }
 """What controllers ask for besides, by name."""

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dynagate.base.naming import label, scope
-from dynagate.dynamics.configuration import normalised
+from dynagate.dynamics.configuration import normalized
 from dynagate.dynamics.coupling import Elimination
 from dynagate.dynamics.joints import JointTransform
 from dynagate.dynamics.spatial import Array, Inertia, Scalar, symmetric, zeros
@@ -52,7 +52,7 @@ def check_invertible(tree: Tree) -> None:
     mass between them: M has no inverse, at any configuration."""
     tree, random = tree.nominal, np.random.default_rng(0)
     for _ in range(CONFIGURATIONS):
-        q = normalised(tree.moving, random.uniform(-1.0, 1.0, tree.moving.nq)).tolist()
+        q = normalized(tree.moving, random.uniform(-1.0, 1.0, tree.moving.nq)).tolist()
         coupling = tree.coupling
         m = coupling.symmetric(mass_matrix(tree, coupling.configuration(q))) if coupling else mass_matrix(tree, q)
         weightless = _weightless(m.astype(np.float64))
@@ -123,7 +123,7 @@ class Dense:
         return (f"row{d}",)
 
 
-def factorise(tree: Elimination, m: Array) -> Factor:
+def factorize(tree: Elimination, m: Array) -> Factor:
     a = m.copy()
     lower = zeros(tree.nv, tree.nv)
     inverse_d: list[Scalar] = [0.0] * tree.nv
@@ -190,4 +190,4 @@ def inverse_from_factor(tree: Elimination, factor: Factor) -> Array:
 
 def mass_matrix_inverse(tree: Tree, q: Sequence[Scalar]) -> Array:
     """M⁻¹ (nv, nv) in 1/(kg m²), by M = Lᵀ D L."""
-    return inverse_from_factor(tree, factorise(tree, mass_matrix(tree, q)))
+    return inverse_from_factor(tree, factorize(tree, mass_matrix(tree, q)))

@@ -1,7 +1,7 @@
-"""Centroidal momentum and its matrix, the centre of mass' Jacobian, and what of the torques is gravity or velocity.
+"""Centroidal momentum and its matrix, the center of mass' Jacobian, and what of the torques is gravity or velocity.
 
 Orin, Goswami & Lee, "Centroidal dynamics of a humanoid robot", 2013: the momentum of all links about their common
-centre of mass, in axes of the base, is A(q) q̇. Rotors' armature has no part in it.
+center of mass, in axes of the base, is A(q) q̇. Rotors' armature has no part in it.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from collections.abc import Sequence
 from dynagate.base.naming import label, scope
 from dynagate.dynamics.frames import poses
 from dynagate.dynamics.inverse_dynamics import inverse_dynamics
-from dynagate.dynamics.kinematics import centre_of_mass
+from dynagate.dynamics.kinematics import center_of_mass
 from dynagate.dynamics.spatial import Array, Inertia, Scalar, array, rotate_symmetric, symmetric, zeros
 from dynagate.dynamics.tree import Tree
 
 
 def centroidal_momentum_matrix(tree: Tree, q: Sequence[Scalar]) -> Array:
-    """A (6, nv): [angular; linear] momentum about the centre of mass in base axes, kg m²/s and kg m/s, by q̇."""
+    """A (6, nv): [angular; linear] momentum about the center of mass in base axes, kg m²/s and kg m/s, by q̇."""
     tree = tree.as_given
-    centre, where = centre_of_mass(tree, q), poses(tree, q, "base")
-    places = [position - centre for position in where.position]
+    center, where = center_of_mass(tree, q), poses(tree, q, "base")
+    places = [position - center for position in where.position]
     composite = [_seen(tree.inertias[i], where.rotation[i], places[i]) for i in tree.links]
     result = zeros(6, tree.nv)
     for i in reversed(tree.links):
@@ -45,25 +45,25 @@ def _seen(inertia: Inertia, rotation: Array, position: Array) -> Inertia:
 
 
 def centroidal_momentum(tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar]) -> Array:
-    """[angular; linear] momentum (6,) of all links about their centre of mass in base axes, kg m²/s and kg m/s."""
+    """[angular; linear] momentum (6,) of all links about their center of mass in base axes, kg m²/s and kg m/s."""
     matrix = centroidal_momentum_matrix(tree, q)
     with scope("momentum"):
         return label(matrix @ array(list(qd)), "centroidal_momentum")
 
 
-def centre_of_mass_jacobian(tree: Tree, q: Sequence[Scalar]) -> Array:
-    """Velocity of the centre of mass in base axes by q̇ (3, nv), m or 1."""
+def center_of_mass_jacobian(tree: Tree, q: Sequence[Scalar]) -> Array:
+    """Velocity of the center of mass in base axes by q̇ (3, nv), m or 1."""
     matrix = centroidal_momentum_matrix(tree, q)
     total = sum(inertia.mass for inertia in tree.as_given.inertias)
     with scope("momentum"):
-        return label(matrix[3:] * (1.0 / total), "centre_of_mass_jacobian")
+        return label(matrix[3:] * (1.0 / total), "center_of_mass_jacobian")
 
 
-def centre_of_mass_velocity(tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar]) -> Array:
-    """Velocity of the centre of mass (3,) in m/s, in base axes."""
-    columns = centre_of_mass_jacobian(tree, q)
+def center_of_mass_velocity(tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar]) -> Array:
+    """Velocity of the center of mass (3,) in m/s, in base axes."""
+    columns = center_of_mass_jacobian(tree, q)
     with scope("momentum"):
-        return label(columns @ array(list(qd)), "centre_of_mass_velocity")
+        return label(columns @ array(list(qd)), "center_of_mass_velocity")
 
 
 def gravity_torque(tree: Tree, q: Sequence[Scalar]) -> list[Scalar]:

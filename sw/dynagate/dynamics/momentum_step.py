@@ -3,7 +3,7 @@
 The velocity of a floating joint is written along the axes of its link, which turn. Forward dynamics gives the rate of
 these numbers, -ω × v of it only because the axes turn; Euler's rule for that part makes a spinning body faster with
 each step. A step therefore has three parts. It adds the acceleration along axes that stay as they are before the
-step. It moves the centre of mass of the link along a straight line and turns the link about it. It writes the velocity
+step. It moves the center of mass of the link along a straight line and turns the link about it. It writes the velocity
 along the axes after the step, by the rotation of the step itself.
 
 For a body alone (a floating link on the base that carries no other link) the angular momentum I ω is turned in the same
@@ -30,14 +30,14 @@ LARGEST_CONDITION = 1e12
 class _Floating(NamedTuple):
     """A floating joint: where its numbers are, and its body.
 
-    centre: (3,) of the mass, m in the link's axes; zeros if the link carries other links.
-    inertia, inverse: (3, 3) about the centre, kg m², and its inverse; None if the link carries other links.
+    center: (3,) of the mass, m in the link's axes; zeros if the link carries other links.
+    inertia, inverse: (3, 3) about the center, kg m², and its inverse; None if the link carries other links.
     """
 
     motion: Free
     in_q: slice
     in_v: slice
-    centre: Array
+    center: Array
     inertia: Array | None
     inverse: Array | None
 
@@ -77,31 +77,31 @@ def rate_along_held_axes(robot: Robot, qd: Array, qdd: Array) -> Array:
 
     Returns:
         (nv,). The velocity `qd + rate * dt` is the one that a step moves with: of a floating joint its turn is the mean
-        of the step, and with it the centre of mass has the velocity after the step.
+        of the step, and with it the center of mass has the velocity after the step.
     """
     rates = qdd
     for joint in _floating(robot):
         rates = rates.copy() if rates is qdd else rates
         speed, rate = qd[joint.in_v][:3], qd[joint.in_v][3:]
-        linear = cross(rate, speed + cross(rate, joint.centre))
+        linear = cross(rate, speed + cross(rate, joint.center))
         if joint.inertia is not None:
             half = joint.gyration(rate) * 0.5
             rates[joint.in_v.start + 3 : joint.in_v.stop] = qdd[joint.in_v][3:] + half
-            linear = linear - cross(half, joint.centre)
+            linear = linear - cross(half, joint.center)
         rates[joint.in_v.start : joint.in_v.start + 3] = qdd[joint.in_v][:3] + linear
     return rates
 
 
 def displaced(robot: Robot, q: Array, displacement: Array) -> Array:
     """Return the configuration (nq,) after a step. displacement: (nv,), velocity times time, rad or m, along the axes
-    before the step. It is `advance`, but for floating joints, whose centre of mass moves along a straight line."""
+    before the step. It is `advance`, but for floating joints, whose center of mass moves along a straight line."""
     moved = advance(robot, q, displacement)
     for joint in _floating(robot):
         own, step = q[joint.in_q], displacement[joint.in_v]
         line = step[:3]
-        if joint.centre.any():
-            turned = joint.motion.carried(step, joint.centre)
-            line = line + cross(step[3:], joint.centre) + joint.centre - turned
+        if joint.center.any():
+            turned = joint.motion.carried(step, joint.center)
+            line = line + cross(step[3:], joint.center) + joint.center - turned
         moved[joint.in_q.start : joint.in_q.start + 3] = own[:3] + joint.motion.rotation(own) @ line
     return moved
 
@@ -120,12 +120,12 @@ def along_new_axes(robot: Robot, qd: Array, velocity: Array, displacement: Array
     for joint in _floating(robot):
         after = after.copy() if after is velocity else after
         own, step = velocity[joint.in_v], displacement[joint.in_v]
-        rate, linear = own[3:], own[:3] + cross(own[3:], joint.centre)
+        rate, linear = own[3:], own[:3] + cross(own[3:], joint.center)
         if joint.inertia is not None:
             assert joint.inverse is not None
             whole = rate + joint.gyration(qd[joint.in_v][3:]) * (dt * 0.5)
             rate = joint.inverse @ joint.motion.carried_back(step, joint.inertia @ whole)
             after[joint.in_v.start + 3 : joint.in_v.stop] = rate
-        linear = joint.motion.carried_back(step, linear) - cross(rate, joint.centre)
+        linear = joint.motion.carried_back(step, linear) - cross(rate, joint.center)
         after[joint.in_v.start : joint.in_v.start + 3] = linear
     return after

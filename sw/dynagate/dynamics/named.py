@@ -47,9 +47,9 @@ ALIASES = {
     "ccrba": "centroidal_momentum_matrix",
     "crba": "mass_matrix",
     "aba": "forward_dynamics",
-    "center_of_mass": "centre_of_mass",
-    "com": "centre_of_mass",
-    "com_jacobian": "centre_of_mass_jacobian",
+    "center_of_mass": "center_of_mass",
+    "com": "center_of_mass",
+    "com_jacobian": "center_of_mass_jacobian",
     "minv": "mass_matrix_inverse",
 }
 """Names that people type -> the functions that they mean. `aba` is the function, in its first form; the form of this
@@ -81,7 +81,7 @@ MEANT = {
     "computerneaderivatives": "inverse_dynamics_gradient",
     "computekineticenergy": "kinetic_energy",
     "computepotentialenergy": "potential_energy",
-    "jacobiancenterofmass": "centre_of_mass_jacobian",
+    "jacobiancenterofmass": "center_of_mass_jacobian",
     "computecentroidalmomentum": "centroidal_momentum",
     "id": "inverse_dynamics",
     "fd": "forward_dynamics",

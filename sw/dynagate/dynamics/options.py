@@ -13,9 +13,9 @@ from dynagate.dynamics.friction import SPEED, check_friction
 
 DEFAULT_FUNCTION = "forward_dynamics_gradient"
 """What is computed where nothing else is asked for."""
-FLAGS = ("prefix", "external_forces", "linearise", "variable_dt", "stops")
+FLAGS = ("prefix", "external_forces", "linearize", "variable_dt", "stops")
 """Options that are True or False."""
-OF_ROLLOUTS = ("linearise", "variable_dt", "stops", "forces", "method", "tolerance")
+OF_ROLLOUTS = ("linearize", "variable_dt", "stops", "forces", "method", "tolerance")
 """Options of rollouts alone."""
 
 
@@ -35,7 +35,7 @@ class AlgorithmOptions:
     damping: of joints in a step, "explicit" or "implicit" (`dynamics.step_damping`); None is "explicit".
     method: of a rollout as a program, instead of an integrator: "variational" or "position_based". tolerance: with
     which it has solved a step, as these methods have it; None is the smallest that the word allows.
-    linearise: a rollout's turns give ∂x⁺/∂x and ∂x⁺/∂τ too. variable_dt: dt is an input of each turn, and the option dt
+    linearize: a rollout's turns give ∂x⁺/∂x and ∂x⁺/∂τ too. variable_dt: dt is an input of each turn, and the option dt
     the largest. stops: of a rollout, as `Rollout` takes it. forces: of a rollout, as text, "Limits(stiffness=100.0)".
     friction: Coulomb friction of the joints, F q̇ / √(q̇² + s²): True for the F of the robot's file, or F in N m or N,
     one for all degrees of freedom or one for each. friction_speed: s in rad/s or m/s, at which 0.7 of it acts. Damping
@@ -54,7 +54,7 @@ class AlgorithmOptions:
     variable: Sequence[str] = ()
     dt: float | None = None
     integrator: str | None = None
-    linearise: bool = False
+    linearize: bool = False
     variable_dt: bool = False
     friction: bool | float | tuple[float, ...] = 0.0
     friction_speed: float = SPEED

@@ -1,6 +1,6 @@
 """The fewest numbers that make a robot's joint torques: link frames moved along their axes, inertias regrouped.
 
-A frame may lie anywhere on its joint's axis: where neighbouring axes meet, nothing lies between their frames. And what
+A frame may lie anywhere on its joint's axis: where neighboring axes meet, nothing lies between their frames. And what
 a joint does not feel of its link, the parent may carry (Gautier & Khalil, "Direct calculation of minimum set of
 inertial parameters of serial robots", IEEE Trans. Robotics and Automation 6(3), 1990). Torques, M and their derivatives
 stay what they are; where links and their masses are does not.
@@ -28,7 +28,7 @@ def moved_frames(robot: Robot) -> tuple[Robot, list[float]]:
     """The aligned robot with the frames of turning links moved along z, and how far each was, in m: the choice of
     places with the fewest numbers between the frames, nearest to where they were."""
     places = _places(robot)
-    # by link and place: numbers below it, metres moved, and the children's places; leaves first
+    # by link and place: numbers below it, meters moved, and the children's places; leaves first
     best: list[dict[float, tuple[int, float, dict[int, float]]]] = [{} for _ in robot.links]
     children: list[list[int]] = [[] for _ in robot.links]
     for k, parent in enumerate(robot.parents):
@@ -36,7 +36,7 @@ def moved_frames(robot: Robot) -> tuple[Robot, list[float]]:
             children[parent].append(k)
     for i in reversed(range(len(robot.links))):
         for place in places[i]:
-            numbers, metres, chosen = 0, abs(place), {}
+            numbers, meters, chosen = 0, abs(place), {}
             for k in children[i]:
                 below = {
                     s: (int(np.count_nonzero(_translation(robot.links[k], place, s))) + best[k][s][0], best[k][s][1])
@@ -44,8 +44,8 @@ def moved_frames(robot: Robot) -> tuple[Robot, list[float]]:
                 }
                 chosen[k] = min(below, key=lambda s: below[s])
                 numbers += below[chosen[k]][0]
-                metres += below[chosen[k]][1]
-            best[i][place] = numbers, metres, chosen
+                meters += below[chosen[k]][1]
+            best[i][place] = numbers, meters, chosen
     shifts = [0.0] * len(robot.links)
     for i, parent in enumerate(robot.parents):
         if parent < 0:
@@ -61,7 +61,7 @@ def moved_frames(robot: Robot) -> tuple[Robot, list[float]]:
 
 
 def _places(robot: Robot) -> list[list[float]]:
-    """Where on its axis each link's frame may lie: where it is, and nearest to a neighbour's axis."""
+    """Where on its axis each link's frame may lie: where it is, and nearest to a neighbor's axis."""
     places = [[0.0] for _ in robot.links]
     far = 2.0 * max(float(np.linalg.norm(link.joint.translation)) for link in robot.links)
     for i, link in enumerate(robot.links):
@@ -148,7 +148,7 @@ def bodies(
 ) -> list[Body]:
     """The bodies of the aligned robot's links without what their joints do not feel, which is added to the parent's.
 
-    A joint turning about z does not feel mass on z: m, h_z and Σ_zz. A spherical one does not feel mass at its centre.
+    A joint turning about z does not feel mass on z: m, h_z and Σ_zz. A spherical one does not feel mass at its center.
     A sliding one does not feel Σ, of which nothing but the rotational inertia is left when m and h stay behind.
     A link that can turn about one direction only feels of Σ no more than the inertia about it. A link that turns
     about a vertical axis of the base does not even feel where its mass is.

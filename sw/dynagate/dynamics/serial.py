@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from dynagate.base.naming import label, scope
 from dynagate.dynamics import articulated
 from dynagate.dynamics.joints import FreeTransform, JointTransform
-from dynagate.dynamics.mass_matrix import factorise, solve
+from dynagate.dynamics.mass_matrix import factorize, solve
 from dynagate.dynamics.recursion import linear_recursion
 from dynagate.dynamics.spatial import Array, Force, Motion, Scalar, array, cross, zeros
 from dynagate.dynamics.tree import Tree
@@ -140,7 +140,7 @@ def by_joint_space_inertia(
     tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar], tau: Sequence[Scalar], external: Array | None = None
 ) -> list[Scalar]:
     """q̈ (nv,) by JSIIA: M from scans, then M q̈ = τ_δ by LᵀDL instead of the paper's inverse."""
-    return solve(tree, factorise(tree, mass_matrix(tree, q)), net_torque(tree, q, qd, tau, external))
+    return solve(tree, factorize(tree, mass_matrix(tree, q)), net_torque(tree, q, qd, tau, external))
 
 
 def by_articulated_inertia(

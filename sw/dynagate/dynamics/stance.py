@@ -10,10 +10,10 @@ import numpy.typing as npt
 from dynagate.base.naming import scope
 from dynagate.dynamics.added_mass import ball, mass_of
 from dynagate.dynamics.block_ldl import BlockFactor
-from dynagate.dynamics.configuration import normalised
+from dynagate.dynamics.configuration import normalized
 from dynagate.dynamics.constraint_rows import Held, held_by, jacobian_of, poses_of
 from dynagate.dynamics.coupling import Elimination
-from dynagate.dynamics.mass_matrix import CONFIGURATIONS, Factor, factorise, inwards, mass_matrix
+from dynagate.dynamics.mass_matrix import CONFIGURATIONS, Factor, factorize, inwards, mass_matrix
 from dynagate.dynamics.spatial import Array, Inertia, Scalar
 from dynagate.dynamics.tree import Tree
 
@@ -51,7 +51,7 @@ class Stance:
         """What the rows push with while links carry balls, and the forces λ (rows,) that this comes to.
 
         matrix (rows, rows): J M⁻¹ Jᵀ of masked rows. reached (rows,): J M⁻¹ (τ - h). rows (rows,): J̇ q̇ with what
-        stabilises it, masked. pivots: of the matrix at a time, 1 or 3. With any compliance it is always 1: rows may
+        stabilizes it, masked. pivots: of the matrix at a time, 1 or 3. With any compliance it is always 1: rows may
         then depend on each other, so that a pivot block of three can be singular but for the compliance."""
         if any(any(held.constraint.compliances) for held in self._held):
             pivots = 1
@@ -81,7 +81,7 @@ def _masses(tree: Tree) -> list[float]:
     """What `added_mass` gives each row: of contacts, and of loops to the base."""
     result = [0.0] * tree.moving.constraint_rows
     random = np.random.default_rng(0)
-    drawn = [normalised(tree.moving, random.uniform(-1.0, 1.0, tree.moving.nq)).tolist() for _ in range(CONFIGURATIONS)]
+    drawn = [normalized(tree.moving, random.uniform(-1.0, 1.0, tree.moving.nq)).tolist() for _ in range(CONFIGURATIONS)]
     sizes = np.array([np.square(weighed(tree.nominal, q)).sum(axis=1) for q in drawn])
     for held in held_by(tree):
         alone = len(held.moving) == 1 and held.constraint.kind in ("point", "fixed")
@@ -99,7 +99,7 @@ def weighed(tree: Tree, q: Sequence[float], *, closed: bool = False) -> npt.NDAr
     m, jacobian = mass_matrix(tree, position), jacobian_of(tree, poses_of(tree, position), closed=closed)
     if coupling:
         m, jacobian = coupling.symmetric(m), coupling.columns(jacobian)
-    factor: Factor = factorise(order, m)
+    factor: Factor = factorize(order, m)
     columns = np.array([inwards(order, factor, row) for row in jacobian], dtype=np.float64)
     columns *= np.sqrt(np.array(factor.inverse_d, dtype=np.float64))
     return columns

@@ -15,7 +15,7 @@ from dynagate.base.naming import label, scope
 from dynagate.dynamics import gradients
 from dynagate.dynamics.frames import Frame
 from dynagate.dynamics.inverse_dynamics import inverse_dynamics
-from dynagate.dynamics.mass_matrix import Factor, factorise, inverse_from_factor, mass_matrix, solve
+from dynagate.dynamics.mass_matrix import Factor, factorize, inverse_from_factor, mass_matrix, solve
 from dynagate.dynamics.spatial import Array, Scalar, array, select
 from dynagate.dynamics.tree import Tree
 
@@ -62,7 +62,7 @@ class Together:
 
     @cached_property
     def _factor(self) -> Factor:
-        return factorise(self.tree, self.m)
+        return factorize(self.tree, self.m)
 
     @cached_property
     def minv(self) -> Array:

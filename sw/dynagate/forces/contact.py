@@ -173,7 +173,7 @@ class Contact(Force):
 def touching(
     now: Now, points: Sequence[Point], planes: Sequence[Plane], law: Callable[[Plane, Array, Array], Array]
 ) -> Array:
-    """The generalised force (nv,) of a law on points: law(plane, place, velocity), all (3,) in the base frame."""
+    """The generalized force (nv,) of a law on points: law(plane, place, velocity), all (3,) in the base frame."""
     wrenches = []
     for k, (i, point) in enumerate(zip(check_points(now.robot, points, balls=True), points, strict=True)):
         with scope(f"point{k}"):
@@ -198,14 +198,14 @@ def power(x: Scalar, exponent: float) -> Scalar:
     return result
 
 
-def corners(link: str, size: Vector3, centre: Vector3 = (0.0, 0.0, 0.0)) -> list[Point]:
-    """Return the eight corners of a box of a link, or fewer where a size is 0. size, centre: m, in the link's frame.
+def corners(link: str, size: Vector3, center: Vector3 = (0.0, 0.0, 0.0)) -> list[Point]:
+    """Return the eight corners of a box of a link, or fewer where a size is 0. size, center: m, in the link's frame.
     Raises ContactError: they are not three finite numbers each, or a size is negative."""
     size = vector3(numbers("box has size ", size, (3,), AT_LEAST_ZERO, ContactError))
-    centre = vector3(numbers("box has centre ", centre, (3,), FINITE, ContactError))
+    center = vector3(numbers("box has center ", center, (3,), FINITE, ContactError))
     sides = [(-0.5, 0.5) if length else (0.0,) for length in size]
     return [
-        Point(link, (centre[0] + a * size[0], centre[1] + b * size[1], centre[2] + c * size[2]))
+        Point(link, (center[0] + a * size[0], center[1] + b * size[1], center[2] + c * size[2]))
         for a in sides[0]
         for b in sides[1]
         for c in sides[2]

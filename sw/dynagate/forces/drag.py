@@ -60,16 +60,16 @@ class Drag(Force):
                 turn = now.tree.turns[i].T  # from the axes of the robot's file to the tree's
                 rotation, position = now.poses[i]
                 to_base = rotation @ turn
-                centre = position + rotation @ now.tree.point(i, link.com)
+                center = position + rotation @ now.tree.point(i, link.com)
                 slowed = array(self.matrix() * (link.mass / self.density))
-                force = -(to_base @ (slowed @ (to_base.T @ now.velocity(i, centre))))
+                force = -(to_base @ (slowed @ (to_base.T @ now.velocity(i, center))))
                 spun = array(self._turning(np.array(link.second_moment()), link.mass, np.array(link.com)))
                 moment = -(to_base @ (spun @ (to_base.T @ now.motions[i].angular)))
-                wrenches.append((i, Wrench(moment + cross(centre, force), force)))
+                wrenches.append((i, Wrench(moment + cross(center, force), force)))
         return now.pushed(wrenches)
 
     def _turning(self, second: Floats, mass: float, com: Floats) -> Floats:
-        """K (3, 3), N m s: the moment about the centre of mass is -K ω, in the link's frame. K = ∫ [r]×ᵀ D [r]× dV."""
+        """K (3, 3), N m s: the moment about the center of mass is -K ω, in the link's frame. K = ∫ [r]×ᵀ D [r]× dV."""
         moments, axes = np.linalg.eigh((second - mass * np.outer(com, com)) / self.density)
         crosses = (skew(axis).astype(np.float64) for axis in axes.T)
         total: Floats = sum(max(m, 0.0) * x.T @ self.matrix() @ x for m, x in zip(moments, crosses, strict=True))

@@ -1,4 +1,4 @@
-"""What a force is: a function of a robot's state, over any scalar, to a generalised force.
+"""What a force is: a function of a robot's state, over any scalar, to a generalized force.
 
 A force knows no method and no device. What it gives is traced into the graphs of the method that steps the robot, so it
 runs wherever the method does, and has its derivatives.
@@ -46,7 +46,7 @@ class Force(ABC):
 
     @abstractmethod
     def torque(self, now: Now) -> Array:
-        """The generalised force (nv,), N m or N, at a robot's state."""
+        """The generalized force (nv,), N m or N, at a robot's state."""
 
 
 class Wrench(NamedTuple):
@@ -93,7 +93,7 @@ class Now:
         return self._coupling.rates(list(self.qd)) if self._coupling else self.qd
 
     def of_joints(self, torques: Sequence[Scalar]) -> Array:
-        """The generalised force (nv,) of torques at all joints, those that mimic others among them."""
+        """The generalized force (nv,) of torques at all joints, those that mimic others among them."""
         return array(self._coupling.torques(torques) if self._coupling else list(torques))
 
     @cached_property
@@ -124,7 +124,7 @@ class Now:
         return self.motions[i].linear + cross(self.motions[i].angular, place)
 
     def pushed(self, wrenches: Iterable[tuple[int, Wrench]]) -> Array:
-        """The generalised force (nv,) of wrenches on links."""
+        """The generalized force (nv,) of wrenches on links."""
         tree = self.tree
         moments, forces = ([zeros(3) for _ in tree.links] for _ in range(2))
         for i, wrench in wrenches:

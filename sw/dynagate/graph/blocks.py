@@ -27,7 +27,7 @@ Step = Graph | Loop | Scan
 
 @dataclass(frozen=True)
 class Blocks:
-    """A loop whose steps are graphs, no two of them neighbours, and such loops. starts: what inputs that are carried
+    """A loop whose steps are graphs, no two of them neighbors, and such loops. starts: what inputs that are carried
     begin with, where it is one number; these are no inputs of the whole."""
 
     loop: Loop

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from dynagate.dynamics import Tree
-from dynagate.dynamics.configuration import normalised
+from dynagate.dynamics.configuration import normalized
 from dynagate.dynamics.frames import NAMED, chains
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.graph import Graph
@@ -63,7 +63,7 @@ def most_accurate(robot: Robot, trace: Tracer) -> dict[int, int]:
             "qd": random.uniform(-2.0, 2.0, (STATES, chain.nv)),
             "qdd": random.uniform(-10.0, 10.0, (STATES, chain.nv)),
         }
-        normalised(chain, state["q"])
+        normalized(chain, state["q"])
         state |= evaluate(trace(chain, "mass_matrix_inverse"), {"q": state["q"]})
         graph = trace(chain, "forward_dynamics_gradient_given_minv", frame={0: link})
         single = {key: value.astype(np.float32) for key, value in state.items()}

@@ -27,7 +27,7 @@ POINTS = 2
 LARGEST_DEGREE = 2**256
 """Largest bound on the degree of a numerator or denominator: the probability of a wrong equality is below 2**-126."""
 SURE = 2**96
-"""A rational number n / d with |n| d < PRIME / SURE is recognised from its residue; a random residue passes for one
+"""A rational number n / d with |n| d < PRIME / SURE is recognized from its residue; a random residue passes for one
 with a probability of about 1 / SURE."""
 
 _BYTES = (PRIME.bit_length() + 7) // 8

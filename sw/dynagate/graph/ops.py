@@ -70,7 +70,7 @@ OPS: dict[str, Op] = {
         Op("multiply_add", 3, lambda a, b, c: a * b + c, lambda r, a, b, c: (b, a, 1.0), "mul", cycles=4),
         Op("multiply_sub", 3, lambda a, b, c: a * b - c, lambda r, a, b, c: (b, a, -1.0), "mul", cycles=4),
         Op("sub_multiply", 3, lambda a, b, c: c - a * b, lambda r, a, b, c: (-b, -a, 1.0), "mul", cycles=4),
-        Op("normalised_reciprocal", 1, lambda a: 1.0 / a, lambda r, a: (-(r * r),), "reciprocal", cycles=12),
+        Op("normalized_reciprocal", 1, lambda a: 1.0 / a, lambda r, a: (-(r * r),), "reciprocal", cycles=12),
     ]
 }
 

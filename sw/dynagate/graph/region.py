@@ -17,7 +17,7 @@ from dynagate.base.explained import explained
 from dynagate.base.largest import LARGEST_LIMIT, MAX_STATES, SMALLEST_LIMIT
 from dynagate.base.nearest import nearest
 from dynagate.dynamics import EXTERNAL, ROLLOUT, Part, function
-from dynagate.dynamics.configuration import normalised
+from dynagate.dynamics.configuration import normalized
 from dynagate.dynamics.friction import SPEED, Friction, FrictionOption, friction_of
 from dynagate.dynamics.parameters import parameters_of
 from dynagate.graph import Graph, trace
@@ -50,7 +50,7 @@ PAYLOAD = 5.0
 """kg: a link whose inertial parameters are inputs is sampled as the robot's file has it, with up to so much more."""
 
 REACH = 0.2
-"""m: how far from the link's origin, along each axis, the centre of mass of what it carries is."""
+"""m: how far from the link's origin, along each axis, the center of mass of what it carries is."""
 
 GYRATION = 0.1
 """m: the largest radius of gyration of what it carries."""
@@ -273,7 +273,7 @@ class Region:
             state["qdd"] = symmetric(self.acceleration or [DEFAULT_ACCELERATION] * nv, at_limits.speeds)
         for part in robot.quaternions():
             state["q"][:, part] = random.normal(size=(count, 4))
-        normalised(robot, state["q"])
+        normalized(robot, state["q"])
         if external_forces:
             limits = np.tile(np.repeat([EXTERNAL_MOMENT, EXTERNAL_FORCE], 3), (len(robot.links), 1))
             state["f_ext"] = symmetric(limits, np.all(at_limits.speeds, axis=1).reshape(count, 1, 1))
@@ -312,7 +312,7 @@ class Region:
             q = random.uniform(*ends, (count, robot.nq))
             for part in robot.quaternions():
                 q[:, part] = random.normal(size=(count, 4))
-            return normalised(robot, q)
+            return normalized(robot, q)
 
         state["q"] = near(robot, state["q"], active, drawn, ends)
         state["qd"] = still(robot, state["q"], state["qd"], active, np.array(self.velocity))
@@ -387,14 +387,14 @@ def _graph(
 def _loaded(link: Link, count: int, seed: Sequence[int], kind: Kind) -> Array:
     """Parameters (count, 10) of a link that carries something, PAYLOAD at the corners of REACH for states at limits."""
     random = np.random.default_rng(seed)
-    mass, centre = random.uniform(0.0, PAYLOAD, count), random.uniform(-REACH, REACH, (count, 3))
+    mass, center = random.uniform(0.0, PAYLOAD, count), random.uniform(-REACH, REACH, (count, 3))
     if kind == "limits":
-        mass[:], centre = PAYLOAD, REACH * np.sign(centre)
+        mass[:], center = PAYLOAD, REACH * np.sign(center)
     own = mass[:, None] * random.uniform(0.0, GYRATION, (count, 3)) ** 2
-    products = -mass[:, None, None] * centre[:, :, None] * centre[:, None, :]
-    about = products + np.eye(3) * (own + (mass * np.sum(centre**2, axis=1))[:, None])[:, None, :]
+    products = -mass[:, None, None] * center[:, :, None] * center[:, None, :]
+    about = products + np.eye(3) * (own + (mass * np.sum(center**2, axis=1))[:, None])[:, None, :]
     inertia = np.stack([about[:, a, b] for a, b in ((0, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 2))], axis=1)
-    return parameters_of(link) + np.concatenate([mass[:, None], mass[:, None] * centre, inertia], axis=1)
+    return parameters_of(link) + np.concatenate([mass[:, None], mass[:, None] * center, inertia], axis=1)
 
 
 def _parameter_bounds(link: Link) -> list[tuple[float, float]]:

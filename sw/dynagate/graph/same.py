@@ -32,8 +32,8 @@ ROUNDING = 8.0 * float(np.finfo(np.float64).eps)
 """Relative error of a constant: folding rounds a product or a sum of constants a few times."""
 EPSILON = 8.0 * float(np.finfo(np.longdouble).eps)
 """Relative error of the result of an operation, in the longest float of the machine."""
-CANCELLED = 64.0
-"""Largest distance, in error bounds, that rounding may explain: constants whose terms cancelled before they were
+CANCELED = 64.0
+"""Largest distance, in error bounds, that rounding may explain: constants whose terms canceled before they were
 recorded have larger errors than ROUNDING. Beyond one bound, an entry is compared exactly."""
 VISIBLE = 1e-6
 """Largest error bound, relative to the largest entry of an output, at which a probe shows that an entry is right. An
@@ -76,7 +76,7 @@ def difference(
         bound = expected.errors + result.errors
         distance = np.abs(result.values - expected.values)
         compared = np.isfinite(bound) & np.isfinite(expected.values)
-        wrong = compared & ~(distance <= CANCELLED * bound)
+        wrong = compared & ~(distance <= CANCELED * bound)
         doubted = (compared & (distance > bound)).any(axis=1)
         largest = np.maximum(np.abs(result.values), np.abs(expected.values))
         shown = ((bound <= VISIBLE * _of_output(largest, graph)) & (largest > 0.0)).any(axis=1)
@@ -241,7 +241,7 @@ ERRORS: Mapping[str, Rule] = table(
         "multiply_add": _of_product,
         "multiply_sub": _of_product,
         "sub_multiply": _of_product,
-        "normalised_reciprocal": _of_reciprocal,
+        "normalized_reciprocal": _of_reciprocal,
     },
 )
 """Bound on the error of each operation, from its result, operands, their errors and the magnitude of the

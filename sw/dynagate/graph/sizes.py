@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dynagate.dynamics import Argument, Tree
-from dynagate.dynamics.configuration import normalised
+from dynagate.dynamics.configuration import normalized
 from dynagate.dynamics.mass_matrix import mass_matrix
 
 Array = npt.NDArray[np.float64]
@@ -24,7 +24,7 @@ def size_of(argument: Argument, sizes: Mapping[str, Array]) -> Array | float:
 
 def typical_sizes(tree: Tree) -> dict[str, Array]:
     """By the names of inputs the typical sizes of their entries; parameters of a link by its name.
-    An arm in millimetres and milligrams has other numbers than one in metres and kilograms, and the same ratios of
+    An arm in millimeters and milligrams has other numbers than one in meters and kilograms, and the same ratios of
     terms.
 
     The length is the largest in the robot, the time that in which a body falls as far, and a torque what accelerates
@@ -36,7 +36,7 @@ def typical_sizes(tree: Tree) -> dict[str, Array]:
     gravity = float(np.linalg.norm(robot.gravity))
     time = np.sqrt(length / gravity) if gravity > 0.0 else 1.0
     random = np.random.default_rng(0)
-    q = normalised(robot, random.uniform(-1.0, 1.0, tree.nq))
+    q = normalized(robot, random.uniform(-1.0, 1.0, tree.nq))
     inertia = np.abs(np.diag(mass_matrix(tree, q.tolist()).astype(np.float64)))
     inertia[inertia == 0.0] = inertia.max() or 1.0
     slides = np.array([tree.slides(d) for d in range(tree.nv)])

@@ -13,7 +13,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from dynagate.dynamics.configuration import integrated, normalised
+from dynagate.dynamics.configuration import integrated, normalized
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.graph import Graph
 from dynagate.graph.trace import trace
@@ -131,7 +131,7 @@ def _closed(robot: Robot, q: Array, ends: tuple[Array, Array]) -> Array:
         inverse = np.linalg.pinv(_rows(loops, "contact_jacobian", q=q), rcond=NEARLY_SINGULAR)
         step = -np.einsum("bir,br->bi", inverse, opening)
         step *= np.minimum(1.0, LONGEST / np.maximum(np.abs(step).max(axis=1, keepdims=True), 1e-300))
-        q = normalised(robot, integrated(robot, q, step))
+        q = normalized(robot, integrated(robot, q, step))
         q[:, single] = np.clip(q[:, single], ends[0][single], ends[1][single])
     return q
 

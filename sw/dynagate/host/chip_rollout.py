@@ -61,7 +61,7 @@ class ChipRollout(Opened):
         given.
         every: every so many states come out, and the last one of each trajectory; last: the last one alone.
 
-        Returns q, qd (..., states, ·), of which the first are q0 and qd0, and with linearise a and b
+        Returns q, qd (..., states, ·), of which the first are q0 and qd0, and with linearize a and b
         (..., states - 1, ·, ·) of the steps that led to the others. states is 1 + ⌈steps / every⌉ for the longest
         trajectory. What a shorter one does not have is NaN, and so are results after an overflow, on their way or in
         the state that returns: `diverged` has the first step that is flagged among those that come out, -1 where none

@@ -259,7 +259,7 @@ class DmaLink(Link):
             self._space = threading.Semaphore(RECEIVED)
         deadline = time.monotonic() + 2 * self.timeout
         self._end_transfers(deadline)
-        self._resynchronise(deadline)
+        self._resynchronize(deadline)
         self.write_register(CONTROL.address, SOFT_RESET)
         self._at_rest = True
 
@@ -286,7 +286,7 @@ class DmaLink(Link):
         with suppress(DeviceError):  # its result will be missing
             self._send_all(self._epoch, _bytes(sample))
 
-    def _resynchronise(self, deadline: float) -> None:
+    def _resynchronize(self, deadline: float) -> None:
         results = self._free.pop() if self._free else self._new_results()
         words = results.reshape(-1)
         while time.monotonic() < deadline:

@@ -47,7 +47,7 @@ class Ilqr(Solver):
 
     robot: also the path of a URDF file, or the name of a robot that ships. knots: how many torques. dt: seconds of
     each. cost: `dynagate.control.Cost`. iterations: at most. tolerance: of what a step can still gain, in the cost's
-    unit. regularisation: the smallest and largest number that is added to curvatures.
+    unit. regularization: the smallest and largest number that is added to curvatures.
     bounds: of torques, N m or N: True for the robot's effort limits, one number or (nv,) for both directions, or a pair
     of lowest and highest. The rollouts cut torques, and the gains leave those alone that are at a bound and would leave
     it. Joints that nothing drives (`Robot.with_passive`, and floating ones) have no torque.
@@ -74,7 +74,7 @@ class Ilqr(Solver):
         cost: Cost,
         iterations: int = 100,
         tolerance: float = 1e-9,
-        regularisation: tuple[float, float] = (1e-9, 1e9),
+        regularization: tuple[float, float] = (1e-9, 1e9),
         bounds: Any = None,
         joint_bounds: Any = None,
         within: float = WITHIN,
@@ -89,7 +89,7 @@ class Ilqr(Solver):
         **options: Any,
     ) -> None:
         check_counts(knots=knots, iterations=iterations)
-        _check(tolerance, regularisation)
+        _check(tolerance, regularization)
         check_positive("within", within, "a part of a joint's range")
         step = StepOptions(
             dt,
@@ -104,7 +104,7 @@ class Ilqr(Solver):
         super().__init__(
             ILQR, robot, cost, device, options, knots=knots, bounds=bounds, joint_bounds=joint_bounds, step=step
         )
-        smallest, largest = (float(x) for x in regularisation)
+        smallest, largest = (float(x) for x in regularization)
         self.options = IlqrOptions(
             self.knots,
             self.step,
@@ -319,16 +319,16 @@ def _solution(problems: Problems, joints: JointBounds | None, cold: Array) -> So
         iterations=shaped(taken),
         converged=shaped((outputs["converged"] > 0.0) & good),
         failed=shaped(~good),
-        regularisation=output("reg_used"),
+        regularization=output("reg_used"),
         beyond=beyond,
         cold=cold,
     )
 
 
-def _check(tolerance: object, regularisation: Any) -> None:
+def _check(tolerance: object, regularization: Any) -> None:
     """Raises ValueError naming an option of another type, or out of its range."""
     check_positive("tolerance", tolerance, "a fall of the cost")
     expected = "the smallest and the largest, more than 0"
-    low, high = numbers("regularisation=", regularisation, (2,), replace(ABOVE_ZERO, one=expected, several=""))
+    low, high = numbers("regularization=", regularization, (2,), replace(ABOVE_ZERO, one=expected, several=""))
     if not low < high:
-        raise ArgumentError(f"regularisation={regularisation!r}; expected {expected}")
+        raise ArgumentError(f"regularization={regularization!r}; expected {expected}")

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from dynagate.base.arguments import check_names, exact_text, leading_axes, real
 from dynagate.base.errors import ArgumentError, EntryError
-from dynagate.fixedpoint.format import Format, carried, quantise
+from dynagate.fixedpoint.format import Format, carried, quantize
 from dynagate.graph.evaluate import SHARES, Port, check_entries
 
 Arrays = dict[str, npt.NDArray[Any]]
@@ -106,7 +106,7 @@ def check_fits(name: str, column: npt.NDArray[np.float64], fmt: Format, samples:
     """Raises ValueError naming an entry of an input, (samples,), that is outside its format as a stream brings it.
     samples: their indices."""
     bad = ~np.isfinite(column)
-    bad[~bad] = quantise(column[~bad], fmt).overflow
+    bad[~bad] = quantize(column[~bad], fmt).overflow
     if bad.any():
         k, (low, high) = int(np.argmax(bad)), fmt.limits
         raise ArgumentError(

@@ -187,7 +187,7 @@ def error_lines(blocks: Sequence[Block]) -> list[str]:
     return [
         *lines,
         f"  errors are |e| / max(|x|, floor) per state, the floor {FLOOR:.0%} of the block's size in the region",
-        "  * Newton-Euler by complex step, M from unit accelerations, LU; inputs not quantised",
+        "  * Newton-Euler by complex step, M from unit accelerations, LU; inputs not quantized",
     ]
 
 

@@ -58,7 +58,7 @@ class Results(Mapping[str, Any]):
     delassus: Array
     """(rows, rows) J M⁻¹ Jᵀ of all constraints, in base axes: 1/kg, 1/(kg m) and 1/(kg m²)."""
     constraint_drift: Array
-    """(rows,) J̇ q̇ of all constraints with what stabilisation adds, in base axes: m/s² and rad/s²."""
+    """(rows,) J̇ q̇ of all constraints with what stabilization adds, in base axes: m/s² and rad/s²."""
     contact_jacobian: Array
     """(rows, nv) of all constraints, in base axes: of a point the frame's velocity, of a fixed one [angular; linear];
     m/s and rad/s a unit of q̇."""
@@ -73,9 +73,9 @@ class Results(Mapping[str, Any]):
     kinetic_energy: Array
     """() kinetic energy of all links, J."""
     potential_energy: Array
-    """() energy of the moving links under gravity, J; 0 where their centre of mass is at the base's origin."""
-    centre_of_mass: Array
-    """(3,) centre of mass of the moving links, m, in the base frame."""
+    """() energy of the moving links under gravity, J; 0 where their center of mass is at the base's origin."""
+    center_of_mass: Array
+    """(3,) center of mass of the moving links, m, in the base frame."""
     gravity_torque: Array
     """(nv,) torques and forces that hold the robot still, N m or N."""
     coriolis_torque: Array
@@ -83,13 +83,13 @@ class Results(Mapping[str, Any]):
     bias_torque: Array
     """(nv,) torques and forces at zero acceleration, N m or N."""
     centroidal_momentum: Array
-    """(6,) [angular; linear] momentum about the centre of mass in base axes, kg m²/s and kg m/s."""
+    """(6,) [angular; linear] momentum about the center of mass in base axes, kg m²/s and kg m/s."""
     centroidal_momentum_matrix: Array
     """(6, nv) of centroidal_momentum by q̇, kg m² and kg m."""
-    centre_of_mass_velocity: Array
-    """(3,) velocity of the centre of mass, m/s, in base axes."""
-    centre_of_mass_jacobian: Array
-    """(3, nv) of centre_of_mass_velocity by q̇, m/s a unit of q̇."""
+    center_of_mass_velocity: Array
+    """(3,) velocity of the center of mass, m/s, in base axes."""
+    center_of_mass_jacobian: Array
+    """(3, nv) of center_of_mass_velocity by q̇, m/s a unit of q̇."""
     link_positions: Array
     """(links, 3) origins of the link frames, m, in the base frame."""
     link_jacobians: Array

@@ -36,7 +36,7 @@ class RolloutOptions:
 
     steps: how many. dt: seconds of a step, or None where each call says it. method: "euler", "semi_implicit_euler" (the
     default), "rk2", "rk3", "rk4", "variational", "position_based", or a `Method` with options of its own; integrator:
-    another name of this option. linearise: give a and b of every step too (explicit methods).
+    another name of this option. linearize: give a and b of every step too (explicit methods).
     every: give the states after every so many steps alone, a divisor of `steps`; `steps` itself for the last one alone.
     form: of forward dynamics. friction: Coulomb friction F q̇ / √(q̇² + friction_speed²) of the joints: True for the F of
     the robot's file, or F in N m or N, one for all degrees of freedom or one for each; friction_speed in rad/s or m/s.
@@ -57,7 +57,7 @@ class RolloutOptions:
     dt: float | None
     method: str | Method | None = None
     integrator: str | None = None
-    linearise: bool = False
+    linearize: bool = False
     every: int = 1
     form: str | None = None
     friction: bool | float | tuple[float, ...] = 0.0
@@ -74,9 +74,9 @@ class RolloutOptions:
         if isinstance(self.feedback, list):
             object.__setattr__(self, "feedback", tuple(self.feedback))
         chosen, step = self.chosen_method, self.step
-        check_flags(linearise=self.linearise)
-        chosen.check(step, linearise=self.linearise)
-        _check_steps(self.steps, self.every, self.linearise)
+        check_flags(linearize=self.linearize)
+        chosen.check(step, linearize=self.linearize)
+        _check_steps(self.steps, self.every, self.linearize)
         check_feedback(self.feedback)
         check_fields(self)
         if self.feedback and self.every > 1:
@@ -100,7 +100,7 @@ class RolloutOptions:
     @cached_property
     def step(self) -> StepOptions:
         """Of each step."""
-        explicit = self.chosen_method.name if self.chosen_method.linearises else DEFAULT_INTEGRATOR
+        explicit = self.chosen_method.name if self.chosen_method.linearizes else DEFAULT_INTEGRATOR
         return StepOptions(
             self.dt,
             explicit,
@@ -137,9 +137,9 @@ def asked_of(options: RolloutOptions | None, named: Mapping[str, Any]) -> tuple[
     return options, others
 
 
-def _check_steps(steps: int, every: int, linearise: bool) -> None:
+def _check_steps(steps: int, every: int, linearize: bool) -> None:
     check_count("steps", steps, MAX_STEPS)
     if not (is_whole(every) and every >= 1 and steps % every == 0):
         raise ArgumentError(f"every={every} of {steps} steps; expected a whole number that divides them")
-    if linearise and every > 1:
-        raise ArgumentError(f"linearise with every={every}; expected every=1: a and b are those of every step")
+    if linearize and every > 1:
+        raise ArgumentError(f"linearize with every={every}; expected every=1: a and b are those of every step")

@@ -83,7 +83,7 @@ class Rollout(Opened):
         self.force_inputs = Forces(robot, self.options.forces).inputs
         warn_of_no_friction(robot, asked.friction)
         self.function, self.functions = ROLLOUT, {}
-        self._linearise = asked.linearise
+        self._linearize = asked.linearize
         self._watch = LimitWatch(robot, asked.stops, self.options.forces)
         self.chip: ChipRollout | None = None
         self.kernel: LoopKernel | None = None
@@ -94,7 +94,7 @@ class Rollout(Opened):
         self._closed = False
         if chosen.keeps_states:
             _check_on_chip(asked, chosen.name)
-            self.chip = _on_chip(robot, self.options, asked.linearise, chosen, self._watch)
+            self.chip = _on_chip(robot, self.options, asked.linearize, chosen, self._watch)
             self.dtype = self.chip.device.dtype
             return
         self._compile()
@@ -104,7 +104,7 @@ class Rollout(Opened):
         with showing() as say:
             if say:
                 say(f"tracing {self.robot.name} rollout")
-            motion = self.method.motion(self.robot, self.options, linearise=self._linearise, every=self.every)
+            motion = self.method.motion(self.robot, self.options, linearize=self._linearize, every=self.every)
             self.motion = with_feedback(motion, self.robot, self.asked.feedback) if self.asked.feedback else motion
             self.loop = self.motion.loop
             if say:
@@ -120,7 +120,7 @@ class Rollout(Opened):
     def __repr__(self) -> str:
         dt = "dt of each call" if self.options.dt is None else f"dt {self.options.dt:g} s"
         every = f", every {self.every}" if self.every > 1 else ""
-        linear = ", linearised" if self._linearise else ""
+        linear = ", linearized" if self._linearize else ""
         how = f"{dt}, {self.method.name}{linear}"
         return f"<Rollout {self.robot.name}, {self.steps} steps{every}, {how}, on {self.device}>"
 
@@ -143,7 +143,7 @@ class Rollout(Opened):
     @property
     def outputs(self) -> tuple[str, ...]:
         """Names of the results."""
-        return ("q", "qd", "a", "b") if self._linearise else ("q", "qd")
+        return ("q", "qd", "a", "b") if self._linearize else ("q", "qd")
 
     @property
     def transfer(self) -> Transfer:
@@ -172,8 +172,8 @@ class Rollout(Opened):
     @property
     def _kernel(self) -> LoopKernel | None:
         """The C that a call of inputs as they are can use at once."""
-        plain = not (self.options.dt is None or self._linearise or self.robot.quaternions() or self.force_inputs)
-        plain = plain and self.method.linearises and not (self.options.constrained or self.asked.feedback)
+        plain = not (self.options.dt is None or self._linearize or self.robot.quaternions() or self.force_inputs)
+        plain = plain and self.method.linearizes and not (self.options.constrained or self.asked.feedback)
         return self.kernel if plain else None
 
     def __call__(
@@ -279,7 +279,7 @@ class Rollout(Opened):
         state = {**self._active(None, (batch,)), **state}
         results = {name: self._with_first(state[name]) for name in ("q", "qd")}
         outputs = {kept: results[name][:, 1:] for name, kept in zip(("q", "qd"), self.motion.states, strict=True)}
-        if self._linearise:
+        if self._linearize:
             linear = {
                 "a": np.empty((batch, self.steps, 2 * n, 2 * n), self.dtype),
                 "b": np.empty((batch, self.steps, 2 * n, n), self.dtype),
@@ -526,7 +526,7 @@ def _check_on_chip(asked: RolloutOptions, device: str) -> None:
     method = asked.chosen_method
     if asked.feedback:
         raise ArgumentError(f"device '{device}' takes no feedback=; expected 'cpu', 'cuda' or 'numpy'")
-    if not method.linearises:
+    if not method.linearizes:
         expected = (
             f"expected one of {', '.join(TABLEAUX)}, device 'cpu', 'cuda' or 'numpy', or a program: "
             f"dynagate.build(robot, 'rollout', units=4, method={method.name!r}), opened on device '{device}'"
@@ -535,7 +535,7 @@ def _check_on_chip(asked: RolloutOptions, device: str) -> None:
 
 
 def _on_chip(
-    robot: Robot, options: StepOptions, linearise: bool, device: DeviceOptions, watch: LimitWatch
+    robot: Robot, options: StepOptions, linearize: bool, device: DeviceOptions, watch: LimitWatch
 ) -> ChipRollout:
     """The rollout on a chip or in its integers. Raises ValueError: the time step is no constant."""
     if options.constrained:
@@ -550,7 +550,7 @@ def _on_chip(
         dt=options.dt,
         integrator=options.integrator,
         damping=options.damping if options.damping != EXPLICIT else None,
-        linearise=linearise,
+        linearize=linearize,
         stops=options.stops,
         forces=[as_text(force) for force in options.forces],
     )

@@ -25,8 +25,8 @@ class Solution:
     with x = (q, q̇); of configurations - is `dynagate.difference`, as a `Rollout` with feedback has it.
     cost (...). costs (..., iterations + 1): before each iteration and after the last one, then NaN.
     iterations (...): those that a problem took. converged (...): the cost's expected fall is within the tolerance.
-    failed (...): the rollout of the guess is not finite, or no regularisation up to the largest one leads further. Then
-    the motion is the best until there, and NaN where there is none. regularisation (...): the last one.
+    failed (...): the rollout of the guess is not finite, or no regularization up to the largest one leads further. Then
+    the motion is the best until there, and NaN where there is none. regularization (...): the last one.
     beyond (..., 2 nv): how far each position and speed is beyond `joint_bounds` at most, at any state but the first,
     rad or m, rad/s or m/s; 0 without them. cold (...): the warm start of the problem was not finite, so it began with
     the torques that hold the robot instead; False without a warm start.
@@ -41,7 +41,7 @@ class Solution:
     iterations: Array
     converged: Array
     failed: Array
-    regularisation: Array
+    regularization: Array
     beyond: Array
     cold: Array
 

@@ -38,7 +38,7 @@ COST_ERROR, RESULT_ERROR, FEW = 0.01, 1e-3, 0.5
 """Of the cost, and of gains or torques, relative; the share of problems that must be within both."""
 MOST, TOLERANCE = 50, 1e-3
 """Iterations of iLQR, and the fall of the cost below which a problem has converged."""
-REGULARISATION = (1e-7, 1.0)
+REGULARIZATION = (1e-7, 1.0)
 """Of the smallest, words of 27 bits can tell beside the largest."""
 TEMPERATURE, ACCELERATION = 1.0, 1.0
 """Of MPPI; and rad/s² or m/s², of a joint alone, whose torque is the standard deviation of torques."""
@@ -62,7 +62,7 @@ class Reaching:
         of it are. Raises ValueError: as `of` of the solver."""
         robot, cost = region.robot, Cost.quadratic(q=1.0, qd=0.1, tau=1e-2, final=10.0)
         if function == ILQR:
-            options = IlqrOptions(knots, step, MOST, TOLERANCE, *REGULARISATION, bounds_of(robot, None))
+            options = IlqrOptions(knots, step, MOST, TOLERANCE, *REGULARIZATION, bounds_of(robot, None))
             solver = ChipIlqr.of(robot, cost, options)
             return cls(solver, region, "gain", lambda exact: np.abs(exact["gains_new"]).max(axis=(1, 2, 3)))
         mass = evaluate(trace(robot, "mass_matrix"), {"q": _drawn(region, FORMAT_PROBLEMS, 0)["q"]})["m"]

@@ -16,7 +16,7 @@ from dynagate.design.payload import Words, pack_integers, unpack_integers
 from dynagate.design.program import ProgramDesign
 from dynagate.design.words import FIXED, FLOAT32, WORD
 from dynagate.fixedpoint.evaluate import EXACT, infinite
-from dynagate.fixedpoint.format import Format, carried, quantise, to_float
+from dynagate.fixedpoint.format import Format, carried, quantize, to_float
 from dynagate.graph.packing import ZERO
 from dynagate.host import native_words
 from dynagate.host.inputs import Arrays, brought
@@ -34,7 +34,7 @@ def pack_inputs(design: Streamed, arrays: Arrays, batch: int, numbers: Mapping[s
     Raises ValueError that names the input which is outside the range that the formats were chosen for.
     """
     columns = {
-        index: quantise(column, design.input.fields[index].format).value
+        index: quantize(column, design.input.fields[index].format).value
         for index, column in _input_columns(design, arrays, batch, numbers)
     }
     return pack_integers(design.input, columns, batch)
@@ -294,7 +294,7 @@ class ProgramFloats(FixedWords):
 def words_of_numbers(values: npt.NDArray[np.float64], fmt: Format, number: str | None) -> Words:
     """Numbers as words of a processor's streams: integers of a format, or the type that the streams carry."""
     if number is None:
-        return (quantise(values, fmt).value.astype(np.int64) & 0xFFFFFFFF).astype(np.uint32)
+        return (quantize(values, fmt).value.astype(np.int64) & 0xFFFFFFFF).astype(np.uint32)
     return values.astype(np.float32).view(np.uint32)
 
 

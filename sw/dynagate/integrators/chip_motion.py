@@ -44,8 +44,8 @@ def solves(options: AlgorithmOptions) -> bool:
         if options.tolerance is not None:
             raise ArgumentError("a tolerance without a method; expected method='variational' or 'position_based'")
         return False
-    if options.method not in METHODS or METHODS[options.method].linearises:
-        names = [name for name, method in METHODS.items() if not method.linearises]
+    if options.method not in METHODS or METHODS[options.method].linearizes:
+        names = [name for name, method in METHODS.items() if not method.linearizes]
         explicit = options.method in TABLEAUX
         expected = f"integrator={options.method!r} for that one" if explicit else f"one of {', '.join(names)}"
         raise ArgumentError(f"method '{options.method}' of a program; expected {expected}")
@@ -77,7 +77,7 @@ class ChipMotion:
             method = replace(method, tolerance=tolerance)  # type: ignore[type-var]
         step = _step_options(options, method)
         assert step.dt is not None
-        return cls(robot, _named(method.motion(robot, step, linearise=options.linearise)), step.dt)
+        return cls(robot, _named(method.motion(robot, step, linearize=options.linearize)), step.dt)
 
     @cached_property
     def blocks(self) -> Blocks:

@@ -25,15 +25,15 @@ class ContactMethod(Method):
         if not isinstance(self.contact, RigidContact):
             raise ArgumentError(f"contacts={self.contact!r:.60}; expected a RigidContact, or none")
 
-    def check(self, options: StepOptions, *, linearise: bool) -> None:
-        if linearise or options.dt is None or options != StepOptions(options.dt, damping=options.damping):
+    def check(self, options: StepOptions, *, linearize: bool) -> None:
+        if linearize or options.dt is None or options != StepOptions(options.dt, damping=options.damping):
             raise ArgumentError(
                 "contacts= with another option than steps, dt, every, damping, device and dtype; expected those alone, "
                 "with a constant dt"
             )
 
-    def motion(self, robot: Robot, options: StepOptions, *, linearise: bool = False, every: int = 1) -> Motion:
-        self.check(options, linearise=linearise)
+    def motion(self, robot: Robot, options: StepOptions, *, linearize: bool = False, every: int = 1) -> Motion:
+        self.check(options, linearize=linearize)
         assert options.dt is not None
         return Motion(
             contact_loop(options.in_step(robot), self.contact, options.dt, every=every),

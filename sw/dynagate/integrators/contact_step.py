@@ -35,7 +35,7 @@ from dynagate.base.largest import MAX_ITERATIONS
 from dynagate.base.naming import label, scope
 from dynagate.dynamics.frames import Poses, poses
 from dynagate.dynamics.inverse_dynamics import inverse_dynamics
-from dynagate.dynamics.mass_matrix import check_invertible, factorise, inwards, mass_matrix, outwards
+from dynagate.dynamics.mass_matrix import check_invertible, factorize, inwards, mass_matrix, outwards
 from dynagate.dynamics.momentum_step import along_new_axes, displaced, rate_along_held_axes
 from dynagate.dynamics.spatial import Array, Scalar, array, select, sqrt, zeros
 from dynagate.dynamics.tree import Tree
@@ -157,7 +157,7 @@ def _meeting(
 ) -> _Meeting:
     tree, rows = Tree(robot), 3 * contact.pairs
     bias = inverse_dynamics(tree, list(q), list(qd), [0.0] * tree.nv)
-    factor = factorise(tree, mass_matrix(tree, list(q)))
+    factor = factorize(tree, mass_matrix(tree, list(q)))
     with scope("solve"):
         pushed = inwards(tree, factor, [t - b for t, b in zip(tau, bias, strict=True)])
         free = qd + rate_along_held_axes(robot, qd, array(outwards(tree, factor, pushed))) * dt

@@ -8,7 +8,7 @@ from typing import ClassVar
 from dynagate.forces import Forces
 from dynagate.graph import Graph
 from dynagate.graph.loop import Count, Loop
-from dynagate.integrators.linearised import linearised_step_graph
+from dynagate.integrators.linearized import linearized_step_graph
 from dynagate.integrators.motion import Method, Motion
 from dynagate.integrators.step import CARRY, StepOptions, step_graph
 from dynagate.integrators.step_vjp import step_vjp_graph
@@ -21,14 +21,14 @@ class ExplicitMethod(Method):
 
     integrator: str
 
-    linearises: ClassVar[bool] = True
+    linearizes: ClassVar[bool] = True
 
     @property
     def name(self) -> str:  # type: ignore[override]
         return self.integrator
 
-    def motion(self, robot: Robot, options: StepOptions, *, linearise: bool = False, every: int = 1) -> Motion:
-        return Motion(rollout_loop(robot, self._own(options), linearise=linearise, every=every))
+    def motion(self, robot: Robot, options: StepOptions, *, linearize: bool = False, every: int = 1) -> Motion:
+        return Motion(rollout_loop(robot, self._own(options), linearize=linearize, every=every))
 
     def reverse(self, robot: Robot, options: StepOptions) -> Graph:
         return step_vjp_graph(robot, self._own(options))
@@ -37,11 +37,11 @@ class ExplicitMethod(Method):
         return replace(options, integrator=self.integrator)
 
 
-def rollout_loop(robot: Robot, options: StepOptions, *, linearise: bool = False, every: int = 1) -> Loop:
+def rollout_loop(robot: Robot, options: StepOptions, *, linearize: bool = False, every: int = 1) -> Loop:
     """The loop of a rollout: q, qd and torques per turn to q_next, qd_next (and a, b) of every so many turns."""
-    graph = linearised_step_graph(robot, options) if linearise else step_graph(robot, options)
-    kept = ("q_next", "qd_next", *(("a", "b") if linearise else ()))
-    name = f"rollout_{options.integrator}{'_linearised' if linearise else ''}{f'_every_{every}' if every > 1 else ''}"
+    graph = linearized_step_graph(robot, options) if linearize else step_graph(robot, options)
+    kept = ("q_next", "qd_next", *(("a", "b") if linearize else ()))
+    name = f"rollout_{options.integrator}{'_linearized' if linearize else ''}{f'_every_{every}' if every > 1 else ''}"
     return Loop(name, robot.name, (graph,), CARRY, Count(), ("tau", *step_inputs(robot, options)), kept, every=every)
 
 

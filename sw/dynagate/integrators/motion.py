@@ -22,7 +22,7 @@ class Motion:
     """A robot in steps.
 
     loop: over the steps, of q (nq,) and what else `begin` gives, tau and the inputs of forces (nv,) of every step. It
-    keeps `states`, q and qd of every step or every so many, with linearise a and b, and `failed`.
+    keeps `states`, q and qd of every step or every so many, with linearize a and b, and `failed`.
     begin: a loop of one turn, q and qd (and the constants) to the other values that the first step begins with; None
     where it begins with q and qd. constants: inputs () of both.
     failed: the name of the value (), how many steps have not converged; None for a method that solves no equations.
@@ -51,14 +51,14 @@ class Method(ABC):
     """A way to step a robot through time. One of its own is a frozen dataclass of its parameters and a row in
     `methods.METHODS`.
 
-    linearises: it has derivatives of each step as matrices, and `linearise`, stops and dt as an input.
+    linearizes: it has derivatives of each step as matrices, and `linearize`, stops and dt as an input.
     """
 
     name: ClassVar[str]
-    linearises: ClassVar[bool] = False
+    linearizes: ClassVar[bool] = False
 
     @abstractmethod
-    def motion(self, robot: Robot, options: StepOptions, *, linearise: bool = False, every: int = 1) -> Motion:
+    def motion(self, robot: Robot, options: StepOptions, *, linearize: bool = False, every: int = 1) -> Motion:
         """Raises ValueError: an option, a force or a joint that it does not take."""
 
     def equations(self, robot: Robot, options: StepOptions) -> Equations | None:
@@ -77,12 +77,12 @@ class Method(ABC):
         """The method for integers of so many bits."""
         return self
 
-    def check(self, options: StepOptions, *, linearise: bool) -> None:
+    def check(self, options: StepOptions, *, linearize: bool) -> None:
         """Raises ValueError naming an option of a step that the method does not take, and what would do."""
-        if self.linearises:
+        if self.linearizes:
             return
         unknown = {
-            "linearise": (linearise, "a method with derivatives, such as 'rk4'"),
+            "linearize": (linearize, "a method with derivatives, such as 'rk4'"),
             "stops": (options.stops, "forces=[dynagate.forces.Limits(stiffness)]"),
             "form": (options.form is not None, "none"),
             "dt=None": (options.dt is None, "a constant time step"),

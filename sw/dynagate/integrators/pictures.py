@@ -30,7 +30,7 @@ Array = npt.NDArray[Any]
 NAMESPACE = "http://www.w3.org/2000/svg"
 INK, PAPER = "#1b2530", "#ffffff"
 RED, GREEN, BLUE = "#d55e00", "#009e73", "#0072b2"
-"""Okabe and Ito's, which colour-blind readers tell apart: of x, y and z."""
+"""Okabe and Ito's, which color-blind readers tell apart: of x, y and z."""
 WIDTH, HEIGHT, MARGIN = 640, 480, 30
 AZIMUTH, ELEVATION = math.radians(-60.0), math.radians(20.0)
 """Where it is seen from: turned about z from x, and above the ground."""
@@ -51,7 +51,7 @@ class Lines(NamedTuple):
 
 def skeleton(robot: RobotOrName, q: npt.ArrayLike) -> Array:
     """Lines (..., segments, 2, 3) in m in the base, of a robot at q (..., nq): from each link's origin to that of its
-    parent, and from those of the last links to twice the way to their centre of mass."""
+    parent, and from those of the last links to twice the way to their center of mass."""
     robot = robot_of(robot)
     robot_with, tips = _with_tips(robot)
     configurations = real("q", q)
@@ -71,7 +71,7 @@ def skeleton(robot: RobotOrName, q: npt.ArrayLike) -> Array:
 
 
 def _with_tips(robot: Robot) -> tuple[Robot, dict[int, str]]:
-    """The robot with a frame beyond the centre of mass of each link that carries none, and the frames by link."""
+    """The robot with a frame beyond the center of mass of each link that carries none, and the frames by link."""
     tips: dict[int, str] = {}
     carried = set(robot.parents)
     for i, link in enumerate(robot.links):
@@ -124,8 +124,8 @@ def _projected(robot: Robot, q: npt.ArrayLike, dt: float, width: int, height: in
     shift = np.array([width, height]) / 2.0
 
     def pixels(points: Array) -> Array:
-        centred = (points - (low + high) / 2.0) * scale
-        return centred * [1.0, -1.0] + shift
+        centered = (points - (low + high) / 2.0) * scale
+        return centered * [1.0, -1.0] + shift
 
     return Lines(pixels(flat).swapaxes(0, 1), pixels(flat_axes), dt * every)
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dynagate.dynamics.mass_matrix import factorise, mass_matrix, solve
+from dynagate.dynamics.mass_matrix import factorize, mass_matrix, solve
 from dynagate.dynamics.spatial import array, chosen, select
 from dynagate.dynamics.tree import Tree
 from dynagate.graph import Graph
@@ -102,4 +102,4 @@ def _step(model: Model, *, full: bool) -> Graph:
         for d in range(tree.nv):
             hessian[d, d] = hessian[d, d] + model.spring(d)
     damp(hessian, relaxed)
-    return recording.graph({"next": best - array(solve(tree, factorise(tree, hessian), list(slope)))})
+    return recording.graph({"next": best - array(solve(tree, factorize(tree, hessian), list(slope)))})

@@ -77,8 +77,8 @@ class PositionBasedMethod(Method):
     def in_words(self, word: int) -> PositionBasedMethod:
         return replace(self, iterations=min(self.iterations, ITERATIONS_OF_INTEGERS), resolution=2.0 ** (5 - word))
 
-    def motion(self, robot: Robot, options: StepOptions, *, linearise: bool = False, every: int = 1) -> Motion:
-        self.check(options, linearise=linearise)
+    def motion(self, robot: Robot, options: StepOptions, *, linearize: bool = False, every: int = 1) -> Motion:
+        self.check(options, linearize=linearize)
         assert options.dt is not None
         scale = self._scale(robot)
         model = _model(robot, options.dt, self.order, options.forces, self.resolution)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dynagate.dynamics.mass_matrix import Dense, factorise, solve
+from dynagate.dynamics.mass_matrix import Dense, factorize, solve
 from dynagate.dynamics.spatial import Array, array, chosen, select
 from dynagate.graph import Graph
 from dynagate.graph.derivatives import jacobian
@@ -118,4 +118,4 @@ def _step(model: Model) -> Graph:
     square = j.T @ j
     damp(square, relaxed)
     dense = Dense(n)
-    return recording.graph({"next": now - array(solve(dense, factorise(dense, square), list(j.T @ slope)))})
+    return recording.graph({"next": now - array(solve(dense, factorize(dense, square), list(j.T @ slope)))})

@@ -15,7 +15,7 @@ from dynagate.dynamics.step import DEFAULT_INTEGRATOR, DEFAULT_STEP
 from dynagate.dynamics.step_damping import EXPLICIT
 from dynagate.forces import of_text
 from dynagate.graph import Graph, trace
-from dynagate.integrators.linearised import linearised_step_graph
+from dynagate.integrators.linearized import linearized_step_graph
 from dynagate.integrators.step import StepOptions, step_graph
 from dynagate.robot import Robot
 
@@ -42,7 +42,7 @@ def turn_graph(
     dt: float | None = None,
     integrator: str = DEFAULT_INTEGRATOR,
     damping: str = EXPLICIT,
-    linearise: bool = False,
+    linearize: bool = False,
     variable_dt: bool = False,
     friction: bool | float | Sequence[float] = 0.0,
     friction_speed: float = SPEED,
@@ -51,8 +51,8 @@ def turn_graph(
     method: str | None = None,
     tolerance: float | None = None,
 ) -> Graph:
-    """q (nq,), qd, tau (nv,) and, with variable_dt, dt () to q_next, qd_next and, with linearise, a and b, as
-    `step_graph` and `linearised_step_graph` have them. Angles of joints that turn for ever
+    """q (nq,), qd, tau (nv,) and, with variable_dt, dt () to q_next, qd_next and, with linearize, a and b, as
+    `step_graph` and `linearized_step_graph` have them. Angles of joints that turn for ever
     (`Robot.is_periodic`) are between -π and π.
 
     forces: as `forces.as_text` writes them. dt: seconds; 1e-3 for None. With variable_dt the largest. Raises
@@ -83,5 +83,5 @@ def turn_graph(
         time, integrator, form, rubbing, friction_speed, stops, wrap=True, forces=own, damping=damping
     )
     options = replace(options, dt=None) if variable_dt else options
-    graph = linearised_step_graph(robot, options) if linearise else step_graph(robot, options)
+    graph = linearized_step_graph(robot, options) if linearize else step_graph(robot, options)
     return replace(graph, name=ROLLOUT)

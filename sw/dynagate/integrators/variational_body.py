@@ -29,7 +29,7 @@ WIDEST = sin(WIDEST_TURN / 2) ** 2
 _TERMS = 40
 
 
-def _economised(taylor: list[float], end: float) -> tuple[float, ...]:
+def _economized(taylor: list[float], end: float) -> tuple[float, ...]:
     """The shortest polynomial, as coefficients from the highest power to the constant, that is as exact on [0, end] as
     float64 and the Taylor series. Dropping Chebyshev terms halves the number of them."""
     series = Polynomial(taylor).convert(kind=Chebyshev, domain=[0.0, end])
@@ -50,24 +50,24 @@ def _dlog_series(terms: int) -> list[float]:
 _B = _dlog_series(16)
 _Z = 1.01 * WIDEST_TURN**2
 
-ANGLE = _economised([2.0 * comb(2 * n, n) / (4.0**n * (2 * n + 1)) for n in range(_TERMS)], 1.01 * WIDEST)
+ANGLE = _economized([2.0 * comb(2 * n, n) / (4.0**n * (2 * n + 1)) for n in range(_TERMS)], 1.01 * WIDEST)
 """θ / |e| = 2 asin(|e|) / |e| of |e|²."""
 
-B = _economised(_B, _Z)
+B = _economized(_B, _Z)
 """b = (1 - θ/2 cot θ/2) / θ² of θ²: the even part of dlog is 1 + b ad² on so(3)."""
 
-B_SLOPE = _economised([k * c for k, c in enumerate(_B)][1:], _Z)
+B_SLOPE = _economized([k * c for k, c in enumerate(_B)][1:], _Z)
 """db / dθ²."""
 
-B_CURVE = _economised([k * (k - 1) * c for k, c in enumerate(_B)][2:], _Z)
+B_CURVE = _economized([k * (k - 1) * c for k, c in enumerate(_B)][2:], _Z)
 """d²b / d(θ²)²."""
 
-HALF_SINE = _economised([0.5 * (-0.25) ** k / factorial(2 * k + 1) for k in range(20)], _Z)
-HALF_COSINE = _economised([(-0.25) ** k / factorial(2 * k) for k in range(20)], _Z)
+HALF_SINE = _economized([0.5 * (-0.25) ** k / factorial(2 * k + 1) for k in range(20)], _Z)
+HALF_COSINE = _economized([(-0.25) ** k / factorial(2 * k) for k in range(20)], _Z)
 """sin(δ/2) / δ and cos(δ/2) of δ²."""
 
-SCREW = _economised([(-1.0) ** k / factorial(2 * k + 2) for k in range(20)], _Z)
-SCREW_CUBE = _economised([(-1.0) ** k / factorial(2 * k + 3) for k in range(20)], _Z)
+SCREW = _economized([(-1.0) ** k / factorial(2 * k + 2) for k in range(20)], _Z)
+SCREW_CUBE = _economized([(-1.0) ** k / factorial(2 * k + 3) for k in range(20)], _Z)
 """(1 - cos δ) / δ² and (δ - sin δ) / δ³ of δ²."""
 
 
@@ -115,7 +115,7 @@ def twist(e: Vector, shift: Vector, angle: Scalar, b: Scalar) -> tuple[Vector, V
 
 
 def impulse(mass: Scalar, first: Vector, inertia: Matrix, turn: Vector, v: Vector) -> tuple[Vector, Vector]:
-    """G ξ as (moment, force). first: mass times centre of mass; inertia: about the frame's origin."""
+    """G ξ as (moment, force). first: mass times center of mass; inertia: about the frame's origin."""
     return plus(times(inertia, turn), cross(first, v)), minus(scaled(v, mass), cross(first, turn))
 
 

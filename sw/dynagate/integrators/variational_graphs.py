@@ -21,7 +21,7 @@ from dynagate.dynamics.configuration import advance
 from dynagate.dynamics.forward_dynamics import forward_dynamics
 from dynagate.dynamics.joints import JointTransform
 from dynagate.dynamics.links import Link
-from dynagate.dynamics.mass_matrix import Factor, factorise, mass_matrix, solve
+from dynagate.dynamics.mass_matrix import Factor, factorize, mass_matrix, solve
 from dynagate.dynamics.spatial import (
     Array,
     Force,
@@ -88,7 +88,7 @@ def start(
     slope = mass_matrix(tree, q)
     for d, damping in enumerate(tree.damping):
         slope[d, d] = slope[d, d] + (0.5 * damping) * dt
-    factor = factorise(tree, slope if resisting is None else slope + resisting)
+    factor = factorize(tree, slope if resisting is None else slope + resisting)
     packed = factor.lower.copy()
     for d, inverse in enumerate(factor.inverse_d):
         packed[d, d] = inverse

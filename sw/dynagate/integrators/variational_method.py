@@ -83,8 +83,8 @@ class VariationalMethod(Method):
     def in_words(self, word: int) -> VariationalMethod:
         return replace(self, iterations=min(self.iterations, ITERATIONS_OF_INTEGERS), clips=True)
 
-    def motion(self, robot: Robot, options: StepOptions, *, linearise: bool = False, every: int = 1) -> Motion:
-        self.check(options, linearise=linearise)
+    def motion(self, robot: Robot, options: StepOptions, *, linearize: bool = False, every: int = 1) -> Motion:
+        self.check(options, linearize=linearize)
         assert options.dt is not None
         robot.check_uncoupled("the variational integrator")
         check_invertible(Tree(robot))

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from dynagate.base.errors import ArgumentError
 from dynagate.base.extras import brought_by
-from dynagate.integrators.linearised import linearised_step_graph
+from dynagate.integrators.linearized import linearized_step_graph
 from dynagate.integrators.step import StepOptions, step_graph
 from dynagate.mpc.state import Single, State
 from dynagate.robot.checked import RobotOrName, robot_of
@@ -41,7 +41,7 @@ class Step:
         self.state = State(self.robot) if self.robot.quaternions() else crocoddyl.StateVector(2 * self.robot.nv)
         self._tau = np.zeros(self.robot.nv)
         self._next = Single(step_graph(self.robot, chosen))
-        self._linear = Single(linearised_step_graph(self.robot, chosen))
+        self._linear = Single(linearized_step_graph(self.robot, chosen))
 
     def _inputs(self, x: Array, u: Array, active: Array | None) -> dict[str, Array]:
         self._tau[self.driven] = u
@@ -54,7 +54,7 @@ class Step:
         results = self._next(**self._inputs(x, u, active))
         return np.concatenate([results["q_next"][0], results["qd_next"][0]])
 
-    def linearised(self, x: Array, u: Array, active: Array | None = None) -> tuple[Array, Array]:
+    def linearized(self, x: Array, u: Array, active: Array | None = None) -> tuple[Array, Array]:
         """A (2 nv, 2 nv) = ∂x⁺/∂x and B (2 nv, nu) = ∂x⁺/∂u. A is written over by the next call."""
         results = self._linear(**self._inputs(x, u, active))
         b: Array = results["b"][0]
@@ -100,7 +100,7 @@ class ActionModel(crocoddyl.ActionModelAbstract):
     def calcDiff(self, data: Any, x: Array, u: Array | None = None) -> None:
         self.calc_cost_diff(data, x, u)
         if u is not None:
-            by_state, by_torque = self.step.linearised(x, u, self.active)
+            by_state, by_torque = self.step.linearized(x, u, self.active)
             data.Fx[:, :], data.Fu[...] = by_state, by_torque.reshape(data.Fu.shape)  # of one torque a vector
 
     def calc_cost(self, x: Array, u: Array | None) -> float:

@@ -15,7 +15,7 @@ import numpy as np
 from dynagate.fixedpoint.assign import ONE_WORD, FormattedGraph, Policy
 from dynagate.fixedpoint.evaluate import evaluate as evaluate_fixed
 from dynagate.fixedpoint.goal import Goal
-from dynagate.fixedpoint.optimise import AccuracyError, optimise
+from dynagate.fixedpoint.optimize import AccuracyError, optimize
 from dynagate.graph import trace
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.region import Region
@@ -33,7 +33,7 @@ CLOSE = 0.01
 
 @dataclass(frozen=True)
 class Outcome:
-    """policy and setting: a word length, or for "optimised" an error. words: shortest to longest. same: whether the
+    """policy and setting: a word length, or for "optimized" an error. words: shortest to longest. same: whether the
     cost is within CLOSE of float64's. tracking: RMS error in rad of the disturbed controller, infinite if it fails."""
 
     policy: str
@@ -63,7 +63,7 @@ def simulated(
 ) -> Iterator[Derivatives]:
     """Derivatives from the datapath with these formats, built and run by Verilator. Raises SimulationError."""
     from dynagate.design.files import load
-    from dynagate.fixedpoint.evaluate import quantise_inputs
+    from dynagate.fixedpoint.evaluate import quantize_inputs
     from dynagate.fixedpoint.files import write_formats
     from dynagate.host.drivers import DatapathDriver
     from dynagate.host.sim_links import SimLink
@@ -81,7 +81,7 @@ def simulated(
 
     def streamed(state: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         # iterates leave the region: numbers too large for an input's format become its largest, as in `rounded`
-        return unpack_outputs(design, driver.payloads(input_payloads(built, quantise_inputs(formatted, state))))[0]
+        return unpack_outputs(design, driver.payloads(input_payloads(built, quantize_inputs(formatted, state))))[0]
 
     try:
         yield streamed
@@ -96,7 +96,7 @@ def experiment(
     settings: dict[str, Sequence[float]],
     step: Callable[[str], Any] | None = None,
 ) -> tuple[Solution, list[Outcome]]:
-    """The float64 solution; and an outcome of float64 and of each policy ("global", "word": word lengths; "optimised":
+    """The float64 solution; and an outcome of float64 and of each policy ("global", "word": word lengths; "optimized":
     errors; "rtl": word lengths, and the datapath in simulation in place of its integers) and setting. Formats are for
     the region and for the states that the float64 controller came through."""
     if step:
@@ -165,8 +165,8 @@ def _recording(derivatives: Derivatives, visited: dict[str, list[np.ndarray]]) -
 def _formats(
     graph: Any, region: Region, policy: str, value: float, trajectories: dict[str, np.ndarray]
 ) -> FormattedGraph:
-    if policy == "optimised":
-        return optimise(graph, region, Goal(value), trajectories=trajectories).formatted
+    if policy == "optimized":
+        return optimize(graph, region, Goal(value), trajectories=trajectories).formatted
     return ONE_WORD["word" if policy == "rtl" else policy](graph, region, Policy(word=int(value)), trajectories)
 
 

@@ -37,7 +37,7 @@ KNOTS, DT, ITERATIONS = 15, 0.02, 2
 NODES, TEMPERATURE, ACCELERATION = 2, 0.1, 20.0
 """Of a plan by MPPI; torques spread by what accelerates a joint alone by so many rad/s² or m/s²."""
 WEIGHTS = {"distance": 10.0, "velocity": 0.1, "torque": 1e-2, "end": 1.0}
-REGULARISATION = (1e-7, 1.0)
+REGULARIZATION = (1e-7, 1.0)
 SOLVER_WORD = 27
 """Bits, unless a command line says others."""
 AROUND = 48
@@ -202,7 +202,7 @@ class IlqrPlanner(Planner):
 
     def __init__(self, loop: Loop, samples: int) -> None:
         super().__init__(loop, samples)
-        own: dict[str, Any] = {"iterations": ITERATIONS, "regularisation": REGULARISATION, "damping": loop.damping}
+        own: dict[str, Any] = {"iterations": ITERATIONS, "regularization": REGULARIZATION, "damping": loop.damping}
         self.solver = Ilqr(loop.robot, knots=KNOTS, dt=DT, cost=loop.cost, **own)
         self.last: Any = None
 

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from dynagate.base.extras import brought_by
 from dynagate.dynamics import Tree
-from dynagate.dynamics.configuration import advance, between, difference, integrate, neutral, normalised
+from dynagate.dynamics.configuration import advance, between, difference, integrate, neutral, normalized
 from dynagate.graph import Graph
 from dynagate.graph.derivatives import jacobian
 from dynagate.graph.recorder import Recording
@@ -60,7 +60,7 @@ class State(crocoddyl.StateAbstract):
     def rand(self) -> Array:
         """Numbers between -1 and 1."""
         drawn = self._random.uniform(-1.0, 1.0, self.robot.nq)
-        return np.concatenate([normalised(self.robot, drawn), self._random.uniform(-1.0, 1.0, self.robot.nv)])
+        return np.concatenate([normalized(self.robot, drawn), self._random.uniform(-1.0, 1.0, self.robot.nv)])
 
     def diff(self, x0: Array, x1: Array) -> Array:
         """The direction (2 nv,) from x0 to x1."""

@@ -1,6 +1,6 @@
 """Turns side by side in the lanes of vectors, which one sample would leave empty.
 
-The first graphs of a body may read nothing that a turn hands to the next: a solver linearises each knot by itself.
+The first graphs of a body may read nothing that a turn hands to the next: a solver linearizes each knot by itself.
 DG_LANES turns of these are computed at once, by the functions that else compute as many samples. The rest of the body
 follows turn by turn.
 """

@@ -90,8 +90,8 @@ enum { DG_MASK, DG_LEAST, DG_DEGREE, DG_ENTRIES, DG_SLOPE_SHIFT, DG_VALUE_UP, DG
         const dg_64 width = p[DG_WIDTH], index = p[DG_INDEX_BITS], least = p[DG_LEAST_DOWN], most = p[DG_MOST_DOWN];  \
         const dg_64 positive = x > 1 ? (dg_64)x : 1, zeros = width - 64 + __builtin_clzll((dg_u64)positive);          \
         const dg_##bits n = (dg_##bits)positive << zeros;                                                             \
-        const dg_64 normalised = (dg_64)(n >> (width - 1 - index)) & (((dg_64)1 << index) - 1);                       \
-        dg_##bits estimate = p[DG_SEED + normalised];                                                                 \
+        const dg_64 normalized = (dg_64)(n >> (width - 1 - index)) & (((dg_64)1 << index) - 1);                       \
+        dg_##bits estimate = p[DG_SEED + normalized];                                                                 \
         const dg_64 wanted = p[DG_SHIFT] - zeros, down = DG_CLIP(wanted, least, most);                                \
         *wrong = x <= 0 || wanted < least;                                                                            \
         for (dg_64 k = 0; k < p[DG_STEPS]; k++) {                                                                     \

@@ -158,7 +158,7 @@ DG_INLINE void dg_exchange(vec *a, vec *b, int half) {
     *b = dg_pick(x, y, high);
 }
 
-/* Quarters of a vector of numbers of 32 bits, each a 4 by 4 matrix with those of its neighbours: pairs first, which takes
+/* Quarters of a vector of numbers of 32 bits, each a 4 by 4 matrix with those of its neighbors: pairs first, which takes
  * no index. */
 DG_INLINE void dg_transpose_quarters(vec *rows) {
 #define DG_PAIRS(j) ((j) / 4 * 4 + (j) % 4 / 2 + (j) % 2 * DG_LANES)

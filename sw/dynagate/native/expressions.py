@@ -56,7 +56,7 @@ NATIVE = table(
         "multiply_add": NativeOp("{0} * {1} + {2}"),
         "multiply_sub": NativeOp("{0} * {1} - {2}"),
         "sub_multiply": NativeOp("{2} - {0} * {1}"),
-        "normalised_reciprocal": NativeOp("1 / {0}", 24, "lost"),
+        "normalized_reciprocal": NativeOp("1 / {0}", 24, "lost"),
     },
 )
 

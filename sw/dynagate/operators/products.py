@@ -1,6 +1,6 @@
 """Products with the derivative of any graph, along the entries of its inputs, as frameworks differentiate.
 
-A framework knows nothing of the manifold that quaternions lie on. So an operator is the function of the *normalised*
+A framework knows nothing of the manifold that quaternions lie on. So an operator is the function of the *normalized*
 quaternion, f(q / |q|), which is smooth in all entries of q; the division is left to the framework. What is here is the
 derivative at unit quaternions along the entries: rates of entries become velocities on the way in, weights of
 velocities become weights of entries on the way out, and those are orthogonal to each quaternion, as the derivative of

@@ -1,7 +1,7 @@
 """MuJoCo's `equality` as constraints (`robot.model.Constraint`): a point (connect), a frame (weld), joints.
 
 Stiffness, damping and compliance are those that MuJoCo has where a loop is closed (its manual, "Computation", on solref
-and solimp): with the impedance d₀, a reference -b v - k d₀ r and a regularisation (1 - d₀) / d₀ times the bodies'
+and solimp): with the impedance d₀, a reference -b v - k d₀ r and a regularization (1 - d₀) / d₀ times the bodies'
 inverse weights.
 """
 
@@ -117,6 +117,6 @@ def _compliance(model: Any, k: int, bodies: Sequence[int], *, moments: bool) -> 
 
 
 def _soft(impedance: float, weight: float) -> float:
-    """MuJoCo's regularisation, by the inverse weight of what a row moves."""
+    """MuJoCo's regularization, by the inverse weight of what a row moves."""
     soft = (1.0 - impedance) / impedance * weight
     return soft if soft >= LEAST_COMPLIANCE else 0.0

@@ -85,7 +85,7 @@ def _check_array(label: str, value: Any, shape: tuple[int, ...]) -> None:
 
 def _check_size(what: str, mass: float, com: Any, inertia: Any) -> None:
     if not _small([mass, *com, *np.ravel(inertia)]):
-        raise RobotError(f"{what} has a mass, centre of mass or inertia that is not finite{OR_TOO_LARGE}")
+        raise RobotError(f"{what} has a mass, center of mass or inertia that is not finite{OR_TOO_LARGE}")
 
 
 def vector3(values: Any) -> Vector3:
@@ -196,7 +196,7 @@ class Constraint:
     "plane" of a contact holds the origin along a normal and lets it slide. The "hinge" of a loop lets the frame turn
     about its z axis, and "distance" keeps a distance of the origins, as a rod with balls at its ends.
     to: of a loop, the frame at which it is held; empty for a contact.
-    stiffness, damping: k and d of Baumgarte's stabilisation in 1/s² and 1/s. The frame's acceleration is -d times its
+    stiffness, damping: k and d of Baumgarte's stabilization in 1/s² and 1/s. The frame's acceleration is -d times its
     velocity, and of a loop less k times its distance from the other frame, instead of 0.
     compliance: c in 1/kg, and 1/(kg m²) of moments: the frame gives way with an acceleration of -c times the force.
     It is added to the diagonal of J M⁻¹ Jᵀ, which more than 0 keeps invertible where constraints hold the same twice.
@@ -268,7 +268,7 @@ class Constraint:
 class Link:
     """A moving body. parent: index of the parent link, -1 for the base.
 
-    com: centre of mass in the link frame. inertia: about the centre of mass, in the link frame's axes.
+    com: center of mass in the link frame. inertia: about the center of mass, in the link frame's axes.
     """
 
     name: str
@@ -285,13 +285,13 @@ class Link:
         total = self.mass + mass
         if total == 0.0:
             return self
-        centre = (self.mass * np.array(self.com) + mass * np.array(com)) / total
-        about_centre = np.zeros((3, 3))
+        center = (self.mass * np.array(self.com) + mass * np.array(com)) / total
+        about_center = np.zeros((3, 3))
         for m, c, i in ((self.mass, self.com, self.inertia), (mass, com, inertia)):
-            d = np.array(c) - centre
-            about_centre += np.array(i) + m * (d @ d * np.eye(3) - np.outer(d, d))
-        symmetric = 0.5 * (about_centre + about_centre.T)
-        return replace(self, mass=total, com=vector3(centre), inertia=matrix3(symmetric))
+            d = np.array(c) - center
+            about_center += np.array(i) + m * (d @ d * np.eye(3) - np.outer(d, d))
+        symmetric = 0.5 * (about_center + about_center.T)
+        return replace(self, mass=total, com=vector3(center), inertia=matrix3(symmetric))
 
     def first_moment(self) -> Vector3:
         """h = m c, in kg m."""
@@ -359,7 +359,7 @@ class Robot:
             self._check(index, link)
             if link.joint.mimic is not None:
                 self._check_mimic(link.joint, link.joint.mimic)
-        # the checks normalise copies, never the constraints that the caller passed
+        # the checks normalize copies, never the constraints that the caller passed
         object.__setattr__(self, "constraints", tuple(replace(own) for own in self.constraints))
         self._check_rows()
         for constraint in self.constraints:
@@ -390,7 +390,7 @@ class Robot:
             number(f"joint '{link.joint.name}' has {name} ", value, AT_LEAST_ZERO, RobotError)
         if not _small([link.mass, *link.com, *np.ravel(link.inertia)]):
             raise RobotError(
-                f"link '{link.name}' has a mass, centre of mass or inertia that is not finite{OR_TOO_LARGE}"
+                f"link '{link.name}' has a mass, center of mass or inertia that is not finite{OR_TOO_LARGE}"
             )
 
     def _check_entries(self, link: Link) -> None:
@@ -401,7 +401,7 @@ class Robot:
             (f"joint '{joint.name}' has a rotation that", joint.rotation, (3, 3)),
             (f"joint '{joint.name}' has an axis that", joint.axis, (3,)),
             (f"link '{link.name}' has a mass that", link.mass, ()),
-            (f"link '{link.name}' has a centre of mass that", link.com, (3,)),
+            (f"link '{link.name}' has a center of mass that", link.com, (3,)),
             (f"link '{link.name}' has an inertia that", link.inertia, (3, 3)),
         ):
             _check_array(label, value, shape)
@@ -882,14 +882,14 @@ class Robot:
         Args:
             link: Name of a moving link.
             mass: Mass in kg.
-            com: Centre of mass (3,) in m, in the link's frame.
-            inertia: Inertia (3, 3) in kg m² about the centre of mass, in the link's axes; zero for a point mass.
+            com: Center of mass (3,) in m, in the link's frame.
+            inertia: Inertia (3, 3) in kg m² about the center of mass, in the link's axes; zero for a point mass.
 
         Raises:
             RobotError: The robot has no such moving link, or no body has such a mass and inertia.
         """
         mass = number("payload has mass ", mass, ABOVE_ZERO, RobotError)
-        com = vector3(numbers("payload has centre of mass ", com, (3,), FINITE, RobotError))
+        com = vector3(numbers("payload has center of mass ", com, (3,), FINITE, RobotError))
         inertia = matrix3(numbers("payload has inertia ", inertia, (3, 3), FINITE, RobotError))
         if np.any(inertia):
             check_inertia("payload", mass, com, inertia)
@@ -961,7 +961,7 @@ def check_inertia(name: str, mass: float, com: Vector3, inertia: Matrix3) -> Non
         raise RobotError(f"link '{name}' has mass {value}; a moving link needs a positive, finite mass")
     matrix = np.array(inertia)
     if not np.isfinite(matrix).all() or not np.isfinite(com).all():
-        raise RobotError(f"link '{name}' has an inertia or centre of mass that is not finite")
+        raise RobotError(f"link '{name}' has an inertia or center of mass that is not finite")
     scale = float(np.abs(matrix).max())
     if np.abs(matrix - matrix.T).max() > 1e-9 * scale:
         raise RobotError(f"link '{name}' has an inertia matrix that is not symmetric")

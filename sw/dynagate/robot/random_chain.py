@@ -17,7 +17,7 @@ SPEED = 1.0
 
 def random_chain(count: int, seed: int, *, prismatic: float = 0.0, armature: float = 0.0) -> Robot:
     """A serial chain of `count` links in general frames: axes and placements at random, offsets up to 0.3 m along each
-    axis, masses from 0.5 to 1.5 kg, centres of mass up to 0.15 m off the joint along each axis.
+    axis, masses from 0.5 to 1.5 kg, centers of mass up to 0.15 m off the joint along each axis.
 
     prismatic: share of the joints that slide. armature: largest rotor inertia, in kg m². Raises ValueError: no link."""
     if not (is_whole(count) and 1 <= count <= MAX_LINKS):

@@ -86,7 +86,7 @@ def read_urdf(
     lock: joints to hold at a position (rad or m), by name, as if they were fixed there; a RobotWarning names a position
     beyond the joint's limits. A joint that mimics another follows it (`Joint.mimic`), and stays where it is while the
     other is held.
-    damping: whether joint damping that the file gives is modelled. ignore_friction: leave out Coulomb friction,
+    damping: whether joint damping that the file gives is modeled. ignore_friction: leave out Coulomb friction,
     which functions with friction=True have and others do not, as a RobotWarning says otherwise. allow_unphysical:
     accept masses and inertias that no body has.
     unlimited: joints without usable position limits have none, so that revolute ones are sampled from -π to π, and
@@ -451,7 +451,7 @@ class _Reader:
         return self.rounding.axis(axis, where)
 
     def _link(self, name: str, owner: int, joint: Joint) -> None:
-        """A moving link with its own (mass, centre of mass, inertia about it); zeros where it is a mere frame."""
+        """A moving link with its own (mass, center of mass, inertia about it); zeros where it is a mere frame."""
         mass, com, inertia = NOTHING
         with _Collected(self):
             inertial = only(self.link_elements[name], "inertial", f"link '{name}'")

@@ -25,7 +25,7 @@ PACKAGE = "package.xml"
 MOST_BYTES = 64 * 2**20
 MOST_VISUALS = 2000
 SUFFIXES = (".stl", ".obj", ".ply", ".glb", ".dae")
-GREY = (176, 180, 184)
+GRAY = (176, 180, 184)
 KINDS = ("box", "cylinder", "sphere", "mesh")
 
 Array = npt.NDArray[np.float64]
@@ -61,7 +61,7 @@ def visuals(path: str | PathLike[str]) -> list[Visual]:
                 color = None if material is None else _color(material) or colors.get(material.get("name"))
                 name = link.get("name", "")
                 link_of = name if name in carried else None
-                shown.append(Visual(link_of, *shape[:2], *_pose(visual), color or GREY, shape[2]))
+                shown.append(Visual(link_of, *shape[:2], *_pose(visual), color or GRAY, shape[2]))
     return shown
 
 

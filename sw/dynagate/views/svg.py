@@ -18,7 +18,7 @@ BLUE, ORANGE, GREEN, RED, SKY, PURPLE, YELLOW = (
     "#cc79a7",
     "#f0e442",
 )
-"""Okabe and Ito's colours, which colour-blind readers tell apart."""
+"""Okabe and Ito's colors, which color-blind readers tell apart."""
 
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 

@@ -23,7 +23,7 @@ def draw_tree(robot: Robot) -> str:
         x, y = LEFT + (depths[k] + 1) * INDENT, rows[k] * ROW + 6
         elbow = x - INDENT + 10
         canvas.line([(elbow, rows[link.parent] * ROW + 28), (elbow, y + 11), (x, y + 11)])
-        hint = f"{link.name}: {link.mass:.4g} kg, centre of mass {', '.join(f'{c:.4g}' for c in link.com)} m"
+        hint = f"{link.name}: {link.mass:.4g} kg, center of mass {', '.join(f'{c:.4g}' for c in link.com)} m"
         canvas.rectangle(x, y, BOX, 22, fill=SKY, edge=BLUE, hint=hint)
         canvas.text(x + 8, y + 15, shortened(link.name, LETTERS))
         canvas.text(x + BOX + 10, y + 15, joint_text(link), color=FAINT)

@@ -12,7 +12,7 @@ from dynagate.base.arguments import check_unit_vectors
 from dynagate.design.design import Design
 from dynagate.design.program import ProgramDesign
 from dynagate.fixedpoint.assign import FormattedGraph
-from dynagate.fixedpoint.evaluate import gather_outputs, infinite, quantise_inputs
+from dynagate.fixedpoint.evaluate import gather_outputs, infinite, quantize_inputs
 from dynagate.fixedpoint.recirculate import Recirculation, Turns
 from dynagate.host.devices.face import Device, Overflow
 from dynagate.host.inputs import Arrays, check_range
@@ -94,7 +94,7 @@ class IntegerTurns(TurnDevice):
         for k in range(turns):
             row = {port.name: arrays[port.name] for port in graph.inputs}
             row = {name: x if name in carried else x[:, k] for name, x in row.items()}
-            integers = quantise_inputs(formatted, row, self._numbers)
+            integers = quantize_inputs(formatted, row, self._numbers)
             if loop is None:
                 loop = Recirculation(formatted, self.carry, {i: integers[i] for i in starts})
             turn = loop.turn({i: x for i, x in integers.items() if i not in starts})

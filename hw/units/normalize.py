@@ -12,7 +12,7 @@ GROUP = 4
 """Bits that the first stage looks at together."""
 
 
-class Normalised(NamedTuple):
+class Normalized(NamedTuple):
     """bits: the value with its top one moved to the top, as wide as it was. zeros: how far it moved. empty: it was 0,
     and bits and zeros mean nothing."""
 
@@ -21,7 +21,7 @@ class Normalised(NamedTuple):
     empty: Value
 
 
-def normalised(m: Module, value: Value) -> Normalised:
+def normalized(m: Module, value: Value) -> Normalized:
     """Of the unsigned value two cycles ago."""
     width = len(value)
     groups = math.ceil(width / GROUP)
@@ -37,7 +37,7 @@ def normalised(m: Module, value: Value) -> Normalised:
     top_bits = moved[-GROUP:]
     m.d.comb += fine.eq(Mux(top_bits[3], 0, Mux(top_bits[2], 1, Mux(top_bits[1], 2, 3))))
     bits = (moved << fine)[len(padded) - width : len(padded)]
-    return Normalised(bits, Cat(fine, delayed(m, coarse, 1, "coarse")), delayed(m, empty, 1, "empty"))
+    return Normalized(bits, Cat(fine, delayed(m, coarse, 1, "coarse")), delayed(m, empty, 1, "empty"))
 
 
 def _first(flags: list[Value]) -> Value:

@@ -15,7 +15,7 @@ from dynagate.fixedpoint.files import read_formats, write_formats
 from dynagate.fixedpoint.format import Arithmetic
 from dynagate.fixedpoint.goal import DSP48E2, MULT18X18, Goal, dsp_blocks
 from dynagate.fixedpoint.noise import predicted_errors
-from dynagate.fixedpoint.optimise import AccuracyError, Optimised, optimise
+from dynagate.fixedpoint.optimize import AccuracyError, Optimized, optimize
 from dynagate.graph.truth import relative_errors
 from dynagate.hw.plan import Plan, plan
 from dynagate.hw.units import multiply
@@ -56,12 +56,12 @@ def test_noise_is_predicted_within_a_factor_of_two(name: str, word: int) -> None
 
 
 @cache
-def accurate(name: str, function: str = FUNCTION, frame: int | None = None, prefix: bool = False) -> Optimised:
+def accurate(name: str, function: str = FUNCTION, frame: int | None = None, prefix: bool = False) -> Optimized:
     """With errors below 1e-3 in the robot's own region, shared by the tests."""
     robot = robots.load(name)
     options: dict[str, object] = {"frame": frame, "prefix": prefix or None}
     graph = trace(robot, function, **{key: value for key, value in options.items() if value is not None})
-    return optimise(graph, Region.of(robot), Goal(1e-3))
+    return optimize(graph, Region.of(robot), Goal(1e-3))
 
 
 @cache
@@ -94,7 +94,7 @@ def test_noise_of_mixed_words_and_of_flooring_is_predicted_too() -> None:
 def test_goal_is_met_on_states_that_chose_nothing(name: str, error: float, dsp_limit: float) -> None:
     region = Region.of(robots.load(name))
     graph = trace(robots.load(name), FUNCTION)
-    found = accurate(name) if error == 1e-3 else optimise(graph, region, Goal(error))
+    found = accurate(name) if error == 1e-3 else optimize(graph, region, Goal(error))
     assert found.error <= error
     assert max(f.width for f in found.formatted.formats) <= 27
     assert np.mean(dsp_blocks(found.formatted)) <= dsp_limit
@@ -139,14 +139,14 @@ def test_each_block_has_its_own_error() -> None:
     robot = robots.load("two_joint_arm")
     region, graph = Region.of(robot), trace(robot, FUNCTION)
     wanted = {"qdd": 1e-2, "minv": 2e-4, "dqdd_dq": 1e-2, "dqdd_dqd": 1e-2}
-    optimised = optimise(graph, region, Goal(wanted))
-    found, floors = optimised.formatted, optimised.statement.floors
+    optimized = optimize(graph, region, Goal(wanted))
+    found, floors = optimized.formatted, optimized.statement.floors
     inputs = region.sample(FUNCTION, 8000, seed=77)
     result, expected = evaluate_fixed(found, inputs), evaluate(graph, inputs)
     for block, limit in wanted.items():
         errors = relative_errors(result.outputs[block], expected[block], floors[block])
         assert np.quantile(errors, 0.999) <= limit, block
-    alike = optimise(graph, region, Goal(2e-4)).formatted
+    alike = optimize(graph, region, Goal(2e-4)).formatted
     assert sum(f.width for f in found.formats) < sum(f.width for f in alike.formats)
 
 
@@ -190,17 +190,17 @@ def test_goals_that_cannot_be_met_say_what_can() -> None:
     robot = robots.load("two_joint_arm")
     region, graph = Region.of(robot), trace(robot, "forward_dynamics")
     with pytest.raises(AccuracyError, match=r"words of 27 bits give qdd an error of .*e-0. in 99.9% of the"):
-        optimise(graph, region, Goal(1e-9))
+        optimize(graph, region, Goal(1e-9))
     with pytest.raises(AccuracyError, match="words of 18 bits give qdd"):
-        optimise(graph, region, Goal(1e-5, dsp=MULT18X18))
+        optimize(graph, region, Goal(1e-5, dsp=MULT18X18))
     with pytest.raises(ValueError, match="an error for block 'qd'; expected one of qdd"):
-        optimise(graph, region, Goal({"qd": 1e-3}))
+        optimize(graph, region, Goal({"qd": 1e-3}))
 
 
 def test_formats_are_kept_in_a_file_that_the_build_takes(tmp_path: Path) -> None:
     robot = robots.load("two_joint_arm")
     region, graph = Region.of(robot), trace(robot, FUNCTION)
-    formatted = optimise(graph, region, Goal(1e-3)).formatted
+    formatted = optimize(graph, region, Goal(1e-3)).formatted
     path = tmp_path / "formats.json"
     write_formats(formatted, path)
     again = read_formats(graph, path)

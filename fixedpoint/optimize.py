@@ -1,4 +1,4 @@
-"""Word length optimisation: formats of least cost that meet an accuracy goal.
+"""Word length optimization: formats of least cost that meet an accuracy goal.
 
 A DSP48E2 multiplies 27 × 18 bits, so one operand of every product gets at most 18 bits (`fixedpoint.narrow`). The other
 nodes share the remaining noise budget equally, so that one more bit costs the same accuracy everywhere
@@ -85,7 +85,7 @@ class AccuracyError(Error, ValueError):
 
 
 @dataclass(frozen=True)
-class Optimised:
+class Optimized:
     """formatted: the graph with its formats. statement: their errors and overflows on fresh states."""
 
     formatted: FormattedGraph
@@ -97,14 +97,14 @@ class Optimised:
         return self.statement.worst[0]
 
 
-def optimise(
+def optimize(
     graph: Graph,
     region: Region,
     goal: Goal,
     policy: Policy | None = None,
     trajectories: Mapping[str, npt.ArrayLike] | None = None,
     number: str | None = None,
-) -> Optimised:
+) -> Optimized:
     """Formats that meet the goal on fresh states, and overflow in no larger part of them than OVERFLOWS. The graph that
     has them is the given one with late terms last (`graph.late`).
 
@@ -127,8 +127,8 @@ def optimise(
                 attempts = list(search.attempts(shared, spare, aim))
                 met = any(attempt.meets for attempt in attempts)
                 nearest = min(nearest, *(attempt.ratio for attempt in attempts))
-                if (optimised := search.cheapest(attempts)) is not None:
-                    return optimised
+                if (optimized := search.cheapest(attempts)) is not None:
+                    return optimized
             if nearest > STUCK:
                 break  # a lower aim comes no nearer
     return search.promised(widest)
@@ -245,33 +245,33 @@ class _Search:
             if k > 0:  # the sensitivities already contain the errors of the first attempt
                 weights = self._reweighted(weights, attempt.ratios / aim, 2, closer=False)
 
-    def cheapest(self, attempts: list[Attempt]) -> Optimised | None:
+    def cheapest(self, attempts: list[Attempt]) -> Optimized | None:
         """The cheapest attempt that meets the goal on the states of the search and on fresh states; CHECKED attempts
         are tried at most."""
         meeting = [attempt for attempt in attempts if attempt.meets]
         for attempt in sorted(meeting, key=lambda attempt: attempt.cost)[:CHECKED]:
-            if (optimised := self.checked(attempt.formatted)) is not None:
-                return optimised
+            if (optimized := self.checked(attempt.formatted)) is not None:
+                return optimized
         return None
 
-    def checked(self, formatted: FormattedGraph) -> Optimised | None:
+    def checked(self, formatted: FormattedGraph) -> Optimized | None:
         """The formats with their statement, or None if they do not meet the goal on fresh states. If they overflow,
         ranges grow where overflow began, and the next check draws other states: these have had a part in the choice."""
         statement = self._stated(formatted)
         if not any(statement.faults(self.goal)):
-            return Optimised(formatted, statement)
+            return Optimized(formatted, statement)
         self._widen(statement.origins)
         self.draws += 1
         return None
 
-    def promised(self, formatted: FormattedGraph) -> Optimised:
+    def promised(self, formatted: FormattedGraph) -> Optimized:
         """The formats with their statement. Raises AccuracyError: they do not meet the goal on fresh states."""
         statement = self._stated(formatted)
         for fault in statement.faults(self.goal):
             nodes = f"; overflow begins at {names_of(self.graph, statement.origins)}" if statement.origins else ""
             widest = f"{self.goal.dsp.wide} bits{self._rounding()}"
             raise AccuracyError(f"no words of up to {widest} keep the goal: {fault}{nodes}")
-        return Optimised(formatted, statement)
+        return Optimized(formatted, statement)
 
     def _stated(self, formatted: FormattedGraph) -> Statement:
         """The statement on fresh states."""

@@ -1,4 +1,4 @@
-"""Iterations and time of the optimisers: Figure 3 (a) to (c) of Pan & Manocha (2018), Figure 4 of 2019.
+"""Iterations and time of the optimizers: Figure 3 (a) to (c) of Pan & Manocha (2018), Figure 4 of 2019.
 
 Fixed chains of N links, without contact, and a floating chain that falls on the ground. There the energy is that of
 contact by PBD, the forces are those of PBFD.
@@ -106,4 +106,4 @@ def draw(data: Data) -> Figure:
 
 
 if __name__ == "__main__":
-    main("optimisers", measure, draw, sys.argv[1:])
+    main("optimizers", measure, draw, sys.argv[1:])

@@ -16,13 +16,13 @@ from dynagate.robot import Robot
 Array = npt.NDArray[Any]
 
 
-def linearised_step_graph(robot: Robot, options: StepOptions) -> Graph:
+def linearized_step_graph(robot: Robot, options: StepOptions) -> Graph:
     """`step.step_graph` with a (2 nv, 2 nv) = ∂x⁺/∂x and b (2 nv, nv) = ∂x⁺/∂τ of the state x = (q, q̇), exact for the
     integrator. By q and of q they are along velocities, as `configuration.integrate` moves.
 
     The rates pass forward dynamics by its closed-form gradient.
     """
-    step, nv = StepRecording(robot, options, "linearised_step"), robot.nv
+    step, nv = StepRecording(robot, options, "linearized_step"), robot.nv
     stages = Stages(step)
     gradient = trace(options.in_step(robot), f"{options.dynamics}_gradient")
     unit = np.eye(3 * nv).astype(object)
