@@ -35,7 +35,9 @@ def program(text: str, title: str) -> str:
 
 
 def test_the_page_has_these_exercises() -> None:
-    assert tuple(re.findall(r"^## (.*)$", PAGE.read_text(), flags=re.M)) == EXERCISES
+    sections = re.split(r"^## (.*)$", PAGE.read_text(), flags=re.M)
+    titles = [title for title, text in zip(sections[1::2], sections[2::2], strict=True) if "```python\n" in text]
+    assert tuple(titles) == EXERCISES
 
 
 @pytest.mark.parametrize("title", EXERCISES, ids=lambda title: title.split(":")[0])
