@@ -33,9 +33,7 @@ def lay_out(folder: Path) -> None:
     check_nav(pages)
     texts = {name: relinked(f"docs/{name}", name) for name in pages}
     texts["index.md"] = relinked("README.md", "index.md") + "".join(toctrees())
-    of_repository = ["README.md", *(f"docs/{name}" for name in pages)]
-    linked = {path for page in of_repository for path in targets(page) if (ROOT / path).is_file()}
-    for path in sorted(linked - {"README.md"}):
+    for path in sorted(linked_files(["README.md", *(f"docs/{name}" for name in pages)])):
         if not path.startswith("docs/") or Path(path).suffix not in KEPT:
             texts[uri(path)] = f"---\norphan: true\n---\n\n{source(path)}"
     reference = docstrings.Reference(ROOT / "sw")
@@ -103,6 +101,16 @@ def _toctrees(caption: str, tree: list[Any]) -> Iterator[str]:
 def targets(page: str) -> list[str]:
     """Files of the repository that a page links to, by their paths in it."""
     return [resolved(page, link) for link in LINK.findall((ROOT / page).read_text())]
+
+
+def linked_files(pages: list[str]) -> set[str]:
+    """Return the files that pages link to, directly or through another page such as CONTRIBUTING.md."""
+    files, waiting = set(pages), list(pages)
+    while waiting:
+        found = {path for path in targets(waiting.pop()) if (ROOT / path).is_file()} - files
+        files |= found
+        waiting += [path for path in found if path.endswith(".md")]
+    return files - {"README.md"}
 
 
 def resolved(page: str, link: str) -> str:

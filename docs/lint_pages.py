@@ -83,7 +83,7 @@ def main() -> int:
     """Print all complaints and return the exit status."""
     settings = tomllib.loads(SETTINGS.read_text())
     failed = 0
-    for path in [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]:
+    for path in [*sorted(ROOT.glob("*.md")), *sorted(DOCS.rglob("*.md"))]:
         name, text = path.relative_to(ROOT).as_posix(), path.read_text()
         if name in settings["not_checked_yet"]:
             continue

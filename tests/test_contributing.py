@@ -13,7 +13,7 @@ PAGE = Path(__file__).parent.parent / "docs" / "contributing.md"
 EXERCISES = (
     "An operation: `abs`",
     "An algorithm: the power of the motors",
-    "A joint: one that turns and slides",
+    "A joint: a cylindrical one",
     "A device: the processor's longest floats",
     "A force: a magnet",
     "A method: the implicit midpoint rule",
