@@ -3,10 +3,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
-SOURCES := sw hw sim fixedpoint tests examples packaging docs/*.py
+SOURCES := $(wildcard sw hw sim fixedpoint tests examples packaging docs/*.py)
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-rtl test-torch fuzz synth bench docs lint format constraints wheel clean
+.PHONY: help run test test-core test-rtl test-torch fuzz synth bench docs lint format constraints wheel release clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -16,6 +16,13 @@ run: $(VENV)/run.stamp  ## Build, simulate and check iiwa14's forward dynamics g
 
 test: $(VENV)/test.stamp lint  ## Run lint, types and all tests but the long ones
 	$(BIN)/python -m pytest -n auto --dist worksteal
+
+# Each Python has an environment of its own, with the newest versions that pip finds: constraints.txt fits one Python.
+CORE := urdf robot dynamics graph derivatives fixedpoint native loops forces forge
+test-core:  ## Run the tests of the core with the extra dev only, on any supported Python: make test-core PYTHON=python3.10
+	$(PYTHON) -m venv build/$(notdir $(PYTHON))
+	build/$(notdir $(PYTHON))/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	build/$(notdir $(PYTHON))/bin/python -m pytest -n auto $(CORE:%=tests/test_%.py)
 
 test-rtl: $(VENV)/test.stamp  ## Run what takes long: sweeps over robots, widths and options
 	$(BIN)/python -m pytest --rtl -m long
@@ -55,15 +62,16 @@ format: $(VENV)/test.stamp  ## Format the code
 	$(BIN)/ruff check --fix $(SOURCES)
 	$(BIN)/ruff format $(SOURCES)
 
-constraints: $(VENV)/test.stamp  ## Write constraints.txt from what is installed
-	$(PIP) --editable '.[release]'
+constraints: $(VENV)/test.stamp $(VENV)/release.stamp  ## Write constraints.txt from what is installed
 	@mkdir -p build
 	@{ head -1 constraints.txt; $(BIN)/python -m pip freeze --all --exclude-editable | grep -v "^pip=="; } > build/constraints.txt
 	mv build/constraints.txt constraints.txt
 
-wheel: $(VENV)/test.stamp  ## Build sdist and wheel, check them, and try the wheel on each Python that is here
-	$(PIP) --editable '.[release]'
+wheel: $(VENV)/release.stamp  ## Build the sdist and the wheel, and try both, the wheel on each Python here
 	$(BIN)/python packaging/try_wheel.py
+
+release: $(VENV)/release.stamp  ## Build, try and tag the committed version; TAG=v1.2.3 checks that tag and makes none
+	$(BIN)/python packaging/release.py $(if $(TAG),--tag $(TAG))
 
 clean:  ## Remove what was built, the environment included
 	rm -rf build dist $(VENV) *.egg-info
@@ -84,4 +92,8 @@ $(VENV)/test.stamp: $(VENV)/python.stamp pyproject.toml constraints.txt
 
 $(VENV)/docs.stamp: $(VENV)/python.stamp pyproject.toml constraints.txt
 	$(PIP) --editable '.[docs]'
+	@touch $@
+
+$(VENV)/release.stamp: $(VENV)/python.stamp pyproject.toml constraints.txt
+	$(PIP) --editable '.[release]'
 	@touch $@
