@@ -17,7 +17,7 @@ ROOT = DOCS.parent
 SETTINGS = DOCS / "words.toml"
 PACKAGES = ("sw/dynagate", "hw", "fixedpoint", "sim")
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z*`\"(\[])")
-LIST_ITEM = re.compile(r"\s*(?:[*-]|\d+\.)\s+|#+ ")
+LIST_ITEM = re.compile(r"^\s*(?:[*-]|\d+\.)\s+|^#+ ")
 
 
 def paragraphs(text: str) -> Iterator[tuple[int, str]]:

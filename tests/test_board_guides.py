@@ -1,4 +1,4 @@
-"""docs/boards.md: its tables are those of the program, and its commands run up to the vendor's tool."""
+"""Pages on boards: their tables match the program, and their commands run up to the vendor's tool."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ from dynagate.hw.regmap import REGISTERS
 
 from tests.projects import VENDOR
 
-PAGE = (Path(__file__).parent.parent / "docs" / "boards.md").read_text()
+PAGES = ("boards.md", "boards_amd.md", "boards_free.md", "zynq.md", "hardware.md")
+PAGE = "".join((Path(__file__).parent.parent / "docs" / page).read_text() for page in PAGES)
 COMMANDS = sorted(
     {
         line
         for block in re.findall(r"```sh\n(.*?)```", PAGE, re.S)
         for line in block.splitlines()
-        if line.startswith("dynagate ")
+        if line.startswith("dynagate bitstream ")
     }
 )
 
@@ -42,7 +43,8 @@ def test_commands_run_up_to_the_tool(
     command: str, designs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    words = [*shlex.split(command)[1:], "--folder", str(designs), "--project-folder", str(tmp_path)]
+    designs_folder = [] if "--core" in command else ["--folder", str(designs)]
+    words = [*shlex.split(command)[1:], *designs_folder, "--project-folder", str(tmp_path)]
     result = CliRunner().invoke(main, words)
     assert result.exit_code == 0, result.output
     tool = FLOWS[boards.load(board_of(command)).flow].tool
@@ -50,7 +52,7 @@ def test_commands_run_up_to_the_tool(
 
 
 def test_the_table_of_boards_is_that_of_their_files() -> None:
-    rows = re.findall(r"^\| \[`([\w-]+)`\]\(#[\w-]+\) \| (.*) \|$", PAGE, re.M)
+    rows = re.findall(r"^\| \[`([\w-]+)`\]\([\w.]+#[\w-]+\) \| (.*) \|$", PAGE, re.M)
     assert sorted(name for name, _ in rows) == boards.names()
     for name, row in rows:
         board = boards.load(name)

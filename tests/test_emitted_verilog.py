@@ -135,7 +135,7 @@ def lint(*files: Path, waived: Sequence[str]) -> list[str]:
 
 def listed() -> list[str]:
     """The warnings that the documentation gives reasons for."""
-    page = (Path(__file__).parents[1] / "docs" / "benches.md").read_text()
+    page = (Path(__file__).parents[1] / "docs" / "verify.md").read_text()
     return re.findall(r"^\| `([A-Z]+)` \|", page.partition("## Lint")[2], flags=re.M)
 
 

@@ -34,7 +34,7 @@ QUANTITIES = {
 UNIT = re.compile(r"(?<!['.])\b(rad|m|kg|s|seconds|N|J)\b(?!['.]\w)|\b[Uu]nits?\b|as in `\w+`")
 
 
-SEARCHED = {"contact": "constraints", "friction": "friction", "pynq": "boards"}
+SEARCHED = {"contact": "constraints", "friction": "friction", "pynq": "zynq"}
 """Words that the search finds, each on a page."""
 
 

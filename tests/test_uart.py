@@ -56,7 +56,7 @@ def damaged(data: bytes, rng: random.Random) -> bytes:
 
 
 def test_a_frame_on_the_line() -> None:
-    """The bytes that docs/ulx3s.md shows: END, header, CRC-32, END; and what END and ESC become."""
+    """The bytes that docs/boards_free.md shows: END, header, CRC-32, END; and what END and ESC become."""
     assert Frame(Kind.READ, 4, 7).encoded().hex(" ") == "c0 02 04 07 00 8c 29 05 c3 c0"
     assert Frame(Kind.WRITE, 32, 1, b"\xc0\xdb\x00\x00").encoded()[5:11] == b"\xdb\xdc\xdb\xdd\x00\x00"
 
