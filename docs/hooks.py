@@ -90,7 +90,7 @@ def _toctrees(caption: str, tree: list[Any]) -> Iterator[str]:
     for entry in tree:
         for title, value in entry.items() if isinstance(entry, dict) else [(None, entry)]:
             if not isinstance(value, str):
-                within += _toctrees(f"{caption}: {title.lower()}", value)
+                within += _toctrees(f"{caption}: {title}", value)
             elif value != "index.md":
                 page = value.removesuffix(".md")
                 lines.append(f"{title} <{page}>" if title else page)
