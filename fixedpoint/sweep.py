@@ -64,13 +64,13 @@ def sweep(
     jobs: int = 1,
     backend: str = "loky",
     results: Path | None = None,
-    step: Callable[[int, int], Any] | None = None,
+    progress: Callable[[int, int], Any] | None = None,
 ) -> list[Point]:
     """A point per policy and word, in that order.
 
     jobs, backend: processes, by joblib: "loky" here, "dask" on the cluster of the current Dask client, "ray" likewise.
     results: a file to which every point is added when it is done, and from which a sweep that was stopped goes on.
-    step: called with the points done and all of them.
+    progress: called with the points done and all of them.
     Raises ValueError for an unknown policy, a word that no format has, or no states or jobs; SweepError where the
     results are damaged or of another sweep.
     """
@@ -85,14 +85,14 @@ def sweep(
     cells = [(policy, word) for policy in policies for word in words]
     known = _known(results, _key(graph, region, states)) if results else {}
     missing = [point for point in cells if point not in known]
-    say = step or (lambda done, of: None)
-    say(len(cells) - len(missing), len(cells))
+    progress = progress or (lambda done, of: None)
+    progress(len(cells) - len(missing), len(cells))
     for point in _computed(graph, region, missing, states, jobs, backend):
         known[point.policy, point.word] = point
         if results:
             with results.open("a") as file:
                 file.write(json.dumps(asdict(point)) + "\n")
-        say(sum(p in known for p in cells), len(cells))
+        progress(sum(p in known for p in cells), len(cells))
     return [known[point] for point in cells]
 
 

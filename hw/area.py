@@ -9,13 +9,14 @@ import json
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from dynagate.base.errors import ArgumentError
+from dynagate.base.progress import Progress
 from dynagate.base.untrusted import plain_text
 from dynagate.hw.netlist import rtlil_text
 from dynagate.hw.synth import SynthesisError
@@ -76,21 +77,21 @@ def _opened(path: Path) -> BinaryIO:
     return cast(BinaryIO, gzip.open(path, "rb")) if packed else path.open("rb")
 
 
-def area(modules: Mapping[str, Any], liberty: Path, say: Callable[[str], Any]) -> Area:
-    """The area of gateware by name, the module around all others first (`synth.tops`). say: called with what is about
-    to happen. Raises ArgumentError: the file is no liberty file. SynthesisError: Yosys is missing or fails, or the
-    library lacks a flip-flop or a gate that the design needs."""
+def area(modules: Mapping[str, Any], liberty: Path, progress: Progress) -> Area:
+    """The area of gateware by name, the module around all others first (`synth.tops`). progress: called before
+    each slow stage. Raises ArgumentError: the file is no liberty file. SynthesisError: Yosys is missing or fails, or
+    the library lacks a flip-flop or a gate that the design needs."""
     library = check_liberty(liberty)
     top = next(iter(modules))
     with tempfile.TemporaryDirectory() as scratch:
         place = Path(scratch)
-        say(f"Amaranth: {top} to RTLIL")
+        progress(f"Amaranth: {top} to RTLIL")
         for name, module in modules.items():
             (place / f"{name}.il").write_text(rtlil_text(module, name), encoding="utf-8")
         cells, statistics = place / "cells.lib", place / "area.json"
         with _opened(liberty) as source, cells.open("wb") as target:
             shutil.copyfileobj(source, target)
-        say(f"Yosys: synthesis for {plain_text(library)}")
+        progress(f"Yosys: synthesis for {plain_text(library)}")
         try:
             run_yosys(
                 [

@@ -13,7 +13,7 @@ import dynagate
 from dynagate.base import storage, untrusted
 from dynagate.base.errors import ArgumentError, Error
 from dynagate.base.explained import explained
-from dynagate.base.progress import showing
+from dynagate.base.progress import Progress, showing
 from dynagate.design.design import (
     AxiStreams,
     ChosenFormats,
@@ -83,8 +83,6 @@ ALONE_ON = "vcu118"
 WIDEST_STREAM = 65000
 """Bits of a payload: a cell of Amaranth's netlists has fewer than 2¹⁶, and control takes some."""
 
-Step = Callable[[str], Any]
-"""Called with what is about to happen; see dynagate.cli.progress."""
 Planner = Callable[[FormattedGraph], Plan]
 """A plan of formats, at an interval of its own choice."""
 
@@ -147,7 +145,7 @@ def build(
     error: float | None = ...,
     units: None = None,
     folder: str | os.PathLike[str] = ...,
-    step: Step | None = ...,
+    progress: Progress | None = ...,
     **options: Any,
 ) -> Build: ...
 @overload
@@ -160,7 +158,7 @@ def build(
     error: float | None = ...,
     units: int | Core,
     folder: str | os.PathLike[str] = ...,
-    step: Step | None = ...,
+    progress: Progress | None = ...,
     **options: Any,
 ) -> ProcessorBuild: ...
 @explained
@@ -173,7 +171,7 @@ def build(
     error: float | None = None,
     units: int | Core | None = None,
     folder: str | os.PathLike[str] = DEFAULT_FOLDER,
-    step: Step | None = None,
+    progress: Progress | None = None,
     **options: Any,
 ) -> Build | ProcessorBuild:
     """Build the datapath of one function of one robot; of "rollout" also the ring that keeps the states on
@@ -185,7 +183,7 @@ def build(
     units: a program for a processor of so many multiply-add units, 2 to 8, or for this core, instead of a datapath.
     options: by name, the fields of `DesignRequest`: ii, policy, goal, formats, axi, budget, stages, region,
     certificate, and abreast and words of programs; and of `AlgorithmOptions`, instead of the object.
-    folder: where designs are kept, each in a folder of its own. step: called with what is about to happen; unless
+    folder: where designs are kept, each in a folder of its own. progress: called with what is about to happen; unless
     given, a terminal shows it.
     Raises ValueError or RobotError for a request that makes no sense, TypeError for an option with another name,
     AccuracyError where no formats meet the goal, BudgetError where they take more than the budget, BuildError where the
@@ -193,12 +191,12 @@ def build(
     """
     policy, goal = _shorthands(word, options.pop("policy", None), error, options.pop("goal", None))
     request = DesignRequest.of(robot, function, algorithm, {**options, "policy": policy, "goal": goal})
-    with showing(step) as say:
+    with showing(progress) as progress:
         if units is not None:
             from dynagate.hw.processor.build import build_program
 
-            return build_program(request, units, folder=Path(folder), step=say)
-        return build_request(request, folder=folder, step=say)
+            return build_program(request, units, folder=Path(folder), progress=progress)
+        return build_request(request, folder=folder, progress=progress)
 
 
 def _shorthands(
@@ -218,12 +216,12 @@ def build_request(
     request: DesignRequest,
     *,
     folder: str | os.PathLike[str] = DEFAULT_FOLDER,
-    step: Step | None = None,
+    progress: Progress | None = None,
     planner: Planner | None = None,
 ) -> Build:
     """`build` of a request in one object.
 
-    folder, step: as `build` takes them. planner: chooses the interval once the formats are there, in place of
+    folder, progress: as `build` takes them. planner: chooses the interval once the formats are there, in place of
     `request.ii`. Raises ValueError and others as `build` does.
     """
     if request.abreast != 1:
@@ -235,20 +233,20 @@ def build_request(
         )
     storage.check_folder(Path(folder), BuildError, "designs")
     storage.sweep(Path(folder))
-    say = step or (lambda text: None)
+    progress = progress or (lambda text: None)
     robot, axi, options = request.robot, request.axi, request.algorithm.as_dict()
     region = request.region or Region.of(robot)
-    say(f"tracing {robot.name} {request.function}")
+    progress(f"tracing {robot.name} {request.function}")
     graph = graph_of(robot, request.function, **options)
     if request.algorithm.variable_dt:
         region = replace(region, dt=request.algorithm.dt)
-    formatted, chosen = _formatted(request, graph, region, say)
+    formatted, chosen = _formatted(request, graph, region, progress)
     formats = text_of_formats(described((formatted,), options))
     if request.certificate:
-        say("bounding the errors of results")
+        progress("bounding the errors of results")
         formatted, certificate = certified(formatted, region, request.policy)
         chosen = replace(chosen, certificate=certificate.as_dict())
-    say("scheduling and binding")
+    progress("scheduling and binding")
     planned = planner(formatted) if planner else plan(formatted, request.ii, request.stages)
     if request.budget is not None:
         request.budget.check(planned)
@@ -260,7 +258,7 @@ def build_request(
     name = f"{untrusted.file_name(robot.name)}-{what}-ii{planned.ii}-{design.hash[:12]}"
     result = Build(Path(folder) / name, robot, region, formatted, planned, design)
     if not _is_whole(result):
-        _write(result, formats, say)
+        _write(result, formats, progress)
     return result
 
 
@@ -274,11 +272,11 @@ def _is_whole(result: Build) -> bool:
 
 
 def _formatted(
-    request: DesignRequest, graph: Graph, region: Region, say: Callable[[str], Any]
+    request: DesignRequest, graph: Graph, region: Region, progress: Progress
 ) -> tuple[FormattedGraph, ChosenFormats]:
     """The graph with formats, and how they were chosen."""
     if request.goal is not None:
-        say("choosing formats")
+        progress("choosing formats")
         number = None if request.axi is None else number_of(request.axi.words)
         optimized = optimize(graph, region, request.goal, request.policy, number=number)
         statement = optimized.statement.as_dict()
@@ -294,7 +292,7 @@ def _formatted(
         formatted = assign(graph, region, policy, numbers=numbers)
         chosen = ChosenFormats(policy.word, policy=asdict(policy))
     if policy.ranges == PROVED:
-        say("proving ranges and errors")
+        progress("proving ranges and errors")
         chosen = replace(chosen, proved=beside(formatted, region, policy, numbers).as_dict())
     return formatted, chosen
 
@@ -308,15 +306,15 @@ def _numbers(graph: Graph, axi: Axi | None) -> dict[str, str]:
     return {name: number for name, number in types.items() if number is not None}
 
 
-def _write(result: Build, formats: str, say: Callable[[str], Any]) -> None:
+def _write(result: Build, formats: str, progress: Progress) -> None:
     """Everything into a folder of its own first, so that an interrupted build leaves nothing half done."""
     from dynagate.hw.datapath import Datapath
 
     target = result.folder
     with storage.scratch(target.parent, BuildError, target.name) as place:
         top = Datapath(result.plan, result.design.device_hash)
-        verilog = _verilog(result, top, say)
-        say("vectors and benches")
+        verilog = _verilog(result, top, progress)
+        progress("vectors and benches")
         bench = bench_files(result.design, top.late, vectors(result))
         kept = {**verilog, LIST: list_text(verilog), **bench}
         texts = {**kept, **_alone(result, verilog), DATASHEET: datasheet(result, top.late), FORMATS: formats}
@@ -337,19 +335,19 @@ def _alone(result: Build, verilog: Mapping[str, str]) -> dict[str, str]:
     return out_of_context(result.title, design.hash, tuple(verilog), top, clock, part=part, clock_mhz=mhz)
 
 
-def _verilog(result: Build, top: Datapath, say: Callable[[str], Any]) -> dict[str, str]:
+def _verilog(result: Build, top: Datapath, progress: Progress) -> dict[str, str]:
     """The text of the datapath `top`, and of the ring and the shell if there are such, by file name, in the order in
     which tools are to read them."""
     from dynagate.hw.netlist import verilog_files
     from dynagate.hw.recirculate import Recirculate
 
     head = f"// {result.title}, generated by dynagate; design {result.design.hash}\n"
-    say("Amaranth: datapath to Verilog")
+    progress("Amaranth: datapath to Verilog")
     texts = verilog_files(top, TOP, result.plan.signal_names)
     if (ring := result.design.ring) is not None:
         texts |= verilog_files(Recirculate(result.plan, dict(ring.carry)), RING_TOP)
     if result.design.axi is not None:
-        say("Amaranth: shell to Verilog")
+        progress("Amaranth: shell to Verilog")
         texts |= verilog_files(shell_of(result, top), SHELL_TOP)
     return {name: head + text for name, text in texts.items()}
 

@@ -7,7 +7,7 @@ import re
 import shlex
 import shutil
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from dynagate.design.verilog_list import LIST, files_of, module_meanings
 from dynagate.fixedpoint.assign import FormattedGraph
 from dynagate.hw.axi import Axi
 from dynagate.hw.boards import TOOLS, Board
-from dynagate.hw.build import SHELL_TOP, TOP, Build, Step, build_request
+from dynagate.hw.build import SHELL_TOP, TOP, Build, Progress, build_request
 from dynagate.hw.choice import Choice, choose, rate_text
 from dynagate.hw.datasheet import register_table, table
 from dynagate.hw.plan import Plan
@@ -190,7 +190,7 @@ def bitstream_design(
     ii: int | None = None,
     clock_mhz: float | None = None,
     folder: str | os.PathLike[str] | None = None,
-    step: Step | None = None,
+    progress: Progress | None = None,
 ) -> tuple[Build, Choice]:
     """Build a request's design for a board: its streams, and the shortest interval that fits (`choice.choose`).
 
@@ -205,7 +205,7 @@ def bitstream_design(
 
     asked = replace(request, axi=Axi(board.link.width, board.link.tlast), budget=None)
     settings: dict[str, Any] = {} if folder is None else {"folder": folder}
-    built = build_request(asked, step=step, planner=planner, **settings)
+    built = build_request(asked, progress=progress, planner=planner, **settings)
     return built, choices[-1]
 
 
@@ -312,13 +312,13 @@ def _written(content: _Content, target: Path) -> Project:
     return Project(target, flow)
 
 
-def run_tool(project: Project, *, step: Callable[[str], Any] | None = None) -> list[Path] | None:
+def run_tool(project: Project, *, progress: Progress | None = None) -> list[Path] | None:
     """Run the vendor's tools on a project; None where they are not on the path. Returns what they wrote. Raises
     ProjectError with the end of what they printed; all of it is in make.log."""
     flow = project.flow
     if not check_tool(flow):
         return None
-    (step or (lambda text: None))(f"{flow.tool}: synthesis, place and route")
+    (progress or (lambda text: None))(f"{flow.tool}: synthesis, place and route")
     log = project.folder / "make.log"
     with log.open("w", encoding="utf-8") as output:
         done = completed(["make", "-C", str(project.folder), "-f", "Makefile"], stdout=output, stderr=subprocess.STDOUT)

@@ -20,7 +20,7 @@ from dynagate.hw.schedule import check_interval
 from dynagate.robot import Robot
 from dynagate.robot.checked import RobotOrName, robot_of
 
-OF_BUILD = ("robot", "function", "algorithm", "word", "error", "units", "folder", "step")
+OF_BUILD = ("robot", "function", "algorithm", "word", "error", "units", "folder", "progress")
 """What `dynagate.build` takes besides the options of design and algorithm."""
 
 

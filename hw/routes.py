@@ -27,6 +27,7 @@ from amaranth.lib.cdc import FFSynchronizer
 from amaranth.lib.wiring import In, Out
 from dynagate.base.errors import ArgumentError
 from dynagate.base.process import run
+from dynagate.base.progress import Progress
 from dynagate.base.untrusted import plain_text
 from dynagate.design import files as design_files
 from dynagate.design.files import BITSTREAM
@@ -204,15 +205,15 @@ def bitstream(
     megahertz: float = ASKED_MHZ,
     baud: int | None = None,
     seeds: Sequence[int] = SEEDS,
-    step: Callable[[str], Any] | None = None,
+    progress: Progress | None = None,
 ) -> Routed:
     """The bitstream of a design, or of cores, in its AXI shell, in folder/<board>.bit. Next to it are netlist.v, the
     constraints, nextpnr's report and log, bitstream.json, which holds the result, design.json of a design, by which
     `dynagate.open` opens the folder, and README.md.
 
     megahertz: the clock to try first; the fastest that the routed design allows where that is not met. baud: of the
-    serial line; the board's unless given. seeds: of the placement, tried until one meets the clock. step: called with
-    what is about to happen.
+    serial line; the board's unless given. seeds: of the placement, tried until one meets the clock.
+    progress: a function that receives a line of text before each slow stage.
     Raises ValueError: the board is none that free tools route, the design has no shell of 32 bits or more multipliers
     than the device, or the clock makes no such baud. SynthesisError: a tool is missing or fails, or the design does not
     fit.
@@ -222,7 +223,7 @@ def bitstream(
     folder.mkdir(parents=True, exist_ok=True)
     for name in (f"{board.name}.{family.suffix}", BITSTREAM, design_files.FILE, README):  # of a design before
         (folder / name).unlink(missing_ok=True)
-    flow = _Flow(gateware, board, folder, baud, step or (lambda text: None))
+    flow = _Flow(gateware, board, folder, baud, progress or (lambda text: None))
     clock, cells, tried = flow.fastest(clock, oscillator, seeds)
     seed = max(tried, key=lambda seed: tried[seed])
     result = Routed(
@@ -320,12 +321,12 @@ def _checked(
 class _Flow:
     """The tools' runs for one design. Everything lies in the folder, which alone their sandbox sees."""
 
-    def __init__(self, gateware: Gateware, board: Board, folder: Path, baud: int, say: Callable[[str], Any]) -> None:
-        self.board, self.folder, self.baud, self.say = board, folder, baud, say
+    def __init__(self, gateware: Gateware, board: Board, folder: Path, baud: int, progress: Progress) -> None:
+        self.board, self.folder, self.baud, self.progress = board, folder, baud, progress
         self.gateware, self.family = gateware, FAMILIES[board.flow]
         self.slowest: dict[int, str] = {}
         self.seconds: defaultdict[str, float] = defaultdict(float)
-        say("Amaranth: accelerator to RTLIL")
+        progress("Amaranth: accelerator to RTLIL")
         self._names = []
         for name, component in gateware.modules().items():
             self._write(f"{name}.il", rtlil_text(component, name, self.family.fabric))
@@ -352,7 +353,7 @@ class _Flow:
                     return clock, cells, tried
             best = max(tried.values())
             clock = self.family.clock(oscillator, best)
-            self.say(f"routed for {best:.1f} MHz: again for {clock.megahertz:g} MHz")
+            self.progress(f"routed for {best:.1f} MHz: again for {clock.megahertz:g} MHz")
 
     def synthesize(self, clock: pll.Clock, asked: float) -> dict[str, int]:
         """Cells by type of the netlist for this clock. asked: MHz of its routes."""
@@ -410,7 +411,7 @@ class _Flow:
         run(command, SynthesisError, place=self.folder, lines=10)
 
     def _timed(self, text: str, tool: str, work: Callable[[], None]) -> None:
-        self.say(text)
+        self.progress(text)
         start = time.monotonic()
         work()
         self.seconds[tool] += round(time.monotonic() - start, 1)

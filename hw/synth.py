@@ -11,7 +11,7 @@ import re
 import sysconfig
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dynagate.base.errors import Error
 from dynagate.base.process import completed, ending
+from dynagate.base.progress import Progress
 from dynagate.hw.yosys import YosysError, run_yosys
 
 if TYPE_CHECKING:
@@ -127,19 +128,19 @@ def tops(built: Build) -> dict[str, Any]:
     return {TOP: datapath}
 
 
-def synthesize(built: Build, family: str = "xcup", *, step: Callable[[str], Any] | None = None) -> Synthesis:
+def synthesize(built: Build, family: str = "xcup", *, progress: Progress | None = None) -> Synthesis:
     """Synthesize the design: the datapath, with the ring and the shell that it has. The result is kept beside it as
     synth-<family>.json.
 
     Raises SynthesisError: Yosys is missing or fails, or (UltraScale+) its DSP blocks are not the plan's.
     """
-    say = step or (lambda text: None)
+    progress = progress or (lambda text: None)
     if family not in SCRIPTS:
         raise SynthesisError(f"family '{family}'; expected one of {', '.join(SCRIPTS)}")
     kept = built.folder / f"synth-{family}.json"
     result = _read(kept) if kept.is_file() else None
     if result is None:
-        result = _run(built, family, say)
+        result = _run(built, family, progress)
         kept.write_text(json.dumps(result.as_dict(), indent=1) + "\n")
     if family == "xcup" and result.multipliers != built.plan.dsp_blocks():
         raise SynthesisError(
@@ -148,8 +149,8 @@ def synthesize(built: Build, family: str = "xcup", *, step: Callable[[str], Any]
     return result
 
 
-def _run(built: Build, family: str, say: Callable[[str], Any]) -> Synthesis:
-    return synthesize_modules(tops(built), family, say)
+def _run(built: Build, family: str, progress: Progress) -> Synthesis:
+    return synthesize_modules(tops(built), family, progress)
 
 
 def _read(path: Path) -> Synthesis | None:
@@ -163,14 +164,14 @@ def _read(path: Path) -> Synthesis | None:
 
 
 def synthesize_modules(
-    modules: Mapping[str, Any], family: str, say: Callable[[str], Any], verilog: Path | None = None
+    modules: Mapping[str, Any], family: str, progress: Progress, verilog: Path | None = None
 ) -> Synthesis:
     """Synthesize gateware and count the cells of its netlist.
 
     Args:
         modules: gateware by module name, the top first.
         family: a key of `SCRIPTS`.
-        say: a function that receives a line of text before each slow stage.
+        progress: a function that receives a line of text before each slow stage.
         verilog: the file to write the netlist to.
 
     Raises:
@@ -181,10 +182,10 @@ def synthesize_modules(
     with tempfile.TemporaryDirectory() as scratch:
         netlist = Path(scratch) / "netlist.json"
         top = next(iter(modules))
-        say(f"Amaranth: {top} to RTLIL")
+        progress(f"Amaranth: {top} to RTLIL")
         for name, module in modules.items():
             (Path(scratch) / f"{name}.il").write_text(rtlil_text(module, name))
-        say(f"Yosys: synthesis for {family}")
+        progress(f"Yosys: synthesis for {family}")
         reads = [f"read_rtlil {Path(scratch) / name}.il" for name in modules]
         try:
             kept = [] if verilog is None else [f"write_verilog -noattr {verilog}"]
@@ -193,9 +194,9 @@ def synthesize_modules(
             raise SynthesisError(str(error)) from None
         placed = None
         if family == "ecp5":
-            say("nextpnr: place and route")
+            progress("nextpnr: place and route")
             placed = _placed(Path(scratch), netlist.name)
-        say("following the paths")
+        progress("following the paths")
         module = json.loads(netlist.read_text())["modules"][top]
         check_defined(module)
         cells = module["cells"]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dynagate.base.progress import Progress
 from dynagate.design.words import beats
 from dynagate.fixedpoint.assign import Policy, assign
 from dynagate.graph import trace
@@ -86,13 +87,13 @@ def compare(
     ii: int,
     region: Region | None = None,
     policy: Policy | None = None,
-    step: Callable[[str], Any] = lambda text: None,
+    progress: Progress = lambda text: None,
 ) -> Comparison:
     """Plans each of several functions alone, and all of them together. Raises ValueError as `plan` and `trace` do."""
     region = region or Region.of(robot)
 
     def planned(function: str) -> Plan:
-        step(f"planning {robot.name} {function}")
+        progress(f"planning {robot.name} {function}")
         return plan(assign(trace(robot, function), region, policy), ii)
 
     alone = tuple(Cost.of(part.name, planned(part.name)) for part in parts_of(name))

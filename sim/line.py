@@ -14,8 +14,8 @@ import tty
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
+from dynagate.base.progress import Progress
 from dynagate.design.design import Design
 from dynagate.design.words import WORD
 from dynagate.hw.axi import Axi
@@ -31,33 +31,33 @@ SLICE = 64
 PINS = ("clk", "rx", "tx")
 
 
-def device_library(folder: Path, design: Design, *, step: Callable[[str], Any] | None = None) -> Path:
+def device_library(folder: Path, design: Design, *, progress: Progress | None = None) -> Path:
     """The library of a design's accelerator behind a serial line of LEAST_CLOCKS clocks a bit. Raises
     SimulationError."""
     assert design.axi is not None
     files = [folder / "accelerator.v", folder / "datapath.v"]
-    return _behind_line(Serial(design.axi.beats.input, LEAST_CLOCKS), files, step)
+    return _behind_line(Serial(design.axi.beats.input, LEAST_CLOCKS), files, progress)
 
 
-def cores_library(core: Core, cores: int = 1, *, step: Callable[[str], Any] | None = None) -> Path:
+def cores_library(core: Core, cores: int = 1, *, progress: Progress | None = None) -> Path:
     """Likewise of a processor's cores. Raises SimulationError."""
-    verilog = core_verilog(core, Axi(WORD, words=core.stream_words), cores, step=step)
-    return _behind_line(Serial(None, LEAST_CLOCKS, longest_packet(core)), [verilog], step)
+    verilog = core_verilog(core, Axi(WORD, words=core.stream_words), cores, progress=progress)
+    return _behind_line(Serial(None, LEAST_CLOCKS, longest_packet(core)), [verilog], progress)
 
 
-def _behind_line(serial: Serial, files: Sequence[Path], step: Callable[[str], Any] | None) -> Path:
+def _behind_line(serial: Serial, files: Sequence[Path], progress: Progress | None) -> Path:
     from dynagate.hw.netlist import verilog_text
 
-    return line_library(TOP, {f"{TOP}.v": verilog_text(serial, TOP)}, files, pins=PINS, step=step)
+    return line_library(TOP, {f"{TOP}.v": verilog_text(serial, TOP)}, files, pins=PINS, progress=progress)
 
 
-def netlist_library(netlist: Path, family: str = "ecp5", *, step: Callable[[str], Any] | None = None) -> Path:
+def netlist_library(netlist: Path, family: str = "ecp5", *, progress: Progress | None = None) -> Path:
     """Compile the netlist of a bitstream, as `hw.routes.bitstream` writes it, with models of its cells.
 
     Args:
         netlist: the file with the Verilog of the netlist. Its serial line keeps the bitstream's clocks a bit.
         family: the flow of its board, a key of `hw.families.FAMILIES`.
-        step: a function that receives a line of text before each slow stage.
+        progress: a function that receives a line of text before each slow stage.
 
     Returns:
         The shared library.
@@ -68,7 +68,7 @@ def netlist_library(netlist: Path, family: str = "ecp5", *, step: Callable[[str]
     from dynagate.hw.families import FAMILIES
     from dynagate.hw.routes import TOP as BOARD
 
-    return line_library(BOARD, netlist_texts(netlist, family), pins=FAMILIES[family].ports, step=step)
+    return line_library(BOARD, netlist_texts(netlist, family), pins=FAMILIES[family].ports, progress=progress)
 
 
 class SimulatedBoard:

@@ -15,10 +15,10 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from dynagate.base.errors import ArgumentError
 from dynagate.base.process import completed
+from dynagate.base.progress import Progress
 from dynagate.base.storage import read_file
 from dynagate.design import program
 from dynagate.design.design import Streamed
@@ -126,16 +126,16 @@ def verify(
     simulators: Sequence[str] = SIMULATORS,
     *,
     drawn: Callable[[Path], Mapping[str, Vectors]] | None = None,
-    step: Callable[[str], Any] | None = None,
+    progress: Progress | None = None,
 ) -> Verified:
     """Run the benches of a design's folder.
 
     simulators: some of `SIMULATORS`; the cocotb bench runs in the last of them. drawn: makes other vectors than the
-    folder's. step: called with what is about to happen.
+    folder's. progress: called with what is about to happen.
     Raises DesignError: the design is damaged, a file of its bench was edited, or vectors are another design's.
     SimulationError: a simulator is missing, or what it is told does not compile.
     """
-    place, say = Path(folder).absolute(), step or (lambda text: None)
+    place, progress = Path(folder).absolute(), progress or (lambda text: None)
     if unknown := [name for name in simulators if name not in SIMULATORS]:
         raise ArgumentError(f"simulator '{unknown[0]}'; expected some of {', '.join(SIMULATORS)}")
     check_simulators(simulators)
@@ -147,7 +147,7 @@ def verify(
 
         try:
             copy_design(place, copy)
-            verified = _verify(copy, simulators, drawn, lambda text: say(named(text)))
+            verified = _verify(copy, simulators, drawn, lambda text: progress(named(text)))
         except (DesignError, SimulationError) as error:
             raise type(error)(named(str(error))) from None
     return replace(verified, runs=tuple(replace(run, fault=named(run.fault)) for run in verified.runs))
@@ -179,7 +179,7 @@ def _verify(
     folder: Path,
     simulators: Sequence[str],
     drawn: Callable[[Path], Mapping[str, Vectors]] | None,
-    say: Callable[[str], Any],
+    progress: Progress,
 ) -> Verified:
     """Check and run the benches of a folder that nobody else writes."""
     design = _design(folder)
@@ -189,11 +189,11 @@ def _verify(
     read_sources(_sources(folder, about[-1]))
     others = None
     if drawn is not None:
-        say("drawing states")
+        progress("drawing states")
         others = drawn(folder)
     runs: list[Run] = []
     for subject in about:
-        runs += _module(folder, subject, simulators, None if others is None else others[subject.module], say)
+        runs += _module(folder, subject, simulators, None if others is None else others[subject.module], progress)
     return Verified(design, "the folder's vectors" if drawn is None else "new vectors", tuple(runs))
 
 
@@ -213,7 +213,7 @@ def _design(folder: Path) -> Streamed:
 
 
 def _module(
-    folder: Path, subject: Subject, simulators: Sequence[str], other: Vectors | None, step: Callable[[str], Any]
+    folder: Path, subject: Subject, simulators: Sequence[str], other: Vectors | None, progress: Progress
 ) -> Iterator[Run]:
     """The benches of a module. other: vectors in place of the folder's."""
     bench, module = folder / subject.folder, subject.module
@@ -227,9 +227,9 @@ def _module(
         for name, text in texts.items():
             (vectors / name).write_text(text, encoding="utf-8")
         for simulator in simulators:
-            step(f"the Verilog bench of {module} in {simulator}")
-            yield _plain(folder, subject, simulator, vectors, step)
-        step(f"the cocotb bench of {module} in {simulators[-1]}")
+            progress(f"the Verilog bench of {module} in {simulator}")
+            yield _plain(folder, subject, simulator, vectors, progress)
+        progress(f"the cocotb bench of {module} in {simulators[-1]}")
         yield _cocotb(folder, subject, simulators[-1], vectors)
 
 
@@ -242,7 +242,7 @@ def check_simulators(simulators: Sequence[str]) -> None:
             raise SimulationError(f"'{program}' is not on the path; expected {package}")
 
 
-def _plain(folder: Path, subject: Subject, simulator: str, vectors: Path, step: Callable[[str], Any]) -> Run:
+def _plain(folder: Path, subject: Subject, simulator: str, vectors: Path, progress: Progress) -> Run:
     """In Icarus by `verify.sh` of the folder, which users run too; in Verilator the same bench from the cache."""
     began, bench = time.monotonic(), folder / subject.folder
     if simulator == "icarus":
@@ -251,7 +251,7 @@ def _plain(folder: Path, subject: Subject, simulator: str, vectors: Path, step: 
     else:
         texts = {name: (bench / name).read_text(encoding="utf-8") for name in ("rules.sv", "bench.v")}
         main = "#define MODEL Vtop\n" + (bench / "main.cpp").read_text(encoding="utf-8")
-        done = completed([str(bench_program(_sources(folder, subject), texts, main, step))], cwd=vectors)
+        done = completed([str(bench_program(_sources(folder, subject), texts, main, progress))], cwd=vectors)
     said, seconds = done.stdout, time.monotonic() - began
     if done.returncode != 0 or not re.search(r"^PASS$", said, flags=re.M):
         return Run("Verilog", subject.module, simulator, seconds, fault=_tail(said + done.stderr))

@@ -15,15 +15,15 @@ import shutil
 import sys
 import sysconfig
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 from dynagate.base.process import completed
+from dynagate.base.progress import Progress
 from dynagate.base.storage import scratch, sweep
 from dynagate.native.cache import cache_folder, kept
 from dynagate.native.compile import machine, run
@@ -90,27 +90,23 @@ UNIT_BYTES = 1_000_000
 """C++ that is compiled in one piece: small models as a whole, large ones in pieces side by side."""
 
 
-def library(
-    verilog: Path, *, signals: Sequence[tuple[str, str]] = (), step: Callable[[str], Any] | None = None
-) -> Path:
+def library(verilog: Path, *, signals: Sequence[tuple[str, str]] = (), progress: Progress | None = None) -> Path:
     """The shared library of a datapath, compiled unless the cache holds it.
 
     signals: internal signals, (module, name), to make public as well, for `compare`.
     Raises SimulationError.
     """
     model = _Model.of("datapath", [verilog], [*(("datapath", name) for name in PORTS), *signals])
-    return _library(model, [], step)
+    return _library(model, [], progress)
 
 
-def shell_library(
-    *verilog: Path, texts: Mapping[str, str] | None = None, step: Callable[[str], Any] | None = None
-) -> Path:
+def shell_library(*verilog: Path, texts: Mapping[str, str] | None = None, progress: Progress | None = None) -> Path:
     """Compile an accelerator in its AXI shell, unless the cache holds it.
 
     Args:
         verilog: the files of its modules.
         texts: Verilog by file name that this process wrote, which may hold any directive.
-        step: a function that receives a line of text before each slow stage.
+        progress: a function that receives a line of text before each slow stage.
 
     Returns:
         The shared library.
@@ -119,13 +115,13 @@ def shell_library(
         SimulationError: Verilator or the C++ compiler is missing or failed, or a file is not dynagate's.
     """
     model = _Model.of("accelerator", verilog, [("accelerator", name) for name in SHELL_PORTS], texts)
-    return _library(model, ["-DDYNAGATE_SHELL"], step)
+    return _library(model, ["-DDYNAGATE_SHELL"], progress)
 
 
-def rollout_library(rollout: Path, verilog: Path, *, step: Callable[[str], Any] | None = None) -> Path:
+def rollout_library(rollout: Path, verilog: Path, *, progress: Progress | None = None) -> Path:
     """The shared library of a step whose state stays on the chip, compiled unless the cache holds it.
     Raises SimulationError."""
-    return _library(_Model.of("rollout", [rollout, verilog], [("rollout", name) for name in RING_PORTS]), [], step)
+    return _library(_Model.of("rollout", [rollout, verilog], [("rollout", name) for name in RING_PORTS]), [], progress)
 
 
 def line_library(
@@ -134,7 +130,7 @@ def line_library(
     files: Sequence[Path] = (),
     *,
     pins: tuple[str, str, str],
-    step: Callable[[str], Any] | None = None,
+    progress: Progress | None = None,
 ) -> Path:
     """The shared library of a module that speaks over a serial line, compiled unless the cache holds it.
 
@@ -143,15 +139,15 @@ def line_library(
     """
     model = _Model.of(top, files, [(top, pin) for pin in pins], texts)
     names = [f"-DPIN_{pin}={name}" for pin, name in zip(("CLOCK", "RX", "TX"), pins, strict=True)]
-    return _library(model, names, step, LINE_HARNESS)
+    return _library(model, names, progress, LINE_HARNESS)
 
 
-def _library(model: _Model, flags: Sequence[str], step: Callable[[str], Any] | None, harness: Path = HARNESS) -> Path:
+def _library(model: _Model, flags: Sequence[str], progress: Progress | None, harness: Path = HARNESS) -> Path:
     target = cache_folder() / f"{model.top}-{_key(model.key, harness.read_text(), *flags)}"
     name = f"lib{model.top}.so"
 
     def make(work: Path, result: Path) -> None:
-        _link(model.compiled(step), result / name, [harness], ["-shared", *flags])
+        _link(model.compiled(progress), result / name, [harness], ["-shared", *flags])
 
     return kept(target, make, SimulationError) / name
 
@@ -160,7 +156,7 @@ def cocotb_program(
     verilog: Path | None,
     top: str,
     ports: Sequence[str],
-    step: Callable[[str], Any] | None = None,
+    progress: Progress | None = None,
     *,
     also: Sequence[Path] = (),
     texts: Mapping[str, str] | None = None,
@@ -176,14 +172,14 @@ def cocotb_program(
     target = cache_folder() / f"cocotb-{top}-{_key(model.key, main.read_text(), libs)}"
 
     def make(work: Path, result: Path) -> None:
-        _link(model.compiled(step), result / top, [main], [f"-Wl,-rpath,{libs}", f"-L{libs}", "-lcocotbvpi_verilator"])
+        _link(
+            model.compiled(progress), result / top, [main], [f"-Wl,-rpath,{libs}", f"-L{libs}", "-lcocotbvpi_verilator"]
+        )
 
     return kept(target, make, SimulationError) / top
 
 
-def bench_program(
-    files: Sequence[Path], texts: Mapping[str, str], main: str, step: Callable[[str], Any] | None = None
-) -> Path:
+def bench_program(files: Sequence[Path], texts: Mapping[str, str], main: str, progress: Progress | None = None) -> Path:
     """The program of module `bench` around files with a design's Verilog. texts: its Verilog by file name, written by
     this process. main: C++ with the clock. Raises SimulationError."""
     model = _Model.of("bench", files, [], texts)
@@ -192,7 +188,7 @@ def bench_program(
     def make(work: Path, result: Path) -> None:
         source = work / "main.cpp"
         source.write_text(main, encoding="utf-8")
-        _link(model.compiled(step), result / "bench", [source], [])
+        _link(model.compiled(progress), result / "bench", [source], [])
 
     return kept(target, make, SimulationError) / "bench"
 
@@ -225,9 +221,9 @@ class _Model:
         sources, public = {**(texts or {}), **read_sources(files)}, sorted(set(signals))
         return cls(top, sources, public, _key(top, *sources, *sources.values(), *(".".join(name) for name in public)))
 
-    def compiled(self, step: Callable[[str], Any] | None) -> Path:
+    def compiled(self, progress: Progress | None) -> Path:
         """The folder with the model's archive and header."""
-        say = step or (lambda text: None)
+        progress = progress or (lambda text: None)
 
         def make(work: Path, result: Path) -> None:
             with _place() as place:
@@ -235,9 +231,9 @@ class _Model:
                 texts = {"public.vlt": "`verilator_config\n" + "\n".join(lines) + "\n", **self.sources}
                 for name, text in texts.items():
                     (place / name).write_text(text, encoding="utf-8")
-                say("Verilator: Verilog to C++")
+                progress("Verilator: Verilog to C++")
                 _verilate(place, self.top, list(texts))
-                say("C++ compiler: model")
+                progress("C++ compiler: model")
                 _make(place, "Vtop__ALL.a", *_units(place), common=headers())
                 for product in (place / "Vtop__ALL.a", *place.glob("Vtop*.h")):
                     shutil.copy(product, result)

@@ -206,8 +206,20 @@ HOSTILE: list[Any] = [
 HOSTILE += [np.zeros(3), np.zeros((0, 2)), np.array("q"), np.array([None, 1]), np.ma.masked_array([1.0, 2.0], [0, 1])]
 HOSTILE += [len, Path("/proc/nowhere"), slice(3), "uart:", "pcie,generation=x", "xdma:/dev/null"]
 HOSTILE += ["uart:/dev/null,baud=-1", ",,,"]
-OPTIONS = ("device", "algorithm", "overflow", "step", "dtype", "threads", "layout", "pack", "link", "shell", "pauses")
-OPTIONS += ("seed", "folder", "axi", "units", "region", "policy", "function", "form")
+OPTIONS = (
+    "device",
+    "algorithm",
+    "overflow",
+    "progress",
+    "dtype",
+    "threads",
+    "layout",
+    "pack",
+    "link",
+    "shell",
+    "pauses",
+)
+OPTIONS += ("pauses", "seed", "folder", "axi", "units", "region", "policy", "function", "form")
 
 
 @pytest.fixture(scope="module")

@@ -214,7 +214,7 @@ def test_a_folder_that_cannot_be_is_named_before_any_work(place: str, tmp_path: 
     (tmp_path / "file").write_text("mine")
     steps: list[str] = []
     with pytest.raises(BuildError, match=r"cannot keep designs in .*: .*/file is not a folder; expected a folder that"):
-        build(robots.load("two_joint_arm"), FUNCTION, folder=tmp_path / place, step=steps.append)
+        build(robots.load("two_joint_arm"), FUNCTION, folder=tmp_path / place, progress=steps.append)
     assert steps == []
     assert (tmp_path / "file").read_text() == "mine"
 

@@ -60,7 +60,7 @@ CALLS: list[tuple[Callable[[], Any], str]] = [
     (lambda: ROLLOUT(), "Rollout() without q0, qd0, tau; expected q0, qd0, tau"),  # type: ignore[call-arg]
     (lambda: dynagate.draw(ARM, ZERO, None), "draw() got file=None; expected a text or a path"),  # type: ignore[arg-type]
     (lambda: dynagate.build(ARM, folder=3), "build() got folder=3; expected a text or a path"),  # type: ignore[call-overload]
-    (lambda: dynagate.open(ARM, step=3), "open() got step=3; expected a function or None"),  # type: ignore[call-overload]
+    (lambda: dynagate.open(ARM, progress=3), "open() got progress=3; expected a function or None"),  # type: ignore[call-overload]
     (lambda: dynagate.open(ARM, device=[None]), "expected a text, a DeviceOptions or None"),  # type: ignore[call-overload]
     (lambda: dynagate.open(ARM, form=ZERO), "AlgorithmOptions() got form=array([0., 0.]); expected a text or None"),
     (lambda: dynagate.build(ARM, region="all"), "build() got region='all'; expected a Region or None"),
@@ -128,7 +128,7 @@ ATTACKED: list[tuple[Callable[..., Any], dict[str, Any], list[str]]] = [
     (
         dynagate.open,
         {"what": ARM, "function": "mass_matrix", "device": "numpy"},
-        ["form", "frame", "outputs", "friction", "step"],
+        ["form", "frame", "outputs", "friction", "progress"],
     ),
     (Rollout, {"robot": ARM, "steps": 2, "dt": 0.1, "device": "numpy"}, ["method", "friction", "forces", "feedback"]),
     (ROLLOUT, {"q0": ZERO, "qd0": ZERO, "tau": np.zeros((3, 2))}, ["dt", "active"]),

@@ -172,7 +172,7 @@ def solved(solver: ChipIlqr, tmp_path_factory: pytest.TempPathFactory) -> Proces
 def test_a_solver_read_solves_no_problems(solver: ChipIlqr, solved: ProcessorBuild, tmp_path: Path) -> None:
     steps: list[str] = []
     formats = solved.folder / FORMATS
-    read = build_solver(solver, {}, 2, word=24, folder=tmp_path, formats=formats, step=steps.append)
+    read = build_solver(solver, {}, 2, word=24, folder=tmp_path, formats=formats, progress=steps.append)
     assert steps == ["fusing and scheduling"]
     assert read.core == solved.core
     assert program_of(read) == program_of(solved)

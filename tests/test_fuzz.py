@@ -125,7 +125,7 @@ def of_numbers(monkeypatch: pytest.MonkeyPatch, check: Any) -> None:
 def test_what_fails_is_shrunk_and_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     of_numbers(monkeypatch, too_large)
     said: list[str] = []
-    assert run.fuzz(0.01, 5, folder=tmp_path, say=said.append) == 1
+    assert run.fuzz(0.01, 5, folder=tmp_path, progress=said.append) == 1
     (path,) = tmp_path.iterdir()
     case = json.loads(path.read_text())
     assert case["kind"] == "counted"

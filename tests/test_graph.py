@@ -171,7 +171,7 @@ def test_a_long_trace_says_what_it_does(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(sys.modules["dynagate.graph.trace"], "_KEPT", Kept(most=0))
     monkeypatch.setattr(sys.modules["dynagate.graph.recorder"], "MANY", 1000)
     said: list[str] = []
-    graph = trace(robots.load("iiwa14"), "inverse_dynamics_gradient", step=said.append)
+    graph = trace(robots.load("iiwa14"), "inverse_dynamics_gradient", progress=said.append)
     *recording, finding, balancing, comparing = said
     assert recording == [f"recording inverse_dynamics_gradient, {k},000 operations so far" for k in (1, 2, 3)]
     assert re.fullmatch(r"finding equal ones among \d,\d{3} operations of inverse_dynamics_gradient", finding)
@@ -181,7 +181,7 @@ def test_a_long_trace_says_what_it_does(monkeypatch: pytest.MonkeyPatch) -> None
     assert graph == trace(robots.load("iiwa14"), "inverse_dynamics_gradient")
     monkeypatch.undo()
     monkeypatch.setattr(sys.modules["dynagate.graph.trace"], "_KEPT", Kept(most=0))
-    trace(robots.load("iiwa14"), "inverse_dynamics_gradient", step=pytest.fail)
+    trace(robots.load("iiwa14"), "inverse_dynamics_gradient", progress=pytest.fail)
 
 
 def test_tracing_leaves_the_garbage_collector_as_it_was() -> None:

@@ -106,7 +106,7 @@ def test_the_netlist_of_the_ulx3s_s_cores_runs_three_robots(tmp_path: Path) -> N
     gateware = routes.Gateware.of_cores(cores.core, cores.cores)
     cells = routes._Flow(gateware, ulx3s, tmp_path, 25_000_000, print).synthesize(pll.fastest(25.0, 100.0), 100.0)
     assert cells["DP16KD"] <= ulx3s.allowed("bram")
-    library = netlist_library(tmp_path / "netlist.v", step=print)
+    library = netlist_library(tmp_path / "netlist.v", progress=print)
     own = [ARM]
     for seed in (11, 23):
         (tmp_path / "robot.urdf").write_text(random_urdf(seed))

@@ -13,18 +13,18 @@ import termios
 from pathlib import Path
 
 import pytest
-from dynagate.base.progress import Steps, showing
-from dynagate.cli.progress import Steps as Lasting
+from dynagate.base.progress import ProgressLine, showing
+from dynagate.cli.progress import ProgressLine as Lasting
 
 OPEN = "import dynagate; dynagate.open('two_joint_arm', 'mass_matrix')"
 ROLLOUT = "import dynagate; dynagate.Rollout('two_joint_arm', steps=2, dt=0.01)"
 STEPS = """
 import time
-from dynagate.base.progress import Steps
-with Steps() as say:
-    say("quick")
+from dynagate.base.progress import ProgressLine
+with ProgressLine() as progress:
+    progress("quick")
     time.sleep(0.1)
-    say("slow")
+    progress("slow")
     time.sleep(2.6)
 """
 
@@ -72,13 +72,13 @@ def test_nothing_is_silent_for_long(code: str, text: str, tmp_path: Path) -> Non
 
 
 def test_a_log_is_left_alone_by_calls(capsys: pytest.CaptureFixture[str]) -> None:
-    with showing() as say:
-        assert say is None
+    with showing() as progress:
+        assert progress is None
     told: list[str] = []
-    with showing(told.append) as say:
-        assert say is not None
-        say("here")
-    with Steps() as quiet:
+    with showing(told.append) as progress:
+        assert progress is not None
+        progress("here")
+    with ProgressLine() as quiet:
         quiet("there")
     assert told == ["here"]
     assert capsys.readouterr().err == ""
@@ -90,16 +90,16 @@ def test_a_log_of_a_command_ends_with_the_seconds_of_each_step(
 ) -> None:
     now = iter([0.0, 1.25, 1.25, 4.0])
     monkeypatch.setattr("dynagate.base.progress.time.monotonic", lambda: next(now))
-    with Lasting() as say:
-        say("tracing")
-        say("C++ compiler: model")
+    with Lasting() as progress:
+        progress("tracing")
+        progress("C++ compiler: model")
     assert (
         capsys.readouterr().err
         == "  tracing\n  C++ compiler: model\n  took: tracing 1.2 s, C++ compiler: model 2.8 s\n"
     )
     now = iter([0.0, *[k // 2 / 2 for k in range(2, 60)], 99.0])
-    with Lasting() as say:
+    with Lasting() as progress:
         for step in range(30):
-            say(f"form {step}")
+            progress(f"form {step}")
     names = ", ".join(f"form {step} 0.5 s" for step in range(22, 29))
     assert capsys.readouterr().err.splitlines()[-1] == f"  took: {names}, form 29 84.5 s, others 11.0 s"

@@ -235,7 +235,7 @@ def test_only_the_chosen_words_are_sent(built: Build, shell: Accelerator) -> Non
 def test_boards_receive_results_of_every_length(which: str, built: Build) -> None:
     link = standins.STANDINS[which](built, standins.board(built))
     with (
-        Accelerator(stream_device(ShellDriver, built.design, link, progress=False)) as accelerator,
+        Accelerator(stream_device(ShellDriver, built.design, link, shows_progress=False)) as accelerator,
         dynagate.open(built.folder, device="fixed") as integers,
     ):
         for name, outputs in [(name, None) for name in TOGETHER] + [("forward_dynamics_gradient", ["qdd"])]:

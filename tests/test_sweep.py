@@ -65,7 +65,9 @@ def test_stopped_sweep_goes_on(graph: Graph, region: Region, tmp_path: Path, mon
     real = module.measure
     monkeypatch.setattr(module, "measure", lambda *a: measured.append(a[3]) or real(*a))
     steps: list[tuple[int, int]] = []
-    again = sweep(graph, region, (12, 13, 14), ("word",), states=200, results=results, step=lambda *x: steps.append(x))
+    again = sweep(
+        graph, region, (12, 13, 14), ("word",), states=200, results=results, progress=lambda *x: steps.append(x)
+    )
     assert again[:2] == first
     assert measured == [14]
     assert steps == [(2, 3), (3, 3)]

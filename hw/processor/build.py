@@ -14,6 +14,7 @@ import dynagate
 from dynagate.base import storage, untrusted
 from dynagate.base.errors import ArgumentError, Error
 from dynagate.base.explained import explained
+from dynagate.base.progress import Progress
 from dynagate.control.chip import ChipSolver
 from dynagate.design import program
 from dynagate.design.design import ChosenFormats, Field, Port, Sides, Stream, Versions
@@ -71,8 +72,6 @@ FEW_STATES = 8192
 SCOPE = "program"
 """The one overflow flag of a sample."""
 
-Say = Callable[[str], Any]
-
 
 class ProgramFolderError(Error, RuntimeError):
     """A program that cannot be written; the text names the folder."""
@@ -112,7 +111,7 @@ def build_program(
     core: Core | Cores | int,
     *,
     folder: Path,
-    step: Say | None = None,
+    progress: Progress | None = None,
 ) -> ProcessorBuild:
     """A program for a core, for several behind one stream, or for the smallest one with so many units that holds it,
     into a folder of its own.
@@ -123,20 +122,20 @@ def build_program(
     many = core if isinstance(core, Cores) else None
     core = core.core if isinstance(core, Cores) else core
     policy = _policy(request, core)
-    say = step or (lambda text: None)
+    progress = progress or (lambda text: None)
     region = request.region or Region.of(request.robot)
-    say(f"tracing {request.robot.name} {request.function}")
+    progress(f"tracing {request.robot.name} {request.function}")
     if request.goal is None:
         file = None if request.formats is None else FormatsFile.read(request.formats)
-        compiled = compiled_program(request, core, region, policy, say, file)
+        compiled = compiled_program(request, core, region, policy, progress, file)
         chosen = _chosen(policy, file, compiled)
         if policy.ranges == PROVED:
-            say("proving ranges and errors")
+            progress("proving ranges and errors")
             formatted = compiled.schedule.instructions.formatted
             assert isinstance(formatted, FormattedGraph)
             chosen = replace(chosen, proved=beside(formatted, region, policy).as_dict())
     else:
-        compiled, chosen = _accurate(request, request.goal, core, region, policy, say)
+        compiled, chosen = _accurate(request, request.goal, core, region, policy, progress)
     scheduled, certificate = compiled.schedule, compiled.certificate
     chosen = replace(chosen, certificate=None if certificate is None else certificate.as_dict())
     cores = _alone(scheduled.core) if many is None else replace(many, core=scheduled.core)
@@ -144,7 +143,7 @@ def build_program(
     def drawn(design: ProgramDesign, words: Words) -> Vectors:
         return program_vectors(design, words, scheduled.instructions.functions, region)
 
-    return _built(region, compiled, chosen, folder, _Bench(cores, drawn), request.abreast, say)
+    return _built(region, compiled, chosen, folder, _Bench(cores, drawn), request.abreast, progress)
 
 
 def build_solver(
@@ -158,7 +157,7 @@ def build_solver(
     abreast: int | None = None,
     formats: str | PathLike[str] | None = None,
     words: str | None = None,
-    step: Say | None = None,
+    progress: Progress | None = None,
 ) -> ProcessorBuild:
     """The program of a solver for a core, or for the smallest one with so many units that holds it, into a folder of
     its own. problems: those that its formats come from, as `formatted_solver` takes them. region: what the design's
@@ -174,20 +173,20 @@ def build_solver(
     _check_plan(solver, core)
     _check_words(words, core)
     asked = _counts(solver, abreast)
-    say = step or (lambda text: None)
+    progress = progress or (lambda text: None)
     policy = Policy(core.word if isinstance(core, Core) else word, arithmetic=Arithmetic(overflow=SATURATE))
     robot, loop = solver.robot, solver.blocks.loop
     region = region or Region.of(robot)
     file = None if formats is None else FormatsFile.read(formats)
     if file is None:
-        say(f"solving {len(problems['q'])} problems of {robot.name} in float64")
+        progress(f"solving {len(problems['q'])} problems of {robot.name} in float64")
         formatted = formatted_solver(solver, problems, policy)
     else:
         file.options_of(robot.name, loop.name, solver.described)
         formatted = file.loop(solver.blocks)
         policy = _policy_of(formatted.graphs(), core, policy, file)
     shape = with_functions(f"{robot.name} {loop.name}", core, list(formatted.graphs()), policy, words)
-    say("fusing and scheduling")
+    progress("fusing and scheduling")
     count, scheduled = _side_by_side(formatted, solver.samples, asked, shape, core)
     compiled = Compiled(scheduled, {**solver.described, "abreast": count}, described((formatted,), solver.described))
 
@@ -198,7 +197,7 @@ def build_solver(
 
     has_bench = bool(problems) and scheduled.period <= LONGEST_CALL
     bench = _Bench(_alone(scheduled.core), drawn) if has_bench else None
-    return _built(region, compiled, _chosen(policy, file, compiled), folder, bench, say=say)
+    return _built(region, compiled, _chosen(policy, file, compiled), folder, bench, progress=progress)
 
 
 def _counts(solver: ChipSolver, abreast: int | None) -> list[int]:
@@ -271,7 +270,7 @@ def _built(
     folder: Path,
     bench: _Bench | None = None,
     samples: int = 1,
-    say: Say = lambda text: None,
+    progress: Progress = lambda text: None,
 ) -> ProcessorBuild:
     """In its folder, unless it is there. samples: side by side."""
     robot, scheduled, words = region.robot, compiled.schedule, messages(compiled.schedule)
@@ -283,13 +282,13 @@ def _built(
     formatted = scheduled.instructions.formatted
     result = ProcessorBuild(folder / f"{name}-{design.hash[:12]}", robot, region, formatted, scheduled, design)
     if not _is_whole(result.folder, design):
-        files = {} if bench is None else _bench_files(design, words, bench, say)
+        files = {} if bench is None else _bench_files(design, words, bench, progress)
         _write(result, words, files, text_of(compiled.formats))
     return result
 
 
 def _accurate(
-    request: DesignRequest, goal: Goal, core: Core | int, region: Region, policy: Policy, say: Say
+    request: DesignRequest, goal: Goal, core: Core | int, region: Region, policy: Policy, progress: Progress
 ) -> tuple[Compiled, ChosenFormats]:
     """The program of the shortest word that meets a goal, and what fresh states said of it. Raises ProgramError: none
     does."""
@@ -297,8 +296,8 @@ def _accurate(
     fault = ""
     for word in words:
         own = replace(policy, word=word)
-        say(f"words of {word} bits")
-        compiled = compiled_program(request, core, region, own, say)
+        progress(f"words of {word} bits")
+        compiled = compiled_program(request, core, region, own, progress)
         formatted = compiled.schedule.instructions.formatted
         assert isinstance(formatted, FormattedGraph)
         for fresh in (min(goal.fresh, FEW_STATES), goal.fresh):  # most words are refused by a few
@@ -319,7 +318,7 @@ def compiled_program(
     core: Core | int,
     region: Region,
     policy: Policy,
-    say: Say,
+    progress: Progress,
     file: FormatsFile | None = None,
 ) -> Compiled:
     """The program of a request. file: of its formats, instead of the policy's. Raises FormatsError: that is not the
@@ -340,7 +339,7 @@ def compiled_program(
     else:
         for name in names:
             if len(names) > 1:
-                say(f"formats of {name}")
+                progress(f"formats of {name}")
             graph = graph_of(robot, name, **options)
             formatted.append(assign(graph, region, policy) if file is None else file.graph(graph))
     graphs = [graph for each in formatted for graph in graphs_of(each)]
@@ -351,10 +350,10 @@ def compiled_program(
     if request.certificate:
         (one,) = formatted
         assert isinstance(one, FormattedGraph)
-        say("bounding the errors of results")
+        progress("bounding the errors of results")
         one, certificate = certified(one, region, policy, Machine(shape.word, shape.fused))
         whole = [one]
-    say("fusing and scheduling")
+    progress("fusing and scheduling")
     programs = [_instructions(each, shape, request.abreast) for each in whole]
     scheduled = _fitted(programs[0] if len(programs) == 1 else together(programs), shape, core)
     return Compiled(scheduled, options, described(formatted, options), certificate)
@@ -641,11 +640,13 @@ def _is_whole(folder: Path, design: ProgramDesign) -> bool:
     return kept.shell is None or next(bench_faults(in_its_shell(kept), folder), None) is None
 
 
-def _bench_files(design: ProgramDesign, words: Words, bench: _Bench, say: Say) -> dict[str, str]:
+def _bench_files(design: ProgramDesign, words: Words, bench: _Bench, progress: Progress) -> dict[str, str]:
     """The Verilog of cores and the bench that runs a program in them, by their place in the program's folder."""
     cores = bench.cores
-    verilog = {f"{TOP}.v": core_verilog(cores.core, cores.axi, cores.cores, step=say).read_text(encoding="utf-8")}
-    say("vectors and benches")
+    verilog = {
+        f"{TOP}.v": core_verilog(cores.core, cores.axi, cores.cores, progress=progress).read_text(encoding="utf-8")
+    }
+    progress("vectors and benches")
     none_late = [0] * max(len(design.functions), 1)
     files = bench_files(in_its_shell(design), none_late, {TOP: bench.drawn(design, words)})
     return {**verilog, LIST: list_text(verilog), **files}

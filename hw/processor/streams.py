@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dynagate.base.errors import Error
+from dynagate.base.progress import Progress
 from dynagate.design.design import AxiStreams, Sides
 from dynagate.design.program import ProgramDesign
 from dynagate.design.words import beats
@@ -49,16 +49,16 @@ def behind(design: ProgramDesign, width: int, last: str) -> ProgramDesign:
     return replace(design, axi=streams)
 
 
-def core_verilog(core: Core, axi: Axi, cores: int = 1, *, step: Callable[[str], Any] | None = None) -> Path:
+def core_verilog(core: Core, axi: Axi, cores: int = 1, *, progress: Progress | None = None) -> Path:
     """The Verilog of cores in their shell in the user's cache, written unless it is there. Raises ValueError as
     `check_shell`, CoreError."""
     from dynagate.hw.processor.shell import check_shell, shell_text
 
     check_shell(core, axi, cores)
-    say = step or (lambda text: None)
+    progress = progress or (lambda text: None)
 
     def make(work: Path, result: Path) -> None:
-        say("Amaranth: processor to Verilog")
+        progress("Amaranth: processor to Verilog")
         (result / f"{TOP}.v").write_text(shell_text(core, axi, cores), encoding="utf-8")
 
     name = f"processor-{core.hash[:16]}-{axi.width}-{axi.last}-{cores}"

@@ -9,7 +9,7 @@ import tempfile
 import time
 import zlib
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -17,6 +17,7 @@ from unittest import mock
 
 import dynagate
 import numpy as np
+from dynagate.base.progress import Progress
 
 from tests.fuzz import calls, constraints, contacts, flights, loops, rings, rollouts, shards
 from tests.fuzz.findings import Findings
@@ -131,7 +132,7 @@ def fuzz(
     seed: int,
     kinds: Sequence[str] = (),
     folder: Path = CASES,
-    say: Callable[[str], object] = print,
+    progress: Progress = print,
 ) -> int:
     """Draws and runs cases until the time is up; shrinks and keeps the first of each signature that fails. Returns how
     many of those there are."""
@@ -152,11 +153,11 @@ def fuzz(
                 if mark not in seen:
                     seen.add(mark)
                     what, text = next(iter(findings.faults.items()))
-                    say(f"seed {seed} case {number}, {case['kind']}: {what} {text}")
+                    progress(f"seed {seed} case {number}, {case['kind']}: {what} {text}")
                     left = end - time.monotonic()
                     path = kept(small(case, findings, max(30.0, min(120.0, left))), folder)
-                    say(f"  kept as {path}")
+                    progress(f"  kept as {path}")
             number += 1
     text = ", ".join(f"{counts[name]} {name}" for name in (*KINDS, "comparisons", "refused", "failed") if counts[name])
-    say(f"seed {seed}: {text}")
+    progress(f"seed {seed}: {text}")
     return len(seen)

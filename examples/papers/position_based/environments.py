@@ -51,9 +51,9 @@ def compiling(task: WalkingTask) -> Iterator[None]:
     if kind in _STEPPED:
         yield
         return
-    with showing() as say:
-        if say:
-            say(f"compiling {task.simulator} for {task.legged.robot.name}, once a machine")
+    with showing() as progress:
+        if progress:
+            progress(f"compiling {task.simulator} for {task.legged.robot.name}, once a machine")
         yield
     _STEPPED.add(kind)
 

@@ -13,8 +13,20 @@ SUGGESTED, FEWEST = 4, 3
 """Largest number of names in a suggestion, and letters of the shortest name that is searched for within others."""
 
 
+RENAMED = {
+    "linearise": "linearize",
+    "step": "progress",
+}
+"""Former names of options: the old name -> what to write now."""
+
+
 def nearest(name: object, known: Iterable[str]) -> str:
-    """A question to put after a name that is not known: " (did you mean 'x'?)", or "" where none is near."""
+    """Return what to put after a name that is not known.
+
+    This is " (write x)" for a former name, " (did you mean 'x'?)" for one that is near a known name, else "".
+    """
+    if str(name) in RENAMED and RENAMED[str(name)].split("=")[0] in (known := list(known)):
+        return f" (write {RENAMED[str(name)]})"
     by_lower = {each.lower(): each for each in known}
     close = get_close_matches(str(name).lower(), by_lower, n=1, cutoff=ALIKE)
     return f" (did you mean '{by_lower[close[0]]}'?)" if close else ""

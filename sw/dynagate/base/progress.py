@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from tqdm import tqdm
     from typing_extensions import Self  # in `typing` from Python 3.11 on
 
-Step = Callable[[str], Any]
-"""Called with what is about to happen."""
+Progress = Callable[[str], Any]
+"""A function that receives a line of text before each slow stage."""
 
 QUIET = 1.0
 """Seconds after which a step is shown that leaves no line behind."""
 
 
-class Steps:
+class ProgressLine:
     """Call with what is about to happen; the step before is then done.
 
     lasting: a terminal keeps a line for every step, with its seconds, and a log gets a line when a step starts. Else a
@@ -87,10 +87,10 @@ class Steps:
 
 
 @contextmanager
-def showing(step: Step | None = None) -> Iterator[Step | None]:
-    """What a call says its steps to: what its caller has given it, or else a line on the terminal, if there is one."""
-    if step is not None or not sys.stderr.isatty():
-        yield step
+def showing(progress: Progress | None = None) -> Iterator[Progress | None]:
+    """Yield the progress function of a call: the one of its caller, else a line on the terminal, else None."""
+    if progress is not None or not sys.stderr.isatty():
+        yield progress
         return
-    with Steps() as steps:
+    with ProgressLine() as steps:
         yield steps

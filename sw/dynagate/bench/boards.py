@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache, partial
-from typing import Any
 
+from dynagate.base.progress import Progress
 from dynagate.bench.driver import BATCH, DriverCost
 from dynagate.design.design import ChosenFormats
 from dynagate.dynamics import AlgorithmOptions
@@ -53,21 +53,19 @@ class Refusal:
 
 
 def board_rows(
-    robot: Robot, region: Region, functions: Sequence[str] = FUNCTIONS, step: Callable[[str], Any] | None = None
+    robot: Robot, region: Region, functions: Sequence[str] = FUNCTIONS, progress: Progress | None = None
 ) -> list[BoardRow | Refusal]:
     """Each function of a robot on each board, at the shortest interval that fits, in words of the default length: what
     `dynagate bitstream` chooses."""
-    return list(_rows(robot, region, functions, step or (lambda text: None)))
+    return list(_rows(robot, region, functions, progress or (lambda text: None)))
 
 
-def _rows(
-    robot: Robot, region: Region, functions: Sequence[str], say: Callable[[str], Any]
-) -> Iterator[BoardRow | Refusal]:
+def _rows(robot: Robot, region: Region, functions: Sequence[str], progress: Progress) -> Iterator[BoardRow | Refusal]:
     for function in functions:
         formatted = assign(trace(robot, function), region, Policy())
         planned = cache(partial(plan, formatted))
         for name in boards.names():
-            say(f"the boards: {function} on {name}")
+            progress(f"the boards: {function} on {name}")
             try:
                 yield _row(robot, region, choose(formatted, boards.load(name), planned=planned))
             except FitError as error:

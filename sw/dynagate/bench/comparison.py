@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from dynagate.base.errors import ArgumentError
+from dynagate.base.progress import Progress
 from dynagate.bench import budget, codegen, contacts, gpu, peers, rollouts, solvers
 from dynagate.bench.budget import FLOAT32, STAGES, Chosen
 from dynagate.bench.deadline import deadline
@@ -52,7 +53,6 @@ bits of a beat of float32 streams."""
 
 ASKED = "asked"
 """In the figures of a run that is not over: what was asked for."""
-Say = Callable[[str], Any]
 
 
 def compare(
@@ -65,7 +65,7 @@ def compare(
     pinocchio: bool = True,
     pinocchio_single: bool = False,
     everything: bool = False,
-    step: Say | None = None,
+    progress: Progress | None = None,
     begun: Mapping[str, Any] | None = None,
     keep: Callable[[dict[str, Any]], Any] | None = None,
 ) -> dict[str, Any]:
@@ -77,7 +77,7 @@ def compare(
     Raises ValueError for an empty batch, no threads or an interval that no datapath has, CompileError where there is no
     C compiler.
     """
-    say = step or (lambda text: None)
+    progress = progress or (lambda text: None)
     _check(batches, threads, ii)
     if robot.constraints:
         contacts.check_points(robot)
@@ -90,7 +90,7 @@ def compare(
     known = begun if begun is not None and goes_on(begun, result) else {}
     if known:
         result["machine"] = known["machine"]
-    for name, measure in _parts(robot, region, asked, say, result).items():
+    for name, measure in _parts(robot, region, asked, progress, result).items():
         result[name] = known[name] if name in known else measure()
         if keep is not None:
             keep(result)
@@ -111,7 +111,7 @@ def goes_on(begun: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
 
 
 def _parts(
-    robot: Robot, region: Region, asked: Mapping[str, Any], say: Say, result: Mapping[str, Any]
+    robot: Robot, region: Region, asked: Mapping[str, Any], progress: Progress, result: Mapping[str, Any]
 ) -> dict[str, Callable[[], Any]]:
     """What is measured, in order, by its name in the result. result: of the parts before."""
     batches, threads, peers_too = asked["batches"], asked["threads"], asked["pinocchio"]
@@ -126,20 +126,20 @@ def _parts(
     def pinocchio() -> Any:
         if not peers_too:
             return "not asked for"
-        say("Pinocchio: compiling (minutes, the first time) and measuring")
+        progress("Pinocchio: compiling (minutes, the first time) and measuring")
         peer = peers.pinocchio(robot, single=asked["pinocchio_single"])
         return peer if isinstance(peer, str) else asdict(peer)
 
     def casadi() -> Any:
         if not peers_too:
             return "not asked for"
-        say("CasADi: compiling (minutes, the first time) and measuring")
+        progress("CasADi: compiling (minutes, the first time) and measuring")
         peer = codegen.casadi(robot)
         return peer if isinstance(peer, str) else asdict(peer)
 
     def said(text: str, measure: Callable[[], Any]) -> Callable[[], Any]:
         def run() -> Any:
-            say(text)
+            progress(text)
             return measure()
 
         return run
@@ -163,10 +163,10 @@ def _parts(
         "left_out": fit.text,
         "pinocchio": pinocchio,
         "casadi": casadi,
-        "single_call": lambda: _single_calls(robot, region, fit, say),
-        "throughput": lambda: _throughput(robot, region, threads, fit, say),
-        "partitions": lambda: _partitions(robot, region, batches, fit, say),
-        "batches": lambda: _batches(robot, region, batches, threads, fit, say),
+        "single_call": lambda: _single_calls(robot, region, fit, progress),
+        "throughput": lambda: _throughput(robot, region, threads, fit, progress),
+        "partitions": lambda: _partitions(robot, region, batches, fit, progress),
+        "batches": lambda: _batches(robot, region, batches, threads, fit, progress),
         "rollouts": said("rollouts", lambda: rollouts.measured(robot, region, pinocchio=peers_too)),
         "solver": said("the solver of optimal control", lambda: solvers.measured(robot, region, crocoddyl=peers_too)),
         **(held if robot.constraints else {}),
@@ -206,27 +206,27 @@ def _options(robot: Robot, name: str) -> dict[str, Any]:
     return {key: value for key, value in chosen.items() if key in known}
 
 
-def _single_calls(robot: Robot, region: Region, fit: Chosen, say: Say) -> dict[str, Any]:
+def _single_calls(robot: Robot, region: Region, fit: Chosen, progress: Progress) -> dict[str, Any]:
     rows: dict[str, Any] = {}
     for name in dict.fromkeys((*STAGES, *STEPS)):
         dtypes = [dtype for dtype in (np.float64, np.float32) if fit.has(str(np.dtype(dtype)), name)]
         if not dtypes:
             continue
-        say(f"single calls: {name}")
+        progress(f"single calls: {name}")
         inputs = region.sample(name, 1, SEED)
         graph = trace(robot, name, **_options(robot, name))
         rows[name] = {str(np.dtype(dtype)): asdict(single_call(Kernel(graph, dtype), inputs)) for dtype in dtypes}
     return rows
 
 
-def _throughput(robot: Robot, region: Region, threads: int, fit: Chosen, say: Say) -> list[dict[str, Any]]:
+def _throughput(robot: Robot, region: Region, threads: int, fit: Chosen, progress: Progress) -> list[dict[str, Any]]:
     """Large batches through the user's class, bound to their arrays; the largest by several threads as well."""
     rows = []
     for name, dtype, layout, count in product(STAGES, (np.float32, np.float64), HOST_LAYOUTS, sorted({1, threads})):
         options = {"dtype": dtype, "threads": count, **HOST_LAYOUTS[layout]}
         if not fit.has(_thing(options), name):
             continue
-        say(f"batches: {name}, {np.dtype(dtype)}, {layout}, {count} threads")
+        progress(f"batches: {name}, {np.dtype(dtype)}, {layout}, {count} threads")
         row = {"function": name, "dtype": str(np.dtype(dtype)), "layout": layout, "threads": count}
         with open(robot, name, **options, **_options(robot, name)) as accelerator:
             for batch in THROUGHPUT_BATCHES if count == 1 else THROUGHPUT_BATCHES[-1:]:
@@ -253,11 +253,13 @@ def _filled(accelerator: Opened, region: Region, batch: int) -> dict[str, Any]:
     return inputs
 
 
-def _partitions(robot: Robot, region: Region, batches: Sequence[int], fit: Chosen, say: Say) -> list[dict[str, Any]]:
+def _partitions(
+    robot: Robot, region: Region, batches: Sequence[int], fit: Chosen, progress: Progress
+) -> list[dict[str, Any]]:
     """What a call is cut into, float32 on one thread, all of it in C: split (q̈, M⁻¹ and ∂ID by a kernel each, then
     the product with M⁻¹), fused (that product within the last kernel), completely fused (one kernel). "host_ns": of
     this, what a host has to do beside a datapath of the last kernel."""
-    say("partitions of a call")
+    progress("partitions of a call")
     needed = {name: (*BESIDE[name], function) for name, function in ON_CHIP.items()}
     needed = {name: all_of for name, all_of in needed.items() if all(fit.has(FLOAT32, one) for one in all_of)}
     names = dict.fromkeys(one for all_of in needed.values() for one in all_of)
@@ -292,7 +294,7 @@ def _all(calls: Sequence[Callable[[], Any]]) -> None:
 
 
 def _batches(
-    robot: Robot, region: Region, batches: Sequence[int], threads: int, fit: Chosen, say: Say
+    robot: Robot, region: Region, batches: Sequence[int], threads: int, fit: Chosen, progress: Progress
 ) -> list[dict[str, Any]]:
     """End to end per batch: numpy arrays in, numpy arrays out, bound to them."""
     rows = []
@@ -307,7 +309,7 @@ def _batches(
     for device, options in devices:
         if not fit.has(_thing(options), GRADIENT):
             continue
-        say(f"end to end: {device}")
+        progress(f"end to end: {device}")
         with open(robot, GRADIENT, device=device, **options, **_options(robot, GRADIENT)) as accelerator:
             for batch in batches:
                 if device == "numpy" and batch > batches[0] and batch * operations > MOST_NUMBERS:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from dynagate.base.errors import ArgumentError
+from dynagate.base.progress import Progress
 from dynagate.bench.boards import FUNCTIONS
 from dynagate.design.words import WORD
 from dynagate.fixedpoint.assign import FormattedGraph, Policy, assign
@@ -50,15 +50,13 @@ class NotHeld:
 
 
 def core_rows(
-    robot: Robot, region: Region, functions: Sequence[str] = FUNCTIONS, step: Callable[[str], Any] | None = None
+    robot: Robot, region: Region, functions: Sequence[str] = FUNCTIONS, progress: Progress | None = None
 ) -> list[CoreRow | NotHeld]:
     """Each function of a robot as a program for the cores of each board that has some, in the cores' words."""
-    return list(_rows(robot, region, functions, step or (lambda text: None)))
+    return list(_rows(robot, region, functions, progress or (lambda text: None)))
 
 
-def _rows(
-    robot: Robot, region: Region, functions: Sequence[str], say: Callable[[str], Any]
-) -> Iterator[CoreRow | NotHeld]:
+def _rows(robot: Robot, region: Region, functions: Sequence[str], progress: Progress) -> Iterator[CoreRow | NotHeld]:
     known: dict[Core, Schedule] = {}
     for function in functions:
         formatted: dict[int, FormattedGraph] = {}
@@ -68,7 +66,7 @@ def _rows(
                 own = cores_of(boards.load(name))
             except ArgumentError:
                 continue  # a board without cores
-            say(f"the cores: {function} on {name}")
+            progress(f"the cores: {function} on {name}")
             word = own.core.word
             if word not in formatted:
                 formatted[word] = assign(trace(robot, function), region, Policy(word=word))

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from dynagate.base.errors import Error
+from dynagate.base.progress import Progress
 from dynagate.base.storage import DAY, read_json
 from dynagate.design.files import FILE
 from dynagate.design.verilog_list import LIST, TOPS, is_verilog
@@ -96,10 +97,10 @@ def _files(folder: Path) -> list[str]:
     return [*others, *DESIGN_FILES]
 
 
-def cleaned(place: Path, what: str, items: Sequence[Item], *, dry_run: bool, step: Callable[[str], object]) -> Freed:
+def cleaned(place: Path, what: str, items: Sequence[Item], *, dry_run: bool, progress: Progress) -> Freed:
     """Remove the items, or with `dry_run` only count them."""
     size, faults = 0, []
-    step(f"{len(items)} {what} in {place}")
+    progress(f"{len(items)} {what} in {place}")
     for item in items:
         before = item.bytes()
         try:

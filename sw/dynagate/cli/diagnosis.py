@@ -18,6 +18,7 @@ from pathlib import Path
 from packaging.specifiers import SpecifierSet
 
 from dynagate.base.errors import Error
+from dynagate.base.progress import Progress
 from dynagate.cli import requirements
 from dynagate.cli.extras import install, is_there, simulation_programs, system_install
 from dynagate.host.board_links import LINKS
@@ -52,20 +53,20 @@ class Row:
     advice: str = ""
 
 
-def diagnosed(step: Callable[[str], object]) -> Iterator[Row]:
-    """All rows. step: called with what is about to be looked at."""
-    step("the cache")
+def diagnosed(progress: Progress) -> Iterator[Row]:
+    """All rows. progress: called with what is about to be looked at."""
+    progress("the cache")
     cache = _cache(cache_folder())  # before the question to Verilator, whose answer is kept there
-    step("programs of the system")
+    progress("programs of the system")
     yield from _programs()
-    step("packages of the extras")
+    progress("packages of the extras")
     yield from _packages()
     yield cache
-    step("compilers and the GPU")
+    progress("compilers and the GPU")
     yield _compiler("C and CUDA", "C compiler", compiler, system_install("cc"))
     yield _compiler("C and CUDA", "nvcc", nvcc, 'NVIDIA\'s CUDA Toolkit, for device="cuda"')
     yield _gpu()
-    step("boards")
+    progress("boards")
     yield from _boards()
 
 

@@ -40,7 +40,7 @@ from dynagate.hw.synth import SCRIPTS
 from dynagate.robot import Robot
 
 if TYPE_CHECKING:
-    from dynagate.cli.progress import Steps
+    from dynagate.cli.progress import ProgressLine
     from dynagate.fixedpoint.goal import Goal
     from dynagate.hw.boards import Board
     from dynagate.hw.build import Build
@@ -102,7 +102,7 @@ def build(
     **request: Any,
 ) -> None:
     """Build the Verilog of ROBOT's datapath and print the folder where it lies. With --units it is a program."""
-    from dynagate.cli.progress import Steps
+    from dynagate.cli.progress import ProgressLine
     from dynagate.hw.axi import Axi
     from dynagate.hw.build import DATASHEET
     from dynagate.hw.cost import Budget
@@ -120,8 +120,8 @@ def build(
             raise click.UsageError(f"--units with --{'budget' if budgets else 'axi'}; expected --units without it")
         _build_program(robot, region, units, report, words=words, **request)
         return
-    with Steps() as step:
-        built = built_as_asked(robot, region, axi=shell, budget=Budget(**budgets), step=step, **request)
+    with ProgressLine() as progress:
+        built = built_as_asked(robot, region, axi=shell, budget=Budget(**budgets), progress=progress, **request)
     if report:
         click.echo((built.folder / DATASHEET).read_text())
     else:
@@ -132,11 +132,11 @@ def build(
 def _build_program(
     robot: Robot, region: Region, units: int | Cores, report: bool, *, folder: Path, **request: Any
 ) -> None:
-    from dynagate.cli.progress import Steps
+    from dynagate.cli.progress import ProgressLine
     from dynagate.hw.processor.build import DATASHEET, build_program
 
-    with Steps() as step:
-        built = build_program(_request(robot, region, **request), units, folder=folder, step=step)
+    with ProgressLine() as progress:
+        built = build_program(_request(robot, region, **request), units, folder=folder, progress=progress)
     click.echo((built.folder / DATASHEET).read_text(), err=not report)
     click.echo(built.folder)
 
@@ -146,11 +146,11 @@ def _one(units: int | Cores) -> int | Core:
     return units if isinstance(units, int) else units.core
 
 
-def built_as_asked(robot: Robot, region: Region, *, folder: Path, step: Steps, **request: Any) -> Build:
+def built_as_asked(robot: Robot, region: Region, *, folder: Path, progress: ProgressLine, **request: Any) -> Build:
     """`dynagate.build` from the options of the command line."""
     from dynagate.hw.build import build_request
 
-    return build_request(_request(robot, region, **request), folder=folder, step=step)
+    return build_request(_request(robot, region, **request), folder=folder, progress=progress)
 
 
 def _request(
@@ -212,7 +212,7 @@ def synth(
     """Synthesize ROBOT's design with Yosys, shell included, count what it takes, and check paths between registers.
 
     With --units it is the core of ROBOT's program that is synthesized: the same for every robot that it holds."""
-    from dynagate.cli.progress import Steps
+    from dynagate.cli.progress import ProgressLine
     from dynagate.hw.area import area, check_liberty
     from dynagate.hw.synth import synthesize, synthesize_modules, table, table_of, tops
 
@@ -224,24 +224,24 @@ def synth(
         from dynagate.hw.processor.build import build_program
 
         folder = request.pop("folder")
-        with Steps() as step:
-            program = build_program(_request(robot, region, **request), _one(units), folder=folder, step=step)
+        with ProgressLine() as progress:
+            program = build_program(_request(robot, region, **request), _one(units), folder=folder, progress=progress)
             core = program.core
             title = f"a core of {core.text}" + (f", in its shell of {WORD} bits" if core.floats else "")
             if liberty is not None:
-                text = area(_modules_of(core), liberty, step).text(title)
+                text = area(_modules_of(core), liberty, progress).text(title)
             else:
-                counted = [synthesize_modules(_modules_of(core), family, step) for family in families]
+                counted = [synthesize_modules(_modules_of(core), family, progress) for family in families]
                 text = table_of(title, counted)
         click.echo(text)
         click.echo(program.folder)
         return
-    with Steps() as step:
-        built = built_as_asked(robot, region, step=step, **request)
+    with ProgressLine() as progress:
+        built = built_as_asked(robot, region, progress=progress, **request)
         if liberty is not None:
-            text = area(tops(built), liberty, step).text(f"{built.title}, II = {built.plan.ii}")
+            text = area(tops(built), liberty, progress).text(f"{built.title}, II = {built.plan.ii}")
         else:
-            text = table(built, [synthesize(built, family, step=step) for family in families])
+            text = table(built, [synthesize(built, family, progress=progress) for family in families])
     click.echo(text)
     click.echo(built.folder)
 
@@ -276,14 +276,14 @@ def _modules_of(core: Core) -> dict[str, Any]:
 @ii_option
 def together(robot: Robot, region: Region, name: str, ii: int) -> None:
     """Plan datapaths of single functions of ROBOT and one of all of them, and print what they cost."""
-    from dynagate.cli.progress import Steps
+    from dynagate.cli.progress import ProgressLine
     from dynagate.graph.parts import parts_of
     from dynagate.hw.together import compare
 
     if not parts_of(name):
         raise click.UsageError(f"one function ({name}); expected several with commas between them, or {ALL}")
-    with Steps() as step:
-        comparison = compare(robot, name, ii=ii, region=region, step=step)
+    with ProgressLine() as progress:
+        comparison = compare(robot, name, ii=ii, region=region, progress=progress)
     click.echo(comparison.text())
 
 
@@ -331,7 +331,7 @@ def run(
 
     The exit status is 0 where all of them pass, else 1."""
     require_programs("'dynagate run'", simulation_programs())
-    from dynagate.cli.progress import Steps
+    from dynagate.cli.progress import ProgressLine
     from dynagate.host.report import reports_on_simulator
     from dynagate.host.rollout_report import rollout_report
 
@@ -342,8 +342,8 @@ def run(
         _check_alone(options["abreast"])
     request = _request(robot, region, name=name, **options)
     turns = {"steps": steps or DEFAULT_STEPS} if name == ROLLOUT else {}
-    with Steps() as step:
-        asked: dict[str, Any] = {"folder": folder, "states": states, "seed": seed, "step": step, **turns}
+    with ProgressLine() as progress:
+        asked: dict[str, Any] = {"folder": folder, "states": states, "seed": seed, "progress": progress, **turns}
         if units is not None:
             from dynagate.host.processor_report import processor_report, program_rollout_report
 
@@ -447,7 +447,7 @@ def bitstream(
 
     Without --ii the interval is the shortest that the board's resources and its link allow. The rates printed are
     modeled, the clock is assumed, the lookup tables are estimated."""
-    from dynagate.cli.progress import Steps
+    from dynagate.cli.progress import ProgressLine
     from dynagate.hw.project import FLOWS, bitstream_design, check_tool, choice_table, run_tool, write_project
 
     board = boards.load(board_name)
@@ -461,16 +461,16 @@ def bitstream(
         from dynagate.hw import routes
 
         clock = routes.first_clock(board, routes.ASKED_MHZ if clock is None else clock).megahertz
-    with Steps() as step:
+    with ProgressLine() as progress:
         built, choice = bitstream_design(
-            _request(robot, region, **request), board, ii=ii, clock_mhz=clock, folder=folder, step=step
+            _request(robot, region, **request), board, ii=ii, clock_mhz=clock, folder=folder, progress=progress
         )
         click.echo(choice_table(choice))
         if board.flow in boards.FREE:
-            _route(built, board, clock, project_folder / f"{built.folder.name}-{board.name}", step)
+            _route(built, board, clock, project_folder / f"{built.folder.name}-{board.name}", progress)
             return
         project = write_project(built, choice, project_folder)
-        products = None if only_project else run_tool(project, step=step)
+        products = None if only_project else run_tool(project, progress=progress)
     _echo_project(project, products, only_project)
 
 
@@ -484,7 +484,7 @@ def _echo_project(project: Project, products: Sequence[Path] | None, only_projec
 
 def _bitstream_of_cores(board: Board, clock: float | None, only_project: bool, folder: Path) -> None:
     """The bitstream of a board's cores, or its project."""
-    from dynagate.cli.progress import Steps
+    from dynagate.cli.progress import ProgressLine
     from dynagate.hw.processor.board import cores_of
     from dynagate.hw.project import FLOWS, check_tool, run_tool, write_core_project
 
@@ -492,25 +492,25 @@ def _bitstream_of_cores(board: Board, clock: float | None, only_project: bool, f
         check_tool(FLOWS[board.flow])
     cores = cores_of(board)
     click.echo(f"{cores.title} on {board.title}, each of {cores.core.text}")
-    with Steps() as step:
+    with ProgressLine() as progress:
         if board.flow in boards.FREE:
             from dynagate.hw.routes import Gateware
 
             _refuse_for_free_tools(board, only_project)
             gateware = Gateware.of_cores(cores.core, cores.cores)
-            _route(gateware, board, clock, folder / f"cores-{board.name}-{cores.core.hash[:12]}", step)
+            _route(gateware, board, clock, folder / f"cores-{board.name}-{cores.core.hash[:12]}", progress)
             return
         project = write_core_project(cores, folder, clock_mhz=clock)
-        products = None if only_project else run_tool(project, step=step)
+        products = None if only_project else run_tool(project, progress=progress)
     _echo_project(project, products, only_project)
 
 
-def _route(gateware: Build | Gateware, board: Board, clock: float | None, folder: Path, step: Steps) -> None:
+def _route(gateware: Build | Gateware, board: Board, clock: float | None, folder: Path, progress: ProgressLine) -> None:
     """The bitstream by free tools, and how it is loaded."""
     from dynagate.hw import routes
 
     megahertz = routes.ASKED_MHZ if clock is None else clock
-    routed = routes.bitstream(gateware, board, folder, megahertz=megahertz, step=step)
+    routed = routes.bitstream(gateware, board, folder, megahertz=megahertz, progress=progress)
     click.echo(f"{routed.text()}\n{routed.loading}\nto open it: {routed.bitstream.parent / routes.README}")
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
+from dynagate.base.progress import Progress
 from dynagate.dynamics import LISTED
 from dynagate.dynamics import function as function_row
 from dynagate.dynamics.friction import OPTIONS as FRICTION
@@ -46,15 +46,15 @@ def describe(
     *,
     function: str | None = None,
     form: str | None = None,
-    step: Callable[[str], Any] | None = None,
+    progress: Progress | None = None,
     **options: Any,
 ) -> list[Row]:
     """A row per function and form, or those of this function or form alone, in the default choices and in those of
     fewest operations; where `frame`, `mass` or `prefix` is given, in these instead. With `friction` and
-    `friction_speed` where the function takes them. step: called with what is about to happen. Raises RobotError: the
+    `friction_speed` where the function takes them. progress: called before each slow stage. Raises RobotError: the
     robot does not have this function, or not in this form.
     """
-    say = step or (lambda text: None)
+    progress = progress or (lambda text: None)
     rows = []
     listed = LISTED if function is None else {function_row(function).name: function_row(function)}
     for name, row in listed.items():
@@ -72,7 +72,7 @@ def describe(
             taken = [{key: value for key, value in choice.items() if key in takes} for choice in choices]
             for choice in [each for k, each in enumerate(taken) if each not in taken[:k]]:
                 chosen = {**choice, **rubs}
-                say(" ".join([name, each, *(f"{key}={value}" for key, value in chosen.items())]))
+                progress(" ".join([name, each, *(f"{key}={value}" for key, value in chosen.items())]))
                 rows.append(_row(robot, name, each, chosen, double))
     return rows
 

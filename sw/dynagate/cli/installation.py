@@ -25,10 +25,10 @@ def doctor() -> None:
     It looks at programs, the packages of each extra, compilers, the GPU, the cache and the devices of boards.
     The exit status is 0 where all that 'dynagate run' needs is here, else 1."""
     from dynagate.cli.diagnosis import State, diagnosed, is_ready, table
-    from dynagate.cli.progress import Steps
+    from dynagate.cli.progress import ProgressLine
 
-    with Steps() as step:
-        rows = list(diagnosed(step))
+    with ProgressLine() as progress:
+        rows = list(diagnosed(progress))
     click.echo(table(rows))
     if is_ready(rows):
         click.echo("all that 'dynagate run' needs is here: dynagate run iiwa14")
@@ -63,14 +63,14 @@ def clean(dry_run: bool, designs: Path | None, days: float) -> None:
     if designs is None and click.get_current_context().get_parameter_source("days") is ParameterSource.COMMANDLINE:
         raise click.UsageError("--days without --designs; expected both: the cache is emptied whatever its age")
     from dynagate.cli.cleaning import cleaned, in_cache, megabytes, old_designs
-    from dynagate.cli.progress import Steps
+    from dynagate.cli.progress import ProgressLine
 
-    with Steps() as step:
-        step("looking for what can go")
+    with ProgressLine() as progress:
+        progress("looking for what can go")
         places = [(cache_folder(), "compiled folders", in_cache(cache_folder()))]
         if designs is not None:
             places.append((designs, "designs", old_designs(designs, days)))
-        results = [cleaned(*place, dry_run=dry_run, step=step) for place in places]
+        results = [cleaned(*place, dry_run=dry_run, progress=progress) for place in places]
     for result in results:
         click.echo(result.text())
     click.echo(f"{'would free' if dry_run else 'freed'} {megabytes(sum(result.bytes for result in results))}")

@@ -19,12 +19,12 @@ from dynagate.cli.parameters import count
 from dynagate.cli.robot import Command, first_given, region_options, robot_options
 
 if TYPE_CHECKING:
-    from dynagate.cli.progress import Steps
+    from dynagate.cli.progress import ProgressLine
     from dynagate.hw.build import Build
 
 MOST_SAMPLES = 1000
 
-Builder = Callable[["Steps"], "Build"]
+Builder = Callable[["ProgressLine"], "Build"]
 
 
 class DesignOrRobot(parameters.RobotName):
@@ -55,7 +55,7 @@ def design_argument(command: Command) -> Command:
     @algorithm_options
     @outputs_option
     def from_robot(robot: Any, region: Any, *, rest: dict[str, Any], **request: Any) -> Any:
-        return command(builder=lambda step: built_as_asked(robot, region, step=step, **request), **rest)
+        return command(builder=lambda progress: built_as_asked(robot, region, progress=progress, **request), **rest)
 
     @functools.wraps(command)
     def chosen(robot: str, **options: Any) -> Any:
@@ -64,7 +64,7 @@ def design_argument(command: Command) -> Command:
         if not _is_design(robot):
             return from_robot(robot, rest=rest, **options)
         _refuse_beside_a_design(own)
-        return command(builder=lambda step: _kept(robot, step), **rest)
+        return command(builder=lambda progress: _kept(robot, progress), **rest)
 
     chosen.__dict__["__click_params__"] = [
         *command.__dict__.get("__click_params__", ()),
@@ -73,10 +73,10 @@ def design_argument(command: Command) -> Command:
     return chosen
 
 
-def _kept(folder: str, step: Steps) -> Build:
+def _kept(folder: str, progress: ProgressLine) -> Build:
     from dynagate.views.kept import kept_build
 
-    return kept_build(folder, step)
+    return kept_build(folder, progress)
 
 
 def _refuse_beside_a_design(own: set[str | None]) -> None:
@@ -112,11 +112,11 @@ def report(builder: Builder, output: Path | None, opened: bool) -> None:
     """Write a design as one HTML page: robot, datapath, schedule, units, widths, errors, resources.
 
     The argument is the folder of a design, or a robot, which is built first. The page needs no network."""
-    from dynagate.cli.progress import Steps
+    from dynagate.cli.progress import ProgressLine
 
-    with Steps() as step:
-        built = builder(step)
-        step("drawing the page")
+    with ProgressLine() as progress:
+        built = builder(progress)
+        progress("drawing the page")
         from dynagate.views.page import page
 
         text = page(built)
@@ -137,10 +137,10 @@ def schedule(builder: Builder, output: Path | None, opened: bool) -> None:
     """Print when each pass of a design works, the chain of its pivots cycle by cycle, and the units in use.
 
     The argument is the folder of a design, or a robot, which is built first."""
-    from dynagate.cli.progress import Steps
+    from dynagate.cli.progress import ProgressLine
 
-    with Steps() as step:
-        built = builder(step)
+    with ProgressLine() as progress:
+        built = builder(progress)
     from dynagate.hw.timeline import text
     from dynagate.views.gantt import draw_schedule
 
@@ -166,11 +166,11 @@ def wave(builder: Builder, output: Path | None, samples: int, seed: int) -> None
 
     The argument is the folder of a design, or a robot, which is built first. Amaranth's own simulator runs, which takes
     minutes a sample for a large robot."""
-    from dynagate.cli.progress import Steps
+    from dynagate.cli.progress import ProgressLine
 
-    with Steps() as step:
-        built = builder(step)
-        step(f"simulating {samples} samples")
+    with ProgressLine() as progress:
+        built = builder(progress)
+        progress(f"simulating {samples} samples")
         from dynagate.sim.waveform import write_waves
 
         inputs = built.region.states(built.graph, samples, seed)

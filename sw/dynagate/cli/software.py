@@ -33,7 +33,7 @@ from dynagate.graph.region import Region
 from dynagate.robot import Robot
 
 if TYPE_CHECKING:
-    from dynagate.cli.progress import Steps
+    from dynagate.cli.progress import ProgressLine
     from dynagate.fixedpoint.goal import Goal
     from dynagate.graph import Graph
 
@@ -56,10 +56,10 @@ TESTED_SPEED = 1.0
 def info(robot: Robot, region: Region, name: str | None, as_json: bool, algorithm: dict[str, Any]) -> None:
     """Print what each function of ROBOT costs in each of its forms: operations, depth, float32 error."""
     from dynagate.cli.info import describe, table
-    from dynagate.cli.progress import Steps
+    from dynagate.cli.progress import ProgressLine
 
-    with Steps() as step:
-        rows = describe(robot, region, function=name, step=step, **algorithm)
+    with ProgressLine() as progress:
+        rows = describe(robot, region, function=name, progress=progress, **algorithm)
     click.echo(json.dumps([row.as_dict() for row in rows], indent=1) if as_json else table(robot, rows))
 
 
@@ -95,7 +95,7 @@ def emit(
     **formats: Any,
 ) -> None:
     """Write a function of ROBOT as C, for programs without Python (examples/c), and print the files."""
-    from dynagate.cli.progress import Steps
+    from dynagate.cli.progress import ProgressLine
     from dynagate.dynamics import AlgorithmOptions
     from dynagate.dynamics.function_row import SCAN
     from dynagate.graph import trace
@@ -119,8 +119,8 @@ def emit(
         for option, is_asked in unfit.items():
             if is_asked:
                 raise click.UsageError(f"--form {SCAN} and {option} are both given; expected one")
-    with Steps() as step:
-        step(f"tracing {robot.name} {name}")
+    with ProgressLine() as progress:
+        progress(f"tracing {robot.name} {name}")
         if algorithm.get("form") == SCAN:
             _write(folder, _scan(robot, name, cuda, algorithm))
             return
@@ -130,12 +130,12 @@ def emit(
         if single is not None:
             from dynagate.native.single import emit_single
 
-            step("writing C of one state")
+            progress("writing C of one state")
             files = emit_single(graph, Region.of(robot, velocity=TESTED_SPEED), single)
         elif region is not None:
-            files = _integers(graph, region, step, **formats)
+            files = _integers(graph, region, progress, **formats)
         else:
-            step(f"writing {'CUDA' if cuda else 'C'}")
+            progress(f"writing {'CUDA' if cuda else 'C'}")
             files = {f"{kernel_name(graph)}.cu": emit_cuda(graph, packing=packing)} if cuda else {}
             files = files or emitted(graph, packing).files
         _write(folder, files)
@@ -164,7 +164,7 @@ def _scan(robot: Robot, name: str, cuda: bool, algorithm: Mapping[str, Any]) -> 
 def _integers(
     graph: Graph,
     region: Region,
-    step: Steps,
+    progress: ProgressLine,
     *,
     word: int,
     goal: Goal | None,
@@ -179,7 +179,7 @@ def _integers(
     from dynagate.fixedpoint.emit import emit_integers
     from dynagate.fixedpoint.files import read_formats
 
-    step("choosing formats")
+    progress("choosing formats")
     policy = Policy(word=word, ranges=PROVED if proved else SAMPLED)
     if goal is not None:
         from dynagate.fixedpoint.optimize import optimize
@@ -191,14 +191,14 @@ def _integers(
         formatted = assign(graph, region, policy)
     known: dict[str, str] = {}
     if proved:
-        step("proving ranges and errors")
+        progress("proving ranges and errors")
         shown = beside(formatted, region, policy)
         known = {name: block.text() for name, block in shown.blocks.items()} | {"ranges": shown.text()}
     if certificate:
-        step("bounding the errors of results")
+        progress("bounding the errors of results")
         formatted, content = certified(formatted, region, policy)
         known[CERTIFICATE] = content.text()
-    step("writing C of integers")
+    progress("writing C of integers")
     return emit_integers(formatted, region, known)
 
 
@@ -273,7 +273,7 @@ def bench(
     from dynagate.bench.boards import board_rows, board_table
     from dynagate.bench.comparison import BATCHES, compare
     from dynagate.bench.cores import core_rows, core_table
-    from dynagate.cli.progress import Steps
+    from dynagate.cli.progress import ProgressLine
 
     if record_file and record_file.exists():
         record.read(record_file)
@@ -284,7 +284,7 @@ def bench(
             as_read = json.loads(json.dumps(figures_so_far))
             _write_json(json_file, {**as_read, CHECKSUM: content_hash(as_read)})
 
-    with Steps() as step:
+    with ProgressLine() as progress:
         if not boards_alone:
             result = compare(
                 robot,
@@ -295,14 +295,14 @@ def bench(
                 pinocchio=not no_pinocchio,
                 pinocchio_single=pinocchio_float32,
                 everything=everything,
-                step=step,
+                progress=progress,
                 begun=_begun(json_file),
                 keep=keep,
             )
         tables = []
         if not isinstance(result.get("fpga_modeled"), str):  # else datapaths are left out
-            rows = board_rows(robot, region, step=step)
-            programs = core_rows(robot, region, step=step)
+            rows = board_rows(robot, region, progress=progress)
+            programs = core_rows(robot, region, progress=progress)
             tables = [board_table(rows), core_table(programs)]
             result["boards_modeled"] = [asdict(row) for row in rows]
             result["cores_modeled"] = [asdict(row) for row in programs]

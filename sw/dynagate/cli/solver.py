@@ -71,12 +71,12 @@ def _solve(region: Any, knots: int, samples: int, asked: dict[str, Any]) -> None
         raise click.UsageError("--word and --formats are both given; expected one: each decides the formats")
     if context.get_parameter_source("states") is not ParameterSource.COMMANDLINE:
         asked["states"] = STATES
-    from dynagate.cli.progress import Steps
+    from dynagate.cli.progress import ProgressLine
     from dynagate.host.solver_report import Reaching, solver_report
     from dynagate.integrators.step import StepOptions
 
     each = StepOptions(asked["dt"] or DT, damping=asked["damping"] or EXPLICIT)
-    with Steps() as step:
+    with ProgressLine() as progress:
         report = solver_report(
             Reaching.of(function, region, knots, each, samples),
             units=asked["units"],
@@ -87,7 +87,7 @@ def _solve(region: Any, knots: int, samples: int, asked: dict[str, Any]) -> None
             states=asked["states"],
             seed=asked["seed"],
             abreast=abreast,
-            step=step,
+            progress=progress,
         )
     click.echo(report.text())
     sys.exit(0 if report.passed else 1)

@@ -108,7 +108,7 @@ def sweep(
     with _client(cluster), tqdm(desc="  points", unit=" points") as bar:
         graph = trace(robot, name, **algorithm)
 
-        def step(done: int, of: int) -> None:
+        def progress(done: int, of: int) -> None:
             bar.total = of
             bar.update(done - bar.n)
 
@@ -121,7 +121,7 @@ def sweep(
             jobs=jobs,
             backend=backend,
             results=folder / "points.jsonl",
-            step=step,
+            progress=progress,
         )
     click.echo(table(points))
     with written_together(folder) as scratch:
@@ -299,7 +299,7 @@ def closed_loop(
     _check_posture("from", start, region)
     _check_posture("to", goal, region)
 
-    from dynagate.cli.progress import Steps
+    from dynagate.cli.progress import ProgressLine
     from dynagate.mpc.experiment import REACHES, exact, experiment, table
     from dynagate.mpc.problem import Reach
     from dynagate.mpc.reach import changed, find
@@ -309,23 +309,23 @@ def closed_loop(
     choices: dict[str, Any] = {"seconds": seconds, "start": start, "goal": goal}
     kept = REACHES.get(robot.name) if seed is None else None
     _check_controller(controller, units, samples, damping)
-    with Steps() as step:
+    with ProgressLine() as progress:
         if kept is not None and len(kept.start) == robot.nv:
             reach, text = changed(robot, region, kept, **choices), f"the reach kept for {robot.name}, {seconds:g} s"
         else:
             stepped = robot_in_step(robot, damping or EXPLICIT, Reach.dt)
-            chosen = find(stepped, region, exact(stepped), 1 if seed is None else seed, step, **choices)
+            chosen = find(stepped, region, exact(stepped), 1 if seed is None else seed, progress, **choices)
             reach, text = chosen.reach, chosen.text()
         if controller in SOLVERS:
             from dynagate.mpc.receding import SOLVER_WORD, compared
 
             words = rtl_words or (SOLVER_WORD,)
             own: dict[str, Any] = {"units": units, "words": words, "rtl": bool(rtl_words)}
-            own |= {"samples": samples or SAMPLES, "damping": damping or EXPLICIT, "step": step}
+            own |= {"samples": samples or SAMPLES, "damping": damping or EXPLICIT, "progress": progress}
             solved = compared(controller, robot, reach, seconds=seconds, **own)
             click.echo(f"{text}\n{solved}")
             return
-        results = experiment(robot, reach, region, {**settings, "rtl": rtl_words}, step)
+        results = experiment(robot, reach, region, {**settings, "rtl": rtl_words}, progress)
     click.echo(text)
     click.echo(table(*results))
 

@@ -54,10 +54,10 @@ def verify(folder: Path, simulators: Sequence[str], seed: int | None) -> None:
         raise click.BadParameter(f"no {FILE} in {folder}; {expected}", param_hint="FOLDER")
     if "verilator" in simulators:
         require_programs("'dynagate verify'", simulation_programs())
-    from dynagate.cli.progress import Steps
+    from dynagate.cli.progress import ProgressLine
     from dynagate.sim.verify import verify as verified
 
-    with Steps() as step:
+    with ProgressLine() as progress:
 
         def drawn(place: Path) -> dict[str, Vectors]:
             from dynagate.hw.bench.vectors import SAMPLES, vectors
@@ -68,8 +68,10 @@ def verify(folder: Path, simulators: Sequence[str], seed: int | None) -> None:
                 from dynagate.hw.processor.rebuilt import program_vectors_of
 
                 return program_vectors_of(place, seed)
-            return vectors(kept_build(place, step), SAMPLES, seed)
+            return vectors(kept_build(place, progress), SAMPLES, seed)
 
-        result = verified(folder, tuple(dict.fromkeys(simulators)), drawn=None if seed is None else drawn, step=step)
+        result = verified(
+            folder, tuple(dict.fromkeys(simulators)), drawn=None if seed is None else drawn, progress=progress
+        )
     click.echo(result.text())
     sys.exit(0 if result.passed else 1)

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from dynagate.base.exact import exact
+from dynagate.base.progress import Progress
 from dynagate.base.warned import warn
 from dynagate.graph.graph import Graph, GraphError, GraphWarning, Node, Port
 from dynagate.graph.identities import merge_identities
@@ -35,25 +36,25 @@ def lower(
     outputs: Sequence[RecordedPort],
     new_trace: Callable[[], Any],
     ports: Mapping[str, Port],
-    step: Callable[[str], object] = lambda text: None,
+    progress: Progress = lambda text: None,
 ) -> Graph:
     """The checked graph of recorded nodes.
 
     new_trace: returns an empty recorder, in which a pass rebuilds the nodes. ports: what is known of the inputs beside
-    their nodes, by name. step: called with a text before each pass.
+    their nodes, by name. progress: called with a text before each pass.
     If merging changes the function, the graph is lowered without it, with a GraphWarning.
     Raises GraphError: the graph computes something else than the recording also then, which is a bug in a pass.
     """
     recorded = Recorded(raw, inputs, outputs)
-    step(f"finding equal ones among {len(raw.nodes):,} operations of {name}")
+    progress(f"finding equal ones among {len(raw.nodes):,} operations of {name}")
     merged = merge_identities(raw, inputs, outputs, ports, new_trace)
-    step(f"balancing the sums among {len(merged[0].nodes):,} operations of {name}")
+    progress(f"balancing the sums among {len(merged[0].nodes):,} operations of {name}")
     graph = _lowered(name, robot, merged, ports, new_trace)
-    step(f"comparing {len(graph):,} operations of {name} with the {len(raw.nodes):,} recorded ones")
+    progress(f"comparing {len(graph):,} operations of {name} with the {len(raw.nodes):,} recorded ones")
     differs = difference(graph, *recorded)
     if differs is None:
         return graph
-    step(f"lowering {name} without merging")
+    progress(f"lowering {name} without merging")
     graph = _lowered(name, robot, recorded, ports, new_trace)
     still = difference(graph, *recorded)
     if still is not None and still.certain:

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from dynagate.base.errors import ArgumentError
 from dynagate.base.exact import Exact, exact
 from dynagate.base.naming import current_scope
+from dynagate.base.progress import Progress
 from dynagate.dynamics.spatial import difference
 from dynagate.graph.graph import Graph, Port
 from dynagate.graph.ops import OPS
@@ -76,8 +77,6 @@ class Expr:
 
 MANY = 100_000
 """Nodes that take some seconds: what makes more says so."""
-
-Step = Callable[[str], object]
 
 
 class Trace:
@@ -168,12 +167,12 @@ class Trace:
 class Recording:
     """A graph under construction: a trace, the inputs that it has so far, and the outputs that end it.
 
-    step: called with a text before what takes seconds.
+    progress: called with a text before what takes seconds.
     """
 
-    def __init__(self, name: str, robot: str, step: Step = lambda text: None) -> None:
-        self.name, self.robot, self._step = name, robot, step
-        self.trace = Trace(lambda count: step(f"recording {name}, {count:,} operations so far"))
+    def __init__(self, name: str, robot: str, progress: Progress = lambda text: None) -> None:
+        self.name, self.robot, self._progress = name, robot, progress
+        self.trace = Trace(lambda count: progress(f"recording {name}, {count:,} operations so far"))
         self.inputs: dict[str, Array] = {}
         self._ports: dict[str, Port] = {}
 
@@ -244,7 +243,7 @@ class Recording:
                     [_port(name, np.asarray(values, dtype=object)) for name, values in outputs.items()],
                     Trace,
                     self._ports,
-                    self._step if len(self.trace.nodes) >= MANY else lambda text: None,
+                    self._progress if len(self.trace.nodes) >= MANY else lambda text: None,
                 )
             if not all(math.isfinite(node.constant or 0.0) for node in graph.nodes):
                 raise OverflowError

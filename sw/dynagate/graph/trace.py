@@ -21,7 +21,7 @@ from dynagate.graph.choose import FRAME_SEARCHES, FRAMES
 from dynagate.graph.derived import derived
 from dynagate.graph.graph import Graph
 from dynagate.graph.kept import Kept
-from dynagate.graph.recorder import Recording, Step
+from dynagate.graph.recorder import Progress, Recording
 from dynagate.graph.sizes import size_of, typical_sizes
 from dynagate.robot import Robot
 from dynagate.robot.checked import RobotOrName, robot_of
@@ -44,7 +44,7 @@ def trace(
     variable: Sequence[str] = (),
     friction: FrictionOption = None,
     friction_speed: float = SPEED,
-    step: Step | None = None,
+    progress: Progress | None = None,
 ) -> Graph:
     """The checked graph of one function of one robot: a listed one by its name, or one of your own.
 
@@ -53,7 +53,7 @@ def trace(
     as in `dynamics.AlgorithmOptions`.
     Besides the frames of `dynamics.frames`, "fewest" finds the one of each chain that takes the fewest operations and
     "accurate" the one that errs least in float32.
-    step: called with what is about to happen, where that takes seconds: a chain of a hundred joints has 350,000
+    progress: called with what is about to happen, where that takes seconds: a chain of a hundred joints has 350,000
     operations in its forward dynamics (and 25,000 in its form "aba").
     Raises TypeError for a robot that is none, ValueError for a name that the function table does not list, an option
     that the function does not take, an output that it does not have or numbers that become too large, RobotError where
@@ -75,7 +75,7 @@ def trace(
         if frame in FRAME_SEARCHES:
             options["frame"] = _found_frame(robot, frame)
     with _without_collection():
-        return _traced(_Asked(robot, algorithm, chosen, options, common, step or (lambda text: None)))
+        return _traced(_Asked(robot, algorithm, chosen, options, common, progress or (lambda text: None)))
 
 
 @lru_cache(maxsize=16)
@@ -92,7 +92,7 @@ class _Asked(NamedTuple):
     chosen: Sequence[Argument]
     options: dict[str, Any]
     common: _Common
-    step: Step
+    progress: Progress
 
 
 class _Common(NamedTuple):
@@ -124,8 +124,8 @@ def _traced(asked: _Asked) -> Graph:
 
 
 def _recorded(asked: _Asked) -> Graph:
-    robot, algorithm, chosen, options, common, step = asked
-    recording = Recording(algorithm.name, robot.name, step)
+    robot, algorithm, chosen, options, common, progress = asked
+    recording = Recording(algorithm.name, robot.name, progress)
     arguments = algorithm.inputs_with(common.external_forces)
     sizes = typical_sizes(Tree(robot))
     inputs: list[Any] = [

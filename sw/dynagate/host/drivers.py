@@ -34,7 +34,7 @@ Overflow = npt.NDArray[np.bool_]
 
 class Driver(ABC):
     """A design's device behind a link. registers: by name. function: one of several that the design computes; the
-    driver then streams samples of it alone, and `design` is what the streams hold for these. progress: show on a
+    driver then streams samples of it alone, and `design` is what the streams hold for these. shows_progress: show on a
     terminal how far a batch is that takes longer than a moment.
 
     Raises DesignError: the device shows another design's hash. The link is closed then, and after any other error here.
@@ -52,7 +52,7 @@ class Driver(ABC):
         table: dict[str, Register],
         *,
         function: NamedFunction | None = None,
-        progress: bool = False,
+        shows_progress: bool = False,
     ) -> None:
         self.whole, self.link = design, link
         self.design = design if function is None else design.of_function(function)
@@ -61,7 +61,7 @@ class Driver(ABC):
         self.held: dict[str, Any] = {}
         """What registers hold, by name: shared by the drivers of the link."""
         self.registers = Registers(link, table)
-        self._progress, self._streaming = progress, False
+        self._shows_progress, self._streaming = shows_progress, False
         self.queue = TransferQueue(self)
         with closed_on_failure(link):
             self._check()
@@ -150,22 +150,22 @@ class Driver(ABC):
         self.link.reset()
 
     def _stream(self, samples: Words, results: Words) -> None:
-        quiet = None if self._progress else True  # None: but for a terminal
+        quiet = None if self._shows_progress else True  # None: but for a terminal
         with tqdm(total=len(results), desc="  states", delay=1.0, leave=False, disable=quiet) as bar:
             fewer = () if len(results) == len(samples) else (len(results),)
             self.link.expect(self.result[0])
             self.link.write(samples, *fewer)
             self._read(results, lambda received: bar.update(received - bar.n))
 
-    def _read(self, results: Words, step: Callable[[int], object] | None = None) -> None:
+    def _read(self, results: Words, progress: Callable[[int], object] | None = None) -> None:
         received, count = 0, len(results)
         while received < count:
             try:
                 received += self.link.read(results[received:] if received else results)
             except SilenceError as error:
                 raise DeviceError(f"{received} results for {count} samples: {error}{self.state()}") from None
-            if step is not None:
-                step(received)
+            if progress is not None:
+                progress(received)
 
     def state(self) -> str:
         """What the device says of itself when it is stuck."""
@@ -178,7 +178,7 @@ class Driver(ABC):
     @property
     def shows_progress(self) -> bool:
         """Whether a batch that takes long shows its progress on a terminal."""
-        return self._progress
+        return self._shows_progress
 
     def close(self) -> None:
         for driver in list(self.group):
@@ -197,12 +197,12 @@ class DatapathDriver(Driver):
         *,
         function: NamedFunction | None = None,
         numbers: Mapping[str, str] | None = None,
-        progress: bool = False,
+        shows_progress: bool = False,
     ) -> None:
         self.sample, self.result = (1, design.input.words), (1, design.output.words)
         self.dtype = np.dtype(design.results)
         table = {name: REGISTERS[name] for name in ("hash_low", "hash_high")}
-        super().__init__(design, link, table, function=function, progress=progress)
+        super().__init__(design, link, table, function=function, shows_progress=shows_progress)
         self._numbers = self.design.numbers if numbers is None else numbers
 
     def run(self, arrays: Arrays, batch: int) -> tuple[Outputs, Overflow]:
@@ -250,13 +250,13 @@ class ShellDriver(Driver):
     dtype = np.dtype(np.float32)
 
     def __init__(
-        self, design: Streamed, link: Link, *, function: NamedFunction | None = None, progress: bool = False
+        self, design: Streamed, link: Link, *, function: NamedFunction | None = None, shows_progress: bool = False
     ) -> None:
         with closed_on_failure(link):
             if design.axi is None:
                 raise DesignError(f"{design.title} has no AXI shell; expected a build with axi=Axi(...)")
             self._set_streams(design if function is None else design.of_function(function))
-            super().__init__(design, link, self.axi.registers, function=function, progress=progress)
+            super().__init__(design, link, self.axi.registers, function=function, shows_progress=shows_progress)
             self._every = self._choice = self._bits_of(port.name for port in self.design.output.ports)
             self.recover()
             self.counters = self.read_counters()

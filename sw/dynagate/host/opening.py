@@ -13,7 +13,7 @@ from dynagate.base.arguments import check_kind
 from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import explained
 from dynagate.base.nearest import check_keyword, nearest
-from dynagate.base.progress import showing
+from dynagate.base.progress import Progress, showing
 from dynagate.design import program
 from dynagate.design.design import Design
 from dynagate.design.program import ProgramDesign
@@ -24,7 +24,7 @@ from dynagate.dynamics.options import DEFAULT_FUNCTION, OF_ROLLOUTS, AlgorithmOp
 from dynagate.host.accelerator import MASK, Accelerator, check_overflow
 from dynagate.host.chip_rollout import ChipRollout
 from dynagate.host.devices import DEVICES, Board, Cpu, DeviceOptions, FunctionsDevice, Sim, TurnDevice
-from dynagate.host.devices.face import Device, Step
+from dynagate.host.devices.face import Device
 from dynagate.host.devices.options import DESIGN, FUNCTION, ROLLOUT_DESIGN, DesignSource
 from dynagate.host.devices.registry import LABELS, check_options, chosen_device, opening
 from dynagate.host.ilqr import ILQR, Ilqr
@@ -45,7 +45,7 @@ ALGORITHM = [name for name in AlgorithmOptions.__dataclass_fields__ if name not 
 """Options of a function's algorithm."""
 OF_ROLLOUT = NAMES
 """Options of a robot's rollout on every device."""
-OWN = ("device", "algorithm", "overflow", "step")
+OWN = ("device", "algorithm", "overflow", "progress")
 """Keywords of `open` itself."""
 SOLVERS: dict[str, type[Opened]] = {ILQR: Ilqr, MPPI: Mppi}
 """Controllers by the name of their function."""
@@ -65,7 +65,7 @@ def open(
     device: str | DeviceOptions | None = None,
     algorithm: AlgorithmOptions | None = None,
     overflow: str = MASK,
-    step: Step | None = None,
+    progress: Progress | None = None,
     **options: Any,
 ) -> Rollout: ...
 @overload
@@ -76,7 +76,7 @@ def open(
     device: str | DeviceOptions | None = None,
     algorithm: AlgorithmOptions | None = None,
     overflow: str = MASK,
-    step: Step | None = None,
+    progress: Progress | None = None,
     **options: Any,
 ) -> Opened: ...
 @explained
@@ -87,7 +87,7 @@ def open(
     device: str | DeviceOptions | None = None,
     algorithm: AlgorithmOptions | None = None,
     overflow: str = MASK,
-    step: Step | None = None,
+    progress: Progress | None = None,
     **options: Any,
 ) -> Opened:
     """A function of a robot on a device: "cpu" (the default), "numpy", "fixed", "cuda" or "sim"; or of a design on a
@@ -108,7 +108,7 @@ def open(
     link="sim" is a design's simulation with its AXI shell.
     overflow: "mask", so that results say which samples overflowed; or "raise", so that a batch with one raises
     OverflowedError.
-    step: called with what is about to happen, where it takes a moment; unless given, a terminal shows it.
+    progress: called with what is about to happen, where it takes a moment; unless given, a terminal shows it.
 
     Returns an `Accelerator`, a `Rollout` for the function "rollout", or a `ChipRollout` for the design of one.
     Raises ValueError for an unknown device or an option that the device does not take, before any work; TypeError for
@@ -119,8 +119,8 @@ def open(
     check_kind("algorithm", algorithm, AlgorithmOptions)
     if not isinstance(function, str | None):
         function = function_row(function).name
-    with showing(step) as say:
-        return _opened_as_asked(what, function, device, algorithm, overflow, say, options)
+    with showing(progress) as progress:
+        return _opened_as_asked(what, function, device, algorithm, overflow, progress, options)
 
 
 def _opened_as_asked(
@@ -129,26 +129,26 @@ def _opened_as_asked(
     device: str | DeviceOptions | None,
     algorithm: AlgorithmOptions | None,
     overflow: str,
-    step: Step | None,
+    progress: Progress | None,
     options: Mapping[str, Any],
 ) -> Opened:
     asked = {name: value for name, value in options.items() if value is not None}
     robot = _robot(what)
     if robot is not None and function == ROLLOUT:
-        return _rollout(robot, device, overflow, step, asked)
+        return _rollout(robot, device, overflow, progress, asked)
     if function in SOLVERS:
         return _solver(robot, function, device, overflow, asked)
     chosen = _device(robot is not None, device, asked)
     check_overflow(overflow)
     if robot is None and is_program(what):
-        computes = _of_program(what, function, chosen, asked, step)
+        computes = _of_program(what, function, chosen, asked, progress)
         if isinstance(computes, TurnDevice):
             _check_overflow_of_rollout(overflow)
             assert not isinstance(what, Robot)
             return ChipRollout(computes, _watch_of(program.load(folder_of(what))))  # type: ignore[arg-type]
         return Accelerator(computes, overflow=overflow)
     if robot is None:
-        return _of_design(DesignSource(_design(what)), function, chosen, overflow, step, asked)
+        return _of_design(DesignSource(_design(what)), function, chosen, overflow, progress, asked)
     options_of_algorithm = {name: asked.pop(name) for name in ALGORITHM if name in asked}
     opened = _of_robot(chosen, asked, options_of_algorithm)
     if algorithm is None:
@@ -157,7 +157,7 @@ def _opened_as_asked(
         raise ArgumentError(f"{', '.join(options_of_algorithm)} beside algorithm; expected all of its options in it")
     opened.check_form(algorithm.form, [name for name, each in DEVICES.items() if each.scans])
     return Accelerator(
-        opened.of_robot(robot_of(robot), function or DEFAULT_FUNCTION, algorithm, step), overflow=overflow
+        opened.of_robot(robot_of(robot), function or DEFAULT_FUNCTION, algorithm, progress), overflow=overflow
     )
 
 
@@ -245,7 +245,7 @@ def _rollout(
     robot: Robot | str | PathLike[str],
     device: str | DeviceOptions | None,
     overflow: str,
-    step: Step | None,
+    progress: Progress | None,
     options: dict[str, Any],
 ) -> Rollout:
     """A robot's rollout. Raises ValueError naming an option that no rollout takes, or that its device does not."""
@@ -256,8 +256,8 @@ def _rollout(
     if "steps" not in options:
         raise ArgumentError("a rollout without steps; expected steps=50 or another number of them")
     _check_overflow_of_rollout(overflow)
-    if step:
-        step(f"compiling a rollout for {name}")
+    if progress:
+        progress(f"compiling a rollout for {name}")
     return Rollout(robot, device=chosen, **{"dt": None, **options})
 
 
@@ -305,7 +305,7 @@ def _of_design(
     function: str | None,
     device: str | DeviceOptions,
     overflow: str,
-    step: Step | None,
+    progress: Progress | None,
     options: Mapping[str, Any],
 ) -> Opened:
     """A design's function, or several, or its rollout."""
@@ -324,7 +324,7 @@ def _of_design(
     chosen = chosen_device(device, kind, options)
     if kind == ROLLOUT_DESIGN and function not in (None, ROLLOUT):
         raise ArgumentError(f"the design computes {ROLLOUT}, not '{function}'; expected that, or none given")
-    opened = chosen.of_design(source, step)
+    opened = chosen.of_design(source, progress)
     if isinstance(opened, TurnDevice):
         return ChipRollout(opened, _watch_of(source.design))
     if isinstance(opened, FunctionsDevice) and function in opened.functions:
@@ -336,7 +336,7 @@ def _of_design(
 
 
 def _of_program(
-    what: Any, function: str | None, device: str | DeviceOptions, options: Mapping[str, Any], step: Step | None
+    what: Any, function: str | None, device: str | DeviceOptions, options: Mapping[str, Any], progress: Progress | None
 ) -> Device:
     """A program on a simulated processor, or what it computes."""
     name = _name(device)
@@ -345,8 +345,8 @@ def _of_program(
     own = {**options} if isinstance(device, str) else {each: getattr(device, each) for each in device.changed()}
     opener = PROGRAM_DEVICES[name]
     taken = [p.name for p in inspect.signature(opener).parameters.values() if p.kind is p.KEYWORD_ONLY]
-    check_options(f"device '{name}' of a program", own, [each for each in taken if each != "step"])
-    opened: Device = opener(what, step=step, **own)
+    check_options(f"device '{name}' of a program", own, [each for each in taken if each != "progress"])
+    opened: Device = opener(what, progress=progress, **own)
     if isinstance(opened, FunctionsDevice) and function in opened.functions:
         opened = opened.functions[function]
     if function not in (None, opened.function):

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dynagate.base.errors import ArgumentError, EntryError
+from dynagate.base.progress import Progress
 from dynagate.control.ilqr import TIGHTENED, TRIALS
 from dynagate.design import program
 from dynagate.design.design import Port, Sides
@@ -28,7 +29,7 @@ from dynagate.fixedpoint.loops import FormattedLoop
 from dynagate.host.board_links import LINKS, LinkText
 from dynagate.host.devices import Device, FixedDevice, IntegerTurns, NumpyDevice, StreamDevice, TurnDevice
 from dynagate.host.devices.abreast import FlaggedTogether
-from dynagate.host.devices.face import Overflow, Step
+from dynagate.host.devices.face import Overflow
 from dynagate.host.devices.motions import MotionIntegers, outside
 from dynagate.host.devices.parts import FunctionsDevice, PartDevice
 from dynagate.host.devices.solvers import SolverIntegers
@@ -89,10 +90,10 @@ class ProgramDriver(ShellDriver):
         link: Link,
         *,
         function: ProgramFunction | None = None,
-        progress: bool = False,
+        shows_progress: bool = False,
     ) -> None:
         """words: what loads the program; None where it is loaded. function: one of several."""
-        super().__init__(design, link, function=function, progress=progress)
+        super().__init__(design, link, function=function, shows_progress=shows_progress)
         if words is not None:
             self._load(words, design)
 
@@ -342,7 +343,7 @@ def open_sim(
     pauses: tuple[float, float] = (0.0, 0.0),
     seed: int = 1,
     shell: bool = True,
-    step: Step | None = None,
+    progress: Progress | None = None,
 ) -> Device:
     """A program on simulated cores in their shell, which is compiled unless the cache holds it."""
     from dynagate.sim.processor import core_library
@@ -352,26 +353,26 @@ def open_sim(
     streams = axi if isinstance(axi, Axi) else Axi(WORD if axi is None else axi, words=core.stream_words)
     behind_it = behind(content, streams.width, streams.last)
     words = program.load_words(folder, content)
-    library = core_library(core, streams, cores, step=step)
+    library = core_library(core, streams, cores, progress=progress)
     link = SimShellLink(library, behind_it, pauses=pauses, seed=seed)
     with closed_on_failure(link):
-        return _device(behind_it, words, link, step is not None)
+        return _device(behind_it, words, link, progress is not None)
 
 
-def _device(design: ProgramDesign, words: Words, link: Link, progress: bool) -> Device:
+def _device(design: ProgramDesign, words: Words, link: Link, shows_progress: bool) -> Device:
     """The device of a program, which is loaded first."""
     if isinstance(link, SimShellLink):
         link.slowest = design.period * RETRIES * (1 + design.options.get("iterations", 0))
     if design.functions:
-        return _several(design, words, link, progress)
-    driver = ProgramDriver(design, words, link, progress=progress)
+        return _several(design, words, link, shows_progress)
+    driver = ProgramDriver(design, words, link, shows_progress=shows_progress)
     return ProgramDevice(driver) if design.loop is None else ProgramTurns(driver, motion=_motion(design))
 
 
-def _several(design: ProgramDesign, words: Words, link: Link, progress: bool) -> ProgramFunctions:
+def _several(design: ProgramDesign, words: Words, link: Link, shows_progress: bool) -> ProgramFunctions:
     """Several functions of a program behind one link. The first driver loads it."""
     drivers = [
-        ProgramDriver(design, None if k else words, link, function=function, progress=progress)
+        ProgramDriver(design, None if k else words, link, function=function, shows_progress=shows_progress)
         for k, function in enumerate(design.functions)
     ]
     for each in drivers:
@@ -395,15 +396,15 @@ def _motion(design: ProgramDesign) -> ChipMotion | None:
 
 
 def open_board(
-    design: ProcessorBuild | str | PathLike[str], *, link: str | None = None, step: Step | None = None
+    design: ProcessorBuild | str | PathLike[str], *, link: str | None = None, progress: Progress | None = None
 ) -> Device:
     """A program on a board. The device says how wide its streams are."""
     if link is None:
         raise ArgumentError("device 'board' without a link; expected link='uart:/dev/ttyUSB0' or another")
     folder, content, _ = _program(design)
     text = LinkText.of(link, str(folder))
-    if step:
-        step(f"opening {link}")
+    if progress:
+        progress(f"opening {link}")
     last = PER_SAMPLE if text.row is LINKS["uart"] else PER_BATCH
     behind_it = behind(content, WORD, last)
     words = program.load_words(folder, content)
@@ -417,7 +418,7 @@ def open_board(
         behind_it = behind(content, width, last)
         opened = text.opened(behind_it)
     with closed_on_failure(opened):
-        return _device(behind_it, words, opened, step is not None)
+        return _device(behind_it, words, opened, progress is not None)
 
 
 def _width(link: Link, shown: int) -> int:
@@ -427,7 +428,7 @@ def _width(link: Link, shown: int) -> int:
     return shown
 
 
-def open_fixed(design: ProcessorBuild | str | PathLike[str], *, step: Step | None = None) -> Device:
+def open_fixed(design: ProcessorBuild | str | PathLike[str], *, progress: Progress | None = None) -> Device:
     """The integers of a program."""
     content = program.load(folder_of(design)) if isinstance(design, str | PathLike) else design.design
     if len(functions := _functions(design)) > 1:
@@ -445,7 +446,7 @@ def open_fixed(design: ProcessorBuild | str | PathLike[str], *, step: Step | Non
     return FixedDevice(formatted, content) if content.abreast == 1 else FlaggedTogether(formatted, content)
 
 
-def open_numpy(design: ProcessorBuild | str | PathLike[str], *, step: Step | None = None) -> Device:
+def open_numpy(design: ProcessorBuild | str | PathLike[str], *, progress: Progress | None = None) -> Device:
     """The graph of a program in float64."""
     if len(functions := _functions(design)) > 1:
         devices = {each.graph.name: NumpyDevice(each.graph) for each in functions if isinstance(each, FormattedGraph)}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from dynagate.base.progress import Progress
 from dynagate.dynamics import ROLLOUT
 from dynagate.fixedpoint.assign import FormattedGraph
 from dynagate.fixedpoint.confidence import WHICH
@@ -157,28 +157,28 @@ def processor_report(
     folder: str | PathLike[str],
     states: int = 1024,
     seed: int = 1,
-    step: Callable[[str], Any] | None = None,
+    progress: Progress | None = None,
 ) -> ProcessorReport:
     """Build a program, load it into a simulated core, stream `states` uniform states, a quarter as many at the region's
     limits and as many near rest, and compare. The errors are those of `build` and `open`."""
-    say = step or (lambda text: None)
-    built = build_program(request, units, folder=Path(folder), step=say)
+    progress = progress or (lambda text: None)
+    built = build_program(request, units, folder=Path(folder), progress=progress)
     counts: dict[Kind, int] = {"uniform": states, "limits": max(states // 4, 1), "rest": max(states // 4, 1)}
     ends = np.cumsum(list(counts.values()))
     places = {kind: slice(end - count, end) for (kind, count), end in zip(counts.items(), ends, strict=True)}
     overflows, blocks, cycles = dict.fromkeys(counts, 0), list[Block](), 0.0
     functions = built.schedule.instructions.functions
-    with open(built, step=say) as accelerator:
+    with open(built, progress=progress) as accelerator:
         for formatted in functions:
             assert isinstance(formatted, FormattedGraph)
             graph = formatted.graph
             samples = [built.region.states(graph, count, seed, kind) for kind, count in counts.items()]
             inputs: dict[str, Any] = {key: np.concatenate([each[key] for each in samples]) for key in samples[0]}
-            say(f"streaming {sum(counts.values())} states of {graph.name}")
+            progress(f"streaming {sum(counts.values())} states of {graph.name}")
             one = getattr(accelerator, graph.name) if len(functions) > 1 else accelerator
             results = one(**inputs)
             cycles = max(cycles, one.transfer.per_sample)
-            say("comparing")
+            progress("comparing")
             blocks += blocks_of(built, formatted, inputs, results, places, request.goal)
             for kind, place in places.items():
                 overflows[kind] += int(results.overflow[place].sum())
@@ -194,23 +194,23 @@ def program_rollout_report(
     steps: int = 50,
     states: int = 1024,
     seed: int = 1,
-    step: Callable[[str], Any] | None = None,
+    progress: Progress | None = None,
 ) -> ProgramRolloutReport:
     """Build a rollout's program, load it into a simulated core, and stream `states` trajectories of so many steps, a
     third each from states of each kind. The errors are those of `build` and `open`."""
-    say = step or (lambda text: None)
-    built = build_program(request, units, folder=Path(folder), step=say)
+    progress = progress or (lambda text: None)
+    built = build_program(request, units, folder=Path(folder), progress=progress)
     counts: dict[Kind, int] = {kind: max(states // len(KINDS), 1) for kind in KINDS}
     arrays = start_inputs(built, counts, steps, seed)
-    device = open_sim(built, step=say)
+    device = open_sim(built, progress=progress)
     assert isinstance(device, TurnDevice)
     try:
-        say(f"streaming {sum(counts.values())} trajectories of {steps} steps")
+        progress(f"streaming {sum(counts.values())} trajectories of {steps} steps")
         simulated = run_turns(device, arrays)
         cycles = device.transfer.per_sample / built.schedule.turns
     finally:
         device.close()
-    say("comparing")
+    progress("comparing")
     checked = CheckedTrajectories.checked(_reference(built), counts, arrays, simulated)
     return ProgramRolloutReport(built, cycles, checked, Solved.of(simulated) if FAILURES in simulated.values else None)
 

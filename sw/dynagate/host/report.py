@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dynagate.base.progress import Progress
 from dynagate.dynamics import Part
 from dynagate.fixedpoint.assign import FormattedGraph
 from dynagate.fixedpoint.confidence import WHICH, block_floors
@@ -122,20 +123,20 @@ def reports_on_simulator(
     folder: str | PathLike[str],
     states: int = 1024,
     seed: int = 1,
-    step: Callable[[str], Any] | None = None,
+    progress: Progress | None = None,
 ) -> list[Report]:
     """Build, compile, stream `states` uniform states, a quarter as many at the region's limits and as many near rest,
     and compare. Of several functions a report for each. The errors are those of `build` and `open`."""
-    say, goal = step or (lambda text: None), request.goal
-    built = build_request(request, folder=folder, step=say)
+    progress, goal = progress or (lambda text: None), request.goal
+    built = build_request(request, folder=folder, progress=progress)
     counts: dict[Kind, int] = {"uniform": states, "limits": max(states // 4, 1), "rest": max(states // 4, 1)}
-    with open(built, step=say) as accelerator:
+    with open(built, progress=progress) as accelerator:
         assert isinstance(accelerator, Accelerator)
         parts = parts_of(built.graph.name)
         if not parts:
-            return [_checked(built, None, accelerator, counts, seed, goal, say)]
+            return [_checked(built, None, accelerator, counts, seed, goal, progress)]
         each = accelerator.functions
-        return [_checked(built, part, each[part.name], counts, seed, goal, say) for part in parts]
+        return [_checked(built, part, each[part.name], counts, seed, goal, progress) for part in parts]
 
 
 def _checked(
@@ -145,16 +146,16 @@ def _checked(
     counts: dict[Kind, int],
     seed: int,
     goal: Goal | None,
-    say: Callable[[str], Any],
+    progress: Progress,
 ) -> Report:
     """What the accelerator of a build, or of one of its functions, makes of random states."""
     formatted = built.formatted if part is None else built.formatted.of_part(part)
     samples = [built.region.states(formatted.graph, count, seed, kind) for kind, count in counts.items()]
     inputs: dict[str, Any] = {key: np.concatenate([sample[key] for sample in samples]) for key in samples[0]}
-    say(f"streaming {sum(counts.values())} states of {formatted.graph.name}")
+    progress(f"streaming {sum(counts.values())} states of {formatted.graph.name}")
     results = accelerator(**inputs)
     transfer = accelerator.transfer
-    say("comparing")
+    progress("comparing")
     if part is not None:
         coded = with_code(part, inputs, len(results.overflow))
         inputs = {port.name: coded[port.name] for port in formatted.graph.inputs}

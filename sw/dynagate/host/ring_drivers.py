@@ -35,8 +35,8 @@ class RingDriver(Driver):
 class DatapathRingDriver(RingDriver, DatapathDriver):
     """A bare ring: integers in payloads. All results come out, and the host leaves some away."""
 
-    def __init__(self, design: Design, link: Link, *, progress: bool = False) -> None:
-        super().__init__(ring_design(design), link, numbers=design.numbers, progress=progress)
+    def __init__(self, design: Design, link: Link, *, shows_progress: bool = False) -> None:
+        super().__init__(ring_design(design), link, numbers=design.numbers, shows_progress=shows_progress)
 
     def turns(
         self, arrays: Arrays, commands: Ints, shown: Ints, every: int
@@ -50,10 +50,10 @@ class DatapathRingDriver(RingDriver, DatapathDriver):
 class ShellRingDriver(RingDriver, ShellDriver):
     """A ring in its AXI shell."""
 
-    def __init__(self, design: Design, link: Link, *, progress: bool = False) -> None:
+    def __init__(self, design: Design, link: Link, *, shows_progress: bool = False) -> None:
         self._shown: Ints = np.zeros(0, np.int64)
         with closed_on_failure(link):
-            super().__init__(shell_design(design), link, progress=progress)
+            super().__init__(shell_design(design), link, shows_progress=shows_progress)
             self.words = stream_words(self.design, self.axi, native=False)
 
     def turns(

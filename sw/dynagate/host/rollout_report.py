@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from dynagate.base.progress import Progress
 from dynagate.dynamics import ROLLOUT
 from dynagate.fixedpoint.assign import FormattedGraph
 from dynagate.graph import Graph
@@ -153,29 +154,29 @@ def rollout_report(
     steps: int = 50,
     states: int = 1024,
     seed: int = 1,
-    step: Callable[[str], Any] | None = None,
+    progress: Progress | None = None,
 ) -> RolloutReport:
     """Build a rollout's design, compile, and stream `states` trajectories of so many steps, a third each from states of
     each kind. The errors are those of `build` and `open`."""
-    say = step or (lambda text: None)
-    built = build_request(request, folder=folder, step=say)
+    progress = progress or (lambda text: None)
+    built = build_request(request, folder=folder, progress=progress)
     counts: dict[Kind, int] = {kind: max(states // len(KINDS), 1) for kind in KINDS}
     arrays = start_inputs(built, counts, steps, seed)
     assert built.design.ring is not None
-    chip = Sim().of_design(DesignSource(built), say)
+    chip = Sim().of_design(DesignSource(built), progress)
     assert isinstance(chip, TurnDevice)
     try:
-        say(f"streaming {sum(counts.values())} trajectories of {steps} steps")
+        progress(f"streaming {sum(counts.values())} trajectories of {steps} steps")
         simulated = run_turns(chip, arrays)
         latency = chip.transfer.latency
-        say("counting slots and cycles of a turn")
+        progress("counting slots and cycles of a turn")
         run_turns(chip, _first(arrays, built.design.ring.capacity, FULL_RING))
         slots = built.plan.ii / chip.transfer.per_sample
         run_turns(chip, _first(arrays, 1, FULL_RING))
         turn = chip.transfer.per_sample
     finally:
         chip.close()
-    say("comparing")
+    progress("comparing")
     reference = Reference.of(built.robot, built.formatted.graph, IntegerTurns(built.formatted))
     return RolloutReport(built, latency, turn, slots, CheckedTrajectories.checked(reference, counts, arrays, simulated))
 

@@ -96,12 +96,12 @@ class Solver(Opened):
 
     def compile(self, loop: Callable[[], Loop]) -> None:
         """Traces a loop, and compiles it for the device."""
-        with showing() as say:
-            if say:
-                say(f"tracing {self.robot.name} {self.function}")
+        with showing() as progress:
+            if progress:
+                progress(f"tracing {self.robot.name} {self.function}")
             self.loop = loop()
-            if say:
-                say(f"compiling {self.robot.name} {self.function} for {self.device}")
+            if progress:
+                progress(f"compiling {self.robot.name} {self.function} for {self.device}")
             self._compute = self._chosen.of_loop(self.loop, None)
         self.dtype = self._compute.dtype
 

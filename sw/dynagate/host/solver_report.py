@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dynagate.base.progress import Progress
 from dynagate.control.chip import ChipSolver, calls_of
 from dynagate.control.chip_ilqr import ChipIlqr
 from dynagate.control.chip_mppi import ChipMppi, MppiOptions
@@ -196,22 +197,22 @@ def solver_report(
     states: int = 8,
     seed: int = 1,
     abreast: int | None = None,
-    step: Callable[[str], Any] | None = None,
+    progress: Progress | None = None,
 ) -> SolverReport:
     """Build a solver's program, load it into a simulated core, solve `states` problems, and compare. formats: a file of
     them, instead of problems that find them. words, abreast: as of `build_solver`. The errors are those of that and of
     `open`."""
-    say = step or (lambda text: None)
+    progress = progress or (lambda text: None)
     known = reaching.problems(FORMAT_PROBLEMS, seed + 1) if formats is None else {}
     own: dict[str, Any] = {"formats": formats, "region": reaching.region, "abreast": abreast, "words": words}
-    built = build_solver(reaching.solver, known, units, word=word, step=say, folder=Path(folder), **own)
-    say("solving them in float64")
+    built = build_solver(reaching.solver, known, units, word=word, progress=progress, folder=Path(folder), **own)
+    progress("solving them in float64")
     (cold, exact), (warm, _) = calls_of(reaching.solver, reaching.problems(states, seed), 2)
     series = {name: np.stack([cold[name][0], warm[name][0]]) for name in cold}
-    with open(built, device="fixed") as integers, open(built, step=say) as chip:
-        say(f"{len(cold['q'])} problems in integers")
+    with open(built, device="fixed") as integers, open(built, progress=progress) as chip:
+        progress(f"{len(cold['q'])} problems in integers")
         expected, after = integers(**cold), integers(**series)
-        say(f"{len(cold['q'])} problems on the core")
+        progress(f"{len(cold['q'])} problems on the core")
         calls, cycles = [], []
         for k in range(len(cold["q"])):  # one by one: the first word out comes when a problem is solved
             calls.append(chip(**{name: x[k] for name, x in cold.items()}))

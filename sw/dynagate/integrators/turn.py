@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from dynagate.base.errors import ArgumentError
+from dynagate.base.progress import Progress
 from dynagate.dynamics import ROLLOUT
 from dynagate.dynamics.explicit import METHODS as TABLEAUX
 from dynagate.dynamics.friction import SPEED, warn_of_no_friction
@@ -20,7 +21,7 @@ from dynagate.integrators.step import StepOptions, step_graph
 from dynagate.robot import Robot
 
 
-def graph_of(robot: Robot, name: str, *, step: Callable[[str], Any] | None = None, **options: Any) -> Graph:
+def graph_of(robot: Robot, name: str, *, progress: Progress | None = None, **options: Any) -> Graph:
     """The graph of a function, a rollout among them.
 
     options: those of `dynamics.AlgorithmOptions` that are not defaults. Raises as `trace` does, and ValueError: an
@@ -32,7 +33,7 @@ def graph_of(robot: Robot, name: str, *, step: Callable[[str], Any] | None = Non
     for option in others:
         if option in options:
             raise ArgumentError(f"{name} has no option '{option}'; expected it left out, or another function")
-    return turn_graph(robot, **options) if name == ROLLOUT else trace(robot, name, step=step, **options)
+    return turn_graph(robot, **options) if name == ROLLOUT else trace(robot, name, progress=progress, **options)
 
 
 def turn_graph(

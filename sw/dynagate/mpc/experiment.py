@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from dynagate.base.progress import Progress
 from dynagate.fixedpoint.assign import ONE_WORD, FormattedGraph, Policy
 from dynagate.fixedpoint.evaluate import evaluate as evaluate_fixed
 from dynagate.fixedpoint.goal import Goal
@@ -59,7 +60,7 @@ def rounded(formatted: FormattedGraph) -> Derivatives:
 
 @contextmanager
 def simulated(
-    robot: Robot, formatted: FormattedGraph, region: Region, step: Callable[[str], Any] | None = None
+    robot: Robot, formatted: FormattedGraph, region: Region, progress: Progress | None = None
 ) -> Iterator[Derivatives]:
     """Derivatives from the datapath with these formats, built and run by Verilator. Raises SimulationError."""
     from dynagate.design.files import load
@@ -75,9 +76,9 @@ def simulated(
     with TemporaryDirectory() as scratch:
         file = Path(scratch) / "formats.json"
         write_formats(formatted, file)
-        built = build(robot, FUNCTION, formats=file, region=region, step=step)
+        built = build(robot, FUNCTION, formats=file, region=region, progress=progress)
     design = load(built.folder)
-    driver = DatapathDriver(design, SimLink(library(built.verilog, step=step), design))
+    driver = DatapathDriver(design, SimLink(library(built.verilog, progress=progress), design))
 
     def streamed(state: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         # iterates leave the region: numbers too large for an input's format become its largest, as in `rounded`
@@ -94,13 +95,13 @@ def experiment(
     reach: Reach,
     region: Region,
     settings: dict[str, Sequence[float]],
-    step: Callable[[str], Any] | None = None,
+    progress: Progress | None = None,
 ) -> tuple[Solution, list[Outcome]]:
     """The float64 solution; and an outcome of float64 and of each policy ("global", "word": word lengths; "optimized":
     errors; "rtl": word lengths, and the datapath in simulation in place of its integers) and setting. Formats are for
     the region and for the states that the float64 controller came through."""
-    if step:
-        step("float64")
+    if progress:
+        progress("float64")
     visited: dict[str, list[np.ndarray]] = {"q": [], "qd": [], "tau": []}
     derivatives = _recording(exact(robot), visited)
     reference = solve(robot, reach, derivatives)
@@ -110,14 +111,16 @@ def experiment(
     graph = trace(robot, FUNCTION)
     for policy, values in settings.items():
         for value in values:
-            if step:
-                step(f"{policy} {value:g}")
+            if progress:
+                progress(f"{policy} {value:g}")
             try:
                 formatted = _formats(graph, region, policy, value, trajectories)
             except AccuracyError:
                 continue
             rtl = policy == "rtl"
-            with simulated(robot, formatted, region, step) if rtl else nullcontext(rounded(formatted)) as derivatives:
+            with (
+                simulated(robot, formatted, region, progress) if rtl else nullcontext(rounded(formatted)) as derivatives
+            ):
                 solved = solve(robot, reach, derivatives)
                 tracking = _tracking(robot, reach, derivatives)
             widths = [f.width for f in formatted.formats]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from dynagate.base.progress import Progress
 from dynagate.graph import trace
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.region import Region
@@ -106,17 +107,17 @@ def find(
     region: Region,
     derivatives: Derivatives,
     seed: int,
-    step: Callable[[str], Any] | None = None,
+    progress: Progress | None = None,
     **choices: Any,
 ) -> DrawnReach:
     """The first reach from this seed on that the controller masters within the limits, or, if none of TRIES does, the
-    one with the least torques. step: called with what is about to happen. choices: of `drawn`. Raises RobotError: as
+    one with the least torques. progress: called before each slow stage. choices: of `drawn`. Raises RobotError: as
     `drawn`, or the controller converges on none."""
     best: DrawnReach | None = None
     low, high = (np.array(limits) for limits in (region.lower, region.upper))
     for number in range(seed, seed + TRIES):
-        if step:
-            step(f"reach of seed {number}")
+        if progress:
+            progress(f"reach of seed {number}")
         reach = drawn(robot, region, number, **choices)
         solution = solve(robot, reach, derivatives)
         if not solution.success:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dynagate.base.progress import Progress
 from dynagate.control.chip import ChipSolver
 from dynagate.control.chip_ilqr import ChipIlqr
 from dynagate.control.chip_mppi import ChipMppi, MppiOptions
@@ -136,7 +137,7 @@ class Loop:
         units: int,
         word: int,
         rtl: bool,
-        step: Callable[[str], Any] | None,
+        progress: Progress | None,
     ) -> list[Row]:
         """By the integers of a program, and by the core in simulation."""
         rows, n = [], self.robot.nv
@@ -148,7 +149,7 @@ class Loop:
         problems = self.problems(states)
         problems |= {name: np.full(AROUND, value) for name, value in planner.more(0).items()}
         with TemporaryDirectory() as folder, ExitStack() as stack:
-            built = build_solver(planner.on_chip(), problems, units, word=word, folder=Path(folder), step=step)
+            built = build_solver(planner.on_chip(), problems, units, word=word, folder=Path(folder), progress=progress)
             integers = stack.enter_context(open(built, device="fixed"))
             torques: list[Array] = []
 
@@ -158,7 +159,7 @@ class Loop:
 
             rows.append(self.run(f"{planner.label}, {word} bits", by_integers)[0])
             if rtl:
-                chip = stack.enter_context(open(built, step=step))
+                chip = stack.enter_context(open(built, progress=progress))
                 taken: list[tuple[Array, int]] = []
 
                 def by_chip(x: Array, plan: int) -> Array:
@@ -267,21 +268,21 @@ def compared(
     rtl: bool,
     samples: int,
     damping: str = EXPLICIT,
-    step: Callable[[str], Any] | None = None,
+    progress: Progress | None = None,
 ) -> str:
     """A table of controllers: Crocoddyl's and one of PLANNERS in float64, and with `units` ours in words of so many
     bits, as integers and, with rtl, on the simulated core. samples: of a plan by MPPI. damping: of joints in the
     steps of the robot and of all controllers, as of a `Rollout`."""
-    say = step or (lambda text: None)
+    progress = progress or (lambda text: None)
     loop = Loop(robot, reach, seconds, damping=damping)
-    say("Crocoddyl")
+    progress("Crocoddyl")
     rows = [loop.crocoddyl()]
     planner = PLANNERS[controller](loop, samples)
-    say(f"{planner.label} in float64")
+    progress(f"{planner.label} in float64")
     row, states = loop.run(f"{planner.label}, float64", planner.planned)
     rows.append(row)
     for word in words if units is not None else ():
         assert units is not None
-        rows += loop.on_chip(planner, states, units, word, rtl, step)
+        rows += loop.on_chip(planner, states, units, word, rtl, progress)
     head = f"{robot.name}, {loop.steps} plans of {KNOTS} knots and {planner.text}, {DT:g} s apart, torques disturbed"
     return "\n".join([head, f"{'controller':<24}{'end, rad':>11}{'rms, rad':>11}", *(each.line() for each in rows)])

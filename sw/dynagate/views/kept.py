@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import asdict
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from dynagate.base.errors import ArgumentError
+from dynagate.base.progress import Progress
 from dynagate.design.design import Design
 from dynagate.design.files import REBUILD, DesignError, load
 from dynagate.design.rebuilt import formatted_design, robot_of
@@ -17,23 +17,21 @@ from dynagate.hw.build import Build
 from dynagate.hw.plan import Plan, Stages, plan
 from dynagate.integrators.turn import graph_of
 
-Step = Callable[[str], Any]
 
-
-def kept_build(path: str | PathLike[str], step: Step | None = None) -> Build:
+def kept_build(path: str | PathLike[str], progress: Progress | None = None) -> Build:
     """The build of a folder that holds design.json. The schedule is computed again and compared with the one in
     design.json.
 
-    path: of the folder, or of design.json in it. step: called with what is about to happen. Raises DesignError: as
+    path: of the folder, or of design.json in it. progress: called with what is about to happen. Raises DesignError: as
     `design.rebuilt.formatted_design`, or the schedule is not the one in design.json.
     """
-    say = step or (lambda text: None)
+    progress = progress or (lambda text: None)
     place = Path(path)
-    say(f"reading {place}")
+    progress(f"reading {place}")
     design = load(place)
     formatted = formatted_design(place, graph_of=graph_of)
     robot = robot_of(design)
-    say("scheduling and binding")
+    progress("scheduling and binding")
     planned = plan(formatted, design.ii, _stages(place, design))
     if [_ready(planned, i) for i in range(len(design.nodes))] != [node.ready for node in design.nodes]:
         raise DesignError(f"{place} has a schedule that its robot and function do not give again; {REBUILD}")

@@ -7,8 +7,9 @@ from typing import ClassVar
 
 from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import explained
+from dynagate.base.progress import Progress
 from dynagate.host.board_links import LinkText
-from dynagate.host.devices.face import Device, Step
+from dynagate.host.devices.face import Device
 from dynagate.host.devices.options import DESIGN, ROLLOUT_DESIGN, DesignSource, DeviceOptions, taken_for
 from dynagate.host.devices.stream import stream_device
 from dynagate.host.devices.turns import StreamTurns
@@ -30,12 +31,12 @@ class Board(DeviceOptions):
 
     link: str | None = field(default=None, metadata=taken_for(DESIGN))
 
-    def of_design(self, source: DesignSource, step: Step | None = None) -> Device:
+    def of_design(self, source: DesignSource, progress: Progress | None = None) -> Device:
         if self.link is None:
             raise ArgumentError(f"device '{self.name}' without a link; expected link='xdma:/dev/xdma0' or another")
-        text, design, progress = LinkText.of(self.link, str(source.folder)), source.kept, step is not None
-        if step:
-            step(f"opening {self.link}")
+        text, design, shows = LinkText.of(self.link, str(source.folder)), source.kept, progress is not None
+        if progress:
+            progress(f"opening {self.link}")
         if design.ring is None:
-            return stream_device(ShellDriver, design, text.opened(design), progress=progress)
-        return StreamTurns(design, ShellRingDriver(design, text.opened(design), progress=progress))
+            return stream_device(ShellDriver, design, text.opened(design), shows_progress=shows)
+        return StreamTurns(design, ShellRingDriver(design, text.opened(design), shows_progress=shows))

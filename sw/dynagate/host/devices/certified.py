@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 import numpy.typing as npt
 
 from dynagate.base.errors import ArgumentError
+from dynagate.base.progress import Progress
 from dynagate.dynamics.options import AlgorithmOptions
 from dynagate.graph import Graph
 from dynagate.graph.certificate import check_certificate
 from dynagate.graph.region import Region
-from dynagate.host.devices.face import Step
 from dynagate.host.devices.options import FUNCTION, DeviceOptions, taken_for
 from dynagate.robot import Robot
 
@@ -24,12 +24,12 @@ class CertifiedOptions(DeviceOptions):
     certificate: bool = field(default=False, metadata=taken_for(FUNCTION), kw_only=True)
     region: Region | None = field(default=None, metadata=taken_for(FUNCTION), kw_only=True)
 
-    def traced(self, robot: Robot, function: str, algorithm: AlgorithmOptions, step: Step | None) -> Graph:
+    def traced(self, robot: Robot, function: str, algorithm: AlgorithmOptions, progress: Progress | None) -> Graph:
         if self.region is not None and not self.certificate:
             raise ArgumentError("region without certificate=True; expected both: a region is where certificates hold")
         if self.certificate:
             check_certificate(function, algorithm)
-        graph = super().traced(robot, function, algorithm, step)
+        graph = super().traced(robot, function, algorithm, progress)
         if not self.certificate:
             return graph
         from dynagate.fixedpoint.certificate import certified_graph

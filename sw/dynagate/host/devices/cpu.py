@@ -11,11 +11,12 @@ import numpy.typing as npt
 
 from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import explained
+from dynagate.base.progress import Progress
 from dynagate.dynamics import ROLLOUT
 from dynagate.graph import Graph
 from dynagate.graph.loop import Loop
 from dynagate.host.devices.certified import CertifiedOptions
-from dynagate.host.devices.face import Device, Overflow, Step
+from dynagate.host.devices.face import Device, Overflow
 from dynagate.host.devices.loops import Compute
 from dynagate.host.devices.options import FUNCTION, taken_for
 from dynagate.host.devices.scan import describe
@@ -47,11 +48,13 @@ class Cpu(CertifiedOptions):
     def precision(self) -> npt.DTypeLike:
         return self.dtype
 
-    def of_graph(self, graph: Graph, step: Step | None = None) -> Device:
-        return CpuDevice(graph, dtype=self.dtype, threads=self.threads, layout=self.layout, pack=self.pack, step=step)
+    def of_graph(self, graph: Graph, progress: Progress | None = None) -> Device:
+        return CpuDevice(
+            graph, dtype=self.dtype, threads=self.threads, layout=self.layout, pack=self.pack, progress=progress
+        )
 
-    def of_scan(self, loop: Loop, external_forces: bool, step: Step | None = None) -> Device:
-        return CpuScan(loop, external_forces, dtype=self.dtype, threads=self.threads, step=step)
+    def of_scan(self, loop: Loop, external_forces: bool, progress: Progress | None = None) -> Device:
+        return CpuScan(loop, external_forces, dtype=self.dtype, threads=self.threads, progress=progress)
 
     def of_loop(self, loop: Loop, turns: int | None) -> Compute:
         return CompiledLoop(LoopKernel(loop, np.dtype(self.dtype), threads=self.threads), loop.counted(turns))
@@ -96,14 +99,14 @@ class CpuDevice(Device):
         threads: int = 1,
         layout: str = "rows",
         pack: bool = False,
-        step: Step | None = None,
+        progress: Progress | None = None,
     ) -> None:
         from dynagate.native.kernel import Kernel
 
         graph = self._packed(graph, pack)
         self.dtype = np.dtype(dtype)
-        if step:
-            step("C compiler: kernel")
+        if progress:
+            progress("C compiler: kernel")
         self.kernel = Kernel(graph, self.dtype, threads=threads, layout=layout)
         self.text = f"C, {self.dtype}, {threads} thread{'s' if threads > 1 else ''}"
 
@@ -163,12 +166,12 @@ class CpuScan(Device):
         *,
         dtype: npt.DTypeLike,
         threads: int = 1,
-        step: Step | None = None,
+        progress: Progress | None = None,
     ) -> None:
         describe(self, loop, external_forces)
         self.dtype = np.dtype(dtype)
-        if step:
-            step("C compiler: loop over links")
+        if progress:
+            progress("C compiler: loop over links")
         self.kernel = LoopKernel(loop, self.dtype, threads=threads)
         shared = f", {threads} threads" if threads > 1 else ""
         self.text = f"C, {self.dtype}{shared}, a loop over links"

@@ -11,10 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from dynagate.base.explained import explained
+from dynagate.base.progress import Progress
 from dynagate.dynamics import ROLLOUT
 from dynagate.graph import Graph
 from dynagate.graph.loop import Loop
-from dynagate.host.devices.face import Device, Overflow, Step
+from dynagate.host.devices.face import Device, Overflow
 from dynagate.host.devices.loops import Compute
 from dynagate.host.devices.options import FUNCTION, DeviceOptions, taken_for
 from dynagate.host.devices.scan import describe
@@ -44,7 +45,7 @@ class Cuda(DeviceOptions):
     number: int = field(default=0, metadata=taken_for(FUNCTION))
     stream: int = field(default=0, metadata=taken_for(FUNCTION))
 
-    def of_graph(self, graph: Graph, step: Step | None = None) -> Device:
+    def of_graph(self, graph: Graph, progress: Progress | None = None) -> Device:
         return CudaDevice(
             graph,
             dtype="float32" if self.dtype is None else self.dtype,
@@ -52,12 +53,12 @@ class Cuda(DeviceOptions):
             pack=self.pack,
             number=self.number,
             stream=self.stream,
-            step=step,
+            progress=progress,
         )
 
-    def of_scan(self, loop: Loop, external_forces: bool, step: Step | None = None) -> Device:
+    def of_scan(self, loop: Loop, external_forces: bool, progress: Progress | None = None) -> Device:
         dtype = "float32" if self.dtype is None else self.dtype
-        return CudaScan(loop, external_forces, dtype=dtype, number=self.number, stream=self.stream, step=step)
+        return CudaScan(loop, external_forces, dtype=dtype, number=self.number, stream=self.stream, progress=progress)
 
     def of_loop(self, loop: Loop, turns: int | None) -> Compute:
         return CardLoop(loop, np.dtype("float64" if self.dtype is None else self.dtype), turns)
@@ -104,12 +105,12 @@ class CudaDevice(Device):
         pack: bool = False,
         number: int = 0,
         stream: int = 0,
-        step: Step | None = None,
+        progress: Progress | None = None,
     ) -> None:
         graph = self._packed(graph, pack)
         self.dtype, self.stream, self._layout = np.dtype(dtype), stream, layout
-        if step:
-            step("nvcc: kernel")
+        if progress:
+            progress("nvcc: kernel")
         with on_card(f"GPU {number}"):
             self.kernel = GpuKernel(graph, self.dtype, layout=layout, device=number)
         self.text = f"CUDA, {self.dtype}, card {number}"
@@ -168,12 +169,12 @@ class CudaScan(CudaDevice):
         dtype: npt.DTypeLike,
         number: int = 0,
         stream: int = 0,
-        step: Step | None = None,
+        progress: Progress | None = None,
     ) -> None:
         describe(self, loop, external_forces)
         self.dtype, self.stream, self._layout = np.dtype(dtype), stream, "rows"
-        if step:
-            step("nvcc: loop over links")
+        if progress:
+            progress("nvcc: loop over links")
         with on_card(f"GPU {number}"):
             self.kernel = GpuLoop(loop, self.dtype, device=number)
         self.text = f"CUDA, {self.dtype}, card {number}, a loop over links"

@@ -19,8 +19,6 @@ from dynagate.host.links import Transfer
 if TYPE_CHECKING:
     from dynagate.host.devices.stream import UnderWay
 
-Step = Callable[[str], Any]
-"""Called with what is about to happen."""
 Overflow = npt.NDArray[np.bool_]
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from dynagate.base.explained import explained
+from dynagate.base.progress import Progress
 from dynagate.design.design import Design
 from dynagate.design.program import ProgramDesign
 from dynagate.dynamics import ROLLOUT
@@ -19,7 +20,7 @@ from dynagate.graph.certificate import check_certificate
 from dynagate.graph.loop import Loop
 from dynagate.graph.parts import parts_of
 from dynagate.graph.region import Region, limits_of
-from dynagate.host.devices.face import Device, Overflow, Step
+from dynagate.host.devices.face import Device, Overflow
 from dynagate.host.devices.options import DESIGN, FUNCTION, ROLLOUT_DESIGN, DesignSource, DeviceOptions, taken_for
 from dynagate.host.devices.parts import FunctionsDevice, PartDevice
 from dynagate.host.devices.scan import SCAN, describe, scanned
@@ -52,13 +53,15 @@ class Fixed(DeviceOptions):
     region: Region | None = None
     certificate: bool = field(default=False, metadata=taken_for(FUNCTION))
 
-    def of_function(self, robot: Robot, function: str, algorithm: AlgorithmOptions, step: Step | None) -> Device:
+    def of_function(
+        self, robot: Robot, function: str, algorithm: AlgorithmOptions, progress: Progress | None
+    ) -> Device:
         region = self.region or Region.of(robot)
         if self.certificate:
             check_certificate(function, algorithm)
         if algorithm.form == SCAN and (loop := scanned(robot, function, algorithm, self.changed())):
             return self._of_scan(loop, region, algorithm)
-        formatted = self._assigned(trace(robot, function, step=step, **algorithm.as_dict()), region)
+        formatted = self._assigned(trace(robot, function, progress=progress, **algorithm.as_dict()), region)
         if self.certificate:
             from dynagate.fixedpoint.certificate import certified
 
@@ -74,11 +77,11 @@ class Fixed(DeviceOptions):
         formatted = assign_scans(loop, region, self.policy, external_forces=external, friction=friction)
         return FixedScan(formatted, external)
 
-    def of_rollout(self, robot: Robot, algorithm: AlgorithmOptions, step: Step | None = None) -> TurnDevice:
+    def of_rollout(self, robot: Robot, algorithm: AlgorithmOptions, progress: Progress | None = None) -> TurnDevice:
         graph = graph_of(robot, ROLLOUT, **algorithm.as_dict())
         return IntegerTurns(self._assigned(graph, self.region or Region.of(robot)))
 
-    def of_design(self, source: DesignSource, step: Step | None = None) -> Device:
+    def of_design(self, source: DesignSource, progress: Progress | None = None) -> Device:
         design = source.design
         if design.ring is not None:
             return IntegerTurns(source.formatted, dict(design.ring.carry), design)

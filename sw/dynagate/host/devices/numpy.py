@@ -10,13 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from dynagate.base.explained import explained
+from dynagate.base.progress import Progress
 from dynagate.dynamics import ROLLOUT
 from dynagate.graph import Graph
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.loop import Loop, evaluate_loop
 from dynagate.graph.parts import part_graph, parts_of
 from dynagate.host.devices.certified import CertifiedOptions
-from dynagate.host.devices.face import Device, Overflow, Step
+from dynagate.host.devices.face import Device, Overflow
 from dynagate.host.devices.loops import Compute
 from dynagate.host.devices.options import DESIGN, FUNCTION, DesignSource, taken_for
 from dynagate.host.devices.parts import FunctionsDevice, PartDevice
@@ -39,13 +40,13 @@ class Numpy(CertifiedOptions):
 
     pack: bool = field(default=False, metadata=taken_for(FUNCTION, DESIGN))
 
-    def of_graph(self, graph: Graph, step: Step | None = None) -> Device:
+    def of_graph(self, graph: Graph, progress: Progress | None = None) -> Device:
         return NumpyDevice(graph, pack=self.pack)
 
-    def of_scan(self, loop: Loop, external_forces: bool, step: Step | None = None) -> Device:
+    def of_scan(self, loop: Loop, external_forces: bool, progress: Progress | None = None) -> Device:
         return NumpyScan(loop, external_forces)
 
-    def of_design(self, source: DesignSource, step: Step | None = None) -> Device:
+    def of_design(self, source: DesignSource, progress: Progress | None = None) -> Device:
         graph = source.formatted.graph
         parts = parts_of(graph.name)
         if not parts:

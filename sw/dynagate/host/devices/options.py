@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from dynagate.base.arguments import check_flags, check_kind, check_number_type, equal
 from dynagate.base.errors import ArgumentError, ArgumentTypeError
+from dynagate.base.progress import Progress
 from dynagate.design.design import Design
 from dynagate.design.files import FILE, load
 from dynagate.design.rebuilt import formatted_of
@@ -19,7 +20,7 @@ from dynagate.dynamics import function as function_row
 from dynagate.dynamics.options import AlgorithmOptions
 from dynagate.graph import Graph, trace
 from dynagate.graph.region import Region
-from dynagate.host.devices.face import Device, Step
+from dynagate.host.devices.face import Device
 from dynagate.host.devices.parts import FunctionsDevice
 from dynagate.host.devices.scan import SCAN, packing_of, scanned
 from dynagate.integrators.turn import graph_of
@@ -114,24 +115,28 @@ class DeviceOptions:
         values = {each.name: (getattr(self, each.name), each.default) for each in fields(self)}
         return [name for name, (value, default) in values.items() if not equal(value, default)]
 
-    def of_robot(self, robot: Robot, name: str, algorithm: AlgorithmOptions, step: Step | None = None) -> Device:
+    def of_robot(
+        self, robot: Robot, name: str, algorithm: AlgorithmOptions, progress: Progress | None = None
+    ) -> Device:
         """A function of a robot, or several."""
         row = function_row(name)
         if not row.parts or self.together:
-            return self.of_function(robot, row.name, algorithm, step)
-        devices = {part.name: self.of_function(robot, part.name, algorithm, step) for part in row.parts}
+            return self.of_function(robot, row.name, algorithm, progress)
+        devices = {part.name: self.of_function(robot, part.name, algorithm, progress) for part in row.parts}
         return FunctionsDevice(row.name, devices)
 
-    def of_function(self, robot: Robot, function: str, algorithm: AlgorithmOptions, step: Step | None) -> Device:
+    def of_function(
+        self, robot: Robot, function: str, algorithm: AlgorithmOptions, progress: Progress | None
+    ) -> Device:
         if self.scans and (loop := scanned(robot, function, algorithm, self.changed())):
-            device = self.of_scan(loop, algorithm.external_forces, step)
+            device = self.of_scan(loop, algorithm.external_forces, progress)
             device.packing = packing_of(loop) if getattr(self, "pack", False) else None
             return device
-        return self.of_graph(self.traced(robot, function, algorithm, step), step)
+        return self.of_graph(self.traced(robot, function, algorithm, progress), progress)
 
-    def traced(self, robot: Robot, function: str, algorithm: AlgorithmOptions, step: Step | None) -> Graph:
+    def traced(self, robot: Robot, function: str, algorithm: AlgorithmOptions, progress: Progress | None) -> Graph:
         """The graph of a function."""
-        return trace(robot, function, step=step, **algorithm.as_dict())
+        return trace(robot, function, progress=progress, **algorithm.as_dict())
 
     def check_form(self, form: str | None, scanning: Sequence[str]) -> None:
         """Raises ValueError: the form is a loop over links, which this device does not compute. scanning: those that
@@ -140,20 +145,20 @@ class DeviceOptions:
             expected = ", ".join(scanning)
             raise ArgumentError(f"form '{SCAN}' on device '{self.name}'; expected one of {expected}, or another form")
 
-    def of_scan(self, loop: Loop, external_forces: bool, step: Step | None = None) -> Device:
+    def of_scan(self, loop: Loop, external_forces: bool, progress: Progress | None = None) -> Device:
         """A function as a loop over links."""
         raise NotImplementedError(f"device '{self.name}' opens no loop over links")
 
-    def of_graph(self, graph: Graph, step: Step | None = None) -> Device:
+    def of_graph(self, graph: Graph, progress: Progress | None = None) -> Device:
         raise NotImplementedError(f"device '{self.name}' opens no graph")
 
-    def of_design(self, source: DesignSource, step: Step | None = None) -> Device:
+    def of_design(self, source: DesignSource, progress: Progress | None = None) -> Device:
         raise NotImplementedError(f"device '{self.name}' opens no design")
 
     def of_loop(self, loop: Loop, turns: int | None) -> Compute:
         """What computes a loop of so many turns, or of those that it says itself. dtype: the arrays'."""
         raise NotImplementedError(f"device '{self.name}' opens no loop")
 
-    def of_rollout(self, robot: Robot, algorithm: AlgorithmOptions, step: Step | None = None) -> TurnDevice:
+    def of_rollout(self, robot: Robot, algorithm: AlgorithmOptions, progress: Progress | None = None) -> TurnDevice:
         """A robot's rollout whose outputs are per turn, where the states stay on the chip."""
         raise NotImplementedError(f"device '{self.name}' keeps no states")

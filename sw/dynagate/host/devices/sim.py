@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, ClassVar
 from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import explained
 from dynagate.base.extras import brought_by
+from dynagate.base.progress import Progress
 from dynagate.dynamics import ROLLOUT
 from dynagate.dynamics.options import AlgorithmOptions
-from dynagate.host.devices.face import Device, Step
+from dynagate.host.devices.face import Device
 from dynagate.host.devices.options import DESIGN, FUNCTION, ROLLOUT_DESIGN, DesignSource, DeviceOptions, taken_for
 from dynagate.host.devices.stream import stream_device
 from dynagate.host.devices.turns import StreamTurns, TurnDevice
@@ -53,7 +54,9 @@ class Sim(DesignOptions, DeviceOptions):
         super().__post_init__()
         object.__setattr__(self, "pauses", checked_pauses(self.pauses, self.seed))
 
-    def of_function(self, robot: Robot, function: str, algorithm: AlgorithmOptions, step: Step | None) -> Device:
+    def of_function(
+        self, robot: Robot, function: str, algorithm: AlgorithmOptions, progress: Progress | None
+    ) -> Device:
         if self.shell and self.axi is None:
             raise ArgumentError(f"shell=True without axi; {WITH_SHELL}")
         with brought_by("hw", "device 'sim'"):
@@ -66,30 +69,32 @@ class Sim(DesignOptions, DeviceOptions):
             from dynagate.host.processor import open_sim
             from dynagate.hw.processor.build import build_program
 
-            programmed = build_program(request, self.units, folder=Path(self.folder), step=step)
-            return open_sim(programmed, axi=self.axi, pauses=self.pauses, seed=self.seed, step=step)
-        return self.of_design(DesignSource(build_request(request, folder=self.folder, step=step)), step)
+            programmed = build_program(request, self.units, folder=Path(self.folder), progress=progress)
+            return open_sim(programmed, axi=self.axi, pauses=self.pauses, seed=self.seed, progress=progress)
+        return self.of_design(DesignSource(build_request(request, folder=self.folder, progress=progress)), progress)
 
-    def of_rollout(self, robot: Robot, algorithm: AlgorithmOptions, step: Step | None = None) -> TurnDevice:
-        turns = self.of_function(robot, ROLLOUT, algorithm, step)
+    def of_rollout(self, robot: Robot, algorithm: AlgorithmOptions, progress: Progress | None = None) -> TurnDevice:
+        turns = self.of_function(robot, ROLLOUT, algorithm, progress)
         assert isinstance(turns, TurnDevice)
         return turns
 
-    def of_design(self, source: DesignSource, step: Step | None = None) -> Device:
-        design, folder, progress = source.kept, source.folder, step is not None
+    def of_design(self, source: DesignSource, progress: Progress | None = None) -> Device:
+        design, folder, shows = source.kept, source.folder, progress is not None
         from dynagate.sim.verilate import library, rollout_library, shell_library
 
         if self.shell:
             if design.axi is None:
                 raise ArgumentError(f"shell=True, but {folder} has no AXI shell; {WITH_SHELL}")
-            shell = shell_library(folder / "accelerator.v", folder / "datapath.v", step=step)
+            shell = shell_library(folder / "accelerator.v", folder / "datapath.v", progress=progress)
             whole = SimShellLink(shell, design, pauses=self.pauses, seed=self.seed)
             if design.ring is None:
-                return stream_device(ShellDriver, design, whole, progress=progress)
-            return StreamTurns(design, ShellRingDriver(design, whole, progress=progress))
+                return stream_device(ShellDriver, design, whole, shows_progress=shows)
+            return StreamTurns(design, ShellRingDriver(design, whole, shows_progress=shows))
         if design.ring is None:
-            bare = SimLink(library(folder / "datapath.v", step=step), design, pauses=self.pauses, seed=self.seed)
-            return stream_device(DatapathDriver, design, bare, progress=progress)
-        ring = rollout_library(folder / "rollout.v", folder / "datapath.v", step=step)
+            bare = SimLink(
+                library(folder / "datapath.v", progress=progress), design, pauses=self.pauses, seed=self.seed
+            )
+            return stream_device(DatapathDriver, design, bare, shows_progress=shows)
+        ring = rollout_library(folder / "rollout.v", folder / "datapath.v", progress=progress)
         bare = SimLink(ring, design, pauses=self.pauses, seed=self.seed)
-        return StreamTurns(design, DatapathRingDriver(design, bare, progress=progress))
+        return StreamTurns(design, DatapathRingDriver(design, bare, shows_progress=shows))

@@ -126,13 +126,16 @@ class StreamDevice(Device):
         self.driver.close()
 
 
-def stream_device(driver: type[DatapathDriver | ShellDriver], design: Design, link: Link, *, progress: bool) -> Device:
+def stream_device(
+    driver: type[DatapathDriver | ShellDriver], design: Design, link: Link, *, shows_progress: bool
+) -> Device:
     """A design behind a link, or each of its functions. The link is closed if one of them cannot be opened."""
     with closed_on_failure(link):
         if not design.functions:
-            return StreamDevice(driver(design, link, progress=progress))
+            return StreamDevice(driver(design, link, shows_progress=shows_progress))
         drivers = {
-            function.name: driver(design, link, function=function, progress=progress) for function in design.functions
+            function.name: driver(design, link, function=function, shows_progress=shows_progress)
+            for function in design.functions
         }
     first = next(iter(drivers.values()))
     for each in drivers.values():
