@@ -62,7 +62,7 @@ def calls() -> dict[str, Callable[[Any, Any], object]]:
         return rollout.vjp(Trajectories(wide(q), wide(qd), None, None, motion.diverged), tau, weights, weights)
 
     solving = {
-        method: Rollout(ARM, steps=3, dt=1e-3, method=method, device="numpy")
+        method: Rollout(ARM, steps=3, dt=1e-3, integrator=method, device="numpy")
         for method in ("variational", "position_based")
     }
     return {
@@ -119,7 +119,7 @@ def test_numbers_of_numpy_are_numbers() -> None:
     same = Rollout(ARM, dt=0.01, steps=6, every=2, friction=0.25, device="numpy")
     assert np.array_equal(motion.q, same(ZEROS, ZEROS + 1.0, np.zeros((2, 6, 2))).q)
     steps: Any = np.int64(3)
-    track = Rollout(ARM, steps=steps, dt=1e-3, method="variational", device="numpy")(
+    track = Rollout(ARM, steps=steps, dt=1e-3, integrator="variational", device="numpy")(
         ZEROS[0], ZEROS[0], np.zeros((3, 2))
     )
     assert track.q.shape == (4, 2)

@@ -401,8 +401,8 @@ def test_contacts_that_mean_nothing(options: dict[str, Any], message: str) -> No
 def test_rollouts_that_know_no_rigid_contact() -> None:
     contact = RigidContact(CORNERS)
     for options, message in (
-        ({"device": "fixed"}, "device 'fixed' takes no method 'contact', which solves equations; expected one of"),
-        ({"integrator": "rk4"}, "contacts= beside method 'rk4'; expected contacts= alone"),
+        ({"device": "fixed"}, "device 'fixed' takes no integrator 'contact': it solves equations; expected one of"),
+        ({"integrator": "rk4"}, "contacts= with integrator='rk4'; expected contacts= alone"),
         ({"linearize": True}, "contacts= with another option than steps, dt, every, damping, device and dtype"),
         ({"dt": None}, "contacts= with another option than steps, dt, every, damping, device and dtype"),
     ):
@@ -414,7 +414,7 @@ def test_rollouts_that_know_no_rigid_contact() -> None:
         Rollout("two_joint_arm", steps=2, dt=1e-3, contacts=contact)
     rollout = Rollout(BOX, steps=2, dt=1e-3, contacts=contact, dtype=np.float32)
     result = rollout(on_slope(0.0), np.zeros(6), np.zeros((2, 6)))
-    with pytest.raises(ArgumentError, match="dtype float32 of a sweep back through method 'contact'; expected float64"):
+    with pytest.raises(ArgumentError, match="dtype float32 of a sweep back through integrator 'contact'"):
         rollout.vjp(result, np.zeros((2, 6)), np.zeros((3, 6)), np.zeros((3, 6)))
     with pytest.raises(ArgumentError, match=re.escape("active= of a rollout without constraints")):
         rollout(on_slope(0.0), np.zeros(6), np.zeros((2, 6)), active=[1.0])

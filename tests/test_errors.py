@@ -140,11 +140,13 @@ def test_every_suggestion_is_a_function() -> None:
 @pytest.mark.parametrize(
     ("call", "text"),
     [
-        (lambda: dynagate.build("two_joint_arm", "rollout", ii=16, method="rk2"), "take as integrator='rk2'"),
-        (lambda: dynagate.build("two_joint_arm", "rollout", units=2, method="rk2"), "expected integrator='rk2'"),
         (
-            lambda: dynagate.Rollout("two_joint_arm", steps=3, dt=0.01, device="fixed", method="variational"),
-            r"or a program: dynagate\.build\(robot, 'rollout', units=4, method='variational'\), opened on device",
+            lambda: dynagate.build("two_joint_arm", "rollout", integrator="verlet"),
+            "integrator 'verlet'; expected one of",
+        ),
+        (
+            lambda: dynagate.Rollout("two_joint_arm", steps=3, dt=0.01, device="fixed", integrator="variational"),
+            r"or a program: dynagate\.build\(robot, 'rollout', units=4, integrator='variational'\), opened on device",
         ),
         (
             lambda: dynagate.trace("two_joint_arm", "aba", form="scan"),

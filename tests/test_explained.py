@@ -130,7 +130,11 @@ ATTACKED: list[tuple[Callable[..., Any], dict[str, Any], list[str]]] = [
         {"what": ARM, "function": "mass_matrix", "device": "numpy"},
         ["form", "frame", "outputs", "friction", "progress"],
     ),
-    (Rollout, {"robot": ARM, "steps": 2, "dt": 0.1, "device": "numpy"}, ["method", "friction", "forces", "feedback"]),
+    (
+        Rollout,
+        {"robot": ARM, "steps": 2, "dt": 0.1, "device": "numpy"},
+        ["integrator", "friction", "forces", "feedback"],
+    ),
     (ROLLOUT, {"q0": ZERO, "qd0": ZERO, "tau": np.zeros((3, 2))}, ["dt", "active"]),
     (MASSES, {"q": ZERO}, ["out", "outputs"]),
     (trace, {"robot": ARM, "name": "mass_matrix"}, ["form", "variable", "dt"]),

@@ -227,7 +227,7 @@ def test_baselines_of_papers_say_where_they_are_and_what_they_need(tmp_path: Pat
     lines = done.stdout.splitlines()
     assert lines[1] == (
         "'PositionBased' is a baseline of a paper, which the package does not hold; expected dynagate.Rollout with "
-        "method='position_based', or examples.papers.position_based.integrator of the project's source"
+        "integrator='position_based', or examples.papers.position_based.integrator of the project's source"
     ), done.stderr
     assert lines[5:] == ["MissingExtraError|loops over links need Numba: pip install 'dynagate[papers]'"] * 5
 

@@ -50,7 +50,7 @@ def test_torques_follow_states(method: str, device: str, tmp_path: Path, monkeyp
     robot = drone() if turning else robots.load("two_joint_arm")
     call, closed = drawn(robot)
     options = RolloutOptions(STEPS, 0.01, method, forces=[Servo(2.0, 0.1, target=(0.1,) * robot.nv)])
-    got = Rollout(robot, steps=STEPS, dt=0.01, method=method, forces=options.forces, device=device, feedback=True)(
+    got = Rollout(robot, steps=STEPS, dt=0.01, integrator=method, forces=options.forces, device=device, feedback=True)(
         *call, **closed
     )
     away = [difference(robot, closed["q_ref"], got.q[:, :-1]), got.qd[:, :-1] - closed["qd_ref"]]
@@ -93,7 +93,7 @@ def test_gradients_of_torques_in_closed_loop(method: Any) -> None:
     """By the start, torques, gains and references, of a motion whose torques meet their bounds."""
     robot, h = drone() if method == "semi_implicit_euler" else robots.load("two_joint_arm"), 1e-4
     call, closed = drawn(robot)
-    rollout = Rollout(robot, steps=STEPS, dt=0.01, feedback=[1.5] * robot.nv, device="numpy", method=method)
+    rollout = Rollout(robot, steps=STEPS, dt=0.01, feedback=[1.5] * robot.nv, device="numpy", integrator=method)
     closed["qd_ref"] = np.broadcast_to(closed["qd_ref"], (STEPS, robot.nv))
     motion, random = rollout(*call, **closed), np.random.default_rng(2)
     assert 0.02 < (np.abs(motion.tau) == 1.5).mean() < 0.9
@@ -137,15 +137,19 @@ def test_what_feedback_refuses() -> None:
 
 
 def test_options_come_whole_or_by_name() -> None:
-    options = RolloutOptions(steps=4, dt=0.01, method="rk4", every=2)
-    whole, named = Rollout("two_joint_arm", options), Rollout("two_joint_arm", steps=4, dt=0.01, method="rk4", every=2)
+    options = RolloutOptions(steps=4, dt=0.01, integrator="rk4", every=2)
+    whole, named = (
+        Rollout("two_joint_arm", options),
+        Rollout("two_joint_arm", steps=4, dt=0.01, integrator="rk4", every=2),
+    )
     assert repr(whole) == repr(named)
     assert whole.asked == named.asked == options
     for arguments, error, message in (
         ((options, {"steps": 3}), ArgumentTypeError, "steps= beside options; expected it in the RolloutOptions"),
         ((4, {}), ArgumentTypeError, "options=4; expected a RolloutOptions"),
         ((None, {"steps": 3}), ArgumentTypeError, r"Rollout\(\) without dt; expected steps= and dt=, or a Rollout"),
-        ((options, {"mthod": "rk4"}), ArgumentTypeError, r"keyword argument 'mthod' \(did you mean 'method'\?\)"),
+        ((options, {"method": "rk4"}), ArgumentTypeError, r"keyword argument 'method' \(write integrator\)"),
+        ((options, {"integrater": "rk4"}), ArgumentTypeError, r"'integrater' \(did you mean 'integrator'\?\)"),
         ((None, {"steps": 0, "dt": 0.1}), ArgumentError, "steps=0; expected a whole number of 1 or more"),
     ):
         with pytest.raises(error, match=message):

@@ -193,7 +193,7 @@ def test_derivatives_of_steps_under_forces(method: str, tmp_path: Path) -> None:
     robot, steps = robots.load("two_joint_arm"), 6
     random = np.random.default_rng(1)
     (q0, qd0), tau, target = states(robot), random.normal(size=(4, steps, 2)), random.normal(size=(4, steps, 2))
-    options = {"dt": DT, "method": method, "forces": several(robot)}
+    options = {"dt": DT, "integrator": method, "forces": several(robot)}
     linear = Rollout(robot, steps=steps, device="numpy", linearize=True, **options)
     slow = linear(q0, qd0, tau, target=target)
     rollout = Rollout(robot, steps=steps, **options)

@@ -133,7 +133,7 @@ def test_a_file_of_several_functions_serves_each_of_them(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"method": "variational"}, {"method": "position_based", "tolerance": 2e-3}], ids=str
+    "options", [{}, {"integrator": "variational"}, {"integrator": "position_based", "tolerance": 2e-3}], ids=str
 )
 def test_a_rollout_read_is_the_rollout_that_was_written(options: dict[str, Any], tmp_path: Path) -> None:
     """The tolerance that was found is in the file, which is for no other options."""
@@ -154,9 +154,11 @@ def test_a_rollout_read_is_the_rollout_that_was_written(options: dict[str, Any],
     if options:
         with pytest.raises(FormatsError, match=r"is for rollout with tolerance=\S+; expected tolerance=0\.001$"):
             again(built, **{**asked, "tolerance": 1e-3})
-        other = "variational" if options["method"] == "position_based" else "position_based"
-        with pytest.raises(FormatsError, match=f"is for rollout with method='{options['method']}'; expected .*{other}"):
-            again(built, **{**asked, "method": other})
+        other = "variational" if options["integrator"] == "position_based" else "position_based"
+        with pytest.raises(
+            FormatsError, match=f"is for rollout with integrator='{options['method']}'; expected .*{other}"
+        ):
+            again(built, **{**asked, "integrator": other})
 
 
 @pytest.fixture(scope="module")

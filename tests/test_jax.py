@@ -385,7 +385,7 @@ def test_functions_of_constraints_have_gradients() -> None:
 def test_rollouts_that_solve_their_steps(backend: str) -> None:
     """Rigid contact, whose impulses the sweep back takes, and a variational step, of which one has not converged."""
     contact = RigidContact([Point("forearm", (0.0, 0.0, 0.3))], (Plane((0.0, 0.0, -1.0), -0.78),), compliance=1e-2)
-    options: dict[str, Any] = {"contacts": contact} if backend == "compiled" else {"method": "variational"}
+    options: dict[str, Any] = {"contacts": contact} if backend == "compiled" else {"integrator": "variational"}
     run, own = (
         make(ARM, steps=3, dt=0.01, **options) for make in (partial(rollout, backend=backend), dynagate.Rollout)
     )

@@ -67,7 +67,7 @@ def inputs(robot: Robot) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def moved(robot: Robot, method: str, forces: Sequence[Force] = ()) -> dict[str, Any]:
     """q and q̇ (batch, nv) after the last step."""
-    rollout = Rollout(robot, steps=STEPS, dt=DT, method=KEPT_METHODS[method], device="numpy", forces=forces)
+    rollout = Rollout(robot, steps=STEPS, dt=DT, integrator=KEPT_METHODS[method], device="numpy", forces=forces)
     targets = {name: np.full(robot.nv, TARGET) for name in rollout.force_inputs}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RobotWarning)

@@ -32,7 +32,7 @@ ROLLOUTS: dict[str, dict[str, Any]] = {
     "rollout, cpu": {"device": "cpu"},
     "rollout, cuda": {"device": "cuda"},
     "rollout, fixed": {"device": "fixed", "region": REGION},
-    "rollout, variational": {"device": "numpy", "method": "variational"},
+    "rollout, variational": {"device": "numpy", "integrator": "variational"},
 }
 
 

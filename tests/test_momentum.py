@@ -16,8 +16,8 @@ ROUND = ((0.004, 0.0, 0.0), (0.0, 0.004, 0.0), (0.0, 0.0, 0.004))
 START = np.array([0.0, 0.0, 50.0, 0.5, 0.5, -0.5, 0.5])
 ARMS = {
     "contacts": {"contacts": RigidContact((Point("body", (0.0, 0.0, 0.1)),))},
-    "semi_implicit_euler": {"method": "semi_implicit_euler"},
-    "euler": {"method": "euler"},
+    "semi_implicit_euler": {"integrator": "semi_implicit_euler"},
+    "euler": {"integrator": "euler"},
 }
 
 
@@ -66,7 +66,7 @@ def test_momentum_in_free_flight_is_exact(name: str, com: tuple[float, float, fl
 @pytest.mark.parametrize("method", ["semi_implicit_euler", "euler"])
 def test_the_function_step_is_a_step_of_a_rollout(method: str) -> None:
     robot, dt, v0 = body((0.1, -0.05, 0.2), gravity=9.81), 2e-3, np.array([3.0, -1.0, 2.0, 5.0, 30.0, 4.0])
-    motion = Rollout(robot, steps=1, dt=dt, device="numpy", method=method)(START, v0, np.ones((1, 6)))
+    motion = Rollout(robot, steps=1, dt=dt, device="numpy", integrator=method)(START, v0, np.ones((1, 6)))
     graph = trace(robot, "step", dt=dt, integrator=method)
     state = evaluate(graph, {"q": START[None], "qd": v0[None], "tau": np.ones((1, 6))})
     np.testing.assert_allclose(state["q_next"][0], motion.q[-1], rtol=1e-13, atol=1e-13)

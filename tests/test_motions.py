@@ -53,7 +53,7 @@ def forces_on(robot: Robot) -> list[Force]:
 def test_variational_rollouts_are_the_integrators(device: str, arm: Robot) -> None:
     q0, qd0, tau = start(arm)
     expected = Variational(arm, dt=0.005).run(q0, qd0, STEPS, tau=tau.swapaxes(0, 1))
-    got = Rollout(arm, steps=STEPS, dt=0.005, method="variational", device=device)(q0, qd0, tau)
+    got = Rollout(arm, steps=STEPS, dt=0.005, integrator="variational", device=device)(q0, qd0, tau)
     np.testing.assert_allclose(got.q, expected.q, atol=1e-13)
     np.testing.assert_allclose(got.qd[:, 1:], expected.qd, atol=1e-12)
     assert (got.qd[:, 0] == qd0).all()
@@ -61,7 +61,7 @@ def test_variational_rollouts_are_the_integrators(device: str, arm: Robot) -> No
     assert got.converged.shape == (3, STEPS)
     assert (got.iterations == expected.iterations).all()
     np.testing.assert_allclose(got.residual, expected.residuals / 1e-8, atol=1e-3)
-    few = Rollout(arm, steps=STEPS, dt=0.005, method="variational", device=device, every=4)(q0, qd0, tau)
+    few = Rollout(arm, steps=STEPS, dt=0.005, integrator="variational", device=device, every=4)(q0, qd0, tau)
     assert (few.q == got.q[:, ::4]).all()
     assert few.converged.shape == (3, 3)
 
@@ -79,7 +79,7 @@ def test_position_based_rollouts_are_the_integrators(kind: str, device: str, arm
     one = PositionBased(robot, dt=0.02, servo=servo, contact=contact)
     expected = one.run(q0, qd0, STEPS, tau=tau, **target)
     forces = [force for force in (servo, contact) if force]
-    rollout = Rollout(robot, steps=STEPS, dt=0.02, method="position_based", device=device, forces=forces)
+    rollout = Rollout(robot, steps=STEPS, dt=0.02, integrator="position_based", device=device, forces=forces)
     got = rollout(q0, qd0, tau, **target)
     np.testing.assert_allclose(got.q, expected.q, atol=1e-11)
     np.testing.assert_allclose(got.qd[:, 1:], np.diff(got.q, axis=1) / 0.02, atol=1e-10)
@@ -94,9 +94,9 @@ def test_methods_agree_under_all_forces_as_steps_shrink(method: str | Method, or
     q0, qd0, _ = start(arm)
     errors = []
     for steps in (25, 50):
-        fine = Rollout(arm, steps=8 * steps, dt=0.025 / steps, method="rk4", forces=forces_on(arm), every=8 * steps)
+        fine = Rollout(arm, steps=8 * steps, dt=0.025 / steps, integrator="rk4", forces=forces_on(arm), every=8 * steps)
         exact = fine(q0, qd0, np.zeros((3, 8 * steps, 2)), target=np.zeros(2)).q[:, -1]
-        rollout = Rollout(arm, steps=steps, dt=0.2 / steps, method=method, forces=forces_on(arm))
+        rollout = Rollout(arm, steps=steps, dt=0.2 / steps, integrator=method, forces=forces_on(arm))
         got = rollout(q0, qd0, np.zeros((3, steps, 2)), target=np.zeros(2))
         assert got.converged.all()
         errors.append(np.abs(got.q[:, -1] - exact).max())
@@ -112,7 +112,7 @@ def test_the_whole_hessian_solves_large_steps() -> None:
 
     def rolled(dt: float, device: str = "cpu", **options: Any) -> Trajectories:
         method = PositionBasedMethod(**options)
-        return Rollout(robot, steps=steps, dt=dt, method=method, device=device)(q0, qd0, np.zeros((64, steps, 2)))
+        return Rollout(robot, steps=steps, dt=dt, integrator=method, device=device)(q0, qd0, np.zeros((64, steps, 2)))
 
     assert rolled(0.1).converged.all()
     assert not rolled(0.1, search="lm").converged.all()
@@ -128,7 +128,7 @@ def test_on_a_card(method: str, arm: Robot, tmp_path: Path, monkeypatch: pytest.
     q0, qd0, tau = start(arm)
     forces = [Servo(3.0, 1.0), Friction(0.3, 0.05)]
     both = [
-        Rollout(arm, steps=STEPS, dt=0.005, method=method, forces=forces, device=device)(q0, qd0, tau, target=q0[0])
+        Rollout(arm, steps=STEPS, dt=0.005, integrator=method, forces=forces, device=device)(q0, qd0, tau, target=q0[0])
         for device in ("cuda", "numpy")
     ]
     np.testing.assert_allclose(both[0].q, both[1].q, atol=1e-11)
@@ -138,11 +138,11 @@ def test_on_a_card(method: str, arm: Robot, tmp_path: Path, monkeypatch: pytest.
 def test_a_step_that_does_not_converge_is_told(arm: Robot) -> None:
     q0, qd0, tau = start(arm)
     qd0[1] = 400.0  # rad/s: beyond what a step turns
-    got = Rollout(arm, steps=STEPS, dt=0.01, method="variational")(q0, qd0, tau)
+    got = Rollout(arm, steps=STEPS, dt=0.01, integrator="variational")(q0, qd0, tau)
     assert got.converged.any(axis=1).tolist() == got.converged.all(axis=1).tolist() == [True, False, True]
     assert np.isnan(got.q[1]).all(axis=1).tolist() == [False, *[True] * STEPS]
     assert got.diverged.tolist() == [-1, 1, -1]
-    stuck = Rollout(arm, steps=STEPS, dt=0.1, method=PositionBasedMethod(iterations=1))(q0, qd0, tau)
+    stuck = Rollout(arm, steps=STEPS, dt=0.1, integrator=PositionBasedMethod(iterations=1))(q0, qd0, tau)
     assert not stuck.converged.all()
     assert np.isfinite(stuck.q).all()
     assert "steps not converged" in repr(stuck)
@@ -153,7 +153,7 @@ def test_limits_as_a_force_hold_in_every_method(arm: Robot) -> None:
     assert high is not None
     q0, qd0, tau = np.array([high - 0.01, 0.0]), np.array([1.0, 0.0]), np.zeros((200, 2))
     for method in ("semi_implicit_euler", "rk4", "variational", "position_based"):
-        held = Rollout(arm, steps=200, dt=1e-3, method=method, forces=[Limits(1e4)])
+        held = Rollout(arm, steps=200, dt=1e-3, integrator=method, forces=[Limits(1e4)])
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             over = held(q0, qd0, tau).q[:, 0].max() - high
@@ -164,7 +164,7 @@ def test_limits_as_a_force_hold_in_every_method(arm: Robot) -> None:
 def test_limits_that_nothing_holds_are_said_once(method: str, arm: Robot) -> None:
     high = arm.reach(arm.links[0].joint)[1]
     assert high is not None
-    rollout = Rollout(arm, steps=40, dt=1e-3, method=method)
+    rollout = Rollout(arm, steps=40, dt=1e-3, integrator=method)
     past = np.array([high - 0.01, 0.0]), np.array([1.0, 0.0]), np.zeros((40, 2))
     with pytest.warns(RobotWarning, match=r"passes its limits.*stops=True\) or forces=\[Limits\(stiffness\)\] does"):
         rollout(*past)
@@ -202,7 +202,7 @@ def test_open_gives_any_method(arm: Robot) -> None:
     q0, qd0, tau = start(arm)
     for method in METHODS:
         opened = dynagate.open(
-            arm, "rollout", method=method, steps=STEPS, dt=0.005, forces=[Damping(0.1)], device="numpy"
+            arm, "rollout", integrator=method, steps=STEPS, dt=0.005, forces=[Damping(0.1)], device="numpy"
         )
         assert opened(q0, qd0, tau).converged.all(), method
 
@@ -210,32 +210,31 @@ def test_open_gives_any_method(arm: Robot) -> None:
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"method": "rk5"}, ArgumentError, r"method 'rk5'; expected one of euler, .*variational, position_based, or a"),
         (
-            {"method": "rk4", "integrator": "rk2"},
+            {"integrator": "rk5"},
             ArgumentError,
-            "method='rk4' and integrator='rk2'; expected one of",
+            r"integrator 'rk5'.*; expected one of euler, .*variational, position_based",
         ),
         (
-            {"method": "variational", "stops": True},
+            {"integrator": "variational", "stops": True},
             ArgumentError,
-            r"method 'variational' takes no stops; expected forces=\[dynagate.forces.Limits\(stiffness\)\]",
+            r"integrator 'variational' takes no stops; expected forces=\[dynagate.forces.Limits\(stiffness\)\]",
         ),
         (
-            {"method": "position_based", "linearize": True},
+            {"integrator": "position_based", "linearize": True},
             ArgumentError,
-            "method 'position_based' takes no linearize; expected a method with derivatives, such as 'rk4'",
+            "integrator 'position_based' takes no linearize; expected a method with derivatives, such as 'rk4'",
         ),
-        ({"method": "variational", "dt": None}, ArgumentError, "takes no dt=None; expected a constant time step"),
+        ({"integrator": "variational", "dt": None}, ArgumentError, "takes no dt=None; expected a constant time step"),
         (
-            {"method": "variational", "dtype": "float32"},
+            {"integrator": "variational", "dtype": "float32"},
             ArgumentError,
-            "dtype float32 with method 'variational'; expected float64 to solve in",
+            "dtype float32 with integrator 'variational'; expected float64 to solve in",
         ),
         (
-            {"method": "variational", "device": "fixed"},
+            {"integrator": "variational", "device": "fixed"},
             ArgumentError,
-            "device 'fixed' takes no method 'variational', which solves equations; expected one of euler",
+            "device 'fixed' takes no integrator 'variational': it solves equations; expected one of euler",
         ),
     ],
 )
@@ -250,9 +249,12 @@ def test_what_methods_refuse_of_robots_and_numbers(arm: Robot) -> None:
         (lambda: VariationalMethod(iterations=0), "iterations=0; expected a whole number of 1 or more"),
         (
             lambda: VariationalMethod(tolerance=0.0),
-            "method 'variational' has tolerance 0.0; expected a finite",
+            "integrator 'variational' has tolerance 0.0; expected a finite",
         ),
-        (lambda: PositionBasedMethod(tolerance=-1.0), "method 'position_based' has tolerance -1.0; expected a finite"),
+        (
+            lambda: PositionBasedMethod(tolerance=-1.0),
+            "'position_based' has tolerance -1.0; expected a finite",
+        ),
         (lambda: PositionBasedMethod(search="lbfgs"), "search 'lbfgs'; expected one of lm, lm-full, or None"),  # type: ignore[arg-type]
         (lambda: PositionBasedMethod(iterations=0), "iterations is 0; expected a whole number, 1 or more"),
     ]

@@ -268,7 +268,7 @@ def test_rollouts_compute_what_loops_compute_and_trajectories_do_not_mix() -> No
     arm = robots.load("two_joint_arm")
     q0, qd0 = draw(arm, 2, 300)
     loops = Variational(arm, dt=5e-3, guess=4, tolerance=1e-11).run(q0, 3 * qd0, 40)
-    rollout = Rollout(arm, steps=40, dt=5e-3, method=VariationalMethod(guess=4, tolerance=1e-11))
+    rollout = Rollout(arm, steps=40, dt=5e-3, integrator=VariationalMethod(guess=4, tolerance=1e-11))
     batch = rollout(q0, 3 * qd0, np.zeros((300, 40, 2)))
     assert np.abs(batch.q - loops.q).max() < 1e-8
     assert len(np.unique(loops.iterations)) > 1  # so that some iterate apart

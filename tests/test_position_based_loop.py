@@ -53,7 +53,7 @@ def test_a_trajectory_is_that_of_the_loops_over_links(dt: float, speed: float, d
     assert (expected.iterations.max() > 100) == (equal < 1.0)
     method = PositionBasedMethod(search="lm")
     for device in ("numpy", "cpu"):
-        track = Rollout(robot, steps=STEPS, dt=dt, method=method, device=device)(q0, qd0, tau)
+        track = Rollout(robot, steps=STEPS, dt=dt, integrator=method, device=device)(q0, qd0, tau)
         assert np.abs(track.q - expected.q).max() < (1e-12 if equal == 1.0 else 1e-5)
         assert (np.abs(track.iterations - expected.iterations) <= 1).mean() >= equal
         assert track.residual is not None
@@ -96,7 +96,7 @@ def test_contact_and_servos_are_those_of_the_loops_over_links(name: str) -> None
     robot, dt, contact, servo = TOUCHING[name]
     sim = PositionBased(robot, dt, contact=contact, servo=servo, objective="forces")
     forces = [force for force in (contact, servo) if force]
-    rollout = Rollout(robot, steps=STEPS, dt=dt, method="position_based", forces=forces, device="numpy")
+    rollout = Rollout(robot, steps=STEPS, dt=dt, integrator="position_based", forces=forces, device="numpy")
     random = np.random.default_rng(0)
     stance = hopper().stance if servo else np.array([0.0, 0.245, 0.0])
     n = robot.nv
@@ -120,7 +120,7 @@ def test_rollouts_are_the_loops_over_links(name: str) -> None:
     robot, dt, contact, servo = TOUCHING.get(name, (robot_with(0.3, 0.03), 0.02, None, None))
     links = PositionBased(robot, dt, contact=contact, servo=servo)
     forces = [force for force in (contact, servo) if force]
-    rollout = Rollout(robot, steps=STEPS, dt=dt, method="position_based", forces=forces)
+    rollout = Rollout(robot, steps=STEPS, dt=dt, integrator="position_based", forces=forces)
     random, n = np.random.default_rng(0), robot.nv
     stance = {"box": np.array([0.0, 0.245, 0.0]), "hopper": hopper().stance, "arm": np.zeros(2)}[name]
     q0, qd0 = stance + random.uniform(-0.01, 0.01, (BATCH + 1, n)), random.uniform(-0.5, 0.5, (BATCH + 1, n))

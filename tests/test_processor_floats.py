@@ -159,7 +159,7 @@ def test_samples_side_by_side_and_several_functions(tmp_path: Path) -> None:
     assert report.passed, report.text()
 
 
-VARIATIONAL = {"method": "variational", "tolerance": 1e-4}
+VARIATIONAL = {"integrator": "variational", "tolerance": 1e-4}
 
 
 @pytest.mark.parametrize("options", [{}, pytest.param(VARIATIONAL, marks=pytest.mark.long)], ids=str)

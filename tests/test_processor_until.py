@@ -246,8 +246,8 @@ def test_too_many_loops_are_refused() -> None:
     assert Repeat(0, 1) == Repeat(0, 1, False, 0)
 
 
-def build(method: str, folder: Path, core: Core | int = SMALL, **options: Any) -> ProcessorBuild:
-    options = {"dt": 0.01, "method": method, **options}
+def build(integrator: str | None, folder: Path, core: Core | int = SMALL, **options: Any) -> ProcessorBuild:
+    options = {"dt": 0.01, "integrator": integrator, **options}
     region = Region.of(ARM, velocity=3.0)
     return dynagate.build(
         ARM, "rollout", units=core, policy=Policy(samples=512), region=region, folder=folder, **options
@@ -281,7 +281,7 @@ def test_position_based_steps_run_on_a_core(tmp_path: Path) -> None:
     assert good.sum() >= 3
     assert got.converged[good].all()
     assert set(np.unique(got.iterations[good])) >= {1.0, 2.0}
-    exact = Rollout(ARM, steps=11, dt=0.01, method="position_based")(*starts(7, 11))
+    exact = Rollout(ARM, steps=11, dt=0.01, integrator="position_based")(*starts(7, 11))
     np.testing.assert_allclose(got.q[good], exact.q[good], atol=2e-3)
     again = build("position_based", tmp_path)
     assert again.design == built.design
@@ -290,7 +290,7 @@ def test_position_based_steps_run_on_a_core(tmp_path: Path) -> None:
 
 
 def test_variational_steps_replay_as_the_integers(tmp_path: Path) -> None:
-    options = AlgorithmOptions(method="variational", dt=1e-3, tolerance=1e-5)
+    options = AlgorithmOptions(integrator="variational", dt=1e-3, tolerance=1e-5)
     built = dynagate.build(ARM, "rollout", units=4, algorithm=options, folder=tmp_path, policy=Policy(samples=512))
     formatted = built.formatted
     assert isinstance(formatted, FormattedLoop)
@@ -303,7 +303,7 @@ def test_variational_steps_replay_as_the_integers(tmp_path: Path) -> None:
 
 def test_a_variational_step_in_integers_ends_where_its_residual_is_small() -> None:
     """Words of 24 bits have bits for the residual at the tolerance, although first ones are far larger."""
-    options = AlgorithmOptions(method="variational", dt=0.01)
+    options = AlgorithmOptions(integrator="variational", dt=0.01)
     options, formatted = motion_of(ARM, options, Region.of(ARM), Policy(samples=512))
     motion, (q, qd, tau) = ChipMotion.of(ARM, options, 24, options.tolerance), starts(200, 1)
     assert options.tolerance is not None
@@ -318,7 +318,7 @@ def test_a_variational_step_in_integers_ends_where_its_residual_is_small() -> No
     assert np.median(residual) > 0.05
     assert (iterations <= 8).all()
     assert set(np.unique(iterations)) >= {2.0, 3.0, 4.0}
-    exact = Rollout(ARM, steps=1, dt=0.01, method="variational", device="numpy")(q, qd, tau).qd[~flagged, 1]
+    exact = Rollout(ARM, steps=1, dt=0.01, integrator="variational", device="numpy")(q, qd, tau).qd[~flagged, 1]
     errors = abs(values_of(values["qd_next"], (ARM.nv,))[~flagged] - exact).max(axis=1)
     assert np.median(errors) < 1e-3
 
@@ -327,7 +327,7 @@ def test_a_variational_step_in_integers_ends_where_its_residual_is_small() -> No
 def test_short_steps_become_programs(name: str, tmp_path: Path) -> None:
     """At 5 ms the squares of the first residuals are far above those of the last."""
     robot = drawn_robot(KINDS[name](np.random.default_rng(3), 5), tmp_path) if name in KINDS else robots.load(name)
-    options = AlgorithmOptions(method="variational", dt=0.005, tolerance=2.56e-6)
+    options = AlgorithmOptions(integrator="variational", dt=0.005, tolerance=2.56e-6)
     _, formatted = motion_of(robot, options, Region.of(robot), Policy(samples=256))
     angle = angles_of(formatted.graphs(), 24)
     assert len(loop_instructions(formatted.mapped(lambda graph: fused(graph, angle))).blocks) == 3
@@ -337,18 +337,17 @@ def test_short_steps_become_programs(name: str, tmp_path: Path) -> None:
     ("options", "text"),
     [
         (
-            {"method": "variational", "integrator": "rk4"},
-            r"^method 'variational' and integrator 'rk4'; expected one of",
+            {"integrator": "rk4", "tolerance": 1e-3},
+            r"^tolerance=0\.001 with integrator='rk4'; expected one that solves",
         ),
-        ({"method": "rk4"}, r"^method 'rk4' of a program; expected integrator='rk4' for that one$"),
-        ({"method": "leap"}, r"^method 'leap' of a program; expected one of variational, position_based$"),
-        ({"method": None, "tolerance": 1e-3}, r"^a tolerance without a method; expected method='variational' or"),
+        ({"integrator": "leap"}, r"^integrator 'leap'; expected one of euler, .*, variational, position_based, or"),
+        ({"integrator": None, "tolerance": 1e-3}, r"^tolerance=0\.001 with integrator=None; expected one that solves"),
         ({"tolerance": -1.0}, r"^tolerance -1\.0; expected a number of more than 0$"),
-        ({"linearize": True}, r"^method 'variational' takes no linearize; expected a method with derivatives"),
-        ({"variable_dt": True}, r"^method 'variational' takes no variable_dt; expected a constant time step$"),
+        ({"linearize": True}, r"^integrator 'variational' takes no linearize; expected a method with derivatives"),
+        ({"variable_dt": True}, r"^integrator 'variational' takes no variable_dt; expected a constant time step$"),
         (
-            {"forces": ["Limits(stiffness=9.0)"], "method": "position_based"},
-            r"^method 'position_based' of two_joint_arm in integers; expected a step that has an energy: of revo",
+            {"forces": ["Limits(stiffness=9.0)"], "integrator": "position_based"},
+            r"^integrator 'position_based' of two_joint_arm in integers; expected a step that has an energy: of revo",
         ),
         ({"forces": ["Servo(1.0, 0.1)"]}, r"takes the input 'target' of each step, for which a chip has no place"),
     ],
@@ -356,7 +355,7 @@ def test_short_steps_become_programs(name: str, tmp_path: Path) -> None:
 )
 def test_what_a_motion_on_a_core_does_not_take(options: dict[str, Any], text: str, tmp_path: Path) -> None:
     with pytest.raises(ArgumentError, match=text):
-        build(**{"method": "variational", "folder": tmp_path, **options})
+        build(**{"integrator": "variational", "folder": tmp_path, **options})
     assert not list(tmp_path.iterdir())
 
 
@@ -365,16 +364,16 @@ def test_a_tolerance_that_no_step_meets_is_told(tmp_path: Path) -> None:
     with pytest.raises(
         ToleranceError, match=r"^no step of two_joint_arm from its region converges within it; expected"
     ):
-        dynagate.build(ARM, "rollout", units=4, region=region, folder=tmp_path, method="variational", dt=0.1)
-    with pytest.raises(ArgumentError, match=r"^method 'variational' of a datapath; expected a program, with units="):
-        dynagate.build(ARM, "rollout", ii=4, folder=tmp_path, method="variational")
+        dynagate.build(ARM, "rollout", units=4, region=region, folder=tmp_path, integrator="variational", dt=0.1)
+    with pytest.raises(ArgumentError, match=r"^integrator 'variational' of a datapath; expected a program"):
+        dynagate.build(ARM, "rollout", ii=4, folder=tmp_path, integrator="variational")
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("method", ["variational", "position_based"])
 @pytest.mark.parametrize("name", ["two_joint_arm", "iiwa14", "hyq"])
 def test_the_usual_core_runs_the_methods(name: str, method: str, tmp_path: Path) -> None:
-    request = DesignRequest(robots.load(name), "rollout", algorithm=AlgorithmOptions(dt=2e-3, method=method))
+    request = DesignRequest(robots.load(name), "rollout", algorithm=AlgorithmOptions(dt=2e-3, integrator=method))
     report = program_rollout_report(request, 4, folder=tmp_path, states=9, steps=10)
     assert report.passed
     assert "iterations a step" in report.text()
@@ -386,7 +385,7 @@ def test_the_usual_core_runs_the_methods(name: str, method: str, tmp_path: Path)
 def test_steps_from_the_region_s_border_fit(tmp_path: Path) -> None:
     """They leave it at once, by little, and formats are for them too."""
     robot, region = robots.load("iiwa14"), Region.of(robots.load("iiwa14"))
-    options = AlgorithmOptions(method="variational", dt=1e-3, tolerance=1e-5)
+    options = AlgorithmOptions(integrator="variational", dt=1e-3, tolerance=1e-5)
     _, formatted = motion_of(robot, options, region, Policy())
     motion = ChipMotion.of(robot, options, 24)
     limits = region.sample("forward_dynamics", 200, 3, kind="limits")
@@ -397,7 +396,7 @@ def test_steps_from_the_region_s_border_fit(tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_the_command_runs_a_method(tmp_path: Path) -> None:
-    options = ("--units", "4", "--function", "rollout", "--method", "variational", "--steps", "9", "--states", "9")
+    options = ("--units", "4", "--function", "rollout", "--integrator", "variational", "--steps", "9", "--states", "9")
     done = CliRunner().invoke(main, ["run", "two_joint_arm", *options, "--folder", str(tmp_path)])
     assert done.exit_code == 0, done.output
     assert "two_joint_arm rollout, 24-bit words, 4 units, variational, 0.001 s a step" in done.output

@@ -152,7 +152,7 @@ def test_displacement_laws_of_balls_in_position_based_steps() -> None:
         ),
     )
     law = Contact([Point("ball", (0.0, 0.0, 0.0), 0.1)], stiffness=1e4)
-    end = Rollout(rail, steps=200, dt=0.02, method="position_based", forces=[law], every=200)(
+    end = Rollout(rail, steps=200, dt=0.02, integrator="position_based", forces=[law], every=200)(
         [0.1], [0.0], np.zeros((200, 1))
     )
     assert end.converged.all()

@@ -78,7 +78,7 @@ def ball() -> Robot:
 @pytest.mark.parametrize("method", ["variational", pytest.param("position_based", marks=pytest.mark.long), "order 3"])
 def test_gradients_are_the_slopes_of_motions(method: str) -> None:
     robot = ball() if method == "variational" else arm()
-    rollout = Rollout(robot, steps=STEPS, dt=0.02, method=TIGHT[method], device="numpy", forces=forces_on(robot))
+    rollout = Rollout(robot, steps=STEPS, dt=0.02, integrator=TIGHT[method], device="numpy", forces=forces_on(robot))
     target = 0.3 * np.random.default_rng(5).normal(size=(STEPS, robot.nv))
     for got, expected in slopes(rollout, target=target):
         np.testing.assert_allclose(got, expected, rtol=1e-7, atol=1e-8)
@@ -95,7 +95,9 @@ def test_devices_agree(method: str, device: str, tmp_path: Path, monkeypatch: py
     play_card(monkeypatch, tmp_path)
     random = np.random.default_rng(0)
     q0, qd0, tau, cost = (random.normal(size=shape) for shape in ((3, 2), (3, 2), (3, STEPS, 2), (2, 3, STEPS + 1, 2)))
-    slow, fast = (Rollout(arm(), steps=STEPS, dt=0.01, method=TIGHT[method], device=each) for each in ("numpy", device))
+    slow, fast = (
+        Rollout(arm(), steps=STEPS, dt=0.01, integrator=TIGHT[method], device=each) for each in ("numpy", device)
+    )
     motion = fast(q0, qd0, tau)
     expected, got = slow.vjp(motion, tau, *cost), fast.vjp(motion, tau, *cost)
     for part, value in expected.items():
@@ -106,7 +108,7 @@ def test_a_step_by_the_implicit_function_theorem_in_numpy() -> None:
     """The weights of a step's torques are dt μ with μᵀ ∂p/∂q⁺ = λᵀ, where p is the momentum at its begin: minus the
     derivative of the action, whose mixed ones are differences of `joints.action`."""
     robot, dt, h = ball(), 0.02, 2e-3
-    rollout = Rollout(robot, steps=2, dt=dt, method=TIGHT["variational"], device="numpy")
+    rollout = Rollout(robot, steps=2, dt=dt, integrator=TIGHT["variational"], device="numpy")
     random, tau = np.random.default_rng(1), np.zeros((2, robot.nv))
     motion = rollout(*(x[0] for x in start(rollout)[:2]), tau)
     weights = np.concatenate([np.zeros((2, robot.nv)), random.normal(size=(1, robot.nv))])
@@ -170,7 +172,9 @@ def test_gradient_of_contact_that_is_open_sticks_and_slides() -> None:
 def test_gradient_of_order_3_on_a_ball(feedback: bool) -> None:
     """The middle of the step before is a part of the state, here of a joint with a quaternion."""
     robot, random = ball(), np.random.default_rng(6)
-    rollout = Rollout(robot, steps=STEPS, dt=0.02, method=TIGHT["order 3"], feedback=feedback, forces=forces_on(robot))
+    rollout = Rollout(
+        robot, steps=STEPS, dt=0.02, integrator=TIGHT["order 3"], feedback=feedback, forces=forces_on(robot)
+    )
     n, closed = robot.nv, {}
     if feedback:
         closed = {"gain": 0.1 * random.normal(size=(n, 2 * n)), "q_ref": neutral(robot), "qd_ref": np.ones(n)}
@@ -181,7 +185,7 @@ def test_gradient_of_order_3_on_a_ball(feedback: bool) -> None:
 def test_steps_that_have_not_converged_have_no_gradient() -> None:
     tau = np.zeros((2, 3, 2))
     hanging_and_thrown = np.array([[np.pi, 0.0], [0.3, 0.4]]), np.array([[0.0, 0.0], [9.0, -9.0]])
-    rollout = Rollout(arm(), steps=3, dt=0.02, method=PositionBasedMethod(iterations=2), device="numpy")
+    rollout = Rollout(arm(), steps=3, dt=0.02, integrator=PositionBasedMethod(iterations=2), device="numpy")
     motion = rollout(*hanging_and_thrown, tau)
     assert motion.converged.all(axis=1).tolist() == [True, False]
     gradient = rollout.vjp(motion, tau, motion.qd, motion.qd)
@@ -197,7 +201,7 @@ def test_a_method_that_does_not_say_what_it_solves() -> None:
         def motion(self, robot: Robot, options: StepOptions, *, linearize: bool = False, every: int = 1) -> Motion:
             return ExplicitMethod("euler").motion(robot, options, every=every)
 
-    rollout = Rollout(arm(), steps=2, dt=0.01, method=Own(), device="numpy")
+    rollout = Rollout(arm(), steps=2, dt=0.01, integrator=Own(), device="numpy")
     motion = rollout(np.zeros(2), np.zeros(2), np.zeros((2, 2)))
-    with pytest.raises(ArgumentError, match="method 'own' has no reverse sweep; expected one with `equations`"):
+    with pytest.raises(ArgumentError, match="integrator 'own' has no reverse sweep; expected one with equations"):
         rollout.vjp(motion, np.zeros((2, 2)), motion.q, motion.qd)

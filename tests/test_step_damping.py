@@ -221,7 +221,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ),
     ({"damping": False}, "damping=False of a step; expected 'explicit' or 'implicit', or a robot read with"),
     (
-        {"damping": "implicit", "method": "rk4"},
+        {"damping": "implicit", "integrator": "rk4"},
         "damping='implicit' with integrator 'rk4'; expected euler or semi_implicit_euler, whose steps have one",
     ),
     (
@@ -230,8 +230,8 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ),
     *(
         (
-            {"damping": "implicit", "method": method},
-            f"method '{method}' takes no damping='implicit'; expected none: damping is in the equations that it solves",
+            {"damping": "implicit", "integrator": method},
+            f"integrator '{method}' takes no damping='implicit'; expected none: damping is in the equations",
         )
         for method in ("variational", "position_based")
     ),
@@ -247,8 +247,8 @@ def test_refused(options: dict[str, Any], text: str) -> None:
 def test_functions_without_a_step_refuse_it() -> None:
     with pytest.raises(ArgumentError, match="forward_dynamics.*'?damping"):
         dynagate.open("two_joint_arm", "forward_dynamics", damping="implicit")
-    with pytest.raises(ArgumentError, match="method 'variational' takes no damping='implicit'"):
-        dynagate.build("two_joint_arm", "rollout", units=2, method="variational", damping="implicit")
+    with pytest.raises(ArgumentError, match="integrator 'variational' takes no damping='implicit'"):
+        dynagate.build("two_joint_arm", "rollout", units=2, integrator="variational", damping="implicit")
     with pytest.raises(ArgumentError, match="with a time step that is an input; expected a constant dt"):
         dynagate.build("two_joint_arm", "rollout", ii=4, dt=DT, variable_dt=True, damping="implicit")
     assert as_options("found: damping='implicit', a dt below 1 s") == "found: --damping implicit, a dt below 1 s"

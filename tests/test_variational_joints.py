@@ -79,7 +79,7 @@ def slope(function: Callable[[float], float], h: float = 2e-4) -> float:
 
 def run(of: Robot, steps: int, dt: float, method: Any = TIGHT, device: str = "cpu", **options: Any) -> Any:
     q0, qd0 = start(of)
-    rollout = Rollout(of, steps=steps, dt=dt, method=method, device=device, **options)
+    rollout = Rollout(of, steps=steps, dt=dt, integrator=method, device=device, **options)
     got = rollout(q0, qd0, np.zeros((steps, of.nv)))
     assert got.converged.all()
     return got
@@ -177,7 +177,7 @@ def test_a_ball_that_turns_too_far_in_a_step_is_told() -> None:
     q0, qd0 = start(of)
     qd0 = np.stack([qd0, qd0])
     qd0[1, 6:9] = 80.0
-    got = Rollout(of, steps=3, dt=0.02, method="variational")([q0, q0], qd0, np.zeros((2, 3, of.nv)))
+    got = Rollout(of, steps=3, dt=0.02, integrator="variational")([q0, q0], qd0, np.zeros((2, 3, of.nv)))
     assert got.converged.all(axis=1).tolist() == [True, False]
     assert np.isnan(got.q[1, 1:]).all()
     assert np.isfinite(got.q[0]).all()

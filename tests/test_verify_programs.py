@@ -196,7 +196,7 @@ def test_programs_of_all_kinds(kind: str, designs: Path) -> None:
 def test_methods_and_gradients_of_the_usual_core(name: str, designs: Path) -> None:
     for function, options in (
         ("forward_dynamics_gradient", {}),
-        ("rollout", {"method": "variational", "dt": 0.002}),
+        ("rollout", {"integrator": "variational", "dt": 0.002}),
     ):
         usual = dynagate.build(name, function, units=4, folder=designs, policy=Policy(word=24), **options)
         verified = verify(usual.folder, ["verilator"])
@@ -281,7 +281,7 @@ def test_the_bench_of_a_variational_floating_body_has_unit_quaternions(tmp_path:
     for link in links:
         body = dynagate.Robot(link.joint.type, (link,))
         region = dynagate.Region.of(body, velocity=2.0, acceleration=2.0)
-        options: dict[str, Any] = {"units": 4, "method": "variational", "dt": 0.01, "region": region}
+        options: dict[str, Any] = {"units": 4, "integrator": "variational", "dt": 0.01, "region": region}
         built = dynagate.build(body, "rollout", **options, folder=tmp_path / body.name)
         vectors = program_vectors_of(built.folder, 3)["accelerator"]
         assert vectors is not None, body.name

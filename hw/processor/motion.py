@@ -55,7 +55,7 @@ def motion_of(
     if options.tolerance is not None:
         motion = ChipMotion.of(robot, options, policy.word, options.tolerance)
         return options, _formatted(motion, region, policy)
-    method = METHODS[options.method or ""]
+    method = METHODS[options.integrator or ""]
     least: float = method.tolerance  # type: ignore[attr-defined]
     tolerance = least * 2.0 ** max(32 - policy.word, 0)
     for _ in range(TRIALS):
@@ -65,7 +65,7 @@ def motion_of(
             return replace(options, tolerance=tolerance), formatted
         tolerance *= 4.0
     raise ToleranceError(
-        f"method '{options.method}' of {robot.name} does not converge in words of {policy.word} bits, even to "
+        f"integrator '{options.integrator}' of {robot.name} does not converge in words of {policy.word} bits, even to "
         f"tolerance {tolerance / 4.0:.1e}; expected a longer word, another dt or a tolerance of your own"
     )
 

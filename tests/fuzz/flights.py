@@ -82,7 +82,7 @@ def check(case: Case, findings: Findings) -> None:
     if not condition < rollouts.LARGEST_CONDITION:
         raise RobotError("expected a robot that floats can tell")
     steps, dt, name = case.get("steps", 1), case.get("dt", 1e-3), case.get("integrator", "rk4")
-    method: Any = {"method": name}
+    method: Any = {"integrator": name}
     if name == "contacts":
         point = Point(root["name"], (0.0, 0.0, 0.0))
         method = {"contacts": RigidContact((point,), (Plane((0.0, 0.0, 1.0), -1e3),))}

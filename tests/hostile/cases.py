@@ -626,7 +626,7 @@ def entries(folder: Path) -> dict[str, tuple[Callable[..., object], dict[str, An
                 "dt": 0.01,
                 "every": 1,
                 "device": "numpy",
-                "method": "euler",
+                "integrator": "euler",
                 "forces": (),
                 "linearize": False,
                 "damping": 1.0,
@@ -699,7 +699,7 @@ def entries(folder: Path) -> dict[str, tuple[Callable[..., object], dict[str, An
             {"points": point, "stiffness": 1e3, "friction": 1.0, "alpha": 2.0, "beta": 1.0, "gamma": 1.0},
         ),
         "rigid": (
-            lambda **o: Rollout(arm, steps=2, dt=0.01, method=RigidContact(**o), device="numpy"),
+            lambda **o: Rollout(arm, steps=2, dt=0.01, integrator=RigidContact(**o), device="numpy"),
             {"points": point, "friction": 0.5, "sweeps": 10, "tolerance": 1e-6},
         ),
         "plane": (Plane, {"normal": (0.0, 0.0, 1.0), "offset": 0.0}),

@@ -1,6 +1,6 @@
 """Position-based steps of articulated bodies (Pan & Manocha 2018, 2019) by all orders, optimizers and objectives.
 
-`dynagate.Rollout(robot, method="position_based")` takes order 2 by Levenberg-Marquardt, on every device.
+`dynagate.Rollout(robot, integrator="position_based")` takes order 2 by Levenberg-Marquardt, on every device.
 """
 
 from __future__ import annotations

@@ -134,7 +134,7 @@ class WalkingTask:
         elif simulator == "pbfd":
             if batch and not own.quaternions():
                 method, forces = PositionBasedMethod(iterations=60), [contact, servo]
-                self._steps = Rollout(own, steps=self._hold, dt=self.dt, method=method, forces=forces)
+                self._steps = Rollout(own, steps=self._hold, dt=self.dt, integrator=method, forces=forces)
             else:
                 self._steps = PositionBased(own, self.dt, contact=contact, servo=servo, iterations=60, threads=threads)
         else:

@@ -15,6 +15,7 @@ SUGGESTED, FEWEST = 4, 3
 
 RENAMED = {
     "linearise": "linearize",
+    "method": "integrator",
     "step": "progress",
 }
 """Former names of options: the old name -> what to write now."""

@@ -12,7 +12,6 @@ from dynagate.cli import parameters
 from dynagate.cli.parameters import Value, count
 from dynagate.cli.robot import Command, with_options
 from dynagate.dynamics import ROLLOUT, function
-from dynagate.dynamics.explicit import METHODS
 from dynagate.dynamics.step_damping import DAMPINGS, EXPLICIT
 
 MOST_STEPS = 1_000_000
@@ -34,17 +33,17 @@ def damping_option(what: str) -> Callable[[Command], Command]:
     )
 
 
-class SolvedMethod(click.Choice[str]):
-    """A method that solves an equation in each step. The methods are imported where their names are wanted."""
+class IntegratorName(click.Choice[str]):
+    """The name of an integrator. The integrators are imported only when their names are needed."""
 
     def __init__(self) -> None:
         self.case_sensitive = True
 
     @functools.cached_property
     def choices(self) -> tuple[str, ...]:  # type: ignore[override]  # set by none, as __init__ is ours
-        from dynagate.integrators.methods import METHODS as MOTIONS
+        from dynagate.integrators.methods import METHODS
 
-        return tuple(name for name, method in MOTIONS.items() if not method.linearizes)
+        return tuple(METHODS)
 
 
 def step_options(command: Command) -> Command:
@@ -52,7 +51,7 @@ def step_options(command: Command) -> Command:
 
     @functools.wraps(command)
     def checked(robot: Any, *region: Any, algorithm: dict[str, Any], **rest: Any) -> Any:
-        names = ("dt", "integrator", "damping", "linearize", "variable_dt", "stops", "method", "tolerance")
+        names = ("dt", "integrator", "damping", "linearize", "variable_dt", "stops", "tolerance")
         asked = {name: value for name in names if (value := rest.pop(name)) not in (None, False)}
         if forces := rest.pop("force"):
             asked["forces"] = forces
@@ -71,20 +70,24 @@ def step_options(command: Command) -> Command:
     return with_options(
         checked,
         click.option(
-            "--dt", type=Value(parameters.positive, "a number of more than 0"), metavar="SECONDS", help="Of a step."
+            "--dt",
+            type=Value(parameters.positive, "a number of more than 0"),
+            metavar="SECONDS",
+            help="Step by this time.  [default: 0.001]",
         ),
-        click.option("--integrator", type=click.Choice(list(METHODS)), help="Of a step."),
-        damping_option("Joint damping in a step"),
         click.option(
-            "--method",
-            type=SolvedMethod(),
-            help="Of a rollout with --units: solves an equation in each step.",
+            "--integrator",
+            type=IntegratorName(),
+            help="Step by this integrator. The last two solve an equation in each step of a rollout and need --units."
+            "  [default: semi_implicit_euler]",
         ),
+        damping_option("Joint damping in a step"),
         click.option(
             "--tolerance",
             type=Value(parameters.positive, "a number of more than 0"),
             metavar="NUMBER",
-            help="Of a --method.  [default: the smallest that the word allows]",
+            help="End the search of a variational or position-based step at this residual."
+            "  [default: the smallest that the word allows]",
         ),
         click.option("--linearize", is_flag=True, help="A rollout gives ∂x⁺/∂x and ∂x⁺/∂τ of its steps too."),
         click.option("--variable-dt", is_flag=True, help="The time step of a rollout is an input of up to --dt."),

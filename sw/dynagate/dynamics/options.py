@@ -15,7 +15,7 @@ DEFAULT_FUNCTION = "forward_dynamics_gradient"
 """What is computed where nothing else is asked for."""
 FLAGS = ("prefix", "external_forces", "linearize", "variable_dt", "stops")
 """Options that are True or False."""
-OF_ROLLOUTS = ("linearize", "variable_dt", "stops", "forces", "method", "tolerance")
+OF_ROLLOUTS = ("linearize", "variable_dt", "stops", "forces", "tolerance")
 """Options of rollouts alone."""
 
 
@@ -31,10 +31,10 @@ class AlgorithmOptions:
     mass: "body" or "shared", the frames in which the gradients take M; None is "body".
     prefix: prefix products and sums in the gradients: fewer levels, more operations.
     dt: seconds of a step through time; None is 1e-3.
-    integrator: "euler", "semi_implicit_euler", "rk2", "rk3" or "rk4"; None is "semi_implicit_euler".
+    integrator: "euler", "semi_implicit_euler", "rk2", "rk3" or "rk4"; of a rollout as a program also
+    "variational" or "position_based"; None is "semi_implicit_euler". tolerance: with which these two have solved a
+    step; None is the smallest that the word allows.
     damping: of joints in a step, "explicit" or "implicit" (`dynamics.step_damping`); None is "explicit".
-    method: of a rollout as a program, instead of an integrator: "variational" or "position_based". tolerance: with
-    which it has solved a step, as these methods have it; None is the smallest that the word allows.
     linearize: a rollout's turns give ∂x⁺/∂x and ∂x⁺/∂τ too. variable_dt: dt is an input of each turn, and the option dt
     the largest. stops: of a rollout, as `Rollout` takes it. forces: of a rollout, as text, "Limits(stiffness=100.0)".
     friction: Coulomb friction of the joints, F q̇ / √(q̇² + s²): True for the F of the robot's file, or F in N m or N,
@@ -60,7 +60,6 @@ class AlgorithmOptions:
     friction_speed: float = SPEED
     stops: bool = False
     forces: Sequence[str] = ()
-    method: str | None = None
     tolerance: float | None = None
     damping: str | None = None
 

@@ -43,6 +43,7 @@ from dynagate.hw.axi import Axi
 from dynagate.hw.processor.streams import behind
 from dynagate.hw.regmap import BITS, IDENTITY, VERSION, with_processor
 from dynagate.integrators.chip_motion import ChipMotion
+from dynagate.integrators.methods import SOLVING
 
 if TYPE_CHECKING:
     from dynagate.host.devices.stream import UnderWay
@@ -385,7 +386,7 @@ def _several(design: ProgramDesign, words: Words, link: Link, shows_progress: bo
 
 def _motion(design: ProgramDesign) -> ChipMotion | None:
     """How a rollout begins whose steps solve equations. Raises DesignError: the design has none such."""
-    if "method" not in design.options:
+    if design.options.get("integrator") not in SOLVING:
         return None
     from dynagate.hw.processor.options import options_of
 
@@ -455,7 +456,7 @@ def open_numpy(design: ProcessorBuild | str | PathLike[str], *, progress: Progre
     if isinstance(formatted, FormattedLoop):
         raise ArgumentError(
             f"device 'numpy' for a loop, {folder_of(design)}; expected 'sim', 'fixed' or 'board', or Rollout(robot, "
-            "method=...) in float64"
+            "integrator=...) in float64"
         )
     return NumpyDevice(formatted.graph)
 

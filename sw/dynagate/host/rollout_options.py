@@ -11,9 +11,8 @@ from dynagate.base.arguments import check_count, check_flags, is_whole
 from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.base.explained import check_fields, explained
 from dynagate.base.largest import MAX_STEPS
-from dynagate.base.nearest import check_keyword, nearest
+from dynagate.base.nearest import check_keyword
 from dynagate.dynamics import ROLLOUT
-from dynagate.dynamics.explicit import METHODS as TABLEAUX
 from dynagate.dynamics.friction import SPEED
 from dynagate.dynamics.step import DEFAULT_INTEGRATOR
 from dynagate.dynamics.step_damping import EXPLICIT
@@ -34,9 +33,9 @@ from dynagate.integrators.step import StepOptions
 class RolloutOptions:
     """Options of a `Rollout`, whose keywords these fields are too.
 
-    steps: how many. dt: seconds of a step, or None where each call says it. method: "euler", "semi_implicit_euler" (the
-    default), "rk2", "rk3", "rk4", "variational", "position_based", or a `Method` with options of its own; integrator:
-    another name of this option. linearize: give a and b of every step too (explicit methods).
+    steps: how many. dt: seconds of a step, or None where each call says it. integrator: "euler", "semi_implicit_euler"
+    (the default), "rk2", "rk3", "rk4", "variational", "position_based", or a `Method` with options of its own.
+    linearize: give a and b of every step too (explicit integrators).
     every: give the states after every so many steps alone, a divisor of `steps`; `steps` itself for the last one alone.
     form: of forward dynamics. friction: Coulomb friction F q̇ / √(q̇² + friction_speed²) of the joints: True for the F of
     the robot's file, or F in N m or N, one for all degrees of freedom or one for each; friction_speed in rad/s or m/s.
@@ -55,8 +54,7 @@ class RolloutOptions:
 
     steps: int
     dt: float | None
-    method: str | Method | None = None
-    integrator: str | None = None
+    integrator: str | Method | None = None
     linearize: bool = False
     every: int = 1
     form: str | None = None
@@ -84,18 +82,12 @@ class RolloutOptions:
 
     @cached_property
     def chosen_method(self) -> Method:
-        """Raises ValueError: there is no such method, or the options name two."""
-        method, integrator = self.method, self.integrator
+        """Return the integrator by its name. Raise ArgumentError if there is none, or contacts= replace it."""
         if self.contacts is not None:
-            if method is not None or integrator is not None:
-                raise ArgumentError(f"contacts= beside method '{method or integrator}'; expected contacts= alone")
+            if self.integrator is not None:
+                raise ArgumentError(f"contacts= with integrator={self.integrator!r:.60}; expected contacts= alone")
             return ContactMethod(self.contacts)
-        if method is not None and integrator is not None:
-            raise ArgumentError(f"method={method!r:.60} and integrator='{integrator}'; expected one of them")
-        if integrator is not None and integrator not in TABLEAUX:
-            near = nearest(integrator, TABLEAUX)
-            raise ArgumentError(f"integrator '{integrator}'{near}; expected one of {', '.join(TABLEAUX)}")
-        return method_of(DEFAULT_INTEGRATOR if method is None and integrator is None else method or integrator or "")
+        return method_of(DEFAULT_INTEGRATOR if self.integrator is None else self.integrator)
 
     @cached_property
     def step(self) -> StepOptions:

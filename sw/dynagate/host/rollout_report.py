@@ -102,8 +102,8 @@ class CheckedTrajectories:
 
 
 def step_text(options: Mapping[str, Any]) -> str:
-    """The method and the time step of a design's options."""
-    integrator = options.get("method", options.get("integrator", "semi_implicit_euler"))
+    """Return the integrator and the time step of a design's options."""
+    integrator = options.get("integrator", "semi_implicit_euler")
     dt = options.get("dt", 1e-3)
     return f"{integrator}, {'at most ' if 'variable_dt' in options else ''}{dt:g} s a step"
 

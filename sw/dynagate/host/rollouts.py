@@ -73,7 +73,7 @@ class Rollout(Opened):
         **named: Any,
     ) -> None:
         asked, own = asked_of(options, named)
-        self.asked, self.method, self.options = asked, asked.chosen_method, asked.step
+        self.asked, self.integrator, self.options = asked, asked.chosen_method, asked.step
         chosen = chosen_device(device, ROLLOUT, own)
         robot = robot_of(robot)
         self.robot, self.steps, self.every, self.device = robot, int(asked.steps), int(asked.every), chosen.name
@@ -104,7 +104,7 @@ class Rollout(Opened):
         with showing() as progress:
             if progress:
                 progress(f"tracing {self.robot.name} rollout")
-            motion = self.method.motion(self.robot, self.options, linearize=self._linearize, every=self.every)
+            motion = self.integrator.motion(self.robot, self.options, linearize=self._linearize, every=self.every)
             self.motion = with_feedback(motion, self.robot, self.asked.feedback) if self.asked.feedback else motion
             self.loop = self.motion.loop
             if progress:
@@ -113,7 +113,7 @@ class Rollout(Opened):
             self.kernel, self.dtype = self._compute.kernel, self._compute.dtype
             if self.motion.failed and self.dtype != np.float64 and not self.motion.in_float32:
                 raise ArgumentError(
-                    f"dtype {self.dtype} with method '{self.method.name}'; expected float64 to solve in"
+                    f"dtype {self.dtype} with integrator '{self.integrator.name}'; expected float64 to solve in"
                 )
             self._begin = None if self.motion.begin is None else self._computing(self.motion.begin)
 
@@ -121,7 +121,7 @@ class Rollout(Opened):
         dt = "dt of each call" if self.options.dt is None else f"dt {self.options.dt:g} s"
         every = f", every {self.every}" if self.every > 1 else ""
         linear = ", linearized" if self._linearize else ""
-        how = f"{dt}, {self.method.name}{linear}"
+        how = f"{dt}, {self.integrator.name}{linear}"
         return f"<Rollout {self.robot.name}, {self.steps} steps{every}, {how}, on {self.device}>"
 
     @cached_property
@@ -133,9 +133,9 @@ class Rollout(Opened):
     def _reversed(self) -> Compute:
         if self.motion.failed and self.dtype != np.float64:
             raise ArgumentError(
-                f"dtype {self.dtype} of a sweep back through method '{self.method.name}'; expected float64 to solve in"
+                f"dtype {self.dtype} of a sweep back through integrator '{self.integrator.name}'; expected float64"
             )
-        loop = reverse_loop(self.method, self.robot, self.options)
+        loop = reverse_loop(self.integrator, self.robot, self.options)
         if self.asked.feedback:
             loop = reverse_with_feedback(loop, self.robot, self.asked.feedback)
         return self._device.of_loop(loop, self.steps)
@@ -173,7 +173,7 @@ class Rollout(Opened):
     def _kernel(self) -> LoopKernel | None:
         """The C that a call of inputs as they are can use at once."""
         plain = not (self.options.dt is None or self._linearize or self.robot.quaternions() or self.force_inputs)
-        plain = plain and self.method.linearizes and not (self.options.constrained or self.asked.feedback)
+        plain = plain and self.integrator.linearizes and not (self.options.constrained or self.asked.feedback)
         return self.kernel if plain else None
 
     def __call__(
@@ -529,9 +529,9 @@ def _check_on_chip(asked: RolloutOptions, device: str) -> None:
     if not method.linearizes:
         expected = (
             f"expected one of {', '.join(TABLEAUX)}, device 'cpu', 'cuda' or 'numpy', or a program: "
-            f"dynagate.build(robot, 'rollout', units=4, method={method.name!r}), opened on device '{device}'"
+            f"dynagate.build(robot, 'rollout', units=4, integrator={method.name!r}), opened on device '{device}'"
         )
-        raise ArgumentError(f"device '{device}' takes no method '{method.name}', which solves equations; {expected}")
+        raise ArgumentError(f"device '{device}' takes no integrator '{method.name}': it solves equations; {expected}")
 
 
 def _on_chip(

@@ -1,4 +1,4 @@
-"""Methods that step a robot through time, one file a method: `dynagate.Rollout(robot, method=...)` takes them."""
+"""Methods that step a robot through time, one file a method: `dynagate.Rollout(robot, integrator=...)` takes them."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ __all__ = ["Contact", "Drag", "Plane", "Point", "RigidContact", "Servo"]
 
 IN_EXAMPLES = {
     "NewtonEuler": ("newton_euler", "position_based", "an explicit method, such as 'rk4'"),
-    "PositionBased": ("integrator", "position_based", "method='position_based'"),
+    "PositionBased": ("integrator", "position_based", "integrator='position_based'"),
     "StewartTrinkle": ("complementarity", "position_based", "contacts=RigidContact(...)"),
-    "Variational": ("integrator", "variational", "method='variational'"),
-    "device_inverse": ("device", "variational", "method='variational'"),
+    "Variational": ("integrator", "variational", "integrator='variational'"),
+    "device_inverse": ("device", "variational", "integrator='variational'"),
 }
 """Class that the papers compare with -> its module and folder in `examples/papers`, and what a rollout takes for it."""
 

@@ -12,15 +12,14 @@ import numpy.typing as npt
 
 from dynagate.base.errors import ArgumentError
 from dynagate.dynamics import ROLLOUT
-from dynagate.dynamics.explicit import METHODS as TABLEAUX
 from dynagate.dynamics.friction import SPEED
 from dynagate.dynamics.options import AlgorithmOptions
-from dynagate.dynamics.step import DEFAULT_STEP
+from dynagate.dynamics.step import DEFAULT_INTEGRATOR, DEFAULT_STEP
 from dynagate.dynamics.step_damping import EXPLICIT
 from dynagate.forces import of_text
 from dynagate.graph.blocks import Blocks, in_blocks, renamed
 from dynagate.graph.loop import Until, evaluate_loop, loops_in
-from dynagate.integrators.methods import METHODS
+from dynagate.integrators.methods import METHODS, SOLVING, method_of
 from dynagate.integrators.motion import Method, Motion
 from dynagate.integrators.step import StepOptions
 from dynagate.robot import Robot
@@ -38,20 +37,18 @@ def extra(name: str) -> str:
 
 
 def solves(options: AlgorithmOptions) -> bool:
-    """Whether the method of a rollout solves equations, by loops that end by a tolerance. Raises ValueError: there is
-    no such method, or it comes with an integrator."""
-    if options.method is None:
-        if options.tolerance is not None:
-            raise ArgumentError("a tolerance without a method; expected method='variational' or 'position_based'")
-        return False
-    if options.method not in METHODS or METHODS[options.method].linearizes:
-        names = [name for name, method in METHODS.items() if not method.linearizes]
-        explicit = options.method in TABLEAUX
-        expected = f"integrator={options.method!r} for that one" if explicit else f"one of {', '.join(names)}"
-        raise ArgumentError(f"method '{options.method}' of a program; expected {expected}")
-    if options.integrator is not None:
-        raise ArgumentError(f"method '{options.method}' and integrator '{options.integrator}'; expected one of them")
-    return True
+    """Return whether the integrator of a rollout solves equations, by loops that end by a tolerance.
+
+    Raises:
+        ArgumentError: There is no such integrator, or it takes no tolerance.
+    """
+    solving = not method_of(options.integrator or DEFAULT_INTEGRATOR).linearizes
+    if options.tolerance is not None and not solving:
+        raise ArgumentError(
+            f"tolerance={options.tolerance:g} with integrator={options.integrator!r}; expected one that solves "
+            f"equations: {' or '.join(SOLVING)}"
+        )
+    return solving
 
 
 @dataclass(frozen=True)
@@ -69,9 +66,9 @@ class ChipMotion:
     def of(
         cls, robot: Robot, options: AlgorithmOptions, word: int | None, tolerance: float | None = None
     ) -> ChipMotion:
-        """options: with a method that `solves` says so of. word: bits; None for floating point. tolerance: the method's
-        unless it is here. Raises ValueError: an option that neither the method nor a chip takes."""
-        method = METHODS[options.method or ""]
+        """options: with an integrator that `solves` equations. word: bits; None for floating point. tolerance: the
+        integrator's unless it is here. Raises ValueError: an option that neither the integrator nor a chip takes."""
+        method = METHODS[options.integrator or ""]
         method = method if word is None else method.in_words(word)
         if tolerance is not None:
             method = replace(method, tolerance=tolerance)  # type: ignore[type-var]
@@ -136,7 +133,7 @@ def _step_options(options: AlgorithmOptions, method: Method) -> StepOptions:
                 f"place; expected {force.name}({force.inputs[0]}=...), which is constant"
             )
     if options.variable_dt:
-        raise ArgumentError(f"method '{method.name}' takes no variable_dt; expected a constant time step")
+        raise ArgumentError(f"integrator '{method.name}' takes no variable_dt; expected a constant time step")
     friction = tuple(options.friction) if isinstance(options.friction, Sequence) else options.friction
     dt = DEFAULT_STEP if options.dt is None else options.dt
     return StepOptions(

@@ -16,12 +16,16 @@ METHODS: dict[str, Method] = {
 }
 
 
+SOLVING = tuple(name for name, method in METHODS.items() if not method.linearizes)
+"""Integrators that solve an equation in each step."""
+
+
 def method_of(method: str | Method) -> Method:
-    """A method by its name, or itself. Raises ValueError: there is none of this name."""
+    """Return an integrator by its name, or the object itself. Raise ArgumentError if the name is unknown."""
     if isinstance(method, Method):
         return method
     if method not in METHODS:
         raise ArgumentError(
-            f"method '{method}'{nearest(method, METHODS)}; expected one of {', '.join(METHODS)}, or a Method"
+            f"integrator '{method}'{nearest(method, METHODS)}; expected one of {', '.join(METHODS)}, or a Method"
         )
     return METHODS[method]

@@ -70,7 +70,7 @@ class Method(ABC):
         solves."""
         equations = self.equations(robot, options)
         if equations is None:
-            raise ArgumentError(f"method '{self.name}' has no reverse sweep; expected one with `equations`, as 'rk4'")
+            raise ArgumentError(f"integrator '{self.name}' has no reverse sweep; expected one with equations, as 'rk4'")
         return equations_vjp_graph(robot, options, equations)
 
     def in_words(self, word: int) -> Method:
@@ -91,7 +91,7 @@ class Method(ABC):
         }
         for name, (asked, expected) in unknown.items():
             if asked:
-                raise ArgumentError(f"method '{self.name}' takes no {name}; expected {expected}")
+                raise ArgumentError(f"integrator '{self.name}' takes no {name}; expected {expected}")
 
 
 def reverse_loop(method: Method, robot: Robot, options: StepOptions) -> Loop:

@@ -65,7 +65,7 @@ class PositionBasedMethod(Method):
     name: ClassVar[str] = "position_based"
 
     def __post_init__(self) -> None:
-        check_numbers(self, "method 'position_based'", tolerance=ABOVE_ZERO)
+        check_numbers(self, "integrator 'position_based'", tolerance=ABOVE_ZERO)
         check_whole("iterations", self.iterations)
         if self.search not in (None, *SEARCHES):
             raise ArgumentError(f"search {self.search!r}; expected one of {', '.join(SEARCHES)}, or None")
@@ -85,8 +85,8 @@ class PositionBasedMethod(Method):
         second = self.order > 2
         if self.resolution is not None and model.by_root:
             raise ArgumentError(
-                f"method 'position_based' of {robot.name} in integers; expected a step that has an energy: of revolute "
-                "and prismatic joints, without forces, of order 2"
+                f"integrator 'position_based' of {robot.name} in integers; expected a step that has an energy: of "
+                "revolute and prismatic joints, without forces, of order 2"
             )
         loop = Loop(
             f"position_based{f'_{self.order}' if second else ''}{f'_every_{every}' if every > 1 else ''}",

@@ -8,14 +8,14 @@ from typing import Any
 
 from dynagate.base.errors import ArgumentError
 from dynagate.base.progress import Progress
-from dynagate.dynamics import ROLLOUT
-from dynagate.dynamics.explicit import METHODS as TABLEAUX
+from dynagate.dynamics import ROLLOUT, AlgorithmOptions
 from dynagate.dynamics.friction import SPEED, warn_of_no_friction
 from dynagate.dynamics.options import OF_ROLLOUTS
 from dynagate.dynamics.step import DEFAULT_INTEGRATOR, DEFAULT_STEP
 from dynagate.dynamics.step_damping import EXPLICIT
 from dynagate.forces import of_text
 from dynagate.graph import Graph, trace
+from dynagate.integrators.chip_motion import solves
 from dynagate.integrators.linearized import linearized_step_graph
 from dynagate.integrators.step import StepOptions, step_graph
 from dynagate.robot import Robot
@@ -49,7 +49,6 @@ def turn_graph(
     friction_speed: float = SPEED,
     stops: bool = False,
     forces: Sequence[str] = (),
-    method: str | None = None,
     tolerance: float | None = None,
 ) -> Graph:
     """q (nq,), qd, tau (nv,) and, with variable_dt, dt () to q_next, qd_next and, with linearize, a and b, as
@@ -59,14 +58,9 @@ def turn_graph(
     forces: as `forces.as_text` writes them. dt: seconds; 1e-3 for None. With variable_dt the largest. Raises
     ValueError: an option is none of these.
     """
-    if method is not None or tolerance is not None:
-        if method in TABLEAUX:
-            raise ArgumentError(
-                f"method {method!r} is an explicit integrator, which designs take as integrator={method!r}; a method= "
-                "of a design solves an equation in each step"
-            )
+    if solves(AlgorithmOptions(integrator=integrator, tolerance=tolerance)):
         raise ArgumentError(
-            f"method {method!r} of a datapath; expected a program, with units=...: its steps end by a tolerance"
+            f"integrator {integrator!r} of a datapath; expected a program, with units=...: its steps end by a tolerance"
         )
     if variable_dt and dt is None:
         raise ArgumentError("variable_dt without dt; expected the largest time step as dt (s)")

@@ -77,7 +77,7 @@ class VariationalMethod(Method):
     def __post_init__(self) -> None:
         if self.guess not in (1, 2, 3, 4):
             raise ArgumentError(f"guess {self.guess!r}; expected 1, 2, 3 or 4")
-        check_numbers(self, "method 'variational'", tolerance=ABOVE_ZERO)
+        check_numbers(self, "integrator 'variational'", tolerance=ABOVE_ZERO)
         check_count("iterations", self.iterations, MAX_ITERATIONS)
 
     def in_words(self, word: int) -> VariationalMethod:

@@ -24,7 +24,7 @@ Array = npt.NDArray[Any]
 BACKENDS: dict[str, Any] = {"compiled": CPU, CPU: CPU, "numpy": "numpy", "fixed": "fixed", "sim": "sim"}
 """Backend -> the device of `Rollout`."""
 
-OF_THE_STEP = {"steps", "method", *StepOptions.__dataclass_fields__}
+OF_THE_STEP = {"steps", *StepOptions.__dataclass_fields__}
 """Options of a rollout on integers that decide its motion."""
 
 
