@@ -403,8 +403,11 @@ def test_rollouts_that_know_no_rigid_contact() -> None:
     for options, message in (
         ({"device": "fixed"}, "device 'fixed' takes no integrator 'contact': it solves equations; expected one of"),
         ({"integrator": "rk4"}, "contacts= with integrator='rk4'; expected contacts= alone"),
-        ({"linearize": True}, "contacts= with another option than steps, dt, every, damping, device and dtype"),
-        ({"dt": None}, "contacts= with another option than steps, dt, every, damping, device and dtype"),
+        (
+            {"linearize": True},
+            "contacts= with another option than steps, dt, every, implicit_damping, device and dtype",
+        ),
+        ({"dt": None}, "contacts= with another option than steps, dt, every, implicit_damping, device and dtype"),
     ):
         with pytest.raises(ArgumentError, match=re.escape(message)):
             Rollout(BOX, **{"steps": 2, "dt": 1e-3, "contacts": contact, **options})

@@ -167,7 +167,7 @@ def test_iterates_with_implicit_damping_equal_crocoddyls() -> None:
     path = DATA / "z1_description/urdf/z1.urdf"
     robot = Robot.from_urdf(path, ignore_friction=True)
     with dynagate.open(
-        robot, "ilqr", knots=KNOTS, dt=DT, cost=COST, iterations=10, damping="implicit", device="numpy"
+        robot, "ilqr", knots=KNOTS, dt=DT, cost=COST, iterations=10, implicit_damping=True, device="numpy"
     ) as opened:
         assert isinstance(opened, Ilqr)
         assert_equal_iterates(robot, str(path), opened, 2)

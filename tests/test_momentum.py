@@ -76,7 +76,7 @@ def test_the_function_step_is_a_step_of_a_rollout(method: str) -> None:
 @pytest.mark.parametrize("method", ["semi_implicit_euler", "euler"])
 def test_derivatives_of_a_step_are_its_differences(method: str) -> None:
     robot, dt, v0 = body((0.1, -0.05, 0.2), gravity=9.81), 5e-3, np.array([3.0, -1.0, 2.0, 5.0, 30.0, 4.0])
-    linear = Rollout(robot, steps=1, dt=dt, device="numpy", method=method, linearize=True)
+    linear = Rollout(robot, steps=1, dt=dt, device="numpy", integrator=method, linearize=True)
     out = linear(START, v0, np.ones((1, 6)))
     assert out.a is not None
     for k, way in enumerate(1e-6 * np.eye(6)):

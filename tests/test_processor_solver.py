@@ -386,13 +386,15 @@ def test_damping_that_a_step_is_too_long_for_is_named() -> None:
     assert ends[1] > 1e-2
     assert stable_step(robots.load("two_joint_arm", damping=False), q) == np.inf
     asked = (
-        f"from which ranges can be found: damping='implicit', a dt below {longest:.2g} s, which explicit damping of "
+        f"from which ranges can be found: implicit_damping=True, a dt below {longest:.2g} s, which explicit damping of "
         "joints asks for, the robot read with damping=False, or other problems"
     )
     with pytest.raises(ArgumentError, match=asked):
         check_solved(np.array([False, True, False]), q.repeat(3, axis=0), damped, StepOptions(0.02))
     with pytest.raises(ArgumentError, match="can be found: a smaller dt or other problems"):
-        check_solved(np.array([False, True, False]), q.repeat(3, axis=0), damped, StepOptions(0.02, damping="implicit"))
+        check_solved(
+            np.array([False, True, False]), q.repeat(3, axis=0), damped, StepOptions(0.02, implicit_damping=True)
+        )
     check_solved(np.array([False, True]), q.repeat(2, axis=0), damped, StepOptions(0.02))
 
 

@@ -69,8 +69,8 @@ def test_steps_are_mujocos(name: str) -> None:
     random = np.random.default_rng(3)
     q0, qd0 = random.uniform(-0.5, 0.5, (2, 4, robot.nv))
     tau = 0.1 * random.normal(size=(4, 50, robot.nv))
-    ours = Rollout(robot, steps=50, dt=DT, damping="implicit", device="numpy")(q0, qd0, tau)
-    q, qd = MujocoRollout(robot, DT, "implicit")(q0, qd0, tau)
+    ours = Rollout(robot, steps=50, dt=DT, implicit_damping=True, device="numpy")(q0, qd0, tau)
+    q, qd = MujocoRollout(robot, DT, implicit_damping=True)(q0, qd0, tau)
     np.testing.assert_allclose(ours.q[:, 1:], q, rtol=0.0, atol=1e-9)
     np.testing.assert_allclose(ours.qd[:, 1:], qd, rtol=0.0, atol=1e-9)
     assert (Rollout(robot, steps=50, dt=DT, device="numpy")(q0, qd0, tau).diverged > 0).all()
@@ -91,8 +91,8 @@ def test_accelerations_of_floating_and_ball_joints_are_mujocos(text: str, tmp_pa
     data.qvel[:], data.qfrc_applied[:] = b @ v, np.linalg.solve(b.T, tau)
     mujoco.mj_step(model, data)
     expected = np.linalg.solve(b, (data.qvel - b @ v) / DT - c)
-    for damping, near in (("implicit", True), ("explicit", False)):
-        after = Rollout(robot, steps=1, dt=DT, damping=damping, device="numpy")(q, v, tau[None])
+    for damping, near in ((True, True), (False, False)):
+        after = Rollout(robot, steps=1, dt=DT, implicit_damping=damping, device="numpy")(q, v, tau[None])
         moved = after.qd[1].copy()
         for link, iq, iv in robot.slices():
             if (
@@ -115,7 +115,7 @@ def test_joints_that_mimic_others_damp_through_their_ratio(tmp_path: Path) -> No
         (g, offset), free = ratios(robot), robot.uncoupled()
         model, d = pinocchio_of(free), np.diag([link.joint.damping for link in free.links])
         data, state = model.createData(), states(robot, 3, seed=5)
-        options = {"steps": 1, "dt": DT, "damping": "implicit", "device": "numpy"}
+        options = {"steps": 1, "dt": DT, "implicit_damping": True, "device": "numpy"}
         got = Rollout(robot, **options)(state["q"], state["qd"], state["tau"][:, None])
         for k in range(3):
             q, v = g @ state["q"][k] + offset, g @ state["qd"][k]
@@ -144,7 +144,7 @@ ROBOTS: dict[str, Any] = {
 @pytest.mark.parametrize("integrator", ["euler", "semi_implicit_euler"])
 def test_derivatives_are_exact(name: str, integrator: str, tmp_path: Path) -> None:
     robot, constrained = ROBOTS[name](tmp_path), name == "constrained"
-    options: dict[str, Any] = {"integrator": integrator, "damping": "implicit", "constrained": constrained}
+    options: dict[str, Any] = {"integrator": integrator, "implicit_damping": True, "constrained": constrained}
     if integrator == "euler":
         check_gradient(robot, **options)
     else:
@@ -155,10 +155,10 @@ def test_every_form_and_the_function_step(tmp_path: Path) -> None:
     """Also where a payload is an input, and with the forces of a stance."""
     for robot in (heavily("z1"), of_mimics(tmp_path)):
         state = {name: x for name, x in states(robot, 2, seed=7).items() if name in ("q", "qd", "tau")}
-        expected = evaluate(step_graph(robot, StepOptions(DT, damping="implicit")), state)
+        expected = evaluate(step_graph(robot, StepOptions(DT, implicit_damping=True)), state)
         for form in ("mass_matrix_solve", "aba") if not robot.followers else (None,):
-            other = evaluate(step_graph(robot, StepOptions(DT, form=form, damping="implicit")), state)
-            graph = trace(robot, "step", form=form, dt=DT, damping="implicit", variable=(robot.links[-1].name,))
+            other = evaluate(step_graph(robot, StepOptions(DT, form=form, implicit_damping=True)), state)
+            graph = trace(robot, "step", form=form, dt=DT, implicit_damping=True, variable=(robot.links[-1].name,))
             nominal = np.array([parameters_of(robot.links[-1])] * 2)
             one = evaluate(graph, {**state, robot.links[-1].name: nominal})
             for name, values in expected.items():
@@ -169,7 +169,7 @@ def test_every_form_and_the_function_step(tmp_path: Path) -> None:
 def test_a_step_takes_hardly_more_operations() -> None:
     robot = heavily("z1")
     for graph in (step_graph, linearized_step_graph):
-        explicit, implicit = (graph(robot, StepOptions(DT, damping=each)) for each in ("explicit", "implicit"))
+        explicit, implicit = (graph(robot, StepOptions(DT, implicit_damping=each)) for each in (False, True))
         assert len(implicit) <= len(explicit) + 2 * robot.nv
 
 
@@ -177,13 +177,13 @@ def test_compiled_steps_and_integers_are_those_of_numpy(tmp_path: Path) -> None:
     arm, random = damped(robots.load("two_joint_arm")), np.random.default_rng(8)
     q0, qd0 = random.uniform(-0.5, 0.5, (2, 6, 2))
     tau = random.uniform(-1.0, 1.0, (6, 20, 2))
-    options: dict[str, Any] = {"steps": 20, "dt": DT, "damping": "implicit"}
+    options: dict[str, Any] = {"steps": 20, "dt": DT, "implicit_damping": True}
     exact = Rollout(arm, device="numpy", **options)(q0, qd0, tau)
     np.testing.assert_allclose(Rollout(arm, **options)(q0, qd0, tau).qd, exact.qd, rtol=0.0, atol=1e-11)
     region = Region.of(arm, velocity=8.0, acceleration=80.0)
     chip = Rollout(arm, device="fixed", policy=Policy(30), region=region, **options)(q0, qd0, tau)
     assert np.abs(chip.qd - exact.qd).max() < 1e-4
-    built = dynagate.build(arm, "rollout", ii=4, region=region, dt=DT, damping="implicit", folder=tmp_path / "ring")
+    built = dynagate.build(arm, "rollout", ii=4, region=region, dt=DT, implicit_damping=True, folder=tmp_path / "ring")
     with dynagate.open(built.folder, device="fixed") as ring:
         assert np.abs(ring(q0, qd0, tau).qd - exact.qd).max() < 1e-3
 
@@ -193,7 +193,7 @@ def test_rigid_contact_solves_the_damped_equations() -> None:
     arm = damped(robots.load("two_joint_arm"), 0.4).with_frame("tip", "forearm", (0.0, 0.0, 0.3))
     plane = Plane((0.0, 0.0, -1.0), -0.75)
     contact = RigidContact([Point("forearm", (0.0, 0.0, 0.3))], [plane], friction=0.0)
-    rollout = Rollout(arm, steps=40, dt=5e-3, damping="implicit", contacts=contact)
+    rollout = Rollout(arm, steps=40, dt=5e-3, implicit_damping=True, contacts=contact)
     q0, qd0, tau = np.array([1.2, 0.1]), np.array([-8.0, -2.0]), np.zeros((40, 2))
     motion = rollout(q0, qd0, tau)
     q, v, after = motion.q[:-1], motion.qd[:-1], motion.qd[1:]
@@ -214,24 +214,20 @@ def test_rigid_contact_solves_the_damped_equations() -> None:
 
 
 REFUSED: list[tuple[dict[str, Any], str]] = [
+    ({"implicit_damping": "implicit"}, "implicit_damping='implicit'; expected True or False"),
+    ({"implicit_damping": 1.0}, "implicit_damping=1.0; expected True or False"),
     (
-        {"damping": "implict"},
-        "damping='implict' of a step (did you mean 'implicit'?); expected 'explicit' or 'implicit', or a robot read "
-        "with damping=False",
-    ),
-    ({"damping": False}, "damping=False of a step; expected 'explicit' or 'implicit', or a robot read with"),
-    (
-        {"damping": "implicit", "integrator": "rk4"},
-        "damping='implicit' with integrator 'rk4'; expected euler or semi_implicit_euler, whose steps have one",
+        {"implicit_damping": True, "integrator": "rk4"},
+        "implicit_damping=True with integrator 'rk4'; expected euler or semi_implicit_euler, whose steps have one",
     ),
     (
-        {"damping": "implicit", "dt": None},
-        "damping='implicit' with a time step that is an input; expected a constant dt",
+        {"implicit_damping": True, "dt": None},
+        "implicit_damping=True with a time step that is an input; expected a constant dt",
     ),
     *(
         (
-            {"damping": "implicit", "integrator": method},
-            f"integrator '{method}' takes no damping='implicit'; expected none: damping is in the equations",
+            {"implicit_damping": True, "integrator": method},
+            f"integrator '{method}' takes no implicit_damping=True; expected none: damping is in the equations",
         )
         for method in ("variational", "position_based")
     ),
@@ -246,9 +242,9 @@ def test_refused(options: dict[str, Any], text: str) -> None:
 
 def test_functions_without_a_step_refuse_it() -> None:
     with pytest.raises(ArgumentError, match="forward_dynamics.*'?damping"):
-        dynagate.open("two_joint_arm", "forward_dynamics", damping="implicit")
-    with pytest.raises(ArgumentError, match="integrator 'variational' takes no damping='implicit'"):
-        dynagate.build("two_joint_arm", "rollout", units=2, integrator="variational", damping="implicit")
+        dynagate.open("two_joint_arm", "forward_dynamics", implicit_damping=True)
+    with pytest.raises(ArgumentError, match="integrator 'variational' takes no implicit_damping=True"):
+        dynagate.build("two_joint_arm", "rollout", units=2, integrator="variational", implicit_damping=True)
     with pytest.raises(ArgumentError, match="with a time step that is an input; expected a constant dt"):
-        dynagate.build("two_joint_arm", "rollout", ii=4, dt=DT, variable_dt=True, damping="implicit")
-    assert as_options("found: damping='implicit', a dt below 1 s") == "found: --damping implicit, a dt below 1 s"
+        dynagate.build("two_joint_arm", "rollout", ii=4, dt=DT, variable_dt=True, implicit_damping=True)
+    assert as_options("found: implicit_damping=True, a dt below 1 s") == "found: --implicit-damping, a dt below 1 s"

@@ -629,7 +629,7 @@ def entries(folder: Path) -> dict[str, tuple[Callable[..., object], dict[str, An
                 "integrator": "euler",
                 "forces": (),
                 "linearize": False,
-                "damping": 1.0,
+                "implicit_damping": False,
                 "dtype": "float64",
             },
         ),

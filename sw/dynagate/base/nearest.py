@@ -14,6 +14,7 @@ SUGGESTED, FEWEST = 4, 3
 
 
 RENAMED = {
+    "damping": "implicit_damping=True",
     "linearise": "linearize",
     "method": "integrator",
     "step": "progress",

@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from dynagate.base.errors import ArgumentError
-from dynagate.dynamics.step_damping import EXPLICIT
 from dynagate.robot import Link, Robot
 
 Array = npt.NDArray[Any]
@@ -17,13 +16,13 @@ Array = npt.NDArray[Any]
 TYPES = {"revolute": "hinge", "prismatic": "slide"}
 
 
-def model_text(robot: Robot, dt: float, damping: str = EXPLICIT) -> str:
-    """The robot in MuJoCo's format, with steps of dt seconds by semi-implicit Euler. damping: as of a `Rollout`. Raises
-    ValueError: a joint that is not revolute, continuous or prismatic."""
+def model_text(robot: Robot, dt: float, implicit_damping: bool = False) -> str:
+    """The robot in MuJoCo's format, with steps of dt seconds by semi-implicit Euler. implicit_damping: as of a
+    `Rollout`. Raises ValueError: a joint that is not revolute, continuous or prismatic."""
     root = xml.Element("mujoco", model="robot")
     xml.SubElement(root, "compiler", angle="radian", autolimits="false", inertiafromgeom="false")
     option = xml.SubElement(root, "option", timestep=repr(dt), gravity=_numbers(robot.gravity), integrator="Euler")
-    implicit = "disable" if damping == EXPLICIT else "enable"
+    implicit = "enable" if implicit_damping else "disable"
     xml.SubElement(option, "flag", contact="disable", constraint="disable", eulerdamp=implicit)
     bodies = [xml.SubElement(root, "worldbody")]
     for link in robot.links:
@@ -57,15 +56,15 @@ def _numbers(values: Any) -> str:
 
 
 class MujocoRollout:
-    """`mujoco.rollout` of a robot on one thread. dt: s. damping: as of a `Rollout`. Raises ValueError: MuJoCo does
-    not take the robot."""
+    """`mujoco.rollout` of a robot on one thread. dt: s. implicit_damping: as of a `Rollout`. Raises ValueError: MuJoCo
+    does not take the robot."""
 
-    def __init__(self, robot: Robot, dt: float, damping: str = EXPLICIT) -> None:
+    def __init__(self, robot: Robot, dt: float, implicit_damping: bool = False) -> None:
         import mujoco
 
         self.robot = robot
         try:
-            self.model = mujoco.MjModel.from_xml_string(model_text(robot, dt, damping))
+            self.model = mujoco.MjModel.from_xml_string(model_text(robot, dt, implicit_damping))
         except ValueError as error:
             text = " ".join(str(error).split())
             raise ArgumentError(f"MuJoCo does not take the robot '{robot.name}': {text}") from None

@@ -119,7 +119,7 @@ def as_options(text: str) -> str:
     text = re.sub(r", add [^\n]*\non the command line (.*)", r", add \1", _BOTH.sub(r"\1", text))
     for name, option in _OPTIONS.items():
         text = re.sub(rf"\b{name}\b(=True)?", option, text)
-    text = re.sub(r"\bdamping='(\w+)'", r"--damping \1", text)
+    text = re.sub(r"\bimplicit_damping=True", "--implicit-damping", text)
     return _KEYWORDS.sub(r"--\1", text).replace(": lock names joint", ": --lock names joint")
 
 

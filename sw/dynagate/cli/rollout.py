@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from typing import Any
 
 import click
@@ -12,7 +11,6 @@ from dynagate.cli import parameters
 from dynagate.cli.parameters import Value, count
 from dynagate.cli.robot import Command, with_options
 from dynagate.dynamics import ROLLOUT, function
-from dynagate.dynamics.step_damping import DAMPINGS, EXPLICIT
 
 MOST_STEPS = 1_000_000
 DEFAULT_STEPS = 50
@@ -24,13 +22,11 @@ steps_option = click.option(
 )
 
 
-def damping_option(what: str) -> Callable[[Command], Command]:
-    """Return the option that says at which velocity joint damping acts. what: begins its help."""
-    return click.option(
-        "--damping",
-        type=click.Choice(DAMPINGS),
-        help=f"{what}: by the velocity before it, or by that after it.  [default: {EXPLICIT}]",
-    )
+implicit_damping_option = click.option(
+    "--implicit-damping",
+    is_flag=True,
+    help="Take joint damping at the velocity after each step, so that no step is too long for it.",
+)
 
 
 class IntegratorName(click.Choice[str]):
@@ -51,7 +47,7 @@ def step_options(command: Command) -> Command:
 
     @functools.wraps(command)
     def checked(robot: Any, *region: Any, algorithm: dict[str, Any], **rest: Any) -> Any:
-        names = ("dt", "integrator", "damping", "linearize", "variable_dt", "stops", "tolerance")
+        names = ("dt", "integrator", "implicit_damping", "linearize", "variable_dt", "stops", "tolerance")
         asked = {name: value for name in names if (value := rest.pop(name)) not in (None, False)}
         if forces := rest.pop("force"):
             asked["forces"] = forces
@@ -81,7 +77,7 @@ def step_options(command: Command) -> Command:
             help="Step by this integrator. The last two solve an equation in each step of a rollout and need --units."
             "  [default: semi_implicit_euler]",
         ),
-        damping_option("Joint damping in a step"),
+        implicit_damping_option,
         click.option(
             "--tolerance",
             type=Value(parameters.positive, "a number of more than 0"),

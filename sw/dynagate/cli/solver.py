@@ -12,12 +12,12 @@ from click.core import ParameterSource
 from dynagate.cli.options import SOLVERS
 from dynagate.cli.parameters import count
 from dynagate.cli.robot import Command, first_given, with_options
-from dynagate.dynamics.step_damping import EXPLICIT
 
 KNOTS, SAMPLES, DT, WORD, STATES = 32, 64, 0.02, 27, 8
 """Unless a command line says others; states are problems."""
 MOST_KNOTS, MOST_SAMPLES = 4096, 65535
-TAKEN = {"name", "knots", "dt", "damping", "word", "formats", "words", "units", "abreast", "folder", "states", "seed"}
+TAKEN = {"name", "knots", "dt", "implicit_damping", "word", "formats"}
+TAKEN |= {"words", "units", "abreast", "folder", "states", "seed"}
 """Options that a solver has."""
 
 
@@ -75,7 +75,7 @@ def _solve(region: Any, knots: int, samples: int, asked: dict[str, Any]) -> None
     from dynagate.host.solver_report import Reaching, solver_report
     from dynagate.integrators.step import StepOptions
 
-    each = StepOptions(asked["dt"] or DT, damping=asked["damping"] or EXPLICIT)
+    each = StepOptions(asked["dt"] or DT, implicit_damping=asked["implicit_damping"])
     with ProgressLine() as progress:
         report = solver_report(
             Reaching.of(function, region, knots, each, samples),

@@ -30,9 +30,9 @@ from dynagate.cli.options import (
 from dynagate.cli.output import written_together
 from dynagate.cli.parameters import Named, Value, count, mapping
 from dynagate.cli.robot import Command, check_joints, first_given, region_options, robot_options
-from dynagate.cli.rollout import damping_option
+from dynagate.cli.rollout import implicit_damping_option
 from dynagate.cli.solver import MOST_SAMPLES
-from dynagate.dynamics.step_damping import EXPLICIT, robot_in_step
+from dynagate.dynamics.step_damping import robot_in_step
 from dynagate.fixedpoint.assign import LARGEST_WORD, SMALLEST_WORD
 from dynagate.graph.region import Region
 from dynagate.robot import Robot
@@ -222,7 +222,7 @@ def _without_quaternions(command: Command) -> Command:
 @click.option(
     "--samples", type=count(MOST_SAMPLES), help=f"Of --controller mppi: rollouts of a plan; {SAMPLES} unless given."
 )
-@damping_option("With --controller ilqr and mppi: joint damping in the steps of the plans and of the robot")
+@implicit_damping_option
 @click.option("--policy", "policies", multiple=True, type=click.Choice(POLICIES), help="All unless given.")
 @click.option(
     "--global",
@@ -279,7 +279,7 @@ def closed_loop(
     controller: str,
     units: int | None,
     samples: int | None,
-    damping: str | None,
+    implicit_damping: bool,
     policies: Sequence[str],
     global_words: range,
     own_words: range,
@@ -308,12 +308,12 @@ def closed_loop(
     settings = {policy: values for policy, values in settings.items() if policy in (policies or POLICIES)}
     choices: dict[str, Any] = {"seconds": seconds, "start": start, "goal": goal}
     kept = REACHES.get(robot.name) if seed is None else None
-    _check_controller(controller, units, samples, damping)
+    _check_controller(controller, units, samples, implicit_damping)
     with ProgressLine() as progress:
         if kept is not None and len(kept.start) == robot.nv:
             reach, text = changed(robot, region, kept, **choices), f"the reach kept for {robot.name}, {seconds:g} s"
         else:
-            stepped = robot_in_step(robot, damping or EXPLICIT, Reach.dt)
+            stepped = robot_in_step(robot, implicit_damping, Reach.dt)
             chosen = find(stepped, region, exact(stepped), 1 if seed is None else seed, progress, **choices)
             reach, text = chosen.reach, chosen.text()
         if controller in SOLVERS:
@@ -321,7 +321,7 @@ def closed_loop(
 
             words = rtl_words or (SOLVER_WORD,)
             own: dict[str, Any] = {"units": units, "words": words, "rtl": bool(rtl_words)}
-            own |= {"samples": samples or SAMPLES, "damping": damping or EXPLICIT, "progress": progress}
+            own |= {"samples": samples or SAMPLES, "implicit_damping": implicit_damping, "progress": progress}
             solved = compared(controller, robot, reach, seconds=seconds, **own)
             click.echo(f"{text}\n{solved}")
             return
@@ -330,15 +330,15 @@ def closed_loop(
     click.echo(table(*results))
 
 
-def _check_controller(controller: str, units: int | None, samples: int | None, damping: str | None) -> None:
+def _check_controller(controller: str, units: int | None, samples: int | None, implicit_damping: bool) -> None:
     """Raises UsageError: options of one controller with another."""
     if samples is not None and controller != SOLVERS[1]:
         raise click.UsageError(
             f"--samples of --controller {controller}; expected it left out, or --controller {SOLVERS[1]}"
         )
     if controller not in SOLVERS:
-        if damping is not None:
-            raise click.UsageError("--damping of --controller derivatives; expected --controller ilqr or mppi")
+        if implicit_damping:
+            raise click.UsageError("--implicit-damping needs --controller ilqr or --controller mppi")
         if units is not None:
             raise click.UsageError(
                 "--units of --controller derivatives; expected it left out, or --controller ilqr or mppi"

@@ -85,7 +85,7 @@ class ChipIlqr(ChipSolver):
         return {
             **numbers,
             "integrator": o.step.integrator,
-            "damping": o.step.damping,
+            "implicit_damping": o.step.implicit_damping,
             "regularization": [o.smallest, o.largest],
         }
 

@@ -114,7 +114,7 @@ class ChipMppi(ChipSolver):
         return {
             **numbers,
             "integrator": o.step.integrator,
-            "damping": o.step.damping,
+            "implicit_damping": o.step.implicit_damping,
             "spread": o.spread.tolist(),
             **more,
         }

@@ -8,7 +8,6 @@ import numpy as np
 import numpy.typing as npt
 
 from dynagate.base.errors import ArgumentError
-from dynagate.dynamics.step_damping import EXPLICIT
 from dynagate.graph import trace
 from dynagate.graph.evaluate import evaluate
 from dynagate.integrators.step import StepOptions
@@ -28,9 +27,9 @@ def check_solved(solved: Array, q: Array, robot: Robot, step: StepOptions) -> No
     if solved.mean() >= ENOUGH:
         return
     dt, expected = step.dt or 0.0, "a smaller dt"
-    if step.damping == EXPLICIT and (longest := stable_step(robot, q)) < dt:
+    if not step.implicit_damping and (longest := stable_step(robot, q)) < dt:
         expected = (
-            f"damping='implicit', a dt below {longest:.2g} s, which explicit damping of joints asks for, the robot "
+            f"implicit_damping=True, a dt below {longest:.2g} s, which explicit damping of joints asks for, the robot "
             "read with damping=False,"
         )
     raise ArgumentError(

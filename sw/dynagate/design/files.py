@@ -19,7 +19,7 @@ from dynagate.design.design import Design, Streamed
 from dynagate.design.verilog_list import LIST, ListError, is_verilog, read_list
 from dynagate.fixedpoint.files import FORMATS
 
-FORMAT_VERSION = 8
+FORMAT_VERSION = 9
 FILE = "design.json"
 BITSTREAM = "bitstream.json"
 """Measurements of a bitstream that free tools made, in its folder."""

@@ -13,7 +13,7 @@ from dynagate.dynamics.friction import SPEED, check_friction
 
 DEFAULT_FUNCTION = "forward_dynamics_gradient"
 """What is computed where nothing else is asked for."""
-FLAGS = ("prefix", "external_forces", "linearize", "variable_dt", "stops")
+FLAGS = ("prefix", "external_forces", "linearize", "variable_dt", "stops", "implicit_damping")
 """Options that are True or False."""
 OF_ROLLOUTS = ("linearize", "variable_dt", "stops", "forces", "tolerance")
 """Options of rollouts alone."""
@@ -34,7 +34,7 @@ class AlgorithmOptions:
     integrator: "euler", "semi_implicit_euler", "rk2", "rk3" or "rk4"; of a rollout as a program also
     "variational" or "position_based"; None is "semi_implicit_euler". tolerance: with which these two have solved a
     step; None is the smallest that the word allows.
-    damping: of joints in a step, "explicit" or "implicit" (`dynamics.step_damping`); None is "explicit".
+    implicit_damping: a step takes joint damping at the velocity after it (`dynamics.step_damping`).
     linearize: a rollout's turns give ∂x⁺/∂x and ∂x⁺/∂τ too. variable_dt: dt is an input of each turn, and the option dt
     the largest. stops: of a rollout, as `Rollout` takes it. forces: of a rollout, as text, "Limits(stiffness=100.0)".
     friction: Coulomb friction of the joints, F q̇ / √(q̇² + s²): True for the F of the robot's file, or F in N m or N,
@@ -61,7 +61,7 @@ class AlgorithmOptions:
     stops: bool = False
     forces: Sequence[str] = ()
     tolerance: float | None = None
-    damping: str | None = None
+    implicit_damping: bool = False
 
     def __post_init__(self) -> None:
         if self.outputs is not None:

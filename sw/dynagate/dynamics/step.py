@@ -12,13 +12,13 @@ from dynagate.base.nearest import nearest
 from dynagate.dynamics import articulated, forward_dynamics
 from dynagate.dynamics.explicit import METHODS
 from dynagate.dynamics.spatial import Array, Scalar, array
-from dynagate.dynamics.step_damping import EXPLICIT, check_damping, robot_in_step
+from dynagate.dynamics.step_damping import check_damping, robot_in_step
 from dynagate.dynamics.tree import Tree
 
 DEFAULT_INTEGRATOR = "semi_implicit_euler"
 DEFAULT_STEP = 1e-3
 """s."""
-OPTIONS = ("dt", "integrator", "damping")
+OPTIONS = ("dt", "integrator", "implicit_damping")
 
 
 def step(forward: Callable[..., Sequence[Scalar]]) -> Callable[..., tuple[Array, Array]]:
@@ -31,20 +31,20 @@ def step(forward: Callable[..., Sequence[Scalar]]) -> Callable[..., tuple[Array,
         tau: Sequence[Scalar],
         dt: float = DEFAULT_STEP,
         integrator: str = DEFAULT_INTEGRATOR,
-        damping: str = EXPLICIT,
+        implicit_damping: bool = False,
         external: Array | None = None,
     ) -> tuple[Array, Array]:
         """q (nq,) and q̇ (nv,) after dt seconds under torques and external forces that stay as they are.
 
-        integrator: one of `explicit.METHODS`. damping: "explicit" or "implicit", of the joints. Raises ValueError:
-        another one, or dt is not a time of more than 0 s."""
+        integrator: one of `explicit.METHODS`. implicit_damping: take joint damping at the velocity after the step.
+        Raises ValueError: there is no such integrator, or dt is not a time of more than 0 s."""
         if integrator not in METHODS:
             raise ArgumentError(
                 f"integrator '{integrator}'{nearest(integrator, METHODS)}; expected one of {', '.join(METHODS)}"
             )
         check_time_step(dt)
-        check_damping(damping, integrator, dt)
-        tree = tree.of(robot_in_step(tree.moving, damping, dt))
+        check_damping(implicit_damping, integrator, dt)
+        tree = tree.of(robot_in_step(tree.moving, implicit_damping, dt))
 
         def acceleration(position: Any, velocity: Any) -> Array:
             return array(list(forward(tree, position, velocity, tau, external)))

@@ -7,41 +7,39 @@ forward dynamics of a robot whose rotors have dt D more inertia, as MuJoCo's Eul
 
 from __future__ import annotations
 
+from dynagate.base.arguments import check_flags
 from dynagate.base.errors import ArgumentError
-from dynagate.base.nearest import nearest
 from dynagate.dynamics.explicit import METHODS
 from dynagate.robot.model import Robot
 
-EXPLICIT, IMPLICIT = "explicit", "implicit"
-DAMPINGS = (EXPLICIT, IMPLICIT)
 TAKERS = tuple(name for name, method in METHODS.items() if method.order == 1)
 """Integrators whose step has one acceleration, as implicit damping needs it."""
 
 
-def check_damping(damping: object, integrator: str, dt: object) -> None:
-    """Raises ValueError: no such damping, or an implicit one where the step has no constant dt or other stages than
-    that at its begin."""
-    if not isinstance(damping, str) or damping not in DAMPINGS:
-        near = nearest(damping, DAMPINGS) if isinstance(damping, str) else ""
-        raise ArgumentError(
-            f"damping={damping!r:.60} of a step{near}; expected 'explicit' or 'implicit', or a robot read with "
-            "damping=False"
-        )
-    if damping == EXPLICIT:
+def check_damping(implicit: object, integrator: str, dt: object) -> None:
+    """Raise ArgumentError if a step cannot take joint damping at the velocity after it.
+
+    Args:
+        implicit: The option implicit_damping.
+        integrator: One of TAKERS, whose steps have one acceleration.
+        dt: The time step in seconds; None if it is an input.
+    """
+    check_flags(implicit_damping=implicit)
+    if not implicit:
         return
     if integrator not in TAKERS:
         raise ArgumentError(
-            f"damping='implicit' with integrator '{integrator}'; expected {' or '.join(TAKERS)}, whose steps have one "
-            "acceleration"
+            f"implicit_damping=True with integrator '{integrator}'; expected {' or '.join(TAKERS)}, whose steps have "
+            "one acceleration"
         )
     if dt is None:
-        raise ArgumentError("damping='implicit' with a time step that is an input; expected a constant dt")
+        raise ArgumentError("implicit_damping=True with a time step that is an input; expected a constant dt")
 
 
-def robot_in_step(robot: Robot, damping: str, dt: float | None) -> Robot:
+def robot_in_step(robot: Robot, implicit_damping: bool, dt: float | None) -> Robot:
     """The robot as the dynamics of a step of dt seconds has it: with implicit damping, armature is more by dt times
     the damping, joint by joint."""
-    if damping == EXPLICIT:
+    if not implicit_damping:
         return robot
     assert dt is not None
     return robot.with_armature([link.joint.armature + dt * link.joint.damping for link in robot.links])

@@ -39,7 +39,7 @@ def trace(
     external_forces: bool = False,
     dt: float | None = None,
     integrator: str | None = None,
-    damping: str | None = None,
+    implicit_damping: bool = False,
     outputs: Sequence[str] | None = None,
     variable: Sequence[str] = (),
     friction: FrictionOption = None,
@@ -49,8 +49,8 @@ def trace(
     """The checked graph of one function of one robot: a listed one by its name, or one of your own.
 
     robot: also the name of one that ships, or the path of its URDF file.
-    form, frame, mass, prefix, external_forces, dt, integrator, damping, outputs, variable, friction, friction_speed:
-    as in `dynamics.AlgorithmOptions`.
+    form, frame, mass, prefix, external_forces, dt, integrator, implicit_damping, outputs, variable, friction,
+    friction_speed: as in `dynamics.AlgorithmOptions`.
     Besides the frames of `dynamics.frames`, "fewest" finds the one of each chain that takes the fewest operations and
     "accurate" the one that errs least in float32.
     progress: called with what is about to happen, where that takes seconds: a chain of a hundred joints has 350,000
@@ -64,7 +64,9 @@ def trace(
     choice = AlgorithmOptions(outputs=outputs, variable=variable)
     chosen = algorithm.chosen_outputs(choice.outputs)
     check_variable(robot, choice.variable, [argument.name for argument in algorithm.inputs])
-    options = AlgorithmOptions(form, frame, mass, prefix, dt=dt, integrator=integrator, damping=damping).as_dict()
+    options = AlgorithmOptions(
+        form, frame, mass, prefix, dt=dt, integrator=integrator, implicit_damping=implicit_damping
+    ).as_dict()
     common = _Common(external_forces, choice.variable, friction_of(robot, friction, friction_speed))
     if friction or friction_speed != SPEED:
         algorithm.check_friction()

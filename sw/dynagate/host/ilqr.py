@@ -20,7 +20,6 @@ from dynagate.control.joint_bounds import EASE, WITHIN, JointBounds, of_last
 from dynagate.control.known import check_solved
 from dynagate.dynamics.friction import SPEED
 from dynagate.dynamics.step import DEFAULT_INTEGRATOR
-from dynagate.dynamics.step_damping import EXPLICIT
 from dynagate.fixedpoint.assign import Policy
 from dynagate.fixedpoint.format import SATURATE, Arithmetic
 from dynagate.forces import Force
@@ -55,7 +54,8 @@ class Ilqr(Solver):
     directions, (2 nv,) for speeds too, or a pair of lowest and highest; rad or m, rad/s or m/s, infinite for none. An
     augmented Lagrangian keeps them (`control.joint_bounds`), and a start beyond them comes back along a line that ends
     with the last knot. within: how far, of a joint's range, they may be missed where a problem has converged.
-    integrator: an explicit one; form, friction, friction_speed, forces, constrained, damping: as of a `Rollout`.
+    integrator: an explicit one; form, friction, friction_speed, forces, constrained, implicit_damping: as of a
+    `Rollout`.
     device: "cpu", all iterations in one call of compiled C, problems side by side in vectors; "cuda"; or "numpy".
     options: of the device, by name. overflows: of a solver `on_integers`, by graph, how many of its states in the last
     call had a result that did not fit.
@@ -84,7 +84,7 @@ class Ilqr(Solver):
         friction_speed: float = SPEED,
         forces: Sequence[Force] = (),
         constrained: bool = False,
-        damping: str = EXPLICIT,
+        implicit_damping: bool = False,
         device: str | DeviceOptions = Cpu.name,
         **options: Any,
     ) -> None:
@@ -99,7 +99,7 @@ class Ilqr(Solver):
             friction_speed,
             forces=check_forces(forces),
             constrained=constrained,
-            damping=damping,
+            implicit_damping=implicit_damping,
         )
         super().__init__(
             ILQR, robot, cost, device, options, knots=knots, bounds=bounds, joint_bounds=joint_bounds, step=step

@@ -16,7 +16,6 @@ from dynagate.control.cost import Cost
 from dynagate.control.mppi import sampled_loop, weights
 from dynagate.dynamics.friction import SPEED
 from dynagate.dynamics.step import DEFAULT_INTEGRATOR
-from dynagate.dynamics.step_damping import EXPLICIT
 from dynagate.forces import Force
 from dynagate.forces.force import check_forces
 from dynagate.host.devices import Cpu, DeviceOptions
@@ -73,7 +72,7 @@ class Mppi(Solver):
     seed: of the noise, which is the same on every machine (`base.philox`): draw k of a seed has the same integers.
     bounds: of torques, and joint_bounds: of positions and speeds, as of `Ilqr`. A sample that passes the latter costs
     so much more that it has the weight e⁻¹⁰ at a ten thousandth of a joint's range, and where all samples do, those
-    count that pass them least. integrator, form, friction, friction_speed, forces, constrained, damping: as
+    count that pass them least. integrator, form, friction, friction_speed, forces, constrained, implicit_damping: as
     of a `Rollout`.
     device: "cpu", samples side by side in vectors; "cuda"; or "numpy". options: of the device, by name.
 
@@ -103,7 +102,7 @@ class Mppi(Solver):
         friction_speed: float = SPEED,
         forces: Sequence[Force] = (),
         constrained: bool = False,
-        damping: str = EXPLICIT,
+        implicit_damping: bool = False,
         device: str | DeviceOptions = Cpu.name,
         **options: Any,
     ) -> None:
@@ -119,7 +118,7 @@ class Mppi(Solver):
             friction_speed,
             forces=check_forces(forces),
             constrained=constrained,
-            damping=damping,
+            implicit_damping=implicit_damping,
         )
         super().__init__(
             MPPI, robot, cost, device, options, knots=knots, bounds=bounds, joint_bounds=joint_bounds, step=step

@@ -15,7 +15,6 @@ from dynagate.base.nearest import check_keyword
 from dynagate.dynamics import ROLLOUT
 from dynagate.dynamics.friction import SPEED
 from dynagate.dynamics.step import DEFAULT_INTEGRATOR
-from dynagate.dynamics.step_damping import EXPLICIT
 from dynagate.forces import Force
 from dynagate.forces.force import check_forces
 from dynagate.host.devices import DEVICES
@@ -39,8 +38,8 @@ class RolloutOptions:
     every: give the states after every so many steps alone, a divisor of `steps`; `steps` itself for the last one alone.
     form: of forward dynamics. friction: Coulomb friction F q̇ / √(q̇² + friction_speed²) of the joints: True for the F of
     the robot's file, or F in N m or N, one for all degrees of freedom or one for each; friction_speed in rad/s or m/s.
-    stops: joints end at their limits, where they lose their speed. damping: of the robot's joints: "explicit", by the
-    velocity before a step; "implicit", by that after it, which no step is too long for (Euler's two methods, contacts).
+    stops: joints end at their limits, where they lose their speed. implicit_damping: take joint damping
+    at the velocity after the step, so that no step is too long for it (Euler's two methods, contacts).
     forces: of `dynagate.forces`, at every stage of a step. Each call needs their inputs by name, such as a servo's
     `target`, (..., steps, nv) or its last axes.
     constrained: the robot's constraints (`with_contact`, `with_loop`) hold, all of them or those that a call
@@ -65,7 +64,7 @@ class RolloutOptions:
     constrained: bool = False
     contacts: RigidContact | None = None
     feedback: Feedback = False
-    damping: str = EXPLICIT
+    implicit_damping: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "forces", check_forces(self.forces))
@@ -102,7 +101,7 @@ class RolloutOptions:
             self.stops,
             forces=tuple(self.forces),
             constrained=self.constrained,
-            damping=self.damping,
+            implicit_damping=self.implicit_damping,
         )
 
 

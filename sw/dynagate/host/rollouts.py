@@ -19,7 +19,6 @@ from dynagate.base.progress import showing
 from dynagate.dynamics import ROLLOUT, AlgorithmOptions
 from dynagate.dynamics.explicit import METHODS as TABLEAUX
 from dynagate.dynamics.friction import warn_of_no_friction
-from dynagate.dynamics.step_damping import EXPLICIT
 from dynagate.forces import Forces, as_text
 from dynagate.graph.loop import Count, Loop
 from dynagate.host.bound import MotionCall
@@ -549,7 +548,7 @@ def _on_chip(
         options.form,
         dt=options.dt,
         integrator=options.integrator,
-        damping=options.damping if options.damping != EXPLICIT else None,
+        implicit_damping=options.implicit_damping,
         linearize=linearize,
         stops=options.stops,
         forces=[as_text(force) for force in options.forces],

@@ -15,7 +15,6 @@ from dynagate.dynamics import ROLLOUT
 from dynagate.dynamics.friction import SPEED
 from dynagate.dynamics.options import AlgorithmOptions
 from dynagate.dynamics.step import DEFAULT_INTEGRATOR, DEFAULT_STEP
-from dynagate.dynamics.step_damping import EXPLICIT
 from dynagate.forces import of_text
 from dynagate.graph.blocks import Blocks, in_blocks, renamed
 from dynagate.graph.loop import Until, evaluate_loop, loops_in
@@ -143,5 +142,5 @@ def _step_options(options: AlgorithmOptions, method: Method) -> StepOptions:
         friction_speed=options.friction_speed or SPEED,
         stops=options.stops,
         forces=forces,
-        damping=options.damping or EXPLICIT,
+        implicit_damping=options.implicit_damping,
     )

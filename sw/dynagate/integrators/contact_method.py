@@ -26,10 +26,14 @@ class ContactMethod(Method):
             raise ArgumentError(f"contacts={self.contact!r:.60}; expected a RigidContact, or none")
 
     def check(self, options: StepOptions, *, linearize: bool) -> None:
-        if linearize or options.dt is None or options != StepOptions(options.dt, damping=options.damping):
+        if (
+            linearize
+            or options.dt is None
+            or options != StepOptions(options.dt, implicit_damping=options.implicit_damping)
+        ):
             raise ArgumentError(
-                "contacts= with another option than steps, dt, every, damping, device and dtype; expected those alone, "
-                "with a constant dt"
+                "contacts= with another option than steps, dt, every, implicit_damping, device and dtype; expected "
+                "those alone, with a constant dt"
             )
 
     def motion(self, robot: Robot, options: StepOptions, *, linearize: bool = False, every: int = 1) -> Motion:

@@ -9,7 +9,6 @@ from typing import ClassVar
 
 from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import explained
-from dynagate.dynamics.step_damping import IMPLICIT
 from dynagate.graph import Graph
 from dynagate.graph.loop import Count, Loop
 from dynagate.integrators.equations_vjp import Equations, equations_vjp_graph
@@ -87,7 +86,7 @@ class Method(ABC):
             "form": (options.form is not None, "none"),
             "dt=None": (options.dt is None, "a constant time step"),
             "constrained": (options.constrained, "an explicit method, such as 'rk4'"),
-            "damping='implicit'": (options.damping == IMPLICIT, "none: damping is in the equations that it solves"),
+            "implicit_damping=True": (options.implicit_damping, "none: damping is in the equations that it solves"),
         }
         for name, (asked, expected) in unknown.items():
             if asked:

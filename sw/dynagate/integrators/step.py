@@ -16,7 +16,7 @@ from dynagate.dynamics import Tree
 from dynagate.dynamics.explicit import METHODS
 from dynagate.dynamics.friction import SPEED, check_friction, friction_of
 from dynagate.dynamics.spatial import select
-from dynagate.dynamics.step_damping import EXPLICIT, check_damping, robot_in_step
+from dynagate.dynamics.step_damping import check_damping, robot_in_step
 from dynagate.forces import Force, Forces, Friction
 from dynagate.forces.force import check_forces
 from dynagate.graph import Graph, trace
@@ -40,7 +40,7 @@ class StepOptions:
     at their limits, where they lose their speed. wrap: angles of joints that turn for ever (`Robot.is_periodic`) come
     back between -π and π. forces: of `dynagate.forces`, besides the robot's damping.
     constrained: constrained forward dynamics, with the input `active` (constraints,).
-    damping: of the robot's joints, "explicit" or "implicit" (`dynamics.step_damping`).
+    implicit_damping: take joint damping at the velocity after the step (`dynamics.step_damping`).
     """
 
     dt: float | None
@@ -52,7 +52,7 @@ class StepOptions:
     wrap: bool = False
     forces: tuple[Force, ...] = ()
     constrained: bool = False
-    damping: str = EXPLICIT
+    implicit_damping: bool = False
 
     def __post_init__(self, friction: bool | float | tuple[float, ...], friction_speed: float) -> None:
         if self.integrator not in METHODS:
@@ -60,7 +60,7 @@ class StepOptions:
             raise ArgumentError(f"integrator '{self.integrator}'{near}; expected one of {', '.join(METHODS)}")
         if self.dt is not None:
             check_time_step(self.dt)
-        check_damping(self.damping, self.integrator, self.dt)
+        check_damping(self.implicit_damping, self.integrator, self.dt)
         check_flags(stops=self.stops, constrained=self.constrained)
         check_friction(friction, friction_speed)
         acts = any(friction) if isinstance(friction, tuple) else bool(friction)
@@ -74,7 +74,7 @@ class StepOptions:
 
     def in_step(self, robot: Robot) -> Robot:
         """The robot whose forward dynamics the step has."""
-        return robot_in_step(robot, self.damping, self.dt)
+        return robot_in_step(robot, self.implicit_damping, self.dt)
 
 
 class StepRecording:

@@ -12,7 +12,6 @@ from dynagate.dynamics import ROLLOUT, AlgorithmOptions
 from dynagate.dynamics.friction import SPEED, warn_of_no_friction
 from dynagate.dynamics.options import OF_ROLLOUTS
 from dynagate.dynamics.step import DEFAULT_INTEGRATOR, DEFAULT_STEP
-from dynagate.dynamics.step_damping import EXPLICIT
 from dynagate.forces import of_text
 from dynagate.graph import Graph, trace
 from dynagate.integrators.chip_motion import solves
@@ -42,7 +41,7 @@ def turn_graph(
     form: str | None = None,
     dt: float | None = None,
     integrator: str = DEFAULT_INTEGRATOR,
-    damping: str = EXPLICIT,
+    implicit_damping: bool = False,
     linearize: bool = False,
     variable_dt: bool = False,
     friction: bool | float | Sequence[float] = 0.0,
@@ -75,7 +74,7 @@ def turn_graph(
             )
     time = DEFAULT_STEP if dt is None else dt
     options = StepOptions(
-        time, integrator, form, rubbing, friction_speed, stops, wrap=True, forces=own, damping=damping
+        time, integrator, form, rubbing, friction_speed, stops, wrap=True, forces=own, implicit_damping=implicit_damping
     )
     options = replace(options, dt=None) if variable_dt else options
     graph = linearized_step_graph(robot, options) if linearize else step_graph(robot, options)

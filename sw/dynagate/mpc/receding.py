@@ -18,7 +18,7 @@ from dynagate.control.chip import ChipSolver
 from dynagate.control.chip_ilqr import ChipIlqr
 from dynagate.control.chip_mppi import ChipMppi, MppiOptions
 from dynagate.control.cost import NV, Cost, Input
-from dynagate.dynamics.step_damping import EXPLICIT, robot_in_step
+from dynagate.dynamics.step_damping import robot_in_step
 from dynagate.graph import trace
 from dynagate.graph.evaluate import evaluate
 from dynagate.host.ilqr import Ilqr
@@ -68,13 +68,15 @@ class Row:
 class Loop:
     """A robot that a controller moves from the start of a reach to its goal.
 
-    The robot moves in the steps that its controllers plan with. With damping="implicit" a step is stable for light
+    The robot moves in the steps that its controllers plan with. With implicit_damping a step is stable for light
     links with much damping, which an explicit step of the same length is not.
     """
 
-    def __init__(self, robot: Robot, reach: Reach, seconds: float, seed: int = 1, *, damping: str = EXPLICIT) -> None:
-        self.damping = damping
-        self.robot, self.stepped, self.reach, self.seed = robot, robot_in_step(robot, damping, DT), reach, seed
+    def __init__(
+        self, robot: Robot, reach: Reach, seconds: float, seed: int = 1, *, implicit_damping: bool = False
+    ) -> None:
+        self.implicit_damping = implicit_damping
+        self.robot, self.stepped, self.reach, self.seed = robot, robot_in_step(robot, implicit_damping, DT), reach, seed
         self.model = Robotics(self.stepped)
         self.steps = round(seconds / DT)
         n = robot.nv
@@ -203,7 +205,11 @@ class IlqrPlanner(Planner):
 
     def __init__(self, loop: Loop, samples: int) -> None:
         super().__init__(loop, samples)
-        own: dict[str, Any] = {"iterations": ITERATIONS, "regularization": REGULARIZATION, "damping": loop.damping}
+        own: dict[str, Any] = {
+            "iterations": ITERATIONS,
+            "regularization": REGULARIZATION,
+            "implicit_damping": loop.implicit_damping,
+        }
         self.solver = Ilqr(loop.robot, knots=KNOTS, dt=DT, cost=loop.cost, **own)
         self.last: Any = None
 
@@ -227,9 +233,11 @@ class MppiPlanner(Planner):
         robot, self.text = loop.robot, f"{samples} samples of {NODES} nodes"
         mass = evaluate(trace(robot, "mass_matrix"), {"q": loop.goal[None]})["m"][0]
         spread = ACCELERATION * np.diagonal(mass)
-        self.options = MppiOptions(KNOTS, StepOptions(DT, damping=loop.damping), samples, TEMPERATURE, spread, NODES)
+        self.options = MppiOptions(
+            KNOTS, StepOptions(DT, implicit_damping=loop.implicit_damping), samples, TEMPERATURE, spread, NODES
+        )
         own: dict[str, Any] = {"samples": samples, "nodes": NODES, "temperature": TEMPERATURE, "spread": spread}
-        own |= {"seed": loop.seed, "damping": loop.damping}
+        own |= {"seed": loop.seed, "implicit_damping": loop.implicit_damping}
         self.solver = Mppi(robot, knots=KNOTS, dt=DT, cost=loop.cost, dtype="float64", **own)
         self.last: Array = np.tile(loop.hold, (KNOTS, 1))
 
@@ -267,14 +275,14 @@ def compared(
     words: Sequence[int],
     rtl: bool,
     samples: int,
-    damping: str = EXPLICIT,
+    implicit_damping: bool = False,
     progress: Progress | None = None,
 ) -> str:
     """A table of controllers: Crocoddyl's and one of PLANNERS in float64, and with `units` ours in words of so many
-    bits, as integers and, with rtl, on the simulated core. samples: of a plan by MPPI. damping: of joints in the
+    bits, as integers and, with rtl, on the simulated core. samples: of a plan by MPPI. implicit_damping: in the
     steps of the robot and of all controllers, as of a `Rollout`."""
     progress = progress or (lambda text: None)
-    loop = Loop(robot, reach, seconds, damping=damping)
+    loop = Loop(robot, reach, seconds, implicit_damping=implicit_damping)
     progress("Crocoddyl")
     rows = [loop.crocoddyl()]
     planner = PLANNERS[controller](loop, samples)
