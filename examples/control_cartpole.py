@@ -60,7 +60,7 @@ def main() -> None:
     robot = Robot.from_urdf(asked.folder / "cart_pole.urdf").with_passive("hinge")
     cost = Cost(lambda knot: [*away(knot), 0.03 * knot.tau[0]], lambda knot: [5.0 * x for x in away(knot)])
     least = {"iterations": 8, "tolerance": 1e-3, "regularization": (1e-7, 1.0), "bounds": True}
-    solver = dynagate.open(robot, "ilqr", knots=KNOTS, dt=DT, cost=cost, **least)
+    solver = dynagate.ilqr(robot, knots=KNOTS, dt=DT, cost=cost, **least)
     q, qd, plans = swing(robot, lambda q, qd, last: solver(q, qd, last.shifted().tau if last else [GUESS] * KNOTS))
     if asked.device != "cpu":
         known = {"q": q[:-1:2], "qd": qd[:-1:2], "guess": np.tile(GUESS, (CALLS // 2, 1))}

@@ -26,7 +26,7 @@ class Controller:
 
     def __init__(self, robot: Robot) -> None:
         cost = Cost.quadratic(qd=0.1, tau=1e-4, frame="hand", place=400.0, final=1.0)
-        self.solver = dynagate.open(robot, "ilqr", knots=KNOTS, dt=DT, cost=cost, bounds=True, iterations=3)
+        self.solver = dynagate.ilqr(robot, knots=KNOTS, dt=DT, cost=cost, bounds=True, iterations=3)
         self.inverse = trace(robot, "inverse_dynamics")
         self.plan = None
 

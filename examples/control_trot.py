@@ -59,7 +59,7 @@ def main() -> None:
     weights = [20.0, 20.0, 100.0, 50.0, 50.0, 50.0, *[5.0] * 12]
     cost = Cost.quadratic(q=weights, qd=0.05, tau=1e-5, final=2.0, each=True)
     began = time.perf_counter()
-    with dynagate.open(robot, "ilqr", knots=KNOTS, dt=DT, cost=cost, constrained=True, tolerance=1e-4) as solver:
+    with dynagate.ilqr(robot, knots=KNOTS, dt=DT, cost=cost, constrained=True, tolerance=1e-4) as solver:
         ready = time.perf_counter()
         plan = solver(goal[0], np.zeros(robot.nv), standing(robot, active, goal), goal=goal, active=active)
     print(f"the solver was ready in {ready - began:.0f} s; cost {plan.costs[0]:.0f} -> {plan.cost:.2f}", end=" ")

@@ -229,7 +229,7 @@ def wrongly_used(designs: Path) -> tuple[Any, ...]:
     design = dynagate.build(arm, "inverse_dynamics", ii=32, folder=designs)
     program = dynagate.build(arm, "inverse_dynamics", units=2, folder=designs)
     opened = (
-        dynagate.open(arm, "inverse_dynamics", device="numpy"),
+        dynagate.compile(arm, "inverse_dynamics", device="numpy"),
         dynagate.open(design, device="fixed"),
         dynagate.open(program, device="fixed"),
     )

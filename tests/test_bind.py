@@ -15,7 +15,7 @@ from typing import Any, get_type_hints
 import dynagate
 import numpy as np
 import pytest
-from dynagate import FUNCTIONS, Accelerator, Region, build, robots
+from dynagate import FUNCTIONS, Function, Region, build, robots
 from dynagate.host import DeviceError, Results
 
 from tests.test_gpu import play_card
@@ -33,22 +33,26 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(params=DEVICES)
 def accelerator(
     request: pytest.FixtureRequest, designs: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Accelerator]:
+) -> Iterator[Function]:
     play_card(monkeypatch, cache)
     options: dict[str, Any] = {
         "cpu, planes": {"device": "cpu", "layout": "planes", "threads": 2},
         "cpu, float32": {"device": "cpu", "dtype": np.float32},
-        "sim": {"device": "sim", "ii": 3, "folder": designs},
     }.get(request.param, {"device": request.param})
-    with dynagate.open(ARM, FUNCTION, **options) as opened:
-        yield opened
+    if request.param == "sim":
+        with dynagate.open(build(ARM, FUNCTION, ii=3, folder=designs)) as device:
+            assert isinstance(device, Function)
+            yield device
+    else:
+        with dynagate.compile(ARM, FUNCTION, **options) as opened:
+            yield opened
 
 
 def sample(batch: int, seed: int = 1) -> dict[str, np.ndarray]:
     return Region.of(ARM).sample(FUNCTION, batch, seed)
 
 
-def filled(accelerator: Accelerator, batch: int | tuple[int, ...], seed: int = 1) -> dict[str, np.ndarray]:
+def filled(accelerator: Function, batch: int | tuple[int, ...], seed: int = 1) -> dict[str, np.ndarray]:
     inputs = accelerator.new_inputs(batch)
     count = int(np.prod(batch))
     for name, value in sample(max(count, 1), seed).items():
@@ -57,7 +61,7 @@ def filled(accelerator: Accelerator, batch: int | tuple[int, ...], seed: int = 1
 
 
 @pytest.mark.parametrize("batch", [1, 40, 600])
-def test_a_bound_call_computes_what_a_call_does(accelerator: Accelerator, batch: int) -> None:
+def test_a_bound_call_computes_what_a_call_does(accelerator: Function, batch: int) -> None:
     inputs = filled(accelerator, batch)
     run = accelerator.bind(**inputs)
     out = accelerator(**inputs)
@@ -74,7 +78,7 @@ def test_a_bound_call_computes_what_a_call_does(accelerator: Accelerator, batch:
                 assert np.array_equal(results[name], expected[name]), name
             assert np.array_equal(results.overflow, expected.overflow)
     assert again.results is out
-    assert "<BoundCall of <Accelerator two_joint_arm" in repr(run)
+    assert "<BoundCall of <Function two_joint_arm" in repr(run)
 
 
 @pytest.mark.parametrize(
@@ -89,7 +93,7 @@ def test_a_bound_call_computes_what_a_call_does(accelerator: Accelerator, batch:
 )
 @pytest.mark.parametrize("batch", [1, 40])
 def test_bound_arrays_of_any_dtype_and_layout_are_read_in_each_call(
-    accelerator: Accelerator, batch: int, convert: Callable[[np.ndarray], np.ndarray]
+    accelerator: Function, batch: int, convert: Callable[[np.ndarray], np.ndarray]
 ) -> None:
     inputs = {name: convert(value) for name, value in sample(batch).items()}
     run = accelerator.bind(**inputs)
@@ -100,7 +104,7 @@ def test_bound_arrays_of_any_dtype_and_layout_are_read_in_each_call(
 
 
 @pytest.mark.parametrize("leading", [(), (1,), (2, 3), (2, 0), (2, 1, 3)])
-def test_leading_axes_of_inputs_are_those_of_results(accelerator: Accelerator, leading: tuple[int, ...]) -> None:
+def test_leading_axes_of_inputs_are_those_of_results(accelerator: Function, leading: tuple[int, ...]) -> None:
     inputs = filled(accelerator, leading)
     flat = {name: value.reshape(-1, 2) for name, value in inputs.items()}
     expected = accelerator(**flat)
@@ -114,14 +118,14 @@ def test_leading_axes_of_inputs_are_those_of_results(accelerator: Accelerator, l
 
 
 def test_lists_of_one_state_and_packed_results_have_no_batch_axis() -> None:
-    with dynagate.open(ARM, FUNCTION, pack=True) as accelerator:
+    with dynagate.compile(ARM, FUNCTION, pack=True) as accelerator:
         results = accelerator(q=[0.1, 0.2], qd=[0.0, 0.0], tau=[1.0, 0])
         full = accelerator.unpack(results)
         batch = accelerator.unpack(accelerator(q=[[0.1, 0.2]], qd=[[0.0, 0.0]], tau=[[1.0, 0]]))
     assert results.minv.shape == (3,)
     assert full.minv.shape == (2, 2)
     assert np.array_equal(full.minv, batch.minv[0])
-    with dynagate.open(ARM, "kinetic_energy") as accelerator:
+    with dynagate.compile(ARM, "kinetic_energy") as accelerator:
         energy = accelerator(q=[0.1, 0.2], qd=[1.0, 0.0]).kinetic_energy
         assert energy.shape == ()
         assert accelerator(q=np.zeros((4, 5, 2)), qd=np.zeros((4, 5, 2))).kinetic_energy.shape == (4, 5)
@@ -137,7 +141,7 @@ def test_lists_of_one_state_and_packed_results_have_no_batch_axis() -> None:
     ],
 )
 def test_errors_tell_the_place_in_the_users_array(
-    accelerator: Accelerator, leading: tuple[int, ...], name: str, value: float, message: str
+    accelerator: Function, leading: tuple[int, ...], name: str, value: float, message: str
 ) -> None:
     inputs = filled(accelerator, leading)
     run = accelerator.bind(**inputs)
@@ -153,7 +157,7 @@ def test_errors_tell_the_place_in_the_users_array(
 
 def test_results_that_are_too_large_are_told_by_their_place() -> None:
     for device in ("cpu", "numpy"):
-        with dynagate.open(ARM, FUNCTION, device=device) as accelerator:
+        with dynagate.compile(ARM, FUNCTION, device=device) as accelerator:
             inputs = filled(accelerator, (2, 3))
             run = accelerator.bind(**inputs)
             inputs["qd"][1, 0, 1] = 1e160
@@ -165,7 +169,7 @@ def test_results_that_are_too_large_are_told_by_their_place() -> None:
 def test_lengths_of_quaternions_are_checked_in_each_bound_call() -> None:
     hyq = robots.load("hyq", floating_base=True)
     for device in ("cpu", "numpy"):
-        with dynagate.open(hyq, "mass_matrix", device=device) as accelerator:
+        with dynagate.compile(hyq, "mass_matrix", device=device) as accelerator:
             for leading, where in (((), ""), ((4,), " of sample 3"), ((2, 2), r" of sample \(1, 1\)")):
                 q = np.zeros((*leading, 19))
                 q[...] = dynagate.neutral(hyq)
@@ -182,7 +186,7 @@ def test_lengths_of_quaternions_are_checked_in_each_bound_call() -> None:
                 assert np.array_equal(run().m, expected)
 
 
-def test_what_cannot_be_bound_is_named(accelerator: Accelerator) -> None:
+def test_what_cannot_be_bound_is_named(accelerator: Function) -> None:
     inputs = filled(accelerator, 6)
     shaped = filled(accelerator, (2, 3))
     gaps = np.zeros((2, 4, 2))[:, :3]
@@ -201,7 +205,7 @@ def test_what_cannot_be_bound_is_named(accelerator: Accelerator) -> None:
         accelerator.bind(out={}, **inputs)  # type: ignore[arg-type]
 
 
-def test_bound_arrays_keep_their_memory(accelerator: Accelerator) -> None:
+def test_bound_arrays_keep_their_memory(accelerator: Function) -> None:
     inputs = {name: value.copy() for name, value in sample(8).items()}
     outputs = {name: value.copy(order="K") for name, value in accelerator(**inputs).items()}
     run = accelerator.bind(out=Results(**outputs), **inputs)
@@ -218,7 +222,7 @@ def test_bound_arrays_keep_their_memory(accelerator: Accelerator) -> None:
     assert np.isfinite(run().qdd).all()
 
 
-def test_a_bound_call_of_a_closed_accelerator_says_so(accelerator: Accelerator) -> None:
+def test_a_bound_call_of_a_closed_accelerator_says_so(accelerator: Function) -> None:
     run = accelerator.bind(**filled(accelerator, 30))
     run()
     accelerator.close()
@@ -230,7 +234,7 @@ def test_a_bound_call_of_a_closed_accelerator_says_so(accelerator: Accelerator) 
 def test_results_over_inputs_are_written_anew_in_each_call() -> None:
     """Entries that are always zero lie where the input is written."""
     hyq = robots.load("hyq")
-    with dynagate.open(hyq, "mass_matrix_inverse") as plain, dynagate.open(hyq, "mass_matrix") as accelerator:
+    with dynagate.compile(hyq, "mass_matrix_inverse") as plain, dynagate.compile(hyq, "mass_matrix") as accelerator:
         memory = np.zeros((12, 12))
         q = memory[0]
         run = accelerator.bind(q=q, out=Results(m=memory))
@@ -242,7 +246,7 @@ def test_results_over_inputs_are_written_anew_in_each_call() -> None:
         assert not plain(q=state).minv[0, 3:].any()
 
 
-def test_threads_may_make_bound_calls_of_one_accelerator(accelerator: Accelerator) -> None:
+def test_threads_may_make_bound_calls_of_one_accelerator(accelerator: Function) -> None:
     samples = [filled(accelerator, 50, seed) for seed in range(3)]
     expected = [accelerator(**inputs).dqdd_dq for inputs in samples]
     runs = [accelerator.bind(**inputs) for inputs in samples]
@@ -254,7 +258,7 @@ def test_threads_may_make_bound_calls_of_one_accelerator(accelerator: Accelerato
         assert list(threads.map(wrong, range(3))) == [0, 0, 0]
 
 
-def test_results_are_a_mapping_of_outputs(accelerator: Accelerator) -> None:
+def test_results_are_a_mapping_of_outputs(accelerator: Function) -> None:
     inputs = sample(5)
     results = accelerator(**inputs)
     assert list(results) == list(results.keys()) == ["qdd", "dqdd_dq", "dqdd_dqd", "minv"]
@@ -305,7 +309,7 @@ def calls_of(function: Callable[[], Any]) -> int:
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_a_call_of_one_state_is_short_and_computes_what_a_batch_does(dtype: type) -> None:
-    with dynagate.open(ARM, FUNCTION, dtype=dtype) as accelerator:
+    with dynagate.compile(ARM, FUNCTION, dtype=dtype) as accelerator:
         batch = {name: value.astype(dtype) for name, value in sample(20).items()}
         expected, last = accelerator(**batch), accelerator(**{name: value[0] for name, value in batch.items()})
         kept = {name: last[name].copy() for name in last}
@@ -337,7 +341,7 @@ def test_a_call_of_one_state_is_short_and_computes_what_a_batch_does(dtype: type
 
 def test_a_call_of_one_state_refuses_a_quaternion_of_another_length() -> None:
     floating = robots.load("hyq", floating_base=True)
-    with dynagate.open(floating, "center_of_mass") as accelerator:
+    with dynagate.compile(floating, "center_of_mass") as accelerator:
         q = dynagate.neutral(floating)
         assert accelerator(q=q).center_of_mass.shape == (3,)
         stretched = q.copy()

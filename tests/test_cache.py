@@ -136,7 +136,7 @@ def test_a_cache_of_somebody_else_is_refused_before_it_is_used(tmp_path: Path, m
     (tmp_path / "shared").chmod(0o777)
     monkeypatch.setenv("DYNAGATE_CACHE", str(tmp_path / "shared"))
     with pytest.raises(CompileError, match="shared can be written by others"):
-        dynagate.open(robots.load("two_joint_arm"), FUNCTION)
+        dynagate.compile(robots.load("two_joint_arm"), FUNCTION)
     assert list((tmp_path / "shared").iterdir()) == []
 
 
@@ -145,7 +145,7 @@ def test_a_cache_may_have_any_path(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     for path in (".", "My Cache"):
         monkeypatch.setenv("DYNAGATE_CACHE", path)
         assert cache_folder() == tmp_path / path
-        with dynagate.open(robots.load("two_joint_arm"), FUNCTION) as accelerator:
+        with dynagate.compile(robots.load("two_joint_arm"), FUNCTION) as accelerator:
             assert np.isfinite(accelerator(q=np.zeros((1, 2))).m).all()
         assert len(list((tmp_path / path).glob("two_joint_arm_mass_matrix-f64-*"))) == 1
 
@@ -182,7 +182,7 @@ def test_every_use_of_a_folder_sweeps_it(built: Build, tmp_path: Path) -> None:
     cache.chmod(0o700)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("DYNAGATE_CACHE", str(cache))
-        dynagate.open(robots.load("two_joint_arm"), FUNCTION)
+        dynagate.compile(robots.load("two_joint_arm"), FUNCTION)
     library(design / "datapath.v")
     build(robots.load("two_joint_arm"), FUNCTION, ii=2, folder=tmp_path)
     assert not any(folder.exists() for folder in folders)

@@ -122,7 +122,7 @@ def test_a_wrong_constant_raises_the_certificate() -> None:
 def test_floating_point_has_certificates_too(options: dict[str, Any]) -> None:
     states = Region.of(IIWA).sample("forward_dynamics", 4000, seed=6)
     expected = evaluate(trace(IIWA, "forward_dynamics"), states)["qdd"]
-    with dynagate.open(IIWA, "forward_dynamics", device="cpu", certificate=True, **options) as accelerator:
+    with dynagate.compile(IIWA, "forward_dynamics", device="cpu", certificate=True, **options) as accelerator:
         results = accelerator(**states)
     errors = np.linalg.norm(results.qdd - expected, axis=1)
     sizes = np.linalg.norm(expected, axis=1)
@@ -133,7 +133,7 @@ def test_floating_point_has_certificates_too(options: dict[str, Any]) -> None:
 
 def test_integers_and_pipeline_have_the_same_ones(designs: Path) -> None:
     states = Region.of(ARM).sample("forward_dynamics", 200, seed=2)
-    with dynagate.open(ARM, "forward_dynamics", device="fixed", certificate=True) as integers:
+    with dynagate.compile(ARM, "forward_dynamics", device="fixed", certificate=True) as integers:
         expected = integers(**states)
     built = build(ARM, "forward_dynamics", ii=4, certificate=True, folder=designs)
     with dynagate.open(built, device="sim") as datapath, dynagate.open(built.folder, device="fixed") as again:
@@ -277,7 +277,7 @@ def test_what_cannot_be_certified_is_refused(function: str, algorithm: dict[str,
     with pytest.raises(ValueError, match=message.replace("(", r"\(")):
         DesignRequest(ARM, function, algorithm=AlgorithmOptions(**algorithm), certificate=True)
     with pytest.raises(ValueError, match="certificate"):
-        dynagate.open(ARM, function, device="numpy", certificate=True, **algorithm)
+        dynagate.compile(ARM, function, device="numpy", certificate=True, **algorithm)
 
 
 def test_the_command_says_of_which_functions() -> None:
@@ -286,4 +286,4 @@ def test_the_command_says_of_which_functions() -> None:
     text = "--certificate of mass_matrix; expected --function forward_dynamics or forward_dynamics_gradient"
     assert text in done.output
     with pytest.raises(ValueError, match="region without certificate=True; expected both"):
-        dynagate.open(ARM, "forward_dynamics", device="numpy", region=Region.of(ARM))
+        dynagate.compile(ARM, "forward_dynamics", device="numpy", region=Region.of(ARM))

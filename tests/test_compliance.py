@@ -128,7 +128,7 @@ def test_compiled_code_and_integers() -> None:
     region = Region.of(robot, velocity=3.0)
     state = region.sample(FORWARD, 40, seed=1)
     expected, condition = forward_of(kkt_of(robot), state)
-    with dynagate.open(robot, FORWARD, device="cpu") as accelerator:
+    with dynagate.compile(robot, FORWARD, device="cpu") as accelerator:
         assert_solves(
             dict(accelerator(**{name: state[name] for name in ("q", "qd", "tau", "active")})), expected, condition
         )

@@ -521,7 +521,7 @@ def test_compiled_code_is_the_graph(name: str, tmp_path: Path) -> None:
     graph = trace(robot, name)
     expected = evaluate(graph, state)
     within = 1e-10 if "inverse" in name else 1e-12  # one foot leaves much for nobody to give: divided by ε
-    with dynagate.open(robot, graph.name, device="cpu") as accelerator:
+    with dynagate.compile(robot, graph.name, device="cpu") as accelerator:
         assert_close(dict(accelerator(**state)), expected, within)
     assert_close(as_host_code(graph, state, tmp_path), expected, within)  # CUDA
 
@@ -571,7 +571,7 @@ def test_a_contact_that_is_half_active_is_refused(device: str, tmp_path: Path, m
     state = Region.of(robot, velocity=3.0).sample(FORWARD, 3, seed=1)
     state["active"][1] = -1.0
     message = re.escape("input 'active' is -1 at (1, 0); expected 0 or 1")
-    with dynagate.open(robot, FORWARD, device=device) as accelerator:
+    with dynagate.compile(robot, FORWARD, device=device) as accelerator:
         with pytest.raises(ArgumentError, match=message):
             accelerator(**state)
         state["active"][1] = 1.0
@@ -914,7 +914,7 @@ def test_a_singular_stance_is_flagged_and_refused() -> None:
         "tau": np.zeros((6, 7)),
         "active": np.ones((6, 1)),
     }
-    with dynagate.open(arm, FORWARD, device="fixed") as accelerator:
+    with dynagate.compile(arm, FORWARD, device="fixed") as accelerator:
         result = accelerator(**state)
     assert result.overflow[:3].all()
     assert not result.overflow[-1]
@@ -922,7 +922,7 @@ def test_a_singular_stance_is_flagged_and_refused() -> None:
     expected = run(arm, FORWARD, {name: x[fine] for name, x in state.items()})
     for k, sample in enumerate(fine):
         assert_close({"force": result.force[sample]}, {"force": expected["force"][k]}, 1e-2)
-    with dynagate.open(arm, FORWARD) as accelerator:
+    with dynagate.compile(arm, FORWARD) as accelerator:
         with pytest.raises(ValueError, match=re.escape("output 'qdd' is nan at (0, 0)")):
             accelerator(**state)
         accelerator(**{name: x[1:] for name, x in state.items()})

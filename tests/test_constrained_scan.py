@@ -84,7 +84,7 @@ def test_in_c_and_on_a_host_that_plays_the_gpu(tmp_path: Path) -> None:
     outputs = {port.name: np.empty((9, *port.shape)) for port in loop.outputs}
     GpuLoop(loop, np.float64, folder=tmp_path, toolchain=ON_HOST)(inputs, outputs)
     assert_close(outputs, expected, 1e-11)
-    with dynagate.open(robot, FORWARD, device="cpu", form="scan") as accelerator:
+    with dynagate.compile(robot, FORWARD, device="cpu", form="scan") as accelerator:
         in_c = accelerator(**inputs)
         assert_close({"qdd": in_c.qdd, "force": in_c.force}, expected, 1e-11)
         inputs["active"] = inputs["active"].copy()
@@ -99,7 +99,7 @@ def test_integers_are_near(tmp_path: Path) -> None:
     state = region.sample(FORWARD, 64, seed=1)
     expected = run(robot, FORWARD, state)
     inputs = {name: state[name] for name in ("q", "qd", "tau", "active")}
-    with dynagate.open(robot, FORWARD, device="fixed", form="scan", region=region) as accelerator:
+    with dynagate.compile(robot, FORWARD, device="fixed", form="scan", region=region) as accelerator:
         result = accelerator(**inputs)
     assert not result.overflow.any()
     assert_close({"qdd": result.qdd, "force": result.force}, expected, 1e-4)

@@ -493,7 +493,7 @@ def test_active_of_rollouts_is_checked() -> None:
         rollout(*state, active=np.ones(3))
     with pytest.raises(ArgumentError, match="active has numbers other than 0 and 1; expected 1 where a constraint"):
         rollout(*state, active=[0.5])
-    with pytest.raises(ArgumentError, match="device 'sim' takes no constrained=True; expected"):
-        swinging(4, device="sim")
+    with pytest.raises(ArgumentError, match="device 'fixed' takes no constrained=True; expected"):
+        swinging(4, device="fixed")
     with pytest.raises(dynagate.RobotError, match="robot 'two_joint_arm' has no contacts and no loops"):
         Rollout("two_joint_arm", steps=4, dt=1e-3, constrained=True)

@@ -47,7 +47,7 @@ COST = Cost.quadratic(q=1.0, qd=0.1, tau=1e-2, final=100.0)
 
 @pytest.fixture(scope="module")
 def solver() -> Iterator[Ilqr]:
-    opened = dynagate.open(ARM, "ilqr", knots=KNOTS, dt=DT, cost=COST, iterations=30)
+    opened = dynagate.ilqr(ARM, knots=KNOTS, dt=DT, cost=COST, iterations=30)
     assert isinstance(opened, Ilqr)
     with opened:
         yield opened
@@ -145,7 +145,7 @@ def test_iterates_equal_crocoddyls(solver: Ilqr) -> None:
 
 def test_iterates_with_much_regularization_equal_crocoddyls() -> None:
     options: dict[str, Any] = {"knots": KNOTS, "dt": DT, "cost": COST, "iterations": 8, "device": "numpy"}
-    with dynagate.open(ARM, "ilqr", regularization=(0.3, 1e9), **options) as opened:
+    with dynagate.ilqr(ARM, regularization=(0.3, 1e9), **options) as opened:
         assert isinstance(opened, Ilqr)
         assert_equal_iterates(ARM, str(robots.path("two_joint_arm")), opened, 3)
 
@@ -155,7 +155,7 @@ def test_iterates_with_much_regularization_equal_crocoddyls() -> None:
 @BEYOND
 def test_iterates_of_larger_robots_equal_crocoddyls(name: str) -> None:
     robot = robots.load(name, damping=False)
-    with dynagate.open(robot, "ilqr", knots=KNOTS, dt=DT, cost=COST, iterations=10) as opened:
+    with dynagate.ilqr(robot, knots=KNOTS, dt=DT, cost=COST, iterations=10) as opened:
         assert isinstance(opened, Ilqr)
         assert_equal_iterates(robot, str(robots.path(name)), opened, 3)
 
@@ -166,8 +166,8 @@ def test_iterates_with_implicit_damping_equal_crocoddyls() -> None:
     """Of a robot whose explicit steps of 20 ms diverge."""
     path = DATA / "z1_description/urdf/z1.urdf"
     robot = Robot.from_urdf(path, ignore_friction=True)
-    with dynagate.open(
-        robot, "ilqr", knots=KNOTS, dt=DT, cost=COST, iterations=10, implicit_damping=True, device="numpy"
+    with dynagate.ilqr(
+        robot, knots=KNOTS, dt=DT, cost=COST, iterations=10, implicit_damping=True, device="numpy"
     ) as opened:
         assert isinstance(opened, Ilqr)
         assert_equal_iterates(robot, str(path), opened, 2)
@@ -227,7 +227,7 @@ def ipopts(
 def test_optima_equal_crocoddyls_and_ipopts(name: str) -> None:
     robot = robots.load(name, damping=False)
     inputs, path = problems(robot, 1, seed=3), str(robots.path(name))
-    with dynagate.open(robot, "ilqr", knots=KNOTS, dt=DT, cost=COST, iterations=200) as opened:
+    with dynagate.ilqr(robot, knots=KNOTS, dt=DT, cost=COST, iterations=200) as opened:
         assert isinstance(opened, Ilqr)
         tau = opened.holding(inputs["q0"])
         ours = opened(**inputs, tau=tau)
@@ -247,7 +247,7 @@ def test_bounds_of_joints_cost_what_ipopts_do(name: str) -> None:
     robot = robots.load(name, damping=False)
     inputs, n = problems(robot, 1, seed=3), robot.nv
     options: dict[str, Any] = {"knots": KNOTS, "dt": DT, "cost": COST, "iterations": 300}
-    with dynagate.open(robot, "ilqr", device="numpy", **options | {"iterations": 15}) as opened:
+    with dynagate.ilqr(robot, device="numpy", **options | {"iterations": 15}) as opened:
         free = opened(**inputs)
     start, goal = inputs["q0"][0], inputs["goal"][0]
     high, low = np.full(2 * n, np.inf), np.full(2 * n, -np.inf)
@@ -256,7 +256,7 @@ def test_bounds_of_joints_cost_what_ipopts_do(name: str) -> None:
         end[k] = start[k] + 0.8 * (goal[k] - start[k])
     high[n : n + 2] = 0.8 * abs(free.qd[0, :, :2]).max(axis=0)
     low[n : n + 2] = -high[n : n + 2]
-    with dynagate.open(robot, "ilqr", joint_bounds=(low, high), **options) as opened:
+    with dynagate.ilqr(robot, joint_bounds=(low, high), **options) as opened:
         ours = opened(**inputs)
     least = ipopts(robot, start, goal, ours, (low, high))
     print(
@@ -272,7 +272,7 @@ def test_bounds_of_joints_cost_what_ipopts_do(name: str) -> None:
 def test_integers_of_32_bits_are_near_float64(solver: Ilqr) -> None:
     """Ranges from problems that were solved, and others to solve."""
     known, inputs = problems(ARM, 12, seed=11), problems(ARM, 5, seed=12)
-    with dynagate.open(ARM, "ilqr", device="numpy", knots=KNOTS, dt=DT, cost=COST, tolerance=1e-4) as opened:
+    with dynagate.ilqr(ARM, device="numpy", knots=KNOTS, dt=DT, cost=COST, tolerance=1e-4) as opened:
         assert isinstance(opened, Ilqr)
         integers = opened.on_integers(**known, word=32)
         for word, text in [(33, "word=33; expected 12 to 32 bits"), (12.5, "word=12.5; expected 12 to 32 bits")]:
@@ -303,7 +303,7 @@ def test_integers_that_repeat_are_computed_once() -> None:
     q, goal = (np.random.default_rng(seed).uniform(-1.0, 1.0, (8, 2))[:2] for seed in (0, 1))
     cost = Cost.quadratic(q=1.0, qd=0.1, tau=1e-2, final=10.0)
     options = {"knots": 6, "dt": DT, "cost": cost, "tolerance": 1e-4, "iterations": 12}
-    with dynagate.open("two_joint_arm", "ilqr", device="numpy", **options) as opened:
+    with dynagate.ilqr("two_joint_arm", device="numpy", **options) as opened:
         assert isinstance(opened, Ilqr)
         with pytest.warns(dynagate.RobotWarning, match="ranges of fixed point come from one problem"):
             integers = opened.on_integers(q[0], np.zeros(2), goal=goal[0], word=30)
@@ -335,7 +335,7 @@ def test_a_goal_may_move(solver: Ilqr) -> None:
     inputs = problems(ARM, 2)
     moving = Cost.quadratic(q=1.0, qd=0.1, tau=1e-2, final=100.0, each=True)
     along = np.linspace(inputs["q0"], inputs["goal"], KNOTS + 1, axis=1)
-    with dynagate.open(ARM, "ilqr", knots=KNOTS, dt=DT, cost=moving, iterations=30) as opened:
+    with dynagate.ilqr(ARM, knots=KNOTS, dt=DT, cost=moving, iterations=30) as opened:
         still = opened(**{**inputs, "goal": np.repeat(inputs["goal"][:, None], KNOTS + 1, axis=1)})
         drawn = opened(**{**inputs, "goal": along})
         with pytest.raises(ValueError, match=re.escape("goal has shape (2, 2); expected (2, 21, 2), or its last axes")):
@@ -348,7 +348,7 @@ def test_a_goal_may_move(solver: Ilqr) -> None:
 
 def test_numpy_equals_c(solver: Ilqr) -> None:
     inputs = problems(ARM, 3)
-    with dynagate.open(ARM, "ilqr", device="numpy", knots=KNOTS, dt=DT, cost=COST, iterations=30) as reference:
+    with dynagate.ilqr(ARM, device="numpy", knots=KNOTS, dt=DT, cost=COST, iterations=30) as reference:
         expected, ours = reference(**inputs), solver(**inputs)
     for name in ("q", "qd", "tau", "cost", "costs", "gains"):
         value = getattr(expected, name)
@@ -416,7 +416,7 @@ def test_blocks_of_rows_take_the_same_step(monkeypatch: pytest.MonkeyPatch) -> N
     solutions = []
     for largest in (ilqr.LARGEST_UNROLLED, 0):
         monkeypatch.setattr(ilqr, "LARGEST_UNROLLED", largest)
-        with dynagate.open(ARM.with_passive("elbow"), "ilqr", device="numpy", **options) as opened:
+        with dynagate.ilqr(ARM.with_passive("elbow"), device="numpy", **options) as opened:
             solutions.append(opened(**problems(ARM, 3)))
     assert (solutions[0].iterations > 1).all()
     for name in ("q", "tau", "gains", "costs"):
@@ -441,7 +441,7 @@ def test_one_failed_problem_harms_no_other(solver: Ilqr) -> None:
 @pytest.mark.parametrize("free", [0, 1])
 def test_a_torque_without_a_cost(free: int) -> None:
     cost = Cost(lambda knot: [0.1 * knot.tau[1 - free]], lambda knot: [10.0 * x for x in knot.q - 0.1])
-    with dynagate.open(ARM, "ilqr", knots=5, dt=DT, cost=cost, device="numpy") as opened:
+    with dynagate.ilqr(ARM, knots=5, dt=DT, cost=cost, device="numpy") as opened:
         solution = opened([0.3, 0.2], [0.0, 0.0])
     assert solution.converged
     assert solution.cost < 1e-6 * solution.costs[0]
@@ -452,7 +452,7 @@ def test_a_motion_beyond_the_limits_is_told_once() -> None:
     tight = replace(ARM, links=(upper, replace(forearm, joint=replace(forearm.joint, lower=-0.5, upper=0.5))))
     inputs = problems(ARM, 1)
     inputs["q0"][0, 1], inputs["goal"][0, 1] = 0.4, 1.5
-    with dynagate.open(tight, "ilqr", knots=KNOTS, dt=DT, cost=COST, device="numpy") as opened:
+    with dynagate.ilqr(tight, knots=KNOTS, dt=DT, cost=COST, device="numpy") as opened:
         with pytest.warns(dynagate.RobotWarning, match="joint 'elbow' of robot 'two_joint_arm' passes its limits"):
             opened(**inputs)
         with warnings.catch_warnings():
@@ -473,12 +473,12 @@ def test_a_motion_beyond_the_limits_is_told_once() -> None:
 )
 def test_a_plan_that_has_too_many_numbers_is_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
-        dynagate.open(ARM, "ilqr", dt=DT, cost=COST, **options)
+        dynagate.ilqr(ARM, dt=DT, cost=COST, **options)
 
 
 def test_a_long_plan_takes_no_stack() -> None:
     """A thread whose stack is smaller than the values of a turn."""
-    with dynagate.open(ARM, "ilqr", knots=2500, dt=1e-3, cost=COST, iterations=1, device="cpu") as opened:
+    with dynagate.ilqr(ARM, knots=2500, dt=1e-3, cost=COST, iterations=1, device="cpu") as opened:
         solutions: list[Any] = []
         before = threading.stack_size(256 * 1024)
         try:
@@ -505,7 +505,7 @@ def test_starts_beyond_the_limits_are_told_once(name: str, options: dict[str, An
     inputs["goal"][:, 1] = 0.0
     told = "joint 'elbow' of robot 'two_joint_arm' starts beyond its limits{}; expected starts within"
     options |= {"knots": 3, "dt": 1e-3, "cost": COST, "forces": [Limits(100.0)], "device": "numpy"}
-    with dynagate.open(tight, name, **options) as opened:
+    with dynagate.compile(tight, name, **options) as opened:
         assert isinstance(opened, Solver)
         with warnings.catch_warnings():
             warnings.simplefilter("error")
@@ -525,8 +525,8 @@ def test_starts_beyond_the_limits_are_told_once(name: str, options: dict[str, An
 def test_bounds_hold_and_passive_joints_have_no_torque() -> None:
     bounds = (np.array([-3.0, -1.0]), np.array([2.0, 1.0]))
     inputs = problems(ARM, 6, seed=2)
-    with dynagate.open(
-        ARM.with_passive("elbow"), "ilqr", knots=KNOTS, dt=DT, cost=COST, bounds=bounds, iterations=40
+    with dynagate.ilqr(
+        ARM.with_passive("elbow"), knots=KNOTS, dt=DT, cost=COST, bounds=bounds, iterations=40
     ) as bounded:
         solution = bounded(**inputs)
     assert (solution.tau[..., 1] == 0.0).all()
@@ -630,11 +630,11 @@ def test_a_cost_that_is_not_convex_is_regularized_and_told() -> None:
     own = Cost(lambda knot: sum(u * u for u in knot.tau) * 1e-3, final, inputs={"goal": (2,)})
     options: dict[str, Any] = {"knots": KNOTS, "dt": DT, "cost": own, "device": "numpy", "tolerance": 1e-6}
     q0, still = np.array([[2.4, -2.2], [0.1, 0.1]]), np.zeros((2, 2))
-    with dynagate.open(ARM, "ilqr", iterations=1, **options) as opened:
+    with dynagate.ilqr(ARM, iterations=1, **options) as opened:
         first = opened(q0, still, np.zeros((2, KNOTS, 2)), goal=np.zeros(2))
     assert first.regularization[0] > 1e-9 == first.regularization[1]
     assert not first.failed.any()
-    with dynagate.open(ARM, "ilqr", iterations=100, **options) as opened:
+    with dynagate.ilqr(ARM, iterations=100, **options) as opened:
         last = opened(q0, still, np.zeros((2, KNOTS, 2)), goal=np.zeros(2))
     assert not last.failed.any()
     assert (last.cost < 0.1 * last.costs[:, 0]).all()
@@ -663,12 +663,12 @@ REFUSED: list[tuple[dict[str, Any], type, str]] = [
 @pytest.mark.parametrize(("changes", "error", "text"), REFUSED, ids=lambda x: x if isinstance(x, str) else "")
 def test_options_refused_before_any_work(changes: dict[str, Any], error: type, text: str) -> None:
     with pytest.raises(error, match=re.escape(text)):
-        dynagate.open(ARM, "ilqr", **{**OPTIONS, **changes})
+        dynagate.ilqr(ARM, **{**OPTIONS, **changes})
 
 
 def test_a_missing_option_is_named() -> None:
     with pytest.raises(ValueError, match="ilqr without cost; expected cost="):
-        dynagate.open(ARM, "ilqr", knots=5, dt=0.01)
+        dynagate.ilqr(ARM, knots=5, dt=0.01)
 
 
 COSTS: list[tuple[dict[str, Any], str]] = [
@@ -694,10 +694,10 @@ def names_in(loop: Loop) -> set[str]:
 
 def test_an_input_of_a_cost_has_no_name_of_a_solver_s(monkeypatch: pytest.MonkeyPatch) -> None:
     options: dict[str, Any] = {"knots": 3, "dt": DT, "cost": COST, "device": "numpy", "joint_bounds": True}
-    found = names_in(dynagate.open(ARM, "ilqr", bounds=True, **options).loop)
-    found |= names_in(dynagate.open(ARM, "mppi", samples=4, temperature=1.0, spread=0.1, **options).loop)
+    found = names_in(dynagate.ilqr(ARM, bounds=True, **options).loop)
+    found |= names_in(dynagate.mppi(ARM, samples=4, temperature=1.0, spread=0.1, **options).loop)
     monkeypatch.setattr(ilqr, "LARGEST_UNROLLED", 0)
-    found |= names_in(dynagate.open(ARM, "ilqr", **options).loop)
+    found |= names_in(dynagate.ilqr(ARM, **options).loop)
     assert found - {"goal", "hold", "tau"} == TAKEN
     with pytest.raises(ValueError, match="input 'q_end', as solvers call a value of theirs; expected another name"):
         Cost(lambda knot: [knot["q_end"][0]], inputs={"q_end": (2,)})
@@ -770,7 +770,7 @@ def test_quaternions_move_on_their_group() -> None:
     random = np.random.default_rng(0)
     q0 = dynagate.integrate(ball, dynagate.neutral(ball), 0.7 * random.normal(size=(3, 4)))
     goal, still = dynagate.integrate(ball, q0, 0.7 * random.normal(size=(3, 4))), np.zeros((3, 4))
-    with dynagate.open(ball, "ilqr", knots=KNOTS, dt=DT, cost=COST, iterations=60) as opened:
+    with dynagate.ilqr(ball, knots=KNOTS, dt=DT, cost=COST, iterations=60) as opened:
         solution = opened(q0, still, goal=goal)
         assert solution.converged.all()
 
@@ -802,7 +802,7 @@ def test_a_hopper_pushes_off_while_its_foot_holds(tmp_path: Path) -> None:
     q0, still, knots = dynagate.neutral(robot), np.zeros(7), 40
     goal = q0 + 0.1 * np.eye(8)[2]
     stance = (np.arange(knots) < 25).astype(float)[:, None]
-    with dynagate.open(robot, "ilqr", knots=knots, dt=0.01, cost=cost, constrained=True, iterations=20) as opened:
+    with dynagate.ilqr(robot, knots=knots, dt=0.01, cost=cost, constrained=True, iterations=20) as opened:
         plans = [opened(q0, still, np.zeros((knots, 7)), goal=goal, active=x) for x in (stance, 0.0 * stance)]
     rollout = dynagate.Rollout(robot, steps=knots, dt=0.01, constrained=True)
     for plan, active in zip(plans, (stance, 0.0 * stance), strict=True):
@@ -849,7 +849,7 @@ def test_forces_have_inputs_in_each_knot() -> None:
     cost, forces = Cost.quadratic(q=1.0, qd=0.1, tau=1.0, final=10.0), [Servo(4.0, 0.1)]
     q0, goal = np.array([0.1, 0.2]), np.array([0.6, -0.4])
     target = np.linspace(q0, goal, 30)
-    with dynagate.open(ARM, "ilqr", knots=30, dt=DT, cost=cost, forces=forces, device="numpy") as opened:
+    with dynagate.ilqr(ARM, knots=30, dt=DT, cost=cost, forces=forces, device="numpy") as opened:
         solution = opened(q0, np.zeros(2), np.zeros((30, 2)), goal=goal, target=target)
     motion = dynagate.Rollout(ARM, steps=30, dt=DT, forces=forces)(q0, np.zeros(2), solution.tau, target=target)
     assert solution.converged

@@ -164,7 +164,7 @@ def test_what_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_weight_outside_its_range_is_named() -> None:
-    with dynagate.open(robots.load("two_joint_arm"), "forward_dynamics_vjp", device="fixed") as accelerator:
+    with dynagate.compile(robots.load("two_joint_arm"), "forward_dynamics_vjp", device="fixed") as accelerator:
         inputs = {name: np.zeros(2) for name in ("q", "qd", "tau")}
         with pytest.raises(ValueError, match=r"input 'lam_qdd' is 1e\+06 at \(1,\); the formats were chosen for -"):
             accelerator(**inputs, lam_qdd=[0.0, 1e6])

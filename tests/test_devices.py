@@ -41,10 +41,12 @@ def design(designs: Path) -> Build:
 
 def opened(what: str, device: str, request: pytest.FixtureRequest) -> tuple[Opened, dict[str, np.ndarray]]:
     if what == "function":
-        return dynagate.open(ARM, "forward_dynamics", device=device), {k: STATES[k].copy() for k in ("q", "qd", "tau")}
+        return dynagate.compile(ARM, "forward_dynamics", device=device), {
+            k: STATES[k].copy() for k in ("q", "qd", "tau")
+        }
     if what == "rollout":
         own: dict[str, Any] = {"region": REGION} if device == "fixed" else {}
-        return dynagate.open(ARM, "rollout", device=device, steps=4, dt=0.02, **own), motion()
+        return dynagate.Rollout(ARM, device=device, steps=4, dt=0.02, **own), motion()
     return dynagate.open(request.getfixturevalue("rollout_design"), device=device), motion()
 
 
@@ -90,8 +92,8 @@ def test_options_in_an_object_are_those_by_name() -> None:
         (Fixed(policy=Policy(word=14)), "fixed", {"policy": Policy(word=14)}),
         (Numpy(), "numpy", {}),
     ):
-        one = dynagate.open(ARM, "forward_dynamics", device=device, algorithm=AlgorithmOptions(form="aba"))
-        other = dynagate.open(ARM, "forward_dynamics", device=name, form="aba", **options)
+        one = dynagate.compile(ARM, "forward_dynamics", device=device, form="aba")
+        other = dynagate.compile(ARM, "forward_dynamics", device=name, form="aba", **options)
         with one, other:
             assert np.array_equal(one(**states).qdd, other(**states).qdd)
             assert one.dtype == other.dtype
@@ -117,22 +119,32 @@ def test_a_build_takes_its_options_by_name_and_in_objects(designs: Path, design:
     ("options", "message"),
     [
         ({"device": Cpu(), "threads": 2}, r"threads beside Cpu\(.*; expected all of its options in its object"),
-        ({"device": Cpu(), "algorithm": AlgorithmOptions(), "form": "aba"}, "form beside algorithm; expected all of"),
-        ({"device": Board()}, "device 'board' holds a design; expected the folder"),
         (
-            {"function": "rollout", "device": Cpu(pack=True), "steps": 3},
-            "device 'cpu' of a rollout takes no option 'pac",
+            {"device": Board()},
+            r"device 'board' runs designs; write dynagate.open\(dynagate.build\(",
         ),
-        ({"function": "rollout", "device": Board(), "steps": 3}, "device 'board'; expected one of numpy, fixed, cpu"),
-        ({"function": "rollout", "steps": 3, "overflow": "raise"}, "overflow='raise' of a rollout; expected 'mask'"),
+        ({"device": "sim"}, "device 'sim' runs designs; write .*, link='sim'"),
         ({"device": "cpu", "pack": 2}, "pack=2; expected True or False"),
-        ({"variable_dt": True}, "device 'cpu' takes no option 'variable_dt' .*; expected one of certificate"),
+        ({"device": "numpy", "threads": 2}, "device 'numpy' takes no option 'threads'"),
+        ({"overflow": "clip"}, "overflow 'clip'; expected 'mask' or 'raise'"),
     ],
 )
-def test_objects_that_do_not_fit_are_refused(options: dict[str, Any], message: str) -> None:
+def test_options_that_do_not_fit_are_refused(options: dict[str, Any], message: str) -> None:
     """Before any work: the robot is not even read."""
     with pytest.raises(ValueError, match=message):
-        dynagate.open("no_such_robot.urdf", **options)
+        dynagate.compile("no_such_robot.urdf", "mass_matrix", **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"device": Cpu(pack=True)}, "device 'cpu' of a rollout takes no option 'pac"),
+        ({"device": Board()}, "device 'board'; expected one of numpy, fixed, cpu"),
+    ],
+)
+def test_options_that_a_rollout_does_not_take_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        dynagate.Rollout("no_such_robot.urdf", steps=3, dt=0.1, **options)
 
 
 def test_a_rollout_on_a_design_refuses_what_a_robots_rollout_refuses(rollout_design: Build) -> None:

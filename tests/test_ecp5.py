@@ -15,7 +15,7 @@ import pytest
 from amaranth.hdl import Const, Module, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
-from dynagate import Accelerator, build, robots
+from dynagate import Function, build, robots
 from dynagate.base.process import run
 from dynagate.design.files import DesignError, load
 from dynagate.fixedpoint.assign import Policy
@@ -298,7 +298,7 @@ def check_netlist(built: Build, netlist: Path, clocks: int, family: str = "ecp5"
         check_accelerator(built, accelerator)
 
 
-def check_accelerator(built: Build, accelerator: Accelerator) -> None:
+def check_accelerator(built: Build, accelerator: Function) -> None:
     """Check that a device computes the integers of `STATES` states."""
     states = built.region.sample(built.graph.name, STATES, 3)
     states = {name: np.clip(value.astype(np.float32), *bounds(built, name)) for name, value in states.items()}
@@ -317,9 +317,9 @@ def bounds(built: Build, name: str) -> np.ndarray:
     return np.array([built.formatted.bounds[i] for i in port.nodes]).T.astype(np.float32)
 
 
-def opened(built: Build, path: str) -> Accelerator:
+def opened(built: Build, path: str) -> Function:
     link = UartLink(path, built.design, timeout=60.0)
-    return Accelerator(StreamDevice(ShellDriver(built.design, link)))
+    return Function(StreamDevice(ShellDriver(built.design, link)))
 
 
 def test_the_netlist_computes_the_integers(small: Build, tmp_path: Path) -> None:

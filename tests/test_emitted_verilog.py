@@ -245,7 +245,7 @@ def test_clang_compiles_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     inputs = {name: np.array([0.3, -0.2]) for name in ("q", "qd", "qdd")}
     results = []
     for device in ("sim", "fixed"):
-        with dynagate.open(ARM, "inverse_dynamics", device=device) as opened:
+        with dynagate.compile(ARM, "inverse_dynamics", device=device) as opened:
             results.append(opened(**inputs).tau)
     np.testing.assert_array_equal(*results)
 

@@ -16,7 +16,8 @@ from dynagate import robots
 from dynagate.base import errors
 from dynagate.base.errors import ArgumentError, OutOfMemoryError
 from dynagate.cli import main
-from dynagate.dynamics.named import FRAME_FUNCTIONS, LISTED, MEANT
+from dynagate.dynamics import FRAME_FUNCTIONS, LISTED
+from dynagate.dynamics.aliases import ELSEWHERE
 from dynagate.host import DesignError, DeviceError
 
 from tests.test_package import modules
@@ -67,9 +68,13 @@ def test_every_error_class_derives_from_the_base_class() -> None:
 @pytest.mark.parametrize(
     ("call", "built_in", "message"),
     [
-        (lambda robot: dynagate.open(robot, device="tpu"), ValueError, "device 'tpu'"),
+        (lambda robot: dynagate.compile(robot, "mass_matrix", device="tpu"), ValueError, "device 'tpu'"),
         (lambda robot: dynagate.trace(robot, "statics"), ValueError, "no function 'statics'"),
-        (lambda robot: dynagate.open(robot, "mass_matrix", device="numpy")(q=["a", "b"]), TypeError, "has dtype <U1"),
+        (
+            lambda robot: dynagate.compile(robot, "mass_matrix", device="numpy")(q=["a", "b"]),
+            TypeError,
+            "has dtype <U1",
+        ),
         (lambda robot: robots.load("atlas"), dynagate.RobotError, "no shipped robot 'atlas'"),
         (lambda robot: dynagate.open("no/design"), DesignError, "no design at"),
         (lambda robot: closed(robot)(q=np.zeros((1, 2))), DeviceError, "is closed"),
@@ -81,8 +86,8 @@ def test_one_class_holds_them_all(call: object, built_in: type[Exception], messa
     assert isinstance(caught.value, built_in)
 
 
-def closed(robot: dynagate.Robot) -> dynagate.Accelerator:
-    accelerator = dynagate.open(robot, "mass_matrix", device="numpy")
+def closed(robot: dynagate.Robot) -> dynagate.Function:
+    accelerator = dynagate.compile(robot, "mass_matrix", device="numpy")
     accelerator.close()
     return accelerator
 
@@ -113,28 +118,50 @@ def test_the_class_alone_decides_what_a_command_tells(
 
 
 @pytest.mark.parametrize(
-    ("name", "meant"),
+    ("name", "text"),
     [
-        ("gravity", "'gravity_torque'"),
-        ("fk", "'frame_pose_FRAME'"),
-        ("computeJointJacobians", "'link_jacobians'"),
-        ("nonLinearEffects", "'bias_torque'"),
-        ("ForwardDynamics", "'forward_dynamics'"),
-        ("crba_", "'crba'"),
-        ("inertia", "'mass_matrix'"),
-        ("torque", "'bias_torque' or 'gravity_torque'"),
+        ("fk", "it is called 'frame_pose_FRAME' here: FRAME is the name of a frame or link"),
+        ("computeJointJacobians", "it is called 'link_jacobians' here"),
+        ("mj_forward", "it is called 'forward_dynamics' here: MuJoCo adds the forces of contacts"),
+        ("inertia", "it is called 'mass_matrix' here"),
+        ("ForwardDynamics", "(did you mean 'forward_dynamics'?)"),
+        ("torque", "(did you mean 'bias_torque' or 'gravity_torque'"),
+        ("mass_matrix,bias_torque", "for the command line; write a list: ['mass_matrix', 'bias_torque']"),
+        ("mass_matrix+bias_torque", "for the command line; write a list: ['mass_matrix', 'bias_torque']"),
+        ("all", "for the command line; write a list: ['inverse_dynamics', 'mass_matrix',"),
+        ("rollout", "function 'rollout' computes motions; write dynagate.Rollout(robot, ...)"),
+        ("ilqr", "write dynagate.ilqr(...)"),
+        ("mppi", "write dynagate.mppi(...)"),
     ],
 )
-def test_names_of_other_libraries_are_understood(name: str, meant: str) -> None:
+def test_names_that_are_no_functions_are_answered(name: str, text: str) -> None:
     with pytest.raises(ArgumentError) as caught:
-        dynagate.open("two_joint_arm", name)
-    text = str(caught.value)
-    assert f"(did you mean {meant}" in text
-    assert len(text) < 400
+        dynagate.compile("two_joint_arm", name)
+    assert text in str(caught.value)
+    assert len(str(caught.value)) < 400
 
 
-def test_every_suggestion_is_a_function() -> None:
-    assert {name.removesuffix("_FRAME") for name in MEANT.values()} <= {*LISTED, *FRAME_FUNCTIONS}
+@pytest.mark.parametrize(
+    ("name", "own"),
+    [
+        ("computeABADerivatives", "forward_dynamics_gradient"),
+        ("computeRNEADerivatives", "inverse_dynamics_gradient"),
+        ("nonLinearEffects", "bias_torque"),
+        ("computeGeneralizedGravity", "gravity_torque"),
+        ("gravity", "gravity_torque"),
+        ("RNEA", "inverse_dynamics"),
+        ("crba_", "mass_matrix"),
+        ("mj_fullM", "mass_matrix"),
+    ],
+)
+def test_names_of_the_same_functions_elsewhere_are_accepted(name: str, own: str) -> None:
+    assert dynagate.compile("two_joint_arm", name, device="numpy").function == own
+
+
+def test_every_name_elsewhere_is_a_function_here() -> None:
+    own = {*LISTED, *FRAME_FUNCTIONS}
+    assert {row.function.removesuffix("_FRAME") for row in ELSEWHERE.values()} <= own
+    assert all(row.differs for row in ELSEWHERE.values() if row.function.endswith("_FRAME"))
 
 
 @pytest.mark.parametrize(

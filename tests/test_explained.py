@@ -22,7 +22,7 @@ from dynagate.host.ilqr import Ilqr
 ARM = robots.load("two_joint_arm")
 ZERO = np.zeros(2)
 ROLLOUT = Rollout(ARM, steps=3, dt=0.01, device="numpy")
-MASSES = dynagate.open(ARM, "mass_matrix", device="numpy")
+MASSES = dynagate.compile(ARM, "mass_matrix", device="numpy")
 
 
 @explained
@@ -60,14 +60,23 @@ CALLS: list[tuple[Callable[[], Any], str]] = [
     (lambda: ROLLOUT(), "Rollout() without q0, qd0, tau; expected q0, qd0, tau"),  # type: ignore[call-arg]
     (lambda: dynagate.draw(ARM, ZERO, None), "draw() got file=None; expected a text or a path"),  # type: ignore[arg-type]
     (lambda: dynagate.build(ARM, folder=3), "build() got folder=3; expected a text or a path"),  # type: ignore[call-overload]
-    (lambda: dynagate.open(ARM, progress=3), "open() got progress=3; expected a function or None"),  # type: ignore[call-overload]
-    (lambda: dynagate.open(ARM, device=[None]), "expected a text, a DeviceOptions or None"),  # type: ignore[call-overload]
-    (lambda: dynagate.open(ARM, form=ZERO), "AlgorithmOptions() got form=array([0., 0.]); expected a text or None"),
+    (
+        lambda: dynagate.compile(ARM, "mass_matrix", progress=3),
+        "compile() got progress=3; expected a function or None",
+    ),  # type: ignore[call-overload]
+    (
+        lambda: dynagate.compile(ARM, "mass_matrix", device=[None]),
+        "device=[None]; expected one of numpy, fixed, cpu, cuda",
+    ),  # type: ignore[call-overload]
+    (
+        lambda: dynagate.compile(ARM, "mass_matrix", form=ZERO),
+        "compile() got form=array([0., 0.]); expected a text or None",
+    ),
     (lambda: dynagate.build(ARM, region="all"), "build() got region='all'; expected a Region or None"),
     (lambda: dynagate.build(ARM, stages=3), "build() got stages=3; expected a Stages or None"),
     (lambda: dynagate.build(ARM, units=4, words=18), "build() got words=18; expected a text or None"),
     (lambda: dynagate.DesignRequest(ARM, abreast="2"), "DesignRequest() got abreast='2'; expected a whole number"),  # type: ignore[arg-type]
-    (lambda: MASSES.choosing(3), "Accelerator.choosing() got outputs=3; expected a text or a sequence"),  # type: ignore[arg-type]
+    (lambda: MASSES.choosing(3), "Function.choosing() got outputs=3; expected a text or a sequence"),  # type: ignore[arg-type]
     (lambda: Policy(guard_bits=float("nan")), "guard_bits=nan; expected at most"),
     (lambda: dynagate.draw(ARM, 3.0, "a.svg"), "q has shape (); expected (2,), (steps, 2) or (batch, steps, 2)"),
     (lambda: Region.of(ARM).sample("mass_matrix", 3, -1), "seed=-1; expected a whole number of 0 or more"),
@@ -169,5 +178,5 @@ def test_no_argument_ends_in_an_error_of_python(
 
 def test_a_warning_points_at_the_line_of_the_caller() -> None:
     with pytest.warns(RobotWarning, match="has friction") as caught:
-        dynagate.open(ARM, "inverse_dynamics", friction=True, device="numpy")
+        dynagate.compile(ARM, "inverse_dynamics", friction=True, device="numpy")
     assert caught[0].filename == __file__

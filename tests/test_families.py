@@ -9,7 +9,7 @@ from pathlib import Path
 
 import dynagate
 import pytest
-from dynagate import Accelerator, build, robots
+from dynagate import Function, build, robots
 from dynagate.base.errors import ArgumentError
 from dynagate.fixedpoint.assign import Policy
 from dynagate.host.devices import StreamDevice
@@ -157,7 +157,7 @@ def test_the_netlist_of_a_vendor_s_family_computes_the_integers(family: str, sma
     netlist = tmp_path / "netlist.v"
     assert synthesize_modules(synth.tops(small), family, print, netlist).multipliers > 0
     link = SimShellLink(shell_library(texts=netlist_texts(netlist, family)), small.design)
-    with Accelerator(StreamDevice(ShellDriver(small.design, link))) as accelerator:
+    with Function(StreamDevice(ShellDriver(small.design, link))) as accelerator:
         check_accelerator(small, accelerator)
 
 

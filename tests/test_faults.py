@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from dynagate import Accelerator, build, robots
+from dynagate import Function, build, robots
 from dynagate.fixedpoint.assign import Policy
 from dynagate.fixedpoint.evaluate import evaluate
 from dynagate.host import DesignError, DeviceError
@@ -76,7 +76,7 @@ class Truth:
         return {name: value[which] for name, value in self.states.items()}, self.qdd[which]
 
 
-def faulty(built: Build, kinds: Sequence[str], seed: int, *, patient: bool) -> tuple[Accelerator, FaultyCard]:
+def faulty(built: Build, kinds: Sequence[str], seed: int, *, patient: bool) -> tuple[Function, FaultyCard]:
     board = new_board(built, timeout=2.0 if patient else 0.03)
     card = FaultyCard(LocalCard(board), kinds, 0.3, seed)
     card.asleep = True
@@ -84,7 +84,7 @@ def faulty(built: Build, kinds: Sequence[str], seed: int, *, patient: bool) -> t
     folder.mkdir(exist_ok=True)
     link = XdmaLink(device_files(folder), built.design, system=CardSystem(card), timeout=10.0 if patient else 0.5)
     link._largest = 30  # many transfers in a batch
-    accelerator = Accelerator(StreamDevice(ShellDriver(built.design, link)))
+    accelerator = Function(StreamDevice(ShellDriver(built.design, link)))
     card.asleep = False
     return accelerator, card
 
@@ -205,13 +205,13 @@ def card(one: Build, tmp_path: Path) -> tuple[Board, str, System]:
     return board, device_files(tmp_path), CardSystem(LocalCard(board))
 
 
-def opened(built: Build, card: tuple[Board, str, System], **options: object) -> Accelerator:
+def opened(built: Build, card: tuple[Board, str, System], **options: object) -> Function:
     _, path, system = card
     link = XdmaLink(path, built.design, system=system, timeout=1.0, **options)
-    return Accelerator(StreamDevice(ShellDriver(built.design, link)))
+    return Function(StreamDevice(ShellDriver(built.design, link)))
 
 
-def right(accelerator: Accelerator, built: Build) -> None:
+def right(accelerator: Function, built: Build) -> None:
     inputs, expected = Truth(built).batch(random.Random(1))
     np.testing.assert_array_equal(accelerator(**inputs).qdd, expected)
 
@@ -346,7 +346,7 @@ def test_closing_ends_the_transfers(one: Build, card: tuple[Board, str, System])
 KILLED = """
 import sys
 from dynagate.design.files import load
-from dynagate.host import Accelerator
+from dynagate.host import Function
 from dynagate.host.devices import StreamDevice
 from dynagate.host.drivers import ShellDriver
 from dynagate.host.xdma_link import XdmaLink
@@ -356,7 +356,7 @@ import numpy as np
 folder, path, address = sys.argv[1:]
 design = load(folder)
 link = XdmaLink(path, design, system=CardSystem(RemoteCard(address)), timeout=1.0)
-accelerator = Accelerator(StreamDevice(ShellDriver(design, link)))
+accelerator = Function(StreamDevice(ShellDriver(design, link)))
 states = {name: np.zeros((20_000, 2)) for name in ("q", "qd", "tau")}
 pending = [accelerator.submit(**states) for _ in range(4)]
 print("streaming", flush=True)

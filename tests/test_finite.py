@@ -23,7 +23,7 @@ from tests.test_graph import traced
 def test_what_is_not_finite_is_found_wherever_it_stands(batch: int, layout: str) -> None:
     robot = robots.load("two_joint_arm")
     state = inputs_of("forward_dynamics", states(robot, batch, seed=8))
-    with dynagate.open(robot, "forward_dynamics", dtype=np.float32, layout=layout, threads=2) as accelerator:
+    with dynagate.compile(robot, "forward_dynamics", dtype=np.float32, layout=layout, threads=2) as accelerator:
         out = accelerator(**state)
         for row in {0, batch // 2, batch - 1}:
             for value, expected in (
@@ -52,7 +52,7 @@ def too_large(dtype: type) -> tuple[float, str]:
 def test_results_that_are_not_finite_are_refused(batch: int, layout: str, dtype: type) -> None:
     robot = robots.load("two_joint_arm")
     speed, message = too_large(dtype)
-    with dynagate.open(robot, dtype=dtype, layout=layout, threads=2) as accelerator:
+    with dynagate.compile(robot, "forward_dynamics_gradient", dtype=dtype, layout=layout, threads=2) as accelerator:
         inputs = accelerator.new_inputs(batch)
         for name, value in Region.of(robot).sample("forward_dynamics_gradient", batch, seed=8).items():
             inputs[name][...] = value
@@ -74,7 +74,7 @@ def test_results_that_are_not_finite_are_refused(batch: int, layout: str, dtype:
 def test_numpy_refuses_results_that_are_not_finite() -> None:
     inputs = Region.of(robots.load("two_joint_arm")).sample("forward_dynamics_gradient", 9, seed=8)
     inputs["qd"][5, 1], message = too_large(np.float64)
-    accelerator = dynagate.open(robots.load("two_joint_arm"), device="numpy")
+    accelerator = dynagate.compile(robots.load("two_joint_arm"), "forward_dynamics_gradient", device="numpy")
     with pytest.raises(ValueError, match=message % 5):
         accelerator(**inputs)
 
@@ -106,7 +106,7 @@ def test_angles_that_a_dtype_cannot_reduce_are_refused(batch: int, device: str, 
     robot = robots.load("two_joint_arm")
     options = {"dtype": dtype} if device == "cpu" else {}
     largest = LARGEST_ANGLE[np.dtype(dtype)]
-    with dynagate.open(robot, "forward_dynamics", device=device, **options) as accelerator:
+    with dynagate.compile(robot, "forward_dynamics", device=device, **options) as accelerator:
         assert accelerator.device.angles == {"q": [0, 1]}
         state = {
             key: value.astype(dtype) for key, value in inputs_of("forward_dynamics", states(robot, batch, 8)).items()
@@ -120,14 +120,14 @@ def test_angles_that_a_dtype_cannot_reduce_are_refused(batch: int, device: str, 
         state["q"][-1] = np.nextafter(dtype(largest), dtype(0))
         state["tau"][-1] = 1e12  # no angle
         assert np.isfinite(accelerator(**state).qdd).all()
-    moving = dynagate.open(robots.load("hyq", floating_base=True), "mass_matrix", device="numpy")
+    moving = dynagate.compile(robots.load("hyq", floating_base=True), "mass_matrix", device="numpy")
     assert moving.device.angles == {"q": list(range(7, 19))}
 
 
 @pytest.mark.parametrize("layout", ["rows", "planes"])
 def test_every_entry_is_looked_at(layout: str) -> None:
     state = inputs_of("inverse_dynamics", states(robots.load("iiwa14"), 48, seed=8))
-    with dynagate.open(robots.load("iiwa14"), "inverse_dynamics", dtype=np.float32, layout=layout) as accelerator:
+    with dynagate.compile(robots.load("iiwa14"), "inverse_dynamics", dtype=np.float32, layout=layout) as accelerator:
         for name, entry in itertools.product(state, range(7)):
             bad = {**state, name: np.array(state[name])}
             bad[name][17, entry] = np.inf

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import dynagate
 import numpy as np
 import pytest
 from dynagate import Robot, Rollout, evaluate, robots, trace
@@ -418,17 +419,15 @@ def test_a_chip_has_forces_in_its_datapath(designs: Path) -> None:
     q0, qd0 = 0.5 * q0, 0.3 * qd0
     exact = Rollout(arm, device="numpy", **options)(q0, qd0, tau)
     integers = Rollout(arm, device="fixed", **options)(q0, qd0, tau)
-    chip = Rollout(arm, device="sim", ii=16, folder=designs, **options)
-    simulated = chip(q0, qd0, tau)
+    built = dynagate.build(arm, "rollout", ii=16, dt=5e-3, forces=list(map(as_text, forces)), folder=designs)
+    simulated = dynagate.open(built)(q0, qd0, tau)
     assert (simulated.q == integers.q).all()
     assert (simulated.qd == integers.qd).all()
     assert (integers.diverged == -1).all()
     np.testing.assert_allclose(integers.q, exact.q, atol=2e-5)
-    assert chip.chip is not None
-    design = chip.chip.device.driver.design
+    design = built.design
     assert [of_text(text) for text in design.options["forces"]] == forces
-    (folder,) = designs.glob(f"*-{design.hash[:12]}")
-    again = formatted_of(load(folder), folder, graph_of)
+    again = formatted_of(load(built.folder), built.folder, graph_of)
     assert len(again.graph.nodes) == len(design.nodes)
 
 

@@ -13,13 +13,12 @@ from typing import Any
 import dynagate
 import numpy as np
 import pytest
-from dynagate import Policy, Region, Robot, trace
+from dynagate import Function, Policy, Region, Robot, trace
 from dynagate.control import Cost
 from dynagate.control.chip_ilqr import ChipIlqr
 from dynagate.control.chip_mppi import ChipMppi
 from dynagate.fixedpoint.assign import assign
 from dynagate.fixedpoint.files import FORMATS, FormatsError, read_formats, write_formats
-from dynagate.host.accelerator import Accelerator
 from dynagate.hw.processor.build import ProcessorBuild, build_solver
 from dynagate.hw.processor.instructions import ProgramError
 from dynagate.hw.processor.shape import Core
@@ -44,7 +43,7 @@ def again(built: ProcessorBuild, *, units: int | Core = 2, **options: Any) -> Pr
     return dynagate.build(built.robot, function, units=units, region=built.region, **request)
 
 
-def called(opened: Accelerator, name: str, names: list[str], states: dict[str, Any]) -> Any:
+def called(opened: Function, name: str, names: list[str], states: dict[str, Any]) -> Any:
     """A function's results, which may be one of several of an accelerator."""
     return (getattr(opened, name) if len(names) > 1 else opened)(**states)
 
@@ -91,7 +90,7 @@ def test_random_turns_on_one_core(core: Core, tmp_path: Path) -> None:
     random = np.random.default_rng(core.floats)
     region, path = Region.of(ARM, velocity=5.0), tmp_path / "shared.json"
     with ExitStack() as stack:
-        single: Accelerator | None = None
+        single: Function | None = None
         for turn in range(6):
             policy = Policy(word=int(random.integers(18, 25)), samples=256)
             write_formats([assign(trace(ARM, name), region, policy) for name in FUNCTIONS], path)

@@ -81,7 +81,7 @@ def test_on_devices(device: str, within: float) -> None:
     robot = ARM.with_frame("tip", "forearm", (0.0, 0.0, 0.4))
     state = {"q": np.array([[0.5, -0.3], [1.0, 0.2]])}
     expected = evaluate(trace(robot, "frame_jacobian_tip"), state)["frame_jacobian"]
-    with dynagate.open(robot, "frame_jacobian_tip", device=device) as accelerator:
+    with dynagate.compile(robot, "frame_jacobian_tip", device=device) as accelerator:
         np.testing.assert_allclose(accelerator(**state).frame_jacobian, expected, atol=within)
 
 

@@ -162,11 +162,11 @@ def test_compiled_code_and_integers_compute_it(name: str) -> None:
     region = Region.of(ARM)
     inputs = region.states(trace(ARM, name, **FRICTION), 50, seed=8)
     exact = evaluate(trace(ARM, name, **FRICTION), inputs)
-    with dynagate.open(ARM, name, device="cpu", **FRICTION) as compiled:
+    with dynagate.compile(ARM, name, device="cpu", **FRICTION) as compiled:
         results = compiled(**inputs)
         for output, value in exact.items():
             assert relative_errors(getattr(results, output), value).max() < 1e-12
-    with dynagate.open(ARM, name, device="fixed", region=region, **FRICTION) as integers:
+    with dynagate.compile(ARM, name, device="fixed", region=region, **FRICTION) as integers:
         results = integers(**inputs)
         assert not results.overflow.any()
         for output, value in exact.items():

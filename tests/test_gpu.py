@@ -237,7 +237,7 @@ def test_the_device_refuses_what_it_cannot_compute(dtype: type, cache: Path, mon
     play_card(monkeypatch, cache)
     _, inputs = arm(50)
     largest, speed = LARGEST_ANGLE[np.dtype(dtype)], 1e160 if dtype is np.float64 else 1e20
-    accelerator = dynagate.open(robots.load(ROBOT), device="cuda", dtype=dtype)
+    accelerator = dynagate.compile(robots.load(ROBOT), "forward_dynamics_gradient", device="cuda", dtype=dtype)
     expected = accelerator(**inputs).qdd
     for name, value, message in (
         ("qd", np.nan, r"input 'qd' is nan at \(7, 1\); expected finite numbers"),
@@ -354,7 +354,7 @@ def test_an_accelerator_binds_arrays_on_a_gpu(
     given = {name: LikeCupy(value.reshape(*leading, 2)) for name, value in inputs.items()}
     arrays = {port.name: LikeCupy(np.zeros((*leading, *port.shape))) for port in graph.outputs}
     out = Results(**arrays)
-    accelerator = dynagate.open(robots.load(ROBOT), device="cuda", dtype=np.float64)
+    accelerator = dynagate.compile(robots.load(ROBOT), "forward_dynamics_gradient", device="cuda", dtype=np.float64)
     run = accelerator.bind(out=out, **given)
     assert run() is out
     for name, value in evaluate(graph, inputs).items():
@@ -457,13 +457,13 @@ def test_missing_cards_are_named(opened: Callable[..., GpuKernel], monkeypatch: 
 def test_a_missing_compiler_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NVCC", "no-such-nvcc")
     with pytest.raises(CompileError, match="no CUDA compiler 'no-such-nvcc' on the path; expected nvcc"):
-        dynagate.open(robots.load(ROBOT), device="cuda")
+        dynagate.compile(robots.load(ROBOT), "forward_dynamics_gradient", device="cuda")
 
 
 def test_other_devices_refuse_arrays_on_a_gpu() -> None:
     robot = robots.load(ROBOT)
     given = {name: OnGpu(value) for name, value in arm(3)[1].items()}
-    with dynagate.open(robot, device="cpu") as accelerator:
+    with dynagate.compile(robot, "forward_dynamics_gradient", device="cpu") as accelerator:
         with pytest.raises(TypeError, match="C, float64, 1 thread takes arrays in host memory; expected numpy arrays"):
             accelerator(**given)
         with pytest.raises(ValueError, match="input 'tau' is missing"):
@@ -475,7 +475,7 @@ def test_other_devices_refuse_arrays_on_a_gpu() -> None:
 def test_a_machine_without_a_card_is_named() -> None:
     """By the real runtime: nvcc makes the library, and the driver or a card is what is missing."""
     with pytest.raises(DeviceError, match=r"GPU 0: cudaGetDeviceCount: .*CUDA"):
-        dynagate.open(robots.load(ROBOT), device="cuda")
+        dynagate.compile(robots.load(ROBOT), "forward_dynamics_gradient", device="cuda")
 
 
 @needs_nvcc
@@ -489,7 +489,9 @@ def test_a_card_equals_the_graph(robot: str, pack: bool, layout: str, dtype: typ
     inputs = inputs_of(NAME, states(loaded, 40_000, seed=5))
     expected = evaluate(trace(loaded, NAME), inputs)
     bound = tolerances.FLOAT32 if dtype is np.float32 else tolerances.SAME_FORMULA
-    with dynagate.open(loaded, device="cuda", dtype=dtype, layout=layout, pack=pack) as accelerator:
+    with dynagate.compile(
+        loaded, "forward_dynamics_gradient", device="cuda", dtype=dtype, layout=layout, pack=pack
+    ) as accelerator:
         results = accelerator(**inputs)
         results = accelerator.unpack(results) if pack else results
         for name, value in expected.items():
@@ -504,7 +506,12 @@ def test_cupy_arrays_streams_and_graphs() -> None:
     inputs = inputs_of(NAME, states(robot, 5000, seed=6))
     expected = evaluate(trace(robot, NAME), inputs)
     stream = cupy.cuda.Stream(non_blocking=True)
-    with stream, dynagate.open(robot, device="cuda", dtype=np.float64, stream=stream.ptr) as accelerator:
+    with (
+        stream,
+        dynagate.compile(
+            robot, "forward_dynamics_gradient", device="cuda", dtype=np.float64, stream=stream.ptr
+        ) as accelerator,
+    ):
         given = {name: cupy.asarray(value) for name, value in inputs.items()}
         results = accelerator(**given)
         for name, value in expected.items():
@@ -552,7 +559,9 @@ def test_torch_tensors_and_dlpack_go_in_and_out_without_copies(layout: str) -> N
             assert relative_errors(found, value).max() <= tolerances.SAME_FORMULA, name
 
     given = {name: on_the_card(value) for name, value in inputs.items()}
-    with dynagate.open(robot, device="cuda", dtype=np.float64, layout=layout) as accelerator:
+    with dynagate.compile(
+        robot, "forward_dynamics_gradient", device="cuda", dtype=np.float64, layout=layout
+    ) as accelerator:
         results = accelerator(**given)
         compare(results)
         seen = torch.as_tensor(results.dqdd_dq, device="cuda")
@@ -575,7 +584,7 @@ def test_jax_arrays_give_cupys_results() -> None:
     robot = robots.load("iiwa14")
     inputs = inputs_of(NAME, states(robot, 100, seed=8))
     given = {name: jax.block_until_ready(jax.numpy.asarray(value, "float32")) for name, value in inputs.items()}
-    with dynagate.open(robot, device="cuda", dtype=np.float32) as accelerator:
+    with dynagate.compile(robot, "forward_dynamics_gradient", device="cuda", dtype=np.float32) as accelerator:
         results = accelerator(**given)
         for name, value in evaluate(trace(robot, NAME), inputs).items():
             assert relative_errors(cupy.asnumpy(getattr(results, name)), value).max() <= tolerances.FLOAT32, name

@@ -16,7 +16,7 @@ from pathlib import Path
 import dynagate
 import numpy as np
 import pytest
-from dynagate import Accelerator, build, robots
+from dynagate import Function, build, robots
 from dynagate.design.design import Field, Port, Stream
 from dynagate.design.files import load as load_design
 from dynagate.design.payload import pack_integers, unpack_integers
@@ -46,7 +46,7 @@ def inputs(arm: Build) -> State:
     return arm.region.sample(FUNCTION, 200, seed=11)
 
 
-def check(accelerator: Accelerator, arm: Build, inputs: State) -> None:
+def check(accelerator: Function, arm: Build, inputs: State) -> None:
     results = accelerator(**inputs)
     expected = evaluate(arm.formatted, inputs)
     for name, value in expected.outputs.items():
@@ -54,7 +54,7 @@ def check(accelerator: Accelerator, arm: Build, inputs: State) -> None:
     np.testing.assert_array_equal(results.overflow, expected.overflow)
 
 
-def test_results_equal_the_integer_executor(accelerator: Accelerator, arm: Build, inputs: State) -> None:
+def test_results_equal_the_integer_executor(accelerator: Function, arm: Build, inputs: State) -> None:
     check(accelerator, arm, inputs)
     results = accelerator(**inputs)
     assert results.qdd.shape == (200, 2)
@@ -70,7 +70,7 @@ def test_full_speed_is_one_result_per_interval(arm: Build, inputs: State) -> Non
         assert 2 <= accelerator.transfer.latency - arm.plan.latency <= 5
 
 
-def test_lists_and_float32_are_accepted(accelerator: Accelerator, inputs: State) -> None:
+def test_lists_and_float32_are_accepted(accelerator: Function, inputs: State) -> None:
     short = {key: value[:3] for key, value in inputs.items()}
     from_lists = accelerator(**{key: value.tolist() for key, value in short.items()})
     np.testing.assert_array_equal(from_lists.qdd, accelerator(**short).qdd)
@@ -78,7 +78,7 @@ def test_lists_and_float32_are_accepted(accelerator: Accelerator, inputs: State)
     np.testing.assert_allclose(single.qdd, from_lists.qdd, rtol=1e-2, atol=1e-2)
 
 
-def test_empty_batch_gives_empty_results(accelerator: Accelerator) -> None:
+def test_empty_batch_gives_empty_results(accelerator: Function) -> None:
     results = accelerator(q=np.zeros((0, 2)), qd=np.zeros((0, 2)), tau=np.zeros((0, 2)))
     assert results.dqdd_dq.shape == (0, 2, 2)
 
@@ -99,13 +99,13 @@ def each(request: pytest.FixtureRequest, arm: Build):
         yield accelerator
 
 
-def opened(device: str, arm: Build) -> Accelerator:
+def opened(device: str, arm: Build) -> Function:
     if device == "sim":
         return dynagate.open(arm)
-    return dynagate.open(arm.robot, FUNCTION, device=device, **({"threads": 2} if device == "cpu" else {}))
+    return dynagate.compile(arm.robot, FUNCTION, device=device, **({"threads": 2} if device == "cpu" else {}))
 
 
-def test_threads_that_share_an_accelerator_get_their_own_results(each: Accelerator, arm: Build) -> None:
+def test_threads_that_share_an_accelerator_get_their_own_results(each: Function, arm: Build) -> None:
     batch, calls = (600, 100) if each.device.text.startswith("C,") else (20, 10)
     samples = [arm.region.sample(FUNCTION, batch, seed) for seed in range(4)]
     expected = [each(**sample).dqdd_dq for sample in samples]
@@ -138,7 +138,7 @@ def test_a_repeated_call_and_those_of_other_threads_do_not_mix(arm: Build) -> No
             assert list(threads.map(wrong, range(3))) == [0, 0, 0]
 
 
-def test_closing_waits_for_the_calls_of_other_threads(each: Accelerator, arm: Build) -> None:
+def test_closing_waits_for_the_calls_of_other_threads(each: Function, arm: Build) -> None:
     inputs = arm.region.sample(FUNCTION, 600, seed=1)
     expected = each(**inputs).dqdd_dq
 
@@ -180,7 +180,7 @@ def of_other_type(array: np.ndarray) -> None:
 )
 @pytest.mark.parametrize("calls", [0, 1, 4])
 def test_inputs_that_are_resized_in_place_are_noticed(
-    calls: int, change: Callable[[np.ndarray], None], message: str, each: Accelerator, arm: Build
+    calls: int, change: Callable[[np.ndarray], None], message: str, each: Function, arm: Build
 ) -> None:
     inputs = {name: array.copy() for name, array in arm.region.sample(FUNCTION, 8, seed=1).items()}
     out = each(**inputs)
@@ -195,7 +195,7 @@ def test_inputs_that_are_resized_in_place_are_noticed(
         assert np.array_equal(each(out=out, **again).dqdd_dq, expected)
 
 
-def test_results_that_are_resized_in_place_are_noticed(each: Accelerator, arm: Build) -> None:
+def test_results_that_are_resized_in_place_are_noticed(each: Function, arm: Build) -> None:
     inputs = arm.region.sample(FUNCTION, 100, seed=1)
     out = Results(**{**each(**inputs), "qdd": np.zeros((100, 2))})  # which owns its memory
     each(out=out, **inputs)
@@ -204,7 +204,7 @@ def test_results_that_are_resized_in_place_are_noticed(each: Accelerator, arm: B
         each(out=out, **inputs)
 
 
-def test_a_closed_accelerator_says_so(each: Accelerator, arm: Build) -> None:
+def test_a_closed_accelerator_says_so(each: Function, arm: Build) -> None:
     inputs = arm.region.sample(FUNCTION, 700, seed=1)
     out = each(**inputs)
     for _ in range(4):
@@ -212,7 +212,7 @@ def test_a_closed_accelerator_says_so(each: Accelerator, arm: Build) -> None:
     each.close()
     each.close()
     for results in (None, out):
-        with pytest.raises(DeviceError, match="<Accelerator two_joint_arm .*> is closed; open it again"):
+        with pytest.raises(DeviceError, match="<Function two_joint_arm .*> is closed; open it again"):
             each(out=results, **inputs)
 
 
@@ -221,7 +221,7 @@ def test_threads_go_with_the_accelerator(arm: Build) -> None:
         return len(list(Path("/proc/self/task").iterdir()))
 
     before = threads()
-    accelerators = [dynagate.open(arm.robot, FUNCTION, threads=4) for _ in range(3)]
+    accelerators = [dynagate.compile(arm.robot, FUNCTION, threads=4) for _ in range(3)]
     inputs = arm.region.sample(FUNCTION, 700, seed=1)
     for accelerator in accelerators:
         out = accelerator(**inputs)
@@ -241,7 +241,7 @@ def test_a_simulated_device_goes_with_its_accelerator(arm: Build) -> None:
     assert not end.alive
 
 
-def test_results_name_what_there_is(each: Accelerator, arm: Build) -> None:
+def test_results_name_what_there_is(each: Function, arm: Build) -> None:
     results = each(**arm.region.sample(FUNCTION, 3, seed=1))
     listed = "expected one of qdd, dqdd_dq, dqdd_dqd, minv, overflow"
     with pytest.raises(AttributeError, match=rf"no result 'qd' \(did you mean 'qdd'\?\); {listed}"):
@@ -365,7 +365,7 @@ BAD = {
 
 @pytest.mark.parametrize("case", list(BAD))
 def test_bad_input_is_named_and_the_device_stays_usable(
-    case: str, accelerator: Accelerator, arm: Build, inputs: State
+    case: str, accelerator: Function, arm: Build, inputs: State
 ) -> None:
     change, kind, message = BAD[case]
     with pytest.raises(kind, match=message):
@@ -376,7 +376,7 @@ def test_bad_input_is_named_and_the_device_stays_usable(
 @pytest.mark.parametrize("name", ["q", "tau"])
 def test_integers_refuse_what_their_formats_are_not_for(name: str, inputs: State) -> None:
     """As the simulated device does, instead of clamping it."""
-    with dynagate.open(robots.load("two_joint_arm"), FUNCTION, device="fixed") as accelerator:
+    with dynagate.compile(robots.load("two_joint_arm"), FUNCTION, device="fixed") as accelerator:
         bounds = [accelerator.device.formatted.bounds[i] for i in accelerator.device.formatted.graph.input_nodes]
         low, high = bounds[{"q": 1, "tau": 5}[name]]
         message = rf"input '{name}' is 1e\+06 at \(7, 1\); the formats were chosen for {low!r} to {high!r}"
@@ -419,7 +419,7 @@ def test_truncated_library_is_refused(arm: Build, tmp_path: Path) -> None:
 
 def test_unknown_device_is_refused(arm: Build) -> None:
     with pytest.raises(ValueError, match="device 'gpu'; expected one of numpy, fixed, cpu, cuda, sim"):
-        dynagate.open(arm, device="gpu")
+        dynagate.compile(arm, "forward_dynamics_gradient", device="gpu")
 
 
 def test_stuck_device_is_an_error_and_recovers(arm: Build, inputs: State, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -55,21 +55,23 @@ def test_what_is_no_robot_is_named(case: str, call: str, tmp_path: Path, monkeyp
 
 @pytest.mark.parametrize("what", [None, 3, [], Robot, b"two_joint_arm", np.zeros(2)])
 def test_what_cannot_be_opened_is_named(what: Any) -> None:
-    with pytest.raises(TypeError, match=r"open\(\) got .*; expected a Robot, what dynagate.build returned, a name or"):
+    with pytest.raises(
+        TypeError, match=r"open\(\) got .*; expected what dynagate.build returned, or the path of its folder"
+    ):
         dynagate.open(what)
 
 
 TOO_LARGE: dict[str, Callable[[], object]] = {
     "dt of a rollout": lambda: dynagate.Rollout(ARM, steps=3, dt=1e300, device="numpy"),
-    "dt of a step": lambda: dynagate.open(ARM, "step", dt=1e300, device="numpy"),
+    "dt of a step": lambda: dynagate.compile(ARM, "step", dt=1e300, device="numpy"),
     "dt that float64 cannot hold": lambda: dynagate.Rollout(ARM, steps=3, dt=10**400, device="numpy"),
-    "friction that float64 cannot hold": lambda: dynagate.open(ARM, "inverse_dynamics", friction=10**400),
-    "the largest dt": lambda: dynagate.open(ARM, "step", dt=1e308, device="numpy"),
+    "friction that float64 cannot hold": lambda: dynagate.compile(ARM, "inverse_dynamics", friction=10**400),
+    "the largest dt": lambda: dynagate.compile(ARM, "step", dt=1e308, device="numpy"),
     "dt of a design": lambda: dynagate.build(ARM, "rollout", dt=1e300),
-    "friction": lambda: dynagate.open(ARM, "inverse_dynamics", friction=1e308),
-    "friction of one joint": lambda: dynagate.open(ARM, "inverse_dynamics", friction=[1e308, 0.0]),
+    "friction": lambda: dynagate.compile(ARM, "inverse_dynamics", friction=1e308),
+    "friction of one joint": lambda: dynagate.compile(ARM, "inverse_dynamics", friction=[1e308, 0.0]),
     "friction of a design": lambda: dynagate.build(ARM, "inverse_dynamics", friction=1e300),
-    "friction's speed": lambda: dynagate.open(ARM, "forward_dynamics", friction=1.0, friction_speed=1e308),
+    "friction's speed": lambda: dynagate.compile(ARM, "forward_dynamics", friction=1.0, friction_speed=1e308),
 }
 
 
@@ -110,22 +112,25 @@ SIZES: dict[str, tuple[Callable[[], object], str]] = {
         r"steps=10+; expected a whole number, at most 1e\+07",
     ),
     "knots": (
-        lambda: dynagate.open(ARM, "ilqr", knots=10**12, dt=0.01, cost=COST),
+        lambda: dynagate.ilqr(ARM, knots=10**12, dt=0.01, cost=COST),
         "knots=10+; expected a whole number, at most 100000",
     ),
     "samples": (
-        lambda: dynagate.open(ARM, "mppi", knots=3, samples=10**12, dt=0.01, cost=COST, temperature=1.0, spread=1.0),
+        lambda: dynagate.mppi(ARM, knots=3, samples=10**12, dt=0.01, cost=COST, temperature=1.0, spread=1.0),
         r"samples=10+; expected a whole number, at most 1e\+06",
     ),
     "iterations": (
-        lambda: dynagate.open(ARM, "ilqr", knots=3, iterations=10**12, dt=0.01, cost=COST),
+        lambda: dynagate.ilqr(ARM, knots=3, iterations=10**12, dt=0.01, cost=COST),
         "iterations=10+; expected a whole number, at most 100000",
     ),
     "iterations of a step": (lambda: VariationalMethod(iterations=10**12), "iterations=10+; .* at most 100000"),
     "states": (lambda: Region.of(ARM).sample("mass_matrix", 10**9, 1), "10+ states; expected .* at most 10000000"),
     "samples of formats": (lambda: dynagate.Policy(samples=10**9), "samples=10+; expected at most 10000000"),
     "states of a goal": (lambda: dynagate.Goal(1e-3, fresh=10**9), r"fresh=10+; .* at most 1e\+07"),
-    "threads": (lambda: dynagate.open(ARM, threads=10**9), "10+ threads; expected 1 or more, at most 1024"),
+    "threads": (
+        lambda: dynagate.compile(ARM, "mass_matrix", threads=10**9),
+        "10+ threads; expected 1 or more, at most 1024",
+    ),
     "links": (lambda: random_chain(10**9, 1), "a chain of 10+ links; expected 1 or more, at most 10000"),
     "contacts in a loop": (
         lambda: replace(ARM, constraints=tuple(Constraint(f"f{k}") for k in range(10**5))),
@@ -141,7 +146,7 @@ SIZES: dict[str, tuple[Callable[[], object], str]] = {
     "cycles": (lambda: dynagate.build(ARM, ii=10**12), "initiation interval 10+; .* from 1 to 65535 cycles"),
     "bits of a stream": (lambda: dynagate.Axi(width=10**9), "stream of 10+ bits; expected one of 32, 64"),
     "a batch": (
-        lambda: dynagate.open(ARM, device="numpy").new_inputs((10**6, 10**6)),
+        lambda: dynagate.compile(ARM, "mass_matrix", device="numpy").new_inputs((10**6, 10**6)),
         r"batch=\(1000000, 1000000\); expected at most 1e\+10 samples",
     ),
     "a budget": (lambda: dynagate.Budget(dsp=float("nan")), "dsp=nan; expected a whole number of 0 or more"),  # type: ignore[arg-type]
@@ -177,10 +182,10 @@ def called(name: str) -> Robot:
 def test_a_variable_link_may_have_any_name_that_is_no_argument(name: str) -> None:
     robot = called(name)
     inputs: dict[str, Any] = {"q": np.array([0.1, 0.2]), "qd": np.ones(2), "qdd": np.zeros(2)}
-    with dynagate.open(robot, "inverse_dynamics", variable=[name], device="numpy") as accelerator:
+    with dynagate.compile(robot, "inverse_dynamics", variable=[name], device="numpy") as accelerator:
         own = {**inputs, name: parameters_of(robot.links[1])}
         results = [accelerator(**own), accelerator.submit(**own).result(), accelerator.bind(**own)()]
-    expected = dynagate.open(ARM, "inverse_dynamics", device="numpy")(**inputs).tau
+    expected = dynagate.compile(ARM, "inverse_dynamics", device="numpy")(**inputs).tau
     for result in results:
         np.testing.assert_allclose(result.tau, expected, rtol=1e-12)
 
@@ -190,7 +195,7 @@ def test_a_variable_link_that_cannot_be_an_input_is_named(name: str) -> None:
     with pytest.raises(
         ValueError, match="cannot be an input of that name; expected .* is not q, qd, qdd, out, outputs"
     ):
-        dynagate.open(called(name), "inverse_dynamics", variable=[name], device="numpy")
+        dynagate.compile(called(name), "inverse_dynamics", variable=[name], device="numpy")
 
 
 FRAMES = [

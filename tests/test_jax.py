@@ -49,7 +49,7 @@ def normal(*shapes: tuple[int, ...]) -> list[Any]:
 
 def test_values_are_those_of_the_accelerator() -> None:
     q, qd, tau = normal((5, 2), (5, 2), (5, 2))
-    with dynagate.open(ARM) as accelerator:
+    with dynagate.compile(ARM, "forward_dynamics_gradient") as accelerator:
         expected = accelerator(q=q, qd=qd, tau=tau)
     results = jax.jit(function(ARM, "forward_dynamics_gradient"))(q, qd=qd, tau=tau)
     for name, value in results._asdict().items():
@@ -60,7 +60,7 @@ def test_values_are_those_of_the_accelerator() -> None:
 
 def test_entries_that_are_always_zero_are_written() -> None:
     q = np.ones((1000, 2))
-    with dynagate.open(ARM, "link_jacobians") as accelerator:
+    with dynagate.compile(ARM, "link_jacobians") as accelerator:
         expected = accelerator(q=q).link_jacobians
     assert (expected == 0.0).any()
     for _ in range(3):  # memory that others have used
@@ -146,7 +146,7 @@ def test_the_sweep_back_over_integers_has_the_options_of_the_steps() -> None:
 def test_integers_forward_and_the_exact_gradient_back() -> None:
     f, exact = function(ARM, backend="fixed"), function(ARM)
     state = normal((3, 2), (3, 2), (3, 2))
-    with dynagate.open(ARM, "forward_dynamics", device="fixed") as bits:
+    with dynagate.compile(ARM, "forward_dynamics", device="fixed") as bits:
         expected = bits(**dict(zip(f.inputs, state, strict=True))).qdd
     np.testing.assert_array_equal(jax.jit(f)(*state).qdd, expected)
     gradient, straight = (jax.grad(lambda q, f=f: f(q, *state[1:]).qdd.sum())(state[0]) for f in (f, exact))
@@ -157,16 +157,16 @@ def test_integers_forward_and_back() -> None:
     state = normal((3, 2), (3, 2), (3, 2))
     f = function(ARM, backend="fixed", gradient="bits")
     gradient = jax.grad(lambda q: f(q, *state[1:]).qdd.sum())(state[0])
-    with dynagate.open(ARM, "forward_dynamics_vjp", device="fixed") as bits:
+    with dynagate.compile(ARM, "forward_dynamics_vjp", device="fixed") as bits:
         product = bits(**dict(zip(f.inputs, state, strict=True)), lam_qdd=np.ones((3, 2)))
     np.testing.assert_array_equal(gradient, product.vjp_q)
 
 
 def test_an_opened_accelerator_as_backend() -> None:
     state = normal((3, 2), (3, 2), (3, 2))
-    with dynagate.open(ARM, "forward_dynamics,inverse_dynamics", device="fixed") as bits:
-        f = function(ARM, backend=bits)
-        expected = bits.forward_dynamics(**dict(zip(f.inputs, state, strict=True))).qdd
+    with dynagate.compile(ARM, "forward_dynamics", device="fixed") as bits:
+        f = function(ARM, "forward_dynamics", backend=bits)
+        expected = bits(**dict(zip(f.inputs, state, strict=True))).qdd
         np.testing.assert_array_equal(f(*state).qdd, expected)
         with pytest.raises(ValueError, match="computes .* expected mass_matrix of two_joint_arm from q"):
             function(ARM, "mass_matrix", backend=bits)
@@ -178,7 +178,7 @@ def test_what_overflows_is_no_number() -> None:
 
     small = Policy(word=12, guard_bits=0.0, samples=8)
     region = Region.of(ARM)
-    with dynagate.open(ARM, "forward_dynamics", device="fixed", policy=small, region=region) as bits:
+    with dynagate.compile(ARM, "forward_dynamics", device="fixed", policy=small, region=region) as bits:
         states = region.sample("forward_dynamics", 2000, seed=3)
         formatted = bits.device.formatted  # type: ignore[attr-defined]
         for port in formatted.graph.inputs:

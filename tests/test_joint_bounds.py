@@ -41,12 +41,12 @@ def cost_of(plan: Any, goal: np.ndarray) -> np.ndarray:
 def test_plans_keep_bounds_of_positions_and_speeds() -> None:
     """Their cost is that of the user alone; where free plans keep the bounds they are the plans; NaN harms no other."""
     inputs = problems(24)
-    with dynagate.open(ARM, "ilqr", **OPTIONS) as opened:
+    with dynagate.ilqr(ARM, **OPTIONS) as opened:
         free = opened(**inputs)
     assert (free.beyond == 0.0).all()
     inputs["q0"][5] = np.nan
     rest = np.arange(24) != 5
-    with dynagate.open(ARM, "ilqr", joint_bounds=(LOW, HIGH), **OPTIONS) as opened, warnings.catch_warnings():
+    with dynagate.ilqr(ARM, joint_bounds=(LOW, HIGH), **OPTIONS) as opened, warnings.catch_warnings():
         warnings.simplefilter("error")
         plan = opened(**inputs)
         alone = opened(**{name: x[7] for name, x in inputs.items()})
@@ -75,7 +75,7 @@ def test_no_torque_within_the_bounds_is_better() -> None:
     for high in (0.7, 0.71, 0.72):
         bounds = (np.array([-2.0, -2.0]), np.array([high, 2.0]))
         short = OPTIONS | {"knots": 8}
-        with dynagate.open(ARM, "ilqr", joint_bounds=bounds, device="numpy", **short) as opened:
+        with dynagate.ilqr(ARM, joint_bounds=bounds, device="numpy", **short) as opened:
             plan = opened(**inputs)
         assert plan.converged
         assert abs(plan.q[-1, 0] - high) < 1e-4
@@ -99,7 +99,7 @@ def test_a_shift_becomes_what_is_beyond() -> None:
 
 def test_a_start_beyond_comes_back_along_a_line() -> None:
     inputs = {"q0": np.array([1.0, 0.1]), "qd0": np.zeros(2), "goal": np.array([0.9, 0.3])}
-    with dynagate.open(ARM, "ilqr", joint_bounds=(LOW, HIGH), device="numpy", **OPTIONS) as opened:
+    with dynagate.ilqr(ARM, joint_bounds=(LOW, HIGH), device="numpy", **OPTIONS) as opened:
         plan = opened(**inputs)
     assert plan.converged
     line = HIGH[0] + (1.0 - HIGH[0]) * np.linspace(1.0, 0.0, KNOTS + 1)
@@ -114,7 +114,7 @@ def test_bounds_that_no_torque_keeps_are_told() -> None:
     inputs = {"q0": np.array([[1.5, 0.0], [0.1, 0.0]]), "qd0": np.array([[3.0, 0.0], [0.0, 0.0]])}
     goal, bounds = np.array([[1.5, 0.0], [0.0, 0.0]]), (np.array([-1.6, -3.0]), np.array([1.6, 3.0]))
     options = OPTIONS | {"iterations": 20}
-    with dynagate.open(ARM, "ilqr", bounds=5.0, joint_bounds=bounds, device="numpy", **options) as opened:
+    with dynagate.ilqr(ARM, bounds=5.0, joint_bounds=bounds, device="numpy", **options) as opened:
         plan = opened(**inputs, goal=goal)
     assert plan.converged.tolist() == [False, True]
     assert plan.beyond[0, 0] > 0.01
@@ -159,11 +159,11 @@ def test_limits_of_the_robot_and_numbers() -> None:
 )
 def test_options_refused_before_any_work(options: dict[str, Any], text: str) -> None:
     with pytest.raises(ValueError, match=re.escape(text)):
-        dynagate.open(ARM, "ilqr", **OPTIONS, **options)
+        dynagate.ilqr(ARM, **OPTIONS, **options)
 
 
 def test_fixed_point_refuses_them_by_name() -> None:
-    with dynagate.open(ARM, "ilqr", joint_bounds=2.0, device="numpy", **OPTIONS) as opened:
+    with dynagate.ilqr(ARM, joint_bounds=2.0, device="numpy", **OPTIONS) as opened:
         assert isinstance(opened, Ilqr)
         with pytest.raises(ValueError, match="joint_bounds in fixed point; expected none, and the force Limits"):
             opened.on_integers(**problems(4))
@@ -179,8 +179,8 @@ def test_samples_beyond_weigh_nothing(device: str) -> None:
     q0, goal = np.array([[0.3, 0.1], [0.5, 0.1]]), np.array([[1.0, 0.0], [1.0, 0.0]])
     reached = {}
     for name, joint_bounds in (("free", None), ("kept", bounds)):
-        with dynagate.open(
-            ARM, "mppi", knots=KNOTS, dt=DT, cost=COST, joint_bounds=joint_bounds, device=device, **options
+        with dynagate.mppi(
+            ARM, knots=KNOTS, dt=DT, cost=COST, joint_bounds=joint_bounds, device=device, **options
         ) as opened:
             tau, still = np.zeros((2, KNOTS, 2)), np.zeros((2, 2))
             for k in range(6):

@@ -98,7 +98,7 @@ def test_a_thread_on_every_device_and_in_integers(designs: Path) -> None:
     states = Region.of(screw).sample("forward_dynamics", 20, seed=3)
     expected = evaluate(trace(screw, "forward_dynamics"), states)["qdd"]
     for device, error in (("cpu", 1e-12), ("fixed", 1e-3)):
-        with dynagate.open(screw, "forward_dynamics", device=device) as opened:
+        with dynagate.compile(screw, "forward_dynamics", device=device) as opened:
             assert abs(opened(**states).qdd - expected).max() <= error * abs(expected).max()
     built = dynagate.build(screw, "inverse_dynamics", ii=4, folder=designs)
     moves = built.region.sample("inverse_dynamics", 20, seed=4)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +25,9 @@ CALLS: dict[str, dict[str, Any]] = {
     "cuda": {},
     "fixed": {"policy": Policy(samples=64)},
     "sim": {"ii": 3},
-    "processor": {"device": "sim", "units": SMALL, "region": REGION},
+    "processor": {"units": SMALL, "region": REGION},
 }
-"""Options of `open` by what computes a function; its own name is the device."""
+"""Options of `compile` and `build` by what computes a function; its own name is the device."""
 ROLLOUTS: dict[str, dict[str, Any]] = {
     "rollout, numpy": {"device": "numpy"},
     "rollout, cpu": {"device": "cpu"},
@@ -50,14 +51,14 @@ def inputs_of(kind: str, leading: tuple[int, ...]) -> dict[str, np.ndarray]:
 def opened(kind: str, designs: Path) -> Opened:
     if kind in ROLLOUTS:
         return Rollout(ARM, steps=STEPS, dt=0.01, **ROLLOUTS[kind])
-    options = {"device": kind, **CALLS[kind]}
-    if options["device"] == "sim":
-        options["folder"] = designs
-    return dynagate.open(ARM, "inverse_dynamics" if kind == "processor" else "forward_dynamics_gradient", **options)
+    if kind in ("sim", "processor"):
+        function = "inverse_dynamics" if kind == "processor" else "forward_dynamics_gradient"
+        return dynagate.open(dynagate.build(ARM, function, folder=designs, **CALLS[kind]))
+    return dynagate.compile(ARM, "forward_dynamics_gradient", **{"device": kind, **CALLS[kind]})
 
 
 @pytest.mark.parametrize("kind", [*CALLS, *ROLLOUTS])
-def test_all_inputs_have_the_same_leading_axes(
+def test_leading_axes_of_inputs_are_those_of_results(
     kind: str, designs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     play_card(monkeypatch, tmp_path)
@@ -67,12 +68,82 @@ def test_all_inputs_have_the_same_leading_axes(
     for name in call.outputs:
         one = getattr(expected, name)
         np.testing.assert_array_equal(getattr(results, name), one.reshape(2, 3, *one.shape[1:]))
+
+
+@pytest.mark.parametrize("kind", CALLS)
+def test_leading_axes_broadcast_as_in_numpy(
+    kind: str, designs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    play_card(monkeypatch, tmp_path)
+    call = opened(kind, designs)
+    whole = inputs_of(kind, (2, 3))
     first, second, last = whole
-    refused = r"has leading axes .*: expected the same for all, as numpy.broadcast_to makes them"
-    for wrong in (  # numpy would broadcast them
-        {**whole, second: whole[second][0]},
+    for own in (
+        {**whole, second: whole[second][0, 0]},
         {**whole, first: whole[first][:1]},
-        {**whole, last: whole[last][0, 0]},
+        {**whole, last: whole[last][0]},
+        {first: whole[first][:, :1], second: whole[second][:1], last: whole[last][0, 0]},
     ):
-        with pytest.raises(ValueError, match=r" has shape \(.*\); expected \(" if kind in ROLLOUTS else refused):
-            call(**wrong)
+        full = {name: np.broadcast_to(array, whole[name].shape).copy() for name, array in own.items()}
+        results, expected = call(*own.values()), call(**full)
+        for name in call.outputs:
+            np.testing.assert_array_equal(results[name], expected[name])
+
+
+REFUSED: list[tuple[dict[str, tuple[int, ...]], str]] = [
+    (
+        {"q": (3, 3), "qd": (3,)},
+        "'qd' has leading axes (3,) and input 'q' (3, 3): they fit in two ways; write qd[:, None] or qd[",
+    ),
+    ({"q": (3,), "qd": (3, 3)}, "they fit in two ways; write q[:, None] or q[None]"),
+    ({"q": (3,), "tau": (3, 2, 3)}, "they fit in two ways; write q[:, None, None] or q[None, None]"),
+    ({"q": (3, 5), "qd": (3,)}, "numpy aligns the last axes; write qd[:, None]"),
+    ({"q": (2,), "tau": (3,)}, "input 'tau' has leading axes (3,) and input 'q' (2,): they do not broadcast; expected"),
+    ({"qd": (2, 3), "tau": (4, 1)}, "input 'tau' has leading axes (4, 1) and input 'qd' (2, 3): they do not broadcast"),
+    ({"qd": (0,), "tau": (2,)}, "they do not broadcast"),
+]
+"""Leading axes by input, none for the others, and the error."""
+
+
+@pytest.mark.parametrize(("axes", "text"), REFUSED)
+def test_leading_axes_that_do_not_fit_are_refused(axes: dict[str, tuple[int, ...]], text: str) -> None:
+    forward = dynagate.compile(ARM, "forward_dynamics", device="numpy")
+    states = {name: np.zeros((*axes.get(name, ()), 2)) for name in ("q", "qd", "tau")}
+    with pytest.raises(ValueError, match=re.escape(text)):
+        forward(**states)
+    with pytest.raises(ValueError, match=r"has leading axes .*; the inputs before it have .*: expected the same"):
+        forward.bind(**states)
+
+
+def test_batches_that_fit_in_one_way_are_not_refused() -> None:
+    forward = dynagate.compile(ARM, "forward_dynamics", device="numpy")
+    for q, qd, both in (
+        ((3,), (5, 3), (5, 3)),
+        ((1,), (3, 3), (3, 3)),
+        ((), (3, 3), (3, 3)),
+        ((3,), (2, 3, 3), (2, 3, 3)),
+    ):
+        shape = forward(np.zeros((*q, 2)), np.zeros((*qd, 2)), tau=np.zeros(2)).qdd.shape
+        assert shape == (*both, 2)
+    assert forward(np.zeros((0, 2)), np.zeros(2), np.zeros((1, 2))).qdd.shape == (0, 2)
+
+
+def test_inputs_in_order_are_those_by_name() -> None:
+    for device in ("numpy", "cpu", "fixed"):
+        forward = dynagate.compile(ARM, "forward_dynamics", device=device)
+        assert forward.inputs == ("q", "qd", "tau")
+        state = [np.array([0.1, 0.2]), np.array([0.3, 0.4]), np.array([0.5, -0.6])]
+        expected = forward(q=state[0], qd=state[1], tau=state[2]).qdd
+        for results in (
+            forward(*state),
+            forward(*state[:2], tau=state[2]),
+            forward.submit(*state).result(),
+            forward.bind(*state)(),
+        ):
+            np.testing.assert_array_equal(results.qdd, expected)
+        with pytest.raises(TypeError, match="forward_dynamics got 4 arrays; expected at most 3, in this order: q, qd"):
+            forward(*state, state[0])
+        with pytest.raises(ValueError, match="forward_dynamics got input 'q' twice, in order and by name"):
+            forward(*state[:2], q=state[0], tau=state[2])
+        with pytest.raises(ValueError, match="input 'tau' is missing"):
+            forward(*state[:2])

@@ -348,12 +348,12 @@ def test_what_a_rollout_refuses(options: dict, message: str) -> None:
 def test_what_open_refuses_of_a_rollout(options: dict, message: str) -> None:
     """Before any work: the robot is not even read."""
     with pytest.raises(ValueError, match=message):
-        dynagate.open("no_such_robot", "rollout", **options)
+        dynagate.Rollout("no_such_robot", **options)
 
 
 def test_steps_belong_to_rollouts() -> None:
     with pytest.raises(ValueError, match="device 'cpu' takes no option 'steps'; expected one of certificate, region"):
-        dynagate.open("no_such_robot", "step", steps=3)  # type: ignore[call-overload]
+        dynagate.compile("no_such_robot", "step", steps=3)  # type: ignore[call-overload]
 
 
 @pytest.mark.parametrize("device", ["cpu", "numpy", "fixed"])
@@ -361,9 +361,9 @@ def test_open_gives_the_states_of_every_so_many_steps(device: str) -> None:
     robot = robots.load("two_joint_arm")
     q, qd, tau = states_of(robot, 20, 6)
     options = {"steps": 6, "dt": 0.01, "integrator": "semi_implicit_euler", "device": device}
-    whole = dynagate.open(robot, "rollout", **options)(q, qd, tau)  # type: ignore[call-overload]
+    whole = dynagate.Rollout(robot, **options)(q, qd, tau)  # type: ignore[call-overload]
     for every in (2, 6):
-        rollout = dynagate.open(robot, "rollout", every=every, **options)  # type: ignore[call-overload]
+        rollout = dynagate.Rollout(robot, every=every, **options)  # type: ignore[call-overload]
         part = rollout(q, qd, tau)
         assert part.q.shape == (20, 6 // every + 1, 2)
         assert np.array_equal(part.q, whole.q[:, ::every], equal_nan=True)
@@ -455,8 +455,8 @@ def test_chip_equals_its_integers(pauses: tuple[float, float], designs: Path) ->
     qd[17] = [11.0, -11.0]
     tau[17] = [15.0, -2.0]
     options = {"steps": 7, "dt": 0.02, "region": slow_region(robot)}
-    chip = Rollout(robot, device="sim", ii=4, folder=designs, pauses=pauses, seed=5, **options)
-    simulated = chip(q, qd, tau)
+    built = dynagate.build(robot, "rollout", ii=4, dt=0.02, region=options["region"], folder=designs)
+    simulated = dynagate.open(built, pauses=pauses, seed=5)(q, qd, tau)
     integers = Rollout(robot, device="fixed", **options)(q, qd, tau)
     for field in ("q", "qd", "diverged"):
         assert np.array_equal(getattr(simulated, field), getattr(integers, field), equal_nan=True), field

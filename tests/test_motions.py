@@ -201,9 +201,7 @@ def test_torques_beyond_efforts_are_said_once(device: str, arm: Robot) -> None:
 def test_open_gives_any_method(arm: Robot) -> None:
     q0, qd0, tau = start(arm)
     for method in METHODS:
-        opened = dynagate.open(
-            arm, "rollout", integrator=method, steps=STEPS, dt=0.005, forces=[Damping(0.1)], device="numpy"
-        )
+        opened = dynagate.Rollout(arm, integrator=method, steps=STEPS, dt=0.005, forces=[Damping(0.1)], device="numpy")
         assert opened(q0, qd0, tau).converged.all(), method
 
 

@@ -59,9 +59,9 @@ def test_derivatives_of_casadi_functions() -> None:
         for each in (casadi.jacobian(f(*symbols), symbols[0]), whole)
     )
     named: dict[str, Any] = dict(zip(("q", "qd", "tau"), state, strict=True))
-    with dynagate.open(ARM) as accelerator:
+    with dynagate.compile(ARM, "forward_dynamics_gradient") as accelerator:
         np.testing.assert_allclose(first, accelerator(**named).dqdd_dq, rtol=1e-9)
-    with dynagate.open(ARM, "forward_dynamics_second_order") as accelerator:
+    with dynagate.compile(ARM, "forward_dynamics_second_order") as accelerator:
         expected = accelerator(**named, lam_qdd=np.ones(2))
     np.testing.assert_allclose(second[:2, :2], expected.d2_dq_dq, rtol=1e-9)
     np.testing.assert_allclose(second, second.T, rtol=1e-9, atol=1e-12)

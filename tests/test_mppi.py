@@ -27,7 +27,7 @@ OPTIONS: dict[str, Any] = {
 
 @pytest.fixture(scope="module")
 def sampler() -> Iterator[Mppi]:
-    opened = dynagate.open(ARM, "mppi", **OPTIONS)
+    opened = dynagate.mppi(ARM, **OPTIONS)
     assert isinstance(opened, Mppi)
     with opened:
         yield opened
@@ -110,7 +110,7 @@ def test_a_call_is_the_mean_by_weights_of_rollouts(sampler: Mppi) -> None:
 
 def test_numpy_is_the_reference(sampler: Mppi) -> None:
     inputs = starts(2)
-    with dynagate.open(ARM, "mppi", device="numpy", **OPTIONS) as reference:
+    with dynagate.mppi(ARM, device="numpy", **OPTIONS) as reference:
         expected = reference(**inputs, draw=3)
     result = sampler(**inputs, draw=3)
     for name in ("tau", "cost", "least", "effective"):
@@ -122,7 +122,7 @@ def test_draws_follow_one_another_and_iterations_are_calls(sampler: Mppi) -> Non
     first = sampler(**inputs, draw=10)
     second = sampler(**inputs, tau=first.tau)
     assert sampler.draws == 12
-    with dynagate.open(ARM, "mppi", **{**OPTIONS, "iterations": 2}) as twice:
+    with dynagate.mppi(ARM, **{**OPTIONS, "iterations": 2}) as twice:
         np.testing.assert_array_equal(twice(**inputs, draw=10).tau, second.tau)
     mean = first
     for _ in range(30):
@@ -144,7 +144,7 @@ def test_one_failed_problem_harms_no_other(sampler: Mppi) -> None:
 
 
 def test_bounds_hold(sampler: Mppi) -> None:
-    with dynagate.open(ARM.with_passive("elbow"), "mppi", bounds=[1.5, 9.0], **OPTIONS) as bounded:
+    with dynagate.mppi(ARM.with_passive("elbow"), bounds=[1.5, 9.0], **OPTIONS) as bounded:
         result = bounded(**starts(3))
     assert abs(result.tau[..., 0]).max() <= 1.5
     assert (result.tau[..., 1] == 0.0).all()
@@ -167,12 +167,13 @@ def test_weights_leave_out_what_is_not_finite() -> None:
         ({"nodes": 1}, "nodes=1; expected 2 to 20"),
         ({"seed": -1}, "seed=-1; expected a whole number of 0 or more"),
         ({"tolerance": 1.0}, "mppi on device 'cpu' takes no option 'tolerance'"),
-        ({"device": "sim"}, "device 'sim' of mppi; expected 'cpu', 'cuda' or 'numpy'"),
+        ({"device": "sim"}, "device 'sim'; expected one of numpy, fixed, cpu, cuda"),
+        ({"device": "fixed"}, "device 'fixed' of mppi; expected 'cpu', 'cuda' or 'numpy'"),
     ],
 )
 def test_options_refused(changes: dict[str, Any], text: str) -> None:
     with pytest.raises(ValueError, match=re.escape(text)):
-        dynagate.open(ARM, "mppi", **{**OPTIONS, **changes})
+        dynagate.mppi(ARM, **{**OPTIONS, **changes})
 
 
 def test_calls_refused(sampler: Mppi) -> None:

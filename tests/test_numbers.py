@@ -203,7 +203,7 @@ def test_configurations_are_checked(name: str) -> None:
 
 def test_restitution_is_from_0_to_1() -> None:
     robot = ARM.with_contact("forearm", "plane")
-    impact = dynagate.open(robot, "impact", device="numpy")
+    impact = dynagate.compile(robot, "impact", device="numpy")
     state = {"q": np.array([0.3, 0.4]), "qd": np.ones(robot.nv), "active": [1.0]}
     assert np.isfinite(impact(**state, restitution=[1.0]).qd_after).all()
     for wrong in (-0.1, 1.1, 50.0):
@@ -243,7 +243,7 @@ def test_a_limit_in_float32_is_inside_the_region() -> None:
     links = [replace(link, joint=replace(link.joint, lower=-3.14, upper=3.14)) for link in ARM.links]
     robot = replace(ARM, links=tuple(links))
     region = Region.of(robot)
-    fixed = dynagate.open(robot, "gravity_torque", device="fixed", region=region)
+    fixed = dynagate.compile(robot, "gravity_torque", device="fixed", region=region)
     assert np.isfinite(fixed(q=np.array([3.14, -3.14], np.float32)).gravity_torque).all()
     with pytest.raises(ValueError, match=r"is 3\.1401 at \(0,\); the formats were chosen for -3\.14 to 3\.14"):
         fixed(q=np.array([3.1401, 0.0]))

@@ -1,4 +1,4 @@
-"""`dynagate.open`: what it takes for a robot and what for a design, and which options a device takes."""
+"""`dynagate.compile` and `dynagate.open`: robots and designs, and the options that a device takes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import dynagate
 import numpy as np
 import pytest
-from dynagate import AlgorithmOptions, Axi, Budget, DesignRequest, Goal, Policy, Region, Stages, build, robots
+from dynagate import AlgorithmOptions, Axi, DesignRequest, Goal, Policy, Region, build, robots
 from dynagate.host import DesignError
 from dynagate.hw.build import Build, build_request
 from dynagate.robot.robots import path
@@ -35,19 +35,12 @@ OPTIONS: dict[str, tuple[str, str]] = {
     "fixed": ("policy, region, certificate", "pack"),
     "cpu": ("certificate, region, dtype, layout, pack, threads", "stream"),
     "cuda": ("dtype, layout, pack, number, stream", "threads"),
-    "sim": (
-        "ii, policy, goal, formats, axi, budget, stages, region, certificate, abreast, words, units, folder, pauses, "
-        "seed, shell",
-        "dtype",
-    ),
 }
-"""By device the options that it takes besides the algorithm's, and one that it does not take."""
+"""By device the options that it takes besides those of algorithms, and one that it does not take."""
 
 EVERY: dict[str, Any] = {
-    "dtype": "float32", "layout": "rows", "pack": False, "threads": 1, "number": 0, "stream": 0, "policy": Policy(),
-    "region": Region.of(ARM), "ii": 0, "goal": Goal(1e-3), "formats": "x", "axi": Axi(), "budget": Budget(),
-    "stages": Stages(), "folder": "x", "pauses": (0.0, 0.0), "seed": 1, "link": "xdma:/dev/xdma0",
-    "certificate": True,
+    "dtype": "float32", "layout": "planes", "pack": True, "threads": 2, "number": 1, "stream": 1, "policy": Policy(),
+    "region": Region.of(ARM), "certificate": True,
 }  # fmt: skip
 
 
@@ -66,30 +59,31 @@ def test_options_that_a_device_does_not_take_are_refused_before_any_work(
     assert example in refused
     for option in refused:
         near = r"( \(did you mean '\w+'\?\))?"
-        message = f"device '{device}' takes no option '{option}'{near}; expected one of {taken}, {ALGORITHM}$"
+        message = f"device '{device}' takes no option '{option}'{near}; expected one of {taken}$"
         for what in (ARM, "iiwa14"):
             with pytest.raises(dynagate.Error, match=message):
-                dynagate.open(what, device=device, **{option: EVERY[option]})
-    near = r"'treads'( \(did you mean 'threads'\?\))?"
-    own = f"expected for device '{device}' one of {taken}, {ALGORITHM}, device, algorithm, overflow, step$"
-    with pytest.raises(TypeError, match=f"unexpected keyword argument {near}; {own}"):
-        dynagate.open(ARM, device=device, treads=2)  # type: ignore[call-arg]
+                dynagate.compile(what, FUNCTION, device=device, **{option: EVERY[option]})
+    with pytest.raises(TypeError, match=r"unexpected keyword argument 'treads' \(did you mean 'threads'\?\); expected"):
+        dynagate.compile(ARM, "forward_dynamics_gradient", device=device, treads=2)  # type: ignore[call-arg]
     with pytest.raises(TypeError, match="unexpected keyword argument 'scans'"):  # a device says it, nobody chooses it
-        dynagate.open(ARM, device=device, scans=True)  # type: ignore[call-arg]
+        dynagate.compile(ARM, "forward_dynamics_gradient", device=device, scans=True)  # type: ignore[call-arg]
 
 
 def test_options_of_a_device_reach_it(designs: Path) -> None:
     states = Region.of(ARM).sample(FUNCTION, 5, seed=1)
-    with dynagate.open(ARM, device="cpu", dtype="float32", threads=2, layout="planes", pack=True) as opened:
+    with dynagate.compile(
+        ARM, "forward_dynamics_gradient", device="cpu", dtype="float32", threads=2, layout="planes", pack=True
+    ) as opened:
         assert opened(**states).minv.shape == (5, 3)
         assert opened.device.text == "C, float32, 2 threads"
         assert opened.device.kernel.layout == "planes"  # type: ignore[attr-defined]
-    with dynagate.open(ARM, "mass_matrix", device="fixed", policy=Policy(word=12)) as opened:
+    with dynagate.compile(ARM, "mass_matrix", device="fixed", policy=Policy(word=12)) as opened:
         assert {f.width for f in opened.device.formatted.formats} <= set(range(2, 13)) | {16}  # type: ignore[attr-defined]
-    with dynagate.open(ARM, device="sim", ii=3, frame={0: -1}, folder=designs, pauses=(0.5, 0.0)) as opened:
-        opened(**states)
-        assert opened.transfer.per_sample > 3.0
-    with dynagate.open(ARM, "forward_dynamics", device="numpy", external_forces=True) as opened:
+    built = build(ARM, FUNCTION, ii=3, frame={0: -1}, folder=designs)
+    with dynagate.open(built, device="sim", pauses=(0.5, 0.0)) as chip:
+        chip(**states)
+        assert chip.transfer.per_sample > 3.0
+    with dynagate.compile(ARM, "forward_dynamics", device="numpy", external_forces=True) as opened:
         still = opened(**{name: states[name] for name in ("q", "qd", "tau")}, f_ext=np.zeros((5, 2, 6)))
         pushed = opened(**{name: states[name] for name in ("q", "qd", "tau")}, f_ext=np.ones((5, 2, 6)))
     assert not np.allclose(still.qdd, pushed.qdd)
@@ -135,12 +129,15 @@ def test_designs_with_every_kind_of_format_and_joint_come_back_whole(designs: Pa
     [
         (
             {"device": "cpu"},
-            "device 'cpu' computes from a robot; .* or one of .* designs: numpy, fixed, sim, board",
+            "device 'cpu' computes from a robot, or not this kind of design; expected one of numpy, fixed, sim, board",
         ),
-        ({"device": "fixed", "policy": Policy()}, "device 'fixed' of a design takes no option 'policy'; it takes none"),
-        ({"ii": 4}, "device 'sim' of a design takes no option 'ii'; expected one of pauses, seed, shell"),
-        ({"device": "numpy", "frame": "base"}, "device 'numpy' of a design takes no option 'frame'; .* one of pack"),
-        ({"function": "mass_matrix"}, f"the design computes {FUNCTION}, not 'mass_matrix'; expected that"),
+        ({"device": "fixed", "seed": 2}, "device 'fixed' of a design takes no option 'seed'; it takes none"),
+        ({"cores": 4}, "device 'sim' of a design takes no option 'cores'; expected one of pauses, seed, shell"),
+        ({"device": "numpy", "shell": True}, "device 'numpy' of a design takes no option 'shell'; .* one of pack"),
+        ({"policy": Policy()}, r"open\(\) got an unexpected keyword argument 'policy'"),
+        ({"step": print}, "keyword argument 'step', which is 'progress' now; write progress="),
+        ({"device": "simm"}, r"device 'simm' \(did you mean 'sim'\?\); expected one of numpy, fixed, sim, board"),
+        ({"device": "fixed", "link": "sim"}, "device 'fixed' with link='sim'; expected device='board', or no device"),
     ],
 )
 def test_what_a_design_does_not_take_is_refused(options: dict[str, Any], message: str, design: Build) -> None:
@@ -170,41 +167,67 @@ def test_a_graph_is_read_back_by_the_version_that_wrote_it(design: Build, tmp_pa
             dynagate.open(lighter, device="fixed")
 
 
-def test_robots_open_by_name_and_by_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_robots_are_found_by_name_and_by_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     shutil.copy(path("two_joint_arm"), "arm.urdf")
     states = Region.of(ARM).sample("mass_matrix", 3, seed=1)
     expected = dynagate.evaluate(dynagate.trace(ARM, "mass_matrix"), states)["m"]
     for what in ("two_joint_arm", "arm.urdf", "./arm.urdf", Path("arm.urdf")):
-        with dynagate.open(what, "mass_matrix", device="numpy") as opened:
+        with dynagate.compile(what, "mass_matrix", device="numpy") as opened:
             assert np.array_equal(opened(**states).m, expected)
         if what != "two_joint_arm":
             assert robots.load(what) == ARM
     assert robots.load(tmp_path / "arm.urdf") == ARM
 
 
-@pytest.mark.parametrize(
-    ("what", "message"),
-    [
-        (
-            "two_joint_arn",
-            r"no shipped robot 'two_joint_arn' \(did you mean 'two_joint_arm'\?\); expected one of hyq, iiwa14, "
-            "two_joint_arm",
-        ),
-        ("none.urdf", "none.urdf: no such file"),
-        (Path("none.urdf"), "none.urdf: no such file"),
-        ("some/design", "no design at some/design/?.*; expected the folder that dynagate.build returned"),
-        (Path("two_joint_arm"), "no design at two_joint_arm; expected the folder that dynagate.build returned"),
-        ("here", "no design at here/design.json; expected the folder"),
-    ],
-)
+MISSING: list[tuple[str | Path, str, str]] = [
+    (
+        "two_joint_arn",
+        r"no shipped robot 'two_joint_arn' \(did you mean 'two_joint_arm'\?\); expected one of hyq, iiwa14, two_",
+        "no design at two_joint_arn; expected the folder that dynagate.build returned",
+    ),
+    ("none.urdf", "none.urdf: no such file", r"'none.urdf' is a robot, .*; write dynagate.compile\('none.urdf', "),
+    (Path("none.urdf"), "none.urdf: no such file", r"is a robot, .*; write dynagate.compile\("),
+    (
+        "some/design",
+        "design: no such file in .*some; expected a URDF file",
+        "no design at some/design/?.*; expected the folder",
+    ),
+    (Path("two_joint_arm"), "two_joint_arm: no such file", "no design at two_joint_arm; expected the folder"),
+    ("here", "'here' is a design, .*; write dynagate.open\\(design\\)", "no design at here/design.json; expected the"),
+    ("here/design.json", "'here/design.json' is a design, .*; write", "no design at here/design.json"),
+]
+"""Path or name, and what `compile` and `open` say of it."""
+
+
+@pytest.mark.parametrize(("what", "of_robot", "of_design"), MISSING)
 def test_what_is_not_there_is_named(
-    what: str | Path, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    what: str | Path, of_robot: str, of_design: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("here").mkdir()
-    with pytest.raises(dynagate.Error, match=message):
+    with pytest.raises(dynagate.Error, match=of_robot):
+        dynagate.compile(what, FUNCTION)
+    with pytest.raises(dynagate.Error, match=of_design):
         dynagate.open(what)
+
+
+def test_a_robot_does_not_open_and_a_design_is_not_compiled(design: Build) -> None:
+    for what in (ARM, "two_joint_arm", path("two_joint_arm")):
+        with pytest.raises(TypeError, match=r"is a robot, and open\(\) takes designs; write dynagate.compile\("):
+            dynagate.open(what)
+    with pytest.raises(TypeError, match=r"a robot is compiled: write dynagate.compile\(robot, function\)"):
+        dynagate.open(ARM, "forward_dynamics", device="numpy")  # type: ignore[misc, arg-type]
+    for built in (design, design.folder, str(design.folder)):
+        with pytest.raises(TypeError, match=r"is a design, which is compiled already; write dynagate.open\(design\)"):
+            dynagate.compile(built, FUNCTION)  # type: ignore[arg-type]
+
+
+def test_link_sim_simulates_the_shell_where_there_is_one(design: Build, designs: Path) -> None:
+    shelled = build(ARM, "inverse_dynamics", ii=8, axi=Axi(64), folder=designs)
+    with dynagate.open(design, link="sim") as bare, dynagate.open(shelled, link="sim") as whole:
+        assert "SimLink" in bare.device.text  # type: ignore[attr-defined]
+        assert "SimShellLink" in whole.device.text  # type: ignore[attr-defined]
 
 
 def test_a_request_in_one_object_is_the_same_design(designs: Path, design: Build) -> None:

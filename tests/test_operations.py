@@ -97,7 +97,7 @@ def test_the_graph_has_every_operation() -> None:
 @pytest.mark.parametrize(("dtype", "error"), [("float32", 2e-6), ("float64", 1e-14)])
 def test_c_computes_it(dtype: str, error: float, layout: str) -> None:
     inputs = states(1003)
-    with dynagate.open(ARM, NAME, device="cpu", dtype=dtype, layout=layout) as accelerator:
+    with dynagate.compile(ARM, NAME, device="cpu", dtype=dtype, layout=layout) as accelerator:
         got = accelerator(**inputs).tau
     exact = {key: value.astype(dtype).astype(np.float64) for key, value in inputs.items()}
     assert relative_errors(np.asarray(got, dtype=np.float64), expected(exact)).max() <= error

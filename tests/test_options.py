@@ -21,7 +21,7 @@ def rollout(**options: Any) -> Rollout:
 
 
 def opened(**options: Any) -> Any:
-    return dynagate.open(ARM, **{"function": "step", **options})
+    return dynagate.compile(ARM, **{"function": "step", **options})
 
 
 REFUSED: list[tuple[Callable[..., Any], dict[str, Any], str]] = [
@@ -34,8 +34,6 @@ REFUSED: list[tuple[Callable[..., Any], dict[str, Any], str]] = [
     (rollout, {"friction_speed": True}, "friction_speed=True; expected a speed of more than 0"),
     (opened, {"dt": True}, "dt=True; expected a time step of more than 0 s"),
     (opened, {"pack": "no"}, "pack='no'; expected True or False"),
-    (opened, {"function": "rollout", "steps": 3, "stops": "no"}, "stops='no'; expected True or False"),
-    (opened, {"device": "sim", "shell": "no"}, "shell='no'; expected True or False"),
     (AlgorithmOptions, {"prefix": "no"}, "prefix='no'; expected True or False"),
     (AlgorithmOptions, {"variable_dt": 0.1}, "variable_dt=0.1; expected True or False"),
     (AlgorithmOptions, {"dt": -1.0}, "dt=-1.0; expected a time step of more than 0 s"),

@@ -40,9 +40,10 @@ def test_chosen_outputs_are_those_of_the_whole_graph(outputs: Sequence[str]) -> 
 )
 @pytest.mark.parametrize("device", ["numpy", "cpu", "fixed", "sim"])
 def test_an_output_that_there_is_not_is_named(outputs: Sequence[str], text: str, device: str, tmp_path: Path) -> None:
-    folder = {"folder": tmp_path} if device == "sim" else {}
+    make = dynagate.build if device == "sim" else dynagate.compile
+    options = {"folder": tmp_path} if device == "sim" else {"device": device}
     with pytest.raises(ValueError, match="expected some of") as error:
-        dynagate.open(ARM, GRADIENT, device=device, outputs=outputs, **folder)
+        make(ARM, GRADIENT, outputs=outputs, **options)
     assert str(error.value) == text
     assert not list(tmp_path.iterdir())
 

@@ -36,7 +36,7 @@ def test_results_may_lie_over_inputs_of_their_own_samples_alone(case: str) -> No
     state = inputs_of("inverse_dynamics", states(robots.load("two_joint_arm"), 50, seed=9))
     inputs = {name: views(np.zeros(300))[0] for name in state}  # all lie alike
     inputs["qd"], tau = views(np.zeros(300))
-    with dynagate.open(robots.load("two_joint_arm"), "inverse_dynamics", layout=layout) as accelerator:
+    with dynagate.compile(robots.load("two_joint_arm"), "inverse_dynamics", layout=layout) as accelerator:
         for name, array in inputs.items():
             array[...] = state[name]
         if allowed:
@@ -49,7 +49,7 @@ def test_results_may_lie_over_inputs_of_their_own_samples_alone(case: str) -> No
 @pytest.mark.parametrize("device", ["cpu", "numpy"])
 def test_outputs_that_share_memory_are_refused(device: str) -> None:
     inputs = Region.of(robots.load("two_joint_arm")).sample("forward_dynamics_gradient", 9, seed=8)
-    with dynagate.open(robots.load("two_joint_arm"), device=device) as accelerator:
+    with dynagate.compile(robots.load("two_joint_arm"), "forward_dynamics_gradient", device=device) as accelerator:
         out = accelerator(**inputs)
         out = Results(**{**out, "minv": out.dqdd_dq})
         with pytest.raises(ValueError, match=r"out.dqdd_dq and out.minv share memory; expected an array for each"):
@@ -58,5 +58,5 @@ def test_outputs_that_share_memory_are_refused(device: str) -> None:
 
 @pytest.mark.parametrize("device", ["cpu", "numpy"])
 def test_an_empty_batch_of_a_floating_base_gives_empty_results(device: str) -> None:
-    with dynagate.open(robots.load("hyq", floating_base=True), "mass_matrix", device=device) as accelerator:
+    with dynagate.compile(robots.load("hyq", floating_base=True), "mass_matrix", device=device) as accelerator:
         assert accelerator(q=np.zeros((0, 19))).m.shape == (0, 18, 18)

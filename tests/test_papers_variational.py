@@ -15,7 +15,7 @@ from typing import Any
 import dynagate
 import numpy as np
 import pytest
-from dynagate import Robot, RobotError, Rollout, evaluate, robots, trace
+from dynagate import Robot, RobotError, Rollout, build, evaluate, robots, trace
 from dynagate.fixedpoint.assign import Policy
 from dynagate.integrators import variational_body as body
 from dynagate.integrators.step import StepOptions
@@ -393,7 +393,7 @@ def test_fixed_point_inverse_costs_iterations_and_no_accuracy() -> None:
     double = Variational(arm, dt=1e-3, tolerance=1e-12).run(q0, qd0, 30)
     extra = {}
     for word in (24, 12):
-        with dynagate.open(arm, "mass_matrix_inverse", device="fixed", policy=Policy(word=word)) as accelerator:
+        with dynagate.compile(arm, "mass_matrix_inverse", device="fixed", policy=Policy(word=word)) as accelerator:
             inverse = device_inverse(arm, accelerator)
             fixed = Variational(arm, dt=1e-3, tolerance=1e-12, inverse=inverse).run(q0, qd0, 30)
         assert fixed.residuals.max() <= 1e-12
@@ -407,7 +407,7 @@ def test_inverse_from_the_simulated_datapath(designs: Path) -> None:
     arm = robots.load("two_joint_arm")
     q0, qd0 = draw(arm, 2, 2)
     double = Variational(arm, dt=1e-3).run(q0, qd0, 5)
-    with dynagate.open(arm, "mass_matrix_inverse", device="sim", ii=2, folder=designs / "variational") as accelerator:
+    with dynagate.open(build(arm, "mass_matrix_inverse", ii=2, folder=designs / "variational")) as accelerator:
         run = Variational(arm, dt=1e-3, inverse=device_inverse(arm, accelerator)).run(q0, qd0, 5)
     assert np.abs(run.q - double.q).max() < 1e-9
     assert run.iterations.mean() - double.iterations.mean() <= 0.5

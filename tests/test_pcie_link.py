@@ -9,7 +9,7 @@ from pathlib import Path
 import dynagate
 import numpy as np
 import pytest
-from dynagate import Accelerator, robots
+from dynagate import Function, robots
 from dynagate.base.errors import ArgumentError
 from dynagate.fixedpoint.assign import Policy
 from dynagate.host import DesignError, DeviceError
@@ -35,12 +35,12 @@ def built(designs: Path) -> Build:
 
 
 @pytest.fixture(scope="module")
-def card(built: Build) -> Iterator[Accelerator]:
+def card(built: Build) -> Iterator[Function]:
     with dynagate.open(built, link="pcie") as accelerator:
         yield accelerator
 
 
-def link_of(card: Accelerator) -> PcieLink:
+def link_of(card: Function) -> PcieLink:
     link = card.device.driver.link  # type: ignore[attr-defined]
     assert isinstance(link, PcieLink)
     return link
@@ -51,7 +51,7 @@ def states(built: Build, count: int, seed: int) -> dict[str, np.ndarray]:
     return {name: value[:count].astype(np.float32) for name, value in sample.items()}
 
 
-def check(card: Accelerator, built: Build, count: int, seed: int) -> None:
+def check(card: Function, built: Build, count: int, seed: int) -> None:
     inputs = states(built, count, seed)
     with dynagate.open(built, device="fixed") as integers:
         expected, results = integers(**inputs), card(**inputs)
@@ -60,7 +60,7 @@ def check(card: Accelerator, built: Build, count: int, seed: int) -> None:
     np.testing.assert_array_equal(results.qdd[sound], expected.qdd[sound].astype(np.float32))
 
 
-def test_results_equal_the_integers(card: Accelerator, built: Build) -> None:
+def test_results_equal_the_integers(card: Function, built: Build) -> None:
     assert isinstance(link_of(card), XdmaLink)  # the code of real cards
     for count in (1, 7, 300):
         check(card, built, count, seed=count)
@@ -97,7 +97,7 @@ def test_streaming_reaches_the_lesser_limit(ii: int, count: int, designs: Path) 
 
 
 @pytest.mark.parametrize("count", [4, pytest.param(10_000, marks=pytest.mark.long)])
-def test_faults_of_the_link_are_told_and_nothing_is_misplaced(count: int, card: Accelerator, built: Build) -> None:
+def test_faults_of_the_link_are_told_and_nothing_is_misplaced(count: int, card: Function, built: Build) -> None:
     """Poisoned and misplaced completions, and late ones. A call either raises or gives every result in its place. Small
     batches and many faults: what comes behind a fault is another call."""
     socket, chance = link_of(card).card, 0.05
@@ -122,14 +122,14 @@ def test_faults_of_the_link_are_told_and_nothing_is_misplaced(count: int, card: 
 
 
 def test_a_packet_may_take_longer_than_the_timeout(
-    card: Accelerator, built: Build, monkeypatch: pytest.MonkeyPatch
+    card: Function, built: Build, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of the simulation, where the machine is busy: something moves all the time."""
     monkeypatch.setattr(link_of(card), "timeout", 0.7)
     check(card, built, 2000, seed=5)
 
 
-def test_a_reset_that_failed_is_repeated(card: Accelerator, built: Build, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reset_that_failed_is_repeated(card: Function, built: Build, monkeypatch: pytest.MonkeyPatch) -> None:
     """The next call resets first: what the failed one left would come before its results."""
 
     def breaks(*_: object) -> bool:

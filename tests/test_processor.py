@@ -14,7 +14,7 @@ import dynagate
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from dynagate import Accelerator, Policy, Region, Robot, robots, trace
+from dynagate import Function, Policy, Region, Robot, robots, trace
 from dynagate.base.errors import ArgumentError
 from dynagate.cli import main
 from dynagate.design import program
@@ -241,7 +241,7 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, ProcessorBui
     }
 
 
-def check(accelerator: dynagate.Accelerator, built: ProcessorBuild, count: int = 40, seed: int = 1) -> int:
+def check(accelerator: dynagate.Function, built: ProcessorBuild, count: int = 40, seed: int = 1) -> int:
     """The core's results of random states equal the integers; returns how many overflowed."""
     inputs = states_of(built.graph, built.robot, count, seed)
     got = accelerator(**inputs)
@@ -256,13 +256,13 @@ def check(accelerator: dynagate.Accelerator, built: ProcessorBuild, count: int =
 
 
 @pytest.fixture
-def accelerator(programs: dict[str, ProcessorBuild]) -> Iterator[dynagate.Accelerator]:
+def accelerator(programs: dict[str, ProcessorBuild]) -> Iterator[dynagate.Function]:
     with dynagate.open(programs["arm"]) as opened:
         yield opened
 
 
 def test_the_core_equals_the_integers_program_after_program(
-    accelerator: dynagate.Accelerator, programs: dict[str, ProcessorBuild]
+    accelerator: dynagate.Function, programs: dict[str, ProcessorBuild]
 ) -> None:
     assert check(accelerator, programs["arm"]) == 0
     for name in ("iiwa14", "overflowing", "friction", "arm"):
@@ -290,7 +290,7 @@ def test_the_core_waits_for_its_streams(programs: dict[str, ProcessorBuild], pau
 
 
 def test_samples_lie_side_by_side(
-    accelerator: dynagate.Accelerator, programs: dict[str, ProcessorBuild], tmp_path: Path
+    accelerator: dynagate.Function, programs: dict[str, ProcessorBuild], tmp_path: Path
 ) -> None:
     """Three in a packet, which share its flag: the last packet is not full."""
     policy, region = Policy(samples=256, guard_bits=-1.0), Region.of(ARM, velocity=5.0)
@@ -327,7 +327,7 @@ def test_samples_one_by_one_keep_their_own_flags(programs: dict[str, ProcessorBu
 
 
 def test_batches_follow_each_other_and_a_reset_keeps_the_program(
-    accelerator: dynagate.Accelerator, programs: dict[str, ProcessorBuild]
+    accelerator: dynagate.Function, programs: dict[str, ProcessorBuild]
 ) -> None:
     inputs = states_of(programs["arm"].graph, ARM, 30)
     first = accelerator(**inputs)
@@ -342,7 +342,7 @@ def test_batches_follow_each_other_and_a_reset_keeps_the_program(
 
 
 def test_a_soft_reset_within_packets_keeps_the_program(
-    accelerator: dynagate.Accelerator, programs: dict[str, ProcessorBuild]
+    accelerator: dynagate.Function, programs: dict[str, ProcessorBuild]
 ) -> None:
     """As DMA links reset: by a register, while the streams stand still."""
     driver = accelerator.device.driver  # type: ignore[attr-defined]
@@ -362,7 +362,7 @@ def test_a_soft_reset_within_packets_keeps_the_program(
 
 
 def test_a_link_that_breaks_while_it_loads_leaves_no_program_and_loads_again(
-    accelerator: dynagate.Accelerator, programs: dict[str, ProcessorBuild], monkeypatch: pytest.MonkeyPatch
+    accelerator: dynagate.Function, programs: dict[str, ProcessorBuild], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def cut(results: np.ndarray) -> int:
         raise DeviceError("the cable is out")
@@ -382,7 +382,7 @@ def test_a_link_that_breaks_while_it_loads_leaves_no_program_and_loads_again(
 
 
 def test_a_program_of_several_functions_is_called_by_name(
-    accelerator: dynagate.Accelerator, programs: dict[str, ProcessorBuild], tmp_path: Path
+    accelerator: dynagate.Function, programs: dict[str, ProcessorBuild], tmp_path: Path
 ) -> None:
     """An opened core has the functions of the program that it holds."""
     several = build(ARM, "inverse_dynamics,mass_matrix", tmp_path)
@@ -402,7 +402,7 @@ def test_a_program_of_several_functions_is_called_by_name(
 
 
 def test_a_rollout_is_not_loaded_into_an_accelerator(
-    accelerator: dynagate.Accelerator, programs: dict[str, ProcessorBuild], tmp_path: Path
+    accelerator: dynagate.Function, programs: dict[str, ProcessorBuild], tmp_path: Path
 ) -> None:
     turns = build(ARM, "rollout", tmp_path, dt=0.01)
     with pytest.raises(ArgumentError, match=r"rollout keeps the states of its trajectories.*: dynagate\.open\("):
@@ -411,7 +411,7 @@ def test_a_rollout_is_not_loaded_into_an_accelerator(
 
 
 def test_a_bound_call_ends_with_its_program(
-    accelerator: dynagate.Accelerator, programs: dict[str, ProcessorBuild]
+    accelerator: dynagate.Function, programs: dict[str, ProcessorBuild]
 ) -> None:
     run = accelerator.bind(**accelerator.new_inputs(2))
     run()
@@ -435,7 +435,7 @@ def test_overflow_is_alike_in_the_core_and_in_its_integers(programs: dict[str, P
 
 
 def test_the_core_refuses_a_damaged_program(
-    accelerator: dynagate.Accelerator, programs: dict[str, ProcessorBuild]
+    accelerator: dynagate.Function, programs: dict[str, ProcessorBuild]
 ) -> None:
     driver = accelerator.device.driver  # type: ignore[attr-defined]
     assert isinstance(driver, ProgramDriver)
@@ -451,7 +451,7 @@ def test_the_core_refuses_a_damaged_program(
 
 
 def test_the_core_refuses_a_foreign_program_and_one_that_is_cut(
-    accelerator: dynagate.Accelerator, programs: dict[str, ProcessorBuild]
+    accelerator: dynagate.Function, programs: dict[str, ProcessorBuild]
 ) -> None:
     driver = accelerator.device.driver  # type: ignore[attr-defined]
     design = program.load(programs["arm"].folder)
@@ -476,7 +476,7 @@ def test_the_core_refuses_a_foreign_program_and_one_that_is_cut(
 
 @pytest.mark.parametrize("at", [0, -1], ids=["its first beat", "its last"])
 def test_a_packet_with_a_hole_is_dropped_until_the_next_tlast(
-    at: int, accelerator: dynagate.Accelerator, programs: dict[str, ProcessorBuild], monkeypatch: pytest.MonkeyPatch
+    at: int, accelerator: dynagate.Function, programs: dict[str, ProcessorBuild], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     build = programs["arm"]
     accelerator.load(build)
@@ -506,7 +506,7 @@ def test_cores_take_samples_in_turn(programs: dict[str, ProcessorBuild]) -> None
     """On streams of several words a beat, whose TLAST ends a batch; a program goes to all cores."""
     axi = Axi(128, PER_BATCH, FIXED)
     for pauses in ((0.0, 0.0), (0.3, 0.7)):
-        with closing(Accelerator(open_sim(programs["overflowing"], axi=axi, cores=2, pauses=pauses))) as accelerator:
+        with closing(Function(open_sim(programs["overflowing"], axi=axi, cores=2, pauses=pauses))) as accelerator:
             driver = accelerator.device.driver  # type: ignore[attr-defined]
             assert (driver.registers.read("stream"), driver.registers.read("cores")) == (1 << 16 | 128, 2)
             assert check(accelerator, programs["overflowing"], 23) > 0
@@ -532,7 +532,7 @@ def test_a_shell_of_cores_checks_what_is_asked(axi: Axi, cores: int, text: str) 
 
 
 def test_a_program_for_another_core_is_refused_and_the_one_before_stays(
-    accelerator: dynagate.Accelerator, programs: dict[str, ProcessorBuild], tmp_path: Path
+    accelerator: dynagate.Function, programs: dict[str, ProcessorBuild], tmp_path: Path
 ) -> None:
     other = dynagate.build(ARM, "forward_dynamics", units=3, folder=tmp_path, policy=Policy(samples=64))
     with pytest.raises(DesignError, match=r"for another core \(units=3, .*\); this one has units=2, "):
@@ -541,7 +541,7 @@ def test_a_program_for_another_core_is_refused_and_the_one_before_stays(
         accelerator.load(tmp_path)
     check(accelerator, programs["arm"])
     with (
-        dynagate.open(ARM, "forward_dynamics", device="numpy") as numpy,
+        dynagate.compile(ARM, "forward_dynamics", device="numpy") as numpy,
         pytest.raises(ArgumentError, match=r"^numpy, float64 has no program; expected a processor"),
     ):
         numpy.load(other)
@@ -812,11 +812,11 @@ def test_options_of_a_pipeline_do_not_go_with_units(options: tuple[object, ...],
     assert not list(tmp_path.iterdir())
 
 
-def test_a_robot_opens_on_a_processor_at_once(tmp_path: Path) -> None:
+def test_a_program_opens_by_its_link(tmp_path: Path) -> None:
     options: dict[str, Any] = {"units": SMALL, "region": Region.of(ARM, velocity=5.0), "folder": tmp_path}
-    with dynagate.open(ARM, "inverse_dynamics", device="sim", **options) as accelerator:
+    with dynagate.open(build(ARM, "inverse_dynamics", **options), link="sim") as accelerator:
         torque = accelerator(q=[0.1, 0.2], qd=[0.3, 0.4], qdd=[0.5, 0.6]).tau
-    with dynagate.open(ARM, "inverse_dynamics") as exact:
+    with dynagate.compile(ARM, "inverse_dynamics") as exact:
         np.testing.assert_allclose(torque, exact(q=[0.1, 0.2], qd=[0.3, 0.4], qdd=[0.5, 0.6]).tau, atol=1e-4)
 
 
@@ -847,7 +847,7 @@ def test_several_functions_share_a_program(several: ProcessorBuild) -> None:
     assert report.passed
     assert [block.name for block in report.blocks] == ["tau", "m"]
     assert report.cycles_per_sample > 20
-    with dynagate.open(several, "mass_matrix") as one:
-        m = one(q=[0.1, 0.2]).m
-    with dynagate.open(ARM, "mass_matrix") as exact:
+    with dynagate.open(several) as chip:
+        m = chip.mass_matrix([0.1, 0.2]).m
+    with dynagate.compile(ARM, "mass_matrix") as exact:
         np.testing.assert_allclose(m, exact(q=[0.1, 0.2]).m, atol=1e-5)

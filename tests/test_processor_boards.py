@@ -10,7 +10,7 @@ import dynagate
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from dynagate import Accelerator, Policy, Region, Robot, robots
+from dynagate import Function, Policy, Region, Robot, robots
 from dynagate.base.errors import ArgumentError
 from dynagate.cli import main
 from dynagate.design.files import DesignError
@@ -39,7 +39,7 @@ def build(robot: Robot, function: str, core: Core, folder: Path, **options: Any)
     )
 
 
-def check(accelerator: Accelerator, built: ProcessorBuild, count: int, seed: int = 1) -> int:
+def check(accelerator: Function, built: ProcessorBuild, count: int, seed: int = 1) -> int:
     """The results of random states equal the integers; returns how many overflowed."""
     inputs = Region.of(built.robot, velocity=5.0).states(built.graph, count, seed, "uniform")
     got = accelerator(**inputs)

@@ -11,7 +11,7 @@ from typing import Any
 import dynagate
 import numpy as np
 import pytest
-from dynagate import Accelerator, Policy, Region, robots
+from dynagate import Function, Policy, Region, robots
 from dynagate.base.errors import ArgumentError
 from dynagate.design.files import DesignError
 from dynagate.design.words import FLOAT32, PER_BATCH, WORD
@@ -55,13 +55,13 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, ProcessorBui
 
 
 @pytest.fixture
-def accelerator(programs: dict[str, ProcessorBuild]) -> Iterator[Accelerator]:
+def accelerator(programs: dict[str, ProcessorBuild]) -> Iterator[Function]:
     with dynagate.open(programs["arm"]) as opened:
         yield opened
 
 
 def test_results_are_float32_and_equal_program_after_program(
-    accelerator: Accelerator, programs: dict[str, ProcessorBuild]
+    accelerator: Function, programs: dict[str, ProcessorBuild]
 ) -> None:
     for name in ("arm", "overflowing", "iiwa14", "arm"):
         accelerator.load(programs[name])
@@ -73,9 +73,7 @@ def test_results_are_float32_and_equal_program_after_program(
     assert "float32 on its streams" in (programs["arm"].folder / "datasheet.md").read_text()
 
 
-def test_numbers_that_no_format_holds_are_flagged(
-    accelerator: Accelerator, programs: dict[str, ProcessorBuild]
-) -> None:
+def test_numbers_that_no_format_holds_are_flagged(accelerator: Function, programs: dict[str, ProcessorBuild]) -> None:
     """On the wire, which the host never sends: each float32 in each input, beside inputs that are zero."""
     built = programs["arm"]
     design, formatted = built.design, built.formatted
@@ -122,7 +120,7 @@ def test_converters_wait_for_the_streams(programs: dict[str, ProcessorBuild], pa
 
 
 def test_a_packet_that_is_cut_leaves_the_next_one_its_numbers(
-    accelerator: Accelerator, programs: dict[str, ProcessorBuild]
+    accelerator: Function, programs: dict[str, ProcessorBuild]
 ) -> None:
     """NaNs of the packet that TLAST ends are still in the converter when the next one begins."""
     assert isinstance(accelerator.device, ProgramDevice)
@@ -176,7 +174,7 @@ def test_trajectories_of_float32(options: dict[str, Any], tmp_path: Path) -> Non
 def test_cores_share_the_converters(programs: dict[str, ProcessorBuild]) -> None:
     axi = Axi(128, PER_BATCH, FLOAT32)
     for pauses in ((0.0, 0.0), (0.3, 0.7)):
-        with closing(Accelerator(open_sim(programs["overflowing"], axi=axi, cores=3, pauses=pauses))) as accelerator:
+        with closing(Function(open_sim(programs["overflowing"], axi=axi, cores=3, pauses=pauses))) as accelerator:
             assert check(accelerator, programs["overflowing"], 23) > 0
             accelerator.load(programs["arm"])
             assert check(accelerator, programs["arm"], 23) == 0
@@ -199,7 +197,7 @@ def test_words_that_a_core_does_not_have_are_refused(options: dict[str, Any], te
 
 
 def test_a_program_for_integers_is_refused(
-    accelerator: Accelerator, programs: dict[str, ProcessorBuild], tmp_path: Path
+    accelerator: Function, programs: dict[str, ProcessorBuild], tmp_path: Path
 ) -> None:
     other = build("forward_dynamics", tmp_path, units=SMALL)
     with pytest.raises(DesignError, match=r"is a program for another core \(.*floats=0\); this one has .*floats=1: "):

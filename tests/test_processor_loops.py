@@ -11,7 +11,7 @@ import dynagate
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from dynagate import ChipRollout, Policy, Region, Robot, robots
+from dynagate import Policy, Region, Robot, robots
 from dynagate.base.errors import ArgumentError
 from dynagate.cli import main
 from dynagate.design import program
@@ -20,6 +20,7 @@ from dynagate.design.words import FIXED
 from dynagate.dynamics import AlgorithmOptions
 from dynagate.fixedpoint.evaluate import quantize_inputs
 from dynagate.fixedpoint.recirculate import Recirculation
+from dynagate.host import RolloutDevice
 from dynagate.host.processor import open_sim
 from dynagate.host.processor_report import program_rollout_report
 from dynagate.hw.axi import Axi
@@ -57,7 +58,7 @@ def starts(built: ProcessorBuild, batch: int, turns: int, seed: int = 1) -> tupl
 def check(chip: Any, built: ProcessorBuild, batch: int, turns: int, **options: Any) -> int:
     """Trajectories equal those of the integers; returns how many diverged."""
     arrays = starts(built, batch, turns)
-    assert isinstance(chip, ChipRollout)
+    assert isinstance(chip, RolloutDevice)
     got = chip(*arrays, **options)
     with dynagate.open(built, device="fixed") as integers:
         expected = integers(*arrays, **options)
@@ -147,7 +148,7 @@ def test_rollouts_wait_for_their_streams(arm: ProcessorBuild) -> None:
 
 @pytest.mark.long
 def test_cores_go_on_with_trajectories_of_their_own(arm: ProcessorBuild) -> None:
-    with ChipRollout(open_sim(arm, axi=Axi(64, words=FIXED), cores=3)) as chip:  # type: ignore[arg-type]
+    with RolloutDevice(open_sim(arm, axi=Axi(64, words=FIXED), cores=3)) as chip:  # type: ignore[arg-type]
         for batch in (1, 3, 7):
             check(chip, arm, batch, 19)
 

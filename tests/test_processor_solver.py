@@ -145,7 +145,7 @@ def test_the_loop_of_a_chip_is_mppi(own: MppiOptions) -> None:
     (_, got), (after, again) = calls_of(ChipMppi.of(ARM, COST, own), known, 2)
     options: dict[str, Any] = {"knots": 6, "dt": 0.02, "samples": 9, "temperature": 0.3, "spread": MPPI.spread}
     options |= {"nodes": own.nodes, "bounds": own.bounds}
-    with dynagate.open(ARM, "mppi", cost=COST, seed=7, device="numpy", **options) as reference:
+    with dynagate.mppi(ARM, cost=COST, seed=7, device="numpy", **options) as reference:
         for k in range(3):
             goal, guess = known["goal"][k], known["guess"][k]
             plan = reference(known["q"][k], known["qd"][k], np.tile(guess, (6, 1)), draw=500 + k, goal=goal)

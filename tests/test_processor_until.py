@@ -11,7 +11,7 @@ import dynagate
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from dynagate import ChipRollout, Policy, Region, Rollout, robots
+from dynagate import Policy, Region, Rollout, robots
 from dynagate.base.errors import ArgumentError
 from dynagate.cli import main
 from dynagate.dynamics.options import AlgorithmOptions
@@ -22,6 +22,7 @@ from dynagate.graph import Graph
 from dynagate.graph.blocks import in_blocks
 from dynagate.graph.loop import TURNS, Count, Loop, Until, evaluate_loop
 from dynagate.graph.recorder import Recording
+from dynagate.host import RolloutDevice
 from dynagate.host.processor_report import program_rollout_report
 from dynagate.hw.processor import pipelining
 from dynagate.hw.processor.build import ProcessorBuild
@@ -262,7 +263,7 @@ def starts(batch: int, turns: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def check(chip: Any, built: ProcessorBuild | Path, batch: int, turns: int, **options: Any) -> Any:
     arrays = starts(batch, turns)
-    assert isinstance(chip, ChipRollout)
+    assert isinstance(chip, RolloutDevice)
     got = chip(*arrays, **options)
     with dynagate.open(built, device="fixed") as integers:
         expected = integers(*arrays, **options)

@@ -109,7 +109,7 @@ def test_on_devices_and_by_either_name(device: str) -> None:
     assert sorted(state) == ["q", "qd"]
     exact = evaluate(trace(ARM, names), state)
     for name in (names, "+".join(names), AND.join(names)):
-        with dynagate.open(ARM, name, device=device) as accelerator:
+        with dynagate.compile(ARM, name, device=device) as accelerator:
             results = accelerator(**state)
         assert list(results) == [
             *("gravity_torque", "frame_position_forearm", "frame_rotation_forearm"),
@@ -128,7 +128,7 @@ def test_a_long_list_has_a_short_name() -> None:
     assert len(row.name) <= LONGEST + 13
     assert row.name.isidentifier()
     assert [part.name for part in function(row.name).at_once] == [part.name for part in row.at_once] == list(names)
-    with dynagate.open(robot, names) as accelerator:
+    with dynagate.compile(robot, names) as accelerator:
         assert len(list(accelerator(q=np.zeros(2)))) == 12
 
 
@@ -154,7 +154,7 @@ def test_a_frame_of_the_base_is_a_constant() -> None:
     robot = ARM.with_frame("mark", "base", (0.1, 0.2, 0.3))
     state = Region.of(robot).sample("inverse_dynamics", 5, seed=1)
     names = [f"{row}_mark" for row in FRAME_FUNCTIONS]
-    with dynagate.open(robot, names) as accelerator:
+    with dynagate.compile(robot, names) as accelerator:
         results = accelerator(q=state["q"], qd=state["qd"], qdd=state["qdd"])
     assert (results["frame_position_mark"] == [0.1, 0.2, 0.3]).all()
     assert (results["frame_rotation_mark"] == np.eye(3)).all()

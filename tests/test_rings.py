@@ -14,9 +14,9 @@ from dynagate import Region, Robot, RobotWarning, Trajectories, robots
 from dynagate.cli import main
 from dynagate.design.files import load
 from dynagate.fixedpoint.recirculate import Turns
-from dynagate.host.chip_rollout import ChipRollout
 from dynagate.host.devices import IntegerTurns
 from dynagate.host.links import DeviceError
+from dynagate.host.rollout_device import RolloutDevice
 from dynagate.hw.axi import Axi
 from dynagate.hw.build import Build
 from dynagate.sim.ring import run_ring_bench
@@ -68,8 +68,8 @@ def with_one_that_leaves(batch: int, turns: int, seed: int = 0) -> tuple[np.ndar
     return q, qd, tau
 
 
-def integers(built: Build) -> ChipRollout:
-    return ChipRollout(IntegerTurns(built.formatted))
+def integers(built: Build) -> RolloutDevice:
+    return RolloutDevice(IntegerTurns(built.formatted))
 
 
 def same(a: Trajectories, b: Trajectories) -> None:

@@ -29,7 +29,7 @@ TAKES_A_ROBOT: list[Callable[[Any], Any]] = [
     lambda robot: neutral(robot).tolist(),
     lambda robot: integrate(robot, [0.1, 0.2], [1.0, 2.0]).tolist(),
     lambda robot: Rollout(robot, steps=2, dt=0.01, device="numpy").robot,
-    lambda robot: dynagate.open(robot, "mass_matrix", device="numpy").device.graph,
+    lambda robot: dynagate.compile(robot, "mass_matrix", device="numpy").device.graph,
     lambda robot: dynagate.DesignRequest(robot).robot,
 ]
 
@@ -120,13 +120,17 @@ def test_names_that_people_type() -> None:
         assert function(alias) is function(name)
     assert function("aba,rnea").name == function("inverse_dynamics,forward_dynamics").name
     assert trace(ARM, "rnea") == trace(ARM, "inverse_dynamics")
-    with dynagate.open("two_joint_arm", "aba", device="numpy") as accelerator:
+    with dynagate.compile("two_joint_arm", "aba", device="numpy") as accelerator:
         assert accelerator.device.function == "forward_dynamics"
 
 
 NEAR: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: trace(ARM, "inverse_dynamic"), ValueError, "no function 'inverse_dynamic' (did you mean 'inverse_dyn"),
-    (lambda: trace(ARM, "RNEA"), ValueError, "no function 'RNEA' (did you mean 'rnea'?); expected one of inverse_dyn"),
+    (
+        lambda: trace(ARM, "Mass_Matrix"),
+        ValueError,
+        "no function 'Mass_Matrix' (did you mean 'mass_matrix'?); expected",
+    ),
     (lambda: trace(ARM, "forward_dynamics", form="ABA"), ValueError, "has no form 'ABA' (did you mean 'aba'?); exp"),
     (lambda: trace(ARM, "forward_dynamics", outputs=["qdds"]), ValueError, "has no output 'qdds' (did you mean 'qdd'?"),
     (lambda: trace(ARM, "step", integrator="eulers"), ValueError, "integrator 'eulers' (did you mean 'euler'?); exp"),
@@ -140,8 +144,16 @@ NEAR: list[tuple[Callable[[], Any], type[Exception], str]] = [
     ),
     (lambda: Region.of(ARM, velocity={"elbov": 1.0}), ValueError, "joint 'elbov' (did you mean 'elbow'?), which robot"),
     (lambda: Region.of(ARM, speed=1.0), TypeError, "of() got an unexpected keyword argument 'speed'; expected one of"),  # type: ignore[call-arg]
-    (lambda: dynagate.open(ARM, thread=2), TypeError, "keyword argument 'thread' (did you mean 'threads'?); expected"),  # type: ignore[call-arg]
-    (lambda: dynagate.open(ARM, device="cpus"), ValueError, "device 'cpus' (did you mean 'cpu'?); expected one of num"),
+    (
+        lambda: dynagate.compile(ARM, "mass_matrix", thread=2),
+        TypeError,
+        "keyword argument 'thread' (did you mean 'threads'?); expected",
+    ),  # type: ignore[call-arg]
+    (
+        lambda: dynagate.compile(ARM, "mass_matrix", device="cpus"),
+        ValueError,
+        "device 'cpus' (did you mean 'cpu'?); expected one of num",
+    ),
     (lambda: Rollout(ARM, steps=2, dt=0.1, stop=True), TypeError, "argument 'stop' (did you mean 'stops'?); expected"),  # type: ignore[call-arg]
     (lambda: Rollout(ARM, steps=2, dt=0.1, contact=True), TypeError, "Rollout() got an unexpected keyword argument"),  # type: ignore[call-arg]
     (lambda: Rollout(ARM, steps=2, dt=0.1, integrator="RK4"), ValueError, "integrator 'RK4' (did you mean 'rk4'?); e"),
@@ -163,18 +175,58 @@ OTHERS: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: integrate(ARM, ZERO, np.zeros(3)), ValueError, "v has shape (3,); expected (..., 2)"),
     (lambda: evaluate("mass_matrix", {"q": ZERO}), TypeError, "graph='mass_matrix'; expected a Graph"),  # type: ignore[arg-type]
     (lambda: evaluate(trace(ARM, "mass_matrix"), [ZERO]), TypeError, "without names; expected arrays by q"),  # type: ignore[arg-type]
-    (lambda: dynagate.open(ARM, device="numpy")(ZERO, ZERO), TypeError, "2 inputs without names; expected q=..., qd"),
-    (lambda: dynagate.open(ARM, device="numpy").new_inputs("a"), ValueError, "batch='a'; expected a whole number of"),  # type: ignore[attr-defined]
-    (lambda: dynagate.open(ARM, threads="a"), ValueError, "'a' threads; expected 1 or more"),
-    (lambda: dynagate.open(ARM, dtype="float23"), TypeError, "dtype 'float23'; expected float32 or float64"),
-    (lambda: dynagate.open(ARM, dtype="int8"), ValueError, "dtype int8; expected float32 or float64"),
-    (lambda: dynagate.open(ARM, 5), TypeError, "function 5; expected the name of one, or a list of names"),  # type: ignore[call-overload]
-    (lambda: dynagate.open(ARM, []), TypeError, "function []; expected the name of one, or a list of names"),
-    (lambda: dynagate.open(ARM, algorithm=3), TypeError, "algorithm=3; expected an AlgorithmOptions"),  # type: ignore[call-overload]
-    (lambda: dynagate.open(ARM, device="fixed", region=3), TypeError, "region=3; expected a Region"),
-    (lambda: dynagate.open(ARM, device="fixed", policy=3), TypeError, "policy=3; expected a Policy"),
-    (lambda: dynagate.open(ARM, outputs=3), TypeError, "outputs=3; expected a name, or a sequence of names"),
-    (lambda: dynagate.open(ARM, variable=3), TypeError, "variable=3; expected a name, or a sequence of names"),
+    (
+        lambda: dynagate.compile(ARM, "mass_matrix", device="numpy")(ZERO, ZERO),
+        TypeError,
+        "mass_matrix got 2 arrays; expected at most 1, in this order: q",
+    ),
+    (
+        lambda: dynagate.compile(ARM, "mass_matrix", device="numpy").new_inputs("a"),
+        ValueError,
+        "batch='a'; expected a whole number of",
+    ),  # type: ignore[attr-defined]
+    (
+        lambda: dynagate.compile(ARM, "mass_matrix", threads="a"),
+        ValueError,
+        "'a' threads; expected 1 or more",
+    ),
+    (
+        lambda: dynagate.compile(ARM, "mass_matrix", dtype="float23"),
+        TypeError,
+        "dtype 'float23'; expected float32 or float64",
+    ),
+    (
+        lambda: dynagate.compile(ARM, "mass_matrix", dtype="int8"),
+        ValueError,
+        "dtype int8; expected float32 or float64",
+    ),
+    (lambda: dynagate.compile(ARM, 5), TypeError, "function 5; expected the name of a function, or a list of names"),  # type: ignore[call-overload]
+    (lambda: dynagate.compile(ARM, []), TypeError, "function []; expected the name of a function, or a list of names"),
+    (
+        lambda: dynagate.compile(ARM, "mass_matrix", algorithm=3),
+        TypeError,
+        "compile() got an unexpected keyword argument 'algorithm'; expected one of robot, function, device",
+    ),  # type: ignore[call-overload]
+    (
+        lambda: dynagate.compile(ARM, "mass_matrix", device="fixed", region=3),
+        TypeError,
+        "region=3; expected a Region",
+    ),
+    (
+        lambda: dynagate.compile(ARM, "mass_matrix", device="fixed", policy=3),
+        TypeError,
+        "policy=3; expected a Policy",
+    ),
+    (
+        lambda: dynagate.compile(ARM, "mass_matrix", outputs=3),
+        TypeError,
+        "outputs=3; expected a name, or a sequence of names",
+    ),
+    (
+        lambda: dynagate.compile(ARM, "mass_matrix", variable=3),
+        TypeError,
+        "variable=3; expected a name, or a sequence of names",
+    ),
     (lambda: Region.of(ARM).sample("mass_matrix", "a", 1), ValueError, "'a' states; expected 1 or more"),  # type: ignore[arg-type]
     (lambda: robots.load("hyq", floating_base="yes"), ValueError, "floating_base='yes'; expected True or False"),
     (lambda: robots.load("hyq", floatng_base=True), TypeError, "from_urdf() got an unexpected keyword argument 'floa"),
@@ -216,7 +268,6 @@ except dynagate.Error as error:
     ("module", "code", "text"),
     [
         ("scipy", "dynagate.build", "dynagate.build needs the module 'scipy'; pip install 'dynagate[hw]'"),
-        ("scipy", "dynagate.open('two_joint_arm', device='sim')", "device 'sim' needs the module 'scipy'; pip install"),
         ("crocoddyl", "import dynagate.mpc.actions", "dynagate.mpc.state needs the module 'crocoddyl'; pip install"),
         ("casadi", "import dynagate.mpc.casadi", "dynagate.mpc.casadi needs the module 'casadi'; pip install 'dynagat"),
     ],

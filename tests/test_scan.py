@@ -235,7 +235,7 @@ def test_a_scan_takes_its_turn_in_a_loop(cache: Path) -> None:
 def test_scans_open_as_functions(device: str) -> None:
     robot = random_chain(5, 1)
     inputs = states(robot, NAME, 6)
-    with dynagate.open(robot, NAME, device=device, form="scan") as accelerator:
+    with dynagate.compile(robot, NAME, device=device, form="scan") as accelerator:
         assert [port.name for port in accelerator.device.inputs] == ["q", "qd", "tau"]
         assert "a loop over links" in repr(accelerator)
         results = accelerator(**inputs)
@@ -251,7 +251,7 @@ def test_scans_open_as_functions(device: str) -> None:
 def test_inputs_of_scans_are_checked(device: str) -> None:
     robot = random_chain(3, 1)
     inputs = states(robot, NAME, 6)
-    with dynagate.open(robot, NAME, device=device, form="scan") as accelerator:
+    with dynagate.compile(robot, NAME, device=device, form="scan") as accelerator:
         for name, value, message in (
             ("qd", np.nan, r"input 'qd' is nan at \(2, 1\); expected finite numbers"),
             ("q", 1e17, r"input 'q' is 1e\+17 at \(2, 1\); expected angles below 140737488355328 rad for float64"),
@@ -277,10 +277,10 @@ def test_large_robots_are_scanned_unless_a_form_is_asked_for(monkeypatch: pytest
         ({"outputs": ("qdd",)}, NAME, False),
         ({}, "mass_matrix", False),
     ):
-        with dynagate.open(robot, name, **{"device": "numpy", **options}) as accelerator:  # type: ignore[arg-type]
+        with dynagate.compile(robot, name, **{"device": "numpy", **options}) as accelerator:  # type: ignore[arg-type]
             assert ("a loop over links" in repr(accelerator)) == scan, (options, name)
     monkeypatch.setattr("dynagate.host.devices.scan.SCANNED_FROM", 5)
-    with dynagate.open(robot, NAME, device="numpy") as accelerator:
+    with dynagate.compile(robot, NAME, device="numpy") as accelerator:
         assert "a loop over links" not in repr(accelerator)
 
 
@@ -290,7 +290,7 @@ def test_threads_share_a_batch_of_chains_and_of_trajectories() -> None:
     state = {name: random.uniform(-1.0, 1.0, (1024, 3)) for name in ("q", "qd", "tau")}
     qdd, motions = [], []
     for threads in (1, 3):
-        with dynagate.open(robot, NAME, form="scan", threads=threads, pack=threads == 3) as accelerator:
+        with dynagate.compile(robot, NAME, form="scan", threads=threads, pack=threads == 3) as accelerator:
             results = accelerator(**state)
             qdd.append((accelerator.unpack(results) if threads == 3 else results).qdd)
             run = accelerator.bind(**state)
@@ -314,13 +314,12 @@ def test_threads_share_a_batch_of_chains_and_of_trajectories() -> None:
         ({"outputs": ("qdd",)}, "form 'scan' takes no option 'outputs'; expected another form, or none of it"),
         ({"layout": "planes"}, "form 'scan' takes no option 'layout'"),
         ({"threads": 0}, "0 threads; expected 1 or more"),
-        ({"device": "sim"}, "form 'scan' on device 'sim'; expected one of numpy, fixed, cpu, cuda, or another form"),
         ({"function": "mass_matrix"}, "mass_matrix has no algorithm over links; expected one of"),
     ],
 )
 def test_what_a_scan_does_not_take_is_said(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        dynagate.open(random_chain(2, 1), **{"function": NAME, "form": "scan", **options})
+        dynagate.compile(random_chain(2, 1), **{"function": NAME, "form": "scan", **options})
 
 
 @pytest.mark.parametrize(("case", "name", "most"), [("random2", "inverse_dynamics", 1e-7), ("rotors", NAME, 1e-5)])
@@ -332,7 +331,7 @@ def test_integers_of_scans_are_near(case: str, name: str, most: float, tmp_path:
     expected = evaluate(trace(robot, name, form=SCANS[name]), inputs)
     for word in (20, 32):
         options: Any = {"region": region, "policy": Policy(word=word)}
-        with dynagate.open(robot, name, device="fixed", form="scan", **options) as accelerator:
+        with dynagate.compile(robot, name, device="fixed", form="scan", **options) as accelerator:
             result = accelerator(**inputs)
         assert not result.overflow.any()
         errors.append(error({k: result[k] for k in expected}, expected))
@@ -372,13 +371,13 @@ def test_integers_outside_of_their_region_are_told() -> None:
     robot = random_chain(4, 1)
     region = Region.of(robot)
     inputs = region.sample(NAME, 20, seed=1)
-    with dynagate.open(robot, NAME, device="fixed", form="scan", region=region) as accelerator:
+    with dynagate.compile(robot, NAME, device="fixed", form="scan", region=region) as accelerator:
         with pytest.raises(ValueError, match=r"input 'qd' is 2 at \(3, 1\); the formats were chosen for -1 to 1"):
             accelerator(**{**inputs, "qd": np.where(np.arange(80).reshape(20, 4) == 13, 2.0, inputs["qd"])})
         pushed = {**inputs, "tau": inputs["tau"] * 1e3}
         assert accelerator(**pushed).overflow.all()
     with pytest.raises(ValueError, match="ranges 'proved' of a loop over links; expected 'sampled'"):
-        dynagate.open(robot, NAME, device="fixed", form="scan", policy=Policy(ranges="proved"))
+        dynagate.compile(robot, NAME, device="fixed", form="scan", policy=Policy(ranges="proved"))
 
 
 def test_the_command_writes_c_of_scans(tmp_path: Path) -> None:

@@ -56,7 +56,7 @@ def test_words_are_the_hosts_own_results(designs: Path) -> None:
     words = np.concatenate([short[port.name].reshape(50, -1) for port in built.graph.inputs], axis=1).view(np.uint32)
     results, bad, _ = expected_words(built, words)
     assert not bad.any()
-    with dynagate.open(
+    with dynagate.compile(
         robots.load("two_joint_arm"), FUNCTION, device="fixed", policy=Policy(word=20), region=built.region
     ) as fixed:
         qdd = fixed(**short).qdd

@@ -114,7 +114,7 @@ def test_the_site_has_every_public_name_and_nothing_from_the_network(site: Path)
     }
     assert {f"dynagate.{name}" for name in dynagate.__all__} <= ids
     assert {"dynagate.jax.function", "dynagate.torch.function", "dynagate.mpc.actions.ActionModel"} <= ids
-    assert {"dynagate.Accelerator.bind", "dynagate.Accelerator.__call__", "dynagate.Results.qdd"} <= ids
+    assert {"dynagate.Function.bind", "dynagate.Function.__call__", "dynagate.Results.qdd"} <= ids
     for page in site.rglob("*.html"):
         assert not re.search(r'<(script|link|img)[^>]*(src|href)="https?://', page.read_text()), page.name
 
@@ -243,8 +243,8 @@ def test_a_result_has_a_shape_and_a_unit(name: str) -> None:
         "trace",
         "evaluate",
         "integrate",
-        "Accelerator.bind",
-        "Accelerator.__call__",
+        "Function.bind",
+        "Function.__call__",
         "Rollout",
         "Rollout.__call__",
         "Rollout.vjp",

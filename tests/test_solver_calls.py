@@ -34,7 +34,7 @@ OWN: dict[str, dict[str, Any]] = {
 
 @pytest.fixture(scope="module", params=["ilqr", "mppi"])
 def solver(request: pytest.FixtureRequest) -> Iterator[Solver]:
-    with dynagate.open(ARM, request.param, knots=KNOTS, dt=0.02, cost=COST, **OWN[request.param]) as opened:
+    with dynagate.compile(ARM, request.param, knots=KNOTS, dt=0.02, cost=COST, **OWN[request.param]) as opened:
         assert isinstance(opened, Solver)
         yield opened
 
@@ -124,7 +124,7 @@ def test_calls_at_the_same_time(solver: Solver) -> None:
 
 def test_threads_share_the_samples_of_few_and_of_many_problems() -> None:
     options = {"knots": KNOTS, "dt": 0.02, "cost": COST, **OWN["mppi"]}
-    with dynagate.open(ARM, "mppi", **options) as one, dynagate.open(ARM, "mppi", threads=3, **options) as several:
+    with dynagate.mppi(ARM, **options) as one, dynagate.mppi(ARM, threads=3, **options) as several:
         for count in (1, 2, 7):
             assert_same(solved(several, problem(count)), solved(one, problem(count)))
 
@@ -134,9 +134,9 @@ def test_threads_share_the_samples_of_few_and_of_many_problems() -> None:
 def test_float32_is_near_the_reference(samples: int, bounds: Any) -> None:
     options = {"knots": KNOTS, "dt": 0.02, "cost": COST, **OWN["mppi"], "samples": samples, "bounds": bounds}
     options["temperature"] = 10.0
-    with dynagate.open(ARM, "mppi", device="numpy", **options) as reference:
+    with dynagate.mppi(ARM, device="numpy", **options) as reference:
         expected = solved(reference, problem(3))
-    with dynagate.open(ARM, "mppi", dtype="float32", **options) as single:
+    with dynagate.mppi(ARM, dtype="float32", **options) as single:
         result = solved(single, problem(3))
     assert result["tau"].dtype == np.float32
     assert_same({name: x.astype(expected[name].dtype) for name, x in result.items()}, expected, rtol=1e-3, atol=1e-4)
@@ -167,7 +167,7 @@ def test_torques_that_hold_where_one_is_not_known(solver: Solver) -> None:
 def test_a_failed_problem_restarts_cold_and_the_others_warm(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of few problems, whose arrays stay, and of many."""
     monkeypatch.setattr(problems, "FEW", 10_000)
-    with dynagate.open(ARM, "ilqr", knots=KNOTS, dt=0.02, cost=COST, iterations=4) as solver:
+    with dynagate.ilqr(ARM, knots=KNOTS, dt=0.02, cost=COST, iterations=4) as solver:
         inputs = problem(count)
         lost = {**inputs, "q0": np.where(np.arange(count)[:, None] == 1, np.nan, inputs["q0"])}
         before = solver(**lost)
@@ -190,7 +190,7 @@ def test_a_failed_problem_restarts_cold_and_the_others_warm(count: int, monkeypa
 def test_a_single_failed_problem_restarts_cold() -> None:
     cost = Cost.quadratic(q=1.0, qd=0.1, tau=1e-2, final=10.0)
     inputs = {"q0": np.array([0.3, -0.2]), "qd0": np.zeros(2), "goal": np.zeros(2)}
-    with dynagate.open(ARM, "ilqr", knots=2, dt=0.01, cost=cost, iterations=1) as solver:
+    with dynagate.ilqr(ARM, knots=2, dt=0.01, cost=cost, iterations=1) as solver:
         first = solver(**inputs)
         spoiled = replace(first, tau=np.full_like(first.tau, np.nan), q=np.full_like(first.q, np.nan))
         again = solver(**inputs, warm=spoiled)

@@ -242,7 +242,7 @@ def test_refused(options: dict[str, Any], text: str) -> None:
 
 def test_functions_without_a_step_refuse_it() -> None:
     with pytest.raises(ArgumentError, match="forward_dynamics.*'?damping"):
-        dynagate.open("two_joint_arm", "forward_dynamics", implicit_damping=True)
+        dynagate.compile("two_joint_arm", "forward_dynamics", implicit_damping=True)
     with pytest.raises(ArgumentError, match="integrator 'variational' takes no implicit_damping=True"):
         dynagate.build("two_joint_arm", "rollout", units=2, integrator="variational", implicit_damping=True)
     with pytest.raises(ArgumentError, match="with a time step that is an input; expected a constant dt"):

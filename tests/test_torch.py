@@ -36,7 +36,7 @@ def normal(*shapes: tuple[int, ...], grad: bool = True) -> list[Any]:
 
 def test_values_are_those_of_the_accelerator() -> None:
     state = normal((5, 2), (5, 2), (5, 2))
-    with dynagate.open(ARM) as accelerator:
+    with dynagate.compile(ARM, "forward_dynamics_gradient") as accelerator:
         expected = accelerator(**{k: x.detach().numpy() for k, x in zip(("q", "qd", "tau"), state, strict=True)})
     results = function(ARM, "forward_dynamics_gradient")(*state)
     for name, value in results._asdict().items():
@@ -45,7 +45,7 @@ def test_values_are_those_of_the_accelerator() -> None:
 
 def test_entries_that_are_always_zero_are_written() -> None:
     q = torch.ones(1000, 2, dtype=torch.float64)
-    with dynagate.open(ARM, "link_jacobians") as accelerator:
+    with dynagate.compile(ARM, "link_jacobians") as accelerator:
         expected = accelerator(q=q.numpy()).link_jacobians
     for _ in range(3):  # memory that others have used
         np.testing.assert_array_equal(function(ARM, "link_jacobians")(q).link_jacobians, expected)
@@ -122,9 +122,9 @@ def test_integers_forward_and_back() -> None:
     f, straight = function(ARM, backend="fixed", gradient="bits"), function(ARM, backend="fixed")
     state = normal((3, 2), (3, 2), (3, 2))
     named = {k: x.detach().numpy() for k, x in zip(f.inputs, state, strict=True)}
-    with dynagate.open(ARM, "forward_dynamics_vjp", device="fixed") as bits:
+    with dynagate.compile(ARM, "forward_dynamics_vjp", device="fixed") as bits:
         product = bits(**named, lam_qdd=np.ones((3, 2)))
-    with dynagate.open(ARM, "forward_dynamics", device="fixed") as bits:
+    with dynagate.compile(ARM, "forward_dynamics", device="fixed") as bits:
         np.testing.assert_array_equal(f(*state).qdd.detach(), bits(**named).qdd)
     for exact, each in ((product.vjp_q, f), (None, straight)):
         (gradient,) = torch.autograd.grad(each(*state).qdd.sum(), state[:1])

@@ -12,9 +12,8 @@ from typing import Any
 import dynagate
 import numpy as np
 import pytest
-from dynagate import robots
+from dynagate import Function, robots
 from dynagate.design.files import DesignError
-from dynagate.host.accelerator import Accelerator
 from dynagate.host.devices import PartDevice, StreamDevice
 from dynagate.host.drivers import Driver
 from dynagate.host.links import DeviceError
@@ -28,17 +27,17 @@ SOON = 600.0
 
 
 @pytest.fixture
-def simulated(designs: Path) -> Iterator[Accelerator]:
+def simulated(designs: Path) -> Iterator[Function]:
     with dynagate.open(dynagate.build(ARM, "inverse_dynamics", ii=8, folder=designs)) as accelerator:
         yield accelerator
 
 
-def driver_of(accelerator: Accelerator) -> Driver:
+def driver_of(accelerator: Function) -> Driver:
     assert isinstance(accelerator.device, StreamDevice)
     return accelerator.device.driver
 
 
-def test_a_batch_that_enters_the_link_is_waited_for(simulated: Accelerator, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_batch_that_enters_the_link_is_waited_for(simulated: Function, monkeypatch: pytest.MonkeyPatch) -> None:
     """While it moves from those that wait to those that are under way, it is one of them."""
     leaves = threading.Event()
 
@@ -58,7 +57,7 @@ def test_a_batch_that_enters_the_link_is_waited_for(simulated: Accelerator, monk
     assert np.array_equal(pending.result().tau, simulated(**STATE).tau)
 
 
-def test_a_batch_ends_with_the_error_of_the_recovery(simulated: Accelerator, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_batch_ends_with_the_error_of_the_recovery(simulated: Function, monkeypatch: pytest.MonkeyPatch) -> None:
     def silent(results: Any) -> int:
         raise DeviceError("nothing comes")
 

@@ -25,7 +25,7 @@ def test_accelerators_called_in_turn_leave_nothing_to_each_other() -> None:
         TURNS, [False, True], [np.float32, np.float64], ["rows", "planes"], [1, 2]
     ):
         options = {"pack": pack, "dtype": dtype, "layout": layout, "threads": threads}
-        opened.append((dynagate.open(robots.load(name), function, **options), name, function, options))
+        opened.append((dynagate.compile(robots.load(name), function, **options), name, function, options))
     graphs = {turn: trace(robots.load(turn[0]), turn[1]) for turn in TURNS}
     kept: dict[tuple[object, ...], tuple[dict[str, np.ndarray], object]] = {}
     for turn in range(500):
@@ -57,7 +57,7 @@ def test_accelerators_called_in_turn_leave_nothing_to_each_other() -> None:
 def test_results_of_another_accelerator_are_cleared_first() -> None:
     """Entries that are always zero are not written by each call, so they must not hold what another one wrote."""
     hyq, numbers = robots.load("hyq"), np.random.default_rng(1)
-    with dynagate.open(hyq, "mass_matrix_inverse") as accelerator:
+    with dynagate.compile(hyq, "mass_matrix_inverse") as accelerator:
         inputs = {"q": numbers.uniform(-1.0, 1.0, (20, 12))}
         expected = accelerator(**inputs).minv
         out = Results(minv=numbers.normal(size=(20, 12, 12)))
@@ -65,7 +65,7 @@ def test_results_of_another_accelerator_are_cleared_first() -> None:
             assert np.array_equal(accelerator(out=out, **inputs).minv, expected)
         out = Results(minv=numbers.normal(size=(20, 12, 12)))
         assert np.array_equal(accelerator(out=out, **inputs).minv, expected)
-        with dynagate.open(hyq, "mass_matrix_inverse", device="numpy") as other:
+        with dynagate.compile(hyq, "mass_matrix_inverse", device="numpy") as other:
             for _ in range(5):
                 other(out=out, **inputs)
                 out.minv[...] += 1.0

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from amaranth.sim import Simulator
-from dynagate import Accelerator, build, robots
+from dynagate import Function, build, robots
 from dynagate.fixedpoint.assign import Policy
 from dynagate.fixedpoint.evaluate import evaluate
 from dynagate.host import DesignError, DeviceError, RegisterError
@@ -195,7 +195,7 @@ class Bench:
 
     built: Build
     board: SimulatedBoard
-    accelerator: Accelerator
+    accelerator: Function
 
     @property
     def driver(self) -> ShellDriver:
@@ -233,7 +233,7 @@ def board(built: Build) -> Iterator[SimulatedBoard]:
 
 def opened(built: Build, board: SimulatedBoard, **options: float) -> Bench:
     link = UartLink(board.path, built.design, **{"timeout": 5.0, **options})
-    return Bench(built, board, Accelerator(StreamDevice(ShellDriver(built.design, link))))
+    return Bench(built, board, Function(StreamDevice(ShellDriver(built.design, link))))
 
 
 @pytest.fixture

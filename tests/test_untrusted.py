@@ -164,12 +164,12 @@ def test_code_in_a_urdf_does_not_run(graph: Graph, tmp_path: Path, monkeypatch: 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("DYNAGATE_CACHE", str(tmp_path / "cache"))
     with pytest.raises(RobotError, match="robot.urdf: robot 'r .*: a name holds a line break .* expected one line"):
-        dynagate.open(Robot.from_urdf(arm_named(RUNS_CODE, tmp_path)), FUNCTION)
+        dynagate.compile(Robot.from_urdf(arm_named(RUNS_CODE, tmp_path)), FUNCTION)
     Kernel(replace(graph, robot=RUNS_CODE), np.float64)  # past the reader, which refuses it
     one_line = Robot.from_urdf(arm_named(ONE_LINE["end of comment"], tmp_path))
     inputs = {"q": np.array([[0.1, 0.2]])}
-    plain = dynagate.open(robots.load("two_joint_arm"), FUNCTION)(**inputs)
-    np.testing.assert_array_equal(dynagate.open(one_line, FUNCTION)(**inputs).m, plain.m)
+    plain = dynagate.compile(robots.load("two_joint_arm"), FUNCTION)(**inputs)
+    np.testing.assert_array_equal(dynagate.compile(one_line, FUNCTION)(**inputs).m, plain.m)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["cache", "robot.urdf"]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import dynagate
 import numpy as np
 import pytest
-from dynagate import Accelerator, Region, Robot, robots, trace
+from dynagate import Function, Region, Robot, robots, trace
 from dynagate.design.words import FLOAT16, WORDS
 from dynagate.dynamics import TOGETHER
 from dynagate.dynamics.parameters import parameters_of
@@ -61,7 +61,7 @@ def states_of(arm: Robot, name: str, variable: tuple[str, ...], rounded: Any, co
     return states
 
 
-def check(hardware: Accelerator, integers: Accelerator, states: dict[str, Any], outputs: Any, words: str) -> int:
+def check(hardware: Function, integers: Function, states: dict[str, Any], outputs: Any, words: str) -> int:
     """Compares a call. Returns how many samples did not overflow."""
     expected = integers(**states)
     results = hardware(**states, outputs=outputs)

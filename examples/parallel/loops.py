@@ -43,7 +43,7 @@ def forward_dynamics(robot: Robot, algorithm: str, dtype: npt.DTypeLike = np.flo
     links; or one of PAPER."""
     if algorithm != "aba":
         return ForwardDynamics(robot, algorithm, dtype)
-    accelerator = dynagate.open(robot, "forward_dynamics", device="cpu", form="scan", dtype=dtype)
+    accelerator = dynagate.compile(robot, "forward_dynamics", device="cpu", form="scan", dtype=dtype)
     return lambda q, qd, tau: accelerator(q=q, qd=qd, tau=tau).qdd
 
 

@@ -23,7 +23,11 @@ from dynagate.robot import Robot, RobotError, RobotWarning, robots
 if TYPE_CHECKING:
     from dynagate.fixedpoint.assign import Policy
     from dynagate.fixedpoint.goal import Goal
-    from dynagate.host import Accelerator, BoundCall, ChipRollout, Opened, Results, open
+    from dynagate.host import BoundCall, Device, Function, Results
+    from dynagate.host import compile as compile
+    from dynagate.host import open as open
+    from dynagate.host.ilqr import Ilqr as ilqr
+    from dynagate.host.mppi import Mppi as mppi
     from dynagate.host.rollout_options import RolloutOptions
     from dynagate.host.rollouts import Rollout, Trajectories
     from dynagate.hw.axi import Axi
@@ -38,19 +42,18 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FUNCTIONS",
-    "Accelerator",
     "AlgorithmOptions",
     "Axi",
     "BoundCall",
     "Budget",
     "Build",
-    "ChipRollout",
     "Core",
     "DesignRequest",
+    "Device",
     "Error",
+    "Function",
     "Goal",
     "Graph",
-    "Opened",
     "Policy",
     "ProcessorBuild",
     "Region",
@@ -69,9 +72,10 @@ __all__ = [
     "difference",
     "draw",
     "evaluate",
+    "ilqr",
     "integrate",
+    "mppi",
     "neutral",
-    "open",
     "robots",
     "trace",
     "view",
@@ -96,13 +100,17 @@ _LAZY = {
     "ViewError": "dynagate.integrators.browser",
     "draw": "dynagate.integrators.pictures",
     "view": "dynagate.integrators.browser",
-    "Accelerator": "dynagate.host",
+    "Device": "dynagate.host",
+    "Function": "dynagate.host",
+    "compile": "dynagate.host",
     "BoundCall": "dynagate.host",
-    "ChipRollout": "dynagate.host",
-    "Opened": "dynagate.host",
     "Results": "dynagate.host",
+    "ilqr": "dynagate.host.ilqr",
+    "mppi": "dynagate.host.mppi",
     "open": "dynagate.host",
 }
+_NAMED = {"ilqr": "Ilqr", "mppi": "Mppi"}
+"""Names here -> other names in their modules."""
 
 
 if find_spec("amaranth") is None:  # a star import takes what can be had
@@ -117,7 +125,7 @@ def __getattr__(name: str) -> Any:
 
         try:
             with brought_by("hw", f"dynagate.{name}"):
-                return getattr(import_module(_LAZY[name]), name)
+                return getattr(import_module(_LAZY[name]), _NAMED.get(name, name))
         except MissingExtraError as error:  # hasattr, dir and help must go on
             raise MissingNameError(str(error)) from None
     raise AttributeError(f"module 'dynagate' has no attribute '{name}'{nearest(name, __all__)}")

@@ -155,7 +155,7 @@ def _called(
     first: dict[Any, Arrays] = {}
     if case.get("twin"):
         options = twin(options)
-    with dynagate.open(robot, ",".join(names) or "none", device=case["device"], **options) as opened:
+    with dynagate.compile(robot, ",".join(names) or "none", device=case["device"], **options) as opened:
         for name, how, batch in calls:
             function = getattr(opened, name) if len(names) > 1 else opened
             rows = np.arange(batch) % len(inputs["q"])

@@ -202,7 +202,7 @@ def _compare(case: Case, robot: Robot, system: Kkt, x: dict[str, Array], conditi
     products = _products(x, system.forward_slopes(*state), "qdd force", "q qd tau")
     name = f"{FORWARD}_vjp"
     if case.get("device") == "cpu":
-        with dynagate.open(robot, name, device="cpu") as opened:
+        with dynagate.compile(robot, name, device="cpu") as opened:
             got = dict(opened(**{port.name: x[port.name] for port in opened.device.inputs}))
     else:
         got = _run(robot, name, x)

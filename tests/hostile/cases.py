@@ -491,7 +491,7 @@ def environments(folder: Path) -> Draw:
             try:
                 os.environ.setdefault("DYNAGATE_CACHE", str(folder / "cache"))
                 os.environ[name] = value
-                opened = dynagate.open("two_joint_arm", "inverse_dynamics", device="cpu")
+                opened = dynagate.compile("two_joint_arm", "inverse_dynamics", device="cpu")
                 if not np.isfinite(opened(q=np.zeros(2), qd=np.zeros(2), qdd=np.zeros(2)).tau).all():
                     raise Wrong("not finite")
             finally:
@@ -596,10 +596,10 @@ def entries(folder: Path) -> dict[str, tuple[Callable[..., object], dict[str, An
     arm = robots.load("two_joint_arm")
     point = [Point(arm.links[-1].name, (0.0, 0.0, 0.1))]
     z, q, link = np.zeros(2), np.array([0.1, 0.2]), arm.links[0]
-    opened = dynagate.open(arm, "inverse_dynamics", device="numpy")
+    opened = dynagate.compile(arm, "inverse_dynamics", device="numpy")
     rollout = Rollout(arm, steps=3, dt=0.01, device="numpy")
     cost = Cost.quadratic(q=1.0, qd=0.1, tau=1e-2, final=10.0)
-    solver = dynagate.open(arm, "ilqr", knots=3, dt=0.02, cost=cost, device="numpy", iterations=2)
+    solver = dynagate.ilqr(arm, knots=3, dt=0.02, cost=cost, device="numpy", iterations=2)
 
     def traced(force: Callable[..., Any]) -> Callable[..., object]:
         return lambda **own: Rollout(arm, steps=2, dt=0.01, forces=[force(**own)], device="numpy")
@@ -610,7 +610,7 @@ def entries(folder: Path) -> dict[str, tuple[Callable[..., object], dict[str, An
             {"robot": arm, "function": "mass_matrix"},
         ),
         "open": (
-            lambda **o: dynagate.open(o.pop("robot"), o.pop("function"), **o),
+            lambda **o: dynagate.compile(o.pop("robot"), o.pop("function"), **o),
             {"robot": arm, "function": "forward_dynamics", "device": "numpy", "dtype": "float64"},
         ),
         "call": (lambda **o: opened(**o), {"q": q, "qd": z, "qdd": z}),
@@ -675,11 +675,11 @@ def entries(folder: Path) -> dict[str, tuple[Callable[..., object], dict[str, An
         "cost": (lambda **o: Cost.quadratic(**o), {"q": 1.0, "qd": 0.1, "tau": 1e-2, "final": 10.0}),
         "solver": (lambda **o: solver(o.pop("q"), o.pop("qd"), **o), {"q": q, "qd": z, "goal": z}),
         "open ilqr": (
-            lambda **o: dynagate.open(arm, "ilqr", cost=cost, device="numpy", **o),
+            lambda **o: dynagate.ilqr(arm, cost=cost, device="numpy", **o),
             {"knots": 3, "dt": 0.02, "iterations": 2, "tolerance": 1e-4},
         ),
         "open mppi": (
-            lambda **o: dynagate.open(arm, "mppi", cost=cost, device="numpy", **o),
+            lambda **o: dynagate.mppi(arm, cost=cost, device="numpy", **o),
             {"knots": 3, "dt": 0.02, "samples": 4, "temperature": 1.0, "spread": 0.5, "nodes": 2, "iterations": 1},
         ),
         "frame": (

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pynq
 from dynagate.design.files import load
-from dynagate.host import Accelerator
+from dynagate.host import Function
 from dynagate.host.devices import StreamDevice
 from dynagate.host.drivers import ShellDriver
 from dynagate.host.pynq_link import PynqLink
@@ -129,7 +129,7 @@ def main(folder: str, library: str, states: str) -> None:
     link = PynqLink("accelerator.bit", design, overlay=overlay)
     data = dict(np.load(states))
     expected = data.pop("expected")
-    with Accelerator(StreamDevice(ShellDriver(design, link))) as accelerator:
+    with Function(StreamDevice(ShellDriver(design, link))) as accelerator:
         for count in (1, 7, len(expected)):
             part = {name: value[:count] for name, value in data.items()}
             np.testing.assert_array_equal(accelerator(**part).qdd, expected[:count])

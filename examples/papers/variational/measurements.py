@@ -125,7 +125,7 @@ def fixed_point(word: int = 24, steps: int = 200, seeds: int = 4) -> dict[str, A
     random = np.random.default_rng(0)
     q0, qd0 = random.uniform(-1.0, 1.0, (2, seeds, robot.nv))
     double = Variational(robot, dt=1e-3, tolerance=1e-10).run(q0, qd0, steps)
-    with dynagate.open(robot, "mass_matrix_inverse", device="fixed", policy=Policy(word=word)) as accelerator:
+    with dynagate.compile(robot, "mass_matrix_inverse", device="fixed", policy=Policy(word=word)) as accelerator:
         inverse = device_inverse(robot, accelerator)
         fixed = Variational(robot, dt=1e-3, tolerance=1e-10, inverse=inverse).run(q0, qd0, steps)
     return {

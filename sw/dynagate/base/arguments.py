@@ -7,8 +7,9 @@ finiteness and range. A caller passes the range and its own class of error.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -449,6 +450,62 @@ def leading_axes(
                 )
             count = shape[own]
     return leading or ()
+
+
+def common_axes(
+    ports: Sequence[Shaped], arrays: Mapping[str, Any], broadcast: Callable[[Any, tuple[int, ...]], Any]
+) -> tuple[dict[str, Any], tuple[int, ...]]:
+    """Return the arrays of a call with the same leading axes, as numpy broadcasts them, and these axes.
+
+    Args:
+        ports: Inputs of the call, in order.
+        arrays: Array of each input, (*leading, *shape).
+        broadcast: Returns an array in a larger shape, as `numpy.broadcast_to` does.
+
+    Raises:
+        ArgumentError: An input has another shape, or the leading axes of two inputs do not broadcast, or they do so in
+            two ways: (3,) against (3, 3) fits from the left and from the right.
+    """
+    axes: dict[str, tuple[int, ...]] = {}
+    for port in ports:
+        shape = tuple(arrays[port.name].shape)
+        before = len(shape) - len(port.shape)
+        if before < 0 or shape[before:] != port.shape:
+            raise ArgumentError(f"input '{port.name}' has shape {shape}; expected {_expected(port, (), None)}")
+        axes[port.name] = shape[:before]
+    leading = next(iter(axes.values()), ())
+    if all(own == leading for own in axes.values()):
+        return dict(arrays), leading
+    for (one, own), (other, others) in combinations(axes.items(), 2):
+        _check_broadcast(one, own, other, others)
+    leading = np.broadcast_shapes(*axes.values())
+    same = {port.name: port for port in ports}
+    return {
+        name: arrays[name] if own == leading else broadcast(arrays[name], (*leading, *same[name].shape))
+        for name, own in axes.items()
+    }, leading
+
+
+def _check_broadcast(one: str, own: tuple[int, ...], other: str, others: tuple[int, ...]) -> None:
+    """Raise ArgumentError if the leading axes of two inputs do not broadcast, or do so in two ways."""
+    fits = _broadcasts(own, others)
+    (few, short), (_, long) = sorted(((one, own), (other, others)), key=lambda each: len(each[1]))
+    missing = len(long) - len(short)
+    fits_from_left = missing > 0 and any(size != 1 for size in short) and _broadcasts((*short, *[1] * missing), long)
+    if fits and not fits_from_left:
+        return
+    texts = f"input '{other}' has leading axes {others} and input '{one}' {own}"
+    if not missing or not fits_from_left:
+        raise ArgumentError(f"{texts}: they do not broadcast; expected the same leading axes, or 1 where they differ")
+    left, right = ", ".join([":", *["None"] * missing]), ", ".join(["None"] * missing)
+    ways = f"{few}[{left}]" if not fits else f"{few}[{left}] or {few}[{right}]"
+    wrong = "they fit in two ways" if fits else "they do not broadcast, because numpy aligns the last axes"
+    raise ArgumentError(f"{texts}: {wrong}; write {ways}")
+
+
+def _broadcasts(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
+    """Return whether numpy broadcasts two shapes."""
+    return all(a == b or 1 in (a, b) for a, b in zip(reversed(one), reversed(other), strict=False))
 
 
 def _expected(port: Shaped, turns: Collection[str], axes: int | None) -> str:

@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from dynagate.base.arguments import shown
 from dynagate.base.errors import ArgumentTypeError, Error, OutOfMemoryError
+from dynagate.base.former import CALLS
 from dynagate.base.nearest import check_keyword
 
 T = TypeVar("T", bound=Callable[..., Any])
@@ -148,7 +149,8 @@ def _unbound(label: str, signature: inspect.Signature, args: tuple[Any, ...], kw
             check_keyword(label.rpartition(".")[2], name, named)
     takes = ", ".join(each.name for each in placed) or "none"
     if count > len(placed):
-        return f"{label}() got {count} arguments without names; expected at most {len(placed)}: {takes}"
+        now = f"; {CALLS[label]}" if label in CALLS else ""
+        return f"{label}() got {count} arguments without names; expected at most {len(placed)}: {takes}{now}"
     twice = [each.name for each in placed[:count] if each.name in kwargs]
     if twice:
         return f"{label}() got {twice[0]} twice; expected it once"

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from difflib import get_close_matches
 
 from dynagate.base.errors import ArgumentTypeError
+from dynagate.base.former import KEYWORDS
 
 ALIKE = 0.7
 """Of two names that may be meant for each other, the ratio of `difflib`."""
@@ -38,6 +39,11 @@ def check_keyword(function: str, name: str, known: Iterable[str], what: str = ""
     """Raises TypeError: a function has no keyword of this name. known: those that it has. what: it has these for."""
     names = list(known)
     if name not in names:
+        now = KEYWORDS.get(name)
+        if now in names:
+            raise ArgumentTypeError(
+                f"{function}() got an unexpected keyword argument '{name}', which is '{now}' now; write {now}=..."
+            )
         here = f"for {what} one of" if what else "one of"
         raise ArgumentTypeError(
             f"{function}() got an unexpected keyword argument '{name}'{nearest(name, names)}; expected {here} "
@@ -45,18 +51,12 @@ def check_keyword(function: str, name: str, known: Iterable[str], what: str = ""
         )
 
 
-def suggested(name: str, known: Iterable[str], meant: Mapping[str, str]) -> list[str]:
-    """Return up to SUGGESTED names that a user may have meant, the likeliest first.
-
-    Args:
-        name: Name that is not known.
-        known: Known names.
-        meant: Names of other libraries, in lower case without _, -> what is called so here.
-    """
+def suggested(name: str, known: Iterable[str]) -> list[str]:
+    """Return up to SUGGESTED known names that a user may have meant, the likeliest first."""
     plain = "".join(letter for letter in name.lower() if letter.isalnum())
     spelled = {"".join(letter for letter in each.lower() if letter.isalnum()): each for each in known}
     if plain in spelled:
         return [spelled[plain]]
     alike = [spelled[each] for each in get_close_matches(plain, spelled, n=SUGGESTED, cutoff=ALIKE)]
     within = [own for each, own in spelled.items() if len(plain) >= FEWEST and (plain in each or each in plain)]
-    return list(dict.fromkeys([*([meant[plain]] if plain in meant else []), *alike, *within]))[:SUGGESTED]
+    return list(dict.fromkeys([*alike, *within]))[:SUGGESTED]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from functools import cache, partial
 from itertools import product
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from dynagate.fixedpoint.assign import Policy, assign
 from dynagate.graph import trace
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.region import Region
-from dynagate.host import Accelerator, Opened, open
+from dynagate.host import Function, Opened, compile
 from dynagate.hw.plan import Plan, plan
 from dynagate.hw.schedule import check_interval
 from dynagate.native.gpu import has_driver
@@ -228,7 +228,7 @@ def _throughput(robot: Robot, region: Region, threads: int, fit: Chosen, progres
             continue
         progress(f"batches: {name}, {np.dtype(dtype)}, {layout}, {count} threads")
         row = {"function": name, "dtype": str(np.dtype(dtype)), "layout": layout, "threads": count}
-        with open(robot, name, **options, **_options(robot, name)) as accelerator:
+        with compile(robot, name, **options, **_options(robot, name)) as accelerator:
             for batch in THROUGHPUT_BATCHES if count == 1 else THROUGHPUT_BATCHES[-1:]:
                 run = accelerator.bind(**_filled(accelerator, region, batch))
                 measured = timing(run).per(batch)
@@ -246,7 +246,7 @@ def _thing(options: Mapping[str, Any]) -> str:
 
 def _filled(accelerator: Opened, region: Region, batch: int) -> dict[str, Any]:
     """Inputs of a batch in the arrays that the accelerator offers for them."""
-    assert isinstance(accelerator, Accelerator)
+    assert isinstance(accelerator, Function)
     inputs = accelerator.new_inputs(batch)
     for name, value in region.sample(accelerator.function, batch, SEED).items():
         inputs[name][...] = value
@@ -263,7 +263,7 @@ def _partitions(
     needed = {name: (*BESIDE[name], function) for name, function in ON_CHIP.items()}
     needed = {name: all_of for name, all_of in needed.items() if all(fit.has(FLOAT32, one) for one in all_of)}
     names = dict.fromkeys(one for all_of in needed.values() for one in all_of)
-    kernel = {name: open(robot, name, dtype=np.float32, **_options(robot, name)) for name in names}
+    kernel = {name: compile(robot, name, dtype=np.float32, **_options(robot, name)) for name in names}
     rows = []
     for batch in batches:
         known = _filled(kernel[GRADIENT], region, batch)
@@ -298,7 +298,7 @@ def _batches(
 ) -> list[dict[str, Any]]:
     """End to end per batch: numpy arrays in, numpy arrays out, bound to them."""
     rows = []
-    devices: list[tuple[str, dict[str, Any]]] = [
+    devices: list[tuple[Literal["cpu", "numpy"], dict[str, Any]]] = [
         ("cpu", {"dtype": np.float32, "threads": 1}),
         ("cpu", {"dtype": np.float64, "threads": 1}),
         ("cpu", {"dtype": np.float32, "threads": 1, "pack": True}),
@@ -310,7 +310,7 @@ def _batches(
         if not fit.has(_thing(options), GRADIENT):
             continue
         progress(f"end to end: {device}")
-        with open(robot, GRADIENT, device=device, **options, **_options(robot, GRADIENT)) as accelerator:
+        with compile(robot, GRADIENT, device=device, **options, **_options(robot, GRADIENT)) as accelerator:
             for batch in batches:
                 if device == "numpy" and batch > batches[0] and batch * operations > MOST_NUMBERS:
                     continue
@@ -348,7 +348,7 @@ def _accuracy(robot: Robot, fit: Chosen) -> dict[str, Any]:
     exact = evaluate(trace(robot, GRADIENT, **choices[0][2]), state)
     for label, dtype, options in choices:
         inputs: dict[str, Any] = {key: value.astype(dtype) for key, value in state.items()}
-        with open(robot, GRADIENT, dtype=dtype, **options) as accelerator:
+        with compile(robot, GRADIENT, dtype=dtype, **options) as accelerator:
             results = accelerator(**inputs)
         rows[label] = {
             name: float(np.linalg.norm(getattr(results, name) - value) / np.linalg.norm(value))

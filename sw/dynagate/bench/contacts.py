@@ -18,7 +18,7 @@ from dynagate.forces.contact import Point
 from dynagate.graph import trace
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.region import Region
-from dynagate.host import Accelerator, open
+from dynagate.host import Function, compile
 from dynagate.host.rollouts import Rollout
 from dynagate.integrators import RigidContact
 from dynagate.native.compile import CompileError
@@ -52,8 +52,8 @@ def measured(robot: Robot, region: Region, batch: int = 4096, *, pinocchio: bool
     result: dict[str, Any] = {"batch": batch, "pinocchio": _pinocchio(robot) if pinocchio else "not asked for"}
     state = region.sample(FUNCTION, batch, SEED)
     for dtype in ("float64", "float32"):
-        with open(robot, FUNCTION, dtype=dtype, threads=1) as accelerator:
-            assert isinstance(accelerator, Accelerator)
+        with compile(robot, FUNCTION, dtype=dtype, threads=1) as accelerator:
+            assert isinstance(accelerator, Function)
             inputs: dict[str, Any] = accelerator.new_inputs(batch)
             for name, value in state.items():
                 inputs[name][...] = value

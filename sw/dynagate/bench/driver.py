@@ -12,7 +12,7 @@ import numpy as np
 from dynagate.design.design import Design
 from dynagate.design.payload import Words
 from dynagate.graph.region import Region
-from dynagate.host import Accelerator
+from dynagate.host import Function
 from dynagate.host.devices import StreamDevice
 from dynagate.host.drivers import ShellDriver
 from dynagate.host.links import Link
@@ -80,7 +80,7 @@ def driver_ns(design: Design, region: Region, batch: int, *, rounds: int = ROUND
         driver.link.write(samples)
         driver.link.read(results)
 
-    with Accelerator(StreamDevice(driver)) as accelerator:
+    with Function(StreamDevice(driver)) as accelerator:
         run = accelerator.bind(**_inputs(design, region, batch))
         return fastest_ns(run, rounds) - fastest_ns(transfer, rounds)
 

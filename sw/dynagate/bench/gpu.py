@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from dataclasses import asdict
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from dynagate.bench.grid import grid
 from dynagate.bench.measure import Timing, less_product, timing
 from dynagate.bench.paper import STEPS
 from dynagate.graph.region import Region
-from dynagate.host import Accelerator, DeviceError, open
+from dynagate.host import DeviceError, Function, compile
 from dynagate.native.compile import CompileError
 from dynagate.native.gpu import has_driver
 from dynagate.robot import Robot
@@ -83,7 +83,7 @@ def states(region: Region, batch: int, layout: str = "rows") -> dict[str, Any]:
 
 
 def _host(robot: Robot, region: Region, batches: Sequence[int], options: Options) -> Iterator[dict[str, Any]]:
-    with open(robot, GRADIENT, device="cuda", dtype=np.float32, **options(GRADIENT)) as accelerator:
+    with compile(robot, GRADIENT, device="cuda", dtype=np.float32, **options(GRADIENT)) as accelerator:
         for batch in batches:
             inputs = states(region, batch)
             for results, call in (
@@ -98,7 +98,7 @@ def _resident(
 ) -> Iterator[dict[str, Any]]:
     stream = cupy.cuda.Stream(non_blocking=True)
     chosen = {"dtype": np.float32, **options(GRADIENT), **LAYOUTS[layout]}
-    with stream, open(robot, GRADIENT, device="cuda", stream=stream.ptr, **chosen) as accelerator:
+    with stream, compile(robot, GRADIENT, device="cuda", stream=stream.ptr, **chosen) as accelerator:
         for batch in batches:
             inputs = {name: cupy.asarray(array) for name, array in states(region, batch, layout).items()}
             run = accelerator.bind(**inputs)
@@ -116,8 +116,11 @@ def _resident(
 def _single(cupy: Any, robot: Robot, region: Region, name: str, options: Options) -> Timing:
     """One sample of a function, its arrays on the GPU."""
     stream = cupy.cuda.Stream(non_blocking=True)
-    with stream, open(robot, name, device="cuda", stream=stream.ptr, dtype=np.float32, **options(name)) as accelerator:
-        assert isinstance(accelerator, Accelerator)
+    with (
+        stream,
+        compile(robot, name, device="cuda", stream=stream.ptr, dtype=np.float32, **options(name)) as accelerator,
+    ):
+        assert isinstance(accelerator, Function)
         sample = region.sample(name, 1, SEED)
         run = accelerator.bind(**{key: cupy.asarray(np.asarray(array, np.float32)) for key, array in sample.items()})
         run()
@@ -154,9 +157,9 @@ def _partitions(
     fused (one kernel)."""
     with ExitStack() as stack:
 
-        def opened(name: str, device: str) -> Accelerator:
-            accelerator = stack.enter_context(open(robot, name, device=device, dtype=np.float32, **options(name)))
-            assert isinstance(accelerator, Accelerator)
+        def opened(name: str, device: Literal["cpu", "cuda"]) -> Function:
+            accelerator = stack.enter_context(compile(robot, name, device=device, dtype=np.float32, **options(name)))
+            assert isinstance(accelerator, Function)
             return accelerator
 
         card = {name: opened(name, "cuda") for name in (*PARTS, GRADIENT)}

@@ -44,8 +44,8 @@ def plain(robot: Robot) -> Calls:
     """Calls of accelerators and rollouts."""
     x = states(robot)
     weights: dict[str, Any] = {"lam_qdd": np.ones((BATCH, robot.nv))}
-    gradient = dynagate.open(robot, "forward_dynamics_gradient")
-    product = dynagate.open(robot, "forward_dynamics_vjp")
+    gradient = dynagate.compile(robot, "forward_dynamics_gradient")
+    product = dynagate.compile(robot, "forward_dynamics_vjp")
     run = dynagate.Rollout(robot, steps=STEPS, dt=0.01)
     start = (x["q"][:TRAJECTORIES], x["qd"][:TRAJECTORIES], torques(robot))
     return {

@@ -16,7 +16,7 @@ from dynagate.bench.measure import Timing, single_call
 from dynagate.bench.mujoco_peer import MujocoRollout
 from dynagate.graph import trace
 from dynagate.graph.region import Region
-from dynagate.host.opening import open
+from dynagate.host.compiling import compile
 from dynagate.host.rollouts import Rollout
 from dynagate.integrators.explicit_method import rollout_loop
 from dynagate.integrators.trajectories import motions
@@ -44,7 +44,7 @@ def measured(robot: Robot, region: Region, *, batch: int = 1024, pinocchio: bool
         kind = np.dtype(dtype).name
         own: dict[str, Any] = {"q": q0, "qd": qd0, "tau": tau}
         own = {name: value.astype(dtype) for name, value in own.items()}
-        accelerator = open(robot, "forward_dynamics", dtype=dtype)
+        accelerator = compile(robot, "forward_dynamics", dtype=dtype)
         calls[f"forward_dynamics {kind}"] = accelerator.bind(**{**own, "tau": own["tau"][:, 0].copy()})
         calls[f"kernel {kind}"] = _kernel(robot, own, dtype)
         rollout = Rollout(robot, steps=STEPS, dt=DT, dtype=dtype)

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from dynagate.dynamics.aliases import ALIASES
 from dynagate.dynamics.constrained_functions import CONSTRAINED, CONSTRAINED_RESIDUAL, CONSTRAINED_SOLUTION
 from dynagate.dynamics.function_row import (
     CODE,
@@ -22,7 +23,17 @@ from dynagate.dynamics.function_row import (
     parameters_input,
 )
 from dynagate.dynamics.listed import FUNCTIONS, LISTED, QUANTITIES
-from dynagate.dynamics.named import ALIASES, ALL, AND, FRAME_FUNCTIONS, LONGEST, ROLLOUT, TOGETHER, full_name, function
+from dynagate.dynamics.named import (
+    ALL,
+    AND,
+    FRAME_FUNCTIONS,
+    LONGEST,
+    ROLLOUT,
+    TOGETHER,
+    full_name,
+    function,
+    requested,
+)
 from dynagate.dynamics.options import AlgorithmOptions
 from dynagate.dynamics.tree import Tree
 
@@ -56,4 +67,5 @@ __all__ = [
     "full_name",
     "function",
     "parameters_input",
+    "requested",
 ]

@@ -13,6 +13,7 @@ from dynagate.base.arguments import shown
 from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.base.nearest import suggested
 from dynagate.dynamics import named_frames, step
+from dynagate.dynamics.aliases import ELSEWHERE, accepted, plain
 from dynagate.dynamics.constrained_functions import CONSTRAINED
 from dynagate.dynamics.function_row import CODE, TAU_OR_QDD, Algorithm, Argument, Function, Part, arguments
 from dynagate.dynamics.listed import FUNCTIONS, LISTED
@@ -41,60 +42,51 @@ _TURN = Function(
 )
 
 
-ALIASES = {
-    "rnea": "inverse_dynamics",
-    "nle": "bias_torque",
-    "ccrba": "centroidal_momentum_matrix",
-    "crba": "mass_matrix",
-    "aba": "forward_dynamics",
-    "center_of_mass": "center_of_mass",
-    "com": "center_of_mass",
-    "com_jacobian": "center_of_mass_jacobian",
-    "minv": "mass_matrix_inverse",
-}
-"""Names that people type -> the functions that they mean. `aba` is the function, in its first form; the form of this
-name is an option."""
+IN_TIME = {ROLLOUT: "dynagate.Rollout(robot, ...)", "ilqr": "dynagate.ilqr(...)", "mppi": "dynagate.mppi(...)"}
+"""What computes motions, by the name of the command-line function -> what to write in Python."""
 
 
-MEANT = {
-    "fk": "frame_pose_FRAME",
-    "forwardkinematics": "frame_pose_FRAME",
-    "framesforwardkinematics": "frame_pose_FRAME",
-    "updateframeplacements": "frame_pose_FRAME",
-    "updateframeplacement": "frame_pose_FRAME",
-    "jacobian": "frame_jacobian_FRAME",
-    "computejointjacobians": "link_jacobians",
-    "getjointjacobian": "link_jacobians",
-    "computeframejacobian": "frame_jacobian_FRAME",
-    "getframejacobian": "frame_jacobian_FRAME",
-    "getframevelocity": "frame_velocity_FRAME",
-    "getframeacceleration": "frame_acceleration_FRAME",
-    "gravity": "gravity_torque",
-    "computegeneralizedgravity": "gravity_torque",
-    "coriolis": "coriolis_torque",
-    "computecoriolismatrix": "coriolis_torque",
-    "nonlineareffects": "bias_torque",
-    "bias": "bias_torque",
-    "inertia": "mass_matrix",
-    "computeminverse": "mass_matrix_inverse",
-    "computeabaderivatives": "forward_dynamics_gradient",
-    "computerneaderivatives": "inverse_dynamics_gradient",
-    "computekineticenergy": "kinetic_energy",
-    "computepotentialenergy": "potential_energy",
-    "jacobiancenterofmass": "center_of_mass_jacobian",
-    "computecentroidalmomentum": "centroidal_momentum",
-    "id": "inverse_dynamics",
-    "fd": "forward_dynamics",
-    "constraintdynamics": "constrained_forward_dynamics",
-}
-"""Names of Pinocchio's functions and of textbooks, in lower case without _, -> what is called so here, for errors."""
+def requested(name: str | Sequence[str], *, of_design: bool = False, per_sample: bool = False) -> Function:
+    """Return the function that a Python call requests, by one name or a list of names.
+
+    Args:
+        name: Name of a function here, or of the same function in Pinocchio, MuJoCo or a textbook (`aliases.ELSEWHERE`).
+            The functions in a list are computed together, at one state.
+        of_design: A design computes it, so "rollout" is a function too.
+        per_sample: The functions in a list are computed for samples of their own instead: each sample names one.
+
+    Raises:
+        ArgumentError: There is no such function; or the name is of the command line alone: several functions in one
+            text, or the name of a motion or solver.
+        ArgumentTypeError: It is neither a name nor a list of names.
+    """
+    names = [name] if isinstance(name, str) else name
+    if not (isinstance(names, Sequence) and names and all(isinstance(each, str) for each in names)):
+        raise ArgumentTypeError(f"function {shown(name)}; expected the name of a function, or a list of names")
+    for each in names:
+        if each == ALL or "," in each or "+" in each:
+            several = TOGETHER if each == ALL else re.split(r"\s*[,+]\s*", each)
+            raise ArgumentError(f"function {shown(each)} is for the command line; write a list: {list(several)}")
+        if each in IN_TIME and not (each == ROLLOUT and of_design):
+            raise ArgumentError(f"function '{each}' computes motions; write {IN_TIME[each]}")
+    if per_sample and len(names) > 1:
+        return functions_together(names)
+    return function(names[0]) if len(names) == 1 else functions_at_once(tuple(names))
 
 
 def function(name: str | Sequence[str]) -> Function:
-    """The function with this name, or with one of ALIASES; several names with commas between them, or "all", are
-    functions together, each for samples of its own; several names in a list, or with + between them, are one function
-    that computes all at one state; FRAME_FUNCTIONS with _ and a frame's name are of that frame (`Robot.frame`). Raises
-    ValueError that lists the names; TypeError: it is no name."""
+    """Return the row of a function by its name, as the command line and design.json have it.
+
+    Args:
+        name: A name here, or an accepted name of the same function elsewhere (`aliases.ELSEWHERE`). With commas between
+            names, or "all", the functions are computed together, each for samples of its own. In a list, or with +
+            between names, they are one function that computes all at one state. FRAME_FUNCTIONS with _ and the name of
+            a frame are functions of that frame (`Robot.frame`).
+
+    Raises:
+        ArgumentError: There is no such function; the text lists the names.
+        ArgumentTypeError: It is no name.
+    """
     if not isinstance(name, str):
         if not (isinstance(name, Sequence) and name and all(isinstance(each, str) for each in name)):
             raise ArgumentTypeError(f"function {shown(name)}; expected the name of one, or a list of names")
@@ -102,7 +94,6 @@ def function(name: str | Sequence[str]) -> Function:
     pieces = _at_once().split(name)
     if len(pieces) > 1 or name in _CUT:
         return functions_at_once(tuple(pieces))
-    name = ALIASES.get(name, name)
     for row in FRAME_FUNCTIONS:
         if name.startswith(f"{row}_") and "," not in name:
             return _frame_function(row, name.removeprefix(f"{row}_"))
@@ -110,14 +101,20 @@ def function(name: str | Sequence[str]) -> Function:
         return functions_together(TOGETHER if name == ALL else name.split(","))
     if name == ROLLOUT:
         return _TURN
+    name = name if name in LISTED else accepted(name)
     if name not in LISTED:
-        names = suggested(name, [*LISTED, *ALIASES, ALL, ROLLOUT, *(f"{row}_FRAME" for row in FRAME_FUNCTIONS)], MEANT)
-        near = f" (did you mean {' or '.join(repr(each) for each in names)}?)" if names else ""
-        raise ArgumentError(
-            f"no function {shown(name)}{near}; expected one of {', '.join(TOGETHER)}, or another one of the table in "
-            "docs/functions.md, which dynagate.dynamics.LISTED holds"
-        )
+        raise ArgumentError(f"no function {shown(name)}{_answer(name)}")
     return LISTED[name]
+
+
+def _answer(name: str) -> str:
+    """Return what an error says after the name of no function: what was probably meant, and where the names are."""
+    known = ELSEWHERE.get(plain(name))
+    if known is not None:
+        return f"; it is called {known.function!r} here: {known.differs}"
+    names = suggested(name, [*LISTED, ALL, ROLLOUT, *(f"{row}_FRAME" for row in FRAME_FUNCTIONS)])
+    near = f" (did you mean {' or '.join(repr(each) for each in names)}?)" if names else ""
+    return f"{near}; expected one of {', '.join(TOGETHER)}, or another one of the table in docs/functions.md"
 
 
 AND = "_and_"
@@ -127,7 +124,7 @@ AND = "_and_"
 @lru_cache(maxsize=1)
 def _at_once() -> re.Pattern[str]:
     """What is between functions at one state: +, or AND before the name of another function."""
-    return re.compile(rf"\+|{AND}(?=(?:{'|'.join([*LISTED, *ALIASES])})(?:{AND}|$)|(?:{'|'.join(FRAME_FUNCTIONS)})_)")
+    return re.compile(rf"\+|{AND}(?=(?:{'|'.join([*LISTED, *ELSEWHERE])})(?:{AND}|$)|(?:{'|'.join(FRAME_FUNCTIONS)})_)")
 
 
 LONGEST = 180
@@ -236,8 +233,8 @@ def functions_together(names: Sequence[str]) -> Function:
     for name in names:
         if name not in TOGETHER:
             raise ArgumentError(
-                f"{name} cannot be computed with others; expected some of {', '.join(TOGETHER)}, or + instead of "
-                "commas: all at one state"
+                f"{name} cannot be one of several functions of a design; expected some of {', '.join(TOGETHER)}, or "
+                "all functions at one state"
             )
         if names.count(name) > 1:
             raise ArgumentError(f"{name} is named {names.count(name)} times; expected each function once")

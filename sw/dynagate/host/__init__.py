@@ -1,32 +1,37 @@
-"""The host's side: designs, links to devices, and the user's `Accelerator`."""
+"""The host's side: designs, links to devices, and the user's `Function`."""
 
 from dynagate.design.design import Design
 from dynagate.design.files import DesignError
-from dynagate.host.accelerator import Accelerator, BoundCall
-from dynagate.host.chip_rollout import ChipRollout
+from dynagate.host.compiling import compile
+from dynagate.host.device import Device, FunctionDevice
+from dynagate.host.function import BoundCall, Function
 from dynagate.host.links import DeviceError, Link, OverflowedError, RegisterError, Transfer
 from dynagate.host.opened import Opened
 from dynagate.host.opening import open
 from dynagate.host.pending import Pending, Stream
 from dynagate.host.results import Results
+from dynagate.host.rollout_device import RolloutDevice
 from dynagate.host.sim_links import SimLink, SimShellLink
 
 __all__ = [
-    "Accelerator",
     "BoundCall",
-    "ChipRollout",
     "Design",
     "DesignError",
+    "Device",
     "DeviceError",
+    "Function",
+    "FunctionDevice",
     "Link",
     "Opened",
     "OverflowedError",
     "Pending",
     "RegisterError",
     "Results",
+    "RolloutDevice",
     "SimLink",
     "SimShellLink",
     "Stream",
     "Transfer",
+    "compile",
     "open",
 ]

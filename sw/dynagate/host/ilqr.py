@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -25,8 +25,9 @@ from dynagate.fixedpoint.format import SATURATE, Arithmetic
 from dynagate.forces import Force
 from dynagate.forces.force import check_forces
 from dynagate.graph.loop import TURNS
-from dynagate.host.devices import Cpu, DeviceOptions, Fixed
+from dynagate.host.devices import DeviceOptions, Fixed
 from dynagate.host.devices.integer_loop import IntegerLoop
+from dynagate.host.given import given
 from dynagate.host.problems import Asked, Problems
 from dynagate.host.solution import Solution
 from dynagate.host.solver import Solver, check_counts, own
@@ -57,8 +58,9 @@ class Ilqr(Solver):
     integrator: an explicit one; form, friction, friction_speed, forces, constrained, implicit_damping: as of a
     `Rollout`.
     device: "cpu", all iterations in one call of compiled C, problems side by side in vectors; "cuda"; or "numpy".
-    options: of the device, by name. overflows: of a solver `on_integers`, by graph, how many of its states in the last
-    call had a result that did not fit.
+    dtype: "float64" or "float32" ("cpu", "cuda"). threads: that share the problems ("cpu").
+    overflows: of a solver `on_integers`, by graph, how many of its states in the last call had a result that did not
+    fit.
 
     Raises ValueError or TypeError naming an option that is not right, before any work.
     """
@@ -85,8 +87,9 @@ class Ilqr(Solver):
         forces: Sequence[Force] = (),
         constrained: bool = False,
         implicit_damping: bool = False,
-        device: str | DeviceOptions = Cpu.name,
-        **options: Any,
+        device: Literal["cpu", "cuda", "numpy"] | DeviceOptions = "cpu",
+        dtype: npt.DTypeLike | None = None,
+        threads: int = 1,
     ) -> None:
         check_counts(knots=knots, iterations=iterations)
         _check(tolerance, regularization)
@@ -102,7 +105,15 @@ class Ilqr(Solver):
             implicit_damping=implicit_damping,
         )
         super().__init__(
-            ILQR, robot, cost, device, options, knots=knots, bounds=bounds, joint_bounds=joint_bounds, step=step
+            ILQR,
+            robot,
+            cost,
+            device,
+            given({"dtype": (dtype, None), "threads": (threads, 1)}),
+            knots=knots,
+            bounds=bounds,
+            joint_bounds=joint_bounds,
+            step=step,
         )
         smallest, largest = (float(x) for x in regularization)
         self.options = IlqrOptions(

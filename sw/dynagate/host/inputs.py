@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dynagate.base.arguments import check_names, exact_text, leading_axes, real
+from dynagate.base.arguments import check_names, common_axes, exact_text, leading_axes, real
 from dynagate.base.errors import ArgumentError, EntryError
 from dynagate.fixedpoint.format import Format, carried, quantize
 from dynagate.graph.evaluate import SHARES, Port, check_entries
@@ -22,20 +22,40 @@ LARGEST_ANGLE = {np.dtype(np.float32): 2.0**18, np.dtype(np.float64): 2.0**47}
 TOO_LARGE = "values became too large for {}; expected smaller inputs"
 
 
-def checked(function: str, ports: Sequence[Port], inputs: Mapping[str, Any]) -> tuple[Arrays, tuple[int, ...]]:
-    """The inputs as arrays (batch, *shape) of real numbers, views where that is possible, and their leading axes: ()
-    for a single state, (batch,), or more, whose product is the batch.
+def checked(
+    function: str, ports: Sequence[Port], inputs: Mapping[str, Any], *, in_place: bool = False
+) -> tuple[Arrays, tuple[int, ...]]:
+    """Return the inputs of a call as arrays (batch, *shape), and their leading axes.
 
-    Raises ValueError or TypeError that names the input: missing, unknown, of the wrong shape or dtype, with other
-    leading axes than the inputs before it, a quaternion whose length is not 1, or a switch that is neither 0 nor 1.
+    Args:
+        function: Name of the function, for errors.
+        ports: Inputs of the function, in order.
+        inputs: Array of each input, (*leading, *shape). The leading axes broadcast.
+        in_place: The arrays are read where they are, in later calls too, so their leading axes must be the same.
+
+    Returns:
+        Real numbers, views where that is possible, and the leading axes: () for a single state, (batch,), or more.
+
+    Raises:
+        ArgumentError: An input is missing, unknown, of the wrong shape, or has leading axes that do not fit the others;
+            a quaternion has not length 1, or a switch is neither 0 nor 1.
+        ArgumentTypeError: An input is no array of real numbers.
     """
     check_names(function, ports, inputs)
     own = {port.name: real(f"input '{port.name}'", inputs[port.name]) for port in ports}
-    leading = leading_axes(ports, own)
+    if in_place:
+        leading = leading_axes(ports, own)
+    else:
+        own, leading = common_axes(ports, own, _spread)
     arrays = {name: flat(array, len(leading)) for name, array in own.items()}
     for port in ports:
         check_values(port, arrays[port.name], leading)
     return arrays, leading
+
+
+def _spread(array: npt.NDArray[Any], shape: tuple[int, ...]) -> npt.NDArray[Any]:
+    """Return an array in a larger shape, with memory of its own."""
+    return np.ascontiguousarray(np.broadcast_to(array, shape))
 
 
 def flat(array: npt.NDArray[Any], axes: int) -> npt.NDArray[Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,8 @@ from dynagate.dynamics.friction import SPEED
 from dynagate.dynamics.step import DEFAULT_INTEGRATOR
 from dynagate.forces import Force
 from dynagate.forces.force import check_forces
-from dynagate.host.devices import Cpu, DeviceOptions
+from dynagate.host.devices import DeviceOptions
+from dynagate.host.given import given
 from dynagate.host.problems import Asked
 from dynagate.host.solution import after
 from dynagate.host.solver import Solver, check_counts, own
@@ -74,7 +75,8 @@ class Mppi(Solver):
     so much more that it has the weight e⁻¹⁰ at a ten thousandth of a joint's range, and where all samples do, those
     count that pass them least. integrator, form, friction, friction_speed, forces, constrained, implicit_damping: as
     of a `Rollout`.
-    device: "cpu", samples side by side in vectors; "cuda"; or "numpy". options: of the device, by name.
+    device: "cpu", samples side by side in vectors; "cuda"; or "numpy". dtype: "float64" or "float32" ("cpu",
+    "cuda"). threads: that share the problems ("cpu").
 
     Raises ValueError or TypeError naming an option that is not right, before any work.
     """
@@ -103,8 +105,9 @@ class Mppi(Solver):
         forces: Sequence[Force] = (),
         constrained: bool = False,
         implicit_damping: bool = False,
-        device: str | DeviceOptions = Cpu.name,
-        **options: Any,
+        device: Literal["cpu", "cuda", "numpy"] | DeviceOptions = "cpu",
+        dtype: npt.DTypeLike | None = None,
+        threads: int = 1,
     ) -> None:
         nodes = knots if nodes is None else nodes
         check_counts(knots=knots, samples=samples, nodes=nodes, iterations=iterations)
@@ -121,7 +124,15 @@ class Mppi(Solver):
             implicit_damping=implicit_damping,
         )
         super().__init__(
-            MPPI, robot, cost, device, options, knots=knots, bounds=bounds, joint_bounds=joint_bounds, step=step
+            MPPI,
+            robot,
+            cost,
+            device,
+            given({"dtype": (dtype, None), "threads": (threads, 1)}),
+            knots=knots,
+            bounds=bounds,
+            joint_bounds=joint_bounds,
+            step=step,
         )
         self.samples, self.iterations, self.seed = int(samples), int(iterations), int(seed)
         self.temperature = float(temperature)

@@ -1,4 +1,4 @@
-"""Calls under way: `Accelerator.submit` and `Accelerator.stream`."""
+"""Calls under way: `Function.submit` and `Function.stream`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ AHEAD = 4
 
 
 class Pending:
-    """A batch that `Accelerator.submit` gave to the device. Its results are kept until somebody asks."""
+    """A batch that `Function.submit` gave to the device. Its results are kept until somebody asks."""
 
     def __init__(self, accelerator: Opened, finish: Callable[[], Results], done: Callable[[], bool]) -> None:
         self._accelerator, self._finish, self._done = accelerator, finish, done

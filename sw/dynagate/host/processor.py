@@ -27,7 +27,7 @@ from dynagate.fixedpoint.assign import FormattedGraph
 from dynagate.fixedpoint.format import Format
 from dynagate.fixedpoint.loops import FormattedLoop
 from dynagate.host.board_links import LINKS, LinkText
-from dynagate.host.devices import Device, FixedDevice, IntegerTurns, NumpyDevice, StreamDevice, TurnDevice
+from dynagate.host.devices import Executor, FixedDevice, IntegerTurns, NumpyDevice, StreamDevice, TurnDevice
 from dynagate.host.devices.abreast import FlaggedTogether
 from dynagate.host.devices.face import Overflow
 from dynagate.host.devices.motions import MotionIntegers, outside
@@ -219,7 +219,7 @@ class ProgramTurns(TurnDevice):
         self.driver.close()
 
 
-class OnCore(Device):
+class OnCore(Executor):
     """A program in a core. `load` replaces it."""
 
     @property
@@ -227,7 +227,7 @@ class OnCore(Device):
         """The devices that stream samples of the program, one for each function. They share a link."""
         raise NotImplementedError
 
-    def load(self, design: ProcessorBuild | str | PathLike[str]) -> Device:
+    def load(self, design: ProcessorBuild | str | PathLike[str]) -> Executor:
         """Load another program for the same core and return the device of its functions.
 
         Raises:
@@ -305,14 +305,14 @@ class ProgramDevice(StreamDevice, OnCore):
     def submit(self, arrays: Arrays, batch: int) -> UnderWay | None:
         return super().submit(arrays, batch) if self.abreast == 1 else None
 
-    def choosing(self, outputs: Sequence[str]) -> Device:
-        return super().choosing(outputs) if self.abreast == 1 else Device.choosing(self, outputs)
+    def choosing(self, outputs: Sequence[str]) -> Executor:
+        return super().choosing(outputs) if self.abreast == 1 else Executor.choosing(self, outputs)
 
 
 class ProgramFunctions(FunctionsDevice, OnCore):
     """A processor with a program of several functions. streams: their devices."""
 
-    def __init__(self, name: str, functions: Mapping[str, Device], streams: Sequence[StreamDevice]) -> None:
+    def __init__(self, name: str, functions: Mapping[str, Executor], streams: Sequence[StreamDevice]) -> None:
         super().__init__(name, functions)
         self._streams = streams
 
@@ -345,7 +345,7 @@ def open_sim(
     seed: int = 1,
     shell: bool = True,
     progress: Progress | None = None,
-) -> Device:
+) -> Executor:
     """A program on simulated cores in their shell, which is compiled unless the cache holds it."""
     from dynagate.sim.processor import core_library
 
@@ -360,7 +360,7 @@ def open_sim(
         return _device(behind_it, words, link, progress is not None)
 
 
-def _device(design: ProgramDesign, words: Words, link: Link, shows_progress: bool) -> Device:
+def _device(design: ProgramDesign, words: Words, link: Link, shows_progress: bool) -> Executor:
     """The device of a program, which is loaded first."""
     if isinstance(link, SimShellLink):
         link.slowest = design.period * RETRIES * (1 + design.options.get("iterations", 0))
@@ -398,7 +398,7 @@ def _motion(design: ProgramDesign) -> ChipMotion | None:
 
 def open_board(
     design: ProcessorBuild | str | PathLike[str], *, link: str | None = None, progress: Progress | None = None
-) -> Device:
+) -> Executor:
     """A program on a board. The device says how wide its streams are."""
     if link is None:
         raise ArgumentError("device 'board' without a link; expected link='uart:/dev/ttyUSB0' or another")
@@ -429,7 +429,7 @@ def _width(link: Link, shown: int) -> int:
     return shown
 
 
-def open_fixed(design: ProcessorBuild | str | PathLike[str], *, progress: Progress | None = None) -> Device:
+def open_fixed(design: ProcessorBuild | str | PathLike[str], *, progress: Progress | None = None) -> Executor:
     """The integers of a program."""
     content = program.load(folder_of(design)) if isinstance(design, str | PathLike) else design.design
     if len(functions := _functions(design)) > 1:
@@ -447,7 +447,7 @@ def open_fixed(design: ProcessorBuild | str | PathLike[str], *, progress: Progre
     return FixedDevice(formatted, content) if content.abreast == 1 else FlaggedTogether(formatted, content)
 
 
-def open_numpy(design: ProcessorBuild | str | PathLike[str], *, progress: Progress | None = None) -> Device:
+def open_numpy(design: ProcessorBuild | str | PathLike[str], *, progress: Progress | None = None) -> Executor:
     """The graph of a program in float64."""
     if len(functions := _functions(design)) > 1:
         devices = {each.graph.name: NumpyDevice(each.graph) for each in functions if isinstance(each, FormattedGraph)}
@@ -478,7 +478,7 @@ def _functions(design: ProcessorBuild | str | PathLike[str]) -> tuple[FormattedG
     return formatted_program(content, program.load_words(folder, content))
 
 
-PROGRAM_DEVICES: dict[str, Callable[..., Device]] = {
+PROGRAM_DEVICES: dict[str, Callable[..., Executor]] = {
     "sim": open_sim,
     "board": open_board,
     "fixed": open_fixed,

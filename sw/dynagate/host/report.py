@@ -20,8 +20,8 @@ from dynagate.graph.certificate import CERTIFICATE
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.parts import parts_of, with_code
 from dynagate.graph.region import Kind
-from dynagate.host.accelerator import Accelerator
 from dynagate.host.devices.abreast import flagged_together
+from dynagate.host.function import Function
 from dynagate.host.opening import open
 from dynagate.host.results import Results
 from dynagate.host.verdict import BUG, Rule, of_blocks, of_overflows, passed, verdict
@@ -131,7 +131,7 @@ def reports_on_simulator(
     built = build_request(request, folder=folder, progress=progress)
     counts: dict[Kind, int] = {"uniform": states, "limits": max(states // 4, 1), "rest": max(states // 4, 1)}
     with open(built, progress=progress) as accelerator:
-        assert isinstance(accelerator, Accelerator)
+        assert isinstance(accelerator, Function)
         parts = parts_of(built.graph.name)
         if not parts:
             return [_checked(built, None, accelerator, counts, seed, goal, progress)]
@@ -142,7 +142,7 @@ def reports_on_simulator(
 def _checked(
     built: Build,
     part: Part | None,
-    accelerator: Accelerator,
+    accelerator: Function,
     counts: dict[Kind, int],
     seed: int,
     goal: Goal | None,

@@ -22,12 +22,12 @@ from dynagate.dynamics.friction import warn_of_no_friction
 from dynagate.forces import Forces, as_text
 from dynagate.graph.loop import Count, Loop
 from dynagate.host.bound import MotionCall
-from dynagate.host.chip_rollout import ChipRollout
 from dynagate.host.devices import Cpu, DeviceOptions
 from dynagate.host.devices.loops import Compute
 from dynagate.host.devices.registry import chosen_device
 from dynagate.host.links import DeviceError, Transfer
 from dynagate.host.opened import Opened
+from dynagate.host.rollout_device import RolloutDevice
 from dynagate.host.rollout_options import RolloutOptions, asked_of
 from dynagate.host.starts import flag_lost, without_lost
 from dynagate.host.trajectories import Trajectories
@@ -84,7 +84,7 @@ class Rollout(Opened):
         self.function, self.functions = ROLLOUT, {}
         self._linearize = asked.linearize
         self._watch = LimitWatch(robot, asked.stops, self.options.forces)
-        self.chip: ChipRollout | None = None
+        self.chip: RolloutDevice | None = None
         self.kernel: LoopKernel | None = None
         self._device = chosen
         self._small: dict[tuple[int, ...], _Small] = {}
@@ -535,7 +535,7 @@ def _check_on_chip(asked: RolloutOptions, device: str) -> None:
 
 def _on_chip(
     robot: Robot, options: StepOptions, linearize: bool, device: DeviceOptions, watch: LimitWatch
-) -> ChipRollout:
+) -> RolloutDevice:
     """The rollout on a chip or in its integers. Raises ValueError: the time step is no constant."""
     if options.constrained:
         raise ArgumentError(f"device '{device.name}' takes no constrained=True; expected 'cpu', 'cuda' or 'numpy'")
@@ -553,4 +553,4 @@ def _on_chip(
         stops=options.stops,
         forces=[as_text(force) for force in options.forces],
     )
-    return ChipRollout(device.of_rollout(robot, algorithm), watch)
+    return RolloutDevice(device.of_rollout(robot, algorithm), watch)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from dynagate.base.arguments import UNIT
 from dynagate.graph.evaluate import SHARES
-from dynagate.host.devices.face import Device
+from dynagate.host.devices.face import Executor
 from dynagate.host.inputs import Arrays, check_values
 from dynagate.host.results import Results
 
@@ -21,7 +21,7 @@ class Single:
     """One state in arrays of the device's own, which it reads and writes in place. Hold the accelerator's lock around a
     call. device, call: what computes, and its bound call of `arrays` and `outputs`, each (1, *shape)."""
 
-    def __init__(self, device: Device, arrays: Arrays, outputs: Arrays, call: Callable[[], Any]) -> None:
+    def __init__(self, device: Executor, arrays: Arrays, outputs: Arrays, call: Callable[[], Any]) -> None:
         self._device, self._arrays, self._call = device, arrays, call
         own = {port.name: arrays[port.name].reshape(port.shape) for port in device.inputs}
         self._inputs = [(name, array, array.shape) for name, array in own.items()]
@@ -32,7 +32,7 @@ class Single:
 
     def __call__(self, inputs: Mapping[str, Any]) -> Results | None:
         """The results, arrays of their own. None: the inputs are not all numpy arrays of the device's dtype and of one
-        state, so the call is one for `Accelerator.__call__`, which says what is wrong with it if anything is.
+        state, so the call is one for `Function.__call__`, which says what is wrong with it if anything is.
 
         Raises EntryError: what the device notices, and a quaternion whose length is not 1."""
         if len(inputs) != self._count:
@@ -54,7 +54,7 @@ class Single:
             check_values(port, self._arrays[port.name], (1,))
 
 
-def single(device: Device) -> Single | None:
+def single(device: Executor) -> Single | None:
     """A call of one state at a time; None where the device has none that is faster, or where some numbers are no values
     of an input in another way than that quaternions have length 1."""
     if device.exclusive or any(p.switches or p.name in SHARES for p in device.inputs) or not device.inputs:

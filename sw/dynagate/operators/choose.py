@@ -11,7 +11,7 @@ from dynagate.dynamics.function_row import SCAN, SCANS
 from dynagate.fixedpoint.assign import Policy, assign
 from dynagate.graph import Graph, trace
 from dynagate.graph.region import Region
-from dynagate.host import Accelerator
+from dynagate.host import Function
 from dynagate.host.devices import FixedDevice
 from dynagate.operators.compute import CPU, CUDA, Compiled, Compute, Opened, OpenedProduct, Reference
 from dynagate.operators.operator import Make, Operator
@@ -26,8 +26,8 @@ FLOAT, BITS = "float", "bits"
 PRODUCT_OPTIONS = {"form", "friction", "friction_speed"}
 """Options with which the function table has the products with a function's derivative."""
 
-Backend = str | Accelerator
-Gradient = str | Accelerator
+Backend = str | Function
+Gradient = str | Function
 
 
 def operator(
@@ -69,7 +69,7 @@ def operator(
         make: Make = lambda graph: Compiled(graph, COMPILED[backend])  # noqa: E731
     else:
         make = Reference if backend == NUMPY else lambda graph: Compiled(graph, COMPILED["compiled"])
-    if backend == FIXED or isinstance(backend, Accelerator):
+    if backend == FIXED or isinstance(backend, Function):
         compute: Compute = Opened(graph, _accelerator(loaded, graph, backend, "backend", policy, region))
     else:
         compute = make(graph)
@@ -102,7 +102,7 @@ class _Function(Operator):
         compute: Compute,
         make: Make,
         algorithm: AlgorithmOptions,
-        reverse: Accelerator | None,
+        reverse: Function | None,
     ) -> None:
         super().__init__(graph, robot, compute, make)
         self._options, self._listed = algorithm.as_dict(), _is_listed(graph, algorithm)
@@ -125,7 +125,7 @@ class _Function(Operator):
 
 def _check(backend: Backend, gradient: Gradient) -> None:
     for name, value, words in (("backend", backend, (*COMPILED, NUMPY, FIXED)), ("gradient", gradient, (FLOAT, BITS))):
-        if not isinstance(value, str | Accelerator):
+        if not isinstance(value, str | Function):
             raise ArgumentTypeError(
                 f"{name} is a {type(value).__name__}; expected one of {', '.join(words)}, or an opened accelerator"
             )
@@ -136,11 +136,11 @@ def _check(backend: Backend, gradient: Gradient) -> None:
 
 
 def _accelerator(
-    robot: Robot, graph: Graph, source: str | Accelerator, role: str, policy: Policy | None, region: Region | None
-) -> Accelerator:
+    robot: Robot, graph: Graph, source: str | Function, role: str, policy: Policy | None, region: Region | None
+) -> Function:
     """The integers of a graph, or an opened accelerator that is checked to compute it."""
-    if not isinstance(source, Accelerator):
-        return Accelerator(FixedDevice(assign(graph, region or Region.of(robot), policy)))
+    if not isinstance(source, Function):
+        return Function(FixedDevice(assign(graph, region or Region.of(robot), policy)))
     accelerator = source.functions.get(graph.name, source)
     device = accelerator.device
     own = [(port.name, tuple(port.shape)) for port in (*device.inputs, *device.outputs)]

@@ -17,7 +17,7 @@ from dynagate.operators.products import entries_of_weights
 from dynagate.robot import Robot
 
 if TYPE_CHECKING:
-    from dynagate.host import Accelerator
+    from dynagate.host import Function
 
 Array = npt.NDArray[Any]
 Named = Mapping[str, Array]
@@ -83,7 +83,7 @@ class Reference(Compute):
 class Opened(Compute):
     """An accelerator: integers, a simulation, a board. Results of samples that overflow are NaN."""
 
-    def __init__(self, graph: Graph, accelerator: Accelerator) -> None:
+    def __init__(self, graph: Graph, accelerator: Function) -> None:
         self.accelerator = accelerator
         self.names = [port.name for port in graph.inputs], [port.name for port in graph.outputs]
 
@@ -104,7 +104,7 @@ class Opened(Compute):
 class OpenedProduct(Opened):
     """An accelerator that computes a product with a derivative, `vjp_<input>`, along velocities; here along entries."""
 
-    def __init__(self, graph: Graph, accelerator: Accelerator, robot: Robot) -> None:
+    def __init__(self, graph: Graph, accelerator: Function, robot: Robot) -> None:
         super().__init__(graph, accelerator)
         self._configurations = [k for k, port in enumerate(graph.inputs) if port.unit_vectors]
         self._entries = entries_of_weights(robot) if self._configurations else None

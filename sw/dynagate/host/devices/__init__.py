@@ -1,4 +1,4 @@
-"""What computes for an `Accelerator` or a `Rollout`: one file a device, and the one list of them.
+"""What computes for an `Function` or a `Rollout`: one file a device, and the one list of them.
 
 A new device is a file beside these, with a class for its options, and a place in `registry.DEVICES`.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from dynagate.host.devices.board import Board
 from dynagate.host.devices.cpu import Cpu, CpuDevice
 from dynagate.host.devices.cuda import Cuda, CudaDevice
-from dynagate.host.devices.face import Device
+from dynagate.host.devices.face import Executor
 from dynagate.host.devices.fixed import Fixed, FixedDevice
 from dynagate.host.devices.numpy import Numpy, NumpyDevice
 from dynagate.host.devices.options import DeviceOptions
@@ -25,8 +25,8 @@ __all__ = [
     "CpuDevice",
     "Cuda",
     "CudaDevice",
-    "Device",
     "DeviceOptions",
+    "Executor",
     "Fixed",
     "FixedDevice",
     "FunctionsDevice",

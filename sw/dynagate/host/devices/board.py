@@ -1,4 +1,4 @@
-"""Device "board": a design on a board, behind a link."""
+"""Executor "board": a design on a board, behind a link."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import explained
 from dynagate.base.progress import Progress
 from dynagate.host.board_links import LinkText
-from dynagate.host.devices.face import Device
+from dynagate.host.devices.face import Executor
 from dynagate.host.devices.options import DESIGN, ROLLOUT_DESIGN, DesignSource, DeviceOptions, taken_for
 from dynagate.host.devices.stream import stream_device
 from dynagate.host.devices.turns import StreamTurns
@@ -31,7 +31,7 @@ class Board(DeviceOptions):
 
     link: str | None = field(default=None, metadata=taken_for(DESIGN))
 
-    def of_design(self, source: DesignSource, progress: Progress | None = None) -> Device:
+    def of_design(self, source: DesignSource, progress: Progress | None = None) -> Executor:
         if self.link is None:
             raise ArgumentError(f"device '{self.name}' without a link; expected link='xdma:/dev/xdma0' or another")
         text, design, shows = LinkText.of(self.link, str(source.folder)), source.kept, progress is not None

@@ -1,4 +1,4 @@
-"""Device "cpu": C compiled for this machine."""
+"""Executor "cpu": C compiled for this machine."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dynagate.dynamics import ROLLOUT
 from dynagate.graph import Graph
 from dynagate.graph.loop import Loop
 from dynagate.host.devices.certified import CertifiedOptions
-from dynagate.host.devices.face import Device, Overflow
+from dynagate.host.devices.face import Executor, Overflow
 from dynagate.host.devices.loops import Compute
 from dynagate.host.devices.options import FUNCTION, taken_for
 from dynagate.host.devices.scan import describe
@@ -31,7 +31,7 @@ class Cpu(CertifiedOptions):
     """C on this machine, vectors over the batch; of a rollout with the loop inside the vector.
 
     dtype: float64 or float32. layout: "rows", arrays with the batch first in memory, or "planes", with the batch last.
-    pack: results are vectors of their different entries, without those that are always zero (`Accelerator.unpack`).
+    pack: results are vectors of their different entries, without those that are always zero (`Function.unpack`).
     threads: how many share a batch. certificate, region: as `CertifiedOptions` has them.
     """
 
@@ -48,12 +48,12 @@ class Cpu(CertifiedOptions):
     def precision(self) -> npt.DTypeLike:
         return self.dtype
 
-    def of_graph(self, graph: Graph, progress: Progress | None = None) -> Device:
+    def of_graph(self, graph: Graph, progress: Progress | None = None) -> Executor:
         return CpuDevice(
             graph, dtype=self.dtype, threads=self.threads, layout=self.layout, pack=self.pack, progress=progress
         )
 
-    def of_scan(self, loop: Loop, external_forces: bool, progress: Progress | None = None) -> Device:
+    def of_scan(self, loop: Loop, external_forces: bool, progress: Progress | None = None) -> Executor:
         return CpuScan(loop, external_forces, dtype=self.dtype, threads=self.threads, progress=progress)
 
     def of_loop(self, loop: Loop, turns: int | None) -> Compute:
@@ -81,12 +81,12 @@ class CompiledLoop(Compute):
         self.kernel.close()
 
 
-class CpuDevice(Device):
+class CpuDevice(Executor):
     """C compiled for this machine, vectors over the batch. Inputs are checked as they are read, and results by the
     processor's flags; arrays are only looked through if that says so.
 
     dtype: float64 or float32. threads: how many share a batch. layout: "rows" or "planes", as `native.kernel` has it.
-    pack: outputs are vectors of their different entries, without those that are always zero (`Accelerator.unpack`).
+    pack: outputs are vectors of their different entries, without those that are always zero (`Function.unpack`).
     """
 
     checks_finite = True
@@ -153,7 +153,7 @@ class CpuDevice(Device):
         self.kernel.close()
 
 
-class CpuScan(Device):
+class CpuScan(Executor):
     """C compiled for this machine: each vector of samples goes over all links. dtype: float64 or float32. threads: how
     many share a batch."""
 

@@ -1,4 +1,4 @@
-"""Device "cuda": a GPU."""
+"""Executor "cuda": a GPU."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dynagate.base.progress import Progress
 from dynagate.dynamics import ROLLOUT
 from dynagate.graph import Graph
 from dynagate.graph.loop import Loop
-from dynagate.host.devices.face import Device, Overflow
+from dynagate.host.devices.face import Executor, Overflow
 from dynagate.host.devices.loops import Compute
 from dynagate.host.devices.options import FUNCTION, DeviceOptions, taken_for
 from dynagate.host.devices.scan import describe
@@ -45,7 +45,7 @@ class Cuda(DeviceOptions):
     number: int = field(default=0, metadata=taken_for(FUNCTION))
     stream: int = field(default=0, metadata=taken_for(FUNCTION))
 
-    def of_graph(self, graph: Graph, progress: Progress | None = None) -> Device:
+    def of_graph(self, graph: Graph, progress: Progress | None = None) -> Executor:
         return CudaDevice(
             graph,
             dtype="float32" if self.dtype is None else self.dtype,
@@ -56,7 +56,7 @@ class Cuda(DeviceOptions):
             progress=progress,
         )
 
-    def of_scan(self, loop: Loop, external_forces: bool, progress: Progress | None = None) -> Device:
+    def of_scan(self, loop: Loop, external_forces: bool, progress: Progress | None = None) -> Executor:
         dtype = "float32" if self.dtype is None else self.dtype
         return CudaScan(loop, external_forces, dtype=dtype, number=self.number, stream=self.stream, progress=progress)
 
@@ -87,7 +87,7 @@ def on_card(card: str) -> Iterator[None]:
         raise DeviceError(f"{card}: {error}") from None
 
 
-class CudaDevice(Device):
+class CudaDevice(Executor):
     """A GPU. Arrays in host memory pass through pinned memory in chunks; arrays that are on the GPU stay there.
 
     dtype, layout, pack: as of "cpu". number: which card. stream: a cudaStream_t as a number, on which arrays on the GPU

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Overflow = npt.NDArray[np.bool_]
 
 
-class Device(ABC):
+class Executor(ABC):
     """Arrays by name in, arrays by name out. text: what it is, in a few words. checks_finite: `run` refuses inputs that
     are not, else the caller does. saturates: results of samples that overflowed are the nearest numbers that fit;
     elsewhere they are no results. loaded: whether a processor has its program; False after a failed `load`. packing: of
@@ -77,13 +77,13 @@ class Device(ABC):
         inputs, DeviceError where it is closed."""
         return None
 
-    def choosing(self, outputs: Sequence[str]) -> Device:
+    def choosing(self, outputs: Sequence[str]) -> Executor:
         """The device with these of its outputs alone, in their order."""
         from dynagate.host.devices.parts import ChosenDevice
 
         return ChosenDevice(self, outputs)
 
-    def load(self, design: Any) -> Device:
+    def load(self, design: Any) -> Executor:
         """Load another program into a processor and return its device. Raises ArgumentError: this is no processor."""
         raise ArgumentError(f"{self.text} has no program; expected a processor, of a design built with units=4, say")
 

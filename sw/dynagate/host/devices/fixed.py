@@ -1,4 +1,4 @@
-"""Device "fixed": the integers that hardware computes, in numpy."""
+"""Executor "fixed": the integers that hardware computes, in numpy."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dynagate.graph.certificate import check_certificate
 from dynagate.graph.loop import Loop
 from dynagate.graph.parts import parts_of
 from dynagate.graph.region import Region, limits_of
-from dynagate.host.devices.face import Device, Overflow
+from dynagate.host.devices.face import Executor, Overflow
 from dynagate.host.devices.options import DESIGN, FUNCTION, ROLLOUT_DESIGN, DesignSource, DeviceOptions, taken_for
 from dynagate.host.devices.parts import FunctionsDevice, PartDevice
 from dynagate.host.devices.scan import SCAN, describe, scanned
@@ -55,7 +55,7 @@ class Fixed(DeviceOptions):
 
     def of_function(
         self, robot: Robot, function: str, algorithm: AlgorithmOptions, progress: Progress | None
-    ) -> Device:
+    ) -> Executor:
         region = self.region or Region.of(robot)
         if self.certificate:
             check_certificate(function, algorithm)
@@ -68,7 +68,7 @@ class Fixed(DeviceOptions):
             formatted, _ = certified(formatted, region, self.policy)
         return fixed_device(formatted, {part.name: limits_of(part, region) for part in parts_of(formatted.graph.name)})
 
-    def _of_scan(self, loop: Loop, region: Region, algorithm: AlgorithmOptions) -> Device:
+    def _of_scan(self, loop: Loop, region: Region, algorithm: AlgorithmOptions) -> Executor:
         """Only where it is asked for: hardware computes the integers of graphs."""
         from dynagate.fixedpoint.scans import assign_scans
 
@@ -81,7 +81,7 @@ class Fixed(DeviceOptions):
         graph = graph_of(robot, ROLLOUT, **algorithm.as_dict())
         return IntegerTurns(self._assigned(graph, self.region or Region.of(robot)))
 
-    def of_design(self, source: DesignSource, progress: Progress | None = None) -> Device:
+    def of_design(self, source: DesignSource, progress: Progress | None = None) -> Executor:
         design = source.design
         if design.ring is not None:
             return IntegerTurns(source.formatted, dict(design.ring.carry), design)
@@ -93,7 +93,7 @@ class Fixed(DeviceOptions):
         return assign(graph, region, self.policy)
 
 
-def fixed_device(formatted: FormattedGraph, limits: Mapping[str, Any], design: Design | None = None) -> Device:
+def fixed_device(formatted: FormattedGraph, limits: Mapping[str, Any], design: Design | None = None) -> Executor:
     """The integers of a graph, or of each of the functions in it. limits: as `of_part` takes them, by function."""
     parts = parts_of(formatted.graph.name)
     if not parts:
@@ -104,7 +104,7 @@ def fixed_device(formatted: FormattedGraph, limits: Mapping[str, Any], design: D
     return FunctionsDevice(formatted.graph.name, devices)
 
 
-class FixedDevice(Device):
+class FixedDevice(Executor):
     """The integers that hardware computes, in numpy. design: whose AXI shell rounds inputs and results."""
 
     text = "integers"
@@ -136,7 +136,7 @@ class FixedDevice(Device):
                 brought(port, k, flat[:, k], bounds[i], formats[i], self._numbers.get(port.name))
 
 
-class FixedScan(Device):
+class FixedScan(Executor):
     """The integers of a loop over links, in numpy or C."""
 
     text = "integers, a loop over links"

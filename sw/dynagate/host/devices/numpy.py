@@ -1,4 +1,4 @@
-"""Device "numpy": the graph in float64, the reference."""
+"""Executor "numpy": the graph in float64, the reference."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dynagate.graph.evaluate import evaluate
 from dynagate.graph.loop import Loop, evaluate_loop
 from dynagate.graph.parts import part_graph, parts_of
 from dynagate.host.devices.certified import CertifiedOptions
-from dynagate.host.devices.face import Device, Overflow
+from dynagate.host.devices.face import Executor, Overflow
 from dynagate.host.devices.loops import Compute
 from dynagate.host.devices.options import DESIGN, FUNCTION, DesignSource, taken_for
 from dynagate.host.devices.parts import FunctionsDevice, PartDevice
@@ -30,7 +30,7 @@ from dynagate.host.inputs import Arrays, check_angles, check_results
 class Numpy(CertifiedOptions):
     """float64 numpy.
 
-    pack: results are vectors of their different entries, without those that are always zero (`Accelerator.unpack`).
+    pack: results are vectors of their different entries, without those that are always zero (`Function.unpack`).
     certificate, region: as `CertifiedOptions` has them.
     """
 
@@ -40,13 +40,13 @@ class Numpy(CertifiedOptions):
 
     pack: bool = field(default=False, metadata=taken_for(FUNCTION, DESIGN))
 
-    def of_graph(self, graph: Graph, progress: Progress | None = None) -> Device:
+    def of_graph(self, graph: Graph, progress: Progress | None = None) -> Executor:
         return NumpyDevice(graph, pack=self.pack)
 
-    def of_scan(self, loop: Loop, external_forces: bool, progress: Progress | None = None) -> Device:
+    def of_scan(self, loop: Loop, external_forces: bool, progress: Progress | None = None) -> Executor:
         return NumpyScan(loop, external_forces)
 
-    def of_design(self, source: DesignSource, progress: Progress | None = None) -> Device:
+    def of_design(self, source: DesignSource, progress: Progress | None = None) -> Executor:
         graph = source.formatted.graph
         parts = parts_of(graph.name)
         if not parts:
@@ -73,7 +73,7 @@ class ReferenceLoop(Compute):
         return False
 
 
-class NumpyDevice(Device):
+class NumpyDevice(Executor):
     """The reference: the graph in float64. pack: as for "cpu"."""
 
     text = "numpy, float64"
@@ -93,7 +93,7 @@ class NumpyDevice(Device):
         return np.zeros(batch, dtype=bool)
 
 
-class NumpyScan(Device):
+class NumpyScan(Executor):
     """The reference: bodies in float64, link by link."""
 
     text = "numpy, float64, a loop over links"

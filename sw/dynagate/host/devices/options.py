@@ -20,7 +20,7 @@ from dynagate.dynamics import function as function_row
 from dynagate.dynamics.options import AlgorithmOptions
 from dynagate.graph import Graph, trace
 from dynagate.graph.region import Region
-from dynagate.host.devices.face import Device
+from dynagate.host.devices.face import Executor
 from dynagate.host.devices.parts import FunctionsDevice
 from dynagate.host.devices.scan import SCAN, packing_of, scanned
 from dynagate.integrators.turn import graph_of
@@ -57,7 +57,7 @@ class DesignSource:
             self.folder = what.folder
         else:
             raise ArgumentTypeError(
-                f"open() got {what!r:.60}; expected a Robot, what dynagate.build returned, a name or a path"
+                f"open() got {what!r:.60}; expected what dynagate.build returned, or the path of its folder"
             )
 
     @cached_property
@@ -117,7 +117,7 @@ class DeviceOptions:
 
     def of_robot(
         self, robot: Robot, name: str, algorithm: AlgorithmOptions, progress: Progress | None = None
-    ) -> Device:
+    ) -> Executor:
         """A function of a robot, or several."""
         row = function_row(name)
         if not row.parts or self.together:
@@ -127,7 +127,7 @@ class DeviceOptions:
 
     def of_function(
         self, robot: Robot, function: str, algorithm: AlgorithmOptions, progress: Progress | None
-    ) -> Device:
+    ) -> Executor:
         if self.scans and (loop := scanned(robot, function, algorithm, self.changed())):
             device = self.of_scan(loop, algorithm.external_forces, progress)
             device.packing = packing_of(loop) if getattr(self, "pack", False) else None
@@ -145,14 +145,14 @@ class DeviceOptions:
             expected = ", ".join(scanning)
             raise ArgumentError(f"form '{SCAN}' on device '{self.name}'; expected one of {expected}, or another form")
 
-    def of_scan(self, loop: Loop, external_forces: bool, progress: Progress | None = None) -> Device:
+    def of_scan(self, loop: Loop, external_forces: bool, progress: Progress | None = None) -> Executor:
         """A function as a loop over links."""
         raise NotImplementedError(f"device '{self.name}' opens no loop over links")
 
-    def of_graph(self, graph: Graph, progress: Progress | None = None) -> Device:
+    def of_graph(self, graph: Graph, progress: Progress | None = None) -> Executor:
         raise NotImplementedError(f"device '{self.name}' opens no graph")
 
-    def of_design(self, source: DesignSource, progress: Progress | None = None) -> Device:
+    def of_design(self, source: DesignSource, progress: Progress | None = None) -> Executor:
         raise NotImplementedError(f"device '{self.name}' opens no design")
 
     def of_loop(self, loop: Loop, turns: int | None) -> Compute:

@@ -13,7 +13,7 @@ from dynagate.base.errors import ArgumentError
 from dynagate.design.design import DesignFunction
 from dynagate.design.program import ProgramFunction
 from dynagate.dynamics import CODE, Part
-from dynagate.host.devices.face import Device, Overflow
+from dynagate.host.devices.face import Executor, Overflow
 from dynagate.host.inputs import Arrays
 from dynagate.host.links import DeviceError
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from dynagate.host.devices.stream import UnderWay
 
 
-class ChosenDevice(Device):
+class ChosenDevice(Executor):
     """Some outputs of a device that computes all."""
 
-    def __init__(self, device: Device, outputs: Sequence[str]) -> None:
+    def __init__(self, device: Executor, outputs: Sequence[str]) -> None:
         self.device = device
         self.robot, self.function, self.text, self.dtype = device.robot, device.function, device.text, device.dtype
         self.checks_finite, self.exclusive = device.checks_finite, device.exclusive
@@ -61,12 +61,12 @@ class ChosenDevice(Device):
         return {port.name: every[port.name] for port in self.outputs}, call
 
 
-class PartDevice(Device):
+class PartDevice(Executor):
     """One of several functions on a device that takes samples of all: it adds the code and the inputs that the function
     lacks, which are zero."""
 
     def __init__(
-        self, part: DesignFunction | ProgramFunction | Part, device: Device, own: Container[str] | None = None
+        self, part: DesignFunction | ProgramFunction | Part, device: Executor, own: Container[str] | None = None
     ) -> None:
         """own: the inputs of the function; all of the device but the code unless given."""
         self.device, self._code = device, part.code
@@ -77,7 +77,7 @@ class PartDevice(Device):
         self.outputs, self.packing = device.outputs, device.packing
         self._added = [port for port in device.inputs if port.name not in names]
 
-    def choosing(self, outputs: Sequence[str]) -> Device:
+    def choosing(self, outputs: Sequence[str]) -> Executor:
         other = copy(self)
         other.device = self.device.choosing(outputs)
         other.outputs, other.packing = other.device.outputs, other.device.packing
@@ -101,10 +101,10 @@ class PartDevice(Device):
         self.device.close()
 
 
-class FunctionsDevice(Device):
+class FunctionsDevice(Executor):
     """Devices of several functions by name, of which one computes at a time."""
 
-    def __init__(self, name: str, functions: Mapping[str, Device]) -> None:
+    def __init__(self, name: str, functions: Mapping[str, Executor]) -> None:
         self.functions = dict(functions)
         first = next(iter(self.functions.values()))
         self.robot, self.function, self.text, self.dtype = first.robot, name, first.text, first.dtype
@@ -122,11 +122,11 @@ class FunctionsDevice(Device):
             device.close()
 
 
-class WithoutProgram(Device):
+class WithoutProgram(Executor):
     """A processor whose last program was not loaded, because the link failed. before: the device of the program
     before, whose interface it keeps."""
 
-    def __init__(self, before: Device) -> None:
+    def __init__(self, before: Executor) -> None:
         self.before = before
         self.robot, self.function, self.text, self.dtype = before.robot, before.function, before.text, before.dtype
         self.inputs, self.outputs = before.inputs, before.outputs
@@ -134,7 +134,7 @@ class WithoutProgram(Device):
     def run(self, arrays: Arrays, outputs: Arrays, batch: int) -> Overflow:
         raise DeviceError(f"{self.text} has no program, because loading the last one failed; load it again")
 
-    def load(self, design: Any) -> Device:
+    def load(self, design: Any) -> Executor:
         return self.before.load(design)
 
     def close(self) -> None:

@@ -15,7 +15,7 @@ from dynagate.graph.ops import TRIG
 from dynagate.graph.packing import Packing
 from dynagate.graph.scan import Scan
 from dynagate.graph.scan_trace import trace_scan
-from dynagate.host.devices.face import Device
+from dynagate.host.devices.face import Executor
 from dynagate.robot import Robot
 
 SCANNED_FROM = 48
@@ -51,7 +51,7 @@ def packing_of(loop: Loop) -> Packing:
     return {port.name: np.arange(len(port.nodes)) for port in loop.outputs}
 
 
-def describe(device: Device, loop: Loop, external_forces: bool) -> None:
+def describe(device: Executor, loop: Loop, external_forces: bool) -> None:
     """Says what a device computes: a loop of one turn, as `trace_scan` gives it."""
     device.robot, device.function = loop.robot, loop.name
     ports = {port.name: port for port in loop.inputs}

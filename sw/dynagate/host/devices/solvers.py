@@ -10,13 +10,13 @@ import numpy.typing as npt
 
 from dynagate.design.program import ProgramDesign
 from dynagate.fixedpoint.loops import FormattedLoop, LoopIntegers, integers_of, values_of
-from dynagate.host.devices.face import Device, Overflow
+from dynagate.host.devices.face import Executor, Overflow
 from dynagate.host.inputs import Arrays, brought
 
 WARM = "warm"
 
 
-class SolverIntegers(Device):
+class SolverIntegers(Executor):
     """The integers of a solver. A problem that is warm begins with what the one before it has left in memory, which may
     be the last one of the call before. formatted: its loop. design: whose streams round inputs and results."""
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from dynagate.base.errors import Error
 from dynagate.design.design import Design
-from dynagate.host.devices.face import Device, Overflow
+from dynagate.host.devices.face import Executor, Overflow
 from dynagate.host.devices.parts import FunctionsDevice, PartDevice
 from dynagate.host.drivers import DatapathDriver, Driver, ShellDriver
 from dynagate.host.inputs import Arrays
@@ -66,7 +66,7 @@ class _Slot:
         return Batch(self._samples[:count], self._results[:count])
 
 
-class StreamDevice(Device):
+class StreamDevice(Executor):
     """A datapath behind a link, with a ring of buffers for batches under way."""
 
     exclusive = True
@@ -80,7 +80,7 @@ class StreamDevice(Device):
         self._free: list[_Slot] = []
         self._used: deque[UnderWay] = deque()
 
-    def choosing(self, outputs: Sequence[str]) -> Device:
+    def choosing(self, outputs: Sequence[str]) -> Executor:
         driver = self.driver.choosing(outputs)
         return super().choosing(outputs) if driver is None else StreamDevice(driver)
 
@@ -128,7 +128,7 @@ class StreamDevice(Device):
 
 def stream_device(
     driver: type[DatapathDriver | ShellDriver], design: Design, link: Link, *, shows_progress: bool
-) -> Device:
+) -> Executor:
     """A design behind a link, or each of its functions. The link is closed if one of them cannot be opened."""
     with closed_on_failure(link):
         if not design.functions:

@@ -14,7 +14,7 @@ from dynagate.design.program import ProgramDesign
 from dynagate.fixedpoint.assign import FormattedGraph
 from dynagate.fixedpoint.evaluate import gather_outputs, infinite, quantize_inputs
 from dynagate.fixedpoint.recirculate import Recirculation, Turns
-from dynagate.host.devices.face import Device, Overflow
+from dynagate.host.devices.face import Executor, Overflow
 from dynagate.host.inputs import Arrays, check_range
 from dynagate.host.ring_drivers import RingDriver
 from dynagate.integrators.step import CARRY
@@ -27,7 +27,7 @@ Bounds = tuple[tuple[float, float], float]
 """The range of values that the format of an entry was chosen for, and a step of this format."""
 
 
-class TurnDevice(Device):
+class TurnDevice(Executor):
     """A step whose outputs are the inputs of its next turn. `run` takes the starts of those, (batch, ·), the other
     inputs of all turns, (batch, turns, *shape), STEPS and EVERY. It fills the outputs (batch, turns, *shape) and
     returns which turns overflowed, (batch, turns); both count where `shown` is true.

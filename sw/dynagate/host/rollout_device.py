@@ -12,9 +12,9 @@ from dynagate.base.arguments import check_count, check_flags, of_shape, real
 from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import explained
 from dynagate.host.bound import MotionCall
+from dynagate.host.device import Device
 from dynagate.host.devices.turns import EVERY, STEPS, TurnDevice, shown
 from dynagate.host.links import DeviceError, Transfer
-from dynagate.host.opened import Opened
 from dynagate.host.starts import flag_lost, without_lost
 from dynagate.host.trajectories import OUTPUTS, Trajectories
 from dynagate.integrators.limits import LimitWatch
@@ -25,7 +25,7 @@ LAST = (1 << 32) - 1
 
 
 @explained
-class ChipRollout(Opened):
+class RolloutDevice(Device):
     """A robot's motion under given torques on a chip that keeps the states; `dynagate.open` of a rollout design
     returns it. Call it; use it as a context.
 
@@ -36,7 +36,7 @@ class ChipRollout(Opened):
 
     def __init__(self, device: TurnDevice, watch: LimitWatch | None = None) -> None:
         self.device, self.dtype, self._watch = device, device.dtype, watch
-        self.functions: dict[str, Opened] = {}
+        self.functions: dict[str, Any] = {}
         self._inputs = {each.name: each for each in device.inputs}
         self._closed = False
 
@@ -180,12 +180,19 @@ class ChipRollout(Opened):
         self._closed = True
         self.device.close()
 
+    def load(self, design: Any) -> None:
+        """Raise ArgumentError: a program that keeps the states of rollouts is not replaced."""
+        raise ArgumentError(
+            f"{self!r} keeps the states of rollouts, and another program takes other arrays; close it, and open the "
+            "other design"
+        )
+
     def bind(self, *args: Any, **options: Any) -> Callable[[], Trajectories]:
         """A call on the same arrays again and again, as `Opened.bind` says. args, options: as of a call."""
         return MotionCall(self, args, options)
 
     def __repr__(self) -> str:
-        return f"<ChipRollout of {self.device.robot} on {self.device.text}>"
+        return f"<RolloutDevice of {self.device.robot} on {self.device.text}>"
 
 
 def _spread(name: str, value: npt.ArrayLike, leading: tuple[int, ...]) -> Array:

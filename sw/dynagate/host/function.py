@@ -18,8 +18,8 @@ from dynagate.base.explained import explained
 from dynagate.base.forks import renew_in_child
 from dynagate.base.largest import MAX_BATCH
 from dynagate.graph.packing import unpacked
-from dynagate.host.devices.face import Device, Overflow
-from dynagate.host.devices.parts import FunctionsDevice, WithoutProgram
+from dynagate.host.devices.face import Executor, Overflow
+from dynagate.host.devices.parts import FunctionsDevice
 from dynagate.host.inputs import Arrays, check_finite, check_names, check_values, checked, flat, restricted
 from dynagate.host.links import DeviceError, OverflowedError, Transfer
 from dynagate.host.opened import Opened
@@ -38,61 +38,80 @@ Leading = tuple[int, ...]
 
 
 @explained
-class Accelerator(Opened):
-    """A function of one robot on a device. Call it with the inputs by name; use it as a context. Of several functions
-    call one by its name: `accelerator.forward_dynamics(q=q, qd=qd, tau=tau)`; each is an accelerator of its own.
+class Function(Opened):
+    """A function of one robot that is compiled for a device, or computed by a design.
 
-    Threads may share one: a call waits until that of another thread is done. For calls side by side open one for each
-    thread. Once closed it refuses calls with DeviceError.
+    Call it with the inputs in the order of `inputs`, or by name. Leading axes are batches, and broadcast as in numpy.
+    `dynagate.compile` and `dynagate.open` return such objects; use them as contexts where they hold a device. If a
+    design computes one of several functions for each sample, call one by its name:
+    `device.forward_dynamics(q, qd, tau)`.
 
-    device: what computes; `dynagate.open` makes both. overflow: "mask", so that results have `overflow`; or "raise", so
-    that a batch that overflows raises OverflowedError. Raises ValueError: overflow is neither.
+    Threads may share a function: a call waits until the call of another thread is done. To compute in several threads
+    at a time, compile a function for each. A closed function refuses calls with DeviceError.
+
+    Example:
+        >>> forward = dynagate.compile("two_joint_arm", "forward_dynamics", device="numpy")
+        >>> forward(q=np.zeros(2), qd=np.zeros(2), tau=np.zeros(2)).qdd.shape
+        (2,)
+        >>> forward(np.zeros((8, 2)), np.zeros(2), np.zeros(2)).qdd.shape  # one velocity and torque for eight positions
+        (8, 2)
     """
 
-    def __init__(self, device: Device, *, overflow: str = MASK) -> None:
+    def __init__(self, device: Executor, *, overflow: str = MASK) -> None:
+        """Make the function that a device computes.
+
+        Args:
+            device: The device.
+            overflow: "mask", so that results have the flags `overflow`, or "raise", so that a batch with a sample that
+                overflowed raises OverflowedError.
+
+        Raises:
+            ArgumentError: overflow is neither.
+        """
         check_overflow(overflow)
         self._raises = overflow == RAISE
         self._lock = threading.RLock()  # held while the device computes, but for some bound calls
         renew_in_child(self, "_lock")
         self._closed = False
-        self._chosen: dict[tuple[str, ...], Accelerator] = {}
-        self.functions: dict[str, Accelerator] = {}
-        """Of several functions, an accelerator for each by name; they share the device."""
+        self._chosen: dict[tuple[str, ...], Function] = {}
+        self.functions: dict[str, Function] = {}
+        """The functions of a design that computes several, by name. They share the device."""
         self._computes(device)
 
-    def _computes(self, device: Device) -> None:
-        """Make this the accelerator of a device. Accelerators of the functions of the device before are closed."""
+    def _computes(self, device: Executor) -> None:
+        """Compute what a device computes from now on. The functions of the device before are closed."""
         for each in (*self.functions.values(), *self._chosen.values()):
             each._set_closed()
         self._chosen.clear()
         self.device, self.function, self.dtype = device, device.function, device.dtype
+        self._names = tuple(port.name for port in device.inputs)
         self._single: Single | None = None
         self._single_asked = False  # made at the first call, for there may be none
         several = device.functions if isinstance(device, FunctionsDevice) else {}
         overflow = RAISE if self._raises else MASK
-        self.functions = {name: Accelerator(each, overflow=overflow) for name, each in several.items()}
+        self.functions = {name: type(self)(each, overflow=overflow) for name, each in several.items()}
         for each in self.functions.values():
             each._lock = self._lock
 
     if not TYPE_CHECKING:  # type checkers know the names below
 
-        def __getattr__(self, name: str) -> Accelerator:
+        def __getattr__(self, name: str) -> Function:
             functions = vars(self).get("functions", {})
             if name in functions:
                 return functions[name]
             expected = f"; its functions are {', '.join(functions)}" if functions else ""
-            raise AttributeError(f"the accelerator has no '{name}'{expected}")
+            raise AttributeError(f"{type(self).__name__} has no '{name}'{expected}")
 
     if TYPE_CHECKING:
-        inverse_dynamics: Accelerator
-        mass_matrix: Accelerator
-        mass_matrix_inverse: Accelerator
-        forward_dynamics: Accelerator
-        inverse_dynamics_gradient: Accelerator
-        forward_dynamics_gradient: Accelerator
+        inverse_dynamics: Function
+        mass_matrix: Function
+        mass_matrix_inverse: Function
+        forward_dynamics: Function
+        inverse_dynamics_gradient: Function
+        forward_dynamics_gradient: Function
 
-    def choosing(self, outputs: str | Sequence[str]) -> Accelerator:
-        """This accelerator with some of its outputs, in their order; both share the device, and closing this one closes
+    def choosing(self, outputs: str | Sequence[str]) -> Function:
+        """This function with some of its outputs, in their order; both share the device, and closing this one closes
         it. A design that was built with `choice` computes all of them and sends these alone, other devices leave the
         others out. Other calls may follow: the device changes its choice when all samples have left it.
 
@@ -110,41 +129,45 @@ class Accelerator(Opened):
                 raise ArgumentError(f"{self.device.function} without outputs; expected some of {', '.join(known)}")
             key = tuple(name for name in known if name in names)
             if key not in self._chosen:
-                self._chosen[key] = Accelerator(self.device.choosing(key), overflow=RAISE if self._raises else MASK)
+                self._chosen[key] = type(self)(self.device.choosing(key), overflow=RAISE if self._raises else MASK)
                 self._chosen[key]._lock = self._lock
             return self._chosen[key]
 
     def __call__(
         self,
         /,
-        *unnamed: object,
+        *arrays: npt.ArrayLike,
         out: Results | None = None,
         outputs: str | Sequence[str] | None = None,
-        **inputs: npt.ArrayLike,
+        **named: npt.ArrayLike,
     ) -> Results:
-        """Computes the function of each state.
+        """Compute the function for each state.
 
-        inputs: (*leading, *shape) real numbers, in the shapes and units of the function table; the leading axes are the
-        same for all inputs, and so those of the results. A single state has none: q (nq,) gives q̈ (nv,). Usually there
-        is one, the batch; of (a, b, nq) come (a, b, nv). unnamed: none is taken.
-        out: results with the same leading axes, to be written over, which saves making arrays anew. Where arrays come
-        again and again, `bind` saves more.
-        outputs: names of those that are wanted, all unless given (`choosing`).
+        Args:
+            arrays: The inputs in the order of `inputs`, real numbers (*leading, *shape), with the shapes and units of
+                the function table. The leading axes broadcast as in numpy; a single state has none.
+            out: Results with the leading axes of this call, to be written over, which saves new arrays. If the input
+                arrays stay the same too, `bind` saves more.
+            outputs: Names of the outputs to compute; all unless given (`choosing`).
+            named: Inputs by name, where they are not in `arrays`.
 
-        Raises ValueError or TypeError naming the input that is missing, unknown, misshapen, masked, not finite, an
-        angle of 2^47 rad (float32: 2^18) and more, or (in fixed point) outside the range the formats were chosen for;
-        nothing is computed then, except that "cpu" sees what is not finite or too large when it reads it: `out` is half
-        written then. Raises ValueError naming the output and sample where results are not finite because values became
-        too large for the dtype ("cuda" looks only where an input is 2^47, or 2^18, and more). Raises DeviceError where
-        the device fails or is closed, and OverflowedError where a sample overflowed and the accelerator was opened with
-        overflow="raise"; results are written then.
+        Returns:
+            The outputs by name, each (*leading, *shape).
 
-        Arrays on a GPU (by the CUDA array interface or DLPack) go to "cuda" without a copy, and so do results, which
-        then have no `overflow` and are not finite where inputs are not; the call comes back before they are there.
+        Raises:
+            ArgumentError: An input is missing, unknown, there twice, of another shape, not finite, an angle of 2^47 rad
+                (float32: 2^18) and more, or (in fixed point) outside the operating region. Or its leading axes do not
+                fit those of another input, or fit them in two ways. Nothing is computed then, except that "cpu" sees
+                numbers that are not finite or too large when it reads them, and leaves `out` half written. Or values
+                became too large for the dtype, and the text names the output and sample.
+            ArgumentTypeError: There are too many arrays, or one does not hold real numbers, or is masked.
+            DeviceError: The device fails or is closed.
+            OverflowedError: A sample overflowed, with overflow="raise"; the results are written then.
+
+        Arrays on a GPU (by the CUDA array interface or DLPack) go to "cuda" without a copy, and so do results. These
+        have no `overflow`, and are not finite where inputs are not. The call returns before the results are there.
         """
-        if unnamed:
-            names = ", ".join(f"{port.name}=..." for port in self.device.inputs)
-            raise ArgumentTypeError(f"{len(unnamed)} inputs without names; expected {names}")
+        inputs = self._by_name(arrays, named) if arrays else named
         if outputs is not None:
             return self.choosing(outputs)(out=out, outputs=None, **inputs)
         with self._lock:
@@ -155,15 +178,35 @@ class Accelerator(Opened):
                 results_there, launch = self._launch(out, inputs)
                 launch()
                 return Results(**results_there) if out is None else out
-            arrays, leading = checked(self.device.function, self.device.inputs, inputs)
+            own, leading = checked(self.device.function, self.device.inputs, inputs)
             if out is None:
                 results, written = self._new_results(leading)
-                results.set_overflow(self._run(arrays, written, leading).reshape(leading))
+                results.set_overflow(self._run(own, written, leading).reshape(leading))
                 return results
             written = self._written(out, leading)
-            out.set_overflow(self._run(arrays, written, leading).reshape(leading))
+            out.set_overflow(self._run(own, written, leading).reshape(leading))
             self.device.clear(written)  # only now: they may be inputs as well
             return out
+
+    def _by_name(self, arrays: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the inputs of a call by name.
+
+        Raises:
+            ArgumentTypeError: There are too many arrays.
+            ArgumentError: An input is given twice, or the device computes several functions.
+        """
+        names = self._names
+        if self.functions:
+            self._check(None)
+        if len(arrays) > len(names):
+            order = ", ".join(names)
+            raise ArgumentTypeError(
+                f"{self.function} got {len(arrays)} arrays; expected at most {len(names)}, in this order: {order}"
+            )
+        for name in names[: len(arrays)]:
+            if name in named:
+                raise ArgumentError(f"{self.function} got input '{name}' twice, in order and by name; expected it once")
+        return {**dict(zip(names, arrays, strict=False)), **named}
 
     def _single_call(self, inputs: Mapping[str, Any]) -> Results | None:
         """The call of one state in arrays of the device's dtype, where the device has a quick one; else None."""
@@ -181,30 +224,32 @@ class Accelerator(Opened):
             self._looked_at(results.overflow.reshape(1), (), arrays)
         return results
 
-    def bind(self, /, *, out: Results | None = None, **inputs: Any) -> BoundCall:
+    def bind(self, /, *arrays: Any, out: Results | None = None, **named: Any) -> BoundCall:
         """Checks a call once and returns it as a function without arguments, to be made again and again.
 
         Write the next state into the arrays that were bound, then call `run()`: it reads these arrays where they are,
-        writes over the results and returns them. What it computes and raises is what a call of the accelerator with
+        writes over the results and returns them. What it computes and raises is what a call of the function with
         these arrays does, without the checks of names, shapes and dtypes.
 
-            inputs = accelerator.new_inputs(256)
-            run = accelerator.bind(**inputs)
+            inputs = forward.new_inputs(256)
+            run = forward.bind(**inputs)
             inputs["q"][...] = q
             accelerations = run().qdd
 
-        inputs: numpy arrays (*leading, *shape), as of a call, those of `new_inputs` for the greatest speed; arrays of
-        another dtype or layout than the device's are converted in each call. out: results to be written over; new ones
-        unless given. Entries that are always zero are set to zero here and not in each call: leave them as they are.
+        arrays, named: numpy arrays (*leading, *shape), in order or by name. Their leading axes are the same: they do
+        not broadcast. The arrays of `new_inputs` are the fastest; arrays of another dtype or layout than the device's
+        are converted in each call. out: results to be written over; new ones unless given. Entries that are always zero
+        are set to zero here and not in each call: leave them as they are.
 
         The bound call keeps the arrays, which then cannot be resized in place (numpy refuses it). It goes on reading
         and writing the same memory if an array is given another shape or dtype in place or made read-only. Arrays on a
-        GPU are kept too; that they stay where they are is for the caller to see to. Closing the accelerator ends it:
+        GPU are kept too; that they stay where they are is for the caller to see to. Closing the function ends it:
         `run()` then raises DeviceError.
 
         Raises as a call does, and TypeError or ValueError naming an input that cannot be read in place: it is no array,
         or its leading axes have gaps.
         """
+        inputs = self._by_name(arrays, named) if arrays else named
         with self._lock:
             self._check(out)
             if any(map(on_gpu, inputs.values())):
@@ -216,11 +261,11 @@ class Accelerator(Opened):
                         f"input '{name}' is a {type(value).__name__}, which cannot be read in place; expected a numpy "
                         "array, such as one of new_inputs"
                     )
-            _, leading = checked(self.device.function, self.device.inputs, inputs)
-            arrays = {port.name: _in_place(port.name, inputs[port.name], leading) for port in self.device.inputs}
+            _, leading = checked(self.device.function, self.device.inputs, inputs, in_place=True)
+            own = {port.name: _in_place(port.name, inputs[port.name], leading) for port in self.device.inputs}
             results, written = self._new_results(leading) if out is None else (out, self._written(out, leading))
             _with_flags(results, leading)
-            call = self._bound(arrays, written, leading, results.overflow)
+            call = self._bound(own, written, leading, results.overflow)
             return BoundCall(self, results, call, [*inputs.values(), *results.values(), results.overflow])
 
     def _bound(self, arrays: Arrays, outputs: Arrays, leading: Leading, overflow: Overflow) -> Callable[[], None]:
@@ -284,7 +329,7 @@ class Accelerator(Opened):
             outputs: Results (batch, *shape) by name.
 
         Raises:
-            OverflowedError: A sample overflowed, and the accelerator was opened with overflow="raise".
+            OverflowedError: A sample overflowed, with overflow="raise".
         """
         if not overflow.any():
             return overflow
@@ -299,24 +344,25 @@ class Accelerator(Opened):
             )
         return overflow
 
-    def submit(self, /, **inputs: Any) -> Pending:
+    def submit(self, /, *arrays: Any, **named: Any) -> Pending:
         """Begins a call and returns at once where the device computes beside the host ("sim" and links to boards).
         Other devices compute the results before it returns. Batches come out in the order in which they went in.
 
-        inputs: as of a call; they are read before `submit` returns. A few batches are under way at a time: further ones
-        wait for the first. A call of the accelerator waits until all of them are done.
+        arrays, named: as of a call; they are read before `submit` returns. A few batches are under way at a time:
+        further ones wait for the first. A call waits until all of them are done.
 
         Raises as a call does for inputs; `Pending.result` raises what is seen later.
         """
+        inputs = self._by_name(arrays, named) if arrays else named
         with self._lock:
             self._check(None)
             under_way: UnderWay | None = None
             if not any(map(on_gpu, inputs.values())):
-                arrays, leading = checked(self.device.function, self.device.inputs, inputs)
+                own, leading = checked(self.device.function, self.device.inputs, inputs)
                 try:
                     if not self.device.checks_finite:
-                        check_finite(arrays, self.device.dtype)
-                    under_way = self.device.submit(arrays, math.prod(leading))
+                        check_finite(own, self.device.dtype)
+                    under_way = self.device.submit(own, math.prod(leading))
                 except EntryError as error:
                     raise error.within(leading) from None
             if under_way is None:
@@ -391,15 +437,20 @@ class Accelerator(Opened):
     def unpack(self, results: Results) -> Results:
         """Results in their full shapes (*leading, *shape).
 
-        results: of this accelerator, opened with `pack=True`, (*leading, entries) for each output, or for some.
+        results: of this function, compiled with `pack=True`, (*leading, entries) for each output, or for some.
         `device.packing` says per output where each entry is in its vector, -1 for those that are always zero.
-        Raises ValueError: the accelerator does not pack its results.
+        Raises ValueError: the function does not pack its results.
         """
         packing = self.device.packing
         if packing is None:
-            raise ArgumentError(f"{self!r} does not pack its results; expected one opened with pack=True")
+            raise ArgumentError(f"{self!r} does not pack its results; expected one with pack=True")
         full = {name: unpacked(value, packing[name]) for name, value in results.items()}
         return Results(**full, overflow=results.overflow)
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """Names of the inputs, in the order in which a call accepts them."""
+        return self._names
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -410,26 +461,6 @@ class Accelerator(Opened):
     def transfer(self) -> Transfer:
         """Cycles that the last batch of any thread took; zeros where the device has no clock that can be seen."""
         return self.device.transfer
-
-    def load(self, design: Any) -> None:
-        """Gives a processor another program, of any robot and function. design: what `dynagate.build(robot, units=...)`
-        returned, or its folder. Waits until no batch is under way; calls then take and give the new function's arrays,
-        and several functions are called by name. Bound calls and accelerators of functions of the program before end.
-
-        Raises ValueError: the device is no processor, or the program is a rollout's; DesignError: the program is
-        damaged, or one for another core, and the one before stays; DeviceError: the link failed, and no program is
-        loaded.
-        """
-        with self._lock:
-            if self._closed:
-                self._check(None)
-            try:
-                device = self.device.load(design)
-            except BaseException:
-                if not self.device.loaded:
-                    self._computes(WithoutProgram(self.device))
-                raise
-            self._computes(device)
 
     def close(self) -> None:
         """Gives back what the device holds, when calls of other threads are done."""
@@ -443,40 +474,40 @@ class Accelerator(Opened):
             each._set_closed()
 
     def __repr__(self) -> str:
-        return f"<Accelerator {self.device.robot} {self.device.function}, {self.device.text}>"
+        return f"<{type(self).__name__} {self.device.robot} {self.device.function}, {self.device.text}>"
 
 
 @explained
 class BoundCall:
-    """A call of an accelerator on the same arrays each time; `Accelerator.bind` makes it and says what holds.
+    """A call of a function on the same arrays each time; `Function.bind` makes it and says what holds.
 
     results: what each call writes over and returns, (*leading, *shape) for each output. Several threads may make the
-    call at a time, and then see each other's numbers. accelerator, call, kept: whose call it is, what computes it, and
+    call at a time, and then see each other's numbers. function, call, kept: whose call it is, what computes it, and
     the arrays that it reads and writes.
     """
 
-    __slots__ = ("_accelerator", "_call", "_device", "_kept", "results")
+    __slots__ = ("_call", "_device", "_function", "_kept", "results")
 
     def __init__(
-        self, accelerator: Accelerator, results: Results, call: Callable[[], None], kept: list[npt.NDArray[Any]]
+        self, function: Function, results: Results, call: Callable[[], None], kept: list[npt.NDArray[Any]]
     ) -> None:
         self.results = results
-        self._accelerator, self._call, self._device = accelerator, call, accelerator.device
+        self._function, self._call, self._device = function, call, function.device
         # numpy does not resize an array that a weak reference leads to
         self._kept = [weakref.ref(each) for array in kept for each in _owners(array)]
 
     def __call__(self) -> Results:
-        """Computes from what the inputs hold now. Raises as the accelerator's call does, and DeviceError where another
+        """Computes from what the inputs hold now. Raises as the function's call does, and DeviceError where another
         program was loaded."""
-        if self._accelerator._closed:
-            self._accelerator._check(None)
-        if self._accelerator.device is not self._device:
-            raise DeviceError(f"{self._accelerator!r} has loaded another program since bind(); bind the call again")
+        if self._function._closed:
+            self._function._check(None)
+        if self._function.device is not self._device:
+            raise DeviceError(f"{self._function!r} has loaded another program since bind(); bind the call again")
         self._call()
         return self.results
 
     def __repr__(self) -> str:
-        return f"<BoundCall of {self._accelerator!r}, {self.results!r}>"
+        return f"<BoundCall of {self._function!r}, {self.results!r}>"
 
 
 def check_overflow(overflow: str) -> None:

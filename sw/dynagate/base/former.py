@@ -1,0 +1,16 @@
+"""Names that were called otherwise before: what errors say to write now."""
+
+from __future__ import annotations
+
+KEYWORDS = {"step": "progress", "what": "design"}
+"""Keywords of calls -> their names now."""
+
+CALLS = {"open": "a robot is compiled: write dynagate.compile(robot, function)"}
+"""Calls whose arguments changed -> what to write."""
+
+NAMES = {
+    "Accelerator": "dynagate.Function",
+    "Opened": "dynagate.Function",
+    "ChipRollout": "dynagate.Device",
+}
+"""Names of the package -> the names now."""

@@ -1,0 +1,175 @@
+"""From a robot and a function to code that computes it: `dynagate.compile`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy.typing as npt
+
+from dynagate.base.errors import ArgumentError, ArgumentTypeError
+from dynagate.base.explained import explained
+from dynagate.base.nearest import nearest
+from dynagate.base.progress import Progress, showing
+from dynagate.dynamics import requested
+from dynagate.dynamics.frames import Frame
+from dynagate.dynamics.friction import SPEED
+from dynagate.dynamics.options import AlgorithmOptions
+from dynagate.graph.region import Region
+from dynagate.host.devices import DEVICES, Board, DeviceOptions, Sim
+from dynagate.host.devices.options import FUNCTION
+from dynagate.host.devices.registry import chosen_device, opening
+from dynagate.host.function import Function, check_overflow
+from dynagate.host.given import given
+from dynagate.host.source import names_design
+from dynagate.robot.checked import RobotOrName, robot_of
+
+if TYPE_CHECKING:
+    from dynagate.fixedpoint.assign import Policy
+
+
+@explained
+def compile(
+    robot: RobotOrName,
+    function: str | Sequence[str],
+    *,
+    device: Literal["cpu", "cuda", "numpy", "fixed"] | DeviceOptions = "cpu",
+    dtype: npt.DTypeLike | None = None,
+    threads: int = 1,
+    layout: Literal["rows", "planes"] = "rows",
+    pack: bool = False,
+    number: int = 0,
+    stream: int = 0,
+    policy: Policy | None = None,
+    region: Region | None = None,
+    certificate: bool = False,
+    form: str | None = None,
+    frame: Frame | None = None,
+    mass: Literal["body", "shared"] | None = None,
+    prefix: bool = False,
+    external_forces: bool = False,
+    outputs: Sequence[str] | None = None,
+    variable: Sequence[str] = (),
+    friction: bool | float | tuple[float, ...] = 0.0,
+    friction_speed: float = SPEED,
+    dt: float | None = None,
+    integrator: str | None = None,
+    damping: str | None = None,
+    overflow: Literal["mask", "raise"] = "mask",
+    progress: Progress | None = None,
+) -> Function:
+    """Compile a function of a robot, and return it to be called on numpy arrays.
+
+    Args:
+        robot: The robot, the path of its URDF file, or the name of a robot that ships.
+        function: Name of the function, such as "forward_dynamics" (docs/functions.md lists them), or a list of names.
+            The functions in a list are computed together, at one state in one call. Names of the same functions in
+            Pinocchio and MuJoCo are accepted, such as "rnea".
+        device: "cpu", C compiled for this processor; "cuda", a GPU; "numpy", float64, the reference; or "fixed", the
+            integers that hardware computes.
+        dtype: "float64" or "float32" ("cpu", "cuda"). Unless given, "float64" on "cpu" and "float32" on "cuda".
+        threads: Threads that share a batch ("cpu").
+        layout: "rows", arrays with the batch first in memory, or "planes", with the batch last ("cpu", "cuda").
+        pack: Return vectors of the different entries, without those that are always zero (`Function.unpack`).
+        number: Number of the card ("cuda").
+        stream: A cudaStream_t as a number, on which arrays on the card are ready and results will be ("cuda").
+        policy: Word length and binary points ("fixed"); 24 bits unless given.
+        region: Operating region that formats or certificates are for; inside the limits of the file unless given.
+        certificate: Add an output "certificate" to forward dynamics, a bound of the error of each q̈.
+        form: Name of the algorithm; the function's first unless given. `dynagate info` lists them.
+        frame: Frames in which the gradients express vectors: "base", "middle", "sparsest", "fewest", "accurate", the
+            index of a link, or a map from the first link of each chain to the index of a link.
+        mass: Frames in which the gradients take the mass matrix.
+        prefix: Compute prefix products and sums in the gradients: fewer levels, more operations.
+        external_forces: Take the forces on the links as a last input f_ext (links, 6), in N m and N.
+        outputs: Names of the outputs to compute; all unless given. What only the others need is left out.
+        variable: Names of links whose inertial parameters (10,) are inputs of these names.
+        friction: Coulomb friction of the joints: True for that of the robot's file, or its size in N m or N, one
+            number for all degrees of freedom or one for each.
+        friction_speed: Speed in rad/s or m/s at which 0.7 of the friction acts.
+        dt: Seconds of a time step, for the functions that take one; 1e-3 unless given.
+        integrator: "euler", "semi_implicit_euler", "rk2", "rk3" or "rk4", for the functions that take a time step.
+        damping: "explicit" or "implicit", for the functions that take a time step.
+        overflow: "mask", so that results in fixed point have the flags `overflow`; or "raise", so that a batch with a
+            sample that overflowed raises OverflowedError.
+        progress: Function that receives a line of text before each slow stage. Unless given, a terminal shows them.
+
+    Returns:
+        The function. Its inputs are `compiled.inputs`, in this order or by name.
+
+    Raises:
+        ArgumentError: There is no such function or device, or an option does not fit them. Nothing is computed then.
+        ArgumentTypeError: An option has another name or type.
+        RobotError: There is no such robot, or the algorithm does not know its joints.
+        CompileError: There is no compiler, or it fails.
+
+    Example:
+        >>> forward = dynagate.compile("two_joint_arm", "forward_dynamics", device="numpy")
+        >>> forward.inputs
+        ('q', 'qd', 'tau')
+        >>> forward(np.zeros((100, 2)), np.zeros((100, 2)), np.zeros((100, 2))).qdd.shape
+        (100, 2)
+    """
+    check_robot(robot)
+    row = requested(function)
+    of_device = {
+        "dtype": (dtype, None),
+        "threads": (threads, 1),
+        "layout": (layout, "rows"),
+        "pack": (pack, False),
+        "number": (number, 0),
+        "stream": (stream, 0),
+        "policy": (policy, None),
+        "region": (region, None),
+        "certificate": (certificate, False),
+    }
+    chosen = compiled_device(device, given(of_device))
+    algorithm = AlgorithmOptions(
+        form=form,
+        frame=frame,
+        mass=mass,
+        prefix=prefix,
+        external_forces=external_forces,
+        outputs=outputs,
+        variable=variable,
+        friction=friction,
+        friction_speed=friction_speed,
+        dt=dt,
+        integrator=integrator,
+        damping=damping,
+    )
+    chosen.check_form(algorithm.form, [name for name, each in DEVICES.items() if each.scans])
+    check_overflow(overflow)
+    with showing(progress) as say:
+        return Function(chosen.of_robot(robot_of(robot), row.name, algorithm, say), overflow=overflow)
+
+
+def check_robot(robot: object) -> None:
+    """Raise an error if a design is passed where a robot is expected."""
+    if names_design(robot):
+        text = f"{robot!r:.60}" if isinstance(robot, str | PathLike) else f"a {type(robot).__name__}"
+        raise ArgumentTypeError(f"{text} is a design, which is compiled already; write dynagate.open(design)")
+
+
+def compiled_device(device: object, options: Mapping[str, Any]) -> DeviceOptions:
+    """Return the device that computes the functions of a robot, with its options.
+
+    Raises:
+        ArgumentError: There is no such device, it is for designs, or it does not take an option.
+        ArgumentTypeError: It is neither a name nor a device.
+    """
+    if not isinstance(device, str | DeviceOptions):
+        raise ArgumentTypeError(f"device={device!r:.60}; expected one of {', '.join(opening(FUNCTION))}")
+    name = device.name if isinstance(device, DeviceOptions) else device
+    if name in (Sim.name, Board.name):
+        link = "link='sim'" if name == Sim.name else "link=..."
+        raise ArgumentError(
+            f"device '{name}' runs designs; write dynagate.open(dynagate.build(robot, function), {link}), or choose "
+            f"one of {', '.join(opening(FUNCTION))}"
+        )
+    if name not in DEVICES:
+        raise ArgumentError(
+            f"device '{name}'{nearest(name, opening(FUNCTION))}; expected one of {', '.join(opening(FUNCTION))}"
+        )
+    return chosen_device(device, FUNCTION, options)
