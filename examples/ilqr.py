@@ -2,7 +2,7 @@
 
     python examples/ilqr.py [--robot iiwa14] [--device cpu] [--steps 100] [--folder build/ilqr]
 
-It writes motion.png and cost.json. Devices are those of rollouts (cpu, cuda, numpy, fixed, sim). A chip takes torques
+It writes motion.png and cost.json. Devices are those of rollouts (cpu, cuda, numpy, fixed). A chip takes torques
 and no gains, so the line search is then in C. The method is that of
 Li & Todorov, "Iterative linear quadratic regulator design for nonlinear biological movement systems", 2004.
 """
@@ -30,7 +30,7 @@ class Problem:
         self.n, self.steps, self.goal = robot.nv, steps, goal
         self.start = np.concatenate([start, np.zeros(self.n)])
         region = Region.of(robot, velocity=FAST, acceleration=600.0)
-        chip = {"region": region} if device in ("fixed", "sim") else {}
+        chip = {"region": region} if device == "fixed" else {}
         inside = np.concatenate([np.minimum(-np.array(region.lower), region.upper), region.velocity])
         self.bound = inside if chip else np.full(2 * self.n, WILD)
         self.rollout = Rollout(robot, steps=steps, dt=0.01, linearize=True, device=device, **chip)

@@ -2,7 +2,7 @@
 
     python examples/mppi.py [--robot iiwa14] [--device cpu] [--beside mujoco] [--samples 1024] [--folder build/mppi]
 
-It writes motion.png and cost.json. Devices are those of rollouts (cpu, cuda, numpy, fixed, sim), and `mujoco.rollout`.
+It writes motion.png and cost.json. Devices are those of rollouts (cpu, cuda, numpy, fixed), and `mujoco.rollout`.
 Random torques are averaged by cost: Williams, Aldrich & Theodorou, "Model predictive path integral control", 2017.
 """
 
@@ -28,7 +28,7 @@ def rollouts_of(robot: Robot, device: str):
         peer = MujocoRollout(robot, DT)
         return lambda *start: (*peer(*start), True)
     region = Region.of(robot, velocity=8.0, acceleration=80.0)
-    own = {"cpu": {"dtype": np.float32}, "fixed": {"region": region}, "sim": {"region": region}}
+    own = {"cpu": {"dtype": np.float32}, "fixed": {"region": region}}
     rollout = Rollout(robot, steps=HORIZON, dt=DT, device=device, **own.get(device, {}))
 
     def run(*start: np.ndarray) -> tuple:

@@ -62,7 +62,7 @@ class WarpDynamics:
             raise ArgumentError(
                 f"{links} links by {algorithm} in {own} take {needed} bytes of a block's shared memory, of "
                 f"{SHARED_BYTES}; expected a shorter chain, float32, or a thread per sample: "
-                'dynagate.open(robot, "forward_dynamics", device="cuda", form="scan")'
+                'dynagate.compile(robot, "forward_dynamics", device="cuda", form="scan")'
             )
         ports = [Port(name, (links,)) for name in ("q", "qd", "tau")]
         text = GpuText(

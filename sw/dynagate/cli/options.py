@@ -125,7 +125,7 @@ seed_option = click.option("--seed", default=1, show_default=True, type=count(2*
 def _no_solver(value: str) -> str:
     """What is wrong with a solver among functions, or nothing."""
     name = next((each for each in value.split(",") if each in SOLVERS), None)
-    expected = f"`dynagate run ROBOT --function {name} --units 8`, or dynagate.open(robot, '{name}') in Python"
+    expected = f"`dynagate run ROBOT --function {name} --units 8`, or dynagate.{name}(robot, ...) in Python"
     return "" if name is None else f"'{name}' is a solver and no function; expected it alone: {expected}"
 
 

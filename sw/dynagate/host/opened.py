@@ -1,4 +1,4 @@
-"""What `dynagate.open` returns: one face for functions and rollouts, whatever the device."""
+"""What computes until it is closed: functions, rollouts, solvers and devices."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class Opened(ABC):
         Raises:
             ArgumentTypeError: Always. The object holds compiled code or a device of this process.
         """
-        refuse_pickling(self, "`dynagate.open`, or the class", "pickled or copied")
+        refuse_pickling(self, "`dynagate.compile`, or the class", "pickled or copied")
 
     def __enter__(self: Self) -> Self:
         return self

@@ -54,7 +54,7 @@ class Rollout(Opened):
 
     robot: also the path of a URDF file, or the name of a robot that ships.
     options: a `RolloutOptions`, or its fields by name: steps=50, dt=0.01.
-    device: as `dynagate.open` takes it: "cpu", C with the loop inside the vector; "cuda", all steps in one launch;
+    device: as `dynagate.compile` takes it: "cpu", C with the loop inside the vector; "cuda", all steps in one launch;
     "numpy", float64, the reference; "fixed", the integers of a chip that keeps the states; "sim", this chip simulated.
     named: besides, options of the device, the fields of its class in `dynagate.host.devices`: dtype of "cpu" and
     "cuda", float64 unless given; policy and region of "fixed" and "sim", for the formats; of "sim" those of a build.

@@ -40,7 +40,7 @@ def operator(
     region: Region | None = None,
     **options: Any,
 ) -> Operator:
-    """The operator of one function. policy, region: of the integers that it opens, as `dynagate.open` takes them.
+    """The operator of one function. policy, region: of the integers that it opens, as `dynagate.compile` takes them.
     options: of the algorithm, see `dynagate.dynamics.AlgorithmOptions`.
 
     Raises ValueError or TypeError: an unknown backend, gradient, function or option; an accelerator that computes
@@ -62,7 +62,7 @@ def operator(
     if algorithm.form == SCAN and reverse_scan in SCANS:
         raise ArgumentError(
             f"form '{SCAN}' of an operator, which is differentiated both ways and again; expected another form, or "
-            f"dynagate.open(robot, '{reverse_scan}', form='{SCAN}')"
+            f"dynagate.compile(robot, '{reverse_scan}', form='{SCAN}')"
         )
     graph = trace(loaded, function, **algorithm.as_dict())
     if isinstance(backend, str) and backend in COMPILED:

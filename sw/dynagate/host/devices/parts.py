@@ -55,7 +55,7 @@ class ChosenDevice(Executor):
     ) -> tuple[dict[str, Any], Callable[[], None]]:
         if outputs is not None:
             raise ArgumentError(
-                "out of some outputs, for arrays on a GPU; expected out=None, or outputs chosen by dynagate.open"
+                "out of some outputs, for arrays on a GPU; expected out=None, or outputs chosen by dynagate.compile"
             )
         every, call = self.device.launch(inputs, None)
         return {port.name: every[port.name] for port in self.outputs}, call
