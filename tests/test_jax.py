@@ -42,6 +42,11 @@ def floating(tmp_path_factory: pytest.TempPathFactory) -> Robot:
     return hopper(tmp_path_factory.mktemp("hopper"))
 
 
+def forward(**options: Any) -> Any:
+    """Forward dynamics of the arm."""
+    return function(ARM, "forward_dynamics", **options)
+
+
 def normal(*shapes: tuple[int, ...]) -> list[Any]:
     random = np.random.default_rng(1)
     return [random.normal(size=shape) for shape in shapes]
@@ -84,7 +89,7 @@ def test_gradients_by_the_entries_of_quaternions(name: str, floating: Robot) -> 
 
 
 def test_gradients_of_the_reference() -> None:
-    f = function(ARM, "forward_dynamics", backend="numpy")
+    f = forward(backend="numpy")
     check_grads(lambda *x: f(*x).qdd, normal((2,), (2,), (2,)), 1, **LOOSE)
 
 
@@ -97,7 +102,7 @@ def test_gradients_by_the_parameters_of_a_link() -> None:
 
 
 def test_vmap_and_jacobians() -> None:
-    f = function(ARM)
+    f = forward()
     q, qd, tau = normal((4, 2), (4, 2), (2, 4))
     mapped = jax.vmap(lambda q, tau: f(q, qd[0], tau).qdd, (0, 1))(q, tau)
     np.testing.assert_allclose(mapped, f(q, np.broadcast_to(qd[0], (4, 2)), tau.T).qdd, rtol=1e-12)
@@ -144,7 +149,7 @@ def test_the_sweep_back_over_integers_has_the_options_of_the_steps() -> None:
 
 
 def test_integers_forward_and_the_exact_gradient_back() -> None:
-    f, exact = function(ARM, backend="fixed"), function(ARM)
+    f, exact = forward(backend="fixed"), forward()
     state = normal((3, 2), (3, 2), (3, 2))
     with dynagate.compile(ARM, "forward_dynamics", device="fixed") as bits:
         expected = bits(**dict(zip(f.inputs, state, strict=True))).qdd
@@ -155,7 +160,7 @@ def test_integers_forward_and_the_exact_gradient_back() -> None:
 
 def test_integers_forward_and_back() -> None:
     state = normal((3, 2), (3, 2), (3, 2))
-    f = function(ARM, backend="fixed", gradient="bits")
+    f = forward(backend="fixed", gradient="bits")
     gradient = jax.grad(lambda q: f(q, *state[1:]).qdd.sum())(state[0])
     with dynagate.compile(ARM, "forward_dynamics_vjp", device="fixed") as bits:
         product = bits(**dict(zip(f.inputs, state, strict=True)), lam_qdd=np.ones((3, 2)))
@@ -165,7 +170,7 @@ def test_integers_forward_and_back() -> None:
 def test_an_opened_accelerator_as_backend() -> None:
     state = normal((3, 2), (3, 2), (3, 2))
     with dynagate.compile(ARM, "forward_dynamics", device="fixed") as bits:
-        f = function(ARM, "forward_dynamics", backend=bits)
+        f = forward(backend=bits)
         expected = bits(**dict(zip(f.inputs, state, strict=True))).qdd
         np.testing.assert_array_equal(f(*state).qdd, expected)
         with pytest.raises(ValueError, match="computes .* expected mass_matrix of two_joint_arm from q"):
@@ -186,14 +191,14 @@ def test_what_overflows_is_no_number() -> None:
             states[port.name] = np.clip(states[port.name], low, high)
         lost = bits(**states).overflow
         assert lost.any()
-        results = function(ARM, backend=bits)(**states).qdd
+        results = forward(backend=bits)(**states).qdd
     np.testing.assert_array_equal(np.isnan(results).any(axis=1), lost)
 
 
 def test_what_is_not_finite_stays_in_its_sample() -> None:
     q, qd, tau = normal((9, 2), (9, 2), (9, 2))
     q[4] = np.inf
-    finite = np.isfinite(function(ARM)(q, qd, tau).qdd).all(axis=1)
+    finite = np.isfinite(forward()(q, qd, tau).qdd).all(axis=1)
     assert finite.tolist() == [k != 4 for k in range(9)]
 
 
@@ -236,7 +241,7 @@ def test_a_rollout_that_keeps_some_states(backend: str) -> None:
 
 
 def test_empty_batches() -> None:
-    assert function(ARM)(*[np.zeros((0, 2))] * 3).qdd.shape == (0, 2)
+    assert forward()(*[np.zeros((0, 2))] * 3).qdd.shape == (0, 2)
     assert rollout(ARM, 3, 0.01)(np.zeros((0, 2)), np.zeros((0, 2)), np.zeros((0, 3, 2))).q.shape == (0, 4, 2)
 
 
@@ -269,32 +274,60 @@ def test_operators_inside_shard_map(case: dict[str, Any]) -> None:
 
 STATE = [np.zeros(2)] * 3
 REFUSED: list[tuple[Any, type, str]] = [
-    (lambda: function(ARM)(*STATE[:2]), TypeError, "forward_dynamics lacks input 'tau'; expected q, qd, tau"),
-    (lambda: function(ARM)(*STATE, u=1), TypeError, "has no input 'u'; expected q, qd, tau"),
-    (lambda: function(ARM)(*STATE, q=1), TypeError, "has input 'q' twice"),
-    (lambda: function(ARM)(*STATE, 1), TypeError, "takes 3 inputs, not 4"),
-    (lambda: function(ARM)("q", *STATE[1:]), TypeError, "input 'q' is a str; expected an array of numbers"),
-    (lambda: function(ARM)(np.zeros(2, int), *STATE[1:]), TypeError, "input 'q' is int64; expected float32 or float64"),
     (
-        lambda: function(ARM)(STATE[0], np.zeros(2, np.float32), STATE[2]),
+        lambda: forward()(*STATE[:2]),
+        TypeError,
+        "forward_dynamics lacks input 'tau'; expected q, qd, tau",
+    ),
+    (lambda: forward()(*STATE, u=1), TypeError, "has no input 'u'; expected q, qd, tau"),
+    (lambda: forward()(*STATE, q=1), TypeError, "has input 'q' twice"),
+    (lambda: forward()(*STATE, 1), TypeError, "takes 3 inputs, not 4"),
+    (
+        lambda: forward()("q", *STATE[1:]),
+        TypeError,
+        "input 'q' is a str; expected an array of numbers",
+    ),
+    (
+        lambda: forward()(np.zeros(2, int), *STATE[1:]),
+        TypeError,
+        "input 'q' is int64; expected float32 or float64",
+    ),
+    (
+        lambda: forward()(STATE[0], np.zeros(2, np.float32), STATE[2]),
         TypeError,
         "input 'qd' is float32 and 'q' float64; expected one dtype",
     ),
-    (lambda: function(ARM)(np.zeros(3), *STATE[1:]), ValueError, "input 'q' has shape (3,)"),
-    (lambda: function(ARM)(np.zeros((4, 2)), *STATE[1:]), ValueError, "input 'qd' has leading axes ()"),
-    (lambda: function(ARM, backend="gpu"), ValueError, "backend 'gpu'; expected one of compiled, cpu, cuda, numpy"),
-    (lambda: function(ARM, backend=3), TypeError, "backend is a int; expected one of"),
-    (lambda: function(ARM, gradient="bits"), ValueError, "gradient 'bits' with backend 'compiled'; expected 'float'"),
+    (lambda: forward()(np.zeros(3), *STATE[1:]), ValueError, "input 'q' has shape (3,)"),
+    (
+        lambda: forward()(np.zeros((4, 2)), np.zeros((3, 2)), STATE[2]),
+        ValueError,
+        "input 'qd' has leading axes (3,) and input 'q' (4,): they do not broadcast",
+    ),
+    (
+        lambda: forward(backend="gpu"),
+        ValueError,
+        "backend 'gpu'; expected one of compiled, cpu, cuda, numpy",
+    ),
+    (lambda: forward(backend=3), TypeError, "backend is a int; expected one of"),
+    (
+        lambda: forward(gradient="bits"),
+        ValueError,
+        "gradient 'bits' with backend 'compiled'; expected 'float'",
+    ),
     (
         lambda: function(ARM, "mass_matrix", backend="fixed", gradient="bits"),
         ValueError,
         "gradient 'bits' of mass_matrix",
     ),
-    (lambda: function(ARM, "all"), ValueError, "functions 'all' together; expected one"),
-    (lambda: function(ARM, color=1), ValueError, "options color; expected some of form"),
+    (lambda: function(ARM, "all"), ValueError, "function 'all' is for the command line; write a list"),
+    (lambda: forward(color=1), TypeError, "function() got an unexpected keyword argument 'color'"),
     (lambda: function(ARM, "aba", form="scan"), ValueError, "form 'scan' of an operator, which is differentiated both"),
     (lambda: function(ARM, "mass_matrix", form="scan"), ValueError, "mass_matrix has no form 'scan'; expected one of"),
-    (lambda: jax.jit(function(ARM, backend="cuda"))(*STATE), ValueError, "runs on cuda, and JAX computes on cpu"),
+    (
+        lambda: jax.jit(forward(backend="cuda"))(*STATE),
+        ValueError,
+        "runs on cuda, and JAX computes on cpu",
+    ),
     (lambda: rollout(ARM, 3, 0.01, backend="cuda"), ValueError, "backend 'cuda' of a rollout; expected one of"),
     (lambda: rollout(ARM, 3, None), ValueError, "dt=None for an operator; expected a constant time step"),
     (
@@ -331,7 +364,7 @@ def test_symmetric_inputs_have_no_gradient() -> None:
 
 def test_single_precision_is_the_default() -> None:
     with jax.enable_x64(False):
-        f, run = function(ARM), rollout(ARM, 3, 0.01)
+        f, run = forward(), rollout(ARM, 3, 0.01)
         assert f(*STATE).qdd.dtype == np.float32
         assert run(STATE[0], STATE[0], np.zeros((3, 2))).q.dtype == np.float32
         with pytest.raises(TypeError, match=r"dtype float64 in JAX's 32-bit mode; expected jax\.config\.update"):

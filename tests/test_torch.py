@@ -29,6 +29,11 @@ def floating(tmp_path_factory: pytest.TempPathFactory) -> Robot:
     return hopper(tmp_path_factory.mktemp("hopper"))
 
 
+def forward(**options: Any) -> Any:
+    """Forward dynamics of the arm."""
+    return function(ARM, "forward_dynamics", **options)
+
+
 def normal(*shapes: tuple[int, ...], grad: bool = True) -> list[Any]:
     random = np.random.default_rng(1)
     return [torch.from_numpy(random.normal(size=shape)).requires_grad_(grad) for shape in shapes]
@@ -53,7 +58,7 @@ def test_entries_that_are_always_zero_are_written() -> None:
 
 @pytest.mark.parametrize("backend", ["compiled", "numpy"])
 def test_first_and_second_derivatives(backend: str) -> None:
-    f = function(ARM, backend=backend)
+    f = forward(backend=backend)
     inputs = normal((2, 2), (2, 2), (2, 2))
     assert gradcheck(lambda *x: f(*x).qdd, inputs)
     assert gradgradcheck(lambda *x: f(*x).qdd, inputs)
@@ -92,13 +97,13 @@ def test_a_rollout_that_keeps_some_states() -> None:
 
 
 def test_operators_pass_the_check_of_pytorch() -> None:
-    f, run = function(ARM), rollout(ARM, 3, 0.01, dtype=torch.float64)
+    f, run = forward(), rollout(ARM, 3, 0.01, dtype=torch.float64)
     torch.library.opcheck(f._custom.custom, tuple(normal((3, 2), (3, 2), (3, 2))))
     torch.library.opcheck(run._forward, tuple(normal((3, 2), (3, 2), (3, 3, 2))))
 
 
 def test_compiled_without_a_break() -> None:
-    f = function(ARM)
+    f = forward()
 
     def cost(*x: Any) -> Any:
         return (f(*x).qdd ** 2).sum()
@@ -111,7 +116,7 @@ def test_compiled_without_a_break() -> None:
 
 
 def test_vmap() -> None:
-    f, run = function(ARM), rollout(ARM, 3, 0.01, dtype=torch.float64)
+    f, run = forward(), rollout(ARM, 3, 0.01, dtype=torch.float64)
     q, qd, tau, path = normal((4, 2), (4, 2), (2, 4), (4, 3, 2), grad=False)
     mapped = torch.func.vmap(lambda q, tau: f(q, qd[0], tau).qdd, (0, 1))(q, tau)
     torch.testing.assert_close(mapped, f(q, qd[:1].expand(4, 2), tau.T).qdd)
@@ -119,7 +124,10 @@ def test_vmap() -> None:
 
 
 def test_integers_forward_and_back() -> None:
-    f, straight = function(ARM, backend="fixed", gradient="bits"), function(ARM, backend="fixed")
+    f, straight = (
+        forward(backend="fixed", gradient="bits"),
+        forward(backend="fixed"),
+    )
     state = normal((3, 2), (3, 2), (3, 2))
     named = {k: x.detach().numpy() for k, x in zip(f.inputs, state, strict=True)}
     with dynagate.compile(ARM, "forward_dynamics_vjp", device="fixed") as bits:
@@ -129,26 +137,42 @@ def test_integers_forward_and_back() -> None:
     for exact, each in ((product.vjp_q, f), (None, straight)):
         (gradient,) = torch.autograd.grad(each(*state).qdd.sum(), state[:1])
         if exact is None:
-            (exact,) = torch.autograd.grad(function(ARM)(*state).qdd.sum(), state[:1])
+            (exact,) = torch.autograd.grad(forward()(*state).qdd.sum(), state[:1])
         np.testing.assert_array_equal(gradient, exact)
 
 
 STATE = [torch.zeros(2)] * 3
 REFUSED: list[tuple[Any, type, str]] = [
-    (lambda: function(ARM)(*STATE[:2]), TypeError, "forward_dynamics lacks input 'tau'; expected q, qd, tau"),
-    (lambda: function(ARM)([0.0, 0.0], *STATE[1:]), TypeError, "input 'q' is a list; expected a tensor"),
-    (lambda: function(ARM)(STATE[0].half(), *STATE[1:]), TypeError, "input 'q' is float16; expected float32 or"),
     (
-        lambda: function(ARM)(STATE[0], STATE[1].double(), STATE[2]),
+        lambda: forward()(*STATE[:2]),
+        TypeError,
+        "forward_dynamics lacks input 'tau'; expected q, qd, tau",
+    ),
+    (
+        lambda: forward()([0.0, 0.0], *STATE[1:]),
+        TypeError,
+        "input 'q' is a list; expected a tensor",
+    ),
+    (
+        lambda: forward()(STATE[0].half(), *STATE[1:]),
+        TypeError,
+        "input 'q' is float16; expected float32 or",
+    ),
+    (
+        lambda: forward()(STATE[0], STATE[1].double(), STATE[2]),
         TypeError,
         "input 'qd' is float64 and 'q' float32; expected one dtype",
     ),
     (
-        lambda: function(ARM)(STATE[0], STATE[1].to("meta"), STATE[2]),
+        lambda: forward()(STATE[0], STATE[1].to("meta"), STATE[2]),
         ValueError,
         "input 'qd' is on meta and 'q' on cpu; expected one device",
     ),
-    (lambda: function(ARM, backend="cuda")(*STATE), ValueError, "runs on cuda, and its inputs are on cpu; expected"),
+    (
+        lambda: forward(backend="cuda")(*STATE),
+        ValueError,
+        "runs on cuda, and its inputs are on cpu; expected",
+    ),
     (
         lambda: rollout(ARM, 3, 0.01)(STATE[0].double(), STATE[1].double(), torch.zeros(3, 2).double()),
         TypeError,

@@ -67,7 +67,7 @@ def in_jax(robot: Robot) -> Calls:
 
     jax.config.update("jax_enable_x64", True)
     x = {name: jnp.asarray(value) for name, value in states(robot).items()}
-    function = dynagate.jax.function(robot)
+    function = dynagate.jax.function(robot, "forward_dynamics")
     gradient = jax.jit(dynagate.jax.function(robot, "forward_dynamics_gradient"))
     product = jax.jit(jax.grad(lambda x: function(**x).qdd.sum()))
     run = jax.jit(dynagate.jax.rollout(robot, STEPS, 0.01))
@@ -90,7 +90,7 @@ def in_torch(robot: Robot) -> Calls:
     x = {name: torch.from_numpy(value).requires_grad_() for name, value in states(robot).items()}
     detached = {name: value.detach() for name, value in x.items()}
     weights = torch.ones(BATCH, robot.nv, dtype=torch.float64)
-    function = dynagate.torch.function(robot)
+    function = dynagate.torch.function(robot, "forward_dynamics")
     gradient = dynagate.torch.function(robot, "forward_dynamics_gradient")
     product = dynagate.torch.function(robot, "forward_dynamics_vjp")
     run = dynagate.torch.rollout(robot, STEPS, 0.01, dtype=torch.float64)

@@ -230,7 +230,7 @@ class Function:
         form = form or next(iter(self.forms))
         if form == SCAN and self.name in SCANS:
             raise ArgumentError(
-                f"form '{SCAN}' is a loop over links, which has no graph; expected dynagate.compile(robot, '{self.name}', "
+                f"form '{SCAN}' is a loop over links without a graph; expected dynagate.compile(robot, '{self.name}', "
                 f"form='{SCAN}') on device 'cpu' or 'fixed', or for a graph one of {', '.join(self.forms)}"
             )
         if form not in self.forms:

@@ -2,38 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
-from os import PathLike
-from typing import Any
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from dynagate.base.arguments import leading_axes, shown
+from dynagate.base.arguments import common_axes, shown
 from dynagate.base.errors import ArgumentTypeError
 from dynagate.base.explained import explained
+from dynagate.dynamics.frames import Frame
+from dynagate.dynamics.friction import SPEED
+from dynagate.dynamics.options import AlgorithmOptions
 from dynagate.fixedpoint.assign import Policy
 from dynagate.graph.region import Region
 from dynagate.jax.primitive import bind
 from dynagate.operators.choose import FLOAT, Backend, Gradient
 from dynagate.operators.face import FunctionFace, with_unit_quaternions
 from dynagate.operators.inputs import Named, check_dtypes
-from dynagate.robot import Robot
+from dynagate.robot.checked import RobotOrName
 
 
 class Function(FunctionFace):
     """A function of arrays (*leading, *shape), float32 or float64; call it with the inputs by name or in order.
 
-    The leading axes are the same for all inputs, and so those of the results: none for a single state. Results are a
+    Leading axes broadcast as in numpy; a single state has none. Results are a
     named tuple of the function's outputs, in the dtype of the inputs. Quaternions in q are brought to length 1 first,
     so that derivatives by all entries of q are those of q / |q|. Where results are not finite they are NaN or infinite,
     and no error is raised. In JAX's 32-bit mode, its default, numpy's float64 arrays become float32, as everywhere.
 
     inputs, outputs: names. operator: what computes it.
     Raises TypeError: an input is missing, unknown, neither float32 nor float64, or of another dtype than those before
-    it; ValueError: an input has another shape, or other leading axes.
+    it; ValueError: an input has another shape, or leading axes that do not fit.
     """
 
     def _prepared(self, inputs: dict[str, Any]) -> list[jax.Array]:
@@ -45,36 +47,72 @@ class Function(FunctionFace):
 
 @explained
 def function(
-    robot: Robot | str | PathLike[str],
-    name: str = "forward_dynamics",
+    robot: RobotOrName,
+    function: str | Sequence[str],
     *,
     backend: Backend = "compiled",
     gradient: Gradient = FLOAT,
     policy: Policy | None = None,
     region: Region | None = None,
-    **options: Any,
+    form: str | None = None,
+    frame: Frame | None = None,
+    mass: Literal["body", "shared"] | None = None,
+    prefix: bool = False,
+    external_forces: bool = False,
+    outputs: Sequence[str] | None = None,
+    variable: Sequence[str] = (),
+    friction: bool | float | tuple[float, ...] = 0.0,
+    friction_speed: float = SPEED,
+    dt: float | None = None,
+    integrator: str | None = None,
+    damping: str | None = None,
 ) -> Function:
-    """A function of a robot for JAX: `jit`, `vmap`, `grad`, `jvp`, `hessian` and what else is made of them.
+    """Return a function of a robot for JAX: under `jit`, `vmap`, `grad`, `jvp`, `hessian` and their combinations.
 
-    robot: also the path of a URDF file, or the name of one that ships. name: of the function, one of
-    `dynagate.FUNCTIONS`. options: of the algorithm, see `dynagate.AlgorithmOptions`; parameters of links that are
-    `variable` are inputs, and differentiated by as any other.
+    Args:
+        robot: The robot, the path of its URDF file, or the name of a robot that ships.
+        function: Name of the function, or a list of names, as of `dynagate.compile`.
+        backend: What computes the values: "compiled", C on the CPU and CUDA on an NVIDIA GPU, on JAX's own buffers, or
+            "cpu" or "cuda" for one of them; "numpy", float64, the reference; "fixed", the integers of the hardware, bit
+            for bit; or a `dynagate.Function`, such as a simulation or a board. The last three are called back on the
+            host. Values of samples that overflow are NaN.
+        gradient: What computes the first derivative in reverse mode, if the backend is "fixed" or a `Function`:
+            "float", compiled code, the derivative of the exact function at the same inputs (straight through the
+            rounding); "bits", the integers of the function's `_vjp`, whose formats take weights of the region that
+            they were chosen for; or a `Function` that computes this product. Forward mode and second derivatives are
+            always compiled code.
+        policy: Formats of the integers, for "fixed" or "bits".
+        region: States that the formats are for, for "fixed" or "bits".
+        form, frame, mass, prefix, external_forces, outputs, variable, friction, friction_speed, dt, integrator,
+            damping: Options of the algorithm, as of `dynagate.compile`. Parameters of links that are `variable` are
+            inputs, and differentiated by as any other.
 
-    backend: what computes the values.
+    Returns:
+        The function, whose results are a named tuple.
 
-    - "compiled": C on the CPU, CUDA on an NVIDIA GPU, on JAX's own buffers; "cpu" and "cuda" on these alone.
-    - "numpy": float64, the reference. "fixed": the integers of the hardware, bit for bit. An opened accelerator
-      (`dynagate.open`): a simulation or a board. These three are called back on the host; values of samples that
-      overflow are NaN.
-    gradient: what computes the products of reverse mode, where the backend is "fixed" or an accelerator. "float":
-    compiled code, the derivative of the exact function at the same inputs (straight through the rounding). "bits": the
-    integers of the function's `_vjp`, whose formats take weights of the region that they were chosen for. Or an
-    accelerator of this function. Forward mode and second derivatives are always compiled code.
-    policy, region: formats of the integers, and the states that they are for, where "fixed" or "bits" asks for them.
-
-    Raises ValueError or TypeError: an option is none of these; RobotError; CompileError.
+    Raises:
+        ArgumentError: There is no such function or backend, or an option does not fit.
+        ArgumentTypeError: An option has another name or type.
+        RobotError: There is no such robot, or the algorithm does not know its joints.
+        CompileError: There is no compiler, or it fails.
     """
-    return Function(robot, name, backend=backend, gradient=gradient, policy=policy, region=region, **options)
+    algorithm = AlgorithmOptions(
+        form=form,
+        frame=frame,
+        mass=mass,
+        prefix=prefix,
+        external_forces=external_forces,
+        outputs=outputs,
+        variable=variable,
+        friction=friction,
+        friction_speed=friction_speed,
+        dt=dt,
+        integrator=integrator,
+        damping=damping,
+    )
+    return Function(
+        robot, function, backend=backend, gradient=gradient, policy=policy, region=region, algorithm=algorithm
+    )
 
 
 def as_array(name: str, value: Any) -> jax.Array:
@@ -89,8 +127,8 @@ def prepared(named: Named, values: Mapping[str, Any]) -> list[jax.Array]:
     """The inputs in order, their quaternions of length 1. Raises as `Function` says."""
     inputs = {name: as_array(name, x) for name, x in values.items()}
     check_dtypes(inputs)
-    leading_axes(named.inputs, inputs)
-    return with_unit_quaternions(named, inputs, _length, partial(jnp.concatenate, axis=-1))
+    own, _ = common_axes(named.inputs, inputs, jnp.broadcast_to)
+    return with_unit_quaternions(named, own, _length, partial(jnp.concatenate, axis=-1))
 
 
 _length = partial(jnp.linalg.norm, axis=-1, keepdims=True)

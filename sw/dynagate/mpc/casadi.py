@@ -7,17 +7,18 @@ derivatives by weights in reverse and by rates forward; both are products of the
 from __future__ import annotations
 
 from collections.abc import Sequence
-from os import PathLike
 from typing import Any
 
 import numpy as np
 
 from dynagate.base.explained import explained
 from dynagate.base.extras import brought_by
+from dynagate.dynamics.options import AlgorithmOptions
 from dynagate.operators.choose import operator
 from dynagate.operators.compute import CPU, Compiled
 from dynagate.operators.operator import Operator
-from dynagate.robot import Robot, RobotError
+from dynagate.robot import RobotError
+from dynagate.robot.checked import RobotOrName
 
 with brought_by("mpc", __name__):
     import casadi
@@ -110,18 +111,18 @@ class Function(casadi.Callback):
 
 
 @explained
-def casadi_function(robot: Robot | str | PathLike[str], name: str = "forward_dynamics", **options: Any) -> Function:
+def casadi_function(robot: RobotOrName, function: str, **options: Any) -> Function:
     """A function of a robot for CasADi, computed by C in float64, with exact derivatives of every order.
 
     Call it with columns in the order of the function's inputs; it returns a column for each output, a matrix by rows.
-    robot: also the path of a URDF file, or the name of one that ships. name: of the function, one of
+    robot: also the path of a URDF file, or the name of one that ships. function: its name, one of
     `dynagate.FUNCTIONS`, or "step". options: of the algorithm, see `dynagate.AlgorithmOptions`; for the function "step"
     dt and integrator.
     Hold it as long as solvers that were built with it.
     Raises ValueError: an unknown function or option, or an input that is symmetric; RobotError: the robot has
     quaternions.
     """
-    source = operator(robot, name, backend=CPU, **options)
+    source = operator(robot, function, backend=CPU, algorithm=AlgorithmOptions(**options))
     if source.robot.nq != source.robot.nv:
         raise RobotError(f"robot '{source.robot.name}' has quaternions; expected joints of one degree of freedom")
     return Function(source)

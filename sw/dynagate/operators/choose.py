@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 from dynagate.base.errors import ArgumentError, ArgumentTypeError
-from dynagate.dynamics import FUNCTIONS, AlgorithmOptions
-from dynagate.dynamics import function as function_row
+from dynagate.dynamics import FUNCTIONS, AlgorithmOptions, requested
 from dynagate.dynamics.function_row import SCAN, SCANS
+from dynagate.dynamics.options import DEFAULTS
 from dynagate.fixedpoint.assign import Policy, assign
 from dynagate.graph import Graph, trace
 from dynagate.graph.region import Region
@@ -32,33 +32,28 @@ Gradient = str | Function
 
 def operator(
     robot: RobotOrName,
-    function: str,
+    function: str | Sequence[str],
     *,
     backend: Backend = "compiled",
     gradient: Gradient = FLOAT,
     policy: Policy | None = None,
     region: Region | None = None,
-    **options: Any,
+    algorithm: AlgorithmOptions = DEFAULTS,
 ) -> Operator:
-    """The operator of one function. policy, region: of the integers that it opens, as `dynagate.compile` takes them.
-    options: of the algorithm, see `dynagate.dynamics.AlgorithmOptions`.
+    """Return the operator of a function. Arguments are those of `dynagate.jax.function`.
 
-    Raises ValueError or TypeError: an unknown backend, gradient, function or option; an accelerator that computes
-    something else; RobotError.
+    Raises:
+        ArgumentError: There is no such backend, gradient or function, or a compiled function computes something else.
+        ArgumentTypeError: An argument has another type.
+        RobotError: There is no such robot.
     """
     _check(backend, gradient)
     for name, value in (("policy", policy), ("region", region)):
         if value is not None and backend != FIXED and gradient != BITS:
             raise ArgumentError(f"{name} without integers to choose formats for; expected backend='{FIXED}'")
     loaded = robot_of(robot)
-    if function_row(function).parts:
-        raise ArgumentError(f"functions '{function}' together; expected one, and an operator for each")
-    try:
-        algorithm = AlgorithmOptions(**options)
-    except TypeError:
-        known = ", ".join(AlgorithmOptions.__dataclass_fields__)
-        raise ArgumentError(f"options {', '.join(options)}; expected some of {known}") from None
-    reverse_scan = f"{function_row(function).name}_vjp"
+    function = requested(function).name
+    reverse_scan = f"{function}_vjp"
     if algorithm.form == SCAN and reverse_scan in SCANS:
         raise ArgumentError(
             f"form '{SCAN}' of an operator, which is differentiated both ways and again; expected another form, or "
@@ -127,10 +122,10 @@ def _check(backend: Backend, gradient: Gradient) -> None:
     for name, value, words in (("backend", backend, (*COMPILED, NUMPY, FIXED)), ("gradient", gradient, (FLOAT, BITS))):
         if not isinstance(value, str | Function):
             raise ArgumentTypeError(
-                f"{name} is a {type(value).__name__}; expected one of {', '.join(words)}, or an opened accelerator"
+                f"{name} is a {type(value).__name__}; expected one of {', '.join(words)}, or a compiled function"
             )
         if isinstance(value, str) and value not in words:
-            raise ArgumentError(f"{name} '{value}'; expected one of {', '.join(words)}, or an opened accelerator")
+            raise ArgumentError(f"{name} '{value}'; expected one of {', '.join(words)}, or a compiled function")
     if gradient != FLOAT and isinstance(backend, str) and backend != FIXED:
         raise ArgumentError(f"gradient {gradient!r} with backend '{backend}'; expected '{FLOAT}' for floating point")
 
@@ -138,7 +133,7 @@ def _check(backend: Backend, gradient: Gradient) -> None:
 def _accelerator(
     robot: Robot, graph: Graph, source: str | Function, role: str, policy: Policy | None, region: Region | None
 ) -> Function:
-    """The integers of a graph, or an opened accelerator that is checked to compute it."""
+    """The integers of a graph, or a compiled function that is checked to compute it."""
     if not isinstance(source, Function):
         return Function(FixedDevice(assign(graph, region or Region.of(robot), policy)))
     accelerator = source.functions.get(graph.name, source)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import namedtuple
-from collections.abc import Callable, Mapping
-from os import PathLike
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from dynagate.base.pickling import SharedFunction
 from dynagate.operators.choose import operator
 from dynagate.operators.inputs import Named, by_name
-from dynagate.robot import Robot
+from dynagate.robot.checked import RobotOrName
 
 
 class FunctionFace(SharedFunction, ABC):
@@ -20,11 +19,11 @@ class FunctionFace(SharedFunction, ABC):
     inputs, outputs: names. operator: what computes it.
     """
 
-    def __init__(self, robot: Robot | str | PathLike[str], name: str, **choices: Any) -> None:
-        self.operator = operator(robot, name, **choices)
+    def __init__(self, robot: RobotOrName, function: str | Sequence[str], **choices: Any) -> None:
+        self.operator = operator(robot, function, **choices)
         self.inputs = tuple(port.name for port in self.operator.graph.inputs)
         self.outputs = tuple(port.name for port in self.operator.graph.outputs)
-        self._results = namedtuple(f"{name}_results", self.outputs)  # type: ignore[misc]
+        self._results = namedtuple(f"{self.operator.graph.name}_results", self.outputs)  # type: ignore[misc]
 
     @abstractmethod
     def _prepared(self, inputs: dict[str, Any]) -> list[Any]:

@@ -2,38 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
-from os import PathLike
-from typing import Any
+from typing import Any, Literal
 
 import torch
 
-from dynagate.base.arguments import leading_axes
+from dynagate.base.arguments import common_axes
 from dynagate.base.errors import ArgumentTypeError
+from dynagate.dynamics.frames import Frame
+from dynagate.dynamics.friction import SPEED
+from dynagate.dynamics.options import AlgorithmOptions
 from dynagate.fixedpoint.assign import Policy
 from dynagate.graph.region import Region
 from dynagate.operators.choose import FLOAT, Backend, Gradient
 from dynagate.operators.face import FunctionFace, with_unit_quaternions
 from dynagate.operators.inputs import Named, check_dtypes
-from dynagate.robot import Robot
+from dynagate.robot.checked import RobotOrName
 from dynagate.torch.library import TorchOperator, check_devices
 
 
 class Function(FunctionFace):
     """A function of tensors (*leading, *shape), float32 or float64; call it with the inputs by name or in order.
 
-    The leading axes are the same for all inputs, and so those of the results: none for a single state. Results are a
+    Leading axes broadcast as in numpy; a single state has none. Results are a
     named tuple of the function's outputs, in the dtype and on the device of the inputs. Quaternions in q are brought to
     length 1 first, so that derivatives by all entries of q are those of q / |q|. Where results are not finite they are
     NaN or infinite, and no error is raised.
 
     inputs, outputs: names. operator: what computes it.
     Raises TypeError: an input is missing, unknown, no tensor, neither float32 nor float64, or of another dtype than
-    those before it; ValueError: an input has another shape, other leading axes, or is on another device.
+    those before it; ValueError: an input has another shape, leading axes that do not fit, or is on another device.
     """
 
-    def __init__(self, robot: Robot | str | PathLike[str], name: str, **choices: Any) -> None:
-        super().__init__(robot, name, **choices)
+    def __init__(self, robot: RobotOrName, function: str | Sequence[str], **choices: Any) -> None:
+        super().__init__(robot, function, **choices)
         self._custom = TorchOperator(self.operator)
 
     def _prepared(self, inputs: dict[str, Any]) -> list[torch.Tensor]:
@@ -44,38 +47,73 @@ class Function(FunctionFace):
 
 
 def function(
-    robot: Robot | str | PathLike[str],
-    name: str = "forward_dynamics",
+    robot: RobotOrName,
+    function: str | Sequence[str],
     *,
     backend: Backend = "compiled",
     gradient: Gradient = FLOAT,
     policy: Policy | None = None,
     region: Region | None = None,
-    **options: Any,
+    form: str | None = None,
+    frame: Frame | None = None,
+    mass: Literal["body", "shared"] | None = None,
+    prefix: bool = False,
+    external_forces: bool = False,
+    outputs: Sequence[str] | None = None,
+    variable: Sequence[str] = (),
+    friction: bool | float | tuple[float, ...] = 0.0,
+    friction_speed: float = SPEED,
+    dt: float | None = None,
+    integrator: str | None = None,
+    damping: str | None = None,
 ) -> Function:
-    """A function of a robot for PyTorch: autograd in reverse mode, again and again, `torch.func.vmap` and
-    `torch.compile(fullgraph=True)`. Forward-mode AD is not registered; functions such as `forward_dynamics_jvp` are the
-    products that it would compute.
+    """Return a function of a robot for PyTorch: autograd in reverse mode, `torch.func.vmap` and `torch.compile`.
 
-    robot: also the path of a URDF file, or the name of one that ships. name: of the function, one of
-    `dynagate.FUNCTIONS`. options: of the algorithm, see `dynagate.AlgorithmOptions`; parameters of links that are
-    `variable` are inputs, and differentiated by as any other.
+    Forward-mode AD is not registered. Functions such as "forward_dynamics_jvp" are the products that it would compute.
 
-    backend: what computes the values.
+    Args:
+        robot: The robot, the path of its URDF file, or the name of a robot that ships.
+        function: Name of the function, or a list of names, as of `dynagate.compile`.
+        backend: What computes the values: "compiled", C for tensors on the CPU and CUDA for those on an NVIDIA GPU, on
+            PyTorch's current stream, or "cpu" or "cuda" for one of them; "numpy", float64, the reference; "fixed", the
+            integers of the hardware, bit for bit; or a `dynagate.Function`, such as a simulation or a board. Values of
+            samples that overflow are NaN.
+        gradient: What computes the first derivative, if the backend is "fixed" or a `Function`: "float", compiled code,
+            the derivative of the exact function at the same inputs (straight through the rounding); "bits", the
+            integers of the function's `_vjp`, whose formats take weights of the region that they were chosen for; or a
+            `Function` that computes this product. Second derivatives are always compiled code.
+        policy: Formats of the integers, for "fixed" or "bits".
+        region: States that the formats are for, for "fixed" or "bits".
+        form, frame, mass, prefix, external_forces, outputs, variable, friction, friction_speed, dt, integrator,
+            damping: Options of the algorithm, as of `dynagate.compile`. Parameters of links that are `variable` are
+            inputs, and differentiated by as any other.
 
-    - "compiled": C for tensors on the CPU, CUDA for those on an NVIDIA GPU, where they are and on PyTorch's current
-      stream; "cpu" and "cuda" for these alone.
-    - "numpy": float64, the reference. "fixed": the integers of the hardware, bit for bit. An opened accelerator
-      (`dynagate.open`): a simulation or a board. Values of samples that overflow are NaN.
-    gradient: what computes the first derivative, where the backend is "fixed" or an accelerator. "float": compiled
-    code, the derivative of the exact function at the same inputs (straight through the rounding). "bits": the integers
-    of the function's `_vjp`, whose formats take weights of the region that they were chosen for. Or an accelerator of
-    this function. Second derivatives are always compiled code.
-    policy, region: formats of the integers, and the states that they are for, where "fixed" or "bits" asks for them.
+    Returns:
+        The function, whose results are a named tuple.
 
-    Raises ValueError or TypeError: an option is none of these; RobotError; CompileError.
+    Raises:
+        ArgumentError: There is no such function or backend, or an option does not fit.
+        ArgumentTypeError: An option has another name or type.
+        RobotError: There is no such robot, or the algorithm does not know its joints.
+        CompileError: There is no compiler, or it fails.
     """
-    return Function(robot, name, backend=backend, gradient=gradient, policy=policy, region=region, **options)
+    algorithm = AlgorithmOptions(
+        form=form,
+        frame=frame,
+        mass=mass,
+        prefix=prefix,
+        external_forces=external_forces,
+        outputs=outputs,
+        variable=variable,
+        friction=friction,
+        friction_speed=friction_speed,
+        dt=dt,
+        integrator=integrator,
+        damping=damping,
+    )
+    return Function(
+        robot, function, backend=backend, gradient=gradient, policy=policy, region=region, algorithm=algorithm
+    )
 
 
 def prepared(named: Named, inputs: dict[str, Any]) -> list[torch.Tensor]:
@@ -85,8 +123,8 @@ def prepared(named: Named, inputs: dict[str, Any]) -> list[torch.Tensor]:
             raise ArgumentTypeError(f"input '{name}' is a {type(x).__name__}; expected a tensor")
     check_dtypes(inputs)
     check_devices(inputs)
-    leading_axes(named.inputs, inputs)
-    return with_unit_quaternions(named, inputs, _length, partial(torch.cat, dim=-1))
+    own, _ = common_axes(named.inputs, inputs, torch.broadcast_to)
+    return with_unit_quaternions(named, own, _length, partial(torch.cat, dim=-1))
 
 
 _length = partial(torch.linalg.vector_norm, dim=-1, keepdim=True)
