@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-KEYWORDS = {"step": "progress", "what": "design"}
-"""Keywords of calls -> their names now."""
-
 CALLS = {"open": "a robot is compiled: write dynagate.compile(robot, function)"}
 """Calls whose arguments changed -> what to write."""
 

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 from dynagate.base.errors import ArgumentTypeError
-from dynagate.base.former import KEYWORDS
 
 ALIKE = 0.7
 """Of two names that may be meant for each other, the ratio of `difflib`."""
@@ -19,6 +18,7 @@ RENAMED = {
     "linearise": "linearize",
     "method": "integrator",
     "step": "progress",
+    "what": "design",
 }
 """Former names of options: the old name -> what to write now."""
 
@@ -39,11 +39,6 @@ def check_keyword(function: str, name: str, known: Iterable[str], what: str = ""
     """Raises TypeError: a function has no keyword of this name. known: those that it has. what: it has these for."""
     names = list(known)
     if name not in names:
-        now = KEYWORDS.get(name)
-        if now in names:
-            raise ArgumentTypeError(
-                f"{function}() got an unexpected keyword argument '{name}', which is '{now}' now; write {now}=..."
-            )
         here = f"for {what} one of" if what else "one of"
         raise ArgumentTypeError(
             f"{function}() got an unexpected keyword argument '{name}'{nearest(name, names)}; expected {here} "
