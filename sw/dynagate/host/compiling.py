@@ -55,7 +55,7 @@ def compile(
     friction_speed: float = SPEED,
     dt: float | None = None,
     integrator: str | None = None,
-    damping: str | None = None,
+    implicit_damping: bool = False,
     overflow: Literal["mask", "raise"] = "mask",
     progress: Progress | None = None,
 ) -> Function:
@@ -90,7 +90,7 @@ def compile(
         friction_speed: Speed in rad/s or m/s at which 0.7 of the friction acts.
         dt: Seconds of a time step, for the functions that take one; 1e-3 unless given.
         integrator: "euler", "semi_implicit_euler", "rk2", "rk3" or "rk4", for the functions that take a time step.
-        damping: "explicit" or "implicit", for the functions that take a time step.
+        implicit_damping: Damp joints by the velocity after the step, for the functions that take a time step.
         overflow: "mask", so that results in fixed point have the flags `overflow`; or "raise", so that a batch with a
             sample that overflowed raises OverflowedError.
         progress: Function that receives a line of text before each slow stage. Unless given, a terminal shows them.
@@ -137,7 +137,7 @@ def compile(
         friction_speed=friction_speed,
         dt=dt,
         integrator=integrator,
-        damping=damping,
+        implicit_damping=implicit_damping,
     )
     chosen.check_form(algorithm.form, [name for name, each in DEVICES.items() if each.scans])
     check_overflow(overflow)

@@ -65,7 +65,7 @@ def function(
     friction_speed: float = SPEED,
     dt: float | None = None,
     integrator: str | None = None,
-    damping: str | None = None,
+    implicit_damping: bool = False,
 ) -> Function:
     """Return a function of a robot for PyTorch: autograd in reverse mode, `torch.func.vmap` and `torch.compile`.
 
@@ -85,7 +85,7 @@ def function(
         policy: Formats of the integers, for "fixed" or "bits".
         region: States that the formats are for, for "fixed" or "bits".
         form, frame, mass, prefix, external_forces, outputs, variable, friction, friction_speed, dt, integrator,
-            damping: Options of the algorithm, as of `dynagate.compile`. Parameters of links that are `variable` are
+            implicit_damping: Options of the algorithm, as of `dynagate.compile`. Parameters of `variable` links are
             inputs, and differentiated by as any other.
 
     Returns:
@@ -109,7 +109,7 @@ def function(
         friction_speed=friction_speed,
         dt=dt,
         integrator=integrator,
-        damping=damping,
+        implicit_damping=implicit_damping,
     )
     return Function(
         robot, function, backend=backend, gradient=gradient, policy=policy, region=region, algorithm=algorithm
