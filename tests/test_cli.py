@@ -500,7 +500,10 @@ def test_the_line_for_bash_completes() -> None:
         ("info two_joint_arm --form aba", "forward_dynamics aba"),
         ("emit two_joint_arm --folder c", "tracing two_joint_arm forward_dynamics_gradient"),
         ("build two_joint_arm --function mass_matrix --ii 2", "tracing two_joint_arm mass_matrix"),
-        ("together two_joint_arm --function mass_matrix,forward_dynamics", "planning two_joint_arm mass_matrix"),
+        (
+            "report two_joint_arm --show together --function mass_matrix,forward_dynamics",
+            "planning two_joint_arm mass_matrix",
+        ),
         ("clean --dry-run", "looking for what can go"),
     ],
 )

@@ -143,8 +143,6 @@ def test_missing_modules_are_named_with_their_extra(tmp_path: Path) -> None:
         "build|1|Error: 'dynagate build' needs the module 'amaranth'; pip install 'dynagate[hw]'",
         "bitstream|1|Error: 'dynagate bitstream' needs the module 'amaranth'; pip install 'dynagate[hw]'",
         "report|1|Error: 'dynagate report' needs the module 'amaranth'; pip install 'dynagate[hw]'",
-        "schedule|1|Error: 'dynagate schedule' needs the module 'amaranth'; pip install 'dynagate[hw]'",
-        "wave|1|Error: 'dynagate wave' needs the module 'amaranth'; pip install 'dynagate[hw]'",
         "run|1|Error: 'dynagate run' needs the module 'amaranth'; pip install 'dynagate[sim]'",
         "verify|1|Error: 'dynagate verify' needs the module 'amaranth'; pip install 'dynagate[sim]'",
         "synth|1|Error: 'dynagate synth' needs the module 'amaranth'; pip install 'dynagate[synth]'",

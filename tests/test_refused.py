@@ -43,8 +43,8 @@ REFUSED = [
     ("info ./", "./: is a folder; expected a URDF file"),
     ("info iiwa14.urdf", "iiwa14.urdf: no such file; expected a URDF file, or iiwa14, which ships"),
     ("build two_joint_arm --function mass_matrix,", "'mass_matrix,' has an empty name; expected names with commas"),
-    ("schedule two_joint_arm --output x.png", "x.png; expected a name that ends in .svg"),
-    ("wave two_joint_arm --output x.fst", "x.fst; expected a name that ends in .vcd"),
+    ("report two_joint_arm --show schedule --output x.png", "x.png; expected a name that ends in .svg"),
+    ("report two_joint_arm --show waves --output x.fst", "x.fst; expected a name that ends in .vcd"),
     ("report two_joint_arm --output x.pdf", "x.pdf; expected a name that ends in .html"),
     ("emit ./here --folder out", "here: not well-formed XML"),
     ("info ''", "no shipped robot ''"),
@@ -216,6 +216,12 @@ REFUSED = [
     (f"closed-loop {ARM} --seed -1", "-1; expected a whole number from 0 to"),
     # the command
     ("biuld iiwa14", "No such command 'biuld'"),
+    ("schedule iiwa14", "No such command 'schedule'; write 'dynagate report --show schedule'"),
+    ("wave iiwa14", "No such command 'wave'; write 'dynagate report --show waves'"),
+    ("together iiwa14", "No such command 'together'; write 'dynagate report --show together'"),
+    (f"run {ARM} --method rk4", "No such option '--method'; write --integrator"),
+    (f"build {ARM} --damping implicit", "No such option '--damping'; write --implicit-damping"),
+    (f"info {ARM} --method rk4", "No such option '--method'"),
     (f"build {ARM} --wrod 24", "No such option '--wrod'"),
     (f"build {ARM} {ARM}", "Got unexpected extra argument (two_joint_arm)"),
 ]

@@ -230,20 +230,37 @@ def test_report_of_a_robot_builds_it(designs: Path, tmp_path: Path, monkeypatch:
 
 
 @pytest.mark.parametrize(
-    ("command", "options", "message"),
+    ("options", "message"),
     [
-        ("report", ["--ii", "3"], "--ii beside the folder of a design; expected a robot, or the folder alone"),
-        ("wave", ["--lax"], "--lax beside the folder of a design; expected a robot, or the folder alone"),
-        ("wave", ["--samples", "0"], "0; expected a whole number from 1 to 1000"),
-        ("schedule", ["--output", "no/such/file.svg"], "no folder no/such; expected a file in a folder that is there"),
+        (["--ii", "3"], "--ii beside the folder of a design; expected a robot, or the folder alone"),
+        (["--show", "waves", "--lax"], "--lax beside the folder of a design; expected a robot, or the folder alone"),
+        (["--show", "waves", "--samples", "0"], "0; expected a whole number from 1 to 1000"),
+        (["--show", "schedule", "--output", "no/such/file.svg"], "no folder no/such; expected a file in a folder that"),
+        (["--show", "schedule", "--output", "arm.html"], "arm.html; expected a name that ends in .svg"),
+        (["--show", "together", "--output", "arm.html"], "--output with --show together; expected it left out"),
+        (["--show", "together"], "--show together needs a robot, not the folder of a design"),
+        (["--samples", "3"], "--samples needs --show waves"),
+        (["--show", "waves", "--open"], "--open needs --show page or --show schedule"),
+        (["--show", "gantt"], "'gantt' is not one of 'page', 'schedule', 'waves', 'together'"),
     ],
 )
-def test_options_are_checked_before_any_work(
-    command: str, options: list[str], message: str, built: Callable[[str], Build]
-) -> None:
-    status, output = call(command, built("plain").folder, *options)
+def test_options_are_checked_before_any_work(options: list[str], message: str, built: Callable[[str], Build]) -> None:
+    status, output = call("report", built("plain").folder, *options)
     assert (status, message in " ".join(output.split())) == (2, True), output
     assert "reading" not in output
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--function", "mass_matrix"], "--function mass_matrix with --show together; expected several, with commas"),
+        (["--word", "18"], "--word with --show together; expected only --function and --ii"),
+        (["--form", "closed_form"], "--form with --show together; expected only --function and --ii"),
+    ],
+)
+def test_a_comparison_takes_functions_and_an_interval(options: list[str], message: str) -> None:
+    status, output = call("report", "two_joint_arm", "--show", "together", *options)
+    assert (status, message in " ".join(output.split())) == (2, True), output
 
 
 def test_folder_without_a_design_is_named(tmp_path: Path) -> None:
@@ -255,7 +272,7 @@ def test_folder_without_a_design_is_named(tmp_path: Path) -> None:
 
 def test_schedule_command_prints_and_draws(built: Callable[[str], Build], tmp_path: Path) -> None:
     design, target = built("functions"), tmp_path / "arm.svg"
-    status, output = call("schedule", design.folder, "--output", target)
+    status, output = call("report", design.folder, "--show", "schedule", "--output", target)
     assert status == 0, output
     assert text("two_joint_arm", design.plan) in output
     root = ElementTree.parse(target).getroot()
@@ -268,7 +285,9 @@ def test_schedule_command_prints_and_draws(built: Callable[[str], Build], tmp_pa
 
 def test_waves_are_grouped_by_pass_and_link(built: Callable[[str], Build], tmp_path: Path) -> None:
     design = built("plain")
-    status, output = call("wave", design.folder, "--samples", "1", "--output", tmp_path / "arm.vcd")
+    status, output = call(
+        "report", design.folder, "--show", "waves", "--samples", "1", "--output", tmp_path / "arm.vcd"
+    )
     assert status == 0, output
     assert sorted(path.name for path in tmp_path.iterdir()) == ["arm.gtkw", "arm.vcd"]
     declared, scopes = set(), []

@@ -6,9 +6,9 @@ import click
 
 from dynagate import __version__, robots
 from dynagate.cli.errors import Commands
-from dynagate.cli.hardware import bitstream, build, run, synth, together
+from dynagate.cli.hardware import bitstream, build, run, synth
 from dynagate.cli.installation import clean, doctor
-from dynagate.cli.look import report, schedule, wave
+from dynagate.cli.look import report
 from dynagate.cli.software import bench, emit, info
 from dynagate.cli.studies import closed_loop, sweep
 from dynagate.cli.verification import verify
@@ -36,10 +36,7 @@ for command in (
     verify,
     synth,
     bitstream,
-    together,
     report,
-    schedule,
-    wave,
     view,
     info,
     emit,

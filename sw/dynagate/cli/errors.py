@@ -16,8 +16,9 @@ from typing import Any
 import click
 
 from dynagate.base.errors import Error, add_note
+from dynagate.base.nearest import RENAMED
 from dynagate.cli.extras import EXTRAS, install
-from dynagate.cli.groups import Overview
+from dynagate.cli.groups import FORMER, Overview
 
 FAULT = "this is a fault of dynagate, not of your command; please report it with the command and the robot"
 
@@ -34,12 +35,24 @@ _KEYWORDS = re.compile(r"\b(lock|velocity|acceleration|effort|unlimited|lax|comp
 
 
 class Commands(Overview):
-    """A group whose commands end without a traceback where the user can mend what is wrong."""
+    """A group whose commands end without a traceback if the user can fix what is wrong."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] in FORMER:
+            raise click.UsageError(f"No such command '{args[0]}'; write 'dynagate {FORMER[args[0]]}'", ctx)
+        return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
             with _stopped_in_order(), _warned_in_a_line():
                 return super().invoke(ctx)
+        except click.NoSuchOption as error:
+            if option := _write_instead(error):
+                text = f"No such option '{error.option_name}'; write {option}"
+                raise click.UsageError(text, error.ctx) from error
+            raise
         except (click.ClickException, click.Abort, click.exceptions.Exit):
             raise
         except (Exception, KeyboardInterrupt) as error:
@@ -50,6 +63,14 @@ class Commands(Overview):
                 add_note(error, FAULT)
                 raise
             raise click.ClickException(message) from error
+
+
+def _write_instead(error: click.NoSuchOption) -> str | None:
+    """Return the new name of a former option, if the command has it."""
+    new = RENAMED.get(error.option_name.lstrip("-").replace("-", "_"), "").partition("=")[0]
+    option = f"--{new.replace('_', '-')}"
+    has_option = error.ctx is not None and any(option in each.opts for each in error.ctx.command.params)
+    return option if new and has_option else None
 
 
 @contextmanager

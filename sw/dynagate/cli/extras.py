@@ -17,8 +17,6 @@ EXTRAS = {
     "build": "hw",
     "bitstream": "hw",
     "report": "hw",
-    "schedule": "hw",
-    "wave": "hw",
     "run": "sim",
     "verify": "sim",
     "synth": "synth",

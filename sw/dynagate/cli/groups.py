@@ -19,8 +19,8 @@ OPTIONS = {
     "Hardware": "ii units abreast core stages axi tlast words choice budget family liberty board clock",
     "Measurement": "states samples steps seed batch threads no-pinocchio pinocchio-float32 all boards rtl from to "
     "seconds controller jobs backend cluster goal simulator",
-    "Output": "folder output open turn meshes port project-folder only-project report json figures cuda integers "
-    "single pack",
+    "Output": "show folder output open turn meshes port project-folder only-project report json record figures cuda "
+    "integers single pack",
     "What to remove": "dry-run designs days",
 }
 """The options of each group, in the groups' order in a help text. A command's options keep their own order."""
@@ -38,13 +38,19 @@ ARGUMENTS = {
 """What is written without the name of an option."""
 
 COMMANDS = {
-    "Look": "info view report schedule wave bench",
-    "Hardware": "build run verify synth bitstream together",
+    "Look": "info view report bench",
+    "Hardware": "build run verify synth bitstream",
     "Software": "emit",
     "Studies": "sweep closed-loop",
     "Installation": "doctor clean",
 }
 """The commands of each group, in the order of the overview."""
+
+FORMER = {
+    name: f"report --show {view}"
+    for name, view in (("schedule", "schedule"), ("wave", "waves"), ("together", "together"))
+}
+"""Former commands: the old name -> what to write now."""
 
 _GROUP_OF = {f"--{option}": group for group, names in OPTIONS.items() for option in names.split()}
 

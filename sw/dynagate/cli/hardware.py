@@ -16,11 +16,9 @@ from dynagate.cli import parameters
 from dynagate.cli.extras import needs, require_programs, simulation_programs
 from dynagate.cli.groups import command
 from dynagate.cli.options import (
-    Functions,
     algorithm_options,
     design_options,
     examples,
-    ii_option,
     outputs_option,
     seed_option,
     states_option,
@@ -31,7 +29,7 @@ from dynagate.cli.robot import first_given, region_options, robot_options
 from dynagate.cli.rollout import DEFAULT_STEPS, step_options, steps_option
 from dynagate.cli.solver import solver_option
 from dynagate.design.words import FLOAT32, WORD
-from dynagate.dynamics import ALL, ROLLOUT, TOGETHER
+from dynagate.dynamics import ROLLOUT
 from dynagate.graph.region import Region
 from dynagate.hw import boards
 from dynagate.hw.axi import PER_BATCH, PER_SAMPLE, WIDTHS
@@ -255,36 +253,6 @@ def _modules_of(core: Core) -> dict[str, Any]:
     if core.floats:
         return {"accelerator": CoreShell(core, Axi(WORD, words=core.stream_words))}
     return {"processor": Alone(core)}
-
-
-@command(
-    short_help="Compare functions in one datapath with each alone.",
-    epilog=examples("together iiwa14 --ii 8", "together iiwa14 --function inverse_dynamics,forward_dynamics"),
-)
-@needs("hw", "amaranth", "scipy")
-@robot_options
-@region_options()
-@click.option(
-    "--function",
-    "name",
-    default=ALL,
-    type=Functions(),
-    metavar="FUNCTION,FUNCTION,...",
-    show_default=True,
-    help=f"Some of {', '.join(TOGETHER)}, or {ALL}.",
-)
-@ii_option
-def together(robot: Robot, region: Region, name: str, ii: int) -> None:
-    """Plan datapaths of single functions of ROBOT and one of all of them, and print what they cost."""
-    from dynagate.cli.progress import ProgressLine
-    from dynagate.graph.parts import parts_of
-    from dynagate.hw.together import compare
-
-    if not parts_of(name):
-        raise click.UsageError(f"one function ({name}); expected several with commas between them, or {ALL}")
-    with ProgressLine() as progress:
-        comparison = compare(robot, name, ii=ii, region=region, progress=progress)
-    click.echo(comparison.text())
 
 
 def _check_no_goal(goal: Goal | None) -> None:

@@ -1,14 +1,16 @@
-"""Commands that show a design: report, schedule, wave."""
+"""The command that shows a design: as a page, a schedule, waveforms, or a comparison of separate functions."""
 
 from __future__ import annotations
 
 import functools
 import webbrowser
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from dynagate.cli import groups, parameters
 from dynagate.cli.extras import needs
@@ -17,6 +19,8 @@ from dynagate.cli.options import algorithm_options, design_options, examples, ou
 from dynagate.cli.output import write_text
 from dynagate.cli.parameters import count
 from dynagate.cli.robot import Command, first_given, region_options, robot_options
+from dynagate.dynamics import ALL
+from dynagate.graph.parts import parts_of
 
 if TYPE_CHECKING:
     from dynagate.cli.progress import ProgressLine
@@ -24,7 +28,21 @@ if TYPE_CHECKING:
 
 MOST_SAMPLES = 1000
 
-Builder = Callable[["ProgressLine"], "Build"]
+VIEWS = {"page": ".html", "schedule": ".svg", "waves": ".vcd", "together": ""}
+"""What a report may show, and the suffix of the file that it writes; "" for none."""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What a report is about.
+
+    Attributes:
+        build: Returns the design; it is built first where the command line names a robot.
+        compare: Returns the comparison of one datapath for several functions with separate ones; None for a folder.
+    """
+
+    build: Callable[[ProgressLine], Build]
+    compare: Callable[[ProgressLine], str] | None = None
 
 
 class DesignOrRobot(parameters.RobotName):
@@ -45,9 +63,19 @@ def _is_design(value: str) -> bool:
     return (path / "design.json").is_file() or (path.name == "design.json" and path.is_file())
 
 
+def _of_a_design(**options: Any) -> None:
+    """Hold the options of `build` about a design and its algorithm, for their names."""
+
+
+OF_A_DESIGN = {
+    each.name or ""
+    for each in design_options(algorithm_options(outputs_option(_of_a_design))).__dict__["__click_params__"]
+} - {"name", "ii"}
+"""Options of a single design, which a comparison of designs does not take."""
+
+
 def design_argument(command: Command) -> Command:
-    """The folder of a design, or a robot with the options of `build`. The command gets what makes a `Build` of
-    progress, as `builder`."""
+    """Add the folder of a design, or a robot with the options of `build`. The command receives a `Subject`."""
 
     @functools.partial(robot_options, source=DesignOrRobot(), metavar="FOLDER|ROBOT")
     @region_options()
@@ -55,7 +83,11 @@ def design_argument(command: Command) -> Command:
     @algorithm_options
     @outputs_option
     def from_robot(robot: Any, region: Any, *, rest: dict[str, Any], **request: Any) -> Any:
-        return command(builder=lambda progress: built_as_asked(robot, region, progress=progress, **request), **rest)
+        build = functools.partial(built_as_asked, robot, region, **request)
+        return command(
+            Subject(lambda progress: build(progress=progress), functools.partial(_compared, robot, region, request)),
+            **rest,
+        )
 
     @functools.wraps(command)
     def chosen(robot: str, **options: Any) -> Any:
@@ -64,7 +96,7 @@ def design_argument(command: Command) -> Command:
         if not _is_design(robot):
             return from_robot(robot, rest=rest, **options)
         _refuse_beside_a_design(own)
-        return command(builder=lambda progress: _kept(robot, progress), **rest)
+        return command(Subject(functools.partial(_kept, robot)), **rest)
 
     chosen.__dict__["__click_params__"] = [
         *command.__dict__.get("__click_params__", ()),
@@ -77,6 +109,30 @@ def _kept(folder: str, progress: ProgressLine) -> Build:
     from dynagate.views.kept import kept_build
 
     return kept_build(folder, progress)
+
+
+def _compared(robot: Any, region: Any, request: dict[str, Any], progress: ProgressLine) -> str:
+    """Return the comparison as a text. Raise UsageError if an option says more than functions and interval."""
+    from dynagate.hw.together import compare
+
+    context = click.get_current_context()
+    given = context.get_parameter_source("name") is ParameterSource.COMMANDLINE
+    name = request["name"] if given else ALL
+    return compare(robot, name, ii=request["ii"], region=region, progress=progress).text()
+
+
+def _check_compared(subject: Subject) -> None:
+    """Raise UsageError for a comparison of a folder, of one function, or with options of a single design."""
+    if subject.compare is None:
+        raise click.UsageError("--show together needs a robot, not the folder of a design")
+    context = click.get_current_context()
+    name = context.params["name"]
+    if context.get_parameter_source("name") is ParameterSource.COMMANDLINE and not parts_of(name):
+        raise click.UsageError(
+            f"--function {name} with --show together; expected several, with commas between, or {ALL}"
+        )
+    if option := first_given(OF_A_DESIGN):
+        raise click.UsageError(f"{option} with --show together; expected only --function and --ii")
 
 
 def _refuse_beside_a_design(own: set[str | None]) -> None:
@@ -95,52 +151,95 @@ def shown(file: Path, *, opened: bool) -> None:
         raise click.ClickException(f"no browser to open {file} with; open it by hand")
 
 
-def output_option(suffix: str, text: str) -> Callable[[Command], Command]:
-    """Where the file goes. suffix: of its name. text: the option's help."""
-    return click.option("--output", type=parameters.File(suffix), metavar="FILE", help=text)
+def _checked_output(output: Path | None, show: str, opened: bool) -> Path | None:
+    """Return the file to write, once the options fit what is shown."""
+    context, suffix = click.get_current_context(), VIEWS[show]
+    if show != "waves" and (option := first_given({"samples", "seed"})):
+        raise click.UsageError(f"{option} needs --show waves")
+    if opened and show not in ("page", "schedule"):
+        raise click.UsageError("--open needs --show page or --show schedule")
+    if output is None:
+        return None
+    if not suffix:
+        raise click.UsageError(f"--output with --show {show}; expected it left out: the result is printed")
+    parameter = next(each for each in context.command.params if each.name == "output")
+    return parameters.File(suffix).convert(output, parameter, context)
 
 
 @groups.command(
-    short_help="Show a design as one HTML page.",
-    epilog=examples("report iiwa14 --ii 8 --error 1e-3 --open", "report two_joint_arm --output arm.html"),
+    short_help="Show a design: page, schedule, waveforms, comparison.",
+    epilog=examples(
+        "report iiwa14 --ii 8 --error 1e-3 --open",
+        "report two_joint_arm --show schedule --ii 2",
+        "report two_joint_arm --show waves --samples 4",
+        "report iiwa14 --show together --ii 8",
+    ),
 )
 @needs("hw", "amaranth", "scipy", "jinja2")
 @design_argument
-@output_option(".html", "The page's file.  [default: report.html in the design's folder]")
-@click.option("--open", "opened", is_flag=True, help="Show it in the browser.")
-def report(builder: Builder, output: Path | None, opened: bool) -> None:
-    """Write a design as one HTML page: robot, datapath, schedule, units, widths, errors, resources.
+@click.option(
+    "--show",
+    type=click.Choice(list(VIEWS)),
+    default="page",
+    show_default=True,
+    help="Write an HTML page, print the schedule, write waveforms, or compare one datapath with separate ones.",
+)
+@click.option(
+    "--output",
+    type=parameters.File(),
+    metavar="FILE",
+    help="Write this file: .html, .svg or .vcd."
+    "  [default: report.html, schedule.svg or wave.vcd in the design's folder]",
+)
+@click.option("--open", "opened", is_flag=True, help="Show the page, or a drawing of the schedule, in the browser.")
+@click.option(
+    "--samples",
+    default=2,
+    show_default=True,
+    type=count(MOST_SAMPLES),
+    help="Simulate this many random states with --show waves.",
+)
+@seed_option
+def report(subject: Subject, show: str, output: Path | None, opened: bool, samples: int, seed: int) -> None:
+    """Show a design: its page, its schedule, its waveforms, or what several functions cost in one datapath.
 
-    The argument is the folder of a design, or a robot, which is built first. The page needs no network."""
+    The argument is the folder of a design, or a robot, which is built first.
+
+    \b
+    page      robot, datapath, schedule, units, widths, errors and resources as one HTML file; needs no network
+    schedule  when each pass works, and the chain of pivots cycle by cycle; with --output or --open a drawing
+    waves     what every node does, as a VCD file, with a GTKWave file that groups nodes by pass and link
+    together  what datapaths of single functions of ROBOT cost, and one of all of them"""
     from dynagate.cli.progress import ProgressLine
 
+    output = _checked_output(output, show, opened)
+    if show == "together":
+        _check_compared(subject)
+        assert subject.compare is not None
+        with ProgressLine() as progress:
+            text = subject.compare(progress)
+        click.echo(text)
+        return
     with ProgressLine() as progress:
-        built = builder(progress)
-        progress("drawing the page")
-        from dynagate.views.page import page
+        built = subject.build(progress)
+        if show == "page":
+            _write_page(built, output, opened, progress)
+        elif show == "waves":
+            _write_waves(built, output, samples, seed, progress)
+    if show == "schedule":
+        _print_schedule(built, output, opened)
 
-        text = page(built)
-    target = output or built.folder / "report.html"
+
+def _write_page(built: Build, output: Path | None, opened: bool, progress: ProgressLine) -> None:
+    progress("drawing the page")
+    from dynagate.views.page import page
+
+    text, target = page(built), output or built.folder / "report.html"
     write_text(target, text)
     shown(target, opened=opened)
 
 
-@groups.command(
-    short_help="Print a design's schedule, or draw it.",
-    epilog=examples("schedule two_joint_arm --function inverse_dynamics --ii 2", "schedule iiwa14 --open"),
-)
-@needs("hw", "amaranth", "scipy")
-@design_argument
-@output_option(".svg", "Draw it into this SVG file.  [default with --open: schedule.svg in the design's folder]")
-@click.option("--open", "opened", is_flag=True, help="Draw it and show it in the browser.")
-def schedule(builder: Builder, output: Path | None, opened: bool) -> None:
-    """Print when each pass of a design works, the chain of its pivots cycle by cycle, and the units in use.
-
-    The argument is the folder of a design, or a robot, which is built first."""
-    from dynagate.cli.progress import ProgressLine
-
-    with ProgressLine() as progress:
-        built = builder(progress)
+def _print_schedule(built: Build, output: Path | None, opened: bool) -> None:
     from dynagate.hw.timeline import text
     from dynagate.views.gantt import draw_schedule
 
@@ -151,30 +250,12 @@ def schedule(builder: Builder, output: Path | None, opened: bool) -> None:
         shown(target, opened=opened)
 
 
-@groups.command(
-    short_help="Write waveforms, and a GTKWave file.",
-    epilog=examples("wave two_joint_arm --ii 4 --samples 4", "wave two_joint_arm --output arm.vcd"),
-)
-@needs("hw", "amaranth", "scipy")
-@design_argument
-@output_option(".vcd", "The VCD file; the GTKWave file lies beside it.  [default: wave.vcd in the design's folder]")
-@click.option("--samples", default=2, show_default=True, type=count(MOST_SAMPLES), help="Random states to stream.")
-@seed_option
-def wave(builder: Builder, output: Path | None, samples: int, seed: int) -> None:
-    """Simulate a few samples and write what every node does as a VCD file, with a GTKWave file that groups the nodes by
-    pass and link.
+def _write_waves(built: Build, output: Path | None, samples: int, seed: int, progress: ProgressLine) -> None:
+    progress(f"simulating {samples} samples")
+    from dynagate.sim.waveform import write_waves
 
-    The argument is the folder of a design, or a robot, which is built first. Amaranth's own simulator runs, which takes
-    minutes a sample for a large robot."""
-    from dynagate.cli.progress import ProgressLine
-
-    with ProgressLine() as progress:
-        built = builder(progress)
-        progress(f"simulating {samples} samples")
-        from dynagate.sim.waveform import write_waves
-
-        inputs = built.region.states(built.graph, samples, seed)
-        files = write_waves(built, inputs, output or built.folder / "wave.vcd")
+    inputs = built.region.states(built.graph, samples, seed)
+    files = write_waves(built, inputs, output or built.folder / "wave.vcd")
     for file in files:
         click.echo(file)
     click.echo(f"gtkwave {files[-1]}", err=True)
