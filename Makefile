@@ -18,7 +18,7 @@ test: $(VENV)/test.stamp lint  ## Run lint, types and all tests but the long one
 	$(BIN)/python -m pytest -n auto --dist worksteal
 
 # Each Python has an environment of its own, with the newest versions that pip finds: constraints.txt fits one Python.
-CORE := urdf robot dynamics graph derivatives fixedpoint native loops forces forge
+CORE := urdf dynamics graph derivatives fixedpoint loops forces forge
 test-core:  ## Run the tests of the core with the extra dev only, on any supported Python: make test-core PYTHON=python3.10
 	$(PYTHON) -m venv build/$(notdir $(PYTHON))
 	build/$(notdir $(PYTHON))/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
