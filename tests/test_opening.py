@@ -28,7 +28,8 @@ def design(designs: Path) -> Build:
 
 
 ALGORITHM = (
-    "form, frame, mass, prefix, external_forces, outputs, variable, dt, integrator, friction, friction_speed, implicit_damping"
+    "form, frame, mass, prefix, external_forces, outputs, variable, dt, integrator, friction, friction_speed, "
+    "implicit_damping"
 )
 OPTIONS: dict[str, tuple[str, str]] = {
     "numpy": ("certificate, region, pack", "threads"),

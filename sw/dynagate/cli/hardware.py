@@ -66,14 +66,14 @@ MOST_MEGAHERTZ = 1000
 @click.option(
     "--axi",
     type=click.Choice([str(width) for width in WIDTHS]),
-    help="Add AXI streams of so many bits, and registers.",
+    help="Add AXI streams with this many bits, and registers.",
 )
 @click.option(
     "--tlast",
     type=click.Choice((PER_SAMPLE, PER_BATCH)),
-    help=f"With --axi: what TLAST ends.  [default: {PER_SAMPLE}]",
+    help=f"End a sample or a batch by TLAST, with --axi.  [default: {PER_SAMPLE}]",
 )
-@click.option("--choice", is_flag=True, help="With --axi: choose the outputs that are sent while it runs.")
+@click.option("--choice", is_flag=True, help="Let the host choose at run time which outputs are sent, with --axi.")
 @click.option(
     "--budget",
     "budgets",
@@ -83,7 +83,7 @@ MOST_MEGAHERTZ = 1000
     ),
     callback=mapping,
     metavar="dsp=N | lut=N | register_bits=N",
-    help="Refuse to take more.",
+    help="Fail if the design needs more than this resource, for example dsp=220 (repeatable).",
 )
 @click.option("--report", is_flag=True, help="Print the datasheet.")
 @units_option
@@ -190,13 +190,13 @@ def _request(
     type=click.Choice(list(SCRIPTS)),
     default=("xcup",),
     show_default=True,
-    help="UltraScale+, 7-series or ECP5; may be given again.",
+    help="Map the design to this family: UltraScale+, 7-series or ECP5 (repeatable).",
 )
 @click.option(
     "--liberty",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Instead of --family: the area alone in this library of standard cells, .lib or .lib.gz.",
+    help="Report the area in this library of standard cells (.lib or .lib.gz), instead of --family.",
 )
 @units_option
 def synth(
@@ -279,7 +279,7 @@ def _check_no_goal(goal: Goal | None) -> None:
 @outputs_option
 @step_options
 @units_option
-@states_option(1024, "Random states to stream, or trajectories of a rollout.")
+@states_option(1024, "Check this many random states, or trajectories of a rollout.")
 @steps_option
 @seed_option
 def run(
@@ -357,7 +357,7 @@ def core_option(command: Any) -> Any:
         board = boards.load(rest["board_name"])
         return _bitstream_of_cores(board, rest["clock"], rest["only_project"], rest["project_folder"])
 
-    return click.option("--core", is_flag=True, help="A processor's cores, which run programs of every robot.")(chosen)
+    return click.option("--core", is_flag=True, help="Build processor cores, which run programs for any robot.")(chosen)
 
 
 @command(
@@ -378,25 +378,25 @@ def core_option(command: Any) -> Any:
         "--ii",
         type=count(LONGEST_INTERVAL),
         metavar="CYCLES",
-        help="Cycles between samples.  [default: the fewest that the board and its link allow]",
+        help="Start one sample in this many cycles.  [default: the fewest that the board and its link allow]",
     ),
 )
 @algorithm_options
-@click.option("--board", "board_name", required=True, type=BoardOrFile(), help="What to make it for.")
+@click.option("--board", "board_name", required=True, type=BoardOrFile(), help="Build for this board.")
 @click.option(
     "--clock",
     type=Value(parameters.real(lambda x: 1.0 <= x <= MOST_MEGAHERTZ), f"a number from 1 to {MOST_MEGAHERTZ}"),
     metavar="MHZ",
-    help="Clock of the datapath.  [default: the board's]",
+    help="Run the datapath at this clock.  [default: the board's]",
 )
-@click.option("--only-project", is_flag=True, help="Write the project and do not run the vendor's tools.")
+@click.option("--only-project", is_flag=True, help="Write the project without running the vendor's tools.")
 @click.option(
     "--project-folder",
     type=Folder(),
     metavar="FOLDER",
     default="build/boards",
     show_default=True,
-    help="Where projects are kept.",
+    help="Keep projects in this folder.",
 )
 def bitstream(
     robot: Robot,

@@ -54,7 +54,7 @@ def doctor() -> None:
     default=str(UNUSED_DAYS),
     show_default=True,
     type=Value(parameters.real(lambda x: x >= 0.0), "a number of days, 0 or more"),
-    help="With --designs: remove what was built so long ago.",
+    help="Remove designs that are at least this many days old, with --designs.",
 )
 def clean(dry_run: bool, designs: Path | None, days: float) -> None:
     """Remove what dynagate compiled into its cache, and with --designs old designs, and print how much that frees.

@@ -41,7 +41,12 @@ SOLVERS = ("ilqr", "mppi")
 WORDS = parameters.Words(SMALLEST_WORD, LARGEST_WORD)
 
 ii_option = click.option(
-    "--ii", default=8, show_default=True, type=count(LONGEST_INTERVAL), metavar="CYCLES", help="Cycles between samples."
+    "--ii",
+    default=8,
+    show_default=True,
+    type=count(LONGEST_INTERVAL),
+    metavar="CYCLES",
+    help="Start one sample in this many cycles.",
 )
 FORBIDDEN_WITH_UNITS = ("ii", "stages")
 """Options of a pipeline, and of what a program does not have."""
@@ -94,13 +99,13 @@ def units_option(command: Command) -> Command:
             "--units",
             type=count(MOST_UNITS, FEWEST_UNITS),
             metavar="UNITS",
-            help="Make a program for a processor of so many multiply-add units, 2 to 8, instead of a pipeline.",
+            help="Make a program for a processor with this many multiply-add units, instead of a pipelined datapath.",
         ),
         click.option(
             "--board",
             "core_of",
             type=BoardOrFile(),
-            help="Likewise for the processor's cores of this board (bitstream --core).",
+            help="Make a program for the processor cores of this board (see bitstream --core).",
         ),
         click.option(
             "--abreast",
@@ -108,18 +113,20 @@ def units_option(command: Command) -> Command:
             show_default=True,
             type=count(MOST_TURNS),
             metavar="SAMPLES",
-            help=f"With --units: compute so many samples side by side, where one leaves units idle, {MOST_ABREAST} at "
-            f"most. Of --function mppi {MOST_TURNS} at most, and those that take the fewest cycles unless given.",
+            help=f"Compute this many samples in lanes, with --units: 1 to {MOST_ABREAST}, or 1 to {MOST_TURNS} with "
+            "--function mppi, whose default is the number with the fewest cycles.",
         ),
         click.option(
             "--words",
             type=click.Choice(STREAM_WORDS),
-            help=f"What the AXI streams carry.  [default: {FLOAT32}; with --units, {FIXED}]",
+            help=f"Send this number format in the AXI streams.  [default: {FLOAT32}; with --units, {FIXED}]",
         ),
     )
 
 
-seed_option = click.option("--seed", default=1, show_default=True, type=count(2**63 - 1, 0), help="Of the states.")
+seed_option = click.option(
+    "--seed", default=1, show_default=True, type=count(2**63 - 1, 0), help="Draw the random states from this seed."
+)
 
 
 def _no_solver(value: str) -> str:
@@ -228,7 +235,7 @@ FORMAT_OPTIONS = (
         "--word",
         type=count(LARGEST_WORD, SMALLEST_WORD),
         metavar="BITS",
-        help=f"Bits of every value.  [default: {DEFAULT_WORD}]",
+        help=f"Give every value this many bits.  [default: {DEFAULT_WORD}]",
     ),
     click.option(
         "--error",
@@ -237,26 +244,26 @@ FORMAT_OPTIONS = (
         type=Named(parameters.error_limit, "ERROR or BLOCK=ERROR with a number between 0 and 1", alone=True),
         callback=mapping,
         metavar="[BLOCK=]ERROR",
-        help="Find words for this relative L2 error of 99.9 % of the states, of all output blocks or of some.",
+        help="Find word lengths with this relative L2 error in 99.9 % of the states, for all output blocks or one.",
     ),
     click.option(
         "--target",
         type=click.Choice(list(MULTIPLIERS)),
-        help=f"With --error, the multiplier to fill.  [default: {next(iter(MULTIPLIERS))}]",
+        help=f"Fill this multiplier, with --error.  [default: {next(iter(MULTIPLIERS))}]",
     ),
     click.option(
         "--floor",
         type=Value(parameters.real(lambda x: 0.0 <= x <= 1.0), "a number from 0 to 1"),
         metavar="PART",
-        help="With --error, the error of a small block is taken relative to this part of its root mean square.  "
+        help="Measure the error of a small block relative to this part of its root mean square, with --error.  "
         "[default: 0.1]",
     ),
-    click.option("--near-rest", is_flag=True, help="With --error, promise it for states near rest too."),
+    click.option("--near-rest", is_flag=True, help="Keep the error for states near rest too, with --error."),
     click.option(
         "--formats",
         type=click.Path(exists=True, dir_okay=False, path_type=Path),
         metavar="FILE",
-        help="Take the formats from this file.",
+        help="Read the formats from this file.",
     ),
 )
 """Where formats come from."""
@@ -271,7 +278,7 @@ STAGES = click.option(
     ),
     callback=mapping,
     metavar="multiply=N | add=N",
-    help="More registers behind products, sums.",
+    help="Add this many pipeline registers after each product or sum.",
 )
 
 
@@ -307,13 +314,13 @@ def design_options(command: Command, *, interval: Command = ii_option) -> Comman
 
     return with_options(
         checked,
-        function_option("What to build", several=True),
+        function_option("Build this function", several=True),
         interval,
         *FORMAT_OPTIONS,
         PROVED,
         CERTIFICATE,
         STAGES,
-        folder_option("Where designs are kept.", default="build/designs", show_default=True),
+        folder_option("Keep designs in this folder.", default="build/designs", show_default=True),
     )
 
 
@@ -429,27 +436,31 @@ def algorithm_options(command: Command) -> Command:
             "--form",
             metavar="FORM",
             shell_complete=_complete_form,
-            help="Algorithm, as `dynagate info` lists them; the first unless given.",
+            help="Use this algorithm; `dynagate info` lists them.  [default: the first]",
         ),
         click.option(
             "--frame",
             type=_Frame(),
             metavar="FRAME",
-            help=f"Frame of the gradients: {', '.join(FRAMES)}, or a link's index.",
+            help=f"Express the gradients in this frame: {', '.join(FRAMES)}, or a link's index.",
         ),
-        click.option("--mass", type=click.Choice(MASSES), help="Frames in which the gradients take M."),
-        click.option("--prefix", is_flag=True, help="Gradients with prefix products and sums: fewer levels."),
+        click.option(
+            "--mass", type=click.Choice(MASSES), help="Express the mass matrix of the gradients in these frames."
+        ),
+        click.option(
+            "--prefix", is_flag=True, help="Use prefix products and sums in gradients: fewer levels, more operations."
+        ),
         click.option(
             "--friction",
             type=_Friction(),
             metavar="file | TORQUE",
-            help="Coulomb friction of the joints: as in the robot's file, or this for all, N m or N.",
+            help="Add Coulomb friction to the joints: the values in the robot's file, or this one for all, N m or N.",
         ),
         click.option(
             "--friction-speed",
             type=Value(parameters.positive, "a number of more than 0"),
             metavar="SPEED",
-            help=f"At which 0.7 of the friction acts, rad/s or m/s.  [default: {SPEED}]",
+            help=f"Let 0.7 of the friction act at this speed, rad/s or m/s.  [default: {SPEED}]",
         ),
     )
 
@@ -484,7 +495,7 @@ def outputs_option(command: Command) -> Command:
             multiple=True,
             metavar="LINK",
             shell_complete=_complete_link,
-            help="Make the inertial parameters of this link inputs; may be given again.",
+            help="Make the inertial parameters of this link an input (repeatable).",
         ),
         click.option(
             "--outputs",
@@ -492,7 +503,7 @@ def outputs_option(command: Command) -> Command:
             metavar="OUTPUT,OUTPUT,...",
             shell_complete=_complete_outputs,
             callback=_outputs,
-            help="Compute these outputs alone.  [default: all]",
+            help="Compute only these outputs.  [default: all]",
         ),
     )
 

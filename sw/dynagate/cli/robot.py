@@ -70,14 +70,16 @@ def robot_options(
 def _reading_options() -> tuple[Callable[[Command], Command], ...]:
     """How a robot is read, and what it carries."""
     return (
-        click.option("--floating-base", is_flag=True, help="The root link moves freely instead of being the base."),
+        click.option(
+            "--floating-base", is_flag=True, help="Let the root link move freely, instead of fixing it to the world."
+        ),
         click.option(
             "--lock",
             multiple=True,
             type=Named(parameters.finite, "JOINT=POSITION with a finite number, rad or m"),
             callback=mapping,
             metavar="JOINT=POSITION",
-            help="Hold a joint, as if it were fixed.",
+            help="Hold this joint at a position, rad or m (repeatable).",
         ),
         click.option("--ignore-friction", is_flag=True, help="Leave out Coulomb friction."),
         click.option("--allow-unphysical", is_flag=True, help="Accept inertias that no body has."),
@@ -85,34 +87,34 @@ def _reading_options() -> tuple[Callable[[Command], Command], ...]:
             "--round-rotations",
             type=Value(parameters.real(lambda x: 0.0 < x < 0.1), "an angle above 0 and below 0.1 rad"),
             metavar="RAD",
-            help="Take rotations this near to a right angle for one, such as 1e-5 where the file has 1.5708.",
+            help="Round rotations that are within this angle of a right angle, such as 1e-5 for a file with 1.5708.",
         ),
-        click.option("--unlimited", is_flag=True, help="Joints without position limits turn from -π to π."),
+        click.option("--unlimited", is_flag=True, help="Let joints without position limits turn from -π to π."),
         click.option("--lax", is_flag=True, help="Read XML with small faults."),
         click.option(
             "--trust-robot",
             is_flag=True,
-            help="Let xacro and MuJoCo read a file that is theirs. It can run programs and name other files.",
+            help="Let xacro or MuJoCo read their own files, which can run programs and name other files.",
         ),
         click.option(
             "--contact",
             multiple=True,
             type=Contacts(),
             metavar="FRAME[=fixed],...",
-            help="Frames or links that may be held still, for the constrained functions; as points unless fixed.",
+            help="Hold these frames or links in the constrained functions, as points unless fixed.",
         ),
         click.option(
             "--loop",
             multiple=True,
             type=Loop(),
             metavar="FRAME,FRAME[=fixed|hinge]",
-            help="Frames or links that are tied to each other, likewise; may be given again.",
+            help="Tie two frames or links to each other in the constrained functions (repeatable).",
         ),
         click.option(
             "--compliance",
             type=Value(parameters.positive, "a number above 0"),
             metavar="NUMBER",
-            help="By how much contacts and loops give way, 1/kg, where they hold the same twice.",
+            help="Let contacts and loops give way by this much, 1/kg, if they hold a direction twice.",
         ),
     )
 
@@ -184,7 +186,7 @@ def region_options(*, usual: bool = False, only_with: str = "") -> Callable[[Com
                 type=_limit(),
                 callback=mapping,
                 metavar="[JOINT=]LIMIT",
-                help="Speeds to count on instead of the file's limits, rad/s or m/s.",
+                help="Design for these speeds, rad/s or m/s.  [default: the limits in the file]",
             ),
             click.option(
                 "--acceleration",
@@ -192,7 +194,7 @@ def region_options(*, usual: bool = False, only_with: str = "") -> Callable[[Com
                 type=_limit(),
                 callback=mapping,
                 metavar="[JOINT=]LIMIT",
-                help="Accelerations to count on instead of 10 rad/s² or m/s²; torques are what they take.",
+                help="Design for these accelerations, rad/s² or m/s², and the torques that they need.  [default: 10]",
             ),
             click.option(
                 "--effort",
@@ -200,7 +202,7 @@ def region_options(*, usual: bool = False, only_with: str = "") -> Callable[[Com
                 type=_Effort(),
                 callback=mapping,
                 metavar="limits | [JOINT=]LIMIT",
-                help="Torques to count on instead, N m or N: the file's limits, or these.",
+                help="Design for these torques instead, N m or N; `limits` takes the limits in the file.",
             ),
         )
 

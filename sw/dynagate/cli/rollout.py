@@ -18,7 +18,7 @@ DEFAULT_STEPS = 50
 steps_option = click.option(
     "--steps",
     type=count(MOST_STEPS),
-    help=f"Of each trajectory of a rollout.  [default: {DEFAULT_STEPS}]",
+    help=f"Simulate this many steps of each trajectory.  [default: {DEFAULT_STEPS}]",
 )
 
 
@@ -85,13 +85,13 @@ def step_options(command: Command) -> Command:
             help="End the search of a variational or position-based step at this residual."
             "  [default: the smallest that the word allows]",
         ),
-        click.option("--linearize", is_flag=True, help="A rollout gives ∂x⁺/∂x and ∂x⁺/∂τ of its steps too."),
-        click.option("--variable-dt", is_flag=True, help="The time step of a rollout is an input of up to --dt."),
-        click.option("--stops", is_flag=True, help="Joints end at their limits in a rollout."),
+        click.option("--linearize", is_flag=True, help="Also return ∂x⁺/∂x and ∂x⁺/∂τ of each step of a rollout."),
+        click.option("--variable-dt", is_flag=True, help="Make the time step of a rollout an input, at most --dt."),
+        click.option("--stops", is_flag=True, help="Stop joints at their position limits in a rollout."),
         click.option(
             "--force",
             multiple=True,
             metavar="FORCE",
-            help="On the robot in a rollout, such as 'Limits(stiffness=100.0)'; again for more.",
+            help="Apply this force in a rollout, such as 'Limits(stiffness=100.0)' (repeatable).",
         ),
     )

@@ -50,7 +50,7 @@ TESTED_SPEED = 1.0
 )
 @robot_options
 @region_options(usual=True)
-@function_option("This one alone", default=None)
+@function_option("Show only this function", default=None)
 @algorithm_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 def info(robot: Robot, region: Region, name: str | None, as_json: bool, algorithm: dict[str, Any]) -> None:
@@ -74,14 +74,14 @@ def info(robot: Robot, region: Region, name: str | None, as_json: bool, algorith
 )
 @robot_options
 @region_options(only_with="integers")
-@function_option("What to write")
+@function_option("Write this function")
 @algorithm_options
 @outputs_option
 @click.option("--cuda", is_flag=True, help="Write CUDA, float32, instead of C.")
 @integer_options
 @click.option("--single", type=click.Choice(["float32", "float64"]), help="Write small C for one state, in this type.")
 @click.option("--pack", is_flag=True, help="Leave out entries that are always zero or equal to one before.")
-@folder_option("Where the files go.", required=True)
+@folder_option("Write the files into this folder.", required=True)
 def emit(
     robot: Robot,
     region: Region | None,
@@ -236,14 +236,23 @@ def _integers(
     type=count(MOST_SAMPLES),
     multiple=True,
     metavar="SAMPLES",
-    help="Samples in a batch; may be given again.",
+    help="Measure batches with this many samples (repeatable).",
 )
-@click.option("--threads", default=2, show_default=True, type=count(MOST_THREADS), help="Of threaded measurements.")
+@click.option(
+    "--threads",
+    default=2,
+    show_default=True,
+    type=count(MOST_THREADS),
+    help="Use this many threads in threaded measurements.",
+)
 @ii_option
 @click.option("--no-pinocchio", is_flag=True, help="Leave Pinocchio out, which compiles for minutes the first time.")
 @click.option("--pinocchio-float32", is_flag=True, help="Measure the error of its float32 too: 8 GB to compile.")
 @click.option(
-    "--all", "everything", is_flag=True, help="Of a large robot too what takes more than two minutes to compile."
+    "--all",
+    "everything",
+    is_flag=True,
+    help="Also measure what takes more than two minutes to compile for a large robot.",
 )
 @click.option("--boards", "boards_alone", is_flag=True, help="Model the boards and measure their driver, nothing else.")
 def bench(

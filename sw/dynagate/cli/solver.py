@@ -43,12 +43,12 @@ def solver_option(command: Command) -> Command:
         click.option(
             "--knots",
             type=count(MOST_KNOTS, 2),
-            help=f"Of --function {names}, solvers of optimal control: how many torques; {KNOTS} unless given.",
+            help=f"Plan this many torques with --function {names}.  [default: {KNOTS}]",
         ),
         click.option(
             "--samples",
             type=count(MOST_SAMPLES, 1),
-            help=f"Of --function {SOLVERS[1]}: how many rollouts; {SAMPLES} unless given.",
+            help=f"Sample this many rollouts with --function {SOLVERS[1]}.  [default: {SAMPLES}]",
         ),
     )
 

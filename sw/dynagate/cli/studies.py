@@ -62,26 +62,44 @@ POSTURE: dict[str, Any] = {
 @needs("sweep", "scipy")
 @robot_options
 @region_options()
-@function_option("What to measure")
+@function_option("Measure this function")
 @algorithm_options
 @outputs_option
-@click.option("--word", "words", default="12:32", show_default=True, type=WORDS, metavar="FIRST:LAST", help="Bits.")
 @click.option(
-    "--policy", "policies", multiple=True, type=click.Choice(POLICIES), help="May be given again; all unless given."
+    "--word",
+    "words",
+    default="12:32",
+    show_default=True,
+    type=WORDS,
+    metavar="FIRST:LAST",
+    help="Measure words with this range of bits.",
 )
-@states_option(4096, "Random states per point.")
-@click.option("--jobs", default=1, show_default=True, type=count(MOST_JOBS), help="Processes.")
 @click.option(
-    "--backend", default="loky", show_default=True, type=click.Choice(BACKENDS), help="joblib's: loky is this machine."
+    "--policy",
+    "policies",
+    multiple=True,
+    type=click.Choice(POLICIES),
+    help="Choose formats by this policy (repeatable).  [default: all]",
 )
-@click.option("--cluster", metavar="ADDRESS", help="With --backend dask: its scheduler, such as tcp://host:8786.")
+@states_option(4096, "Measure each point with this many random states.")
+@click.option("--jobs", default=1, show_default=True, type=count(MOST_JOBS), help="Run this many processes.")
+@click.option(
+    "--backend",
+    default="loky",
+    show_default=True,
+    type=click.Choice(BACKENDS),
+    help="Run the processes by this backend of joblib; loky is this machine.",
+)
+@click.option(
+    "--cluster", metavar="ADDRESS", help="Connect to this scheduler with --backend dask, such as tcp://host:8786."
+)
 @click.option(
     "--goal",
     type=Value(parameters.error_limit, "a number between 0 and 1"),
     metavar="ERROR",
     help="Mark this error in the figure.",
 )
-@folder_option("CSV, JSON, PNG; a sweep that was stopped goes on from it.", required=True)
+@folder_option("Write CSV, JSON and PNG into this folder; a stopped sweep continues from it.", required=True)
 def sweep(
     robot: Robot,
     region: Region,
@@ -211,19 +229,27 @@ def _without_quaternions(command: Command) -> Command:
     type=click.Choice(CONTROLLERS),
     default=CONTROLLERS[0],
     show_default=True,
-    help="Crocoddyl's solver with our derivatives, or a solver of ours beside it.",
+    help="Plan with Crocoddyl's solver and our derivatives, or compare our solver with it.",
 )
 @click.option(
     "--units",
     type=count(MOST_UNITS, FEWEST_UNITS),
     metavar="UNITS",
-    help="Of --controller ilqr and mppi: also as the program of a core with so many units; with --rtl in simulation.",
+    help="Also run ilqr or mppi as a program for a core with this many units; with --rtl in simulation.",
 )
 @click.option(
-    "--samples", type=count(MOST_SAMPLES), help=f"Of --controller mppi: rollouts of a plan; {SAMPLES} unless given."
+    "--samples",
+    type=count(MOST_SAMPLES),
+    help=f"Sample this many rollouts for each plan of --controller mppi.  [default: {SAMPLES}]",
 )
 @implicit_damping_option
-@click.option("--policy", "policies", multiple=True, type=click.Choice(POLICIES), help="All unless given.")
+@click.option(
+    "--policy",
+    "policies",
+    multiple=True,
+    type=click.Choice(POLICIES),
+    help="Choose formats by this policy (repeatable).  [default: all]",
+)
 @click.option(
     "--global",
     "global_words",
@@ -231,7 +257,7 @@ def _without_quaternions(command: Command) -> Command:
     show_default=True,
     type=WORDS,
     metavar="FIRST:LAST",
-    help="Words of one global format.",
+    help="Run formats with one binary point and this many bits.",
 )
 @click.option(
     "--word",
@@ -240,7 +266,7 @@ def _without_quaternions(command: Command) -> Command:
     show_default=True,
     type=WORDS,
     metavar="FIRST:LAST",
-    help="Words with a point per node.",
+    help="Run formats with a binary point per node and this many bits.",
 )
 @click.option(
     "--error",
@@ -249,7 +275,7 @@ def _without_quaternions(command: Command) -> Command:
     default=(0.3, 0.1),
     show_default=True,
     type=Value(parameters.error_limit, "a number between 0 and 1"),
-    help="Errors of optimized formats.",
+    help="Run optimized formats for this error.",
 )
 @click.option(
     "--rtl",
@@ -257,21 +283,22 @@ def _without_quaternions(command: Command) -> Command:
     multiple=True,
     type=count(LARGEST_WORD, SMALLEST_WORD),
     metavar="BITS",
-    help="Word of a datapath, or of the core, in simulation, in the loop; may be given again.",
+    help="Simulate a datapath, or the core, with this word length in the loop (repeatable).",
 )
-@click.option("--from", "start", help="Where a joint starts, instead of the reach's own.", **POSTURE)
-@click.option("--to", "goal", help="Where a joint goes to, likewise.", **POSTURE)
+@click.option("--from", "start", help="Start this joint here, rad or m.  [default: drawn]", **POSTURE)
+@click.option("--to", "goal", help="Move this joint to here, rad or m.  [default: drawn]", **POSTURE)
 @click.option(
     "--seconds",
     default=1.0,
     show_default=True,
     type=Value(parameters.real(lambda x: 0.1 <= x <= 60.0), "0.1 to 60 seconds"),
-    help="Time to reach the goal.",
+    help="Reach the goal in this time.",
 )
 @click.option(
     "--seed",
     type=count(2**32, 0),
-    help="Draws the reach; the first from here on that float64 masters.  [default: 1, or the reach that is kept]",
+    help="Draw the reach from this seed; the first that float64 reaches is used."
+    "  [default: 1, or the reach that is kept]",
 )
 def closed_loop(
     robot: Robot,

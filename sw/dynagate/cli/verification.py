@@ -36,7 +36,7 @@ Examples:
     type=click.Choice(SIMULATORS),
     default=SIMULATORS,
     show_default=True,
-    help="May be given again; the cocotb bench runs in the last one.",
+    help="Run the benches in this simulator (repeatable); the cocotb bench runs in the last one.",
 )
 @click.option(
     "--seed",

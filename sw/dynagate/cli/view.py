@@ -35,7 +35,7 @@ from dynagate.robot import Robot, robots
     "--output",
     type=parameters.File(),
     metavar="FILE",
-    help="A file that ends in .svg, which moves in a browser, .gif or .png.  [default: ROBOT.svg]",
+    help="Write this file: .svg, which moves in a browser, .gif or .png.  [default: ROBOT.svg]",
 )
 @click.option(
     "--dt",
@@ -43,7 +43,7 @@ from dynagate.robot import Robot, robots
     show_default=True,
     type=Value(parameters.positive, "a number of more than 0"),
     metavar="SECONDS",
-    help="Between steps.",
+    help="Show the states this far apart in time.",
 )
 @click.option("--open", "opened", is_flag=True, help="Open the file in the browser.")
 @click.option("--turn", is_flag=True, help="Show it in the browser instead, to be turned and played; Ctrl-C ends it.")
@@ -51,10 +51,14 @@ from dynagate.robot import Robot, robots
     "--meshes",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     metavar="FOLDER",
-    help="With --turn: where mesh files must lie.  [default: the robot's package, or its file's folder]",
+    help="Read mesh files only from this folder, with --turn.  [default: the robot's package, or its file's folder]",
 )
 @click.option(
-    "--port", default=8080, show_default=True, type=click.IntRange(1, 65535), help="With --turn: of the page."
+    "--port",
+    default=8080,
+    show_default=True,
+    type=click.IntRange(1, 65535),
+    help="Serve the page at this port, with --turn.",
 )
 @click.pass_context
 def view(
