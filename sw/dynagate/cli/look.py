@@ -116,8 +116,8 @@ def _compared(robot: Any, region: Any, request: dict[str, Any], progress: Progre
     from dynagate.hw.together import compare
 
     context = click.get_current_context()
-    given = context.get_parameter_source("name") is ParameterSource.COMMANDLINE
-    name = request["name"] if given else ALL
+    is_default = context.get_parameter_source("name") is not ParameterSource.COMMANDLINE
+    name = ALL if is_default else request["name"]
     return compare(robot, name, ii=request["ii"], region=region, progress=progress).text()
 
 
