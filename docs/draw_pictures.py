@@ -62,7 +62,7 @@ PICTURES: dict[str, tuple[str, Callable[[Space], str]]] = {
     "arm_joints.svg": ("tutorials/hour.md", joints),
     "arm_fall.svg": ("tutorials/hour.md", lambda space: motion(space["robot"], space["motions"].q[0], 0.005)),
     "arm_reach.svg": ("tutorials/hour.md", lambda space: motion(space["robot"], space["path"], 0.005)),
-    "arm_ilqr.svg": ("tutorials/robotics.md", lambda space: motion(space["arm"], space["x"][:, : space["n"]], 0.02)),
+    "arm_ilqr.svg": ("tutorials/robotics.md", lambda space: motion(space["arm"], space["plan"].q, 0.02)),
     "arm_newton.svg": ("tutorials/learning.md", solution),
     "hyq_trot.svg": ("tutorials/legged.md", lambda space: motion(space["dog"], space["path"][::2], 0.02)),
     "datapath.svg": ("tutorials/hardware.md", blocks),
