@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Literal
 
 import dynagate
 from dynagate.base import storage, untrusted
@@ -34,8 +34,10 @@ from dynagate.design.ring import COMMAND
 from dynagate.design.source import source_digest
 from dynagate.design.verilog_list import LIST, list_text
 from dynagate.design.words import FIXED, FLOAT16, FLOAT32, beats, number_of, words_of
-from dynagate.dynamics import CODE, ROLLOUT, Part, full_name
-from dynagate.dynamics.options import DEFAULT_FUNCTION, AlgorithmOptions
+from dynagate.dynamics import CODE, ROLLOUT, Part, full_name, requested
+from dynagate.dynamics.frames import Frame
+from dynagate.dynamics.friction import SPEED
+from dynagate.dynamics.options import AlgorithmOptions
 from dynagate.dynamics.parameters import parameters_of
 from dynagate.fixedpoint.assign import PROVED, FormattedGraph, Policy, assign
 from dynagate.fixedpoint.beside import beside
@@ -55,6 +57,8 @@ from dynagate.hw.bench import bench_faults, bench_files
 from dynagate.hw.bench.vectors import vectors
 from dynagate.hw.cost import lookup_tables
 from dynagate.hw.datasheet import DATASHEET, datasheet
+from dynagate.hw.designs import Design as BuiltDesign
+from dynagate.hw.designs import Resources
 from dynagate.hw.options import DEFAULT_FOLDER
 from dynagate.hw.plan import Plan, plan
 from dynagate.hw.recirculate import capacity
@@ -67,11 +71,12 @@ from dynagate.hw.units.raw import FromWord, ToWord
 from dynagate.integrators.step import CARRY
 from dynagate.integrators.turn import graph_of
 from dynagate.robot import Robot
-from dynagate.robot.checked import RobotOrName
+from dynagate.robot.checked import RobotOrName, robot_of
 
 if TYPE_CHECKING:
+    from dynagate.hw.cost import Budget
     from dynagate.hw.datapath import Datapath
-    from dynagate.hw.processor.build import ProcessorBuild
+    from dynagate.hw.plan import Stages
     from dynagate.hw.processor.shape import Core
     from dynagate.hw.shell import Shell
 
@@ -93,7 +98,7 @@ class BuildError(Error, RuntimeError):
 
 @explained
 @dataclass(frozen=True)
-class Build:
+class Build(BuiltDesign):
     """What was built and from what.
 
     folder: holds the Verilog that files.f lists, design.json, datasheet.md, ooc.tcl, and the benches in tests.
@@ -108,6 +113,24 @@ class Build:
     formatted: FormattedGraph
     plan: Plan
     design: Design
+
+    @property
+    def function(self) -> str:
+        return self.design.function
+
+    @property
+    def latency(self) -> int:
+        return self.design.latency
+
+    @property
+    def interval(self) -> int:
+        return self.design.ii
+
+    @property
+    def resources(self) -> Resources:
+        design = self.design
+        tables = sum(design.lookup_tables_estimated.values())
+        return Resources(design.dsp_blocks, tables, design.registers.bits, None)
 
     @property
     def graph(self) -> Graph:
@@ -135,62 +158,132 @@ class Build:
         return self.folder / f"{SHELL_TOP}.v"
 
 
-@overload
-def build(
-    robot: RobotOrName,
-    function: str = ...,
-    *,
-    algorithm: AlgorithmOptions | None = ...,
-    word: int | None = ...,
-    error: float | None = ...,
-    units: None = None,
-    folder: str | os.PathLike[str] = ...,
-    progress: Progress | None = ...,
-    **options: Any,
-) -> Build: ...
-@overload
-def build(
-    robot: RobotOrName,
-    function: str = ...,
-    *,
-    algorithm: AlgorithmOptions | None = ...,
-    word: int | None = ...,
-    error: float | None = ...,
-    units: int | Core,
-    folder: str | os.PathLike[str] = ...,
-    progress: Progress | None = ...,
-    **options: Any,
-) -> ProcessorBuild: ...
 @explained
 def build(
     robot: RobotOrName,
-    function: str = DEFAULT_FUNCTION,
+    function: str | Sequence[str],
     *,
-    algorithm: AlgorithmOptions | None = None,
+    ii: int = 8,
+    units: int | Core | None = None,
+    per_sample: bool = False,
     word: int | None = None,
     error: float | None = None,
-    units: int | Core | None = None,
+    policy: Policy | None = None,
+    goal: Goal | None = None,
+    formats: str | os.PathLike[str] | None = None,
+    region: Region | None = None,
+    certificate: bool = False,
+    axi: Axi | None = None,
+    budget: Budget | None = None,
+    stages: Stages | None = None,
+    abreast: int = 1,
+    words: str | None = None,
+    form: str | None = None,
+    frame: Frame | None = None,
+    mass: Literal["body", "shared"] | None = None,
+    prefix: bool = False,
+    external_forces: bool = False,
+    outputs: Sequence[str] | None = None,
+    variable: Sequence[str] = (),
+    friction: bool | float | tuple[float, ...] = 0.0,
+    friction_speed: float = SPEED,
+    dt: float | None = None,
+    variable_dt: bool = False,
+    integrator: str | None = None,
+    implicit_damping: bool = False,
+    tolerance: float | None = None,
+    linearize: bool = False,
+    stops: bool = False,
+    forces: Sequence[str] = (),
     folder: str | os.PathLike[str] = DEFAULT_FOLDER,
     progress: Progress | None = None,
-    **options: Any,
-) -> Build | ProcessorBuild:
-    """Build the datapath of one function of one robot; of "rollout" also the ring that keeps the states on
-    chip. A design that is there already is kept, a damaged one mended.
+) -> BuiltDesign:
+    """Build a design that computes a function of a robot: a pipelined datapath, or with `units` a program.
 
-    robot: also the name of one that ships, or the path of its URDF file.
-    algorithm: the options of the function's algorithm in one object.
-    word: short for policy=Policy(word=...), bits of every value. error: short for goal=Goal(error).
-    units: a program for a processor of so many multiply-add units, 2 to 8, or for this core, instead of a datapath.
-    options: by name, the fields of `DesignRequest`: ii, policy, goal, formats, axi, budget, stages, region,
-    certificate, and abreast and words of programs; and of `AlgorithmOptions`, instead of the object.
-    folder: where designs are kept, each in a folder of its own. progress: called with what is about to happen; unless
-    given, a terminal shows it.
-    Raises ValueError or RobotError for a request that makes no sense, TypeError for an option with another name,
-    AccuracyError where no formats meet the goal, BudgetError where they take more than the budget, BuildError where the
-    folder cannot be written; the folder then holds nothing new.
+    A design that is in the folder already is kept, and a damaged one is written again.
+
+    Args:
+        robot: The robot, the path of its URDF file, or the name of a robot that ships.
+        function: Name of the function, or a list of names that are computed together, as of `dynagate.compile`. A
+            design computes "rollout" too: steps of a motion whose states stay on the chip.
+        ii: Initiation interval: cycles from a sample to the next.
+        units: Multiply-add units of a processor, 2 to 8, or its core. The design is then a program for it.
+        per_sample: Each sample names one of the functions in the list. All share the datapath.
+        word: Word length in bits, short for policy=Policy(word=...); 24 unless given.
+        error: Largest error relative to the largest result, short for goal=Goal(error). Word lengths are found for it.
+        policy: Word length, binary points and samples.
+        goal: Accuracy that word lengths are found for.
+        formats: File of formats to use; the folder of each design has one.
+        region: Operating region that formats are for; inside the limits of the robot's file unless given.
+        certificate: Add an output "certificate" to forward dynamics, a bound of the error of each q̈.
+        axi: AXI streams and registers around the datapath.
+        budget: Resources that the design may take.
+        stages: Register stages beyond the fewest.
+        abreast: Samples that a program computes in lanes, 1 to 4.
+        words: Format of a program's streams, "float32" or "fixed".
+        form, frame, mass, prefix, external_forces, outputs, variable, friction, friction_speed: Options of the
+            algorithm, as of `dynagate.compile`.
+        dt: Seconds of a time step; 1e-3 unless given.
+        variable_dt: Make the time step of "rollout" an input; `dt` is the largest.
+        integrator, implicit_damping, linearize, stops: Options of "rollout", as of `dynagate.Rollout`.
+        tolerance: Tolerance for the integrators that solve equations.
+        forces: Forces of "rollout", as text such as "Limits(stiffness=100.0)".
+        folder: Folder of all designs, each in a folder of its own.
+        progress: Function that receives a line of text before each slow stage. Unless given, a terminal shows them.
+
+    Returns:
+        The design, with `latency`, `interval`, `resources`, `files` and `folder`.
+
+    Raises:
+        ArgumentError: An option does not fit the function or the design.
+        ArgumentTypeError: An option has another name or type.
+        RobotError: There is no such robot, or the algorithm does not know its joints.
+        AccuracyError: No formats meet the goal.
+        BudgetError: The design takes more than the budget.
+        BuildError: The folder cannot be written; it then holds nothing new.
+
+    Example:
+        >>> design = dynagate.build("two_joint_arm", "forward_dynamics", ii=8, folder=folder)
+        >>> design.interval, design.latency > 8
+        (8, True)
     """
-    policy, goal = _shorthands(word, options.pop("policy", None), error, options.pop("goal", None))
-    request = DesignRequest.of(robot, function, algorithm, {**options, "policy": policy, "goal": goal})
+    row = requested(function, of_design=True, per_sample=per_sample)
+    policy, goal = _shorthands(word, policy, error, goal)
+    algorithm = AlgorithmOptions(
+        form=form,
+        frame=frame,
+        mass=mass,
+        prefix=prefix,
+        external_forces=external_forces,
+        outputs=outputs,
+        variable=variable,
+        dt=dt,
+        integrator=integrator,
+        linearize=linearize,
+        variable_dt=variable_dt,
+        friction=friction,
+        friction_speed=friction_speed,
+        stops=stops,
+        forces=forces,
+        tolerance=tolerance,
+        implicit_damping=implicit_damping,
+    )
+    request = DesignRequest(
+        robot_of(robot),
+        row.name,
+        ii=ii,
+        policy=policy,
+        goal=goal,
+        formats=formats,
+        axi=axi,
+        budget=budget,
+        stages=stages,
+        region=region,
+        certificate=certificate,
+        abreast=abreast,
+        words=words,
+        algorithm=algorithm,
+    )
     with showing(progress) as progress:
         if units is not None:
             from dynagate.hw.processor.build import build_program

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from dynagate.base.arguments import check_flags
 from dynagate.base.errors import ArgumentError
-from dynagate.base.explained import check_fields, check_options, explained
-from dynagate.base.nearest import check_keyword
+from dynagate.base.explained import check_fields, explained
 from dynagate.dynamics import ROLLOUT
-from dynagate.dynamics.options import DEFAULT_FUNCTION, DEFAULTS, AlgorithmOptions
+from dynagate.dynamics.options import DEFAULTS, AlgorithmOptions
 from dynagate.fixedpoint.assign import PROVED
 from dynagate.graph.certificate import check_certificate
 from dynagate.hw.axi import check_goal
 from dynagate.hw.options import DesignOptions
 from dynagate.hw.schedule import check_interval
 from dynagate.robot import Robot
-from dynagate.robot.checked import RobotOrName, robot_of
-
-OF_BUILD = ("robot", "function", "algorithm", "word", "error", "units", "folder", "progress")
-"""What `dynagate.build` takes besides the options of design and algorithm."""
+from dynagate.robot.checked import robot_of
 
 
 @dataclass(frozen=True)
@@ -29,7 +23,7 @@ class _Computed:
     """What is computed: the first fields of a request."""
 
     robot: Robot
-    function: str = DEFAULT_FUNCTION
+    function: str
 
 
 @explained
@@ -43,22 +37,6 @@ class DesignRequest(DesignOptions, _Computed):
     """
 
     algorithm: AlgorithmOptions = DEFAULTS
-
-    @classmethod
-    def of(
-        cls, robot: RobotOrName, function: str, algorithm: AlgorithmOptions | None, options: Mapping[str, Any]
-    ) -> DesignRequest:
-        """A request for a function of a robot. options: by name, of the design, and of the algorithm where it is not in
-        one object. Raises ValueError; TypeError: an option has a name that is none."""
-        own = {name: value for name, value in options.items() if name in DesignOptions.__dataclass_fields__}
-        others = {name: value for name, value in options.items() if name not in own}
-        for name in others:
-            known = (*OF_BUILD, *DesignOptions.__dataclass_fields__, *AlgorithmOptions.__dataclass_fields__)
-            check_keyword("build", name, known)
-        if algorithm is not None and others:
-            raise ArgumentError(f"{', '.join(others)} beside algorithm; expected all of its options in it")
-        check_options("build", cls, own)
-        return cls(robot_of(robot), function, **own, algorithm=algorithm or AlgorithmOptions(**others))
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "robot", robot_of(self.robot))

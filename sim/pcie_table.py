@@ -11,7 +11,8 @@ from dataclasses import replace
 
 from dynagate.fixedpoint.assign import Policy
 from dynagate.hw.axi import PER_BATCH, Axi
-from dynagate.hw.build import Build, build
+from dynagate.hw.build import Build, build_request
+from dynagate.hw.request import DesignRequest
 from dynagate.robot import robots
 from dynagate.sim.pcie import CLOCK_NS, Case, Link, Measured, bytes_of, datapath_rate, link_rate, run_pcie_bench
 from dynagate.sim.pcie_host import LATENCY_NS, PORT_NS
@@ -48,7 +49,9 @@ def main(arguments: Sequence[str]) -> None:
     print("| " + " | ".join(HEADINGS) + " |")
     print("|---" * len(HEADINGS) + "|")
     for width, ii in DESIGNS:
-        built = build(robots.load(robot), function, ii=ii, policy=Policy(word=WORD), axi=Axi(width, PER_BATCH))
+        axi = Axi(width, PER_BATCH)
+        request = DesignRequest(robots.load(robot), function, ii=ii, policy=Policy(word=WORD), axi=axi)
+        built = build_request(request)
         for text in rows(built, function, width):
             print(text, flush=True)
 

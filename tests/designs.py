@@ -10,11 +10,18 @@ from typing import Any
 from dynagate.design.design import Design
 from dynagate.design.files import FILE, content_hash, text_of, with_files
 from dynagate.design.verilog_list import LIST, files_of, read_list
+from dynagate.dynamics import TOGETHER
 
 
 def resealed(content: Mapping[str, Any]) -> dict[str, Any]:
     """The content with the hash that it should have."""
     return {**content, "hash": content_hash(content)}
+
+
+def functions_of(text: str) -> dict[str, Any]:
+    """Options of `build` for one function, or for several names with commas, one for each sample."""
+    names = list(TOGETHER) if text == "all" else text.split(",")
+    return {"function": names, "per_sample": True} if len(names) > 1 else {"function": text}
 
 
 def verilog(top: Path) -> str:

@@ -7,8 +7,11 @@ from pathlib import Path
 import dynagate
 import numpy as np
 from dynagate import Robot
+from dynagate.dynamics import TOGETHER
 from dynagate.hw.axi import Axi
 from dynagate.robot import Joint, Link
+
+from tests.designs import functions_of
 
 INERTIA = ((0.02, 0.0, 0.0), (0.0, 0.02, 0.0), (0.0, 0.0, 0.02))
 
@@ -23,7 +26,7 @@ def gantry() -> Robot:
 def test_a_function_whose_results_are_always_zero_is_built_with_others(tmp_path: Path) -> None:
     """Its stream has a number of another function, which nobody reads."""
     name = "mass_matrix,inverse_dynamics,inverse_dynamics_gradient"
-    built = dynagate.build(gantry(), name, axi=Axi(32), folder=tmp_path)
+    built = dynagate.build(gantry(), **functions_of(name), axi=Axi(32), folder=tmp_path)
     random = np.random.default_rng(0)
     state = {each: random.uniform(-1.0, 1.0, (20, 2)) for each in ("q", "qd", "qdd")}
     exact = {}
@@ -42,5 +45,5 @@ def test_a_function_whose_results_are_always_zero_is_built_with_others(tmp_path:
 
 
 def test_all_functions_of_a_gantry(tmp_path: Path) -> None:
-    built = dynagate.build(gantry(), "all", folder=tmp_path)
+    built = dynagate.build(gantry(), list(TOGETHER), per_sample=True, folder=tmp_path)
     assert "forward_dynamics_gradient" in {each.name for each in built.design.functions}

@@ -9,7 +9,7 @@ from typing import Any
 import dynagate
 import numpy as np
 import pytest
-from dynagate import AlgorithmOptions, Policy, Region, Rollout, build, robots
+from dynagate import Policy, Region, Rollout, build, robots
 from dynagate.design import files
 from dynagate.dynamics import ROLLOUT
 from dynagate.host import DeviceError, Opened
@@ -103,16 +103,23 @@ def test_options_in_an_object_are_those_by_name() -> None:
     assert np.array_equal(by_object(**motion()).q, Rollout(ARM, steps=4, dt=0.02, dtype="float32")(**motion()).q)
 
 
-def test_a_build_takes_its_options_by_name_and_in_objects(designs: Path, design: Build) -> None:
-    again = build(ARM, "forward_dynamics", ii=3, algorithm=AlgorithmOptions(), folder=designs)
+def test_a_build_takes_its_options_by_name(designs: Path, design: Build) -> None:
+    again = build(ARM, "forward_dynamics", ii=3, folder=designs)
     assert again.design == design.design
+    assert (design.latency, design.interval) == (design.design.latency, 3)
+    assert design.resources.dsp == design.design.dsp_blocks
+    assert design.folder / "datapath.v" in design.files
     with pytest.raises(
         TypeError,
         match=r"build\(\) got an unexpected keyword argument 'wrod' \(did you mean 'word'\?\); expected",
     ):
         build(ARM, "forward_dynamics", wrod=24, folder=designs)
-    with pytest.raises(ValueError, match="dt beside algorithm; expected all of its options in it"):
-        build(ARM, "step", algorithm=AlgorithmOptions(), dt=0.1, folder=designs)
+    with pytest.raises(TypeError, match=r"build\(\) without function; expected robot, function"):
+        build(ARM, ii=4)  # type: ignore[call-arg]
+    with pytest.raises(ValueError, match="'inverse_dynamics,mass_matrix' is for the command line; write a list"):
+        build(ARM, "inverse_dynamics,mass_matrix", folder=designs)
+    with pytest.raises(ValueError, match=r"function 'ilqr' computes motions; write dynagate.ilqr\(...\)"):
+        build(ARM, "ilqr", folder=designs)
 
 
 @pytest.mark.parametrize(
@@ -139,7 +146,7 @@ def test_options_that_do_not_fit_are_refused(options: dict[str, Any], message: s
     ("options", "message"),
     [
         ({"device": Cpu(pack=True)}, "device 'cpu' of a rollout takes no option 'pac"),
-        ({"device": Board()}, "device 'board'; expected one of numpy, fixed, cpu"),
+        ({"device": Board()}, "device 'board' runs designs; write dynagate.open"),
     ],
 )
 def test_options_that_a_rollout_does_not_take_are_refused(options: dict[str, Any], message: str) -> None:

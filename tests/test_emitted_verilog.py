@@ -145,7 +145,9 @@ def test_lint_says_nothing_but_what_has_a_reason(ring: Build, designs: Path, tmp
     assert len(waived) == 8
     assert lint(*files, waived=waived) == []
     axi = Axi(64, "batch", "fixed")
-    several = dynagate.build(ARM, "inverse_dynamics,mass_matrix", ii=3, policy=Policy(word=18), axi=axi, folder=designs)
+    several = dynagate.build(
+        ARM, ["inverse_dynamics", "mass_matrix"], per_sample=True, ii=3, policy=Policy(word=18), axi=axi, folder=designs
+    )
     assert lint(several.accelerator, several.verilog, waived=waived) == []
     assert set(lint(*files, waived=[])) == set(waived)
     broken = faulty(ring.accelerator, tmp_path, r"assign m_axis_tlast = ", "assign m_axis_tlast = 2'd2 & ")

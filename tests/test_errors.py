@@ -177,7 +177,7 @@ def test_every_name_elsewhere_is_a_function_here() -> None:
         ),
         (
             lambda: dynagate.trace("two_joint_arm", "aba", form="scan"),
-            r"dynagate\.open\(robot, 'forward_dynamics', form",
+            r"dynagate\.compile\(robot, 'forward_dynamics', form",
         ),
     ],
 )

@@ -59,7 +59,10 @@ CALLS: list[tuple[Callable[[], Any], str]] = [
     (lambda: Arm(["b"]).turn(1, 2), "Arm.turn() got 2 arguments without names; expected at most 1: q"),  # type: ignore[call-arg]
     (lambda: ROLLOUT(), "Rollout() without q0, qd0, tau; expected q0, qd0, tau"),  # type: ignore[call-arg]
     (lambda: dynagate.draw(ARM, ZERO, None), "draw() got file=None; expected a text or a path"),  # type: ignore[arg-type]
-    (lambda: dynagate.build(ARM, folder=3), "build() got folder=3; expected a text or a path"),  # type: ignore[call-overload]
+    (
+        lambda: dynagate.build(ARM, "mass_matrix", folder=3),
+        "build() got folder=3; expected a text or a path",
+    ),  # type: ignore[call-overload]
     (
         lambda: dynagate.compile(ARM, "mass_matrix", progress=3),
         "compile() got progress=3; expected a function or None",
@@ -72,10 +75,19 @@ CALLS: list[tuple[Callable[[], Any], str]] = [
         lambda: dynagate.compile(ARM, "mass_matrix", form=ZERO),
         "compile() got form=array([0., 0.]); expected a text or None",
     ),
-    (lambda: dynagate.build(ARM, region="all"), "build() got region='all'; expected a Region or None"),
-    (lambda: dynagate.build(ARM, stages=3), "build() got stages=3; expected a Stages or None"),
-    (lambda: dynagate.build(ARM, units=4, words=18), "build() got words=18; expected a text or None"),
-    (lambda: dynagate.DesignRequest(ARM, abreast="2"), "DesignRequest() got abreast='2'; expected a whole number"),  # type: ignore[arg-type]
+    (
+        lambda: dynagate.build(ARM, "mass_matrix", region="all"),
+        "build() got region='all'; expected a Region or None",
+    ),
+    (
+        lambda: dynagate.build(ARM, "mass_matrix", stages=3),
+        "build() got stages=3; expected a Stages or None",
+    ),
+    (
+        lambda: dynagate.build(ARM, "mass_matrix", units=4, words=18),
+        "build() got words=18; expected a text or None",
+    ),
+    (lambda: dynagate.DesignRequest(ARM, "step", abreast="2"), "DesignRequest() got abreast='2'; expected a whole"),  # type: ignore[arg-type]
     (lambda: MASSES.choosing(3), "Function.choosing() got outputs=3; expected a text or a sequence"),  # type: ignore[arg-type]
     (lambda: Policy(guard_bits=float("nan")), "guard_bits=nan; expected at most"),
     (lambda: dynagate.draw(ARM, 3.0, "a.svg"), "q has shape (); expected (2,), (steps, 2) or (batch, steps, 2)"),

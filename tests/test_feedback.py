@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from dynagate import Robot, Rollout, RolloutOptions, difference, integrate, neutral, robots
+from dynagate import Robot, Rollout, difference, integrate, neutral, robots
 from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.dynamics.configuration import between
 from dynagate.forces import Servo
@@ -49,14 +49,13 @@ def test_torques_follow_states(method: str, device: str, tmp_path: Path, monkeyp
     turning = method != "position_based" and device == "numpy"
     robot = drone() if turning else robots.load("two_joint_arm")
     call, closed = drawn(robot)
-    options = RolloutOptions(STEPS, 0.01, method, forces=[Servo(2.0, 0.1, target=(0.1,) * robot.nv)])
-    got = Rollout(robot, steps=STEPS, dt=0.01, integrator=method, forces=options.forces, device=device, feedback=True)(
-        *call, **closed
-    )
+    forces = [Servo(2.0, 0.1, target=(0.1,) * robot.nv)]
+    options: dict[str, Any] = {"steps": STEPS, "dt": 0.01, "integrator": method, "forces": forces}
+    got = Rollout(robot, **options, device=device, feedback=True)(*call, **closed)
     away = [difference(robot, closed["q_ref"], got.q[:, :-1]), got.qd[:, :-1] - closed["qd_ref"]]
     expected = call[2] + np.einsum("bkij,bkj->bki", closed["gain"], np.concatenate(away, axis=-1))
     np.testing.assert_allclose(got.tau, expected, rtol=0, atol=1e-12 * np.abs(expected).max())
-    opened = Rollout(robot, options, device="numpy")(call[0], call[1], got.tau)
+    opened = Rollout(robot, **options, device="numpy")(call[0], call[1], got.tau)
     np.testing.assert_allclose(got.q, opened.q, rtol=0, atol=1e-11)
     assert opened.tau is None
 
@@ -136,21 +135,21 @@ def test_what_feedback_refuses() -> None:
         Rollout(robot, steps=STEPS, dt=0.01, device="numpy")(*call, **closed)
 
 
-def test_options_come_whole_or_by_name() -> None:
-    options = RolloutOptions(steps=4, dt=0.01, integrator="rk4", every=2)
-    whole, named = (
-        Rollout("two_joint_arm", options),
-        Rollout("two_joint_arm", steps=4, dt=0.01, integrator="rk4", every=2),
-    )
-    assert repr(whole) == repr(named)
-    assert whole.asked == named.asked == options
-    for arguments, error, message in (
-        ((options, {"steps": 3}), ArgumentTypeError, "steps= beside options; expected it in the RolloutOptions"),
-        ((4, {}), ArgumentTypeError, "options=4; expected a RolloutOptions"),
-        ((None, {"steps": 3}), ArgumentTypeError, r"Rollout\(\) without dt; expected steps= and dt=, or a Rollout"),
-        ((options, {"method": "rk4"}), ArgumentTypeError, r"keyword argument 'method' \(write integrator\)"),
-        ((options, {"integrater": "rk4"}), ArgumentTypeError, r"'integrater' \(did you mean 'integrator'\?\)"),
-        ((None, {"steps": 0, "dt": 0.1}), ArgumentError, "steps=0; expected a whole number of 1 or more"),
+def test_options_are_checked() -> None:
+    for options, error, message in (
+        ({"steps": 3}, ArgumentTypeError, r"Rollout\(\) without dt; expected robot, steps, dt"),
+        (
+            {"steps": 3, "dt": 0.1, "method": "rk4"},
+            ArgumentTypeError,
+            r"keyword argument 'method' \(write integrator\)",
+        ),
+        ({"steps": 3, "dt": 0.1, "integrater": "rk4"}, ArgumentTypeError, r"'integrater' \(did you mean 'integrator'"),
+        ({"steps": 0, "dt": 0.1}, ArgumentError, "steps=0; expected a whole number of 1 or more"),
+        (
+            {"steps": 3, "dt": 0.1, "device": "sim"},
+            ArgumentError,
+            r"write dynagate.open\(dynagate.build\(robot, 'rollout'",
+        ),
     ):
         with pytest.raises(error, match=message):
-            Rollout("two_joint_arm", arguments[0], **arguments[1])  # type: ignore[arg-type]
+            Rollout("two_joint_arm", **options)  # type: ignore[arg-type]

@@ -23,6 +23,7 @@ from dynagate.hw.processor.build import ProcessorBuild, build_solver
 from dynagate.hw.processor.instructions import ProgramError
 from dynagate.hw.processor.shape import Core
 
+from tests.designs import functions_of
 from tests.fuzz.robots import KINDS
 from tests.fuzz.robots import robot_of as drawn_robot
 from tests.test_processor import SMALL
@@ -40,7 +41,7 @@ def again(built: ProcessorBuild, *, units: int | Core = 2, **options: Any) -> Pr
     """The program of the formats that lie in a program's folder."""
     request = {"folder": built.folder.parent, "formats": built.folder / FORMATS, **options}
     function = str(request.pop("function", built.design.function))
-    return dynagate.build(built.robot, function, units=units, region=built.region, **request)
+    return dynagate.build(built.robot, **functions_of(function), units=units, region=built.region, **request)
 
 
 def called(opened: Function, name: str, names: list[str], states: dict[str, Any]) -> Any:
@@ -115,7 +116,7 @@ def test_random_turns_on_one_core(core: Core, tmp_path: Path) -> None:
 
 def test_a_file_of_several_functions_serves_each_of_them(tmp_path: Path) -> None:
     options: dict[str, Any] = {"units": 2, "policy": Policy(word=20), "words": "float32", "folder": tmp_path}
-    built = dynagate.build(ARM, "inverse_dynamics,mass_matrix", **options)
+    built = dynagate.build(ARM, ["inverse_dynamics", "mass_matrix"], per_sample=True, **options)
     alone = dynagate.build(ARM, "mass_matrix", **options)
     assert program_of(again(built, function="mass_matrix", words="float32")) == program_of(alone)
     (other,) = trace(ARM, "mass_matrix").outputs

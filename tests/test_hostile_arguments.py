@@ -140,10 +140,19 @@ SIZES: dict[str, tuple[Callable[[], object], str]] = {
         lambda: read_connects(1000),
         "the 1000 constraints of robot '.*' have 3000 rows; expected at most 300",
     ),
-    "units": (lambda: dynagate.build(ARM, units=10**9), "units 10+ of a core; expected 2 to 8"),
-    "words": (lambda: dynagate.build(ARM, word=10**9), "word 10+; expected 4 to 32 bits"),
-    "samples in lanes": (lambda: dynagate.build(ARM, units=2, abreast=10**9), "abreast 10+; expected 1 to 4 samples"),
-    "cycles": (lambda: dynagate.build(ARM, ii=10**12), "initiation interval 10+; .* from 1 to 65535 cycles"),
+    "units": (
+        lambda: dynagate.build(ARM, "mass_matrix", units=10**9),
+        "units 10+ of a core; expected 2 to 8",
+    ),
+    "words": (lambda: dynagate.build(ARM, "mass_matrix", word=10**9), "word 10+; expected 4 to 32 bits"),
+    "samples in lanes": (
+        lambda: dynagate.build(ARM, "mass_matrix", units=2, abreast=10**9),
+        "abreast 10+; expected 1 to 4 samples",
+    ),
+    "cycles": (
+        lambda: dynagate.build(ARM, "mass_matrix", ii=10**12),
+        "initiation interval 10+; .* from 1 to 65535 cycles",
+    ),
     "bits of a stream": (lambda: dynagate.Axi(width=10**9), "stream of 10+ bits; expected one of 32, 64"),
     "a batch": (
         lambda: dynagate.compile(ARM, "mass_matrix", device="numpy").new_inputs((10**6, 10**6)),

@@ -27,7 +27,7 @@ from dynagate.hw.build import describe
 from dynagate.hw.plan import plan
 from dynagate.integrators.turn import graph_of
 
-from tests.designs import resealed
+from tests.designs import functions_of, resealed
 
 Content = dict[str, Any]
 KINDS: dict[str, tuple[str, Axi, dict[str, Any]]] = {
@@ -288,7 +288,7 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     }
     region = Region.of(arm, velocity=5.0)
     return {
-        name: dynagate.build(arm, function, units=2, region=region, folder=folder, **options).folder
+        name: dynagate.build(arm, **functions_of(function), units=2, region=region, folder=folder, **options).folder
         for name, (function, options) in asked.items()
     }
 
@@ -408,7 +408,7 @@ def test_long_names_are_known_in_another_process(tmp_path: Path) -> None:
     """The name of three functions at one state is longer than a folder's name may be; design.json has it in full."""
     one, other = "a" * 70, "b" * 70
     arm = robots.load("two_joint_arm").with_frame(one, on="forearm").with_frame(other, on="forearm")
-    name = f"frame_pose_{one}+frame_pose_{other}+mass_matrix"
+    name = [f"frame_pose_{one}", f"frame_pose_{other}", "mass_matrix"]
     folders = [dynagate.build(arm, name, folder=tmp_path, **each).folder for each in ({"ii": 16}, {"units": 2})]
     code = (
         "import dynagate, sys\n"

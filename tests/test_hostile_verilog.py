@@ -10,7 +10,7 @@ import pytest
 from dynagate import Axi, robots
 from dynagate.sim.sources import SimulationError, read_sources
 
-from tests.designs import relisted
+from tests.designs import functions_of, relisted
 
 BLOCK = '(* ram_style = "block" *)'
 HIDDEN = {
@@ -84,7 +84,9 @@ def test_a_list_that_names_what_no_design_has_is_refused(name: str, tmp_path: Pa
 @pytest.mark.parametrize("function", ["mass_matrix", "rollout", "mass_matrix,inverse_dynamics"])
 def test_what_dynagate_writes_is_read(function: str, designs: Path) -> None:
     algorithm = {"dt": 1e-3} if function == "rollout" else {}
-    built = dynagate.build(robots.load("two_joint_arm"), function, axi=Axi(64), folder=designs, **algorithm)
+    built = dynagate.build(
+        robots.load("two_joint_arm"), **functions_of(function), axi=Axi(64), folder=designs, **algorithm
+    )
     files = list(built.folder.glob("*.v"))
     assert read_sources(files) == {path.name: path.read_text() for path in files}
 

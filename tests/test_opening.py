@@ -27,10 +27,6 @@ def design(designs: Path) -> Build:
     return build(ARM, FUNCTION, ii=3, frame={0: -1}, folder=designs)
 
 
-ALGORITHM = (
-    "form, frame, mass, prefix, external_forces, outputs, variable, dt, integrator, friction, friction_speed, "
-    "implicit_damping"
-)
 OPTIONS: dict[str, tuple[str, str]] = {
     "numpy": ("certificate, region, pack", "threads"),
     "fixed": ("policy, region, certificate", "pack"),
@@ -236,9 +232,9 @@ def test_a_request_in_one_object_is_the_same_design(designs: Path, design: Build
     assert build_request(request, folder=designs).design == design.design
     assert design.design.options == {"frame": {"0": -1}}
     with pytest.raises(dynagate.Error, match="initiation interval 0; expected a whole number from 1 to 65535 cycles"):
-        DesignRequest(ARM, ii=0)
+        DesignRequest(ARM, FUNCTION, ii=0)
     with pytest.raises(dynagate.Error, match="a goal and a file of formats; expected one of them"):
-        DesignRequest(ARM, goal=Goal(1e-3), formats="x")
+        DesignRequest(ARM, FUNCTION, goal=Goal(1e-3), formats="x")
 
 
 def test_what_the_package_exports_is_there() -> None:

@@ -81,7 +81,7 @@ def test_overflow_of_a_rollout_design(tmp_path: Path) -> None:
 
 
 def test_packed_results_of_several_functions_unpack(tmp_path: Path) -> None:
-    built = dynagate.build(ARM, "mass_matrix,inverse_dynamics", ii=16, folder=tmp_path)
+    built = dynagate.build(ARM, ["mass_matrix", "inverse_dynamics"], per_sample=True, ii=16, folder=tmp_path)
     q = np.array([[0.1, -0.4], [0.3, 0.2]])
     with dynagate.open(built, device="numpy") as whole, dynagate.open(built, device="numpy", pack=True) as packed:
         expected, results = whole.mass_matrix(q=q), packed.mass_matrix(q=q)

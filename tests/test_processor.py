@@ -45,6 +45,7 @@ from dynagate.hw.processor.words import checksum, messages, packets
 from dynagate.hw.request import DesignRequest
 from dynagate.sim.runner import run_unit_bench
 
+from tests.designs import functions_of
 from tests.holes import punch
 from tests.replays import by_result
 from tests.robots import floating_robot
@@ -227,7 +228,8 @@ def test_the_unit_equals_the_integers(word: int, units: Path) -> None:
 
 def build(robot: Robot, function: str, folder: Path, **options: Any) -> ProcessorBuild:
     options.setdefault("policy", Policy(samples=256))
-    return dynagate.build(robot, function, units=SMALL, region=Region.of(robot, velocity=5.0), folder=folder, **options)
+    options |= functions_of(function)
+    return dynagate.build(robot, units=SMALL, region=Region.of(robot, velocity=5.0), folder=folder, **options)  # type: ignore[return-value]
 
 
 @pytest.fixture(scope="module")
@@ -601,11 +603,11 @@ def test_a_program_too_large_says_by_how_much_and_which_core_holds_it(tmp_path: 
         ({"units": SMALL, "policy": Policy(word=20)}, r"^word 20 for a core of 24 bits; expected Policy\(word=24\)$"),
         ({"units": 4, "budget": dynagate.Budget(dsp=3)}, r"^budget of a program; expected it left out: a processor"),
         (
-            {"units": 4, "goal": dynagate.Goal(1e-3), "function": "inverse_dynamics,mass_matrix"},
+            {"units": 4, "goal": dynagate.Goal(1e-3), **functions_of("inverse_dynamics,mass_matrix")},
             r"^a goal of several functions in a program; expected one function, or a word$",
         ),
         (
-            {"units": 4, "policy": Policy(ranges="proved"), "function": "inverse_dynamics,mass_matrix"},
+            {"units": 4, "policy": Policy(ranges="proved"), **functions_of("inverse_dynamics,mass_matrix")},
             r"^proved ranges of inverse_dynamics,mass_matrix in a program; expected ranges='sampled', or one function",
         ),
         ({"units": 4, "abreast": 5}, r"^abreast 5; expected 1 to 4 samples side by side$"),

@@ -31,6 +31,7 @@ from dynagate.hw.processor.words import messages, output_formats
 from dynagate.hw.request import DesignRequest
 from dynagate.hw.units.float32 import BINARY32, from_floating, point_out_of
 
+from tests.designs import functions_of
 from tests.test_processor import ARM, PAUSES, SMALL, check, check_under_pauses, states_of
 
 FLOATS = replace(SMALL, floats=1)
@@ -40,7 +41,7 @@ FLOATS = replace(SMALL, floats=1)
 def build(function: str, folder: Path, **options: Any) -> ProcessorBuild:
     options.setdefault("policy", Policy(samples=256))
     options.setdefault("units", FLOATS)
-    return dynagate.build(ARM, function, region=Region.of(ARM, velocity=5.0), folder=folder, **options)
+    return dynagate.build(ARM, **functions_of(function), region=Region.of(ARM, velocity=5.0), folder=folder, **options)
 
 
 @pytest.fixture(scope="module")
@@ -210,7 +211,9 @@ def test_a_core_too_small_for_the_binary_points_says_so(tmp_path: Path) -> None:
     small = replace(FLOATS, input_bits=5, program_bits=12)
     text = r"takes 37 pairs of binary points, 5 more than the core's 32; expected a core with input_bits=6$"
     with pytest.raises(ProgramError, match=text):
-        dynagate.build(robots.load("iiwa14"), "inverse_dynamics,mass_matrix", units=small, folder=tmp_path)
+        dynagate.build(
+            robots.load("iiwa14"), ["inverse_dynamics", "mass_matrix"], per_sample=True, units=small, folder=tmp_path
+        )
 
 
 def test_results_of_the_same_bits_have_words_of_their_own() -> None:

@@ -30,7 +30,7 @@ TAKES_A_ROBOT: list[Callable[[Any], Any]] = [
     lambda robot: integrate(robot, [0.1, 0.2], [1.0, 2.0]).tolist(),
     lambda robot: Rollout(robot, steps=2, dt=0.01, device="numpy").robot,
     lambda robot: dynagate.compile(robot, "mass_matrix", device="numpy").device.graph,
-    lambda robot: dynagate.DesignRequest(robot).robot,
+    lambda robot: dynagate.DesignRequest(robot, "mass_matrix").robot,
 ]
 
 
@@ -61,7 +61,7 @@ def test_build_takes_the_command_s_words(tmp_path: Path) -> None:
 def test_numpy_s_numbers_are_numbers() -> None:
     """What is kept of them is Python's: it goes into design.json."""
     held = [Policy(word=np.int64(18)).word, Stages(multiply=np.int8(1)).multiply, Goal(np.float32(0.25)).error]
-    held.append(dynagate.DesignRequest(ARM, ii=np.uint16(4)).ii)
+    held.append(dynagate.DesignRequest(ARM, "mass_matrix", ii=np.uint16(4)).ii)
     assert json.loads(json.dumps(held)) == [18, 1, 0.25, 4]
     assert Goal({"m": np.float64(0.5)}).of("m") == 0.5
     assert Region.of(ARM, velocity=np.float32(2.0)).velocity == (2.0, 2.0)
@@ -69,7 +69,7 @@ def test_numpy_s_numbers_are_numbers() -> None:
     with pytest.raises(ValueError, match=r"word 18.5; expected \d+ to \d+ bits"):
         Policy(word=18.5)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="initiation interval True; expected a whole number"):
-        dynagate.DesignRequest(ARM, ii=True)
+        dynagate.DesignRequest(ARM, "mass_matrix", ii=True)
 
 
 def test_limits_are_arrays_in_the_order_of_q_and_v() -> None:
@@ -157,7 +157,11 @@ NEAR: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: Rollout(ARM, steps=2, dt=0.1, stop=True), TypeError, "argument 'stop' (did you mean 'stops'?); expected"),  # type: ignore[call-arg]
     (lambda: Rollout(ARM, steps=2, dt=0.1, contact=True), TypeError, "Rollout() got an unexpected keyword argument"),  # type: ignore[call-arg]
     (lambda: Rollout(ARM, steps=2, dt=0.1, integrator="RK4"), ValueError, "integrator 'RK4' (did you mean 'rk4'?); e"),
-    (lambda: dynagate.build(ARM, unit=4), TypeError, "build() got an unexpected keyword argument 'unit' (did you mea"),
+    (
+        lambda: dynagate.build(ARM, "mass_matrix", unit=4),
+        TypeError,
+        "build() got an unexpected keyword argument 'unit' (did you mea",
+    ),
     (lambda: dynagate.buld, AttributeError, "module 'dynagate' has no attribute 'buld' (did you mean '"),
 ]
 

@@ -26,6 +26,7 @@ from dynagate.hw.axi import Axi
 from dynagate.hw.build import Build
 from dynagate.hw.plan import plan
 
+from tests.designs import functions_of
 from tests.standins import opening as standins
 
 ARM = robots.load("two_joint_arm")
@@ -79,7 +80,9 @@ def test_a_statement_is_of_each_functions_own_states() -> None:
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Build:
     folder = tmp_path_factory.mktemp("designs")
-    return dynagate.build(ARM, "all", ii=4, policy=TIGHT, axi=Axi(128, "batch", choice=True), folder=folder)
+    return dynagate.build(
+        ARM, list(TOGETHER), per_sample=True, ii=4, policy=TIGHT, axi=Axi(128, "batch", choice=True), folder=folder
+    )
 
 
 @pytest.fixture(scope="module")
@@ -303,13 +306,13 @@ def test_software_leaves_other_outputs_out(device: str) -> None:
         ("inverse_dynamics,inverse_dynamics", "inverse_dynamics is named 2 times; expected each function once"),
         (
             "inverse_dynamics,kinetic_energy",
-            "kinetic_energy cannot be computed with others; expected some of inverse_dynamics, mass_matrix,",
+            "kinetic_energy cannot be one of several functions of a design; expected some of inverse_dynamics,",
         ),
     ],
 )
 def test_functions_that_cannot_be_computed_together(name: str, text: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="expected") as error:
-        dynagate.build(ARM, name, folder=tmp_path)
+        dynagate.build(ARM, **functions_of(name), folder=tmp_path)
     assert str(error.value).startswith(text)
     result = CliRunner().invoke(main, ["build", "two_joint_arm", "--function", name, "--folder", str(tmp_path)])
     assert result.exit_code == 2

@@ -14,12 +14,14 @@ from dynagate.hw.choice import uses
 from dynagate.hw.cost import lookup_tables, shell_tables
 from dynagate.hw.synth import synthesize
 
+from tests.designs import functions_of
+
 ARM = robots.load("two_joint_arm")
 
 
 def test_a_shell_of_two_functions(designs: Path) -> None:
     function, axi = "inverse_dynamics,forward_dynamics", Axi(64, "batch")
-    built = dynagate.build(ARM, function, ii=4, policy=Policy(word=18), axi=axi, folder=designs)
+    built = dynagate.build(ARM, **functions_of(function), ii=4, policy=Policy(word=18), axi=axi, folder=designs)
     found = synthesize(built)
     assert found.breaches == {}
     assert found.multipliers == built.plan.dsp_blocks()
@@ -40,7 +42,7 @@ def test_a_shell_of_two_functions(designs: Path) -> None:
     ],
 )
 def test_the_rule_of_the_pipeline_in_shells(function: str, ii: int, word: int, axi: Axi, designs: Path) -> None:
-    built = dynagate.build(ARM, function, ii=ii, policy=Policy(word=word), axi=axi, folder=designs)
+    built = dynagate.build(ARM, **functions_of(function), ii=ii, policy=Policy(word=word), axi=axi, folder=designs)
     assert synthesize(built).breaches == {}
 
 

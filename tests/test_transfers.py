@@ -84,7 +84,7 @@ def test_a_batch_ends_with_the_error_of_the_recovery(simulated: Function, monkey
 
 def test_functions_take_turns_on_their_link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A batch of another function does not enter while one is under way."""
-    built = dynagate.build(ARM, "mass_matrix,inverse_dynamics", ii=16, folder=tmp_path)
+    built = dynagate.build(ARM, ["mass_matrix", "inverse_dynamics"], per_sample=True, ii=16, folder=tmp_path)
     with dynagate.open(built) as accelerator:
         first, second = accelerator.functions["inverse_dynamics"], accelerator.functions["mass_matrix"]
         assert isinstance(first.device, PartDevice)

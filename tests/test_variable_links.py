@@ -119,7 +119,13 @@ def test_there_are_addresses_for_four_links() -> None:
 def test_registers_hold_a_links_parameters(tmp_path: Path) -> None:
     robot_link, heavier = ARM.links[1], parameters_of(ARM.links[1].joined(*PAYLOAD))
     built = dynagate.build(
-        ARM, "inverse_dynamics,forward_dynamics", ii=8, axi=Axi(width=64), variable=("forearm",), folder=tmp_path
+        ARM,
+        ["inverse_dynamics", "forward_dynamics"],
+        per_sample=True,
+        ii=8,
+        axi=Axi(width=64),
+        variable=("forearm",),
+        folder=tmp_path,
     )
     axi = built.design.axi
     assert axi is not None

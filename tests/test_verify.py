@@ -37,7 +37,7 @@ from dynagate.sim.runner import Icarus, run_module
 from dynagate.sim.sources import SimulationError
 from dynagate.sim.verify import Verified, verify
 
-from tests.designs import plant
+from tests.designs import functions_of, plant
 
 ARM = robots.load("two_joint_arm")
 FILES = (*bench_texts_of("datapath"), *bench_vectors_of("datapath"))
@@ -147,8 +147,8 @@ def shelled(designs: Path, name: str) -> Build:
     options: dict[str, Any] = {
         "packed": {"function": "forward_dynamics", "ii": 2, "axi": Axi(32, "batch", "fixed")},
         "halves": {"function": "forward_dynamics", "ii": 4, "axi": Axi(64, "sample", "float16")},
-        "several": {"function": "inverse_dynamics,mass_matrix", "ii": 3, "axi": Axi(64)},
-        "several packed": {"function": "inverse_dynamics,mass_matrix", "ii": 3, "axi": Axi(32, "batch", "fixed")},
+        "several": {**functions_of("inverse_dynamics,mass_matrix"), "ii": 3, "axi": Axi(64)},
+        "several packed": {**functions_of("inverse_dynamics,mass_matrix"), "ii": 3, "axi": Axi(32, "batch", "fixed")},
         "choice": {"function": "forward_dynamics_gradient", "ii": 3, "axi": Axi(64, "sample", choice=True)},
         "variable": {"function": "inverse_dynamics", "ii": 3, "variable": ("forearm",), "axi": Axi(64)},
         "wide": {"function": "inverse_dynamics", "ii": 1, "axi": Axi(512, "batch")},
@@ -194,7 +194,7 @@ def test_faults_of_a_shell_are_found(fault: str, ring: Build, tmp_path: Path) ->
 def test_several_functions_and_new_states_in_icarus(designs: Path) -> None:
     """Results of functions overtake each other; what one lacks is not looked at."""
     names = "inverse_dynamics,mass_matrix"
-    together = dynagate.build(ARM, names, ii=3, policy=Policy(word=16), folder=designs)
+    together = dynagate.build(ARM, **functions_of(names), ii=3, policy=Policy(word=16), folder=designs)
     done = CliRunner().invoke(main, ["verify", str(together.folder), "--simulator", "icarus", "--seed", "7"])
     assert done.exit_code == 0, done.output
     assert "new vectors" in done.output

@@ -43,7 +43,7 @@ ARM = robots.load("two_joint_arm")
 
 def program_of(designs: Path, function: str, cores: Cores | Core = SMALL, **options: Any) -> ProcessorBuild:
     robot = options.pop("robot", ARM)
-    return build_program(DesignRequest.of(robot, function, None, options), cores, folder=designs)
+    return build_program(DesignRequest(robot, function, **options), cores, folder=designs)
 
 
 @pytest.fixture(scope="module")

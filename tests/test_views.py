@@ -52,7 +52,7 @@ REQUESTS: dict[str, dict[str, Any]] = {
         "ii": 2,
         "goal": Goal({"qdd": 2e-2}, dsp=MULTIPLIERS["18x18"]),
     },
-    "functions": {"function": "inverse_dynamics,forward_dynamics", "ii": 4},
+    "functions": {"function": ["inverse_dynamics", "forward_dynamics"], "per_sample": True, "ii": 4},
     "variable": {"function": "inverse_dynamics", "ii": 4, "variable": ("forearm",), "axi": Axi(64)},
     "step": {"function": "step", "ii": 8},
 }

@@ -17,6 +17,8 @@ from dynagate.fixedpoint.goal import Goal
 from dynagate.graph.region import Region
 from dynagate.hw.axi import Axi
 
+from tests.designs import functions_of
+
 ARM = robots.load("two_joint_arm")
 TIGHT = Policy(word=20, guard_bits=-0.3)
 """Ranges so tight that some states overflow."""
@@ -25,7 +27,7 @@ TIGHT = Policy(word=20, guard_bits=-0.3)
 def test_packed_integers_are_those_of_the_executor(tmp_path: Path) -> None:
     axi = Axi(width=64, words="fixed")
     name = "inverse_dynamics,forward_dynamics_gradient"
-    built = dynagate.build(ARM, name, ii=8, policy=TIGHT, axi=axi, folder=tmp_path)
+    built = dynagate.build(ARM, **functions_of(name), ii=8, policy=TIGHT, axi=axi, folder=tmp_path)
     assert built.design.axi is not None
     words = {f.name: built.design.of_function(f).axi.words for f in built.design.functions}  # type: ignore[union-attr]
     bits = {f.name: sum(built.design.output.fields[k].width for k in f.fields) for f in built.design.functions}
@@ -53,7 +55,7 @@ def test_half_words_are_numpys(tmp_path: Path) -> None:
     """Inputs rounded to float16 give the integers' results, rounded to float16."""
     axi = Axi(width=64, words="float16", choice=True)
     name = "inverse_dynamics,forward_dynamics_gradient"
-    built = dynagate.build(ARM, name, ii=8, policy=TIGHT, axi=axi, folder=tmp_path)
+    built = dynagate.build(ARM, **functions_of(name), ii=8, policy=TIGHT, axi=axi, folder=tmp_path)
     own = {f.name: built.design.of_function(f).axi for f in built.design.functions}
     assert {each: (x.words.output, x.beats.output) for each, x in own.items() if x} == {
         "inverse_dynamics": (1, 1),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from dynagate import Robot, RobotError
+from dynagate import Robot, RobotError, robots
 from dynagate.base.errors import MissingExtraError
 from dynagate.cli import main
 
@@ -92,3 +92,23 @@ def test_on_the_command_line(tmp_path: Path) -> None:
         main, ["emit", str(write(tmp_path)), "--trust-robot", "--function", "mass_matrix", "--folder", str(tmp_path)]
     )
     assert result.exit_code == 0, result.output
+
+
+def test_a_file_of_any_format_is_read(tmp_path: Path) -> None:
+    arm = robots.load("two_joint_arm")
+    assert Robot.from_file(robots.path("two_joint_arm")) == arm
+    assert Robot.from_file(str(robots.path("two_joint_arm")), floating_base=True).nv == arm.nv + 6
+    (tmp_path / "arm.urdf.xacro").write_text(robots.path("two_joint_arm").read_text())
+    (tmp_path / "arm.xml").write_text("<mujoco><worldbody/></mujoco>")
+    for name, text in (("arm.urdf.xacro", "is xacro, which can run any program"), ("arm.xml", "is MJCF, which names")):
+        with pytest.raises(RobotError, match=f"{name} {text}.*; expected trust=True for a file that you"):
+            Robot.from_file(tmp_path / name)
+    assert Robot.from_file(tmp_path / "arm.urdf.xacro", trust=True).nv == arm.nv
+    with pytest.raises(RobotError, match=r"arguments= for two_joint_arm.urdf; expected a .xacro file"):
+        Robot.from_file(robots.path("two_joint_arm"), arguments={})
+    with pytest.raises(ValueError, match="trust='yes'; expected True or False"):
+        Robot.from_file(tmp_path / "arm.xml", trust="yes")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="path=3; expected the path of a robot's file"):
+        Robot.from_file(3)  # type: ignore[arg-type]
+    with pytest.raises(RobotError, match="none.urdf: no such file"):
+        Robot.from_file("none.urdf")

@@ -45,6 +45,7 @@ from dynagate.hw.bench.calls import LONGEST_CALL, solver_vectors
 from dynagate.hw.bench.packets import in_its_shell
 from dynagate.hw.bench.programs import program_vectors
 from dynagate.hw.bench.vectors import Vectors
+from dynagate.hw.designs import Design, Resources
 from dynagate.hw.processor.abreast import MOST_ABREAST, abreast
 from dynagate.hw.processor.instructions import SUM, Instructions, ProgramError, instructions, together
 from dynagate.hw.processor.loops import loop_instructions
@@ -58,6 +59,7 @@ from dynagate.hw.processor.streams import TOP, Cores, core_verilog
 from dynagate.hw.processor.turns_abreast import MOST_TURNS, counts, turns_abreast
 from dynagate.hw.processor.words import Words, messages
 from dynagate.hw.request import DesignRequest
+from dynagate.hw.units.multiply import dsp_blocks
 from dynagate.integrators.chip_motion import ChipMotion, solves
 from dynagate.integrators.limits import limits_text
 from dynagate.integrators.step import CARRY
@@ -79,7 +81,7 @@ class ProgramFolderError(Error, RuntimeError):
 
 @explained
 @dataclass(frozen=True)
-class ProcessorBuild:
+class ProcessorBuild(Design):
     """A program and what it was made from.
 
     folder: holds program.json, program.bin and datasheet.md. robot, region: whose function it is, and the states that
@@ -92,6 +94,24 @@ class ProcessorBuild:
     formatted: FormattedGraph | FormattedLoop
     schedule: Schedule
     design: ProgramDesign
+
+    @property
+    def function(self) -> str:
+        return self.design.function
+
+    @property
+    def latency(self) -> int:
+        return self.design.latency
+
+    @property
+    def interval(self) -> int:
+        return self.design.period
+
+    @property
+    def resources(self) -> Resources:
+        core = self.core
+        blocks = core.units * dsp_blocks(core.word, core.word)
+        return Resources(blocks, None, None, self.design.words * core.program_word)
 
     @property
     def graph(self) -> Graph:

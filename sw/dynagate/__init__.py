@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 from dynagate.base.errors import Error, MissingExtraError, MissingNameError
+from dynagate.base.former import NAMES
 from dynagate.base.nearest import nearest
 from dynagate.dynamics import FUNCTIONS, AlgorithmOptions
 from dynagate.dynamics.configuration import difference, integrate, neutral
@@ -28,13 +29,14 @@ if TYPE_CHECKING:
     from dynagate.host import open as open
     from dynagate.host.ilqr import Ilqr as ilqr
     from dynagate.host.mppi import Mppi as mppi
-    from dynagate.host.rollout_options import RolloutOptions
+    from dynagate.host.mppi import Sampled
     from dynagate.host.rollouts import Rollout, Trajectories
+    from dynagate.host.solution import Solution
     from dynagate.hw.axi import Axi
-    from dynagate.hw.build import Build, build, build_request
+    from dynagate.hw.build import build, build_request
     from dynagate.hw.cost import Budget
+    from dynagate.hw.designs import Design, Resources
     from dynagate.hw.plan import Stages
-    from dynagate.hw.processor.build import ProcessorBuild
     from dynagate.hw.processor.shape import Core
     from dynagate.hw.request import DesignRequest
     from dynagate.integrators.browser import View, ViewError, view
@@ -46,8 +48,8 @@ __all__ = [
     "Axi",
     "BoundCall",
     "Budget",
-    "Build",
     "Core",
+    "Design",
     "DesignRequest",
     "Device",
     "Error",
@@ -55,14 +57,15 @@ __all__ = [
     "Goal",
     "Graph",
     "Policy",
-    "ProcessorBuild",
     "Region",
+    "Resources",
     "Results",
     "Robot",
     "RobotError",
     "RobotWarning",
     "Rollout",
-    "RolloutOptions",
+    "Sampled",
+    "Solution",
     "Stages",
     "Trajectories",
     "View",
@@ -82,16 +85,17 @@ __all__ = [
 ]
 
 _LAZY = {
+    "Solution": "dynagate.host.solution",
+    "Sampled": "dynagate.host.mppi",
     "Policy": "dynagate.fixedpoint.assign",
     "Goal": "dynagate.fixedpoint.goal",
     "Axi": "dynagate.hw.axi",
     "Budget": "dynagate.hw.cost",
-    "Build": "dynagate.hw.build",
+    "Design": "dynagate.hw.designs",
+    "Resources": "dynagate.hw.designs",
     "Core": "dynagate.hw.processor.shape",
-    "ProcessorBuild": "dynagate.hw.processor.build",
     "DesignRequest": "dynagate.hw.request",
     "Rollout": "dynagate.host.rollouts",
-    "RolloutOptions": "dynagate.host.rollout_options",
     "Trajectories": "dynagate.host.rollouts",
     "Stages": "dynagate.hw.plan",
     "build": "dynagate.hw.build",
@@ -128,7 +132,8 @@ def __getattr__(name: str) -> Any:
                 return getattr(import_module(_LAZY[name]), _NAMED.get(name, name))
         except MissingExtraError as error:  # hasattr, dir and help must go on
             raise MissingNameError(str(error)) from None
-    raise AttributeError(f"module 'dynagate' has no attribute '{name}'{nearest(name, __all__)}")
+    hint = f"; write {NAMES[name]}" if name in NAMES else nearest(name, {*__all__, *_LAZY})
+    raise AttributeError(f"module 'dynagate' has no attribute '{name}'{hint}")
 
 
 def __dir__() -> list[str]:

@@ -588,7 +588,7 @@ def arguments(folder: Path) -> Draw:
 
 def entries(folder: Path) -> dict[str, tuple[Callable[..., object], dict[str, Any]]]:
     """Public entries with arguments that they take."""
-    from dynagate import Axi, Budget, Goal, Policy, Rollout, RolloutOptions, Stages
+    from dynagate import Axi, Budget, Goal, Policy, Rollout, Stages
     from dynagate.control import Cost
     from dynagate.forces import CompliantContact, Contact, Drag, Friction, Limits, Plane, Point, Servo
     from dynagate.integrators.contact_step import RigidContact
@@ -634,7 +634,6 @@ def entries(folder: Path) -> dict[str, tuple[Callable[..., object], dict[str, An
             },
         ),
         "rollout call": (lambda q, qd, tau: rollout(q, qd, tau), {"q": q, "qd": z, "tau": np.zeros((3, 2))}),
-        "options": (lambda **o: RolloutOptions(**o), {"steps": 3, "dt": 0.01}),
         "region": (lambda **o: Region.of(o.pop("robot"), **o), {"robot": arm, "velocity": 2.0, "acceleration": 3.0}),
         "states": (
             lambda count, seed: Region.of(arm).states(dynagate.trace(arm, "mass_matrix"), count, seed),

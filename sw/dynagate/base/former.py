@@ -9,5 +9,7 @@ NAMES = {
     "Accelerator": "dynagate.Function",
     "Opened": "dynagate.Function",
     "ChipRollout": "dynagate.Device",
+    "Build": "dynagate.Design",
+    "ProcessorBuild": "dynagate.Design",
 }
 """Names of the package -> the names now."""

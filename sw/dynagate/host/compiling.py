@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy.typing as npt
 
+from dynagate.base.changed import changed_options
 from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.base.explained import explained
-from dynagate.base.nearest import nearest
 from dynagate.base.progress import Progress, showing
-from dynagate.dynamics import requested
+from dynagate.dynamics import ROLLOUT, requested
 from dynagate.dynamics.frames import Frame
 from dynagate.dynamics.friction import SPEED
 from dynagate.dynamics.options import AlgorithmOptions
@@ -21,7 +21,6 @@ from dynagate.host.devices import DEVICES, Board, DeviceOptions, Sim
 from dynagate.host.devices.options import FUNCTION
 from dynagate.host.devices.registry import chosen_device, opening
 from dynagate.host.function import Function, check_overflow
-from dynagate.host.given import given
 from dynagate.host.source import names_design
 from dynagate.robot.checked import RobotOrName, robot_of
 
@@ -124,7 +123,7 @@ def compile(
         "region": (region, None),
         "certificate": (certificate, False),
     }
-    chosen = compiled_device(device, given(of_device))
+    chosen = device_of(device, FUNCTION, changed_options(of_device))
     algorithm = AlgorithmOptions(
         form=form,
         frame=frame,
@@ -152,24 +151,22 @@ def check_robot(robot: object) -> None:
         raise ArgumentTypeError(f"{text} is a design, which is compiled already; write dynagate.open(design)")
 
 
-def compiled_device(device: object, options: Mapping[str, Any]) -> DeviceOptions:
-    """Return the device that computes the functions of a robot, with its options.
+def device_of(device: object, what: str, options: Mapping[str, Any]) -> DeviceOptions:
+    """Return the device that computes a function of a robot, or its rollout, with the device's options.
 
     Raises:
         ArgumentError: There is no such device, it is for designs, or it does not take an option.
         ArgumentTypeError: It is neither a name nor a device.
     """
+    known = ", ".join(opening(what))
     if not isinstance(device, str | DeviceOptions):
-        raise ArgumentTypeError(f"device={device!r:.60}; expected one of {', '.join(opening(FUNCTION))}")
+        raise ArgumentTypeError(f"device={device!r:.60}; expected one of {known}")
     name = device.name if isinstance(device, DeviceOptions) else device
     if name in (Sim.name, Board.name):
         link = "link='sim'" if name == Sim.name else "link=..."
+        function = f"'{ROLLOUT}'" if what == ROLLOUT else "function"
         raise ArgumentError(
-            f"device '{name}' runs designs; write dynagate.open(dynagate.build(robot, function), {link}), or choose "
-            f"one of {', '.join(opening(FUNCTION))}"
+            f"device '{name}' runs designs; write dynagate.open(dynagate.build(robot, {function}), {link}), or choose "
+            f"one of {known}"
         )
-    if name not in DEVICES:
-        raise ArgumentError(
-            f"device '{name}'{nearest(name, opening(FUNCTION))}; expected one of {', '.join(opening(FUNCTION))}"
-        )
-    return chosen_device(device, FUNCTION, options)
+    return chosen_device(device, what, options)

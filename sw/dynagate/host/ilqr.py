@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dynagate.base.arguments import ABOVE_ZERO, check_positive, is_whole, numbers
+from dynagate.base.changed import changed_options
 from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.base.explained import explained
 from dynagate.base.warned import warn
@@ -27,7 +28,6 @@ from dynagate.forces.force import check_forces
 from dynagate.graph.loop import TURNS
 from dynagate.host.devices import DeviceOptions, Fixed
 from dynagate.host.devices.integer_loop import IntegerLoop
-from dynagate.host.given import given
 from dynagate.host.problems import Asked, Problems
 from dynagate.host.solution import Solution
 from dynagate.host.solver import Solver, check_counts, own
@@ -109,7 +109,7 @@ class Ilqr(Solver):
             robot,
             cost,
             device,
-            given({"dtype": (dtype, None), "threads": (threads, 1)}),
+            changed_options({"dtype": (dtype, None), "threads": (threads, 1)}),
             knots=knots,
             bounds=bounds,
             joint_bounds=joint_bounds,

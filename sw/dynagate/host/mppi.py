@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dynagate.base.arguments import AT_LEAST_ZERO, check_count, check_positive, one_or_several
+from dynagate.base.changed import changed_options
 from dynagate.base.explained import explained
 from dynagate.base.philox import DEVIATION
 from dynagate.control.cost import Cost
@@ -19,7 +20,6 @@ from dynagate.dynamics.step import DEFAULT_INTEGRATOR
 from dynagate.forces import Force
 from dynagate.forces.force import check_forces
 from dynagate.host.devices import DeviceOptions
-from dynagate.host.given import given
 from dynagate.host.problems import Asked
 from dynagate.host.solution import after
 from dynagate.host.solver import Solver, check_counts, own
@@ -128,7 +128,7 @@ class Mppi(Solver):
             robot,
             cost,
             device,
-            given({"dtype": (dtype, None), "threads": (threads, 1)}),
+            changed_options({"dtype": (dtype, None), "threads": (threads, 1)}),
             knots=knots,
             bounds=bounds,
             joint_bounds=joint_bounds,

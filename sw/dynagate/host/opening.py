@@ -7,12 +7,13 @@ from collections.abc import Mapping
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal
 
+from dynagate.base.changed import changed_options
 from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.base.explained import explained
 from dynagate.base.nearest import nearest
 from dynagate.base.progress import Progress, showing
 from dynagate.design import program
-from dynagate.design.design import Design
+from dynagate.design.design import Design as DesignRecord
 from dynagate.design.program import ProgramDesign
 from dynagate.design.rebuilt import robot_of as design_robot
 from dynagate.host.device import Device, FunctionDevice
@@ -21,7 +22,6 @@ from dynagate.host.devices.face import Executor
 from dynagate.host.devices.options import DESIGN, ROLLOUT_DESIGN, DesignSource
 from dynagate.host.devices.registry import DEVICES, check_options, chosen_device, opening
 from dynagate.host.function import MASK, check_overflow
-from dynagate.host.given import given
 from dynagate.host.processor import PROGRAM_DEVICES, folder_of, is_program
 from dynagate.host.rollout_device import RolloutDevice
 from dynagate.host.source import is_robot
@@ -29,13 +29,12 @@ from dynagate.integrators.limits import LimitWatch
 
 if TYPE_CHECKING:
     from dynagate.hw.axi import Axi
-    from dynagate.hw.build import Build
-    from dynagate.hw.processor.build import ProcessorBuild
+    from dynagate.hw.designs import Design
 
 
 @explained
 def open(
-    design: Build | ProcessorBuild | str | PathLike[str],
+    design: Design | str | PathLike[str],
     *,
     link: str | None = None,
     device: Literal["sim", "board", "fixed", "numpy"] | None = None,
@@ -93,9 +92,9 @@ def open(
     }
     with showing(progress) as say:
         if is_program(design):
-            return _program(design, device, link, given(options), shell, overflow, say)
+            return _program(design, device, link, changed_options(options), shell, overflow, say)
         source = DesignSource(design)  # type: ignore[arg-type]  # no program
-        return _datapath(source, device, link, given(options), shell, overflow, say)
+        return _datapath(source, device, link, changed_options(options), shell, overflow, say)
 
 
 def _check_design(design: object) -> None:
@@ -174,7 +173,7 @@ def _program(
     return FunctionDevice(opened, overflow=overflow)
 
 
-def _watch_of(design: Design | ProgramDesign) -> LimitWatch:
+def _watch_of(design: DesignRecord | ProgramDesign) -> LimitWatch:
     """Return the watch of the limits of the robot that a rollout design moves."""
     options: Mapping[str, Any] = design.options
     return LimitWatch(design_robot(design), options.get("stops", False), options.get("forces", ()))

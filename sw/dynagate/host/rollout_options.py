@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 from dynagate.base.arguments import check_count, check_flags, is_whole
-from dynagate.base.errors import ArgumentError, ArgumentTypeError
+from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import check_fields, explained
 from dynagate.base.largest import MAX_STEPS
-from dynagate.base.nearest import check_keyword
-from dynagate.dynamics import ROLLOUT
 from dynagate.dynamics.friction import SPEED
 from dynagate.dynamics.step import DEFAULT_INTEGRATOR
 from dynagate.forces import Force
 from dynagate.forces.force import check_forces
-from dynagate.host.devices import DEVICES
-from dynagate.host.devices.registry import opening
 from dynagate.integrators.contact_method import ContactMethod
 from dynagate.integrators.contact_step import RigidContact
 from dynagate.integrators.feedback import Feedback, check_feedback
@@ -103,29 +98,6 @@ class RolloutOptions:
             constrained=self.constrained,
             implicit_damping=self.implicit_damping,
         )
-
-
-NAMES = tuple(f.name for f in fields(RolloutOptions))
-
-
-def asked_of(options: RolloutOptions | None, named: Mapping[str, Any]) -> tuple[RolloutOptions, dict[str, Any]]:
-    """Options of a rollout, whole or by name, and those of its device. Raises TypeError: a name is none, one is
-    missing, or options are given both ways; ValueError: as `RolloutOptions`."""
-    of_devices = [name for device in opening(ROLLOUT) for name in DEVICES[device].taken(ROLLOUT)]
-    for name in named:
-        check_keyword("Rollout", name, dict.fromkeys(("robot", "options", *NAMES, "device", *of_devices)))
-    own = {name: value for name, value in named.items() if name in NAMES}
-    others = {name: value for name, value in named.items() if name not in NAMES and value is not None}
-    if options is None:
-        for name in ("steps", "dt"):
-            if name not in own:
-                raise ArgumentTypeError(f"Rollout() without {name}; expected steps= and dt=, or a RolloutOptions")
-        return RolloutOptions(**own), others
-    if not isinstance(options, RolloutOptions):
-        raise ArgumentTypeError(f"options={options!r:.60}; expected a RolloutOptions")
-    if own:
-        raise ArgumentTypeError(f"{next(iter(own))}= beside options; expected it in the RolloutOptions")
-    return options, others
 
 
 def _check_steps(steps: int, every: int, linearize: bool) -> None:

@@ -3,42 +3,48 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from threading import Lock
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from dynagate.base.arguments import check_unit_vectors, of_shape, real, spread
+from dynagate.base.changed import changed_options
 from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import explained
 from dynagate.base.forks import renew_in_child
 from dynagate.base.progress import showing
 from dynagate.dynamics import ROLLOUT, AlgorithmOptions
 from dynagate.dynamics.explicit import METHODS as TABLEAUX
-from dynagate.dynamics.friction import warn_of_no_friction
-from dynagate.forces import Forces, as_text
+from dynagate.dynamics.friction import SPEED, warn_of_no_friction
+from dynagate.forces import Force, Forces, as_text
 from dynagate.graph.loop import Count, Loop
+from dynagate.graph.region import Region
 from dynagate.host.bound import MotionCall
-from dynagate.host.devices import Cpu, DeviceOptions
+from dynagate.host.compiling import check_robot, device_of
+from dynagate.host.devices import DeviceOptions
 from dynagate.host.devices.loops import Compute
-from dynagate.host.devices.registry import chosen_device
 from dynagate.host.links import DeviceError, Transfer
 from dynagate.host.opened import Opened
 from dynagate.host.rollout_device import RolloutDevice
-from dynagate.host.rollout_options import RolloutOptions, asked_of
+from dynagate.host.rollout_options import RolloutOptions
 from dynagate.host.starts import flag_lost, without_lost
 from dynagate.host.trajectories import Trajectories
+from dynagate.integrators.contact_step import RigidContact
 from dynagate.integrators.equations_vjp import AFTER, FIRST, with_before
-from dynagate.integrators.feedback import feedback_inputs, largest_of, reverse_with_feedback, with_feedback
+from dynagate.integrators.feedback import Feedback, feedback_inputs, largest_of, reverse_with_feedback, with_feedback
 from dynagate.integrators.limits import LimitWatch
-from dynagate.integrators.motion import reverse_loop
+from dynagate.integrators.motion import Method, reverse_loop
 from dynagate.integrators.step import StepOptions
 from dynagate.native.loop import LoopKernel
 from dynagate.robot import Robot
 from dynagate.robot.checked import RobotOrName, robot_of
+
+if TYPE_CHECKING:
+    from dynagate.fixedpoint.assign import Policy
 
 Array = npt.NDArray[Any]
 SMALL = 4096
@@ -52,29 +58,91 @@ SHAPES = 8
 class Rollout(Opened):
     """A robot's motion under given torques, step by step. Call it; use it as a context.
 
-    robot: also the path of a URDF file, or the name of a robot that ships.
-    options: a `RolloutOptions`, or its fields by name: steps=50, dt=0.01.
-    device: as `dynagate.compile` takes it: "cpu", C with the loop inside the vector; "cuda", all steps in one launch;
-    "numpy", float64, the reference; "fixed", the integers of a chip that keeps the states; "sim", this chip simulated.
-    named: besides, options of the device, the fields of its class in `dynagate.host.devices`: dtype of "cpu" and
-    "cuda", float64 unless given; policy and region of "fixed" and "sim", for the formats; of "sim" those of a build.
+    Args:
+        robot: The robot, the path of its URDF file, or the name of a robot that ships.
+        steps: Number of steps.
+        dt: Seconds of a step, or None if each call passes it.
+        integrator: "euler", "semi_implicit_euler" (the default), "rk2", "rk3", "rk4", "variational", "position_based",
+            or an integrator object with options of its own.
+        linearize: Return the matrices a and b of every step too (explicit integrators).
+        every: Return the states after every so many steps, a divisor of `steps`; `steps` itself for the last state.
+        form: Algorithm of forward dynamics.
+        friction: Coulomb friction of the joints: True for that of the robot's file, or its size in N m or N, one
+            number for all degrees of freedom or one for each.
+        friction_speed: Speed in rad/s or m/s at which 0.7 of the friction acts.
+        stops: Joints end at their limits, where they lose their speed.
+        forces: Forces of `dynagate.forces`. Each call takes their inputs by name, such as a servo's `target`.
+        constrained: The robot's constraints hold, all of them or those that a call names as `active`.
+        contacts: Rigid ground with dry friction that points may touch and leave.
+        feedback: Add gain (q ⊖ q_ref, q̇ - qd_ref) to the torque of each step; largest torques in place of True bound
+            it, N m or N, one or nv.
+        implicit_damping: Damp joints by the velocity after the step, so that no step is too long for the damping.
+        device: "cpu", C with the loop inside the vector; "cuda", all steps in one launch; "numpy", float64, the
+            reference; or "fixed", the integers of a chip that keeps the states.
+        dtype: "float64" or "float32" ("cpu", "cuda").
+        threads: Threads that share the trajectories ("cpu").
+        policy: Word length and binary points ("fixed").
+        region: Operating region that the formats are for ("fixed").
 
-    Raises ValueError: an option is none of these, or one that the device does not take, before any work; TypeError: a
-    name is none, or steps or dt is missing; DeviceError: there is no GPU.
+    Raises:
+        ArgumentError: An option does not fit the others or the device. Nothing is computed then.
+        ArgumentTypeError: An option has another name or type, or `steps` or `dt` is missing.
+        DeviceError: There is no GPU.
+
+    Example:
+        >>> rollout = dynagate.Rollout("two_joint_arm", steps=5, dt=0.01, device="numpy")
+        >>> rollout(np.zeros((100, 2)), np.zeros(2), np.zeros((5, 2))).q.shape
+        (100, 6, 2)
     """
 
     def __init__(
         self,
         robot: RobotOrName,
-        options: RolloutOptions | None = None,
         *,
-        device: str | DeviceOptions = Cpu.name,
-        **named: Any,
+        steps: int,
+        dt: float | None,
+        integrator: str | Method | None = None,
+        linearize: bool = False,
+        every: int = 1,
+        form: str | None = None,
+        friction: bool | float | tuple[float, ...] = 0.0,
+        friction_speed: float = SPEED,
+        stops: bool = False,
+        forces: Sequence[Force] = (),
+        constrained: bool = False,
+        contacts: RigidContact | None = None,
+        feedback: Feedback = False,
+        implicit_damping: bool = False,
+        device: Literal["cpu", "cuda", "numpy", "fixed"] | DeviceOptions = "cpu",
+        dtype: npt.DTypeLike | None = None,
+        threads: int = 1,
+        policy: Policy | None = None,
+        region: Region | None = None,
     ) -> None:
-        asked, own = asked_of(options, named)
+        check_robot(robot)
+        asked = RolloutOptions(
+            steps,
+            dt,
+            integrator,
+            linearize,
+            every,
+            form,
+            friction,
+            friction_speed,
+            stops,
+            forces,
+            constrained,
+            contacts,
+            feedback,
+            implicit_damping,
+        )
+        own = {"dtype": (dtype, None), "threads": (threads, 1), "policy": (policy, None), "region": (region, None)}
+        chosen = device_of(device, ROLLOUT, changed_options(own))
+        self._make(robot_of(robot), asked, chosen)
+
+    def _make(self, robot: Robot, asked: RolloutOptions, chosen: DeviceOptions) -> None:
+        """Trace and compile the rollout for a device."""
         self.asked, self.integrator, self.options = asked, asked.chosen_method, asked.step
-        chosen = chosen_device(device, ROLLOUT, own)
-        robot = robot_of(robot)
         self.robot, self.steps, self.every, self.device = robot, int(asked.steps), int(asked.every), chosen.name
         self._given: dict[str, tuple[int, ...]] = feedback_inputs(robot) if asked.feedback else {}
         if asked.feedback:

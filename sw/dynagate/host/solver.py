@@ -31,9 +31,9 @@ from dynagate.control.cost import Cost, Input
 from dynagate.control.forward import holding_loop
 from dynagate.dynamics import ROLLOUT
 from dynagate.graph.loop import Loop
+from dynagate.host.compiling import check_robot, device_of
 from dynagate.host.devices import DeviceOptions
 from dynagate.host.devices.loops import Compute
-from dynagate.host.devices.registry import chosen_device
 from dynagate.host.joint_limits import joint_bounds_of
 from dynagate.host.links import DeviceError, Transfer
 from dynagate.host.opened import Opened
@@ -75,7 +75,8 @@ class Solver(Opened):
             raise ArgumentError(f"dt=None of {function}; expected the seconds of a knot")
         if not isinstance(cost, Cost):
             raise ArgumentTypeError(f"cost is {type(cost).__name__}; expected a dynagate.control.Cost")
-        self._chosen = chosen_device(device, ROLLOUT, options)
+        check_robot(robot)
+        self._chosen = device_of(device, ROLLOUT, options)
         if self._chosen.keeps_states:
             raise ArgumentError(f"device '{self._chosen.name}' of {function}; expected 'cpu', 'cuda' or 'numpy'")
         self.robot, self.device, self.knots = robot_of(robot), self._chosen.name, int(knots)

@@ -69,14 +69,15 @@ def simulated(
     from dynagate.host.drivers import DatapathDriver
     from dynagate.host.sim_links import SimLink
     from dynagate.host.words import unpack_outputs
-    from dynagate.hw.build import build
+    from dynagate.hw.build import build_request
+    from dynagate.hw.request import DesignRequest
     from dynagate.sim.runner import input_payloads
     from dynagate.sim.verilate import library
 
     with TemporaryDirectory() as scratch:
         file = Path(scratch) / "formats.json"
         write_formats(formatted, file)
-        built = build(robot, FUNCTION, formats=file, region=region, progress=progress)
+        built = build_request(DesignRequest(robot, FUNCTION, formats=file, region=region), progress=progress)
     design = load(built.folder)
     driver = DatapathDriver(design, SimLink(library(built.verilog, progress=progress), design))
 

@@ -30,6 +30,7 @@ from dynagate.base.arguments import (
     real,
     shown,
 )
+from dynagate.base.changed import changed_options
 from dynagate.base.errors import ArgumentTypeError, Error
 from dynagate.base.explained import explained
 from dynagate.base.largest import MAX_CONSTRAINT_ROWS
@@ -918,6 +919,66 @@ class Robot:
         for name in options:
             check_keyword("from_urdf", name, ReadingOptions.__annotations__)
         return read_urdf(path, **options)
+
+    @classmethod
+    def from_file(
+        cls,
+        path: str | PathLike[str],
+        *,
+        trust: bool = False,
+        arguments: Mapping[str, str] | None = None,
+        floating_base: bool = False,
+        gravity: Vector3 | None = None,
+        lock: Mapping[str, float] | None = None,
+        damping: bool = True,
+        ignore_friction: bool = False,
+        allow_unphysical: bool = False,
+        unlimited: bool = False,
+        lax: bool = False,
+        round_rotations: float = 1e-9,
+    ) -> Robot:
+        """Read a robot from a file: URDF, and with `trust=True` MuJoCo's format and xacro.
+
+        Args:
+            path: File that ends in .urdf, .xml, .mjcf or .xacro.
+            trust: Accept MJCF and xacro. MuJoCo opens every file that an MJCF names, and expressions of xacro can run
+                any program.
+            arguments: Arguments of the macros of a .xacro file, by name.
+            floating_base: Let the base move freely, by a first link with a floating joint.
+            gravity: Acceleration of gravity in the base frame, m/s²; that of the file, or (0, 0, -9.81), unless given.
+            lock: Joints that do not move, with their positions, rad or m.
+            damping: Read the damping of joints.
+            ignore_friction: Leave out the friction of joints.
+            allow_unphysical: Accept inertias that no rigid body has.
+            unlimited: Accept joints without limits.
+            lax: Accept more of what other parsers accept.
+            round_rotations: Round rotations to right angles within this angle, rad.
+
+        Raises:
+            RobotError: The file is missing, cannot be read, is MJCF or xacro without `trust=True`, or describes no tree
+                of supported joints with physical inertias.
+            ArgumentTypeError: An argument has another type.
+            MissingExtraError: MuJoCo or xacro is not installed.
+
+        Example:
+            >>> dynagate.Robot.from_file(dynagate.robots.path("two_joint_arm")).nv
+            2
+        """
+        from dynagate.robot.reading import read_file
+
+        values = {
+            "floating_base": (floating_base, False),
+            "gravity": (gravity, None),
+            "lock": (lock, None),
+            "damping": (damping, True),
+            "ignore_friction": (ignore_friction, False),
+            "allow_unphysical": (allow_unphysical, False),
+            "unlimited": (unlimited, False),
+            "lax": (lax, False),
+            "round_rotations": (round_rotations, 1e-9),
+        }
+        options: Any = changed_options(values)
+        return read_file(path, trust, arguments, options)
 
     @classmethod
     def from_mjcf(cls, path: str | PathLike[str], **options: Unpack[ReadingOptions]) -> Robot:

@@ -8,7 +8,7 @@ from typing import Any
 from dynagate.base.arguments import equal
 
 
-def given(options: Mapping[str, tuple[Any, Any]]) -> dict[str, Any]:
+def changed_options(options: Mapping[str, tuple[Any, Any]]) -> dict[str, Any]:
     """Return the options that differ from their defaults. options: value and default, by name."""
     return {
         name: value

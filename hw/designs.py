@@ -1,0 +1,68 @@
+"""What every built design has: a datapath, or a program for a processor."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dynagate.graph.region import Region
+    from dynagate.robot import Robot
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What a design takes of a device. A number is None if it is not known before synthesis."""
+
+    dsp: int
+    """Multiplier blocks (DSP48E2), counted. For a program, those of the products of the multiply-add units."""
+    lut: int | None
+    """Lookup tables, estimated."""
+    register_bits: int | None
+    """Registers for the values of a datapath, in bits."""
+    program_bits: int | None
+    """Memory for the words of a program, in bits."""
+
+
+class Design(ABC):
+    """A built design: a pipelined datapath, or with `units` a program for a small processor.
+
+    Example:
+        >>> design = dynagate.build("two_joint_arm", "forward_dynamics", ii=8, folder=folder)
+        >>> design.interval, design.resources.dsp > 0, "datapath.v" in {file.name for file in design.files}
+        (8, True, True)
+    """
+
+    folder: Path
+    """Folder that holds all files."""
+    robot: Robot
+    """Robot whose function the design computes."""
+    region: Region
+    """Operating region that the formats were chosen for."""
+
+    @property
+    @abstractmethod
+    def function(self) -> str:
+        """Name of the function."""
+
+    @property
+    @abstractmethod
+    def latency(self) -> int:
+        """Cycles from a sample to its results. For a program, from its first word to the last result."""
+
+    @property
+    @abstractmethod
+    def interval(self) -> int:
+        """Cycles from a sample to the next."""
+
+    @property
+    @abstractmethod
+    def resources(self) -> Resources:
+        """What the design takes of a device."""
+
+    @property
+    def files(self) -> list[Path]:
+        """The files in the folder, sorted."""
+        return sorted(file for file in self.folder.rglob("*") if file.is_file())

@@ -1,0 +1,107 @@
+"""Pages and examples import from public modules only, apart from the modules on a list that may only become shorter."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import dynagate
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PUBLIC = {"dynagate", "dynagate.forces", "dynagate.control", "dynagate.hw", "dynagate.jax", "dynagate.torch"}
+DEVELOPMENT = {"docs/contributing.md", "docs/design.md"}
+"""Pages for those who change the package."""
+INNER = {
+    "dynagate.bench.mujoco_peer",
+    "dynagate.bench.peers",
+    "dynagate.control.chip_ilqr",
+    "dynagate.design.design",
+    "dynagate.dynamics.configuration",
+    "dynagate.dynamics.parameters",
+    "dynagate.dynamics.spatial",
+    "dynagate.fixedpoint.assign",
+    "dynagate.fixedpoint.certificate",
+    "dynagate.fixedpoint.evaluate",
+    "dynagate.fixedpoint.files",
+    "dynagate.fixedpoint.format",
+    "dynagate.fixedpoint.goal",
+    "dynagate.fixedpoint.optimize",
+    "dynagate.fixedpoint.proved",
+    "dynagate.fixedpoint.sweep",
+    "dynagate.forces.contact",
+    "dynagate.graph",
+    "dynagate.graph.derivatives",
+    "dynagate.graph.evaluate",
+    "dynagate.graph.loop",
+    "dynagate.graph.recorder",
+    "dynagate.host.drift",
+    "dynagate.hw.axi",
+    "dynagate.hw.plan",
+    "dynagate.hw.processor.build",
+    "dynagate.hw.processor.listing",
+    "dynagate.hw.processor.replay",
+    "dynagate.hw.timeline",
+    "dynagate.integrators",
+    "dynagate.integrators.variational_method",
+    "dynagate.mpc.actions",
+    "dynagate.mpc.casadi",
+    "dynagate.robot",
+    "dynagate.robot.random_chain",
+    "dynagate.sim.compare",
+    "dynagate.sim.pcie",
+    "dynagate.sim.waveform",
+    "dynagate.views.kept",
+    "dynagate.views.page",
+}
+"""Inner modules that pages and examples still import. Remove a module when no page imports it; add none."""
+
+
+def imported(path: Path) -> set[str]:
+    """Return the modules of the package that a page's blocks, or a file of Python, imports."""
+    text = path.read_text()
+    blocks = re.findall(r"```python[^\n]*\n(.*?)```", text, re.DOTALL) if path.suffix == ".md" else [text]
+    found = set()
+    for node in (each for block in blocks for each in ast.walk(ast.parse(block))):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            found.add(node.module)
+        elif isinstance(node, ast.Import):
+            found |= {name.name for name in node.names}
+    return {name for name in found if name.partition(".")[0] == "dynagate"}
+
+
+def test_pages_and_examples_import_public_names() -> None:
+    pages = [path for path in (ROOT / "docs").rglob("*.md") if str(path.relative_to(ROOT)) not in DEVELOPMENT]
+    examples = list((ROOT / "examples").glob("*.py"))
+    found = {name for path in [ROOT / "README.md", *pages, *examples] for name in imported(path)} - PUBLIC
+    assert found <= INNER, f"import from a public module instead: {', '.join(sorted(found - INNER))}"
+    assert found >= INNER, f"remove from the list: {', '.join(sorted(INNER - found))}"
+
+
+def test_there_are_few_public_names() -> None:
+    assert len(dynagate.__all__) <= 60
+
+
+def test_a_star_import_leaves_builtins_alone() -> None:
+    space: dict[str, object] = {}
+    exec("from dynagate import *", space)
+    assert not {"open", "compile"} & space.keys()
+    assert {"open", "compile"} <= set(dir(dynagate))
+    assert hasattr(dynagate, "compile")
+    assert hasattr(dynagate, "open")
+
+
+@pytest.mark.parametrize(
+    ("name", "now"),
+    [
+        ("Accelerator", "dynagate.Function"),
+        ("Opened", "dynagate.Function"),
+        ("ChipRollout", "dynagate.Device"),
+        ("Build", "dynagate.Design"),
+        ("ProcessorBuild", "dynagate.Design"),
+    ],
+)
+def test_a_former_name_says_what_to_write(name: str, now: str) -> None:
+    with pytest.raises(AttributeError, match=f"module 'dynagate' has no attribute '{name}'; write {now}$"):
+        getattr(dynagate, name)
