@@ -166,7 +166,6 @@ def test_weights_leave_out_what_is_not_finite() -> None:
         ({"nodes": 21}, "nodes=21; expected 2 to 20, as many as knots"),
         ({"nodes": 1}, "nodes=1; expected 2 to 20"),
         ({"seed": -1}, "seed=-1; expected a whole number of 0 or more"),
-        ({"tolerance": 1.0}, "mppi on device 'cpu' takes no option 'tolerance'"),
         ({"device": "sim"}, "device 'sim' runs designs; write dynagate.open"),
         ({"device": "fixed"}, "device 'fixed' of mppi; expected 'cpu', 'cuda' or 'numpy'"),
     ],
