@@ -18,7 +18,6 @@ INNER = {
     "dynagate.bench.peers",
     "dynagate.control.chip_ilqr",
     "dynagate.design.design",
-    "dynagate.dynamics.configuration",
     "dynagate.dynamics.parameters",
     "dynagate.dynamics.spatial",
     "dynagate.fixedpoint.assign",
@@ -30,7 +29,6 @@ INNER = {
     "dynagate.fixedpoint.optimize",
     "dynagate.fixedpoint.proved",
     "dynagate.fixedpoint.sweep",
-    "dynagate.forces.contact",
     "dynagate.graph",
     "dynagate.graph.derivatives",
     "dynagate.graph.evaluate",
@@ -42,7 +40,6 @@ INNER = {
     "dynagate.hw.processor.build",
     "dynagate.hw.processor.listing",
     "dynagate.hw.processor.replay",
-    "dynagate.hw.timeline",
     "dynagate.integrators",
     "dynagate.integrators.variational_method",
     "dynagate.mpc.actions",
@@ -52,8 +49,6 @@ INNER = {
     "dynagate.sim.compare",
     "dynagate.sim.pcie",
     "dynagate.sim.waveform",
-    "dynagate.views.kept",
-    "dynagate.views.page",
 }
 """Inner modules that pages and examples still import. Remove a module when no page imports it; add none."""
 
