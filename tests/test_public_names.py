@@ -71,7 +71,6 @@ def test_pages_and_examples_import_public_names() -> None:
     examples = list((ROOT / "examples").glob("*.py"))
     found = {name for path in [ROOT / "README.md", *pages, *examples] for name in imported(path)} - PUBLIC
     assert found <= INNER, f"import from a public module instead: {', '.join(sorted(found - INNER))}"
-    assert found >= INNER, f"remove from the list: {', '.join(sorted(INNER - found))}"
 
 
 def test_there_are_few_public_names() -> None:
