@@ -454,7 +454,7 @@ def leading_axes(
 
 def common_axes(
     ports: Sequence[Shaped], arrays: Mapping[str, Any], broadcast: Callable[[Any, tuple[int, ...]], Any]
-) -> tuple[dict[str, Any], tuple[int, ...]]:
+) -> tuple[Mapping[str, Any], tuple[int, ...]]:
     """Return the arrays of a call with the same leading axes, as numpy broadcasts them, and these axes.
 
     Args:
@@ -466,24 +466,35 @@ def common_axes(
         ArgumentError: An input has another shape, or the leading axes of two inputs do not broadcast, or they do so in
             two ways: (3,) against (3, 3) fits from the left and from the right.
     """
-    axes: dict[str, tuple[int, ...]] = {}
+    leading: tuple[int, ...] | None = None
+    is_same = True
     for port in ports:
-        shape = tuple(arrays[port.name].shape)
-        before = len(shape) - len(port.shape)
-        if before < 0 or shape[before:] != port.shape:
-            raise ArgumentError(f"input '{port.name}' has shape {shape}; expected {_expected(port, (), None)}")
-        axes[port.name] = shape[:before]
-    leading = next(iter(axes.values()), ())
-    if all(own == leading for own in axes.values()):
-        return dict(arrays), leading
+        shape, own = arrays[port.name].shape, port.shape
+        before = len(shape) - len(own)
+        if before < 0 or shape[before:] != own:
+            raise ArgumentError(f"input '{port.name}' has shape {tuple(shape)}; expected {_expected(port, (), None)}")
+        if leading is None:
+            leading = shape[:before]
+        elif shape[:before] != leading:
+            is_same = False
+    if is_same:
+        return arrays, tuple(leading or ())
+    return _broadcast(ports, arrays, broadcast)
+
+
+def _broadcast(
+    ports: Sequence[Shaped], arrays: Mapping[str, Any], broadcast: Callable[[Any, tuple[int, ...]], Any]
+) -> tuple[dict[str, Any], tuple[int, ...]]:
+    """Return the arrays of a call in their common shape, as `common_axes` does, where their leading axes differ."""
+    axes = {port.name: tuple(arrays[port.name].shape)[: arrays[port.name].ndim - len(port.shape)] for port in ports}
     for (one, own), (other, others) in combinations(axes.items(), 2):
         _check_broadcast(one, own, other, others)
-    leading = np.broadcast_shapes(*axes.values())
-    same = {port.name: port for port in ports}
-    return {
-        name: arrays[name] if own == leading else broadcast(arrays[name], (*leading, *same[name].shape))
-        for name, own in axes.items()
-    }, leading
+    common = np.broadcast_shapes(*axes.values())
+    results = {}
+    for port in ports:
+        array = arrays[port.name]
+        results[port.name] = array if axes[port.name] == common else broadcast(array, (*common, *port.shape))
+    return results, common
 
 
 def _check_broadcast(one: str, own: tuple[int, ...], other: str, others: tuple[int, ...]) -> None:

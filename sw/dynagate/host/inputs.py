@@ -42,7 +42,7 @@ def checked(
         ArgumentTypeError: An input is no array of real numbers.
     """
     check_names(function, ports, inputs)
-    own = {port.name: real(f"input '{port.name}'", inputs[port.name]) for port in ports}
+    own: Mapping[str, Any] = {port.name: real(f"input '{port.name}'", inputs[port.name]) for port in ports}
     if in_place:
         leading = leading_axes(ports, own)
     else:
