@@ -23,6 +23,7 @@ ORDER = [
         "fixedpoint",
         "design",
         "integrators",
+        "scene",
         "control",
         "hw",
         "sim",

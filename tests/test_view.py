@@ -3,31 +3,30 @@ cannot be shown is said."""
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 import struct
+import sys
 import urllib.request
 from collections.abc import Iterator
+from html import escape
 from importlib import import_module
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 from urllib.error import HTTPError
 
 import dynagate
-import msgspec
 import numpy as np
 import pinocchio
 import pytest
 import trimesh
-import viser
-import websockets
 from click.testing import CliRunner
 from dynagate import Robot, RobotError, RobotWarning, ViewError
 from dynagate.cli import main
 from dynagate.host.rollouts import Trajectories
-from dynagate.integrators import browser
-from dynagate.robot.visuals import folder_of, mesh_bytes, visuals
+from dynagate.robot.visuals import GRAY, folder_of, mesh_bytes, visuals
+from dynagate.scene import browser
+from dynagate.scene.bodies import bodies_of
 
 URDF = """<robot name="crane">
   <material name="amber"><color rgba="1 0.5 0 1"/></material>
@@ -65,31 +64,39 @@ def crane(tmp_path: Path) -> Path:
 def shown(crane: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[browser.View]:
     monkeypatch.setattr(browser.webbrowser, "open", lambda url: True)
     with dynagate.view(crane, Q, port=18080) as each:
-        each._playing.value = False
+        yield each
+
+
+@pytest.fixture
+def arm_page() -> Iterator[browser.View]:
+    with dynagate.view("two_joint_arm", np.zeros(2), port=18300, browser=False) as each:
         yield each
 
 
 def test_shapes_are_where_pinocchio_has_the_links(shown: browser.View, crane: Path) -> None:
     model = pinocchio.buildModelFromUrdf(str(crane))
     data = model.createData()
-    assert set(shown._links) == {browser.BASE, "mast", "jib", "hook"}
-    assert shown._bones is None
+    scene = shown._scene
+    hook = np.array([0.6, 0.0, -0.1])
     for step, (turn, bend) in enumerate(Q):
-        shown._show(step)
         pinocchio.framesForwardKinematics(model, data, np.array([np.cos(turn), np.sin(turn), bend]))
-        for name, frame in shown._links.items():
-            place = pinocchio.SE3.Identity() if name == browser.BASE else data.oMf[model.getFrameId(name)]
-            rotation = pinocchio.Quaternion(*frame.wxyz).toRotationMatrix()
-            np.testing.assert_allclose(frame.position, place.translation, atol=1e-9)
-            np.testing.assert_allclose(rotation, place.rotation, atol=1e-9)
-    shapes, whole = browser.shapes_of(Robot.from_urdf(crane), crane, None)
-    assert whole
-    by_link = dict(shapes)
+        for carrier, name in enumerate(("mast", "jib")):
+            place = data.oMf[model.getFrameId(name)]
+            np.testing.assert_allclose(scene.poses[step, carrier, :, 3], place.translation, atol=1e-9)
+            np.testing.assert_allclose(scene.poses[step, carrier, :, :3], place.rotation, atol=1e-9)
+        corners = scene.placed(step)[0].reshape(-1, 3)
+        ball = data.oMf[model.getFrameId("hook")].translation
+        assert np.abs(np.linalg.norm(corners - ball, axis=1) - 0.03).min() < 1e-9
+    parts = {name: scene.solid.corners[scene.carrier == k].reshape(-1, 3) for k, name in enumerate(("mast", "jib"))}
     jib = pinocchio.SE3(pinocchio.rpy.rpyToMatrix(0.0, 1.2, 0.5), np.array([0.3, 0.0, 0.0]))
     corner = jib.act(np.array([0.3, 0.1, 0.05]))  # of a box whose y is scaled by 2
-    assert np.abs(by_link["jib"].vertices - corner).max(axis=1).min() < 1e-6
-    assert by_link["mast"].bounds == pytest.approx(np.array([[-0.05, -0.05, 0.0], [0.05, 0.05, 1.0]]), abs=1e-6)
+    assert np.abs(parts["jib"] - corner).max(axis=1).min() < 1e-6
+    assert np.abs(np.linalg.norm(parts["jib"] - hook, axis=1) - 0.03).min() < 1e-9
+    low, high = parts["mast"].min(axis=0), parts["mast"].max(axis=0)
+    np.testing.assert_allclose([low, high], [[-0.05, -0.05, 0.0], [0.05, 0.05, 1.0]], atol=1e-6)
     assert [each.color for each in visuals(crane)][1] == (255, 128, 0)
+    assert (scene.solid.colors[scene.carrier == 0] == (255, 128, 0)).all()
+    assert (scene.solid.colors[scene.carrier == 1] == GRAY).any()
 
 
 def test_the_page_is_there_for_this_machine_until_it_is_closed(shown: browser.View) -> None:
@@ -97,8 +104,16 @@ def test_the_page_is_there_for_this_machine_until_it_is_closed(shown: browser.Vi
     assert shown.opened
     with urllib.request.urlopen(shown.url) as page:
         assert b"<html" in page.read().lower()
+        assert "default-src 'none'" in page.headers["Content-Security-Policy"]
     shown.q = Q[1]
     assert shown.q.shape == (1, 2)
+    with urllib.request.urlopen(f"{shown.url}/motion?after=0") as answer:
+        assert json.load(answer)["frames"] == 1
+    for query in ("after=-1", "after=x", "after=" + 99 * "9", ""):
+        with urllib.request.urlopen(f"{shown.url}/motion?{query}") as answer:
+            assert (answer.status, answer.read()) == (204, b"")
+    with pytest.raises(HTTPError, match="404"):
+        urllib.request.urlopen(f"{shown.url}/../{SECRET}")
     with pytest.raises(ValueError, match=r"^q has shape \(3,\); expected \(2,\) or \(steps, 2\)$"):
         shown.q = np.zeros(3)
     with pytest.raises(ValueError, match=r"^q is not finite at step 1; expected finite numbers$"):
@@ -108,39 +123,11 @@ def test_the_page_is_there_for_this_machine_until_it_is_closed(shown: browser.Vi
         urllib.request.urlopen(shown.url)
 
 
-class Tunnel:
-    """Stands for viser's connection to its public server: nothing leaves this machine, but it is noted."""
-
-    requested: ClassVar[list[object]] = []
-
-    def __init__(self, *target: object) -> None:
-        self.requested.append(target)
-        raise ConnectionError("no public server")
-
-
-async def received(port: int, host: str, origin: str | None) -> int:
-    """Connect as a page would, ask for a public address, and return how many bytes of the scene came."""
-    async with websockets.connect(
-        f"ws://{host}",
-        host="127.0.0.1",
-        port=port,
-        subprotocols=[websockets.Subprotocol(f"viser-v{viser.__version__}")],
-        origin=None if origin is None else websockets.Origin(origin),
-        max_size=None,
-    ) as connection:
-        count = len(await connection.recv())
-        for kind in ("ShareUrlRequest", "ShareUrlDisconnect"):
-            await connection.send(msgspec.msgpack.encode({"type": kind}))
-        await (await connection.ping())
-        return count
-
-
 OWN = {"own": ("127.0.0.1:PORT", "http://127.0.0.1:PORT"), "by name": ("localhost:PORT", "http://localhost:PORT")}
 FORWARDED = {"by ssh": ("localhost:9999", "http://localhost:9999"), "by ssh, IPv6": ("[::1]:1", "http://[::1]:1")}
 FOREIGN = {
     "another page": ("127.0.0.1:PORT", "http://evil.example"),
     "a page without an address": ("127.0.0.1:PORT", "null"),
-    "a program": ("127.0.0.1:PORT", None),
     "another server of this machine": ("localhost:PORT", "http://localhost:3000"),
     "another name of this machine": ("localhost:PORT", "http://127.0.0.1:PORT"),
     "a name that leads here": ("evil.example:PORT", "http://evil.example:PORT"),
@@ -149,46 +136,56 @@ FOREIGN = {
 }
 
 
+@pytest.mark.parametrize("path", ["/", "/motion?after=-1"])
 @pytest.mark.parametrize("case", [*OWN, *FORWARDED, *FOREIGN])
-def test_only_the_own_page_reads_the_scene_and_nobody_shares_it(
-    case: str, shown: browser.View, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("viser._viser.ViserTunnel", Tunnel)
-    monkeypatch.setattr(Tunnel, "requested", [])
-    host, origin = {**OWN, **FORWARDED, **FOREIGN}[case]
-    host = host.replace("PORT", str(shown.port))
-    origin = None if origin is None else origin.replace("PORT", str(shown.port))
+def test_only_the_own_page_reads_the_scene(case: str, path: str, arm_page: browser.View) -> None:
+    host, origin = ({**OWN, **FORWARDED, **FOREIGN}[case][k].replace("PORT", str(arm_page.port)) for k in range(2))
+    request = urllib.request.Request(arm_page.url + path, headers={"Host": host, "Origin": origin})
     if case in FOREIGN:
-        with pytest.raises(websockets.InvalidStatus, match="HTTP 403"):
-            asyncio.run(received(shown.port, host, origin))
+        with pytest.raises(HTTPError, match="403") as refused:
+            urllib.request.urlopen(request)
+        assert len(refused.value.read()) < 100
+        assert "Access-Control-Allow-Origin" not in refused.value.headers
     else:
-        assert asyncio.run(received(shown.port, host, origin)) > 1000
-    assert shown._server.request_share_url() is None
-    shown.close()  # which waits for what the messages have begun
-    assert Tunnel.requested == []
+        with urllib.request.urlopen(request) as answer:
+            assert answer.status == (200 if path == "/" else 204)
+            assert "Access-Control-Allow-Origin" not in answer.headers
+
+
+@pytest.mark.parametrize("site", ["cross-site", "same-site"])
+def test_a_request_that_a_foreign_page_begins_is_refused(site: str, arm_page: browser.View) -> None:
+    """Also one without an origin, such as an image's or a frame's."""
+    with pytest.raises(HTTPError, match="403"):
+        urllib.request.urlopen(urllib.request.Request(arm_page.url, headers={"Sec-Fetch-Site": site}))
 
 
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:80", "", "127.0.0.1.evil.example", "127.0.0.1@evil"])
-def test_the_page_is_not_there_under_another_name(host: str, shown: browser.View) -> None:
+def test_the_page_is_not_there_under_another_name(host: str, arm_page: browser.View) -> None:
     for header in ({"Host": host}, {"Origin": f"http://{host}"}):
         with pytest.raises(HTTPError, match="403"):
-            urllib.request.urlopen(urllib.request.Request(shown.url, headers=header))
+            urllib.request.urlopen(urllib.request.Request(arm_page.url, headers=header))
 
 
-def test_a_viser_that_cannot_be_guarded_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    stopped: list[bool] = []
+HOSTILE_NAME = "</script><script>alert(1)</script><!--"
 
-    class Other:
-        def __init__(self, **options: object) -> None:
-            """Starts a server in its own way."""
 
-        def stop(self) -> None:
-            stopped.append(True)
+def test_a_name_is_text_in_the_page(crane: Path) -> None:
+    crane.write_text(crane.read_text().replace('name="crane"', f'name="{escape(HOSTILE_NAME)}"'))
+    text = dynagate.draw(crane, np.zeros(2), crane.with_suffix(".html")).data.decode()
+    assert text.count("<script") == text.count("</script>") == 2
+    scene = text[text.index('id="scene">') + 11 : text.index("</script>")]
+    assert json.loads(scene)["title"] == Robot.from_urdf(crane).name
+    for source in re.findall(r"(?:src|href|url|import)[=( ]\s*[\"']?(\S+)", text):
+        assert not source.startswith(("http", "//"))
 
-    monkeypatch.setattr(viser, "ViserServer", Other)
-    with pytest.raises(ViewError, match="this version of viser cannot be closed to other pages; expected: pip install"):
-        dynagate.view("two_joint_arm", np.zeros(2), browser=False)
-    assert stopped == [True]
+
+def test_a_port_that_is_in_use_is_followed_by_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    with dynagate.view("two_joint_arm", np.zeros(2), port=18200, browser=False) as first:
+        with dynagate.view("two_joint_arm", np.zeros(2), port=first.port, browser=False) as second:
+            assert second.port > first.port
+        monkeypatch.setattr(browser, "PORTS_TRIED", 1)
+        with pytest.raises(ViewError, match=rf"no view at 127.0.0.1:{first.port} \(.* in use\); expected another port"):
+            dynagate.view("two_joint_arm", np.zeros(2), port=first.port, browser=False)
 
 
 SMALL_BUT_LARGE = {
@@ -227,9 +224,8 @@ def test_a_small_mesh_that_needs_gigabytes(case: str, crane: Path) -> None:
     (crane.parent / "large.glb").write_bytes(struct.pack("<4sII", b"glTF", 2, 12 + len(chunks)) + chunks)
     crane.write_text(URDF.replace("MESH", "large.glb"))
     with pytest.warns(RobotWarning, match=r"mesh large.glb cannot be read as .glb \("):
-        shapes, whole_robot = browser.shapes_of(Robot.from_urdf(crane), crane, None)
-    assert len(shapes) == 3
-    assert not whole_robot
+        bodies = bodies_of(Robot.from_urdf(crane), crane, None)
+    assert {body.link for body in bodies} == {-1, 0, 1}
 
 
 SECRET = "outside.stl"
@@ -257,10 +253,9 @@ def test_meshes_are_read_from_the_robots_folder_alone(name: str, crane: Path, mo
         (meshes / f"broken.{kind}").write_bytes(b"no triangles in here")
     crane.write_text(URDF.replace("MESH", name.replace("FOLDER", str(outside.parent))))
     with pytest.warns(RobotWarning, match=HOSTILE[name]) as told:
-        shapes, whole = browser.shapes_of(Robot.from_urdf(crane), crane, None)
-    assert str(told[0].message).endswith("; lines are drawn instead")
-    assert not whole
-    assert len(shapes) == 3
+        bodies = bodies_of(Robot.from_urdf(crane), crane, None)
+    assert str(told[0].message).endswith("; capsules are drawn for the links with missing meshes")
+    assert {body.link for body in bodies} == {-1, 0, 1}
     if "outside" in HOSTILE[name]:  # and allowed where the caller says so
         content, kind = mesh_bytes(crane, visuals(crane)[2].file, outside.parent)
         assert (content, kind) == (outside.read_bytes(), "stl")
@@ -274,7 +269,16 @@ def test_the_folder_of_a_robot_is_its_package_or_its_own(crane: Path) -> None:
         mesh_bytes(crane, "../meshes/jib.stl", folder_of(crane))
 
 
-def test_without_shapes_or_a_browser_lines_are_shown_and_the_address_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_robot_with_meshes_without_trimesh(crane: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "trimesh", None)
+    with pytest.warns(RobotWarning, match=r"needs the module 'trimesh'; pip install 'dynagate\[view\]'"):
+        bodies = bodies_of(Robot.from_urdf(crane), crane, None)
+    assert {body.link for body in bodies} == {-1, 0, 1}
+
+
+def test_without_a_browser_the_address_is_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def none(url: str) -> bool:
         raise browser.webbrowser.Error("could not locate runnable browser")
 
@@ -282,7 +286,7 @@ def test_without_shapes_or_a_browser_lines_are_shown_and_the_address_is_told(mon
     with pytest.warns(RobotWarning, match=r"no browser could be opened here; open http://127.0.0.1:\d+ by hand, "):
         page = dynagate.view("two_joint_arm", np.zeros(2), port=18090)
     with page:
-        assert page._bones is not None
+        assert len(page._scene.solid.corners) > 1000
         assert not page.opened
     with pytest.raises(ValueError, match=r"^port=0; expected a number from 1 to 65535$"):
         dynagate.view("two_joint_arm", np.zeros(2), port=0)
@@ -300,6 +304,8 @@ def test_a_trajectory_is_shown_up_to_where_it_is_lost(monkeypatch: pytest.Monkey
     assert (asked["robot"], asked["q"].shape, asked["dt"], asked["port"]) == ("two_joint_arm", (2, 2), 0.1, 9000)
     motions.view("two_joint_arm")
     assert asked["q"].shape == (5, 2)
+    with pytest.raises(ValueError, match=r"^these trajectories come from no rollout of a robot; expected robot=$"):
+        motions.view()
     with pytest.raises(ValueError, match=r"^which=3; expected a number from 0 to 2$"):
         motions.view("two_joint_arm", which=3)
 

@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from dynagate.hw.plan import Stages
     from dynagate.hw.processor.shape import Core
     from dynagate.hw.request import DesignRequest
-    from dynagate.integrators.browser import View, ViewError, view
-    from dynagate.integrators.pictures import draw
+    from dynagate.scene.browser import View, ViewError, view
+    from dynagate.scene.pictures import draw
 
 __all__ = [
     "FUNCTIONS",
@@ -100,10 +100,10 @@ _LAZY = {
     "Stages": "dynagate.hw.plan",
     "build": "dynagate.hw.build",
     "build_request": "dynagate.hw.build",
-    "View": "dynagate.integrators.browser",
-    "ViewError": "dynagate.integrators.browser",
-    "draw": "dynagate.integrators.pictures",
-    "view": "dynagate.integrators.browser",
+    "View": "dynagate.scene.browser",
+    "ViewError": "dynagate.scene.browser",
+    "draw": "dynagate.scene.pictures",
+    "view": "dynagate.scene.browser",
     "Device": "dynagate.host",
     "Function": "dynagate.host",
     "compile": "dynagate.host",

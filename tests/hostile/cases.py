@@ -357,8 +357,8 @@ def arrays_files(folder: Path) -> Draw:
     """.npz files for `dynagate view`, and meshes."""
     import trimesh
     from dynagate.cli.view import _read
-    from dynagate.integrators.meshes import _arrays
     from dynagate.robot import RobotError
+    from dynagate.scene.meshes import _arrays
 
     buffer = io.BytesIO()
     np.savez(buffer, q=np.zeros((5, 2)))

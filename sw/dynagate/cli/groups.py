@@ -19,7 +19,7 @@ OPTIONS = {
     "Hardware": "ii units abreast core stages axi tlast words choice budget family liberty board clock",
     "Measurement": "states samples steps seed batch threads no-pinocchio pinocchio-float32 all boards rtl from to "
     "seconds controller jobs backend cluster goal simulator",
-    "Output": "show folder output open turn meshes port project-folder only-project report json record figures cuda "
+    "Output": "show folder output open turn theme meshes port project-folder only-project report json record figures cuda "
     "integers single pack",
     "What to remove": "dry-run designs days",
 }

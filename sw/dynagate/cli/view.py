@@ -35,7 +35,7 @@ from dynagate.robot import Robot, robots
     "--output",
     type=parameters.File(),
     metavar="FILE",
-    help="Write this file: .svg, which moves in a browser, .gif or .png.  [default: ROBOT.svg]",
+    help="Write this file: .svg, which moves in a browser, .gif, .png or .html.  [default: ROBOT.svg]",
 )
 @click.option(
     "--dt",
@@ -45,13 +45,20 @@ from dynagate.robot import Robot, robots
     metavar="SECONDS",
     help="Show the states this far apart in time.",
 )
+@click.option(
+    "--theme",
+    default="auto",
+    show_default=True,
+    type=click.Choice(["auto", "light", "dark"]),
+    help="Draw for a light or dark page; auto follows the reader's browser.",
+)
 @click.option("--open", "opened", is_flag=True, help="Open the file in the browser.")
-@click.option("--turn", is_flag=True, help="Show it in the browser instead, to be turned and played; Ctrl-C ends it.")
+@click.option("--turn", is_flag=True, help="Show the robot in the browser instead, to be turned and played.")
 @click.option(
     "--meshes",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     metavar="FOLDER",
-    help="Read mesh files only from this folder, with --turn.  [default: the robot's package, or its file's folder]",
+    help="Read mesh files from this folder only.  [default: the robot's package, or its file's folder]",
 )
 @click.option(
     "--port",
@@ -67,33 +74,39 @@ def view(
     trajectory: Path | None,
     output: Path | None,
     dt: float,
+    theme: str,
     opened: bool,
     turn: bool,
     meshes: Path | None,
     port: int,
 ) -> None:
-    """Draw ROBOT as lines from joint to joint, or show its shapes in the browser (--turn): the motion in TRAJECTORY, or
-    else one joint after the other.
+    """Draw ROBOT, or show it in the browser (--turn), in the motion of TRAJECTORY or else one joint after the other.
+
+    The shapes and meshes of its URDF file are drawn, or else capsules along its links.
 
     TRAJECTORY is an .npz file with `q`, (steps, nq) or (batch, steps, nq) in rad and m, as
     numpy.savez(file, q=motion.q) writes it."""
-    from dynagate.integrators.pictures import draw, sweep
+    from dynagate.scene.pictures import draw, sweep
 
     q = sweep(robot) if trajectory is None else _read(trajectory)
+    file = Path(robots.file_of(context.params["robot"]))
+    urdf = file if file.suffix == ".urdf" else None
+    options: dict[str, Any] = {"dt": dt, "theme": theme, "urdf": urdf, "meshes": meshes}
     if turn:
         if output or opened:
             raise click.UsageError("--turn beside --output or --open; expected one: a page is shown, or a file drawn")
-        _turned(robot, context.params["robot"], q if q.ndim < 3 else q[0], dt=dt, meshes=meshes, port=port)
+        _turned(robot, q if q.ndim < 3 else q[0], port=port, **options)
         return
-    shown(draw(robot, q, output or Path(f"{robot.name}.svg"), dt=dt), opened=opened)
+    target = output or Path(f"{robot.name}.svg")
+    draw(robot, q, target, **options)
+    shown(target, opened=opened)
 
 
-def _turned(robot: Robot, name: str, q: Any, **options: Any) -> None:
-    """Shows a robot until Ctrl-C. name: of it, or the path of its file, which has shapes where it is a URDF."""
-    from dynagate.integrators import browser
+def _turned(robot: Robot, q: Any, **options: Any) -> None:
+    """Show a robot in the browser until Ctrl-C. options: as `dynagate.view` takes them."""
+    from dynagate.scene import browser
 
-    file = Path(robots.file_of(name))
-    with browser.view(robot, q, file=file if file.suffix == ".urdf" else None, **options) as shown_until:
+    with browser.view(robot, q, **options) as shown_until:
         click.echo(f"{shown_until.url}, until Ctrl-C")
         try:
             shown_until.wait()

@@ -36,7 +36,7 @@ class MotionCall:
         new, kept = self._rollout(*self._args, **self._options), self.results
         for name in Trajectories.__slots__:
             value = getattr(new, name)
-            if value is not None:
+            if isinstance(value, np.ndarray):
                 getattr(kept, name)[...] = value
         return kept
 

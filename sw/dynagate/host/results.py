@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from dynagate.base.explained import explained
 from dynagate.base.nearest import nearest
+from dynagate.base.notebook import arrays_table
 
 Array = npt.NDArray[Any]
 
@@ -162,6 +163,9 @@ class Results(Mapping[str, Any]):
             f"results keep their arrays; to change '{name}', write into it with results.{name}[...] = values, or make "
             "results of other arrays with Results(...)"
         )
+
+    def _repr_html_(self) -> str:
+        return arrays_table(self)
 
     def __repr__(self) -> str:
         arrays = ", ".join(f"{name} {tuple(self[name].shape)}" for name in self)

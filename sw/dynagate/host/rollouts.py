@@ -267,11 +267,11 @@ class Rollout(Opened):
         self._check_open()
         plain = active is None and not inputs
         if plain and (trajectories := self._again(q0, qd0, tau, dt)) is not None:
-            return trajectories
+            return self._owned(trajectories, dt)
         state, leading, lost = self._checked(q0, qd0, tau, dt)
         state |= self._by_step(inputs, active, leading)
         if self.chip is not None:
-            return self.chip(q0, qd0, tau, every=self.every)
+            return self._owned(self.chip(q0, qd0, tau, every=self.every), dt)
         results, right = self.marched(state)
         q, qd = results["q"], results["qd"]
         self._watch.look(q, results.get("tau", state["tau"]))
@@ -296,7 +296,12 @@ class Rollout(Opened):
         trajectories = Trajectories(shaped["q"], shaped["qd"], a, b, diverged.reshape(leading), converged, **extras)
         if lost is not None:
             flag_lost(trajectories, lost.reshape(leading))
-        return trajectories
+        return self._owned(trajectories, dt)
+
+    def _owned(self, trajectories: Trajectories, dt: npt.ArrayLike | None) -> Trajectories:
+        """Return trajectories with the robot and the time between states. dt: s, where each call passes it."""
+        step = self.options.dt if self.options.dt is not None else float(np.asarray(dt))
+        return trajectories.of(self.robot, step * self.every)
 
     def _by_step(
         self, inputs: Mapping[str, npt.ArrayLike], active: npt.ArrayLike | None, leading: tuple[int, ...]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,12 +11,17 @@ import numpy.typing as npt
 from dynagate.base.arguments import is_whole
 from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import explained
+from dynagate.base.notebook import arrays_table
+from dynagate.robot import Robot
 from dynagate.robot.checked import RobotOrName
 
 if TYPE_CHECKING:
-    from dynagate.integrators.browser import View
+    from dynagate.scene.browser import View
+    from dynagate.scene.pictures import Picture
 
 Array = npt.NDArray[Any]
+SHOWN = 3
+"""Number of motions that a notebook shows in one picture."""
 OUTPUTS = {"q_next": "q", "qd_next": "qd", "a": "a", "b": "b"}
 OUTPUTS |= {"failures": "converged", "iterations_of_step": "iterations", "residual_of_step": "residual"}
 """Output of a step -> the field of `Trajectories` that has it for all steps."""
@@ -47,6 +53,8 @@ class Trajectories:
 
     __slots__ = (
         "_converged",
+        "_dt",
+        "_robot",
         "a",
         "away",
         "b",
@@ -78,6 +86,13 @@ class Trajectories:
         self.q, self.qd, self.a, self.b, self.diverged, self._converged = q, qd, a, b, diverged, converged
         self.impulse, self.lift, self.tau, self.away = impulse, lift, tau, away
         self.iterations, self.residual = iterations, residual
+        self._robot: Robot | None = None
+        self._dt = 0.02
+
+    def of(self, robot: Robot, dt: float) -> Trajectories:
+        """Return these trajectories as those of a robot, whose states are dt in s apart, for pictures."""
+        self._robot, self._dt = robot, dt
+        return self
 
     @property
     def converged(self) -> Array:
@@ -85,21 +100,67 @@ class Trajectories:
         a rollout that gives every k-th state, (..., steps // k), whether all steps since the one before have."""
         return np.ones(self.q[..., 1:, 0].shape, bool) if self._converged is None else self._converged
 
-    def view(self, robot: RobotOrName, *, which: int = 0, dt: float = 0.02, **options: Any) -> View:
-        """Play a motion in the browser: `dynagate.view`. robot: whose motions these are, by a name or path for the
-        shapes in its file. which: of a batch, counted over its leading axes. dt: s between the states, as the rollout
-        has them. options: as `view` takes them.
+    def draw(
+        self,
+        file: str | PathLike[str] | None = None,
+        *,
+        which: int = 0,
+        robot: RobotOrName | None = None,
+        **options: Any,
+    ) -> Picture:
+        """Draw a motion with `dynagate.draw`, up to where its numbers are not finite.
 
-        Raises as `view` does, and ValueError: there is no such motion; it ends where its numbers are not finite."""
-        from dynagate.integrators.browser import view
+        Args:
+            file, options: As `dynagate.draw` takes them. `dt` is that of the rollout unless it is passed.
+            which: The motion of a batch, counted over its leading axes.
+            robot: The robot of these motions, such as the path of its file for its shapes. The rollout's by default.
 
+        Raises:
+            ArgumentError: As `dynagate.draw` does, or there is no such motion, or the robot is not known.
+        """
+        from dynagate.scene.pictures import draw
+
+        return draw(self._robot_or(robot), self._finite(which), file, **{"dt": self._dt, **options})
+
+    def view(self, robot: RobotOrName | None = None, *, which: int = 0, **options: Any) -> View:
+        """Play a motion in the browser with `dynagate.view`, up to where its numbers are not finite.
+
+        Args:
+            robot: The robot of these motions, such as the path of its file for its shapes. The rollout's by default.
+            which: The motion of a batch, counted over its leading axes.
+            options: As `dynagate.view` takes them. `dt` is that of the rollout unless it is passed.
+
+        Raises:
+            ArgumentError: As `dynagate.view` does, or there is no such motion, or the robot is not known.
+        """
+        from dynagate.scene.browser import view
+
+        return view(self._robot_or(robot), self._finite(which), **{"dt": self._dt, **options})
+
+    def _robot_or(self, robot: RobotOrName | None) -> RobotOrName:
+        if robot is None and self._robot is None:
+            raise ArgumentError("these trajectories come from no rollout of a robot; expected robot=")
+        return robot if robot is not None else self._robot  # type: ignore[return-value]
+
+    def _finite(self, which: int) -> Array:
+        """Return a motion up to where its numbers are not finite, and at least its first state."""
         motions = self.q.reshape(-1, *self.q.shape[-2:])
         if not is_whole(which) or not 0 <= which < len(motions):
             raise ArgumentError(f"which={which!r}; expected a number from 0 to {len(motions) - 1}")
         finite = np.isfinite(motions[which]).all(axis=1)
-        return view(
-            robot, motions[which][: len(finite) if finite.all() else max(np.argmin(finite), 1)], dt=dt, **options
-        )
+        return motions[which][: len(finite) if finite.all() else max(int(np.argmin(finite)), 1)]
+
+    def _repr_html_(self) -> str:
+        """Return a table of the arrays and a picture of the first motions that are finite, for a notebook."""
+        names = ("q", "qd", "tau", "a", "b", "impulse", "lift", "iterations", "residual", "away", "diverged")
+        table = arrays_table({name: own for name in names if (own := getattr(self, name)) is not None})
+        if self._robot is None or not self.q.size:
+            return table
+        from dynagate.scene.notebook import motion_svg
+
+        motions = self.q.reshape(-1, *self.q.shape[-2:])
+        motions = motions[np.isfinite(motions).all(axis=(1, 2))][:SHOWN]
+        return (motion_svg(self._robot, motions, self._dt) if len(motions) else "") + table
 
     def __repr__(self) -> str:
         linear = "" if self.a is None else ", a, b"

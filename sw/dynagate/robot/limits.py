@@ -44,8 +44,7 @@ def screen(robot: Robot) -> str:
     mass = sum(link.mass for link in robot.links)
     gravity = ", ".join(f"{x:g}" for x in robot.gravity)
     head = f"{robot.name}: {len(robot.links)} joints, nq {robot.nq}, nv {robot.nv}, {mass:.4g} kg, gravity ({gravity})"
-    table = [["", "joint", "type", "link", "on", "q", "v", "position", "velocity", "effort", "kg"]]
-    table += [_row(robot, i, *each) for i, each in enumerate(robot.slices()) if i < SCREEN]
+    table = joint_table(robot)[: SCREEN + 1]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in table]
     if len(robot.links) > SCREEN:
@@ -55,6 +54,12 @@ def screen(robot: Robot) -> str:
     if robot.constraints:
         lines.append(_names("constraints", [constraint.text for constraint in robot.constraints]))
     return "\n".join([head, "rad, m, rad/s, m/s, N m, N; - where the file gives no limit", *lines])
+
+
+def joint_table(robot: Robot) -> list[list[str]]:
+    """Return the names of the columns, and a row for each joint with its type, place, limits and mass."""
+    head = ["", "joint", "type", "link", "on", "q", "v", "position", "velocity", "effort", "kg"]
+    return [head, *(_row(robot, i, *each) for i, each in enumerate(robot.slices()))]
 
 
 def _row(robot: Robot, i: int, link: Link, q: slice, v: slice) -> list[str]:

@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from html import escape
 from os import PathLike
 from typing import TYPE_CHECKING, Any, TypedDict
 
@@ -753,6 +754,17 @@ class Robot:
         from dynagate.robot.limits import screen
 
         return screen(self)
+
+    def _repr_html_(self) -> str:
+        """Return a picture and a table of the joints with their limits, for a notebook."""
+        from importlib import import_module
+
+        from dynagate.base.notebook import html_table
+        from dynagate.robot.limits import joint_table
+
+        picture = import_module("dynagate.scene.notebook").robot_svg(self)  # a later stage than this one
+        head, *rows = joint_table(self)
+        return f"{picture}<p>{escape(str(self).splitlines()[0])}</p>{html_table(head, rows)}"
 
     def permutation(self, names: Sequence[str], *, w_first: bool = False) -> tuple[np.ndarray, np.ndarray]:
         """Where another library's coordinates are in this robot's, for a library with the joints in another order.

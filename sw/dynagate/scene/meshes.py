@@ -1,4 +1,4 @@
-"""Mesh files of a robot, read by trimesh in a process of its own: a small file may ask for gigabytes."""
+"""Read the mesh files of a robot with trimesh in a separate process: a small file may request gigabytes."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from dynagate.base.extras import brought_by
 from dynagate.robot.apart import SECONDS, read_apart
 from dynagate.robot.model import RobotError
-from dynagate.robot.visuals import mesh_bytes
+from dynagate.robot.visuals import GRAY, mesh_bytes
+from dynagate.scene.solids import Solid, surface
 
 MAX_TRIANGLES = 2_000_000
 """Largest number of triangles of a mesh, and of all meshes of a robot, that a page shows."""
@@ -20,15 +23,18 @@ SECONDS_PER_MESH = 2
 """Processor time in s that trimesh may take for each mesh, in addition to SECONDS for its import."""
 
 
-def read_meshes(robot: Path, names: Sequence[str], folder: Path) -> Mapping[str, Any]:
-    """Return the meshes of a robot's file as trimesh's, by name; a RobotError for each that cannot be had.
+def read_meshes(robot: Path, names: Sequence[str], folder: Path) -> Mapping[str, Solid | RobotError]:
+    """Return the meshes of a robot's file by name; a RobotError for each mesh that cannot be read.
 
     Args:
         robot: The URDF file.
         names: The meshes as the URDF names them.
         folder: The folder in which their files must lie.
+
+    Raises:
+        MissingExtraError: trimesh is not installed (extra `view`).
     """
-    meshes: dict[str, Any] = {}
+    meshes: dict[str, Solid | RobotError] = {}
     contents: dict[str, tuple[bytes, str]] = {}
     for name in names:
         try:
@@ -46,7 +52,7 @@ def read_meshes(robot: Path, names: Sequence[str], folder: Path) -> Mapping[str,
     total = 0
     for name, mesh in meshes.items():
         if not isinstance(mesh, RobotError):
-            total += len(mesh.faces)
+            total += len(mesh.corners)
             if total > MAX_TRIANGLES:
                 meshes[name] = RobotError(
                     f"mesh {name:.200}: the robot's meshes have more than {MAX_TRIANGLES} triangles; expected fewer"
@@ -54,11 +60,12 @@ def read_meshes(robot: Path, names: Sequence[str], folder: Path) -> Mapping[str,
     return meshes
 
 
-def _read(contents: Mapping[str, tuple[bytes, str]]) -> dict[str, Any]:
+def _read(contents: Mapping[str, tuple[bytes, str]]) -> dict[str, Solid | RobotError]:
     """Return meshes, or what is wrong with them, by name. Raises RobotError: the reader takes too long or too much."""
     import tempfile
 
-    import trimesh
+    with brought_by("view", "a robot with meshes"):
+        import trimesh  # noqa: F401
 
     if not contents:
         return {}
@@ -72,14 +79,27 @@ def _read(contents: Mapping[str, tuple[bytes, str]]) -> dict[str, Any]:
         result = read_apart("trimesh", load_meshes, files, seconds=seconds)
     with np.load(io.BytesIO(result), allow_pickle=False) as arrays:
         faults = json.loads(bytes(arrays["faults"]))
-        meshes: dict[str, Any] = {}
+        meshes: dict[str, Solid | RobotError] = {}
         for k, (name, (_, kind)) in enumerate(contents.items()):
             if faults[k]:
                 meshes[name] = RobotError(f"mesh {name:.200} cannot be read as .{kind} ({faults[k]})")
                 continue
-            colors = {key: arrays[f"{key}{k}"] for key in ("vertex_colors", "face_colors") if f"{key}{k}" in arrays}
-            meshes[name] = trimesh.Trimesh(arrays[f"vertices{k}"], arrays[f"faces{k}"], process=False, **colors)
+            meshes[name] = _surface(arrays, k)
     return meshes
+
+
+def _surface(arrays: Mapping[str, Any], k: int) -> Solid:
+    """Return the surface of mesh k of those that `load_meshes` returned. Colors that fit no face or vertex are left
+    out."""
+    vertices, faces = arrays[f"vertices{k}"], arrays[f"faces{k}"]
+    colors: npt.NDArray[Any] = np.tile(np.array(GRAY, np.uint8), (len(faces), 1))
+    for kind, count in (("face", len(faces)), ("vertex", len(vertices))):
+        own = np.atleast_2d(arrays[f"{kind}_colors{k}"])[:, :3] if f"{kind}_colors{k}" in arrays else np.zeros((0, 3))
+        if len(own) == 1:
+            colors[:] = own
+        elif len(own) == count and own.shape[1] == 3:
+            colors = own if kind == "face" else own[faces].mean(axis=1).round()
+    return surface(vertices, faces, colors.astype(np.uint8))
 
 
 def load_meshes(files: Sequence[tuple[str, str]]) -> bytes:
@@ -107,6 +127,8 @@ def _arrays(content: bytes, kind: str) -> dict[str, Any]:
     shape: Any = trimesh.load(io.BytesIO(content), file_type=kind, force="mesh", resolver=None, process=False)
     if not len(shape.faces) or not np.isfinite(shape.vertices).all():
         raise RobotError("no triangles")
+    if not 0 <= np.min(shape.faces) <= np.max(shape.faces) < len(shape.vertices):
+        raise RobotError("a triangle without corners")
     if len(shape.faces) > MAX_TRIANGLES:
         raise RobotError(f"more than {MAX_TRIANGLES} triangles")
     arrays = {"vertices": np.asarray(shape.vertices, np.float64), "faces": np.asarray(shape.faces, np.int64)}

@@ -1,0 +1,203 @@
+"""Draw a robot's motion as SVG, GIF, PNG or a web page."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from html import escape
+from io import BytesIO
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dynagate.base.arguments import check_positive
+from dynagate.base.errors import ArgumentError
+from dynagate.base.explained import explained
+from dynagate.base.extras import brought_by
+from dynagate.dynamics.configuration import neutral
+from dynagate.robot import Robot, RobotError, robots
+from dynagate.robot.checked import RobotOrName, robot_of
+from dynagate.scene.look import Theme, theme_of
+from dynagate.scene.page import page
+from dynagate.scene.pixels import picture
+from dynagate.scene.scene import Scene, scene_of
+from dynagate.scene.vector import svg
+
+Array = npt.NDArray[Any]
+WIDTH, HEIGHT = 640, 480
+FRAMES = {".svg": 48, ".gif": 100, ".png": 1, ".html": 2000}
+"""Largest number of frames of a motion in each kind of file. Of a longer motion, every k-th step is drawn."""
+SUFFIXES = tuple(FRAMES)
+
+
+@explained
+class Picture:
+    """A drawn picture of a motion. A notebook shows it, and it can be passed wherever a file's path is expected.
+
+    Attributes:
+        path: The file; None for a picture that was only drawn for a notebook.
+        data: The content of the file.
+        suffix: ".svg", ".gif", ".png" or ".html".
+    """
+
+    def __init__(self, path: Path | None, data: bytes, suffix: str) -> None:
+        self.path, self.data, self.suffix = path, data, suffix
+
+    def __fspath__(self) -> str:
+        if self.path is None:
+            raise ArgumentError("this picture has no file; expected draw(robot, q, file)")
+        return fspath(self.path)
+
+    def __str__(self) -> str:
+        return "a picture without a file" if self.path is None else str(self.path)
+
+    def __repr__(self) -> str:
+        return f"<Picture {self}>"
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+        """Return what a notebook shows."""
+        if self.suffix == ".svg":
+            return {"image/svg+xml": self.data.decode(), "text/plain": repr(self)}
+        if self.suffix == ".html":
+            frame = f'<iframe width="{WIDTH}" height="{HEIGHT}" style="border:0" srcdoc="{escape(self.data.decode())}">'
+            return {"text/html": f"{frame}</iframe>", "text/plain": repr(self)}
+        kind = self.suffix[1:]
+        return {f"image/{kind}": b64encode(self.data).decode(), "text/plain": repr(self)}
+
+
+@explained
+def draw(
+    robot: RobotOrName,
+    q: npt.ArrayLike,
+    file: str | PathLike[str] | None = None,
+    *,
+    dt: float = 0.02,
+    theme: str = "auto",
+    targets: npt.ArrayLike | None = None,
+    forces: Mapping[str, npt.ArrayLike] | None = None,
+    urdf: str | PathLike[str] | None = None,
+    meshes: str | PathLike[str] | None = None,
+) -> Picture:
+    """Draw a robot's motion: as .svg, .gif, .png of the first configuration, or .html to be turned and played.
+
+    A robot is drawn with the shapes and meshes of its URDF file, or else with capsules along its links.
+
+    Args:
+        robot: A name or a path, whose file's shapes are drawn; or a Robot, of which capsules are drawn, unless `urdf`
+            is its file.
+        q: Configurations in rad, m and unit quaternions: (nq,) for a still picture, (steps, nq) for a motion such as
+            `Trajectories.q` of one, or (batch, steps, nq) for up to 16 motions in one picture. Motions with numbers
+            that are not finite are left out.
+        file: The file to write, whose name ends in .svg, .gif, .png or .html. None for a picture that a notebook shows.
+        dt: Time between steps, s.
+        theme: "light", "dark", or "auto", which follows the reader's browser in .svg and .html, and is light
+            elsewhere.
+        targets: Points to mark, (3,), (targets, 3) or (steps, targets, 3), in m in the base frame.
+        forces: Forces to draw as arrows, by the link or frame that they act on: (3,) or (steps, 3), in N in the base
+            frame. The largest has an arrow of half the robot's size.
+        urdf: The URDF file of the robot.
+        meshes: The folder in which mesh files must lie. None for the folder of the nearest package.xml above the URDF
+            file, or the file's own.
+
+    Returns:
+        The picture, which can be passed on as the file's path.
+
+    Raises:
+        ArgumentError: An array has another shape or nothing to draw, an option is not among those above, or the file
+            has another suffix or cannot be written.
+        MissingExtraError: Pillow, which .gif and .png need, is not installed (extra `view`).
+
+    Example:
+        >>> dynagate.draw("iiwa14", motion.q, "motion.gif", dt=0.01, theme="dark")
+    """
+    check_positive("dt", dt, "seconds between steps, more than 0")
+    colors = theme_of(theme)
+    path = None if file is None else Path(file)
+    suffix = ".svg" if path is None else path.suffix
+    if suffix not in SUFFIXES:
+        raise ArgumentError(f"{path}; expected a name that ends in {', '.join(SUFFIXES)}")
+    known, source, folder = sources(robot, urdf, meshes)
+    scene = scene_of(known, q, dt=dt, file=source, meshes=folder, targets=targets, forces=forces, most=FRAMES[suffix])
+    if suffix in (".svg", ".html"):
+        data = (page(scene, theme) if suffix == ".html" else svg(scene, WIDTH, HEIGHT, theme)).encode()
+    else:
+        data = _encoded(scene, suffix, colors)
+    if path is not None:
+        with _writing(path):
+            path.write_bytes(data)
+    return Picture(path, data, suffix)
+
+
+def sources(
+    robot: RobotOrName, urdf: str | PathLike[str] | None, meshes: str | PathLike[str] | None
+) -> tuple[Robot, Path | None, Path | None]:
+    """Return a robot, its URDF file and the folder of its meshes; None if there is no such file or no folder is passed.
+
+    Raises RobotError: there is no such robot, file or folder.
+    """
+    known = robot_of(robot)
+    folder = None if meshes is None else Path(meshes)
+    if folder is not None and not folder.is_dir():
+        raise RobotError(f"{folder} is no folder; expected the one in which the robot's meshes lie")
+    if urdf is None and not isinstance(robot, Robot):
+        urdf = robots.file_of(robot)
+    file = None if urdf is None else Path(urdf)
+    return known, file if file is not None and file.suffix == ".urdf" else None, folder
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    """Raise ArgumentError if the file cannot be written. A name with a null byte is a ValueError of Python's."""
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        reason = (error.strerror if isinstance(error, OSError) else None) or error
+        raise ArgumentError(f"cannot write {path}: {reason}; expected a file in a folder that exists") from None
+
+
+def _encoded(scene: Scene, suffix: str, theme: Theme) -> bytes:
+    """Return a scene as a GIF or PNG. All frames of a GIF have the colors of a few of them, so that none flickers."""
+    with brought_by("view", "a picture of pixels"):
+        from PIL import Image
+    frames = scene.frames if suffix == ".gif" and scene.moves else 1
+    shown = [picture(scene, k, WIDTH, HEIGHT, theme) for k in range(frames)]
+    buffer = BytesIO()
+    if suffix == ".png":
+        Image.fromarray(shown[0]).save(buffer, "PNG")
+        return buffer.getvalue()
+    sample = Image.fromarray(np.concatenate(shown[:: -(-frames // 4)]))
+    palette = sample.quantize(255, Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
+    first, *others = [Image.fromarray(each).quantize(palette=palette, dither=Image.Dither.NONE) for each in shown]
+    step = max(20, round(100.0 * scene.dt) * 10)
+    first.save(buffer, "GIF", save_all=True, append_images=others, duration=step, loop=0, optimize=False)
+    return buffer.getvalue()
+
+
+def pixels(robot: RobotOrName, q: npt.ArrayLike, width: int = WIDTH, height: int = HEIGHT) -> npt.NDArray[np.uint8]:
+    """Return a picture (height, width, 3) of a robot at q (nq,), rad or m. Raises as `draw`."""
+    known, source, folder = sources(robot, None, None)
+    return picture(scene_of(known, q, dt=1.0, file=source, meshes=folder, most=1), 0, width, height)
+
+
+def sweep(robot: RobotOrName, steps: int = 24) -> Array:
+    """Return a motion (steps · joints, nq), rad or m, that shows what each joint does.
+
+    The joints move one after the other: by half of the range to both sides, at most a radian or 0.3 m, and back.
+    """
+    robot = robot_of(robot)
+    rest = np.clip(neutral(robot), robot.lower, robot.upper)
+    wave = np.sin(np.linspace(0.0, 2.0 * np.pi, steps, endpoint=False))
+    frames = []
+    for joint, at, _ in robot.moving():
+        if joint.has_quaternion:
+            continue
+        most = 0.3 if joint.type == "prismatic" else 1.0
+        room = min(most, 0.5 * float(robot.upper[at.start] - robot.lower[at.start]))
+        part = np.tile(rest, (steps, 1))
+        part[:, at.start] = np.clip(rest[at.start] + room * wave, robot.lower[at.start], robot.upper[at.start])
+        frames.append(part)
+    return np.concatenate(frames) if frames else rest[None]
