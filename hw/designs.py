@@ -1,4 +1,4 @@
-"""What every built design has: a datapath, or a program for a processor."""
+"""Common interface of built designs: datapaths, and programs for a processor."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Resources:
-    """What a design takes of a device. A number is None if it is not known before synthesis."""
+    """Device resources that a design takes. A number is None if it is not known before synthesis."""
 
     dsp: int
     """Multiplier blocks (DSP48E2), counted. For a program, those of the products of the multiply-add units."""
@@ -60,7 +60,7 @@ class Design(ABC):
     @property
     @abstractmethod
     def resources(self) -> Resources:
-        """What the design takes of a device."""
+        """Return the device resources that the design takes."""
 
     @property
     def files(self) -> list[Path]:
