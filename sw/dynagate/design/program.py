@@ -26,7 +26,7 @@ from dynagate.design.words import FIXED, FLOAT32, FLOAT64, LASTS, WIDTHS, WORD, 
 from dynagate.dynamics import CODE
 from dynagate.graph.packing import ZERO
 
-FORMAT = 2
+FORMAT = 3
 FILE, PROGRAM = "program.json", "program.bin"
 LARGEST_SHAPE = 64
 """Above any number in a core's shape."""
