@@ -88,7 +88,7 @@ DAMAGE = {
     "no hash": (changed(lambda c: c.pop("hash")), "its content has hash .*, not None; build the design again"),
     "format 99": (
         changed(lambda c: c.update(format=99)),
-        "design.json has format 99; expected 8: build the design again",
+        "design.json has format 99; expected 9: build the design again",
     ),
     "no files": (changed(lambda c: c.pop("files")), "lacks the checksums of accelerator.v, datapath.v, files.f; build"),
     "binary": (lambda f: (f / "design.json").write_bytes(b"\xff\xfe\0"), "is not a design file: 'utf-8' codec"),
