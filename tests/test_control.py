@@ -505,7 +505,7 @@ def test_starts_beyond_the_limits_are_told_once(name: str, options: dict[str, An
     inputs["goal"][:, 1] = 0.0
     told = "joint 'elbow' of robot 'two_joint_arm' starts beyond its limits{}; expected starts within"
     options |= {"knots": 3, "dt": 1e-3, "cost": COST, "forces": [Limits(100.0)], "device": "numpy"}
-    with dynagate.compile(tight, name, **options) as opened:
+    with getattr(dynagate, name)(tight, **options) as opened:
         assert isinstance(opened, Solver)
         with warnings.catch_warnings():
             warnings.simplefilter("error")

@@ -10,6 +10,7 @@ import dynagate
 import numpy as np
 import pytest
 from dynagate import Policy, Region, Rollout, robots
+from dynagate.control import Cost
 from dynagate.host import Opened
 
 from tests.test_gpu import play_card
@@ -147,3 +148,30 @@ def test_inputs_in_order_are_those_by_name() -> None:
             forward(*state[:2], q=state[0], tau=state[2])
         with pytest.raises(ValueError, match="input 'tau' is missing"):
             forward(*state[:2])
+
+
+def test_starts_and_torques_of_rollouts_broadcast() -> None:
+    rollout = Rollout(ARM, steps=STEPS, dt=0.01, device="numpy")
+    random = np.random.default_rng(2)
+    q0, qd0, tau = (
+        random.uniform(-0.2, 0.2, (5, 2)),
+        random.uniform(-0.2, 0.2, 2),
+        random.uniform(-0.2, 0.2, (STEPS, 2)),
+    )
+    whole = rollout(q0, np.tile(qd0, (5, 1)), np.tile(tau, (5, 1, 1)))
+    for device in ("numpy", "cpu"):
+        few = Rollout(ARM, steps=STEPS, dt=0.01, device=device)
+        for _ in range(2):
+            np.testing.assert_allclose(few(q0, qd0, tau).q, whole.q, atol=1e-12)
+    assert rollout(q0[0], np.zeros((3, 2)), tau).q.shape == (3, STEPS + 1, 2)
+    with pytest.raises(ValueError, match=re.escape("fit in two ways; write q0[:, None] or q0[None]")):
+        rollout(q0[:3], np.zeros((3, 3, 2)), tau)
+    with pytest.raises(ValueError, match="input 'tau' has leading axes .* they do not broadcast"):
+        rollout(q0, qd0, np.zeros((4, STEPS, 2)))
+
+
+def test_starts_of_solvers_broadcast() -> None:
+    cost = Cost(lambda knot: [*knot.tau], lambda knot: [*knot.q])
+    solver = dynagate.ilqr(ARM, knots=3, dt=0.02, cost=cost, device="numpy", iterations=3)
+    q0 = np.array([[0.1, 0.2], [0.2, -0.1]])
+    np.testing.assert_array_equal(solver(q0, np.zeros(2)).tau, solver(q0, np.zeros((2, 2))).tau)

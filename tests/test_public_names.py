@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+import doctest
 import re
 from pathlib import Path
 
 import dynagate
+import numpy as np
 import pytest
 
 ROOT = Path(__file__).parents[1]
@@ -71,6 +73,19 @@ def test_pages_and_examples_import_public_names() -> None:
     examples = list((ROOT / "examples").glob("*.py"))
     found = {name for path in [ROOT / "README.md", *pages, *examples] for name in imported(path)} - PUBLIC
     assert found <= INNER, f"import from a public module instead: {', '.join(sorted(found - INNER))}"
+
+
+@pytest.mark.parametrize(
+    "name", ["Design", "Device", "Function", "Robot.from_file", "Rollout", "build", "compile", "open"]
+)
+def test_examples_of_docstrings_run(name: str, tmp_path: Path) -> None:
+    thing = dynagate
+    for part in name.split("."):
+        thing = getattr(thing, part)
+    space = {"dynagate": dynagate, "np": np, "folder": tmp_path}
+    examples = doctest.DocTestParser().get_doctest(thing.__doc__ or "", space, name, None, 0)
+    results = doctest.DocTestRunner().run(examples)
+    assert results.attempted > 0 == results.failed
 
 
 def test_there_are_few_public_names() -> None:

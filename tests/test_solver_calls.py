@@ -34,7 +34,7 @@ OWN: dict[str, dict[str, Any]] = {
 
 @pytest.fixture(scope="module", params=["ilqr", "mppi"])
 def solver(request: pytest.FixtureRequest) -> Iterator[Solver]:
-    with dynagate.compile(ARM, request.param, knots=KNOTS, dt=0.02, cost=COST, **OWN[request.param]) as opened:
+    with getattr(dynagate, request.param)(ARM, knots=KNOTS, dt=0.02, cost=COST, **OWN[request.param]) as opened:
         assert isinstance(opened, Solver)
         yield opened
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import tempfile
 import warnings
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -155,9 +156,13 @@ def _called(
     first: dict[Any, Arrays] = {}
     if case.get("twin"):
         options = twin(options)
-    with dynagate.compile(robot, ",".join(names) or "none", device=case["device"], **options) as opened:
+    with ExitStack() as stack:
+        opened = {
+            name: stack.enter_context(dynagate.compile(robot, name, device=case["device"], **options))
+            for name in names or ["none"]
+        }
         for name, how, batch in calls:
-            function = getattr(opened, name) if len(names) > 1 else opened
+            function = opened[name]
             rows = np.arange(batch) % len(inputs["q"])
             taken = [port.name for port in function.device.inputs]
             values = {x: inputs[x][0] if how == "single" else inputs[x][rows] for x in taken}

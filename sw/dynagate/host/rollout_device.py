@@ -15,7 +15,7 @@ from dynagate.host.bound import MotionCall
 from dynagate.host.device import Device
 from dynagate.host.devices.turns import EVERY, STEPS, TurnDevice, shown
 from dynagate.host.links import DeviceError, Transfer
-from dynagate.host.starts import flag_lost, without_lost
+from dynagate.host.starts import broadcast_starts, flag_lost, without_lost
 from dynagate.host.trajectories import OUTPUTS, Trajectories
 from dynagate.integrators.limits import LimitWatch
 
@@ -56,7 +56,9 @@ class RolloutDevice(Device):
         every: int = 1,
         last: bool = False,
     ) -> Trajectories:
-        """q0 (..., nq), qd0 (..., nv), tau (..., steps, nv), N m or N. dt, seconds, of a design that has it as an
+        """Leading axes of q0, qd0 and tau broadcast as in numpy.
+
+        q0 (..., nq), qd0 (..., nv), tau (..., steps, nv), N m or N. dt, seconds, of a design that has it as an
         input: one number or one for each trajectory (...). steps (...): how many each trajectory takes; all unless
         given.
         every: every so many states come out, and the last one of each trajectory; last: the last one alone.
@@ -73,6 +75,10 @@ class RolloutDevice(Device):
         """
         if self._closed:
             raise DeviceError(f"{self.device.text} is closed; open it again")
+        nq, nv = (self._inputs[name].shape[0] for name in ("q", "qd"))
+        torques = real("tau", tau)
+        shapes = {"q0": (nq,), "qd0": (nv,), "tau": (torques.shape[-2] if torques.ndim > 1 else 0, nv)}
+        q0, qd0, tau = broadcast_starts(shapes, {"q0": q0, "qd0": qd0, "tau": torques})
         arrays, leading, lost = self._checked(q0, qd0, tau, dt)
         batch, turns = arrays["tau"].shape[:2]
         count = self._counts(steps, leading, turns)

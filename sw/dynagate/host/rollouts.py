@@ -31,7 +31,7 @@ from dynagate.host.links import DeviceError, Transfer
 from dynagate.host.opened import Opened
 from dynagate.host.rollout_device import RolloutDevice
 from dynagate.host.rollout_options import RolloutOptions
-from dynagate.host.starts import flag_lost, without_lost
+from dynagate.host.starts import broadcast_starts, flag_lost, without_lost
 from dynagate.host.trajectories import Trajectories
 from dynagate.integrators.contact_step import RigidContact
 from dynagate.integrators.equations_vjp import AFTER, FIRST, with_before
@@ -253,7 +253,9 @@ class Rollout(Opened):
         active: npt.ArrayLike | None = None,
         **inputs: npt.ArrayLike,
     ) -> Trajectories:
-        """q0 (..., nq), qd0 (..., nv), tau (..., steps, nv), N m or N, and dt (), seconds, where it is not constant.
+        """Leading axes of q0, qd0 and tau broadcast as in numpy.
+
+        q0 (..., nq), qd0 (..., nv), tau (..., steps, nv), N m or N, and dt (), seconds, where it is not constant.
         active (..., steps, constraints), 0 or 1, of a constrained rollout: which constraints hold in each step, with
         axes that may be left out as numpy broadcasts; all for None.
         inputs: the inputs of forces, (..., steps, nv) or its last axes. With feedback gain (..., steps, nv, 2 nv), N m
@@ -268,6 +270,8 @@ class Rollout(Opened):
         plain = active is None and not inputs
         if plain and (trajectories := self._again(q0, qd0, tau, dt)) is not None:
             return self._owned(trajectories, dt)
+        shapes = {"q0": (self.robot.nq,), "qd0": (self.robot.nv,), "tau": (self.steps, self.robot.nv)}
+        q0, qd0, tau = broadcast_starts(shapes, {"q0": q0, "qd0": qd0, "tau": tau})
         state, leading, lost = self._checked(q0, qd0, tau, dt)
         state |= self._by_step(inputs, active, leading)
         if self.chip is not None:

@@ -19,7 +19,6 @@ from dynagate.base.arguments import (
     check_unit_vectors,
     of_type,
     one_or_several,
-    real,
     shown,
 )
 from dynagate.base.errors import ArgumentError, ArgumentTypeError
@@ -38,6 +37,7 @@ from dynagate.host.joint_limits import joint_bounds_of
 from dynagate.host.links import DeviceError, Transfer
 from dynagate.host.opened import Opened
 from dynagate.host.problems import SHAPES, Asked, Leading, Problems, Values
+from dynagate.host.starts import broadcast_starts
 from dynagate.integrators.explicit_method import step_inputs
 from dynagate.integrators.limits import LimitWatch
 from dynagate.integrators.step import StepOptions
@@ -191,7 +191,8 @@ class Solver(Opened):
     def begun(self, q0: npt.ArrayLike, qd0: npt.ArrayLike) -> Problems:
         """Problems with these starts, for this caller alone until it gives them to `keep`. Raises ValueError or
         TypeError: a start has another shape."""
-        leading = real("q0", q0).shape[:-1]
+        q0, qd0 = broadcast_starts({"q0": (self.robot.nq,), "qd0": (self.robot.nv,)}, {"q0": q0, "qd0": qd0})
+        leading = np.shape(q0)[:-1]
         problems = self._kept.pop(leading, None)
         if problems is None:
             problems = Problems(self, leading)

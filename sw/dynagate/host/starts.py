@@ -6,17 +6,47 @@ there, and harms no other.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from dynagate.base.arguments import common_axes, real
 from dynagate.base.errors import EntryError
 from dynagate.host.trajectories import Trajectories
 
 Array = npt.NDArray[Any]
 STATE = ("q", "qd")
+
+
+class _Start(NamedTuple):
+    """An input of a motion. shape: of one trajectory."""
+
+    name: str
+    shape: tuple[int, ...]
+
+
+def broadcast_starts(shapes: Mapping[str, tuple[int, ...]], arrays: Mapping[str, Any]) -> list[Any]:
+    """Return the inputs of motions with the same leading axes, as numpy broadcasts them.
+
+    Args:
+        shapes: Shape of each input for one trajectory, in order.
+        arrays: The inputs, (*leading, *shape).
+
+    Raises:
+        ArgumentError: The leading axes do not broadcast, or do so in two ways. Inputs of other shapes are returned as
+            they are, for the checks that follow.
+        ArgumentTypeError: An input does not hold real numbers.
+    """
+    own = {name: real(name, array) for name, array in arrays.items()}
+    axes = {own[name].shape[: max(own[name].ndim - len(shape), 0)] for name, shape in shapes.items()}
+    fits = all(own[name].shape[max(own[name].ndim - len(shape), 0) :] == shape for name, shape in shapes.items())
+    if len(axes) == 1 or not fits:
+        return list(own.values())
+    starts = [_Start(name, shape) for name, shape in shapes.items()]
+    broadcast, _ = common_axes(starts, own, np.broadcast_to)
+    return [broadcast[name] for name in own]
 
 
 def without_lost(
