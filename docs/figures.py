@@ -1,7 +1,9 @@
-"""Fill the figures of pages from docs/figures.json: `python docs/figures.py` rewrites every marked number.
+"""Fill the figures of pages from docs/figures.json: `python docs/figures.py` rewrites every marked number, and draws
+docs/pictures/speed.svg.
 
 A marked number stands between two comments, `<!--= NAME FORM -->420 ns<!--=-->`. NAME is a path into figures.json,
-FORM says how the number is written. `tests/test_figures.py` fails if a marked number differs from the file.
+FORM says how the number is written. A table stands between `<!--= table NAME -->` and `<!--=-->`.
+`tests/test_figures.py` fails if a marked number or a table differs from the file.
 
 `python docs/figures.py --designs` builds the designs of DESIGNS and writes their exact figures into the file first.
 `dynagate bench ROBOT --record docs/figures.json` writes the measured ones.
@@ -11,6 +13,7 @@ from __future__ import annotations
 
 import json
 import re
+import runpy
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -18,7 +21,9 @@ from typing import Any
 
 DOCS = Path(__file__).parent
 FILE = DOCS / "figures.json"
-MARK = re.compile(r"<!--= (?P<name>[^<>]*?) (?P<form>[\w:.]+) -->(?P<text>.*?)<!--=-->", re.DOTALL)
+PICTURE = DOCS / "pictures" / "speed.svg"
+MARK = re.compile(r"<!--= (?!table )(?P<name>[^<>]*?) (?P<form>[\w:.]+) -->(?P<text>.*?)<!--=-->", re.DOTALL)
+TABLE = re.compile(r"<!--= table (?P<name>\w+) -->\n.*?<!--=-->", re.DOTALL)
 SEPARATOR = " / "
 """Between the keys of a figure's path. Keys have slashes without spaces."""
 
@@ -71,7 +76,7 @@ def _short(value: float) -> str:
 
 
 def filled(text: str, kept: Mapping[str, Any]) -> str:
-    """Return a page with every marked number replaced by the figure of the file.
+    """Return a page with every marked number and table replaced by those of the file.
 
     Raises:
         KeyError: A mark names no figure.
@@ -80,7 +85,12 @@ def filled(text: str, kept: Mapping[str, Any]) -> str:
     def fill(mark: re.Match[str]) -> str:
         return f"<!--= {mark['name']} {mark['form']} -->{written(value_of(kept, mark['name']), mark['form'])}<!--=-->"
 
-    return MARK.sub(fill, text)
+    def table(mark: re.Match[str]) -> str:
+        rows = tables[mark["name"]](kept, written)
+        return "\n".join([f"<!--= table {mark['name']} -->", *rows, "<!--=-->"])
+
+    tables = runpy.run_path(str(DOCS / "figure_tables.py"))["TABLES"]
+    return TABLE.sub(table, MARK.sub(fill, text))
 
 
 def pages() -> Iterator[Path]:
@@ -112,6 +122,11 @@ def figures_of(built: Any) -> dict[str, Any]:
     }
 
 
+def speed_picture() -> str:
+    """Return the picture of speed as the file of figures has it."""
+    return str(runpy.run_path(str(DOCS / "speed.py"))["drawn"](figures()))
+
+
 def main() -> None:
     kept = figures()
     if "--designs" in sys.argv[1:]:
@@ -122,6 +137,7 @@ def main() -> None:
         if (new := filled(text, kept)) != text:
             page.write_text(new, encoding="utf-8")
             print(page.relative_to(DOCS.parent))
+    PICTURE.write_text(speed_picture(), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -52,6 +52,10 @@ def test_marked_figures_of_a_page_are_those_of_the_file(page: Path) -> None:
     assert FIGURES["filled"](text, FIGURES["figures"]()) == text, "run `python docs/figures.py`"
 
 
+def test_the_picture_of_speed_shows_the_figures_of_the_file() -> None:
+    assert FIGURES["PICTURE"].read_text(encoding="utf-8") == FIGURES["speed_picture"](), "run `python docs/figures.py`"
+
+
 def test_a_number_that_differs_is_replaced() -> None:
     kept = {"runs": {"a/b": {"ns": 1234.0}}}
     page = "It takes <!--= runs / a/b / ns us -->9 µs<!--=--> a call, <!--= runs / a/b / ns n -->9<!--=--> ns."
