@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import runpy
 import subprocess
 import sys
 from dataclasses import replace
@@ -256,6 +257,15 @@ def test_on_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         result = runner.invoke(main, ["view", "two_joint_arm", name])
         assert result.exit_code == 1
         assert message in result.output
+
+
+@pytest.mark.parametrize("name", ["speed.svg", "axi.svg", "zynq.svg", "slot.svg"])
+def test_plots_of_the_pages_are_what_their_script_draws(name: str) -> None:
+    """With the same date, byte by byte."""
+    docs = Path(__file__).parent.parent / "docs"
+    kept = (docs / "pictures" / name).read_text()
+    (date,) = set(re.findall(r"Drawn (\d{4}-\d\d-\d\d)", kept))
+    assert runpy.run_path(str(docs / "draw_plots.py"))["PLOTS"][name](date) == kept
 
 
 def test_without_pillow_only_pixels_are_refused(tmp_path: Path) -> None:

@@ -160,20 +160,42 @@ def _writing(path: Path) -> Iterator[None]:
 
 
 def _encoded(scene: Scene, suffix: str, theme: Theme) -> bytes:
-    """Return a scene as a GIF or PNG. All frames of a GIF have the colors of a few of them, so that none flickers."""
+    """Return a scene as a GIF or PNG."""
+    if suffix == ".gif":
+        return gif(scene, WIDTH, HEIGHT, theme)
     with brought_by("view", "a picture of pixels"):
         from PIL import Image
-    frames = scene.frames if suffix == ".gif" and scene.moves else 1
-    shown = [picture(scene, k, WIDTH, HEIGHT, theme) for k in range(frames)]
     buffer = BytesIO()
-    if suffix == ".png":
-        Image.fromarray(shown[0]).save(buffer, "PNG")
-        return buffer.getvalue()
+    Image.fromarray(picture(scene, 0, WIDTH, HEIGHT, theme)).save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+def gif(scene: Scene, width: int, height: int, theme: Theme, *, colors: int = 255, comment: str = "") -> bytes:
+    """Return a scene as a GIF.
+
+    All frames have the same colors, which are chosen from a few of them, so that nothing flickers.
+
+    Args:
+        scene: The scene.
+        width, height: Size in pixels.
+        theme: Its colors.
+        colors: Number of colors, at most 255. Fewer make a smaller file.
+        comment: Text to keep in the file, such as the date and the license of a robot.
+
+    Raises:
+        MissingExtraError: Pillow is not installed (extra `view`).
+    """
+    with brought_by("view", "a picture of pixels"):
+        from PIL import Image
+    frames = scene.frames if scene.moves else 1
+    shown = [picture(scene, k, width, height, theme) for k in range(frames)]
     sample = Image.fromarray(np.concatenate(shown[:: -(-frames // 4)]))
-    palette = sample.quantize(255, Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
+    palette = sample.quantize(colors, Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
     first, *others = [Image.fromarray(each).quantize(palette=palette, dither=Image.Dither.NONE) for each in shown]
     step = max(20, round(100.0 * scene.dt) * 10)
-    first.save(buffer, "GIF", save_all=True, append_images=others, duration=step, loop=0, optimize=False)
+    more: dict[str, Any] = {"comment": comment.encode()} if comment else {}
+    buffer = BytesIO()
+    first.save(buffer, "GIF", save_all=True, append_images=others, duration=step, loop=0, optimize=False, **more)
     return buffer.getvalue()
 
 

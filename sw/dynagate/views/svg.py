@@ -20,6 +20,22 @@ BLUE, ORANGE, GREEN, RED, SKY, PURPLE, YELLOW = (
 )
 """Okabe and Ito's colors, which color-blind readers tell apart."""
 
+DARK = {
+    "fill": {
+        PAPER: "#0d1117",
+        INK: "#e6edf3",
+        FAINT: "#9aa5b1",
+        SKY: "#1d4f6e",
+        "#dcefe8": "#17382d",
+        "#fbe8c2": "#4a3912",
+        "#e4f1fa": "#12303f",
+    },
+    "stroke": {INK: "#e6edf3", FAINT: "#9aa5b1", GRID: "#30363d", BLUE: "#3d9bd6"},
+}
+"""Colors of a drawing for a reader who has a dark page: attribute -> color -> the color instead."""
+_RULES = [f'[{name}="{light}"]{{{name}:{dark}}}' for name, colors in DARK.items() for light, dark in colors.items()]
+STYLE = f"@media (prefers-color-scheme:dark){{{''.join(_RULES)}}}"
+
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -45,6 +61,7 @@ class Canvas:
             "svg", {"xmlns": NAMESPACE, "viewBox": box, **size, "role": "img", "font-family": FONT, "font-size": "12"}
         )
         ElementTree.SubElement(self._root, "title").text = xml_text(title)
+        ElementTree.SubElement(self._root, "style").text = STYLE
         self.rectangle(0, 0, width, height, fill=PAPER)
 
     def rectangle(
