@@ -32,7 +32,7 @@ def scale(values: Sequence[float], log: bool) -> tuple[Callable[[float], float],
         low, high = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))
         high = max(high, low + 1)
         return lambda x: (math.log10(x) - low) / (high - low), [10.0**k for k in range(low, high + 1)]
-    low, high = min(0.0, *values), max(values)
+    low, high = min(values), max(values)
     raw = (high - low) / 5
     power = 10.0 ** math.floor(math.log10(raw))
     step = next(k * power for k in (1, 2, 5, 10) if k * power >= raw)
@@ -141,7 +141,8 @@ def word_lengths(date: str) -> str:
     robot = robots.load("two_joint_arm")
     region = Region.of(robot)
     series: dict[str, list[tuple[float, float]]] = {}
-    for function in ("inverse_dynamics", "forward_dynamics", "forward_dynamics_gradient"):
+    names = ("inverse_dynamics", "forward_dynamics", "forward_dynamics_gradient")
+    for function, label in zip(names, ("inverse dynamics", "forward dynamics", "its gradient"), strict=True):
         graph = trace(robot, function)
         states = region.states(graph, 1000, 2)
         reference = evaluate(graph, states)
@@ -149,7 +150,7 @@ def word_lengths(date: str) -> str:
             formatted = assign(graph, region, Policy(word=word))
             own = in_integers(formatted, states).outputs
             worst = max(float(np.abs(own[k] - reference[k]).max() / np.abs(reference[k]).max()) for k in reference)
-            series.setdefault(function, []).append((word, worst))
+            series.setdefault(label, []).append((word, worst))
     note = (
         f"Two-joint arm, 1000 uniform states in the operating region, largest error over largest value. Drawn {date}."
     )
