@@ -191,6 +191,11 @@ def gif(scene: Scene, width: int, height: int, theme: Theme, *, colors: int = 25
     shown = [picture(scene, k, width, height, theme) for k in range(frames)]
     sample = Image.fromarray(np.concatenate(shown[:: -(-frames // 4)]))
     palette = sample.quantize(colors, Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
+    entries = palette.getpalette() or []
+    paper = Image.new("RGB", (1, 1), theme.paper).quantize(palette=palette, dither=Image.Dither.NONE).getpixel((0, 0))
+    assert isinstance(paper, int)
+    entries[3 * paper : 3 * paper + 3] = theme.paper  # exact, so that the picture has no border on a page
+    palette.putpalette(entries)
     first, *others = [Image.fromarray(each).quantize(palette=palette, dither=Image.Dither.NONE) for each in shown]
     step = max(20, round(100.0 * scene.dt) * 10)
     more: dict[str, Any] = {"comment": comment.encode()} if comment else {}
