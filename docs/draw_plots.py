@@ -1,13 +1,12 @@
 """Draw the plots of the pages into docs/pictures: `python docs/draw_plots.py --date 2026-11-26`.
 
-Bars of speed come from docs/figures.json. Everything else is computed here: plans of designs, errors of integers, and
-rollouts of the two-joint arm. The same date and figures give the same bytes.
+They are computed here: plans of designs, errors of integers, and rollouts of the two-joint arm. The same date gives the
+same bytes. Bars of speed come from docs/figures.py.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -89,48 +88,6 @@ def lines(
         canvas.text(shown[-1][0] + 10, y, name, size=12, color=color, bold=True)
     canvas.text(12, HEIGHT - 10, note, size=10, color=FAINT)
     return canvas.markup() + "\n"
-
-
-def bars(title: str, rows: Sequence[tuple[str, float, str, str]], unit: str, notes: Sequence[str]) -> str:
-    """Return an SVG of bars on a logarithmic axis. rows: name, value, its text, color."""
-    left, row = 250, 34
-    canvas = Canvas(760, 70 + row * len(rows) + 20 * len(notes) + 20, title)
-    canvas.text(12, 26, title, bold=True, size=16)
-    of_x, ticks = scale([value for _, value, _, _ in rows], True)
-    wide, bottom = 760 - left - 110, 52 + row * len(rows)
-    for tick in ticks:
-        x = left + wide * of_x(tick)
-        canvas.line([(x, 46), (x, bottom)], color=GRID)
-        canvas.text(x, bottom + 16, f"{tick:,.0f}", size=11, color=FAINT, anchor="middle")
-    canvas.text(left, 42, unit, size=11, color=FAINT)
-    for k, (name, value, text, color) in enumerate(rows):
-        y = 50 + k * row
-        canvas.text(left - 10, y + 18, name, anchor="end", size=13)
-        canvas.rectangle(left, y + 4, max(wide * of_x(value), 2.0), row - 12, fill=color)
-        canvas.text(left + wide * of_x(value) + 8, y + 18, text, size=13, bold=True)
-    for k, note in enumerate(notes):
-        canvas.text(12, bottom + 40 + 18 * k, note, size=10, color=FAINT)
-    return canvas.markup() + "\n"
-
-
-def speed(date: str) -> str:
-    """One gradient of iiwa14's forward dynamics, each with its precision, from docs/figures.json."""
-    run = json.loads((Path(__file__).parent / "figures.json").read_text())["runs"]["iiwa14-intel-xeon-avx512f"]
-    name = "forward_dynamics_gradient"
-    figures = {key.removeprefix(f"{name}/"): value for key, value in run["figures"].items() if key.startswith(name)}
-    rows = [
-        ("Pinocchio C++, float64, a call", "pinocchio", FAINT),
-        ("CasADi's C, float64, a call", "casadi", FAINT),
-        ("dynagate, float64, a call", "call/float64", BLUE),
-        ("dynagate, float64, batch of 1024", "float64/packed planes/1024", BLUE),
-        ("dynagate, float32, batch of 1024", "float32/packed planes/1024", ORANGE),
-    ]
-    shown = [(label, figures[key]["ns"], f"{figures[key]['ns']:,.0f} ns", color) for label, key, color in rows]
-    notes = [
-        f"One core of {run['cpu']} with {run['vectors']}, {run['compiler']}, {run['date']}, commit {run['commit']}; "
-        f"`{run['command']}`. Drawn {date}."
-    ]
-    return bars("One gradient of the forward dynamics of iiwa14", shown, "ns, log scale", notes)
 
 
 def word_lengths(date: str) -> str:
@@ -302,7 +259,6 @@ def slot(date: str) -> str:
 
 
 PLOTS: dict[str, Callable[[str], str]] = {
-    "speed.svg": speed,
     "axi.svg": axi,
     "zynq.svg": zynq,
     "slot.svg": slot,

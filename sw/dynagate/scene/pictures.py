@@ -195,6 +195,7 @@ def gif(scene: Scene, width: int, height: int, theme: Theme, *, colors: int = 25
     paper = Image.new("RGB", (1, 1), theme.paper).quantize(palette=palette, dither=Image.Dither.NONE).getpixel((0, 0))
     assert isinstance(paper, int)
     entries[3 * paper : 3 * paper + 3] = theme.paper  # exact, so that the picture has no border on a page
+    palette = Image.new("P", (1, 1))
     palette.putpalette(entries)
     first, *others = [Image.fromarray(each).quantize(palette=palette, dither=Image.Dither.NONE) for each in shown]
     step = max(20, round(100.0 * scene.dt) * 10)
