@@ -191,13 +191,19 @@ def gif(scene: Scene, width: int, height: int, theme: Theme, *, colors: int = 25
     shown = [picture(scene, k, width, height, theme) for k in range(frames)]
     sample = Image.fromarray(np.concatenate(shown[:: -(-frames // 4)]))
     palette = sample.quantize(colors, Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
-    entries = palette.getpalette() or []
-    paper = Image.new("RGB", (1, 1), theme.paper).quantize(palette=palette, dither=Image.Dither.NONE).getpixel((0, 0))
-    assert isinstance(paper, int)
-    entries[3 * paper : 3 * paper + 3] = theme.paper  # exact, so that the picture has no border on a page
+    entries = [*theme.paper, *(palette.getpalette() or [])[: 3 * 255]]
     palette = Image.new("P", (1, 1))
     palette.putpalette(entries)
-    first, *others = [Image.fromarray(each).quantize(palette=palette, dither=Image.Dither.NONE) for each in shown]
+
+    def indexed(frame: npt.NDArray[np.uint8]) -> Image.Image:
+        """Return a frame in these colors. Pillow's nearest color is near enough, except for the paper."""
+        index = np.array(Image.fromarray(frame).quantize(palette=palette, dither=Image.Dither.NONE))
+        index[(frame == theme.paper).all(axis=2)] = 0
+        image = Image.fromarray(index, "P")
+        image.putpalette(entries)
+        return image
+
+    first, *others = [indexed(frame) for frame in shown]
     step = max(20, round(100.0 * scene.dt) * 10)
     more: dict[str, Any] = {"comment": comment.encode()} if comment else {}
     buffer = BytesIO()
