@@ -71,6 +71,17 @@ def test_a_robot_that_travels_stays_in_the_picture_and_hangs_on_no_pole() -> Non
     assert scene_of(robot, q, dt=0.1).ground < -3.0
 
 
+def test_a_robot_that_leaves_the_picture_is_not_drawn() -> None:
+    robot = robots.load("hyq", floating_base=True)
+    q = np.tile(neutral(robot), (5, 1))
+    q[:, 0] = [0.0, 1.0, 1e3, 1e6, 1e6]
+    root = ElementTree.fromstring(draw(robot, q).data)
+    assert [len(group) for group in root.findall(f"{SVG}g")][2] <= 2  # lines of the ground and a shadow
+    q[:, 0] = 1e12
+    with pytest.raises(dynagate.Error, match=r"lead further than 1e\+09 times the robot's size; expected"):
+        draw(robot, q)
+
+
 def test_what_is_nearer_hides_what_is_behind() -> None:
     """Two triangles that cross, each in front on its own side; their depths are those of planes."""
     corners = np.array([[[0.0, 0.0], [100.0, 0.0], [0.0, 100.0]]] * 2)
@@ -198,6 +209,7 @@ def test_long_motions_and_lost_ones() -> None:
         (np.zeros(3), "a.svg", 0.1, r"q has shape \(3,\); expected \(2,\), \(steps, 2\) or \(batch, steps, 2\)"),
         (np.full(2, np.nan), "a.svg", 0.1, "has no motion whose numbers are all finite; expected one or more"),
         (np.zeros((0, 2)), "a.svg", 0.1, "has no motion whose numbers are all finite"),
+        (np.zeros(2, complex), "a.svg", 0.1, "q"),
         (np.zeros(2), "a.mp4", 0.1, r"a.mp4; expected a name that ends in .svg, .gif, .png, .html"),
         (np.zeros(2), "a.svg", 0.0, "dt=0.0; expected seconds between steps, more than 0"),
     ],

@@ -31,6 +31,8 @@ TINTS: tuple[Color, ...] = ((222, 226, 232), (86, 180, 233), (230, 159, 0), (0, 
 """Colors of the capsules of several robots in one scene, by Okabe and Ito."""
 FORCE: Color = (213, 94, 0)
 TARGET: Color = (0, 158, 115)
+FURTHEST = 1e9
+"""Largest distance of a robot from its base, in multiples of its size."""
 ARROW = 0.45
 """Length of the largest force's arrow, as a fraction of the robot's size."""
 THIN, HEAD = 0.011, 0.077
@@ -123,7 +125,11 @@ def scene_of(
     corners = _outline(parts, poses)
     arrows = _arrows(marks[::every], [(place, push[::every]) for place, push in pushes], poses, size)
     ends = [own[:, None] for start, vector, _ in arrows for own in (start, start + vector)]
-    camera = framed(np.concatenate([corners, *ends], axis=1))
+    shown = np.concatenate([corners, *ends], axis=1)
+    if not float(np.abs(shown).max()) < FURTHEST * size:
+        far = f"further than {FURTHEST:g} times the robot's size"
+        raise ArgumentError(f"q or targets lead {far}; expected configurations and points near the base")
+    camera = framed(shown)
     for start, vector, color in arrows:
         shaft, head = _arrow_maps(start, vector, size)
         parts.append((cylinder(THIN * size, 1.0, color).placed(np.eye(3), np.array([0.0, 0.0, 0.5])), len(poses)))

@@ -159,7 +159,8 @@ def _bodies(
     code = (own.body << 24) | (colors @ np.array([65536, 256, 1]))
     order = np.argsort(code, kind="stable")
     row, column = np.divmod(own.seen.pixel, own.width)
-    for part in np.split(order, np.flatnonzero(np.diff(code[order])) + 1):
+    parts = np.split(order, np.flatnonzero(np.diff(code[order])) + 1) if len(order) else []
+    for part in parts:
         color = colors[part[0]].astype(np.float64)
         y, x, its_tone = row[part], column[part], tone[part]
         top, left = int(y.min()), int(x.min())
