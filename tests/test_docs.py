@@ -108,3 +108,12 @@ def test_links_between_pages_lead_somewhere() -> None:
             path = page.parent / target if target else page
             assert path.exists(), f"{page.name}: {target}"
             assert not anchor or anchor in anchors(path), f"{page.name}: {target}#{anchor}"
+
+
+def test_index_of_the_reference_lists_the_names_of_its_pages() -> None:
+    folder = ROOT / "docs" / "reference"
+    rows = re.findall(r"^\| \[[^]]*\]\((\w+\.md)\) \| (.*) \|$", (folder / "index.md").read_text(), flags=re.M)
+    assert sorted(page for page, _ in rows) == sorted(p.name for p in folder.glob("*.md") if p.name != "index.md")
+    for page, listed in rows:
+        names = re.findall(r"^::: (?:[\w.]+\.)?(\w+)$", (folder / page).read_text(), flags=re.M)
+        assert [name.split(".")[-1] for name in re.findall(r"`([\w.]+)`", listed)] == names, page
