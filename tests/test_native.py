@@ -8,6 +8,7 @@ import math
 import os
 import pickle
 import re
+import shutil
 import subprocess
 import sys
 from concurrent.futures import ProcessPoolExecutor
@@ -25,6 +26,7 @@ from dynagate.host import DeviceError, Results
 from dynagate.host.inputs import LARGEST_ANGLE
 from dynagate.integrators.methods import METHODS
 from dynagate.integrators.step import StepOptions
+from dynagate.native import headers
 from dynagate.native.compile import CompileError, cache_folder, compiler, knows, library, machine, native_flags
 from dynagate.native.emit import emit
 from dynagate.native.headers import in_one_text, with_headers
@@ -650,3 +652,19 @@ def test_a_source_has_all_headers_that_it_includes() -> None:
     assert '#include "dynagate_' not in text
     with pytest.raises(FileNotFoundError, match=r"dynagate_absent\.h"):
         with_headers({"a.c": '#include "dynagate_absent.h"\n'})
+
+
+def test_c_files_that_change_on_disk_do_not_reach_a_running_process(tmp_path: Path) -> None:
+    """A table in the layout of the old Python code, read by the C code of a new installation, crashes the process."""
+    shutil.copytree(Path(headers.__file__).parent, tmp_path / "dynagate" / "native")
+    (tmp_path / "dynagate" / "__init__.py").touch()
+    program = (
+        "from pathlib import Path; from dynagate.native import headers; folder = Path(headers.__file__).parent;"
+        "assert folder.is_relative_to(Path.cwd());"
+        "names = [path.name for path in folder.iterdir() if path.suffix in ('.c', '.h', '.cuh')];"
+        "assert len(names) > 9;"
+        "before = {name: (folder / name).read_text() for name in names};"
+        "[(folder / name).write_text('#error changed') for name in names];"
+        "assert before == {name: headers.header(name) for name in names}"
+    )
+    subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=True)

@@ -1,19 +1,34 @@
-"""The headers of this folder, as files beside a C text that includes them, or in one text with it."""
+"""The C files of this folder, as files next to a C text that includes them, or in one text with it.
+
+All of them are read when this module is imported. The Python modules that write C agree with them in the layout of
+structures and tables, so a running process must not combine old modules with C files of a later installation.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from functools import cache
 from importlib.resources import files
 
 _OURS = re.compile(r'^#include "(dynagate_\w+\.(?:h|cuh))"[^\n]*\n', flags=re.M)
 
 
-@cache
+_TEXTS = {
+    path.name: path.read_text()
+    for path in files("dynagate.native").iterdir()
+    if path.name.endswith((".c", ".h", ".cuh"))
+}
+
+
 def header(name: str) -> str:
-    """The text of a file of this folder. Raises FileNotFoundError."""
-    return (files("dynagate.native") / name).read_text()
+    """Return the text of a C file of this folder.
+
+    Raises:
+        FileNotFoundError: The folder had no such file when this module was imported.
+    """
+    if name not in _TEXTS:
+        raise FileNotFoundError(f"dynagate.native has no file '{name}'")
+    return _TEXTS[name]
 
 
 def with_headers(texts: Mapping[str, str]) -> dict[str, str]:

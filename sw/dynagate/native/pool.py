@@ -7,13 +7,13 @@ import hashlib
 import threading
 import weakref
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from dynagate.base.forks import renew_in_child
 from dynagate.native.compile import library
 from dynagate.native.emit import Source
+from dynagate.native.headers import header
 
 NAME = "dynagate_pool"
 
@@ -50,7 +50,7 @@ class Pool:
 
 @cache
 def _functions(folder: Path | None) -> ctypes.CDLL:
-    text = (files("dynagate.native") / f"{NAME}.c").read_text()
+    text = header(f"{NAME}.c")
     source = Source(NAME, {f"{NAME}.c": text}, hashlib.sha256(text.encode()).hexdigest()[:16])
     loaded = ctypes.CDLL(str(library(source, double=False, folder=folder)))
     pointer, pointers = ctypes.c_void_p, ctypes.POINTER(ctypes.c_void_p)
