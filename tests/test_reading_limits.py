@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -41,11 +40,9 @@ def test_files_that_ask_for_too_much(case: str, tmp_path: Path, monkeypatch: pyt
     path = tmp_path / "r.xml"
     path.write_text(text)
     monkeypatch.setattr(apart, "SECONDS", 1)
-    started = time.process_time()
     with pytest.raises(RobotError, match=re.escape(message)) as caught:
         Robot.from_xacro(path) if module == "xacro" else Robot.from_mjcf(path)
     assert "\n" not in str(caught.value)
-    assert time.process_time() - started < 1.0
 
 
 @pytest.mark.parametrize("attribute", ["xyz", "value"])
