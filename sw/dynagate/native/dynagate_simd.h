@@ -10,9 +10,9 @@
 #include <stdint.h>
 #include <string.h>
 
-#if defined(__SSE__)
+#if defined(__AVX512F__) /* Elsewhere a few builtins do: to read this header takes as long as to compile a small kernel. */
 #include <immintrin.h>
-#elif !defined(__aarch64__)
+#elif !defined(__SSE__) && !defined(__aarch64__)
 #include <fenv.h> /* link with -lm */
 #endif
 #if defined(__AVX512F__)
@@ -74,23 +74,31 @@ DG_INLINE void dg_store(real *to, vec v) { memcpy(to, &v, sizeof v); }
 DG_INLINE void dg_stream(real *to, vec v) { _mm512_stream_ps((float *)to, (__m512)v); }
 #elif defined(__AVX__)
 #define DG_STREAMS 1
-DG_INLINE void dg_stream(real *to, vec v) { _mm256_stream_ps((float *)to, (__m256)v); }
+typedef float dg_floats4 __attribute__((vector_size(16)));
+typedef float dg_floats8 __attribute__((vector_size(32)));
+#ifdef __clang__
+DG_INLINE void dg_stream(real *to, vec v) { __builtin_nontemporal_store(v, (vec *)to); }
+#define DG_JOIN(a, b) __builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7)
+#else
+DG_INLINE void dg_stream(real *to, vec v) { __builtin_ia32_movntps256((float *)to, (dg_floats8)v); }
+#define DG_JOIN(a, b) __builtin_ia32_vinsertf128_ps256(__builtin_ia32_ps256_ps(a), b, 1)
+#endif
 #else
 #define DG_STREAMS 0
 #define dg_stream dg_store
 #endif
 DG_INLINE void dg_streamed(void) {
 #if DG_STREAMS
-    _mm_sfence();
+    __builtin_ia32_sfence();
 #endif
 }
 
 /* The processor's flags of operations without a result, divisions by zero and results too large for their type, from
  * dg_clear_faults() to dg_faults(): they are set at no cost. */
 #if defined(__SSE__)
-#define DG_FAULTS (_MM_EXCEPT_INVALID | _MM_EXCEPT_DIV_ZERO | _MM_EXCEPT_OVERFLOW)
-#define dg_flags() _mm_getcsr()
-#define dg_set_flags(flags) _mm_setcsr(flags)
+#define DG_FAULTS 13 /* bits 0, 2 and 3 of MXCSR: invalid operations, divisions by zero, overflow */
+#define dg_flags() __builtin_ia32_stmxcsr()
+#define dg_set_flags(flags) __builtin_ia32_ldmxcsr(flags)
 #elif defined(__aarch64__)
 #define DG_FAULTS 7
 DG_INLINE uint64_t dg_flags(void) {
@@ -203,8 +211,12 @@ DG_INLINE vec dg_load_parts(const real *from, int width, long stride, int last) 
         return (vec)_mm512_insertf32x4(v, _mm_loadu_ps(DG_AT(3)), 3);
     }
 #elif defined(__AVX__)
-    if (2 * width == DG_LANES)
-        return (vec)_mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(DG_AT(0))), _mm_loadu_ps(DG_AT(1)), 1);
+    if (2 * width == DG_LANES) {
+        dg_floats4 first, second;
+        memcpy(&first, DG_AT(0), sizeof first);
+        memcpy(&second, DG_AT(1), sizeof second);
+        return (vec)DG_JOIN(first, second);
+    }
 #endif
 #undef DG_AT
     if (width == DG_LANES) return dg_load(from);
