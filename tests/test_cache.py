@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import fcntl
 import os
 import shutil
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from typing import IO
 
 import dynagate
 import numpy as np
@@ -85,6 +89,34 @@ def test_what_is_damaged_is_made_again(damage: Callable[[Path], object], tmp_pat
 def test_what_is_complete_is_not_made_again(tmp_path: Path) -> None:
     target = kept(tmp_path / "thing", make, Failure)
     assert kept(target, lambda work, made: pytest.fail("made again"), Failure) == target
+
+
+def test_who_needs_the_same_meanwhile_waits_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two processes that start together compile everything once."""
+    target, made, pending = tmp_path / "thing", list[str](), list[Future[Path]]()
+    waits, flock = threading.Event(), fcntl.flock
+
+    def watched(file: IO[str], operation: int) -> None:
+        if operation == fcntl.LOCK_SH:
+            waits.set()
+        flock(file, operation)
+
+    def first(work: Path, product: Path) -> None:
+        made.append("first")
+        pending.append(others.submit(kept, target, second, Failure))
+        assert waits.wait(600.0)
+        make(work, product)
+
+    def second(work: Path, product: Path) -> None:
+        made.append("second")
+        waits.set()
+        make(work, product)
+
+    monkeypatch.setattr(fcntl, "flock", watched)
+    with ThreadPoolExecutor(1) as others:
+        assert kept(target, first, Failure) == target
+    assert pending[0].result() == target
+    assert made == ["first"]
 
 
 def test_a_failure_leaves_nothing(tmp_path: Path) -> None:

@@ -11,15 +11,23 @@ import os
 import shutil
 import stat
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+
+try:
+    import fcntl
+except ImportError:  # where the system has no such locks
+    fcntl = None  # type: ignore[assignment]
 
 from dynagate.base.storage import DAY, SCRATCH, is_left, is_marked, mark, scratch
 
 CACHE_VARIABLE = "DYNAGATE_CACHE"
 CHECKSUM = "sha256"
 """The file in a kept folder with the checksum of all others."""
+
+MAKER = ".maker"
+"""The suffix of the file in a scratch folder that the process which made the folder locks."""
 
 UNUSED_DAYS = 60
 """What was not used for so long is removed when something else is compiled."""
@@ -37,16 +45,19 @@ def cache_folder() -> Path:
 def kept(target: Path, make: Callable[[Path, Path], None], failure: type[Exception]) -> Path:
     """`target`, a folder of a cache, made again unless it is there complete.
 
-    make: called with a scratch folder and the folder to fill. Two processes may make the same at once.
+    make: called with a scratch folder and the folder to fill. A second process that needs the same folder meanwhile
+    waits for the first one.
     Raises `failure`: the cache cannot be written; it, the folder or a file in it is somebody else's, or others may
     write it.
     """
+    if not _is_complete(target, failure):
+        _make_own(target, failure)
+        _wait_for_makers(target)
     if _is_complete(target, failure):
         with suppress(OSError):  # a cache that can only be read does as well
             os.utime(target)
         return target
-    _make_own(target, failure)
-    with scratch(target.parent, failure, target.name, ADVICE) as place:
+    with scratch(target.parent, failure, target.name, ADVICE) as place, _as_maker(place, target):
         _remove_unused(target.parent)
         work, product = place / "work", place / "product"
         for folder in (work, product):
@@ -59,6 +70,31 @@ def kept(target: Path, make: Callable[[Path, Path], None], failure: type[Excepti
         if not _is_complete(target, failure):  # else another process was faster
             _replace(target, product, place / "damaged")
     return target
+
+
+@contextmanager
+def _as_maker(place: Path, target: Path) -> Iterator[None]:
+    """Hold a lock on a file in the scratch folder `place`, whose name says which target is made there."""
+    with (place / f"{target.name}{MAKER}").open("w") as file:
+        if fcntl is None:
+            yield
+            return
+        with suppress(OSError):  # some network file systems have no locks: two processes may then make the same
+            fcntl.flock(file, fcntl.LOCK_EX)
+        try:
+            yield
+        finally:
+            with suppress(OSError):  # a process that was forked meanwhile holds the file open
+                fcntl.flock(file, fcntl.LOCK_UN)
+
+
+def _wait_for_makers(target: Path) -> None:
+    """Wait until every process that makes the target has made it, failed or ended."""
+    with suppress(OSError):
+        for place in target.parent.glob(f"{SCRATCH}*"):
+            with suppress(OSError), (place / f"{target.name}{MAKER}").open() as file:
+                if fcntl is not None:
+                    fcntl.flock(file, fcntl.LOCK_SH)
 
 
 def _make_own(target: Path, failure: type[Exception]) -> None:
