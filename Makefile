@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constr
 SOURCES := $(wildcard sw hw sim fixedpoint tests examples packaging docs/*.py)
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-core test-rtl test-torch fuzz synth bench docs lint format constraints wheel release clean
+.PHONY: help run test test-fast test-core test-rtl test-torch fuzz synth bench docs lint format constraints wheel release clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -16,6 +16,9 @@ run: $(VENV)/run.stamp  ## Build, simulate and check iiwa14's forward dynamics g
 
 test: $(VENV)/test.stamp lint  ## Run lint, types and all tests but the long ones
 	$(BIN)/python -m pytest -n auto --dist worksteal
+
+test-fast: $(VENV)/test.stamp  ## Run some quick tests of each subject: tests/fast.txt lists them
+	$(BIN)/python -m pytest -n auto --dist worksteal $$(grep -v '^#' tests/fast.txt)
 
 # Each Python has an environment of its own, with the newest versions that pip finds: constraints.txt fits one Python.
 CORE := urdf dynamics graph derivatives fixedpoint loops forces forge

@@ -1,8 +1,15 @@
-"""Options and the folder in which tests keep what takes long to build."""
+"""Options, folders in which tests keep what takes long to build, and what a run says of the tests that it skipped."""
 
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
 from pathlib import Path
 
 import pytest
+
+HERE = Path(__file__).parent
+BUILD = HERE.parent / "build"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -17,12 +24,32 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 item.add_marker(skip)
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print why tests were skipped, each reason with the number of tests: mostly programs that this machine lacks."""
+    skipped = terminalreporter.stats.get("skipped", [])
+    # each process of a parallel run reports the files that it skipped as a whole
+    files = {tuple(report.longrepr) for report in skipped if isinstance(report, pytest.CollectReport)}
+    tests = [report.longrepr for report in skipped if isinstance(report, pytest.TestReport)]
+    reasons = Counter(str(where[2]).removeprefix("Skipped: ") for where in (*files, *tests))
+    if reasons:
+        terminalreporter.section("skipped")
+        for reason, count in reasons.most_common():
+            terminalreporter.line(f"{count:6d}  {reason}")
+
+
 @pytest.fixture(scope="session")
 def designs() -> Path:
     """Designs kept between runs by content hash, the one of `make run` among them."""
-    return Path(__file__).parent.parent / "build" / "designs"
+    return BUILD / "designs"
 
 
 @pytest.fixture(scope="session")
 def units() -> Path:
-    return Path(__file__).parent.parent / "build" / "units"
+    return BUILD / "units"
+
+
+@pytest.fixture(scope="session")
+def cache() -> Path:
+    """Compiled kernels, kept between runs by content hash; CUDA text is compiled with the header of `cuda_on_host`."""
+    header = (HERE / "cuda_on_host" / "cuda_runtime.h").read_bytes()
+    return BUILD / "kernels" / hashlib.sha256(header).hexdigest()[:8]

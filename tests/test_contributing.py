@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-PAGE = Path(__file__).parent.parent / "docs" / "contributing.md"
+ROOT = Path(__file__).parent.parent
+PAGE = ROOT / "docs" / "contributing.md"
 EXERCISES = (
     "An operation: `abs`",
     "An algorithm: the power of the motors",
@@ -38,6 +39,15 @@ def test_the_page_has_these_exercises() -> None:
     sections = re.split(r"^## (.*)$", PAGE.read_text(), flags=re.M)
     titles = [title for title, text in zip(sections[1::2], sections[2::2], strict=True) if "```python\n" in text]
     assert tuple(titles) == EXERCISES
+
+
+def test_the_quick_tests_are_there() -> None:
+    """Those that `make test-fast` names, which are run without the others."""
+    lines = [line for line in (ROOT / "tests" / "fast.txt").read_text().splitlines() if not line.startswith("#")]
+    assert len(lines) == len(set(lines)) > 20
+    for line in lines:
+        file, _, test = line.partition("::")
+        assert f"def {test or 'test_'}" in (ROOT / file).read_text(), line
 
 
 @pytest.mark.parametrize("title", EXERCISES, ids=lambda title: title.split(":")[0])

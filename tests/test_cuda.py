@@ -28,7 +28,7 @@ def graph_of(robot: Robot, name: str) -> Graph:
 
 @pytest.mark.parametrize("planes", [False, True])
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("robot", ["two_joint_arm", "iiwa14"])
+@pytest.mark.parametrize("robot", ["two_joint_arm", pytest.param("iiwa14", marks=pytest.mark.long)])
 def test_host_code_equals_the_graph(robot: str, name: str, planes: bool, tmp_path: Path) -> None:
     _check(robots.load(robot), name, planes, tmp_path)
 
@@ -37,7 +37,8 @@ def test_host_code_has_friction(tmp_path: Path) -> None:
     _check(robots.load("two_joint_arm"), "inverse_dynamics_gradient", False, tmp_path, friction=0.5)
 
 
-@pytest.mark.parametrize("robot", ["hyq", "iiwa14"])  # rows with most entries zero, and with few
+# rows with most entries zero, and with few
+@pytest.mark.parametrize("robot", ["hyq", pytest.param("iiwa14", marks=pytest.mark.long)])
 def test_outputs_that_shared_memory_does_not_hold_are_written_directly(
     robot: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -48,7 +49,7 @@ def test_outputs_that_shared_memory_does_not_hold_are_written_directly(
     _check(loaded, NAMES[2], False, tmp_path)
 
 
-@pytest.mark.parametrize("planes", [False, True])
+@pytest.mark.parametrize("planes", [pytest.param(False, marks=pytest.mark.long), True])
 def test_a_long_function_is_cut_into_segments(planes: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cuda, "MOST_OPERATIONS", 1000)
     monkeypatch.setattr(cuda, "SEGMENT_OPERATIONS", 500)

@@ -27,11 +27,6 @@ from tests.test_gpu import ON_HOST, OnGpu, live, needs_nvcc, play_card
 from tests.test_loops import accumulated_roots, robot_of, square_root, states_of, swapping
 
 
-@pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("gpu_loops")
-
-
 @pytest.fixture
 def opened(cache: Path) -> Callable[..., GpuLoop]:
     return partial(GpuLoop, folder=cache, toolchain=ON_HOST)

@@ -171,7 +171,9 @@ ARM = ("two_joint_arm", "forward_dynamics_gradient")
 @pytest.mark.parametrize(
     ("robot", "name", "dtype", "planes"),
     [
-        *((*ARM, dtype, planes) for dtype in (np.float32, np.float64) for planes in (False, True)),
+        (*ARM, np.float32, True),
+        (*ARM, np.float64, False),
+        *(pytest.param(*ARM, *other, marks=pytest.mark.long) for other in ((np.float32, False), (np.float64, True))),
         ("hyq", "mass_matrix", np.float32, False),
         ("hyq", "mass_matrix", np.float64, True),
     ],

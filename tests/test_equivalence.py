@@ -65,8 +65,10 @@ def assert_equal(simulation: Simulation, expected: Any, size: int) -> None:
 def test_products_of_all_operands(width: int) -> None:
     for other in WIDTHS:
         a, b = every(width, other)
-        for constant in {0, 1 << (width + other - 3)}:
-            run = ran(Multiply(width, other), {"a": (a, width), "b": (b, other), "c": (constant, width + other)})
+        unit = Multiply(width, other)
+        netlist = netlist_of(unit)
+        for constant in (0, 1 << (width + other - 3)):
+            run = ran(unit, {"a": (a, width), "b": (b, other), "c": (constant, width + other)}, netlist)
             assert np.array_equal(
                 results(run, "p", len(a)),
                 Values().gathered(Values().spread(a * b + constant, width + other), signed=True),
@@ -167,16 +169,32 @@ def test_selections_of_all_operands_of_10_bits(width: int, arithmetic: Arithmeti
 SHARED = [op for op, row in HARDWARE.items() if isinstance(row, Elementary)]
 
 
-@pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("op", SHARED)
-def test_functions_of_all_operands(op: str, width: int) -> None:
-    for source, to in [
+def functions(width: int) -> list[tuple[Format, Format]]:
+    """Formats of operands and results."""
+    return [
         (Format(width, width - 4), Format(9, 7)),
         (Format(width, width - 2), Format(width, width - 4)),
         (Format(width, 2), Format(width, 3)),
         (Format(width, 0), Format(8, 3)),
         (Format(width, 6), Format(5, 2)),
-    ]:
+    ]
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("op", SHARED)
+def test_functions_of_all_operands(op: str, width: int) -> None:
+    """Two pairs of formats at each width: every pair has three or four widths."""
+    pairs = functions(width)
+    for k in (2 * width, 2 * width + 1):
+        source, to = pairs[k % len(pairs)]
+        assert_unit_equal(op, [source], to, Arithmetic())
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("op", SHARED)
+def test_functions_of_all_operands_in_all_formats(op: str, width: int) -> None:
+    for source, to in functions(width):
         assert_unit_equal(op, [source], to, Arithmetic())
 
 

@@ -38,7 +38,7 @@ COMMANDS = {
     "": ["emit", "--function", "mass_matrix", "--folder", "c"],
     "hw": ["build", "--function", "mass_matrix", "--ii", "2"],
     "sim": ["run", "--function", "mass_matrix_inverse", "--ii", "2", "--states", "64"],
-    "synth": ["synth", "--function", "mass_matrix", "--ii", "2"],
+    "synth": ["synth", "--function", "mass_matrix", "--ii", "16", "--word", "12"],
     "sweep": ["sweep", "--word", "12", "--policy", "optimized", "--states", "50", "--folder", "sweep"],
     "mpc": ["closed-loop", "--policy", "word", "--word", "12"],
     "bench": ["bench", "--no-pinocchio", "--batch", "16", "--figures", "figures"],

@@ -62,11 +62,6 @@ needs_card = pytest.mark.skipif(not has_card(), reason="no CUDA card")
 needs_none = pytest.mark.skipif(has_card(), reason="there is a CUDA card")
 
 
-@pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("gpu")
-
-
 @pytest.fixture
 def opened(cache: Path) -> Callable[..., GpuKernel]:
     def make(graph: Graph, dtype: Any = np.float64, **options: Any) -> GpuKernel:

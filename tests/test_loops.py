@@ -27,11 +27,6 @@ from tests.robots import random_urdf
 from tests.test_derivatives import floating
 
 
-@pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("native")
-
-
 def square_root(name: str = "root") -> Loop:
     """√a by Newton's iteration, from x: each sample ends when x² is a to within 1e-12 of it."""
     recording = Recording("newton", "none")
@@ -246,7 +241,7 @@ def test_gradient_of_a_cost_by_the_reverse_sweep(name: str, device: str, tmp_pat
     robot = robot_of(name, tmp_path)
     n, steps = robot.nv, 5
     q, qd, tau = states_of(robot, 3, steps)
-    rollout = Rollout(robot, steps=steps, dt=0.02, linearize=True, device=device)
+    rollout = Rollout(robot, steps=steps, dt=0.01, linearize=True, device=device)
     trajectories = rollout(q, qd, tau)
     random = np.random.default_rng(3)
     cost = random.normal(size=(3, steps + 1, 2 * n))

@@ -150,11 +150,6 @@ def _sums(terms: Mapping[str, list[list[Term]]], values: Values) -> Values:
     return {name: [sum(map(number, entry)) for entry in entries] for name, entries in terms.items()}
 
 
-@pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("nested")
-
-
 @pytest.mark.parametrize("seed", range(5))
 def test_random_nested_loops_equal_python(seed: int, cache: Path) -> None:
     drawn = Drawn(seed, depth=2 + seed % 2)
