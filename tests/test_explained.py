@@ -58,7 +58,7 @@ CALLS: list[tuple[Callable[[], Any], str]] = [
     (lambda: Arm(["b"]).turn("c"), "Arm.turn() got q='c'; expected an array of numbers"),
     (lambda: Arm(["b"]).turn(1, 2), "Arm.turn() got 2 arguments without names; expected at most 1: q"),  # type: ignore[call-arg]
     (lambda: ROLLOUT(), "Rollout() without q0, qd0, tau; expected q0, qd0, tau"),  # type: ignore[call-arg]
-    (lambda: dynagate.draw(ARM, ZERO, None), "draw() got file=None; expected a text or a path"),  # type: ignore[arg-type]
+    (lambda: dynagate.draw(ARM, ZERO, 3), "draw() got file=3; expected a text, a path or None"),  # type: ignore[arg-type]
     (
         lambda: dynagate.build(ARM, "mass_matrix", folder=3),
         "build() got folder=3; expected a text or a path",
