@@ -164,6 +164,15 @@ def test_every_name_elsewhere_is_a_function_here() -> None:
     assert all(row.differs for row in ELSEWHERE.values() if row.function.endswith("_FRAME"))
 
 
+@pytest.mark.parametrize("solver", ["ilqr", "mppi"])
+def test_solvers_are_named_as_they_are_called(solver: str) -> None:
+    call = getattr(dynagate, solver)
+    with pytest.raises(TypeError, match=rf"^dynagate\.{solver}\(\) without .*cost"):
+        call("two_joint_arm", knots=3, dt=0.1)
+    with pytest.raises(TypeError, match=rf"^dynagate\.{solver}\(\) got an unexpected keyword argument 'knot'"):
+        call("two_joint_arm", knot=3, dt=0.1)
+
+
 @pytest.mark.parametrize(
     ("call", "text"),
     [

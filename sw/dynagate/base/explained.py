@@ -29,6 +29,8 @@ RAW = (TypeError, AttributeError, LookupError, ValueError, ArithmeticError)
 """What Python and numpy raise where they are given something else than they take."""
 UNIONS = (typing.Union, types.UnionType)
 CALLED = ("__init__", "__call__")
+PUBLIC_NAMES = {"Ilqr": "dynagate.ilqr", "Mppi": "dynagate.mppi"}
+"""Classes that users call by another name -> this name."""
 KINDS: dict[object, tuple[Any, str]] = {
     bool: ((bool, np.bool_), "True or False"),
     int: (Integral, "a whole number"),
@@ -135,6 +137,7 @@ def _check(label: str, arguments: Iterable[tuple[str, Any, Any]], cause: BaseExc
 def _label(function: Callable[..., Any]) -> str:
     """What a user calls: a method with its class, a class for what makes it."""
     *owner, name = function.__qualname__.rpartition("<locals>.")[2].split(".")
+    owner = [PUBLIC_NAMES.get(each, each) for each in owner]
     return ".".join([*owner, *([] if owner and name in CALLED else [name])])
 
 
@@ -146,7 +149,7 @@ def _unbound(label: str, signature: inspect.Signature, args: tuple[Any, ...], kw
     named = [each.name for each in parameters if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)]
     if not any(each.kind is each.VAR_KEYWORD for each in parameters):
         for name in kwargs:
-            check_keyword(label.rpartition(".")[2], name, named)
+            check_keyword(label if label in PUBLIC_NAMES.values() else label.rpartition(".")[2], name, named)
     takes = ", ".join(each.name for each in placed) or "none"
     if count > len(placed):
         now = f"; {CALLS[label]}" if label in CALLS else ""
