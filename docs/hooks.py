@@ -17,7 +17,7 @@ import yaml
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 NAV = DOCS / "nav.yml"
-LINK = re.compile(r"(?<=\]\()[^)#:\s]+(?=[)#])")
+LINK = re.compile(r"(?<=\]\()[^)#:\s]+(?=[)#])|(?<=\bsrc=\")[^\":]+(?=\")|(?<=\bsrcset=\")[^\":]+(?=\")")
 """The file that a link of Markdown leads to, neither an address nor an anchor alone."""
 
 LANGUAGES = {".py": "python", ".c": "c", ".toml": "toml"}

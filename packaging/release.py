@@ -18,7 +18,7 @@ from pathlib import Path
 
 from try_wheel import ROOT, all_tried, find, versions
 
-LINK = re.compile(r"(\]\()(?!https?://|#|mailto:)([^)\s]+)(\))")
+LINK = re.compile(r"(\]\(|\bsrc(?:set)?=\")(?!https?://|#|mailto:)([^)\s\"]+)(\)|\")")
 
 
 class NotReady(Exception):

@@ -89,7 +89,8 @@ def test_the_readme_is_short_and_begins_with_a_picture_and_a_first_call() -> Non
     lines = (ROOT / "README.md").read_text().splitlines()
     assert len(lines) <= 110
     screen = "\n".join(lines[:40])
-    assert re.search(r"^!\[[^]]+\]\(docs/", screen, flags=re.M)
+    for picture in re.findall(r'(?:src|srcset)="([^"]+)"', screen) or [""]:
+        assert (ROOT / picture).is_file(), picture
     (commands,) = re.findall(r"^```sh\n(.*?)^```", screen, flags=re.S | re.M)
     assert len(commands.splitlines()) == 2
     assert "dg.compile(" in screen
