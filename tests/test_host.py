@@ -212,7 +212,7 @@ def test_a_closed_accelerator_says_so(each: Function, arm: Build) -> None:
     each.close()
     each.close()
     for results in (None, out):
-        with pytest.raises(DeviceError, match="<Function two_joint_arm .*> is closed; open it again"):
+        with pytest.raises(DeviceError, match="<(Function|Device) two_joint_arm .*> is closed; open it again"):
             each(out=results, **inputs)
 
 
@@ -331,15 +331,10 @@ BAD = {
         ValueError,
         r"input 'q' has shape \(\); expected \(batch, 2\), or \(2,\) for a single state",
     ),
-    "one state, many velocities": (
-        lambda x: {**x, "q": x["q"][0]},
-        ValueError,
-        r"input 'qd' has leading axes \(200,\); the inputs before it have \(\): expected the same for all",
-    ),
     "batches": (
         lambda x: {**x, "qd": x["qd"][:9]},
         ValueError,
-        r"input 'qd' has leading axes \(9,\); the inputs before it have \(200,\): expected the same for all",
+        r"input 'qd' has leading axes \(9,\) and input 'q' \(200,\): they do not broadcast; expected the same",
     ),
     "complex": (lambda x: {**x, "q": x["q"] + 0j}, TypeError, "input 'q' has dtype complex128; expected real numbers"),
     "text": (lambda x: {**x, "q": np.full((200, 2), "a")}, TypeError, "input 'q' has dtype <U1"),

@@ -221,7 +221,7 @@ def test_turns_enter_as_the_chip_continues_them() -> None:
 
 REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"qd0": np.zeros((4, 3))}, r"qd0 has shape \(4, 3\); expected \(4, 2\)"),
-    ({"tau": np.zeros((4, 2))}, r"tau has shape \(4, 2\); expected \(4, steps, 2\) with 1 step or more"),
+    ({"tau": np.zeros(2)}, r"tau has shape \(2,\); expected \(4, steps, 2\) with 1 step or more"),
     ({"tau": np.zeros((4, 0, 2))}, "with 1 step or more"),
     ({"tau": np.full((4, 3, 2), np.nan)}, r"input 'tau' is nan at \(0, 0, 0\); expected finite numbers"),
     ({"q0": np.full((4, 2), 9.0)}, "input 'q' is 9 at .*; the formats were chosen for"),
