@@ -173,7 +173,7 @@ def of_other_type(array: np.ndarray) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (grown, r"input 'qd' has leading axes \(8,\); the inputs before it have \(2000,\)"),
+        (grown, r"input 'qd' has leading axes \(8,\) and input 'q' \(2000,\): they do not broadcast"),
         (reshaped, r"input 'q' has shape \(4, 4\)"),
         (of_other_type, r"input 'q' has shape \(8, 4\)"),
     ],
