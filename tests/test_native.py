@@ -114,9 +114,9 @@ import dynagate
 
 robot = robots.load("two_joint_arm")
 inputs = Region.of(robot).sample("forward_dynamics", 700, seed=1)
-expected = dynagate.open(robot, "forward_dynamics")(**inputs).qdd
+expected = dynagate.compile(robot, "forward_dynamics")(**inputs).qdd
 pauses = random.Random(1)
-with dynagate.open(robot, "forward_dynamics", threads=5) as accelerator:
+with dynagate.compile(robot, "forward_dynamics", threads=5) as accelerator:
     out = accelerator(**inputs)
     for _ in range(300):  # threads that look out for work, that fall asleep and that sleep
         time.sleep(pauses.choice([0.0, 0.00008, 0.0001, 0.00012, 0.001]))
@@ -156,7 +156,7 @@ if which == "rollout":
     locks = [opened._binding, small._lock]
 else:
     options = {"threads": 2} if which == "threads" else {"device": which}
-    opened = dynagate.open("two_joint_arm", "forward_dynamics", **options)
+    opened = dynagate.compile("two_joint_arm", "forward_dynamics", **options)
     call = lambda: opened.choosing("qdd")(**state).qdd
     expected = call()
     locks = [opened._lock, *(each._lock for each in gc.get_objects() if isinstance(each, Pool))]
@@ -211,13 +211,13 @@ from dynagate.control import Cost
 arm, results = robots.load("two_joint_arm"), {}
 states = Region.of(arm).sample("forward_dynamics", 37, seed=1)
 for key, options in {"single": {"dtype": "float32"}, "threads": {"threads": 2}, "fixed": {"device": "fixed"}}.items():
-    with dynagate.open(arm, "forward_dynamics", **options) as opened:
+    with dynagate.compile(arm, "forward_dynamics", **options) as opened:
         results[key] = opened(**states).qdd
-with dynagate.open(arm, "forward_dynamics", form="scan") as opened:
+with dynagate.compile(arm, "forward_dynamics", form="scan") as opened:
     results["scan"] = opened(**states).qdd
 rollout = dynagate.Rollout(arm, steps=3, dt=0.01)
 results["rollout"] = rollout(states["q"], states["qd"], np.zeros((37, 3, 2))).q
-solver = dynagate.open(arm, "ilqr", knots=4, dt=0.02, cost=Cost.quadratic(q=1.0, qd=0.1, tau=1e-2, final=10.0))
+solver = dynagate.ilqr(arm, knots=4, dt=0.02, cost=Cost.quadratic(q=1.0, qd=0.1, tau=1e-2, final=10.0))
 results["ilqr"] = solver(np.zeros((2, 2)), np.zeros((2, 2)), goal=np.full((2, 2), 0.3)).q
 np.savez(sys.argv[1], **results)
 """
@@ -570,7 +570,7 @@ def test_wrong_requests_are_named() -> None:
         dynagate.compile(robot, "forward_dynamics_gradient", threads=0)
     with pytest.raises(ValueError, match="layout 'tiles'; expected rows or planes"):
         dynagate.compile(robot, "forward_dynamics_gradient", layout="tiles")
-    with pytest.raises(ValueError, match="device 'cpu' computes from a robot; expected a Robot instead of a design"):
+    with pytest.raises(ValueError, match="device 'cpu' computes from a robot, or not this kind of design; expected one of"):
         dynagate.open("build/designs", device="cpu")
 
 

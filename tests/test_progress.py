@@ -16,7 +16,7 @@ import pytest
 from dynagate.base.progress import ProgressLine, showing
 from dynagate.cli.progress import ProgressLine as Lasting
 
-OPEN = "import dynagate; dynagate.open('two_joint_arm', 'mass_matrix')"
+COMPILE = "import dynagate; dynagate.compile('two_joint_arm', 'mass_matrix')"
 ROLLOUT = "import dynagate; dynagate.Rollout('two_joint_arm', steps=2, dt=0.01)"
 STEPS = """
 import time
@@ -65,7 +65,7 @@ def test_a_terminal_shows_what_takes_longer_than_a_second() -> None:
     assert not text.split("\r")[-2].strip()
 
 
-@pytest.mark.parametrize(("code", "text"), [(OPEN, "C compiler: kernel"), (ROLLOUT, "compiling two_joint_arm rollout")])
+@pytest.mark.parametrize(("code", "text"), [(COMPILE, "C compiler: kernel"), (ROLLOUT, "compiling two_joint_arm rollout")])
 def test_nothing_is_silent_for_long(code: str, text: str, tmp_path: Path) -> None:
     cache = {"CC": slow_compiler(tmp_path), "XDG_CACHE_HOME": str(tmp_path), "DYNAGATE_CACHE": str(tmp_path / "cache")}
     assert text in on_a_terminal(code, **cache)
