@@ -228,7 +228,7 @@ def test_friction_that_nothing_has_changes_nothing() -> None:
     ],
 )
 def test_refused(name: str, options: dict[str, Any], message: str) -> None:
-    for refusing in (trace, dynagate.open, dynagate.build):
+    for refusing in (trace, dynagate.compile, dynagate.build):
         with pytest.raises(ValueError, match=message):
             refusing(ARM, name, **options)
 

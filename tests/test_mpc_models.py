@@ -50,7 +50,7 @@ def test_derivatives_of_action_models(integrator: str) -> None:
 
 
 def test_derivatives_of_casadi_functions() -> None:
-    f = casadi_function(ARM)
+    f = casadi_function(ARM, "forward_dynamics")
     symbols = [casadi.MX.sym(name, 2) for name in ("q", "qd", "tau")]
     state = np.random.default_rng(0).normal(size=(3, 2))
     whole = casadi.hessian(casadi.sum1(f(*symbols)), casadi.vertcat(*symbols))[0]

@@ -292,7 +292,16 @@ def test_position_based_steps_run_on_a_core(tmp_path: Path) -> None:
 
 def test_variational_steps_replay_as_the_integers(tmp_path: Path) -> None:
     options = AlgorithmOptions(integrator="variational", dt=1e-3, tolerance=1e-5)
-    built = dynagate.build(ARM, "rollout", units=4, algorithm=options, folder=tmp_path, policy=Policy(samples=512))
+    built = dynagate.build(
+        ARM,
+        "rollout",
+        units=4,
+        integrator="variational",
+        dt=1e-3,
+        tolerance=1e-5,
+        folder=tmp_path,
+        policy=Policy(samples=512),
+    )
     formatted = built.formatted
     assert isinstance(formatted, FormattedLoop)
     motion, (q, qd, tau) = ChipMotion.of(ARM, options, 24), starts(6, 4)

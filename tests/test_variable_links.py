@@ -12,7 +12,6 @@ import pytest
 from click.testing import CliRunner
 from dynagate import Robot, evaluate, robots, trace
 from dynagate.cli import main
-from dynagate.dynamics.options import AlgorithmOptions
 from dynagate.dynamics.parameters import parameters_of
 from dynagate.graph.derivatives import jacobian, vjp
 from dynagate.graph.region import Region
@@ -161,9 +160,7 @@ def test_registers_hold_a_links_parameters(tmp_path: Path) -> None:
 
 def test_registers_half_written_are_written_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """After a write that failed, the parameters of the call before are not taken for those in the device."""
-    built = dynagate.build(
-        ARM, "inverse_dynamics", ii=32, axi=Axi(32), algorithm=AlgorithmOptions(variable=("forearm",)), folder=tmp_path
-    )
+    built = dynagate.build(ARM, "inverse_dynamics", ii=32, axi=Axi(32), variable=("forearm",), folder=tmp_path)
     states = {key: value.astype(np.float32) for key, value in Region.of(ARM).sample("inverse_dynamics", 4, 4).items()}
     (link,) = [each for each in ARM.links if each.name == "forearm"]
     light, heavy = (np.tile((share * parameters_of(link)).astype(np.float32), (4, 1)) for share in (1.0, 1.1))

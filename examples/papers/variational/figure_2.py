@@ -33,7 +33,7 @@ def euler_energy(
 ) -> npt.NDArray[np.float64]:
     """Kinetic plus potential energy (seeds, steps) in J after each step of the semi-implicit Euler method."""
     energy, at_once = np.empty((len(q), steps)), math.gcd(steps, AT_ONCE)
-    rollout = Rollout(robot, steps=at_once, dt=dt, method="semi_implicit_euler")
+    rollout = Rollout(robot, steps=at_once, dt=dt, integrator="semi_implicit_euler")
     parts = [trace(robot, name) for name in ("kinetic_energy", "potential_energy")]
     for first in range(0, steps, at_once):
         motion = rollout(q, qd, np.zeros((len(q), at_once, robot.nv)))

@@ -1,6 +1,6 @@
 """The linear-time variational integrator with all solvers and residuals of the paper, as loops over its links.
 
-`dynagate.Rollout(robot, method="variational")` steps by RIQN on every device.
+`dynagate.Rollout(robot, integrator="variational")` steps by RIQN on every device.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ def check_joints(robot: Robot) -> None:
         if not (link.joint.kind.turning or link.joint.kind.sliding):
             raise RobotError(
                 f"joint '{link.joint.name}' of robot '{robot.name}' is {link.joint.type}; the baseline takes "
-                "revolute, continuous, prismatic joints, and dynagate.Rollout(robot, method='variational') all"
+                "revolute, continuous, prismatic joints, and dynagate.Rollout(robot, integrator='variational') all"
             )
 
 

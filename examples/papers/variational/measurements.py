@@ -96,7 +96,7 @@ def rolled(links: int, size: int, steps: int) -> dict[str, Any]:
     q0, qd0 = states(links, size)
     for guess in (3, 4):
         method = VariationalMethod(guess=guess, tolerance=1e-8)
-        rollout = Rollout(chain(links), steps=steps, dt=1e-3, method=method)
+        rollout = Rollout(chain(links), steps=steps, dt=1e-3, integrator=method)
         inputs = q0, qd0, np.zeros((size, steps, links))
         trajectories = rollout(*inputs)
         assert trajectories.iterations is not None

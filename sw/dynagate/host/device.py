@@ -56,3 +56,6 @@ class FunctionDevice(Function, Device):
                     self._computes(WithoutProgram(self.device))
                 raise
             self._computes(device)
+
+    def __repr__(self) -> str:
+        return f"<Device {self.device.robot} {self.device.function}, {self.device.text}>"

@@ -198,7 +198,7 @@ class RolloutDevice(Device):
         return MotionCall(self, args, options)
 
     def __repr__(self) -> str:
-        return f"<RolloutDevice of {self.device.robot} on {self.device.text}>"
+        return f"<Device {self.device.robot} rollout, {self.device.text}>"
 
 
 def _spread(name: str, value: npt.ArrayLike, leading: tuple[int, ...]) -> Array:
