@@ -1,11 +1,16 @@
-"""Draws the pictures of the pages from what their own blocks compute: `python docs/draw_pictures.py` writes them anew.
+"""Draw the pictures of pages and examples from the values that their own code computes.
 
-`tests/test_docs.py` runs the blocks of each page, and compares the pictures of it with these files."""
+`python docs/draw_pictures.py` writes all of them anew. With paths of pages it writes the pictures of these pages only.
+The tests run the same code and compare its pictures with the files.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import runpy
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,19 +22,24 @@ from dynagate import draw, robots
 from dynagate.scene.pictures import sweep
 from PIL import Image, ImageDraw
 
-DOCS = Path(__file__).parent
+DOCS = Path(__file__).resolve().parent
 TOLERANCE = 2.0
 """Pixels by which a picture may differ on another processor, whose last digits are others."""
 
 DIFFERENT = 0.01
 """Part of a motion's picture that may differ."""
 
+EXAMPLE = "../examples/"
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 Space = dict[str, Any]
 
 
 def motion(robot: Any, q: Any, dt: float) -> str:
     return draw(robot, np.asarray(q), dt=dt).data.decode()
+
+
+def still(robot: Any, q: Any) -> str:
+    return draw(robot, np.asarray(q)).data.decode()
 
 
 def tree(_: Space) -> str:
@@ -62,6 +72,31 @@ def joints(_: Space) -> str:
     return motion("two_joint_arm", sweep("two_joint_arm"), 0.02)
 
 
+def slide(space: Space) -> str:
+    """Draw the box that slides."""
+    return draw(space["box"], space["motion"].q[::24], dt=0.024, urdf=space["file"]).data.decode()
+
+
+def weight(space: Space) -> str:
+    """Draw the arm with the weight of the payload as an arrow."""
+    force = {"forearm": [0.0, 0.0, -9.81 * float(space["payload"][0])]}
+    return draw("two_joint_arm", [0.6, -1.2], forces=force).data.decode()
+
+
+def cycles(space: Space) -> str:
+    """Draw the cycles of the programs as bars."""
+    from dynagate.views.bars import draw_bars
+
+    bars = {each.function.replace("_", " "): {"latency": float(each.latency)} for each in space["programs"]}
+    return draw_bars("two_joint_arm on a core of four units", {"": bars}, {"latency": "#4878d0"}, "cycles")
+
+
+def found(space: Space) -> str:
+    """Draw the motion by the torques that JAX found."""
+    run = space["simulate"](space["start"], space["jnp"].zeros(2), space["hold"] + space["torques"])
+    return motion("two_joint_arm", run.q[::2], 0.02)
+
+
 PICTURES: dict[str, tuple[str, Callable[[Space], str]]] = {
     "arm_joints.svg": ("tutorials/hour.md", joints),
     "arm_fall.svg": ("tutorials/hour.md", lambda space: motion(space["robot"], space["motions"].q[0], 0.005)),
@@ -72,12 +107,42 @@ PICTURES: dict[str, tuple[str, Callable[[Space], str]]] = {
     "datapath.svg": ("tutorials/hardware.md", blocks),
     "schedule.svg": ("tutorials/hardware.md", schedule),
     "tree.svg": ("models.md", tree),
+    "01_gradients.svg": (EXAMPLE + "01_gradients.py", lambda space: still("iiwa14", space["q"])),
+    "02_pd_gravity.svg": (EXAMPLE + "02_pd_gravity.py", lambda space: motion("iiwa14", space["path"][:1001:80], 0.08)),
+    "03_ilqr.svg": (EXAMPLE + "03_ilqr.py", lambda space: motion("two_joint_arm", space["plan"].q[::2], 0.04)),
+    "04_mppi.svg": (EXAMPLE + "04_mppi.py", lambda space: motion("two_joint_arm", space["path"][::3], 0.06)),
+    "05_jax_rollout_gradient.svg": (EXAMPLE + "05_jax_rollout_gradient.py", found),
+    "06_contacts.svg": (EXAMPLE + "06_contacts.py", slide),
+    "07_variable_masses.svg": (EXAMPLE + "07_variable_masses.py", weight),
+    "08_datapath.svg": (EXAMPLE + "08_datapath.py", blocks),
+    "09_zynq_processor.svg": (EXAMPLE + "09_zynq_processor.py", cycles),
+    "10_pynq.svg": (EXAMPLE + "10_pynq.ipynb", lambda space: motion("two_joint_arm", space["path"][::2], 0.02)),
+    "11_tour.svg": (EXAMPLE + "11_tour.ipynb", lambda space: motion("two_joint_arm", space["motion"].q[::2], 0.01)),
 }
-"""Picture in docs/pictures -> the page whose blocks it shows the result of, and how it is drawn from their names."""
+"""Picture in docs/pictures -> the page or example that computes it, and how it is drawn from the names there."""
+
+
+def computed(page: Path) -> Space:
+    """Run the Python of a page, an example or a notebook, and return its names."""
+    if page.suffix == ".py":
+        return runpy.run_path(str(page), run_name="__main__")
+    if page.suffix == ".ipynb":
+        cells = json.loads(page.read_text())["cells"]
+        parts = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+    else:
+        parts = re.findall(r"^```python\n(.*?)^```", page.read_text(), flags=re.S | re.M)
+    space: Space = {}
+    for part in parts:
+        exec(compile(part, page.name, "exec"), space)
+    return space
 
 
 def of_page(page: str) -> Iterator[tuple[Path, Callable[[Space], str]]]:
-    """The pictures of a page, by its path in docs/."""
+    """Yield the pictures of a page: their files, and functions that draw them from its names.
+
+    Args:
+        page: Path of the page or example in docs/.
+    """
     for name, (shown, drawn) in PICTURES.items():
         if shown == page:
             yield DOCS / "pictures" / name, drawn
@@ -116,12 +181,14 @@ def differs(picture: str, kept: str) -> str:
 
 def main() -> None:
     (DOCS / "pictures").mkdir(exist_ok=True)
-    for page in dict.fromkeys(page for page, _ in PICTURES.values()):
-        space: Space = {}
+    known = dict.fromkeys(page for page, _ in PICTURES.values())
+    chosen = [os.path.relpath(path, DOCS) for path in sys.argv[1:]] or list(known)
+    if unknown := set(chosen) - set(known):
+        sys.exit(f"no pictures of {', '.join(sorted(unknown))}; expected paths of {', '.join(known)}")
+    for page in chosen:
         with tempfile.TemporaryDirectory() as folder:
             os.chdir(folder)
-            for block in re.findall(r"^```python\n(.*?)^```", (DOCS / page).read_text(), flags=re.S | re.M):
-                exec(compile(block, page, "exec"), space)
+            space = computed(DOCS / page)
             for path, drawn in of_page(page):
                 path.write_text(drawn(space).rstrip() + "\n")
                 print(path)

@@ -26,7 +26,8 @@ def loss(torques: jax.Array) -> jax.Array:
 slope = jax.grad(lambda flat: loss(flat.reshape(50, 2)))
 along = jax.random.normal(jax.random.key(0), (50, 2))
 numeric = (loss(1e-5 * along) - loss(-1e-5 * along)) / 2e-5
-print(f"slope along a random direction: {(slope(jnp.zeros(100)) @ along.ravel()):.6f}, by finite differences {numeric:.6f}")
+exact = slope(jnp.zeros(100)) @ along.ravel()
+print(f"slope along a random direction: {exact:.6f}, by finite differences {numeric:.6f}")
 
 found = minimize(lambda flat: loss(flat.reshape(50, 2)), jnp.zeros(100), method="BFGS", options={"maxiter": 100})
 torques = found.x.reshape(50, 2)

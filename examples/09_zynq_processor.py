@@ -19,6 +19,8 @@ with dg.open(programs[0], link="sim") as core:  # on the board: link="pynq:accel
         states = program.region.sample(name, COUNT, seed=1)
         with dg.open(program, device="fixed") as integers:
             model, result = integers(**states), core(**states)
-        same = sum(np.array_equal(*pair) for output in model for pair in zip(model[output], result[output], strict=True))
+        same = sum(
+            np.array_equal(*pair) for output in model for pair in zip(model[output], result[output], strict=True)
+        )
         time = 1e6 * program.latency / CLOCK
         print(f"{name}: {program.latency} cycles, {time:.2f} µs at 100 MHz; {same} of {COUNT} states are equal")
