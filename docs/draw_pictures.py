@@ -74,7 +74,7 @@ def joints(_: Space) -> str:
 
 def slide(space: Space) -> str:
     """Draw the box that slides."""
-    return draw(space["box"], space["motion"].q[::24], dt=0.024, urdf=space["file"]).data.decode()
+    return draw(space["box"], space["motion"].q[::32], dt=0.032, urdf=space["file"]).data.decode()
 
 
 def weight(space: Space) -> str:
@@ -94,7 +94,7 @@ def cycles(space: Space) -> str:
 def found(space: Space) -> str:
     """Draw the motion by the torques that JAX found."""
     run = space["simulate"](space["start"], space["jnp"].zeros(2), space["hold"] + space["torques"])
-    return motion("two_joint_arm", run.q[::2], 0.02)
+    return motion("two_joint_arm", run.q[::4], 0.04)
 
 
 PICTURES: dict[str, tuple[str, Callable[[Space], str]]] = {
@@ -109,15 +109,15 @@ PICTURES: dict[str, tuple[str, Callable[[Space], str]]] = {
     "tree.svg": ("models.md", tree),
     "01_gradients.svg": (EXAMPLE + "01_gradients.py", lambda space: still("iiwa14", space["q"])),
     "02_pd_gravity.svg": (EXAMPLE + "02_pd_gravity.py", lambda space: motion("iiwa14", space["path"][:1001:80], 0.08)),
-    "03_ilqr.svg": (EXAMPLE + "03_ilqr.py", lambda space: motion("two_joint_arm", space["plan"].q[::2], 0.04)),
-    "04_mppi.svg": (EXAMPLE + "04_mppi.py", lambda space: motion("two_joint_arm", space["path"][::3], 0.06)),
+    "03_ilqr.svg": (EXAMPLE + "03_ilqr.py", lambda space: motion("two_joint_arm", space["plan"].q[::4], 0.08)),
+    "04_mppi.svg": (EXAMPLE + "04_mppi.py", lambda space: motion("two_joint_arm", space["path"][::5], 0.1)),
     "05_jax_rollout_gradient.svg": (EXAMPLE + "05_jax_rollout_gradient.py", found),
     "06_contacts.svg": (EXAMPLE + "06_contacts.py", slide),
     "07_variable_masses.svg": (EXAMPLE + "07_variable_masses.py", weight),
     "08_datapath.svg": (EXAMPLE + "08_datapath.py", blocks),
     "09_zynq_processor.svg": (EXAMPLE + "09_zynq_processor.py", cycles),
-    "10_pynq.svg": (EXAMPLE + "10_pynq.ipynb", lambda space: motion("two_joint_arm", space["path"][::2], 0.02)),
-    "11_tour.svg": (EXAMPLE + "11_tour.ipynb", lambda space: motion("two_joint_arm", space["motion"].q[::2], 0.01)),
+    "10_pynq.svg": (EXAMPLE + "10_pynq.ipynb", lambda space: motion("two_joint_arm", space["path"][::4], 0.04)),
+    "11_tour.svg": (EXAMPLE + "11_tour.ipynb", lambda space: motion("two_joint_arm", space["motion"].q[::4], 0.02)),
 }
 """Picture in docs/pictures -> the page or example that computes it, and how it is drawn from the names there."""
 

@@ -98,7 +98,7 @@ def test_gradients_by_the_parameters_of_a_link() -> None:
 
     f = function(ARM, "inverse_dynamics", variable=("forearm",))
     state = normal((2,), (2,), (2,))
-    check_grads(lambda p: f(*state, p).tau, [np.asarray(parameters_of(ARM.links[1]))], 1, **LOOSE)
+    check_grads(lambda p: f(*state, p).tau, [np.asarray(parameters_of(ARM.links[1]))], 2, **LOOSE)
 
 
 def test_vmap_and_jacobians() -> None:
@@ -389,14 +389,6 @@ def test_without_jax_the_extra_is_named(tmp_path: Path) -> None:
         program = f"import sys; sys.modules['{name}'] = None; import dynagate.{name}"
         done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
         assert f"dynagate.{name} needs the package '{name}'; pip install 'dynagate[{name}]'" in done.stderr
-
-
-def test_the_example_identifies_the_payload() -> None:
-    import runpy
-
-    space = runpy.run_path(str(Path(__file__).parent.parent / "examples" / "jax_payload.py"))
-    assert space["last"] < 1e-20 * space["first"]
-    assert abs(space["moment"][1] - space["moment"][2]) < 1e-9
 
 
 def test_functions_of_constraints_have_gradients() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import runpy
 from pathlib import Path
 
 import dynagate
@@ -412,39 +411,6 @@ def test_what_a_call_refuses() -> None:
     variable = Rollout(robots.load("two_joint_arm"), steps=3, dt=None, device="numpy")
     with pytest.raises(ValueError, match="dt=-1; expected a time step of more than 0 s"):
         variable(zero, zero, np.zeros((4, 3, 2)), dt=-1)
-
-
-LONG = pytest.mark.long
-
-
-@pytest.mark.parametrize(
-    ("example", "device"),
-    [
-        *(("ilqr", device) for device in ("cpu", "fixed")),
-        *(("mppi", device) for device in ("cpu", "fixed", "mujoco")),
-        *(pytest.param(example, "sim", marks=LONG) for example in ("ilqr", "mppi")),
-    ],
-)
-def test_examples_reach_their_goals(example: str, device: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    examples = Path(__file__).parent.parent / "examples"
-    monkeypatch.syspath_prepend(examples)
-    module = runpy.run_path(str(examples / f"{example}.py"))
-    monkeypatch.chdir(tmp_path)  # where designs go
-    arm = robots.load("two_joint_arm")
-    start, goal = np.array([0.2, -0.4]), np.array([0.6, 0.3])
-    if example == "ilqr":
-        _, _, costs = module["Problem"](arm, start, goal, 30, device).solve(4)
-        assert costs[-1] < 0.02 * costs[0]
-        assert np.all(np.diff(costs) < 0.0)
-    else:
-        path, _, _ = module["reach"](arm, start, goal, 20, 64, device)
-        assert np.linalg.norm(path[-1] - goal) < 0.9 * np.linalg.norm(start - goal)
-
-
-@pytest.mark.parametrize("example", ["ilqr", "mppi"])
-def test_examples_are_short(example: str) -> None:
-    text = (Path(__file__).parent.parent / "examples" / f"{example}.py").read_text()
-    assert len(text.splitlines()) <= 120
 
 
 def slow_region(robot: Robot) -> Region:

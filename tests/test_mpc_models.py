@@ -19,7 +19,7 @@ from dynagate.mpc.state import State
 
 from tests.robots import hopper
 
-EXAMPLES = Path(__file__).parent.parent / "examples"
+EXAMPLES = Path(__file__).parent.parent / "examples" / "bridges"
 ARM = robots.load("two_joint_arm")
 
 

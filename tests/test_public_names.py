@@ -16,7 +16,6 @@ PUBLIC = {"dynagate", "dynagate.forces", "dynagate.control", "dynagate.hw", "dyn
 DEVELOPMENT = {"docs/contributing.md", "docs/design.md"}
 """Pages for those who change the package."""
 INNER = {
-    "dynagate.bench.mujoco_peer",
     "dynagate.bench.peers",
     "dynagate.control.chip_ilqr",
     "dynagate.design.design",
@@ -45,7 +44,6 @@ INNER = {
     "dynagate.integrators",
     "dynagate.integrators.variational_method",
     "dynagate.mpc.actions",
-    "dynagate.mpc.casadi",
     "dynagate.robot",
     "dynagate.robot.random_chain",
     "dynagate.sim.compare",

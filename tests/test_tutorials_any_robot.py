@@ -160,17 +160,14 @@ def test_the_tutorial_on_hardware_is_for_any_robot(robot: Path, tmp_path: Path) 
 @pytest.mark.parametrize(
     "command",
     [
-        "ilqr.py --undamped --robot",
-        "mppi.py --seconds 0.4 --samples 128 --undamped --robot",
         "drift.py --trajectories 20 --robot",
-        "casadi_reach.py",
-        "crocoddyl_reach.py",
-        "jax_payload.py",
+        "bridges/casadi_reach.py",
+        "bridges/crocoddyl_reach.py",
     ],
     ids=lambda command: command.partition(".")[0],
 )
 def test_an_example_is_for_any_robot(command: str, robot: Path, tmp_path: Path) -> None:
-    if robot == UR3 and command == "casadi_reach.py":
+    if robot == UR3 and command == "bridges/casadi_reach.py":
         pytest.skip("a minute of IPOPT, of which nothing is learnt beyond the small ones")
     name, *options = command.split()
     done = subprocess.run(

@@ -1,6 +1,6 @@
 """A reach by CasADi and IPOPT: an external function in C beside the same equations as CasADi's own expressions.
 
-    python examples/casadi_reach.py [two_joint_arm | PATH]
+    python examples/bridges/casadi_reach.py [two_joint_arm | PATH]
 
 The same arm, cost and solver, and solve times of one run. C is called back through Python, once per knot.
 """

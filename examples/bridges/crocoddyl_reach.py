@@ -1,6 +1,6 @@
 """A reach by Crocoddyl, beside its own model: the same arm, cost and solver, solve times of one run.
 
-    python examples/crocoddyl_reach.py [two_joint_arm | PATH]
+    python examples/bridges/crocoddyl_reach.py [two_joint_arm | PATH]
 
 Crocoddyl's model is C++ over Pinocchio and called from C++; ours is called through Python, knot by knot.
 """
