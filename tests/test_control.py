@@ -654,9 +654,13 @@ REFUSED: list[tuple[dict[str, Any], type, str]] = [
     ({"bounds": -1.0}, ValueError, "expected lowest and highest torques"),
     ({"integrator": "rk9"}, ValueError, "integrator 'rk9'"),
     ({"device": "fixed"}, ValueError, "device 'fixed' of ilqr; expected 'cpu', 'cuda' or 'numpy'"),
-    ({"steps": 5}, ValueError, "ilqr on device 'cpu' takes no option 'steps'; expected one of knots, dt, cost"),
+    (
+        {"steps": 5},
+        TypeError,
+        "dynagate.ilqr() got an unexpected keyword argument 'steps'; expected one of robot, knots",
+    ),
     ({"knotz": 5}, TypeError, "unexpected keyword argument 'knotz' (did you mean 'knots'?)"),
-    ({"overflow": "raise"}, ValueError, "overflow='raise'"),
+    ({"overflow": "raise"}, TypeError, "dynagate.ilqr() got an unexpected keyword argument 'overflow'"),
 ]
 
 
@@ -667,7 +671,7 @@ def test_options_refused_before_any_work(changes: dict[str, Any], error: type, t
 
 
 def test_a_missing_option_is_named() -> None:
-    with pytest.raises(ValueError, match="ilqr without cost; expected cost="):
+    with pytest.raises(TypeError, match=r"dynagate.ilqr\(\) without cost; expected robot, knots, dt, cost"):
         dynagate.ilqr(ARM, knots=5, dt=0.01)
 
 
