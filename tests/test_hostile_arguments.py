@@ -37,8 +37,9 @@ NO_ROBOTS: dict[str, Any] = {
     "a class": Robot,
 }
 CALLS: dict[str, Callable[[Any], object]] = {
-    "build": dynagate.build,
+    "build": lambda robot: dynagate.build(robot, "forward_dynamics_gradient"),
     "build a rollout": lambda robot: dynagate.build(robot, "rollout"),
+    "compile": lambda robot: dynagate.compile(robot, "mass_matrix"),
     "trace": lambda robot: dynagate.trace(robot, "mass_matrix"),
     "region": Region.of,
 }
