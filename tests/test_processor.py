@@ -543,7 +543,7 @@ def test_a_program_for_another_core_is_refused_and_the_one_before_stays(
         accelerator.load(tmp_path)
     check(accelerator, programs["arm"])
     with (
-        dynagate.compile(ARM, "forward_dynamics", device="numpy") as numpy,
+        dynagate.open(programs["arm"], device="numpy") as numpy,
         pytest.raises(ArgumentError, match=r"^numpy, float64 has no program; expected a processor"),
     ):
         numpy.load(other)
