@@ -565,7 +565,9 @@ def test_a_folder_is_read_again_and_damage_is_told(programs: dict[str, Processor
         np.testing.assert_array_equal(again(**inputs).qdd, before(**inputs).qdd)
     with dynagate.open(str(built.folder), device="numpy") as floats:
         np.testing.assert_allclose(floats(**inputs).qdd, evaluate(built.graph, inputs)["qdd"])
-    with pytest.raises(ArgumentError, match=r"device 'cpu' computes from a robot, .*; expected one of sim, board, fixed"):
+    with pytest.raises(
+        ArgumentError, match=r"device 'cpu' computes from a robot, .*; expected one of sim, board, fixed"
+    ):
         dynagate.open(built.folder, device="cpu")
     content = (built.folder / program.PROGRAM).read_bytes()
     (built.folder / program.PROGRAM).write_bytes(content[:-1] + b"?")
