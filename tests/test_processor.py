@@ -815,8 +815,7 @@ def test_options_of_a_pipeline_do_not_go_with_units(options: tuple[object, ...],
 
 
 def test_a_program_opens_by_its_link(tmp_path: Path) -> None:
-    options: dict[str, Any] = {"units": SMALL, "region": Region.of(ARM, velocity=5.0), "folder": tmp_path}
-    with dynagate.open(build(ARM, "inverse_dynamics", **options), link="sim") as accelerator:
+    with dynagate.open(build(ARM, "inverse_dynamics", tmp_path), link="sim") as accelerator:
         torque = accelerator(q=[0.1, 0.2], qd=[0.3, 0.4], qdd=[0.5, 0.6]).tau
     with dynagate.compile(ARM, "inverse_dynamics") as exact:
         np.testing.assert_allclose(torque, exact(q=[0.1, 0.2], qd=[0.3, 0.4], qdd=[0.5, 0.6]).tau, atol=1e-4)

@@ -65,7 +65,9 @@ def test_a_terminal_shows_what_takes_longer_than_a_second() -> None:
     assert not text.split("\r")[-2].strip()
 
 
-@pytest.mark.parametrize(("code", "text"), [(COMPILE, "C compiler: kernel"), (ROLLOUT, "compiling two_joint_arm rollout")])
+@pytest.mark.parametrize(
+    ("code", "text"), [(COMPILE, "C compiler: kernel"), (ROLLOUT, "compiling two_joint_arm rollout")]
+)
 def test_nothing_is_silent_for_long(code: str, text: str, tmp_path: Path) -> None:
     cache = {"CC": slow_compiler(tmp_path), "XDG_CACHE_HOME": str(tmp_path), "DYNAGATE_CACHE": str(tmp_path / "cache")}
     assert text in on_a_terminal(code, **cache)
