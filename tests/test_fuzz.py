@@ -112,6 +112,11 @@ def crashing(case: Recipe, findings: Findings) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+def hanging(case: Recipe, findings: Findings) -> None:
+    while True:
+        pass
+
+
 def failing(case: Recipe, findings: Findings) -> None:
     findings.guarded("numpy", lambda: normalized(None, np.zeros(2)))  # type: ignore[arg-type]
 
@@ -141,6 +146,7 @@ def test_what_fails_is_shrunk_and_kept(monkeypatch: pytest.MonkeyPatch, tmp_path
     ("check", "what", "text"),
     [
         (crashing, "process", "ends the process"),
+        (hanging, "process", "takes more than 1 s of processor time"),
         (failing, "numpy AttributeError", "'NoneType' object has no attribute 'quaternions'"),
     ],
 )
@@ -148,5 +154,6 @@ def test_crashes_and_foreign_errors_are_faults(
     check: Any, what: str, text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     of_numbers(monkeypatch, check)
+    monkeypatch.setattr(run, "CPU_SECONDS", 1)
     findings = run.apart({"kind": "counted", "bodies": []})
     assert text in findings.faults[what]

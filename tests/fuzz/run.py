@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+import resource
+import signal
 import tempfile
 import time
 import zlib
@@ -38,8 +40,10 @@ SHARES = {"rollouts": 0.25, "loops": 0.12, "rings": 0.08, "calls": 0.16, "shards
 SHARES |= {"contacts": 0.13, "flights": 0.06}
 """Of the cases of each kind. Each draws by `draw(random)` and compares by `check(case, findings)`."""
 CASES = Path(__file__).parent / "cases"
-LONGEST = 120.0
-"""s of a case, after which it hangs."""
+CPU_SECONDS = 120
+"""Processor time in seconds after which a case counts as one that hangs."""
+WAIT_SECONDS = 1800.0
+"""Time in seconds after which a case that uses no processor counts as one that hangs."""
 GROSS = 1e3
 """Times its tolerance an output differs that is not wrong by rounding."""
 
@@ -72,9 +76,11 @@ def apart(case: Case, slack: float = 1.0) -> Findings:
     process.start()
     sender.close()
     try:
-        answer = receiver.recv() if receiver.poll(LONGEST) else f"takes more than {LONGEST:g} s"
+        answer = receiver.recv() if receiver.poll(WAIT_SECONDS) else f"takes more than {WAIT_SECONDS:g} s"
     except EOFError:
-        answer = "ends the process"
+        process.join()
+        is_long = process.exitcode == -signal.SIGXCPU
+        answer = f"takes more than {CPU_SECONDS} s of processor time" if is_long else "ends the process"
     finally:
         process.kill()
         process.join()
@@ -88,6 +94,8 @@ def apart(case: Case, slack: float = 1.0) -> Findings:
 
 
 def _sent(case: Case, slack: float, sender: Any) -> None:
+    """Check a case in a process of its own, and send its findings or the fuzzer's own error."""
+    resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS + 10))
     try:
         sender.send(check(case, slack))
     except Exception as error:
