@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from dynagate.base.arguments import check_kind, is_finite, is_number, is_whole, shown
+from dynagate.base.arguments import check_kind, is_finite, is_number, is_whole, shown, store_plain_numbers
 from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import check_fields, explained
 from dynagate.base.largest import MAX_STATES
@@ -57,6 +57,7 @@ class Policy:
     milliseconds: float = 1000.0
 
     def __post_init__(self) -> None:
+        store_plain_numbers(self)
         if self.ranges not in (SAMPLED, PROVED):
             raise ArgumentError(f"ranges '{self.ranges}'; expected '{SAMPLED}' or '{PROVED}'")
         if not (is_finite(self.milliseconds) and self.milliseconds >= 0.0):
@@ -70,8 +71,6 @@ class Policy:
             raise ArgumentError(f"samples={self.samples}; expected at most {MAX_STATES}")
         if not (is_whole(self.word) and SMALLEST_WORD <= self.word <= LARGEST_WORD):
             raise ArgumentError(f"word {self.word}; expected {SMALLEST_WORD} to {LARGEST_WORD} bits")
-        for name, kind in (("word", int), ("samples", int), ("seed", int), ("milliseconds", float)):
-            object.__setattr__(self, name, kind(getattr(self, name)))  # of numpy's, too: they go into design.json
         check_fields(self)
 
 

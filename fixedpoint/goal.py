@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from dynagate.base.arguments import check_count, is_finite, is_number, shown
+from dynagate.base.arguments import (
+    check_count,
+    check_kind,
+    is_collection,
+    is_finite,
+    is_number,
+    shown,
+    store_plain_numbers,
+)
 from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import explained
 from dynagate.base.largest import MAX_STATES
@@ -74,6 +82,7 @@ class Goal:
     seed: int = 31
 
     def __post_init__(self) -> None:
+        store_plain_numbers(self)
         errors = {"": self.error} if is_number(self.error) else dict(self.error)
         if not errors:
             raise ArgumentError("a goal without an error; expected one number, or one by output block")
@@ -87,14 +96,14 @@ class Goal:
         for name in ("floor", "spare"):
             if not (is_finite(value := getattr(self, name)) and 0.0 <= value <= 1.0):
                 raise ArgumentError(f"{name} {shown(value)}; expected 0 to 1")
-        is_collection = isinstance(self.kinds, Collection) and getattr(self.kinds, "shape", None) != ()
-        if not is_collection or not len(self.kinds) or not set(self.kinds) <= set(KINDS):
+        if not is_collection(self.kinds) or not len(self.kinds) or not set(self.kinds) <= set(KINDS):
             raise ArgumentError(f"states of kinds {self.kinds}; expected some of {', '.join(KINDS)}")
         for name in ("states", "fresh"):
             check_count(name, getattr(self, name), MAX_STATES)
         check_count("seed", self.seed, 2**63, 0)
+        check_kind("dsp", self.dsp, Multiplier, optional=False)
         own = float(self.error) if is_number(self.error) else {name: float(error) for name, error in errors.items()}
-        object.__setattr__(self, "error", own)  # of numpy's, too: they go into design.json
+        object.__setattr__(self, "error", own)
 
     def of(self, block: str) -> float:
         """The largest error that a block may have."""

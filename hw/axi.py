@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from dynagate.base.arguments import check_flags
+from dynagate.base.arguments import check_flags, store_plain_numbers
 from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import explained
 from dynagate.design.words import (
@@ -43,6 +43,7 @@ class Axi:
     choice: bool = False
 
     def __post_init__(self) -> None:
+        store_plain_numbers(self)
         if self.width not in WIDTHS:
             raise ArgumentError(f"stream of {self.width} bits; expected one of {', '.join(map(str, WIDTHS))}")
         if self.last not in LASTS:

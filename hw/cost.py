@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, fields
 
-from dynagate.base.arguments import check_count
+from dynagate.base.arguments import check_count, store_plain_numbers
 from dynagate.base.errors import Error
 from dynagate.base.explained import explained
 from dynagate.design.words import WORD
@@ -150,6 +150,7 @@ class Budget:
     register_bits: int | None = None
 
     def __post_init__(self) -> None:
+        store_plain_numbers(self)
         for limit in fields(self):
             value = getattr(self, limit.name)
             if value is not None:

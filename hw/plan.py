@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from dynagate.base.arguments import is_whole
+from dynagate.base.arguments import is_whole, store_plain_numbers
 from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import explained
 from dynagate.fixedpoint.assign import FormattedGraph
@@ -51,11 +51,10 @@ class Stages:
     add: int = 0
 
     def __post_init__(self) -> None:
+        store_plain_numbers(self)
         for count in (self.multiply, self.add):
             if not is_whole(count) or not 0 <= count <= MOST_STAGES:
                 raise ArgumentError(f"{self}; expected whole numbers of stages from 0 to {MOST_STAGES}")
-        for name in ("multiply", "add"):
-            object.__setattr__(self, name, int(getattr(self, name)))  # of numpy's, too: they go into design.json
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dynagate.base.arguments import check_flags
+from dynagate.base.arguments import check_flags, store_plain_numbers
 from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import check_fields, explained
 from dynagate.dynamics import ROLLOUT
@@ -40,8 +40,8 @@ class DesignRequest(DesignOptions, _Computed):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "robot", robot_of(self.robot))
+        store_plain_numbers(self)
         check_interval(self.ii)
-        object.__setattr__(self, "ii", int(self.ii))  # of numpy's, too: it goes into design.json
         check_flags(certificate=self.certificate)
         check_fields(self)
         if self.certificate:

@@ -12,7 +12,7 @@ import dynagate
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from dynagate import Region, Robot, robots
+from dynagate import AlgorithmOptions, Region, Robot, robots
 from dynagate.cli import main
 from dynagate.control import Cost
 from dynagate.dynamics import function
@@ -179,6 +179,49 @@ def test_sizes_have_a_largest(case: str) -> None:
     call, message = SIZES[case]
     with pytest.raises(dynagate.Error, match=message), at_most_calls(CALLS_OF_A_REFUSAL):
         call()
+
+
+def test_numpys_numbers_are_options_like_pythons(tmp_path: Path) -> None:
+    """Every number of a request, and of what is in it, has Python's type: int8 overflows, and JSON has no float16."""
+    kinds = {"units": np.int8, "abreast": np.uint8, "word": np.int16}
+    numbers = {"units": 3, "abreast": 2, "word": 20}
+    plain, own = (
+        dynagate.build(ARM, "gravity_torque", folder=tmp_path, **options)
+        for options in (numbers, {name: kind(numbers[name]) for name, kind in kinds.items()})
+    )
+    assert plain.folder == own.folder
+    options = AlgorithmOptions(dt=np.float16(0.5), tolerance=np.longdouble(0.5), stops=np.bool_(True))  # type: ignore[arg-type]
+    assert [type(x) for x in (options.dt, options.tolerance, options.stops)] == [float, float, bool]
+    assert type(VariationalMethod(iterations=np.int8(9)).iterations) is int
+
+
+NO_OPTIONS: dict[str, Callable[[Any], object]] = {
+    "units": lambda value: dynagate.build(ARM, "gravity_torque", units=value),
+    "abreast": lambda value: dynagate.build(ARM, "gravity_torque", units=2, abreast=value),
+    "dt": lambda value: AlgorithmOptions(dt=value),
+    "tolerance": lambda value: AlgorithmOptions(tolerance=value),
+    "variable": lambda value: AlgorithmOptions(variable=value),
+    "outputs": lambda value: AlgorithmOptions(outputs=value),
+    "forces": lambda value: AlgorithmOptions(forces=value),
+    "error": dynagate.Goal,
+    "dsp": lambda value: dynagate.Goal(1e-3, dsp=value),
+    "guess": lambda value: VariationalMethod(guess=value),
+    "width": lambda value: dynagate.Axi(width=value),
+    "folder": lambda value: dynagate.build(ARM, "gravity_torque", folder=value),
+}
+
+
+@pytest.mark.parametrize(
+    "value", [np.int8(-3), np.timedelta64(3), np.array("q"), np.array(3), np.void(b"ab"), "\0"], ids=repr
+)
+@pytest.mark.parametrize("option", list(NO_OPTIONS))
+def test_what_is_no_option_is_named(option: str, value: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    if value == "\0" and option in ("variable", "outputs"):
+        return  # names, which are looked up once there is a function
+    with pytest.raises(dynagate.Error):
+        NO_OPTIONS[option](value)
+    assert list(tmp_path.iterdir()) == []
 
 
 def called(name: str) -> Robot:

@@ -403,7 +403,7 @@ def _fitted(instructions_of: Instructions, shape: Core, core: Core | int) -> Sch
 
 def _for(scheduled: Schedule, core: Core | int) -> Schedule:
     """Likewise of a schedule for its units."""
-    if isinstance(core, int):
+    if not isinstance(core, Core):
         scheduled = replace(scheduled, core=_large_enough(scheduled)).verify()
     check_fits(scheduled)
     return pipelined(scheduled)
@@ -431,7 +431,7 @@ def with_functions(
         operands, results = zip(*(exponential_formats(graph, policy.word) for graph in has), strict=True)
         asked |= {"exp_bits": whole - min(f.frac for f in operands), "exp_whole": whole - min(f.frac for f in results)}
     saturates = int(policy.arithmetic.overflow == SATURATE)
-    if isinstance(core, int):
+    if not isinstance(core, Core):
         return Core(units=core, word=policy.word, saturates=saturates, floats=int(words == FLOAT32), **asked)
     if core.saturates != saturates:
         raise ProgramError(

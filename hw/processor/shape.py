@@ -8,6 +8,7 @@ import math
 from dataclasses import asdict, dataclass
 from functools import cached_property
 
+from dynagate.base.arguments import store_plain_numbers
 from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import explained
 from dynagate.design.source import CORE, source_digest
@@ -83,6 +84,7 @@ class Core:
     floats: int = 0
 
     def __post_init__(self) -> None:
+        store_plain_numbers(self)
         limits = {
             "units": (FEWEST_UNITS, MOST_UNITS),
             "word": (SMALLEST_WORD, LARGEST_WORD),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from itertools import combinations
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Protocol
@@ -56,14 +56,34 @@ class Typed(Protocol):
     def dtype(self) -> np.dtype[Any]: ...
 
 
+NO_NUMBERS = (bool, np.timedelta64)
+"""Types that Python counts among the whole numbers, but that no option accepts as a number."""
+
+
 def is_whole(value: object) -> TypeIs[int]:
-    """Whether a value is a whole number, Python's or numpy's. True and False are none."""
-    return isinstance(value, Integral) and not isinstance(value, bool)
+    """Return whether a value is a whole number of Python or numpy. Truth values and durations are no numbers."""
+    return isinstance(value, Integral) and not isinstance(value, NO_NUMBERS)
 
 
 def is_number(value: object) -> TypeIs[float]:
-    """Whether a value is a real number, Python's or numpy's. True and False are none."""
-    return isinstance(value, Real) and not isinstance(value, bool)
+    """Return whether a value is a real number of Python or numpy. Truth values and durations are no numbers."""
+    return isinstance(value, Real) and not isinstance(value, NO_NUMBERS)
+
+
+def is_collection(value: object) -> TypeIs[Collection[Any]]:
+    """Return whether a value has entries to iterate over. A numpy array of shape () has none."""
+    return isinstance(value, Collection) and getattr(value, "shape", None) != ()
+
+
+def store_plain_numbers(options: object) -> None:
+    """Replace numpy's numbers and truth values in the fields of a frozen dataclass by the equal ones of Python.
+
+    Arithmetic with a number of numpy rounds to its type, or overflows it. JSON has no such numbers.
+    """
+    for field in fields(options):  # type: ignore[arg-type]
+        value = getattr(options, field.name)
+        if isinstance(value, np.bool_) or (isinstance(value, np.generic) and (is_whole(value) or is_number(value))):
+            object.__setattr__(options, field.name, float(value) if isinstance(value, np.floating) else value.item())
 
 
 def is_finite(value: object) -> TypeIs[float]:
@@ -86,7 +106,10 @@ def check_count(
 
 def equal(value: object, default: object) -> bool:
     """Return whether an option has its default value. An array, which compares entry by entry, does not."""
-    same = value == default
+    try:
+        same = value == default
+    except (TypeError, ValueError):  # some of numpy's values cannot be compared
+        return False
     return isinstance(same, bool | np.bool_) and bool(same)
 
 
@@ -253,7 +276,7 @@ def check_kind(name: str, value: object, kind: type, *, optional: bool = True) -
 def names_of(label: str, value: object) -> tuple[str, ...]:
     """One name, or several. Raises TypeError: they are none."""
     names = (value,) if isinstance(value, str) else value
-    if not (isinstance(names, Collection) and all(isinstance(name, str) for name in names)):
+    if not (is_collection(names) and all(isinstance(name, str) for name in names)):
         raise ArgumentTypeError(f"{label}={shown(value)}; expected a name, or a sequence of names")
     return tuple(names)
 
@@ -302,6 +325,8 @@ def real(label: str, value: Any) -> Array:
         return value
     if isinstance(value, np.ma.MaskedArray):
         raise ArgumentTypeError(f"{label} is a masked array; expected one without a mask, such as .filled()")
+    if isinstance(value, bytes | bytearray):
+        raise ArgumentTypeError(f"{label}={shown(value)}; expected real numbers such as 1.0")
     if isinstance(value, list | tuple) and (foreign := _foreign(value)) is not None:
         raise ArgumentTypeError(f"{label} has the entry {shown(foreign)}; expected real numbers such as 1.0")
     try:

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from dynagate.base.arguments import shown
+from dynagate.base.arguments import NO_NUMBERS, is_collection, shown
 from dynagate.base.errors import ArgumentTypeError, Error, OutOfMemoryError
 from dynagate.base.former import CALLS
 from dynagate.base.nearest import check_keyword
@@ -219,7 +219,7 @@ def matches(value: Any, annotation: Any) -> bool:
         return any(each.__name__ == annotation.__name__ for each in type(value).__mro__)
     kind = origin or annotation
     if kind in KINDS:
-        fits = isinstance(value, KINDS[kind][0]) and (kind is bool or not isinstance(value, bool))
+        fits = isinstance(value, KINDS[kind][0]) and (kind not in (int, float) or not isinstance(value, NO_NUMBERS))
     elif not isinstance(kind, type) or getattr(kind, "_is_protocol", False):
         return True
     else:
@@ -231,7 +231,7 @@ def _holds(value: Any, kind: Any, inner: tuple[Any, ...]) -> bool:
     """Whether what is in a container is of the types that it is of. A text is no container of texts."""
     if not (isinstance(kind, type) and issubclass(kind, Iterable) and kind not in (str, np.ndarray)):
         return True
-    if isinstance(value, str | bytes) or not isinstance(value, Collection):
+    if isinstance(value, str | bytes) or not is_collection(value):
         return False
     if isinstance(value, Mapping):
         return len(inner) != 2 or all(matches(k, inner[0]) and matches(x, inner[1]) for k, x in value.items())

@@ -38,6 +38,7 @@ def scratch(folder: Path, failure: type[Exception], what: str, advice: str = WRI
     Makes `folder` if it is missing and removes scratch folders that killed processes left there. Removes the new folder
     at the end. Raises `failure` in place of every OSError.
     """
+    _check_name(folder, failure, what)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         sweep(folder)
@@ -78,9 +79,20 @@ def is_left(path: Path) -> bool:
 
 def check_folder(folder: Path, failure: type[Exception], what: str) -> None:
     """Raises `failure` where a file stands in the way of the folder: to be told before long work, not after it."""
+    _check_name(folder, failure, what)
     existing = next(path for path in (folder, *folder.absolute().parents) if os.path.exists(path))
     if not os.path.isdir(existing):
         raise failure(f"cannot keep {what} in {folder}: {existing} is not a folder; {WRITABLE}")
+
+
+def _check_name(folder: Path, failure: type[Exception], what: str) -> None:
+    """Raise `failure` if no file system has a name for the path: it holds a null character or half a surrogate pair."""
+    try:
+        is_name = b"\0" not in os.fsencode(folder)
+    except UnicodeEncodeError:
+        is_name = False
+    if not is_name:
+        raise failure(f"cannot keep {what} in {str(folder)!r:.60}: no folder has such a name; {WRITABLE}")
 
 
 def put(draft: Path, target: Path, last: str) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from dynagate.base.arguments import ABOVE_ZERO, check_flags, check_time_step, names_of, number
+from dynagate.base.arguments import ABOVE_ZERO, check_flags, check_time_step, names_of, number, store_plain_numbers
 from dynagate.base.explained import check_fields, explained
 from dynagate.dynamics.frames import Frame
 from dynagate.dynamics.friction import SPEED, check_friction
@@ -64,6 +64,7 @@ class AlgorithmOptions:
     implicit_damping: bool = False
 
     def __post_init__(self) -> None:
+        store_plain_numbers(self)
         if self.outputs is not None:
             object.__setattr__(self, "outputs", names_of("outputs", self.outputs))
         object.__setattr__(self, "variable", names_of("variable", self.variable))

@@ -159,8 +159,8 @@ class Mppi(Solver):
         a start is beyond the limits of joints.
         """
         self.check_open()
-        first = self.draws if draw is None else draw
-        _check_below("draw", first)
+        _check_below("draw", self.draws if draw is None else draw)
+        first = self.draws if draw is None else int(draw)
         with np.errstate(all="ignore"):
             problems = self.begun(q0, qd0)
             self.put(problems, {"tau": ("tau", self.guess(tau, problems)), **self.inputs_by_name(inputs)})

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from dynagate.base.arguments import check_count, check_flags, is_whole
+from dynagate.base.arguments import check_count, check_flags, is_whole, store_plain_numbers
 from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import check_fields, explained
 from dynagate.base.largest import MAX_STEPS
@@ -62,6 +62,7 @@ class RolloutOptions:
     implicit_damping: bool = False
 
     def __post_init__(self) -> None:
+        store_plain_numbers(self)
         object.__setattr__(self, "forces", check_forces(self.forces))
         if isinstance(self.feedback, list):
             object.__setattr__(self, "feedback", tuple(self.feedback))

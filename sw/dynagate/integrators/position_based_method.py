@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from dynagate.base.arguments import ABOVE_ZERO
+from dynagate.base.arguments import ABOVE_ZERO, store_plain_numbers
 from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import explained
 from dynagate.dynamics.configuration import advance, directions_of
@@ -65,6 +65,7 @@ class PositionBasedMethod(Method):
     name: ClassVar[str] = "position_based"
 
     def __post_init__(self) -> None:
+        store_plain_numbers(self)
         check_numbers(self, "integrator 'position_based'", tolerance=ABOVE_ZERO)
         check_whole("iterations", self.iterations)
         if self.search not in (None, *SEARCHES):

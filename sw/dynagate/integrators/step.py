@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy.typing as npt
 
-from dynagate.base.arguments import check_flags, check_time_step
+from dynagate.base.arguments import check_flags, check_time_step, store_plain_numbers
 from dynagate.base.errors import ArgumentError
 from dynagate.base.naming import scope
 from dynagate.base.nearest import nearest
@@ -55,6 +55,7 @@ class StepOptions:
     implicit_damping: bool = False
 
     def __post_init__(self, friction: bool | float | tuple[float, ...], friction_speed: float) -> None:
+        store_plain_numbers(self)
         if self.integrator not in METHODS:
             near = nearest(self.integrator, METHODS)
             raise ArgumentError(f"integrator '{self.integrator}'{near}; expected one of {', '.join(METHODS)}")

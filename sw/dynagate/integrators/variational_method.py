@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import Any, ClassVar
 
-from dynagate.base.arguments import ABOVE_ZERO, check_count
+from dynagate.base.arguments import ABOVE_ZERO, check_count, is_whole, store_plain_numbers
 from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import explained
 from dynagate.base.largest import MAX_ITERATIONS
@@ -75,7 +75,8 @@ class VariationalMethod(Method):
     name: ClassVar[str] = "variational"
 
     def __post_init__(self) -> None:
-        if self.guess not in (1, 2, 3, 4):
+        store_plain_numbers(self)
+        if not (is_whole(self.guess) and 1 <= self.guess <= 4):
             raise ArgumentError(f"guess {self.guess!r}; expected 1, 2, 3 or 4")
         check_numbers(self, "integrator 'variational'", tolerance=ABOVE_ZERO)
         check_count("iterations", self.iterations, MAX_ITERATIONS)

@@ -119,7 +119,7 @@ def as_array(name: str, value: Any) -> jax.Array:
     """An input as JAX takes it. Raises TypeError: it is no array of numbers."""
     try:
         return jnp.asarray(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError, SyntaxError):  # JAX reads a text as a dtype
         raise ArgumentTypeError(f"input '{name}' is a {type(value).__name__}; expected an array of numbers") from None
 
 

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from dynagate.base.arguments import check_count
 from dynagate.base.explained import explained
 from dynagate.base.progress import Progress
 from dynagate.dynamics import ROLLOUT
@@ -44,6 +45,11 @@ class Cuda(DeviceOptions):
     pack: bool = field(default=False, metadata=taken_for(FUNCTION))
     number: int = field(default=0, metadata=taken_for(FUNCTION))
     stream: int = field(default=0, metadata=taken_for(FUNCTION))
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_count("number", self.number, 2**31 - 1, 0)
+        check_count("stream", self.stream, 2**64 - 1, 0)
 
     def of_graph(self, graph: Graph, progress: Progress | None = None) -> Executor:
         return CudaDevice(

@@ -9,7 +9,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from dynagate.base.arguments import check_flags, check_kind, check_number_type, equal
+from dynagate.base.arguments import check_flags, check_kind, check_number_type, equal, store_plain_numbers
 from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.base.progress import Progress
 from dynagate.design.design import Design
@@ -98,6 +98,7 @@ class DeviceOptions:
     keeps_states: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
+        store_plain_numbers(self)
         flags = {each.name: getattr(self, each.name) for each in fields(self) if isinstance(each.default, bool)}
         check_flags(**flags)
         check_kind("region", getattr(self, "region", None), Region)
