@@ -275,6 +275,27 @@ def test_gradients_at_special_states_are_differences_of_one_side(name: str) -> N
             np.testing.assert_allclose(got["qd0"][k], by_qd, rtol=1e-4, atol=1e-4)
 
 
+def test_contacts_without_a_load_have_no_slope() -> None:
+    """A robot at rest that its own torques carry touches the ground: rounding leaves loads and gaps of either sign."""
+    arm, rng = robots.load("two_joint_arm"), np.random.default_rng(3)
+    tip, still = (0.0, 0.0, 0.3), np.zeros(2)
+    placed = arm.with_frame("tip", on="forearm", translation=tip)
+    for q in rng.uniform(-1.0, 1.0, (6, 2)):
+        height = evaluate(trace(placed, "frame_pose_tip"), {"q": q[None]})["frame_position"][0, 2]
+        carried = evaluate(trace(arm, "gravity_torque"), {"q": q[None]})["gravity_torque"]
+        weights = rng.normal(size=(2, 3, 2))
+        for friction in (0.0, 0.5):
+            ground = RigidContact([Point("forearm", tip)], [Plane((0.0, 0.0, 1.0), height)], friction=friction)
+            slopes = []
+            for options in ({"contacts": ground}, {}):
+                rollout = Rollout(arm, steps=2, dt=1e-3, device="numpy", **options)
+                slopes.append(
+                    rollout.vjp(rollout(q, still, np.tile(carried, (2, 1))), np.tile(carried, (2, 1)), *weights)
+                )
+            for name in ("q0", "qd0", "tau"):
+                np.testing.assert_allclose(slopes[0][name], slopes[1][name], rtol=1e-9, atol=1e-9)
+
+
 class PinocchiosSteps:
     """Steps of HyQ as `contact_step` has them, with Pinocchio's dynamics, Jacobians and solvers of contact."""
 

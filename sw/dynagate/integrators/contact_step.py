@@ -29,7 +29,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dynagate.base.arguments import ABOVE_ZERO, AT_LEAST_ZERO, check_count, check_time_step
+from dynagate.base.arguments import ABOVE_ZERO, AT_LEAST_ZERO, check_count, check_time_step, store_plain_numbers
 from dynagate.base.explained import explained
 from dynagate.base.largest import MAX_ITERATIONS
 from dynagate.base.naming import label, scope
@@ -77,6 +77,7 @@ class RigidContact:
     sweeps: int = 400
 
     def __post_init__(self) -> None:
+        store_plain_numbers(self)
         what = "rigid contact"
         check_items(self, what, ContactError, points=Point, planes=Plane)
         ranges = {"friction": AT_LEAST_ZERO, "compliance": AT_LEAST_ZERO, "tolerance": ABOVE_ZERO}
@@ -153,8 +154,17 @@ class _Meeting(NamedTuple):
 
 
 def _meeting(
-    robot: Robot, contact: RigidContact, links: Sequence[int], dt: float, q: Array, qd: Array, tau: Array
+    robot: Robot,
+    contact: RigidContact,
+    links: Sequence[int],
+    dt: float,
+    q: Array,
+    qd: Array,
+    tau: Array,
+    *,
+    margin: float = 0.0,
 ) -> _Meeting:
+    """Record a state to what a step solves. A gap of up to `margin` in m counts as no gap."""
     tree, rows = Tree(robot), 3 * contact.pairs
     bias = inverse_dynamics(tree, list(q), list(qd), [0.0] * tree.nv)
     factor = factorize(tree, mass_matrix(tree, list(q)))
@@ -173,8 +183,9 @@ def _meeting(
             w[a, a] = w[a, a] + contact.compliance
         velocity, recovery = jacobian @ free, zeros(contact.pairs)
         for c, gap in enumerate(gaps):
-            velocity[3 * c] = velocity[3 * c] + select(gap, gap, 0.0) * (1.0 / dt)
-            recovery[c] = select(gap, 0.0, gap) * (CORRECTED / dt)
+            open_gap = gap - margin
+            velocity[3 * c] = velocity[3 * c] + select(open_gap, gap, 0.0) * (1.0 / dt)
+            recovery[c] = select(open_gap, 0.0, gap) * (CORRECTED / dt)
     return _Meeting(free, answer, w, velocity, recovery)
 
 
@@ -273,11 +284,12 @@ def _lifting(w: Array, b: Array, recovery: Array, r: Array, s: Array, pair: int)
     return w[n, ::3] @ s + (leaving + recovery[pair])
 
 
-def _in_disc(x: Scalar, y: Scalar, radius: Scalar) -> tuple[Scalar, Scalar]:
-    """Return the point of a disc that is nearest to (x, y); on the border, (x, y) itself."""
-    square = x * x + y * y
+def _in_disc(x: Scalar, y: Scalar, radius: Scalar, margin: float = 0.0) -> tuple[Scalar, Scalar]:
+    """Return the point of a disc that is nearest to (x, y). A point up to `margin` outside the disc is returned
+    unchanged."""
+    square, border = x * x + y * y, radius + margin
     length = sqrt(select(square, square, 1.0))  # not of 0, where its slope is infinite
-    part = select(square - radius * radius, radius * (1.0 / length), 1.0)
+    part = select(square - border * border, radius * (1.0 / length), 1.0)
     return part * x, part * y
 
 
@@ -288,25 +300,31 @@ def contact_equations(robot: Robot, contact: RigidContact, dt: float) -> Equatio
     The derivative of P holds which pairs are open, stick, slide and are lifted, as they are at the solution. A state on
     the border has the derivative of one side: a pair without a load is open, one whose friction is just enough sticks,
     and one that is pressed at a depth of exactly 0 is below its plane.
+
+    Sweeps end with velocities that are right to `contact.tolerance`. A load, a lift or a gap that moves its point by no
+    more than that counts as none, and so does a slip that is no faster.
     """
     step = StepRecording(robot, StepOptions(dt), "contact_step", far=True)
     pairs, mass = contact.pairs, sum(link.mass for link in robot.links)
     r, s = step.recording.input(IMPULSE, (3 * pairs,)), step.recording.input(LIFT, (pairs,))
     links = check_points(robot, contact.points, balls=True)
-    meeting = _meeting(robot, contact, links, dt, step.q, step.qd, step.tau)
+    meeting = _meeting(robot, contact, links, dt, step.q, step.qd, step.tau, margin=contact.tolerance * dt)
+    loads = r.copy()
+    for n in range(0, 3 * pairs, 3):
+        loads[n] = select(r[n] * meeting.w[n, n] - contact.tolerance, r[n], 0.0)
     u = meeting.w @ r + meeting.b
     left, left_lift = zeros(3 * pairs), zeros(pairs)
     for c in range(pairs):
         n = 3 * c
-        pressed = r[n] - u[n] * mass
         held = zeros(3)
         held[0], x, y = (r[n + k] - u[n + k] * mass for k in range(3))
         if contact.friction:
-            held[1:] = _in_disc(x, y, r[n] * contact.friction)
+            held[1:] = _in_disc(x, y, r[n] * contact.friction, contact.tolerance * mass)
         for k in range(3):
-            left[n + k] = r[n + k] - select(pressed, held[k], 0.0)
-        lifting = _lifting(meeting.w, meeting.b, meeting.recovery, r, s, c) * mass
-        is_lifted = select(r[n], select(lifting - s[c], 0.0, 1.0), select(s[c] - lifting, 1.0, 0.0))
+            left[n + k] = r[n + k] - select(loads[n], held[k], 0.0)
+        lifting = _lifting(meeting.w, meeting.b, meeting.recovery, loads, s, c) * mass
+        lifts = select(s[c] * meeting.w[n, n] - contact.tolerance, 1.0, 0.0)
+        is_lifted = select(loads[n], select(lifting - s[c], 0.0, 1.0), lifts)
         left_lift[c] = select(is_lifted, lifting, s[c])
     q_next, qd_next = _moved(robot, dt, step.q, step.qd, meeting.free, meeting.answer, r, s)
     outputs = {RESIDUAL: np.concatenate([left, left_lift]), "q_next": q_next, "qd_next": qd_next}
