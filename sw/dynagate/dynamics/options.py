@@ -68,7 +68,7 @@ class AlgorithmOptions:
         if self.outputs is not None:
             object.__setattr__(self, "outputs", names_of("outputs", self.outputs))
         object.__setattr__(self, "variable", names_of("variable", self.variable))
-        object.__setattr__(self, "forces", tuple(self.forces))
+        object.__setattr__(self, "forces", names_of("forces", self.forces))
         if self.dt is not None:
             check_time_step(self.dt)
         if self.tolerance is not None:
