@@ -255,6 +255,9 @@ def test_no_foreign_exception_leaves_a_public_entry(
         what = (arm, design, design.folder, program.folder)[random.integers(4)]
         refused(dynagate.open, what, **{option: value})
         refused(dynagate.open, wrong())
+        compiled = {"device": "numpy", option: value}
+        refused(dynagate.compile, arm, compiled.pop("function", "inverse_dynamics"), **compiled)
+        refused(dynagate.compile, wrong(), wrong())
         own = {"folder": tmp_path, "ii": 32, option: value}
         if option not in ("folder", "function"):
             refused(dynagate.build, arm, "inverse_dynamics", **own)
@@ -265,4 +268,5 @@ def test_no_foreign_exception_leaves_a_public_entry(
         for call in (accelerator, accelerator.bind, accelerator.submit):
             refused(call, **{**states, name: value})
         refused(accelerator.new_inputs, value)
-        refused(accelerator.load, value)
+        if isinstance(accelerator, dynagate.Device):
+            refused(accelerator.load, value)

@@ -60,7 +60,7 @@ class PcieLink(XdmaLink):
     ) -> None:
         case = Case(Lanes(generation, width), max_payload=max_payload, read_request=read_request)
         self._check_design(design, timeout)
-        if not (Path(folder) / "accelerator.v").is_file():
+        if not os.path.isfile(Path(folder) / "accelerator.v"):
             raise ArgumentError(f"no accelerator.v in {folder}; expected the folder of the design")
         self._samples = self._requests = 0
         self._due = {"write": 0, "read": 0}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
@@ -62,7 +63,7 @@ def is_program(what: Any) -> bool:
     """Whether a design, or the folder at a path, is a program for a processor."""
     if isinstance(what, str | PathLike):
         path = Path(what)
-        return path.name == program.FILE or (path / program.FILE).is_file()
+        return path.name == program.FILE or os.path.isfile(path / program.FILE)
     return isinstance(getattr(what, "design", None), ProgramDesign)
 
 

@@ -46,7 +46,7 @@ class XrtLink(DmaLink):
     ) -> None:
         self._xrt = xrt = _pyxrt()
         super().__init__(path, design, timeout=timeout)
-        if not Path(path).is_file():
+        if not os.path.isfile(path):
             raise DeviceError(f"{path} is no file; expected an .xclbin, which `dynagate bitstream` makes")
         try:
             self._device = xrt.device(card)

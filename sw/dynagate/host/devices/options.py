@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -77,7 +78,7 @@ class DesignSource:
     @property
     def is_rollout(self) -> bool:
         """Of a path that holds no design the device says so."""
-        there = self._built is not None or (self.folder / FILE).is_file()
+        there = self._built is not None or os.path.isfile(self.folder / FILE)
         return there and self.design.ring is not None
 
 
