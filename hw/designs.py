@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Resources:
-    """Device resources that a design takes. A number is None if it is not known before synthesis."""
+    """Device resources that a design takes: `dsp`, `lut`, `register_bits` and `program_bits`.
+
+    A number is None if it is not known before synthesis.
+    """
 
     dsp: int
     """Multiplier blocks (DSP48E2), counted. For a program, those of the products of the multiply-add units."""

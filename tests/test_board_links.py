@@ -51,14 +51,14 @@ def test_a_text_that_is_no_link_says_what_is_expected(text: str, built: Build) -
 
 def test_a_link_leads_to_a_design(built: Build) -> None:
     with pytest.raises(
-        ValueError, match="device 'board' holds a design; expected the folder that dynagate.build retur"
+        TypeError, match=r"'two_joint_arm' is a robot, and open\(\) takes designs; write dynagate.compile"
     ):
         dynagate.open("two_joint_arm", link="xdma:/dev/xdma0")
     with pytest.raises(ValueError, match="device 'board' without a link; expected link='xdma:/dev/xdma0' or another"):
         dynagate.open(built, device="board")
     with pytest.raises(ValueError, match="device 'board' of a design takes no option 'shell'; expected one of link"):
         dynagate.open(built, link="xdma:/dev/xdma0", shell=True)
-    with pytest.raises(ValueError, match="device 'fixed' of a design takes no option 'link'; it takes none"):
+    with pytest.raises(ValueError, match="device 'fixed' with link='xdma:/dev/xdma0'; expected device='board'"):
         dynagate.open(built, device="fixed", link="xdma:/dev/xdma0")
     with pytest.raises(ValueError, match="overflow 'clip'; expected 'mask' or 'raise'"):
         dynagate.open(built, overflow="clip")

@@ -375,7 +375,7 @@ except {error} as error:
 print(sorted(os.listdir(sys.argv[1])))
 """
 BUILD = "build(robots.load('two_joint_arm'), 'mass_matrix', folder=sys.argv[1] + '/designs')"
-OPEN = "dynagate.open(robots.load('two_joint_arm'), 'forward_dynamics_gradient')"
+OPEN = "dynagate.compile(robots.load('two_joint_arm'), 'forward_dynamics_gradient')"
 
 
 def test_a_disk_that_is_full_or_read_only_is_named_by_build(tmp_path: Path) -> None:

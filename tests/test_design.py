@@ -271,7 +271,10 @@ def test_every_module_that_building_reads_counts_or_is_known_not_to_decide() -> 
             ahead += imports(known[module], set(known)) if module in counted else []
     assert seen - counted == {
         "dynagate.fixedpoint.files",  # what it reads is in design.json
+        "dynagate.base.changed",  # which options differ from their defaults
         "dynagate.base.explained",  # words of errors
+        "dynagate.base.notebook",  # tables in a notebook
+        "dynagate.robot.reading",  # which parser reads a file
         "dynagate.base.warned",
         "dynagate.base.arguments",
         "dynagate.base.nearest",

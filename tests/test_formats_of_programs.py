@@ -74,7 +74,7 @@ def test_a_program_read_is_the_program_that_was_written(seed: int, tmp_path: Pat
     abreast = int(random.integers(1, 4)) if len(names) == 1 else 1
     options: dict[str, Any] = {"words": words, "abreast": abreast}
     policy = Policy(word=word, samples=256)
-    built = dynagate.build(robot, ",".join(names), units=2, policy=policy, folder=tmp_path, **options)
+    built = dynagate.build(robot, names, per_sample=len(names) > 1, units=2, policy=policy, folder=tmp_path, **options)
     read = again(built, **options)
     assert read.core == built.core
     assert program_of(read) == program_of(built)
@@ -98,7 +98,7 @@ def test_random_turns_on_one_core(core: Core, tmp_path: Path) -> None:
             names = list(random.permutation(FUNCTIONS)[: random.integers(1, 3)])
             options: dict[str, Any] = {"formats": path, "region": region, "folder": tmp_path}
             if len(names) > 1:
-                built = dynagate.build(ARM, ",".join(names), units=core, **options)
+                built = dynagate.build(ARM, names, per_sample=True, units=core, **options)
                 chip = stack.enter_context(dynagate.open(built))
             else:
                 built = dynagate.build(ARM, *names, units=core, abreast=int(random.integers(1, 3)), **options)
@@ -156,7 +156,7 @@ def test_a_rollout_read_is_the_rollout_that_was_written(options: dict[str, Any],
             again(built, **{**asked, "tolerance": 1e-3})
         other = "variational" if options["integrator"] == "position_based" else "position_based"
         with pytest.raises(
-            FormatsError, match=f"is for rollout with integrator='{options['method']}'; expected .*{other}"
+            FormatsError, match=f"is for rollout with integrator='{options['integrator']}'; expected .*{other}"
         ):
             again(built, **{**asked, "integrator": other})
 

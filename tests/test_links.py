@@ -290,7 +290,7 @@ def test_a_closed_device_refuses_everything(bench: Bench) -> None:
     bench.check(3)
     bench.accelerator.close()
     bench.link.close()
-    with pytest.raises(DeviceError, match="<Device two_joint_arm .*> is closed; open it again"):
+    with pytest.raises(DeviceError, match="<(Function|Device) two_joint_arm .*> is closed; open it again"):
         bench.accelerator(**bench.states(1))
     address = REGISTERS["hash_low"].address
     for use in (

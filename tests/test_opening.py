@@ -134,7 +134,7 @@ def test_designs_with_every_kind_of_format_and_joint_come_back_whole(designs: Pa
         ({"policy": Policy()}, r"open\(\) got an unexpected keyword argument 'policy'"),
         ({"step": print}, "keyword argument 'step' \\(write progress\\)"),
         ({"device": "simm"}, r"device 'simm' \(did you mean 'sim'\?\); expected one of numpy, fixed, sim, board"),
-        ({"device": "fixed", "link": "sim"}, "device 'fixed' with link='sim'; expected device='board', or no device"),
+        ({"device": "fixed", "link": "sim"}, "device 'fixed' with link='sim'; expected device='sim', or no device"),
     ],
 )
 def test_what_a_design_does_not_take_is_refused(options: dict[str, Any], message: str, design: Build) -> None:

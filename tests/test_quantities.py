@@ -108,7 +108,9 @@ def test_on_devices_and_by_either_name(device: str) -> None:
     state = Region.of(ARM).sample(AND.join(names), 50, seed=2)
     assert sorted(state) == ["q", "qd"]
     exact = evaluate(trace(ARM, names), state)
-    for name in (names, "+".join(names), AND.join(names)):
+    with pytest.raises(ValueError, match="is for the command line; write a list"):
+        dynagate.compile(ARM, "+".join(names), device=device)
+    for name in (names, tuple(names)):
         with dynagate.compile(ARM, name, device=device) as accelerator:
             results = accelerator(**state)
         assert list(results) == [

@@ -39,7 +39,7 @@ FILES = {
 READERS: dict[str, Callable[[Path], object]] = {
     "from_urdf": Robot.from_urdf,
     "load": robots.load,
-    "open": dynagate.open,
+    "compile": lambda file: dynagate.compile(file, "forward_dynamics"),
     "rollout": lambda path: dynagate.Rollout(str(path), steps=1, dt=0.01),
 }
 

@@ -47,7 +47,8 @@ class Function(Opened):
     `device.forward_dynamics(q, qd, tau)`.
 
     Threads may share a function: a call waits until the call of another thread is done. To compute in several threads
-    at a time, compile a function for each. A closed function refuses calls with DeviceError.
+    at a time, compile a function for each. A closed function refuses calls with DeviceError. With `overflow="raise"`, a
+    batch with a sample that overflowed raises OverflowedError.
 
     Example:
         >>> forward = dynagate.compile("two_joint_arm", "forward_dynamics", device="numpy")

@@ -176,13 +176,21 @@ class Ilqr(Solver):
         guard_bits: float = 1.0,
         **inputs: npt.ArrayLike,
     ) -> Ilqr:
-        """The same solver in fixed point, of words of so many bits, with ranges from these problems, which it solves in
-        float64: what is met on the way, with `guard_bits` of room above. Results that do not fit become the nearest
-        that do; `overflows` counts them by graph.
+        """Return the same solver in fixed point, with ranges from solving these problems in float64.
 
-        word: 12 to 32 bits. Other arguments: as of a call. Raises ValueError: one is not right, a problem is not
-        finite, fewer than half of them have a solution in float64, from which ranges come, or the solver has
-        joint_bounds.
+        Results that do not fit their format saturate; `overflows` counts them by graph.
+
+        Args:
+            q0: Start positions (..., nq), rad, m and unit quaternions.
+            qd0: Start velocities (..., nv), rad/s or m/s.
+            tau: First guess of the torques (..., knots, nv), N m or N; None for those that hold the robot.
+            word: Word length, 12 to 32 bits.
+            guard_bits: Bits above the largest value that the problems meet.
+            inputs: Inputs of the cost and of forces, as in a call.
+
+        Raises:
+            ArgumentError: An argument is not right, a problem is not finite, fewer than half of the problems have a
+                solution in float64, or the solver has joint_bounds.
         """
         self.check_open()
         if not is_whole(word) or not SHORTEST <= word <= LONGEST:
@@ -230,7 +238,7 @@ class Ilqr(Solver):
         return {name: np.asarray(value, self.dtype)[None] for name, value in values.items()}
 
     def new_outputs(self, batch: int) -> dict[str, Array]:
-        """With q and qd of all states, in which those of the loop are."""
+        """Return new arrays for the results of `batch` problems. Those of the loop are views into q and qd."""
         outputs = super().new_outputs(batch)
         for name, size in (("q", self.robot.nq), ("qd", self.robot.nv)):
             states = np.empty((batch, self.knots + 1, size), self.dtype)

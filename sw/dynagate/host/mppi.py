@@ -185,7 +185,14 @@ class Mppi(Solver):
         return {"tau": torques, **numbers, "failed": np.empty(batch, bool)}
 
     def bound(self, inputs: Mapping[str, Array], outputs: Mapping[str, Array], batch: int) -> Callable[..., Any]:
-        """A function of a draw, and of whether it is about the result of the one before."""
+        """Return a function that samples once around the last torques. Its arguments are the draw, and whether it
+        starts from the result of the draw before.
+
+        Args:
+            inputs: Arrays (batch, *shape) by name.
+            outputs: Arrays (batch, *shape) by name, which are overwritten.
+            batch: Number of problems.
+        """
         kernel = self._compute.kernel
         if not batch:
             return lambda draw, again: None

@@ -117,8 +117,9 @@ def _name(device: str | None, link: str | None, known: list[str]) -> str:
                 f"device '{name}' computes from a robot, or not this kind of design; expected one of {', '.join(known)}"
             )
         raise ArgumentError(f"device {name!r:.60}{nearest(name, known)}; expected one of {', '.join(known)}")
-    if link is not None and (link == Sim.name) != (name == Sim.name):
-        raise ArgumentError(f"device '{name}' with link='{link}'; expected device='{Board.name}', or no device")
+    of_link = Sim.name if link == Sim.name else Board.name
+    if link is not None and name != of_link:
+        raise ArgumentError(f"device '{name}' with link='{link}'; expected device='{of_link}', or no device")
     return name
 
 

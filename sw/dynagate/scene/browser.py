@@ -55,6 +55,13 @@ class ViewError(Error, RuntimeError):
 class View:
     """A robot in the browser until `close`. `dynagate.view` makes it. Use it as a context.
 
+    Args:
+        robot: The robot.
+        scene: Bodies, ground and camera.
+        q: Configurations (nq,) or (steps, nq), rad, m and unit quaternions.
+        theme: "light", "dark" or "auto".
+        port: Port on this machine, 0 for a free one.
+
     Attributes:
         url: Address of the page, for this machine only.
         port: Its port.
@@ -126,7 +133,7 @@ class View:
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
-    allow_reuse_address = False
+    allow_reuse_address = True  # a port of a closed view is free at once; two servers on one port are still refused
     view: View
 
 
