@@ -133,7 +133,7 @@ class View:
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
-    allow_reuse_address = True  # a port of a closed view is free at once; two servers on one port are still refused
+    allow_reuse_address = True  # the port of a closed view is free at once; a port in use is still refused
     view: View
 
 
