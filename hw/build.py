@@ -115,14 +115,6 @@ class Build(BuiltDesign):
     design: Design
 
     @property
-    def function(self) -> str:
-        return self.design.function
-
-    @property
-    def latency(self) -> int:
-        return self.design.latency
-
-    @property
     def interval(self) -> int:
         return self.design.ii
 

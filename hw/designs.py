@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from dynagate.design.design import Design as Record
+    from dynagate.design.program import ProgramDesign
     from dynagate.graph.region import Region
     from dynagate.robot import Robot
 
@@ -44,16 +46,18 @@ class Design(ABC):
     """Robot whose function the design computes."""
     region: Region
     """Operating region that the formats were chosen for."""
+    design: Record | ProgramDesign
+    """Content of the record in the folder."""
 
     @property
-    @abstractmethod
     def function(self) -> str:
         """Name of the function."""
+        return self.design.function
 
     @property
-    @abstractmethod
     def latency(self) -> int:
         """Cycles from a sample to its results. For a program, from its first word to the last result."""
+        return self.design.latency
 
     @property
     @abstractmethod

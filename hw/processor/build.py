@@ -96,14 +96,6 @@ class ProcessorBuild(Design):
     design: ProgramDesign
 
     @property
-    def function(self) -> str:
-        return self.design.function
-
-    @property
-    def latency(self) -> int:
-        return self.design.latency
-
-    @property
     def interval(self) -> int:
         return self.design.period
 
