@@ -29,7 +29,8 @@ from dynagate.forces import Servo
 from dynagate.host import processor
 from dynagate.host.solver_report import SolverReport
 from dynagate.hw.processor import pipelining
-from dynagate.hw.processor.build import build_solver, with_functions
+from dynagate.hw.processor.build import build_solver
+from dynagate.hw.processor.core_spec import CoreSpec
 from dynagate.hw.processor.instructions import ProgramError
 from dynagate.hw.processor.loops import loop_instructions
 from dynagate.hw.processor.motion import angles_of
@@ -166,10 +167,10 @@ def test_a_program_samples_as_the_integers_do(own: MppiOptions, temperature: flo
     sampler = ChipMppi.of(ARM, COST, replace(own, temperature=temperature, spread=0.3 * MPPI.spread))
     policy = Policy(word=WORD, arithmetic=Arithmetic(overflow=SATURATE))
     loop = formatted_solver(sampler, draws(12, 0), policy)
-    core = with_functions("mppi", 4, list(loop.graphs()), policy)
+    core = CoreSpec.resolve(4).with_functions("mppi", list(loop.graphs()), policy)
     assert core.noise == 1
     with pytest.raises(ProgramError, match="the core has no unit for them; expected a core with noise=1"):
-        with_functions("mppi", replace(core, noise=0), list(loop.graphs()), policy)
+        CoreSpec(replace(core, noise=0)).with_functions("mppi", list(loop.graphs()), policy)
     loop = loop.mapped(core.fused)
     beside = turns_abreast(loop, sampler.samples, count)
     integers, together, memory = LoopIntegers(loop, {}, 3), LoopIntegers(beside, {}, 3), Memory()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from os import PathLike
@@ -22,15 +22,14 @@ from dynagate.design.files import DesignError, checksum
 from dynagate.design.program import ProgramDesign, ProgramFunction, ProgramLoop, ProgramShell
 from dynagate.design.source import source_digest
 from dynagate.design.verilog_list import LIST, list_text
-from dynagate.design.words import FIXED, FLOAT32, WORD
+from dynagate.design.words import WORD
 from dynagate.dynamics import CODE, ROLLOUT, full_name
-from dynagate.fixedpoint.assign import PROVED, SAMPLED, FormattedGraph, Policy, assign
+from dynagate.fixedpoint.assign import PROVED, FormattedGraph, Policy, assign
 from dynagate.fixedpoint.beside import Beside, beside
 from dynagate.fixedpoint.certificate import Certificate, Machine, certified
 from dynagate.fixedpoint.confidence import WHICH, Statement, state
 from dynagate.fixedpoint.files import FORMATS, TOLERANCE, FormatsFile, described, text_of
 from dynagate.fixedpoint.format import SATURATE, Arithmetic
-from dynagate.fixedpoint.fuse import exponential_formats
 from dynagate.fixedpoint.goal import Goal
 from dynagate.fixedpoint.loops import FormattedLoop, graphs_of, turns_of
 from dynagate.graph import Graph
@@ -39,20 +38,20 @@ from dynagate.graph.loop import loops_in
 from dynagate.graph.packing import ZERO
 from dynagate.graph.parts import parts_of
 from dynagate.graph.region import Region
-from dynagate.hw.axi import Axi
 from dynagate.hw.bench import bench_faults, bench_files
 from dynagate.hw.bench.calls import LONGEST_CALL, solver_vectors
 from dynagate.hw.bench.packets import in_its_shell
 from dynagate.hw.bench.programs import program_vectors
 from dynagate.hw.bench.vectors import Vectors
 from dynagate.hw.designs import Design, Resources
-from dynagate.hw.processor.abreast import MOST_ABREAST, abreast
+from dynagate.hw.processor.abreast import abreast
+from dynagate.hw.processor.core_spec import CoreSpec
 from dynagate.hw.processor.instructions import SUM, Instructions, ProgramError, instructions, together
 from dynagate.hw.processor.loops import loop_instructions
-from dynagate.hw.processor.motion import angles_of, motion_of
-from dynagate.hw.processor.pipelining import pipelined
-from dynagate.hw.processor.schedule import Schedule, check_fits, schedule
-from dynagate.hw.processor.shape import BLOCK_BITS, LARGEST_WORD, MOST_TURN_BITS, SMALLEST_WORD, Core
+from dynagate.hw.processor.motion import motion_of
+from dynagate.hw.processor.policy import file_policy, request_policy
+from dynagate.hw.processor.schedule import Schedule, schedule
+from dynagate.hw.processor.shape import BLOCK_BITS, Core
 from dynagate.hw.processor.solver import formatted_solver
 from dynagate.hw.processor.spans import spans
 from dynagate.hw.processor.streams import TOP, Cores, core_verilog
@@ -120,26 +119,26 @@ class ProcessorBuild(Design):
 
 def build_program(
     request: DesignRequest,
-    core: Core | Cores | int,
+    units: int | Core | Cores,
     *,
     folder: Path,
     progress: Progress | None = None,
 ) -> ProcessorBuild:
-    """A program for a core, for several behind one stream, or for the smallest one with so many units that holds it,
-    into a folder of its own.
+    """Write a program into a folder of its own and return it.
 
-    Raises ValueError: the request asks for what a processor does not have; ProgramError: the program does not fit.
+    units: a core, cores behind one stream, or a number of units: the program is then for the smallest such core that
+    holds it. Raises ValueError: the request has an option that a processor does not have; ProgramError: the program
+    does not fit.
     """
+    spec = CoreSpec.resolve(units)
     storage.check_folder(folder, ProgramFolderError, "programs")
-    many = core if isinstance(core, Cores) else None
-    core = core.core if isinstance(core, Cores) else core
-    policy = _policy(request, core)
+    policy = request_policy(request, spec)
     progress = progress or (lambda text: None)
     region = request.region or Region.of(request.robot)
     progress(f"tracing {request.robot.name} {request.function}")
     if request.goal is None:
         file = None if request.formats is None else FormatsFile.read(request.formats)
-        compiled = compiled_program(request, core, region, policy, progress, file)
+        compiled = compiled_program(request, spec, region, policy, progress, file)
         chosen = _chosen(policy, file, compiled)
         if policy.ranges == PROVED:
             progress("proving ranges and errors")
@@ -147,21 +146,22 @@ def build_program(
             assert isinstance(formatted, FormattedGraph)
             chosen = replace(chosen, proved=beside(formatted, region, policy).as_dict())
     else:
-        compiled, chosen = _accurate(request, request.goal, core, region, policy, progress)
+        compiled, chosen = _accurate(request, request.goal, spec, region, policy, progress)
     scheduled, certificate = compiled.schedule, compiled.certificate
     chosen = replace(chosen, certificate=None if certificate is None else certificate.as_dict())
-    cores = _alone(scheduled.core) if many is None else replace(many, core=scheduled.core)
 
     def drawn(design: ProgramDesign, words: Words) -> Vectors:
         return program_vectors(design, words, scheduled.instructions.functions, region)
 
-    return _built(region, compiled, chosen, folder, _Bench(cores, drawn), request.abreast, progress)
+    return _built(
+        region, compiled, chosen, folder, _Bench(spec.with_shell(scheduled.core), drawn), request.abreast, progress
+    )
 
 
 def build_solver(
     solver: ChipSolver,
     problems: Mapping[str, Any],
-    core: Core | int,
+    units: int | Core,
     *,
     word: int,
     folder: Path,
@@ -171,8 +171,8 @@ def build_solver(
     words: str | None = None,
     progress: Progress | None = None,
 ) -> ProcessorBuild:
-    """The program of a solver for a core, or for the smallest one with so many units that holds it, into a folder of
-    its own. problems: those that its formats come from, as `formatted_solver` takes them. region: what the design's
+    """Write the program of a solver for a core, or for the smallest core with a number of units, into a folder of its
+    own. problems: those that its formats come from, as `formatted_solver` takes them. region: what the design's
     file says of states; the robot's limits unless given. abreast: samples side by side, of a solver that has samples;
     unless given those of `processor.turns_abreast.counts` that take the fewest cycles. formats: a file of them instead
     of problems, which are then not solved, and of which its bench has calls where there are any. words: what the
@@ -181,12 +181,13 @@ def build_solver(
     Raises ValueError as `formatted_solver`, `abreast` does not divide the samples, or the core has no such streams;
     FormatsError: the file is not this solver's; ProgramError: the program, or what it keeps of its knots, does not fit.
     """
+    spec = CoreSpec.resolve(units)
     storage.check_folder(folder, ProgramFolderError, "programs")
-    _check_plan(solver, core)
-    _check_words(words, core)
+    _check_plan(solver, spec)
+    spec.check_stream_format(words)
     asked = _counts(solver, abreast)
     progress = progress or (lambda text: None)
-    policy = Policy(core.word if isinstance(core, Core) else word, arithmetic=Arithmetic(overflow=SATURATE))
+    policy = Policy(word if spec.grows else spec.core.word, arithmetic=Arithmetic(overflow=SATURATE))
     robot, loop = solver.robot, solver.blocks.loop
     region = region or Region.of(robot)
     file = None if formats is None else FormatsFile.read(formats)
@@ -196,10 +197,10 @@ def build_solver(
     else:
         file.options_of(robot.name, loop.name, solver.described)
         formatted = file.loop(solver.blocks)
-        policy = _policy_of(formatted.graphs(), core, policy, file)
-    shape = with_functions(f"{robot.name} {loop.name}", core, list(formatted.graphs()), policy, words)
+        policy = file_policy(formatted.graphs(), spec, policy, file)
+    shape = spec.with_functions(f"{robot.name} {loop.name}", list(formatted.graphs()), policy, words)
     progress("fusing and scheduling")
-    count, scheduled = _side_by_side(formatted, solver.samples, asked, shape, core)
+    count, scheduled = _fastest(formatted, solver.samples, asked, shape, spec)
     compiled = Compiled(scheduled, {**solver.described, "abreast": count}, described((formatted,), solver.described))
 
     def drawn(design: ProgramDesign, words: Words) -> Vectors:
@@ -208,7 +209,7 @@ def build_solver(
         return solver_vectors(design, words, loop, solver, problems)
 
     has_bench = bool(problems) and scheduled.period <= LONGEST_CALL
-    bench = _Bench(_alone(scheduled.core), drawn) if has_bench else None
+    bench = _Bench(spec.with_shell(scheduled.core), drawn) if has_bench else None
     return _built(region, compiled, _chosen(policy, file, compiled), folder, bench, progress=progress)
 
 
@@ -223,21 +224,23 @@ def _counts(solver: ChipSolver, abreast: int | None) -> list[int]:
     return [abreast]
 
 
-def _side_by_side(
-    formatted: FormattedLoop, samples: str, asked: Sequence[int], shape: Core, core: Core | int
+def _fastest(
+    formatted: FormattedLoop, samples: str, counts: Sequence[int], shape: Core, spec: CoreSpec
 ) -> tuple[int, Schedule]:
-    """How many samples side by side take the fewest cycles, of those with which the program fits the core, or the one
-    that holds it with the first number; and the program. samples: the loop over them. Raises ProgramError: the first
-    does not fit."""
+    """Return the number of samples per run that takes the fewest cycles, and its program.
+
+    samples: name of the loop over samples. counts: the numbers that are tried, the smallest first. The core that holds
+    the program with the first number bounds the others. Raises ProgramError: the first number does not fit.
+    """
     fused = formatted.mapped(shape.fused)
-    best, *others = asked
-    program_of = _for(schedule(loop_instructions(turns_abreast(fused, samples, best)), shape), core)
-    room = program_of.core if isinstance(core, Core) else replace(program_of.core, turn_bits=MOST_TURN_BITS)
+    best, *others = counts
+    program_of = spec.fitted(schedule(loop_instructions(turns_abreast(fused, samples, best)), shape))
+    largest = spec.largest(program_of.core)
     for count in others:
         scheduled = schedule(loop_instructions(turns_abreast(fused, samples, count)), shape)
-        if any(need > 1 << getattr(room, bits) for bits, (_, need) in scheduled.needs.items()):
+        if any(need > 1 << getattr(largest, bits) for bits, (_, need) in scheduled.needs.items()):
             break
-        scheduled = _for(scheduled, core)
+        scheduled = spec.fitted(scheduled)
         if scheduled.longest > ENOUGH * program_of.longest:
             break
         best, program_of = count, scheduled
@@ -270,11 +273,6 @@ class _Bench:
     drawn: Callable[[ProgramDesign, Words], Vectors]
 
 
-def _alone(core: Core) -> Cores:
-    """The core behind streams of one word."""
-    return Cores(core, Axi(WORD, words=core.stream_words))
-
-
 def _built(
     region: Region,
     compiled: Compiled,
@@ -300,16 +298,15 @@ def _built(
 
 
 def _accurate(
-    request: DesignRequest, goal: Goal, core: Core | int, region: Region, policy: Policy, progress: Progress
+    request: DesignRequest, goal: Goal, spec: CoreSpec, region: Region, policy: Policy, progress: Progress
 ) -> tuple[Compiled, ChosenFormats]:
-    """The program of the shortest word that meets a goal, and what fresh states said of it. Raises ProgramError: none
-    does."""
-    words = [core.word] if isinstance(core, Core) else list(range(SMALLEST_WORD, LARGEST_WORD + 1, 2))
+    """Return the program with the shortest word that meets a goal, and its errors in fresh states. Raises ProgramError:
+    no word meets the goal."""
     fault = ""
-    for word in words:
+    for word in spec.words:
         own = replace(policy, word=word)
         progress(f"words of {word} bits")
-        compiled = compiled_program(request, core, region, own, progress)
+        compiled = compiled_program(request, spec, region, own, progress)
         formatted = compiled.schedule.instructions.formatted
         assert isinstance(formatted, FormattedGraph)
         for fresh in (min(goal.fresh, FEW_STATES), goal.fresh):  # most words are refused by a few
@@ -320,14 +317,14 @@ def _accurate(
         else:
             return compiled, ChosenFormats(word, asdict(own), asdict(goal), statement.as_dict())
     raise ProgramError(
-        f"{request.robot.name} {request.function} in words of {words[-1]} bits: {fault}; expected a larger error, or a "
-        "datapath, which has longer words"
+        f"{request.robot.name} {request.function} in words of {spec.words[-1]} bits: {fault}; expected a larger error, "
+        "or a datapath, which has longer words"
     )
 
 
 def compiled_program(
     request: DesignRequest,
-    core: Core | int,
+    spec: CoreSpec,
     region: Region,
     policy: Policy,
     progress: Progress,
@@ -356,8 +353,8 @@ def compiled_program(
             formatted.append(assign(graph, region, policy) if file is None else file.graph(graph))
     graphs = [graph for each in formatted for graph in graphs_of(each)]
     if file is not None:
-        policy = _policy_of(graphs, core, policy, file)
-    shape = with_functions(f"{robot.name} {function}", core, graphs, policy, request.words)
+        policy = file_policy(graphs, spec, policy, file)
+    shape = spec.with_functions(f"{robot.name} {function}", graphs, policy, request.words)
     whole, certificate = formatted, None
     if request.certificate:
         (one,) = formatted
@@ -367,38 +364,8 @@ def compiled_program(
         whole = [one]
     progress("fusing and scheduling")
     programs = [_instructions(each, shape, request.abreast) for each in whole]
-    scheduled = _fitted(programs[0] if len(programs) == 1 else together(programs), shape, core)
+    scheduled = spec.fitted(schedule(programs[0] if len(programs) == 1 else together(programs), shape))
     return Compiled(scheduled, options, described(formatted, options), certificate)
-
-
-def _policy_of(graphs: Iterable[FormattedGraph], core: Core | int, policy: Policy, file: FormatsFile) -> Policy:
-    """The policy with the word and the arithmetic that formats from a file have on a core. Raises ProgramError: one
-    does not fit a word."""
-    nodes = [
-        (fmt.width, node.name) for graph in graphs for fmt, node in zip(graph.formats, graph.graph.nodes, strict=True)
-    ]
-    width, name = max(nodes, key=lambda node: node[0])
-    most = core.word if isinstance(core, Core) else LARGEST_WORD
-    if width > most:
-        raise ProgramError(
-            f"{file.path}: node '{name}' has {width} bits, {width - most} more than the core's words of {most}; "
-            "expected shorter formats" + (f", or a core with word={width}" if width <= LARGEST_WORD else "")
-        )
-    word = core.word if isinstance(core, Core) else max(width, SMALLEST_WORD)
-    return replace(policy, word=word, arithmetic=file.arithmetic)
-
-
-def _fitted(instructions_of: Instructions, shape: Core, core: Core | int) -> Schedule:
-    """The schedule. Raises ProgramError: the core does not hold it."""
-    return _for(schedule(instructions_of, shape), core)
-
-
-def _for(scheduled: Schedule, core: Core | int) -> Schedule:
-    """Likewise of a schedule for its units."""
-    if not isinstance(core, Core):
-        scheduled = replace(scheduled, core=_large_enough(scheduled)).verify()
-    check_fits(scheduled)
-    return pipelined(scheduled)
 
 
 def _instructions(formatted: FormattedGraph | FormattedLoop, shape: Core, samples: int = 1) -> Instructions:
@@ -409,43 +376,6 @@ def _instructions(formatted: FormattedGraph | FormattedLoop, shape: Core, sample
     return replace(instructions(abreast(whole, samples), _carried(whole.graph)), functions=(whole,))
 
 
-def with_functions(
-    title: str, core: Core | int, graphs: Sequence[FormattedGraph], policy: Policy, words: str | None = None
-) -> Core:
-    """The core, or one with so many units, for the angles and exponentials of graphs. words: what its streams carry.
-    Raises ProgramError."""
-    whole = policy.word - 1
-    asked = {"angle_bits": whole - angles_of(graphs, policy.word).frac}
-    ops = {node.op for graph in graphs for node in graph.graph.nodes}
-    asked |= {"noise": int("noise" in ops)}
-    has = [graph for graph in graphs if any(node.op == "exp" for node in graph.graph.nodes)]
-    if has:
-        operands, results = zip(*(exponential_formats(graph, policy.word) for graph in has), strict=True)
-        asked |= {"exp_bits": whole - min(f.frac for f in operands), "exp_whole": whole - min(f.frac for f in results)}
-    saturates = int(policy.arithmetic.overflow == SATURATE)
-    if not isinstance(core, Core):
-        return Core(units=core, word=policy.word, saturates=saturates, floats=int(words == FLOAT32), **asked)
-    if core.saturates != saturates:
-        raise ProgramError(
-            f"{title} has results that {'saturate' if saturates else 'wrap'}; expected a core with "
-            f"saturates={saturates}"
-        )
-    if asked["angle_bits"] > core.angle_bits:
-        raise ProgramError(
-            f"{title} has angles to ±{1 << asked['angle_bits']} rad, the core's sines take ±"
-            f"{1 << core.angle_bits}; expected a core with angle_bits={asked['angle_bits']}"
-        )
-    if asked["noise"] > core.noise:
-        raise ProgramError(f"{title} has random numbers, the core has no unit for them; expected a core with noise=1")
-    if has and (core.exp_bits < asked["exp_bits"] or core.exp_whole < asked["exp_whole"]):
-        own = f"±{1 << core.exp_bits} to {1 << core.exp_whole}" if core.exp_bits else "none"
-        raise ProgramError(
-            f"{title} has exponentials of ±{1 << asked['exp_bits']} to {1 << asked['exp_whole']}, the core has {own}; "
-            f"expected a core with exp_bits={asked['exp_bits']}, exp_whole={asked['exp_whole']}"
-        )
-    return core
-
-
 def _carried(graph: Graph) -> dict[int, int]:
     """Of a turn of a rollout, nodes of results -> those of the inputs that they are in the next turn."""
     if graph.name != ROLLOUT:
@@ -454,75 +384,16 @@ def _carried(graph: Graph) -> dict[int, int]:
     return {s: t for a, b in CARRY.items() for s, t in zip(sources[a], targets[b], strict=True)}
 
 
-def _check_plan(solver: ChipSolver, core: Core | int) -> None:
-    """Before any work. Raises ProgramError: the plan alone, which stays until the next call, does not fit."""
+def _check_plan(solver: ChipSolver, spec: CoreSpec) -> None:
+    """Check the size of a solver's plan, which stays in the core until the next call. Raises ProgramError: the plan
+    does not fit, whatever else the program keeps."""
     plan = sum(math.prod(port.shape) for port in solver.blocks.loop.inputs if port.name in solver.plan.values())
-    room = 1 << (core.turn_bits if isinstance(core, Core) else MOST_TURN_BITS)
+    room = 1 << spec.largest(spec.core).turn_bits
     if plan > room:
         knots = solver.options.knots
         raise ProgramError(
             f"a plan of {knots} knots of {solver.robot.name} takes {plan} values of turns, {plan - room} more than the "
             f"core's {room}; expected at most {room * knots // plan} knots"
-        )
-
-
-def _large_enough(scheduled: Schedule) -> Core:
-    """The core with room for a program, the usual one if that has it. Raises ProgramError: no core has so many values
-    of turns."""
-    core = scheduled.core
-    if (over := scheduled.instructions.kept - (1 << MOST_TURN_BITS)) > 0:
-        raise ProgramError(
-            f"{scheduled.instructions.title} keeps {scheduled.instructions.kept} values of its turns, {over} more than "
-            f"the largest core's {1 << MOST_TURN_BITS}; expected fewer knots"
-        )
-    bits = {name: max(getattr(core, name), (need - 1).bit_length()) for name, (_, need) in scheduled.needs.items()}
-    return replace(core, **bits)
-
-
-def _policy(request: DesignRequest, core: Core | int) -> Policy:
-    """Raises ValueError naming what a processor does not have."""
-    refused = {
-        "axi": request.axi,
-        "budget": request.budget,
-        "stages": request.stages,
-    }
-    for name, value in refused.items():
-        if value is not None:
-            raise ArgumentError(f"{name} of a program; expected it left out: a processor has one word and its own core")
-    if request.goal is not None and parts_of(request.function):
-        raise ArgumentError("a goal of several functions in a program; expected one function, or a word")
-    _check_words(request.words, core)
-    if not 1 <= request.abreast <= MOST_ABREAST:
-        raise ArgumentError(f"abreast {request.abreast}; expected 1 to {MOST_ABREAST} samples side by side")
-    one_function = request.function != ROLLOUT and not parts_of(request.function)
-    if request.abreast > 1 and not one_function:
-        raise ArgumentError(
-            f"abreast {request.abreast} of {request.function}; expected 1: only one function of a state has samples "
-            "side by side"
-        )
-    if request.algorithm.variable:
-        raise ArgumentError("variable links of a program; expected them left out")
-    word = core.word if isinstance(core, Core) else Policy().word
-    policy = request.policy or Policy(word=word)
-    if policy.ranges == PROVED and not one_function:
-        raise ArgumentError(
-            f"proved ranges of {request.function} in a program; expected ranges='{SAMPLED}', or one function of a state"
-        )
-    if not SMALLEST_WORD <= policy.word <= LARGEST_WORD:
-        raise ArgumentError(f"word {policy.word} of a processor; expected {SMALLEST_WORD} to {LARGEST_WORD} bits")
-    if isinstance(core, Core) and policy.word != core.word:
-        raise ArgumentError(f"word {policy.word} for a core of {core.word} bits; expected Policy(word={core.word})")
-    return policy
-
-
-def _check_words(words: str | None, core: Core | int) -> None:
-    """Raises ValueError: a core's streams carry no such words, or this one's carry others."""
-    if words not in (None, FIXED, FLOAT32):
-        raise ArgumentError(f"words {words!r} of a program; expected '{FIXED}' or '{FLOAT32}'")
-    if isinstance(core, Core) and words not in (None, core.stream_words):
-        raise ArgumentError(
-            f"words '{words}' for a core of '{core.stream_words}'; expected Core(floats={int(words == FLOAT32)}), or "
-            "words left out"
         )
 
 

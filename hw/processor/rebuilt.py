@@ -18,6 +18,7 @@ from dynagate.graph.region import Region
 from dynagate.hw.bench.programs import program_vectors
 from dynagate.hw.bench.vectors import Vectors
 from dynagate.hw.processor.build import compiled_program, streams_of
+from dynagate.hw.processor.core_spec import CoreSpec
 from dynagate.hw.processor.options import options_of, tuples
 from dynagate.hw.processor.shape import Core
 from dynagate.hw.processor.words import Words, messages
@@ -66,7 +67,9 @@ def formatted_program(design: ProgramDesign, words: Words) -> tuple[FormattedGra
             certificate=certificate,
             abreast=design.abreast,
         )
-        scheduled = compiled_program(request, Core(**design.core), region, policy, lambda text: None, file).schedule
+        scheduled = compiled_program(
+            request, CoreSpec(Core(**design.core)), region, policy, lambda text: None, file
+        ).schedule
     except (KeyError, TypeError, ValueError) as error:
         raise DesignError(f"the program of {design.title} cannot be made again: {error!r}; {REBUILD}") from None
     same = streams_of(scheduled) == (design.stream, design.functions, design.loop)

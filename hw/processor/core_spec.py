@@ -1,0 +1,162 @@
+"""The core that a program is built for: a core of one shape, or the smallest core with a number of units.
+
+A caller passes a number of units, a core, or cores with their streams. `CoreSpec.resolve` turns all three into one
+object before any other work; later stages see this object and the `Core` that it resolves to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from dynagate.base.errors import ArgumentError
+from dynagate.design.words import FIXED, FLOAT32, WORD
+from dynagate.fixedpoint.assign import FormattedGraph, Policy
+from dynagate.fixedpoint.format import SATURATE
+from dynagate.fixedpoint.fuse import exponential_formats
+from dynagate.hw.axi import Axi
+from dynagate.hw.processor.instructions import ProgramError
+from dynagate.hw.processor.motion import angles_of
+from dynagate.hw.processor.pipelining import pipelined
+from dynagate.hw.processor.schedule import Schedule, check_fits
+from dynagate.hw.processor.shape import LARGEST_WORD, MOST_TURN_BITS, SMALLEST_WORD, Core
+from dynagate.hw.processor.streams import Cores
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+@dataclass(frozen=True)
+class CoreSpec:
+    """The core that a program is requested for.
+
+    core: the requested core; if `grows`, a core with the requested number of units. grows: the word, the memories and
+    the functions of the core follow the program; otherwise the program has to fit. cores: the streams and the number of
+    cores around it, if the caller passed them.
+    """
+
+    core: Core
+    grows: bool = False
+    cores: Cores | None = None
+
+    @classmethod
+    def resolve(cls, requested: int | Core | Cores) -> CoreSpec:
+        """Return the specification of a number of units, a core, or cores with their streams. Raises ValueError."""
+        if isinstance(requested, Cores):
+            return cls(requested.core, cores=requested)
+        if isinstance(requested, Core):
+            return cls(requested)
+        return cls(Core(units=requested, word=Policy().word), grows=True)
+
+    @property
+    def words(self) -> Sequence[int]:
+        """The word lengths that the core may have, in bits, shortest first."""
+        return range(SMALLEST_WORD, LARGEST_WORD + 1, 2) if self.grows else (self.core.word,)
+
+    @property
+    def longest_word(self) -> int:
+        """The longest word of the core in bits."""
+        return LARGEST_WORD if self.grows else self.core.word
+
+    def with_shell(self, core: Core) -> Cores:
+        """Return a core behind the requested streams, or alone behind streams of one word per beat."""
+        if self.cores is not None:
+            return replace(self.cores, core=core)
+        return Cores(core, Axi(WORD, words=core.stream_words))
+
+    def largest(self, core: Core) -> Core:
+        """Return this core with the largest memory for values of turns that the specification allows."""
+        return replace(core, turn_bits=MOST_TURN_BITS) if self.grows else core
+
+    def check_word(self, word: int) -> None:
+        """Raises ValueError: a processor has no words of this length, or the requested core has others."""
+        if not SMALLEST_WORD <= word <= LARGEST_WORD:
+            raise ArgumentError(f"word {word} of a processor; expected {SMALLEST_WORD} to {LARGEST_WORD} bits")
+        if not self.grows and word != self.core.word:
+            own = self.core.word
+            raise ArgumentError(f"word {word} for a core of {own} bits; expected Policy(word={own})")
+
+    def check_stream_format(self, words: str | None) -> None:
+        """Raises ValueError: no core has streams of this format, or the requested core has another one."""
+        if words not in (None, FIXED, FLOAT32):
+            raise ArgumentError(f"words {words!r} of a program; expected '{FIXED}' or '{FLOAT32}'")
+        if not self.grows and words not in (None, self.core.stream_words):
+            raise ArgumentError(
+                f"words '{words}' for a core of '{self.core.stream_words}'; expected "
+                f"Core(floats={int(words == FLOAT32)}), or words left out"
+            )
+
+    def with_functions(
+        self, title: str, graphs: Sequence[FormattedGraph], policy: Policy, words: str | None = None
+    ) -> Core:
+        """Return the core for the word, the angles, the exponentials and the noise of a program's graphs.
+
+        words: the format of its streams. Raises ProgramError: the requested core lacks one of them.
+        """
+        needed = _needed(graphs, policy)
+        if self.grows:
+            return replace(self.core, word=policy.word, floats=int(words == FLOAT32), **needed)
+        _check_functions(title, self.core, needed)
+        return self.core
+
+    def fitted(self, scheduled: Schedule) -> Schedule:
+        """Return the schedule for a core that holds it, with overlapping turns where they pay. Raises ProgramError:
+        the core does not hold the program."""
+        if self.grows:
+            scheduled = replace(scheduled, core=_large_enough(scheduled)).verify()
+        check_fits(scheduled)
+        return pipelined(scheduled)
+
+
+def _needed(graphs: Iterable[FormattedGraph], policy: Policy) -> dict[str, int]:
+    """The fields of a core that depend on the functions of a program's graphs."""
+    graphs, whole = list(graphs), policy.word - 1
+    ops = {node.op for graph in graphs for node in graph.graph.nodes}
+    needed = {
+        "angle_bits": whole - angles_of(graphs, policy.word).frac,
+        "noise": int("noise" in ops),
+        "saturates": int(policy.arithmetic.overflow == SATURATE),
+    }
+    exponential = [graph for graph in graphs if any(node.op == "exp" for node in graph.graph.nodes)]
+    if exponential:
+        operands, results = zip(*(exponential_formats(graph, policy.word) for graph in exponential), strict=True)
+        needed["exp_bits"] = whole - min(fmt.frac for fmt in operands)
+        needed["exp_whole"] = whole - min(fmt.frac for fmt in results)
+    return needed
+
+
+def _check_functions(title: str, core: Core, needed: dict[str, int]) -> None:
+    """Raises ProgramError: the core lacks a function of a program. title: of the program."""
+    if core.saturates != needed["saturates"]:
+        raise ProgramError(
+            f"{title} has results that {'saturate' if needed['saturates'] else 'wrap'}; expected a core with "
+            f"saturates={needed['saturates']}"
+        )
+    if needed["angle_bits"] > core.angle_bits:
+        raise ProgramError(
+            f"{title} has angles to ±{1 << needed['angle_bits']} rad, the core's sines take ±"
+            f"{1 << core.angle_bits}; expected a core with angle_bits={needed['angle_bits']}"
+        )
+    if needed["noise"] > core.noise:
+        raise ProgramError(f"{title} has random numbers, the core has no unit for them; expected a core with noise=1")
+    bits, integer_bits = needed.get("exp_bits", 0), needed.get("exp_whole", 0)
+    if bits and (core.exp_bits < bits or core.exp_whole < integer_bits):
+        own = f"±{1 << core.exp_bits} to {1 << core.exp_whole}" if core.exp_bits else "none"
+        raise ProgramError(
+            f"{title} has exponentials of ±{1 << bits} to {1 << integer_bits}, the core has {own}; expected a core "
+            f"with exp_bits={bits}, exp_whole={integer_bits}"
+        )
+
+
+def _large_enough(scheduled: Schedule) -> Core:
+    """The schedule's core with memories that hold its program. Raises ProgramError: no core has so many values of
+    turns."""
+    core = scheduled.core
+    if (over := scheduled.instructions.kept - (1 << MOST_TURN_BITS)) > 0:
+        raise ProgramError(
+            f"{scheduled.instructions.title} keeps {scheduled.instructions.kept} values of its turns, {over} more than "
+            f"the largest core's {1 << MOST_TURN_BITS}; expected fewer knots"
+        )
+    bits = {name: max(getattr(core, name), (need - 1).bit_length()) for name, (_, need) in scheduled.needs.items()}
+    return replace(core, **bits)

@@ -1,0 +1,65 @@
+"""The policy for fixed-point formats that a program gets: from its request, or from a file of formats."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from dynagate.base.errors import ArgumentError
+from dynagate.dynamics import ROLLOUT
+from dynagate.fixedpoint.assign import PROVED, SAMPLED, FormattedGraph, Policy
+from dynagate.fixedpoint.files import FormatsFile
+from dynagate.graph.parts import parts_of
+from dynagate.hw.processor.abreast import MOST_ABREAST
+from dynagate.hw.processor.core_spec import CoreSpec
+from dynagate.hw.processor.instructions import ProgramError
+from dynagate.hw.processor.shape import LARGEST_WORD, SMALLEST_WORD
+from dynagate.hw.request import DesignRequest
+
+
+def request_policy(request: DesignRequest, spec: CoreSpec) -> Policy:
+    """Return the policy of a request. Raises ValueError: the request has an option that a processor does not have."""
+    refused = {
+        "axi": request.axi,
+        "budget": request.budget,
+        "stages": request.stages,
+    }
+    for name, value in refused.items():
+        if value is not None:
+            raise ArgumentError(f"{name} of a program; expected it left out: a processor has one word and its own core")
+    if request.goal is not None and parts_of(request.function):
+        raise ArgumentError("a goal of several functions in a program; expected one function, or a word")
+    spec.check_stream_format(request.words)
+    if not 1 <= request.abreast <= MOST_ABREAST:
+        raise ArgumentError(f"abreast {request.abreast}; expected 1 to {MOST_ABREAST} samples side by side")
+    one_function = request.function != ROLLOUT and not parts_of(request.function)
+    if request.abreast > 1 and not one_function:
+        raise ArgumentError(
+            f"abreast {request.abreast} of {request.function}; expected 1: only one function of a state has samples "
+            "side by side"
+        )
+    if request.algorithm.variable:
+        raise ArgumentError("variable links of a program; expected them left out")
+    policy = request.policy or Policy(word=spec.core.word)
+    if policy.ranges == PROVED and not one_function:
+        raise ArgumentError(
+            f"proved ranges of {request.function} in a program; expected ranges='{SAMPLED}', or one function of a state"
+        )
+    spec.check_word(policy.word)
+    return policy
+
+
+def file_policy(graphs: Iterable[FormattedGraph], spec: CoreSpec, policy: Policy, file: FormatsFile) -> Policy:
+    """Return the policy with the word and the arithmetic of formats from a file. Raises ProgramError: a format is
+    longer than the word."""
+    nodes = [
+        (fmt.width, node.name) for graph in graphs for fmt, node in zip(graph.formats, graph.graph.nodes, strict=True)
+    ]
+    width, name = max(nodes, key=lambda node: node[0])
+    if (over := width - spec.longest_word) > 0:
+        raise ProgramError(
+            f"{file.path}: node '{name}' has {width} bits, {over} more than the core's words of {spec.longest_word}; "
+            "expected shorter formats" + (f", or a core with word={width}" if width <= LARGEST_WORD else "")
+        )
+    word = max(width, SMALLEST_WORD) if spec.grows else spec.core.word
+    return replace(policy, word=word, arithmetic=file.arithmetic)
