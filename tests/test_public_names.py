@@ -5,6 +5,9 @@ from __future__ import annotations
 import ast
 import doctest
 import re
+import subprocess
+import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import dynagate
@@ -112,3 +115,30 @@ def test_a_star_import_leaves_builtins_alone() -> None:
 def test_a_former_name_says_what_to_write(name: str, now: str) -> None:
     with pytest.raises(AttributeError, match=f"module 'dynagate' has no attribute '{name}'; write {now}$"):
         getattr(dynagate, name)
+
+
+@pytest.mark.parametrize("name", sorted(PUBLIC - {"dynagate"}))
+def test_a_public_module_is_an_attribute_of_the_package(name: str) -> None:
+    """In a process of its own, which has imported nothing else: the module, or what brings it."""
+    own = name.partition(".")[2]
+    program = (
+        "import sys, dynagate\n"
+        f"assert '{own}' in dir(dynagate) and '{name}' not in sys.modules\n"
+        "try:\n"
+        f"    module = dynagate.{own}\n"
+        "except AttributeError as error:\n"
+        f"    print(error); assert not hasattr(dynagate, '{own}')\n"
+        "else:\n"
+        "    names = dir(module)\n"
+        "    assert names == sorted(module.__all__) and all(hasattr(module, each) for each in names)\n"
+        "    print(module.__name__)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    absent = f"dynagate.{own} needs the package '{own}'; pip install 'dynagate[{own}]'"
+    assert done.stdout.strip() in ({name} if find_spec(own) or own in ("control", "forces", "hw") else {absent})
+
+
+def test_names_of_the_package_are_public_names() -> None:
+    assert not [each for each in dir(dynagate) if each.startswith("_") and each != "__version__"]
+    assert "np" not in dir(dynagate)
+    assert "dynamics" not in dir(dynagate)

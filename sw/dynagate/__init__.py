@@ -22,6 +22,11 @@ from dynagate.graph.region import Region
 from dynagate.robot import Robot, RobotError, RobotWarning, robots
 
 if TYPE_CHECKING:
+    from dynagate import control as control
+    from dynagate import forces as forces
+    from dynagate import hw as hw
+    from dynagate import jax as jax
+    from dynagate import torch as torch
     from dynagate.fixedpoint.assign import Policy
     from dynagate.fixedpoint.goal import Goal
     from dynagate.host import BoundCall, Device, Function, Results
@@ -116,15 +121,23 @@ _LAZY = {
 _NAMED = {"ilqr": "Ilqr", "mppi": "Mppi"}
 """Names here -> other names in their modules."""
 
+_MODULES = ("control", "forces", "hw", "jax", "torch")
+"""The public modules, which are attributes after `import dynagate`."""
+
 
 if find_spec("amaranth") is None:  # a star import takes what can be had
     __all__ = [name for name in __all__ if not _LAZY.get(name, "").startswith("dynagate.hw")]
 
 
 def __getattr__(name: str) -> Any:
-    if name in _LAZY:
-        from importlib import import_module
+    from importlib import import_module
 
+    if name in _MODULES:
+        try:
+            return import_module(f"dynagate.{name}")
+        except MissingExtraError as error:
+            raise MissingNameError(str(error)) from None
+    if name in _LAZY:
         from dynagate.base.extras import brought_by
 
         try:
@@ -132,9 +145,9 @@ def __getattr__(name: str) -> Any:
                 return getattr(import_module(_LAZY[name]), _NAMED.get(name, name))
         except MissingExtraError as error:  # hasattr, dir and help must go on
             raise MissingNameError(str(error)) from None
-    hint = f"; write {NAMES[name]}" if name in NAMES else nearest(name, {*__all__, *_LAZY})
+    hint = f"; write {NAMES[name]}" if name in NAMES else nearest(name, {*__all__, *_LAZY, *_MODULES})
     raise AttributeError(f"module 'dynagate' has no attribute '{name}'{hint}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY})
+    return sorted({*__all__, *_LAZY, *_MODULES, "__version__"})

@@ -3,3 +3,7 @@
 from dynagate.control.cost import Cost, Knot
 
 __all__ = ["Cost", "Knot"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

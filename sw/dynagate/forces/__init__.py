@@ -58,3 +58,7 @@ __all__ = [
     "corners",
     "of_text",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -13,3 +13,7 @@ from dynagate.jax.functions import Function, function
 from dynagate.jax.rollouts import rollout
 
 __all__ = ["Function", "function", "rollout"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -13,3 +13,7 @@ from dynagate.torch.functions import Function, function
 from dynagate.torch.rollouts import rollout
 
 __all__ = ["Function", "function", "rollout"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
