@@ -117,6 +117,10 @@ def hanging(case: Recipe, findings: Findings) -> None:
         pass
 
 
+def waiting(case: Recipe, findings: Findings) -> None:
+    signal.pause()
+
+
 def failing(case: Recipe, findings: Findings) -> None:
     findings.guarded("numpy", lambda: normalized(None, np.zeros(2)))  # type: ignore[arg-type]
 
@@ -147,6 +151,7 @@ def test_what_fails_is_shrunk_and_kept(monkeypatch: pytest.MonkeyPatch, tmp_path
     [
         (crashing, "process", "ends the process"),
         (hanging, "process", "takes more than 1 s of processor time"),
+        (waiting, "process", "waits for more than 0.5 s"),
         (failing, "numpy AttributeError", "'NoneType' object has no attribute 'quaternions'"),
     ],
 )
@@ -155,5 +160,6 @@ def test_crashes_and_foreign_errors_are_faults(
 ) -> None:
     of_numbers(monkeypatch, check)
     monkeypatch.setattr(run, "CPU_SECONDS", 1)
+    monkeypatch.setattr(run, "WAIT_SECONDS", 0.5)
     findings = run.apart({"kind": "counted", "bodies": []})
     assert text in findings.faults[what]

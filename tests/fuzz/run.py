@@ -12,6 +12,7 @@ import time
 import zlib
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -42,8 +43,8 @@ SHARES |= {"contacts": 0.13, "flights": 0.06}
 CASES = Path(__file__).parent / "cases"
 CPU_SECONDS = 120
 """Processor time in seconds after which a case counts as one that hangs."""
-WAIT_SECONDS = 1800.0
-"""Time in seconds after which a case that uses no processor counts as one that hangs."""
+WAIT_SECONDS = 600.0
+"""Time in seconds in which a case that uses no processor counts as one that hangs."""
 GROSS = 1e3
 """Times its tolerance an output differs that is not wrong by rounding."""
 
@@ -74,14 +75,20 @@ def apart(case: Case, slack: float = 1.0) -> Findings:
     receiver, sender = context.Pipe(duplex=False)
     process = context.Process(target=_sent, args=(case, slack, sender))
     process.start()
+    assert process.pid is not None
     sender.close()
     try:
-        answer = receiver.recv() if receiver.poll(WAIT_SECONDS) else f"takes more than {WAIT_SECONDS:g} s"
+        used = -1.0
+        while not (arrived := receiver.poll(WAIT_SECONDS)) and (now := _processor_time(process.pid)) > used:
+            used = now
+        answer = receiver.recv() if arrived else f"waits for more than {WAIT_SECONDS:g} s"
     except EOFError:
         process.join()
         is_long = process.exitcode == -signal.SIGXCPU
         answer = f"takes more than {CPU_SECONDS} s of processor time" if is_long else "ends the process"
     finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
         process.kill()
         process.join()
     if isinstance(answer, RuntimeError):
@@ -93,9 +100,23 @@ def apart(case: Case, slack: float = 1.0) -> Findings:
     return answer
 
 
+def _processor_time(session: int) -> float:
+    """Return the processor time of the processes of a session that run, in seconds."""
+    total = 0.0
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = path.read_text().rpartition(")")[2].split()
+        except OSError:  # the process has ended
+            continue
+        if int(fields[3]) == session:
+            total += sum(int(ticks) for ticks in fields[11:15]) / os.sysconf("SC_CLK_TCK")
+    return total
+
+
 def _sent(case: Case, slack: float, sender: Any) -> None:
-    """Check a case in a process of its own, and send its findings or the fuzzer's own error."""
-    resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS + 10))
+    """Check a case in a session of its own, and send its findings or the fuzzer's own error."""
+    os.setsid()
+    resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, resource.getrlimit(resource.RLIMIT_CPU)[1]))
     try:
         sender.send(check(case, slack))
     except Exception as error:
