@@ -35,6 +35,8 @@ STEP = 1e-5
 """rad, m, rad/s or m/s, of a one-sided difference."""
 CORRECTED = 0.2
 """Share of a depth that a step recovers."""
+SETTLED = 1e-9
+"""m/s: loads, gaps and slips that move a point by less are 0, as sweeps may leave them."""
 
 
 def draw(random: np.random.Generator) -> Case:
@@ -67,7 +69,7 @@ def draw(random: np.random.Generator) -> Case:
         "planes": [{"normal": normal} for normal in normals],
         "coulomb": float(random.choice([0.0, 0.3, 0.3, 1.0])),
         "compliance": float(random.choice([0.01, 0.1])),
-        "depth": float(random.choice([-1.0, -1e-3, 1e-4, 3e-3])) * size,
+        "depth": float(random.choice([-1.0, -1e-3, 0.0, 1e-4, 3e-3])) * size,
         "states": states,
         "steps": int(random.integers(1, 4)),
         "dt": 1e-3,
@@ -150,7 +152,7 @@ def check(case: Case, findings: Findings) -> None:
                 state, after = (out.q[i, k], out.qd[i, k]), (out.q[i, k + 1], out.qd[i, k + 1])
                 _laws(scene, case.get("dt", 1e-3), state, tau[i, k], after, out.impulse[i, k], out.lift[i, k], findings)
         if case.get("gradients") and out.converged.all():
-            _slopes(rollout, q[0], qd[0], tau[0], findings)
+            _slopes(rollout, scene, case.get("dt", 1e-3), q[0], qd[0], tau[0], findings)
 
 
 def _laws(
@@ -189,30 +191,52 @@ def _laws(
     findings.near("lift", np.minimum(lift * steep[:, 0], lifting) / scale, zero, LAW, 1.0)
 
 
-def _slopes(rollout: Rollout, q: Array, qd: Array, tau: Array, findings: Findings) -> None:
-    """Compare the gradient of a motion's end with its differences, where both sides agree; elsewhere it is finite."""
+def _sets(scene: Scene, dt: float, out: Any, tau: Array, row: int) -> Array:
+    """Return whether each point of a trajectory's steps has a load, slips, is above its plane and is lifted."""
+    sets = []
+    for k in range(len(tau)):
+        impulse, lift, (q, v) = out.impulse[row, k], out.lift[row, k], (out.q[row, k], out.qd[row, k])
+        r, reference = impulse.reshape(-1), scene.reference
+        jacobian, gaps = scene.meeting(q)
+        held = reference.pushed_step(q, v, tau[k], dt, jacobian.T @ r, jacobian[::3].T @ lift)[2]
+        u = (jacobian @ held + scene.compliance * r).reshape(-1, 3)
+        steep = np.einsum("ij,ji->i", jacobian[::3], np.linalg.solve(reference.mass(q), jacobian[::3].T))
+        speeds = [impulse[:, 0] * steep, np.linalg.norm(u[:, 1:], axis=1), gaps / dt, lift * steep]
+        sets.append([speed > SETTLED for speed in speeds])
+    return np.array(sets)
+
+
+def _slopes(rollout: Rollout, scene: Scene, dt: float, q: Array, qd: Array, tau: Array, findings: Findings) -> None:
+    """Compare the gradient of a motion's end with one-sided differences: where both sides agree, and along the ways in
+    which every point stays in its set, as docs/contacts.md states it for states at a kink. Elsewhere it is finite."""
     robot, random = rollout.robot, np.random.default_rng(0)
     nv, steps = robot.nv, len(tau)
     costs = random.normal(size=(2, steps + 1, nv))
     costs[:, :-1] = 0.0
-    out = rollout(q, qd, tau)
-    got = rollout.vjp(out, tau, *costs)
-    slope = np.concatenate([got["q0"], got["qd0"]])
+    out = rollout(q[None], qd[None], tau[None])
+    got = rollout.vjp(out, tau[None], *costs[:, None])
+    slope = np.concatenate([got["q0"][0], got["qd0"][0]])
     findings.compared += 1
     if not np.isfinite(slope).all():
         findings.wrong("vjp", f"has numbers that are not finite: {slope}")
         return
-    sides = []
-    for sign in (STEP, -STEP, 2.0 * STEP, -2.0 * STEP):
-        ways = sign * np.eye(nv)
-        start = np.concatenate([dynagate.integrate(robot, q + 0.0 * ways[:, :1], ways), np.tile(q, (nv, 1))])
-        fast = np.concatenate([np.tile(qd, (nv, 1)), qd + ways])
-        ends = rollout(start, fast, np.tile(tau, (2 * nv, 1, 1)))
+    ways = np.concatenate([np.eye(2 * nv), random.normal(size=(4, 2 * nv)) / np.sqrt(2 * nv)])
+    mine, count = _sets(scene, dt, out, tau, 0), len(ways)
+    sides, stays = [], []
+    for step in (STEP, -STEP, 2.0 * STEP, -2.0 * STEP):
+        moved = step * ways
+        start = dynagate.integrate(robot, np.tile(q, (count, 1)), moved[:, :nv])
+        ends = rollout(start, qd + moved[:, nv:], np.tile(tau, (count, 1, 1)))
         if not ends.converged.all():
             return
-        change = dynagate.difference(robot, np.tile(out.q[-1], (2 * nv, 1)), ends.q[:, -1])
-        sides.append((change @ costs[0, -1] + (ends.qd[:, -1] - out.qd[-1]) @ costs[1, -1]) / sign)
-    size = max(1.0, np.abs(slope).max())
+        change = dynagate.difference(robot, np.tile(out.q[0, -1], (count, 1)), ends.q[:, -1])
+        sides.append((change @ costs[0, -1] + (ends.qd[:, -1] - out.qd[0, -1]) @ costs[1, -1]) / step)
+        stays.append([np.array_equal(_sets(scene, dt, ends, tau, row), mine) for row in range(count)])
+    size, along = max(1.0, np.abs(slope).max()), ways @ slope
     smooth = np.ptp(sides, axis=0) < 1e-4 * size
     right = 2.0 * np.mean(sides[:2], axis=0) - np.mean(sides[2:], axis=0)
-    findings.near("vjp", slope[smooth] / size, right[smooth] / size, 3e-4, 1.0)
+    findings.near("vjp", along[smooth] / size, right[smooth] / size, 3e-4, 1.0)
+    for side in range(2):
+        same = np.array(stays[side]) & np.array(stays[side + 2])
+        right = 2.0 * sides[side] - sides[side + 2]
+        findings.near(f"vjp of side {side}", along[same] / size, right[same] / size, 1e-3, 1.0)

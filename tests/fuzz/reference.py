@@ -93,7 +93,8 @@ class Reference:
                 self.at[link["name"]] = self.nq, self.nv
                 self.nq, self.nv = self.nq + size + (size > 1), self.nv + size
             own = friction if not isinstance(friction, bool) else (link["friction"] if friction else 0.0)
-            dry += [0.0 if "mimic" in link and not isinstance(friction, bool) else own] * size
+            others = "mimic" in link or link["joint"] == "floating"
+            dry += [0.0 if others and not isinstance(friction, bool) else own] * size
             damping += [link["damping"]] * size
             armature += [link["armature"]] * size
         self.damping, self.armature, self.dry = np.array(damping), np.array(armature), np.array(dry)

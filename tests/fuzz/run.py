@@ -22,7 +22,7 @@ import dynagate
 import numpy as np
 from dynagate.base.progress import Progress
 
-from tests.fuzz import calls, constraints, contacts, flights, loops, rings, rollouts, shards
+from tests.fuzz import calls, constraints, contacts, flights, loops, rings, rollouts, shards, solvers
 from tests.fuzz.findings import Findings
 from tests.fuzz.shrink import shrunk
 
@@ -36,9 +36,10 @@ KINDS: dict[str, ModuleType] = {
     "constraints": constraints,
     "contacts": contacts,
     "flights": flights,
+    "solvers": solvers,
 }
-SHARES = {"rollouts": 0.25, "loops": 0.12, "rings": 0.08, "calls": 0.16, "shards": 0.04, "constraints": 0.16}
-SHARES |= {"contacts": 0.13, "flights": 0.06}
+SHARES = {"rollouts": 0.22, "loops": 0.10, "rings": 0.08, "calls": 0.16, "shards": 0.04, "constraints": 0.14}
+SHARES |= {"contacts": 0.13, "flights": 0.05, "solvers": 0.08}
 """Of the cases of each kind. Each draws by `draw(random)` and compares by `check(case, findings)`."""
 CASES = Path(__file__).parent / "cases"
 CPU_SECONDS = 120
