@@ -77,9 +77,11 @@ def formatted(solver: ChipIlqr) -> FormattedLoop:
 
 @pytest.fixture(scope="module")
 def scheduled(formatted: FormattedLoop) -> Schedule:
-    """Turns overlap: those of the backward pass, and of the loops that choose and begin."""
+    """Turns overlap: those of the backward pass, and of the loops that choose and begin. Timings that were kept from
+    one loop to the next are those of a schedule from scratch."""
     plain = schedule(loop_instructions(formatted), CORE)
     overlapped = pipelined(plain)
+    assert schedule(overlapped.instructions, CORE) == overlapped
     assert overlapped.period < 0.9 * plain.period
     assert len(overlapped.blocks) > len(plain.blocks) + 2
     return overlapped

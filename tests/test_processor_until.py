@@ -3,6 +3,8 @@ equations."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -331,6 +333,28 @@ def test_a_variational_step_in_integers_ends_where_its_residual_is_small() -> No
     exact = Rollout(ARM, steps=1, dt=0.01, integrator="variational", device="numpy")(q, qd, tau).qd[~flagged, 1]
     errors = abs(values_of(values["qd_next"], (ARM.nv,))[~flagged] - exact).max(axis=1)
     assert np.median(errors) < 1e-3
+
+
+SPREAD = """
+import numpy as np
+from dynagate.hw.processor.motion import spread
+class Observed:
+    names = [f"x{k}" for k in range(8)]
+    inputs = {"graph": [{name: np.zeros((4, 1)) for name in names}]}
+spread(Observed, dict.fromkeys(Observed.names, 1.0), 0)
+print([array.ravel().tolist() for array in Observed.inputs["graph"][0].values()])
+"""
+
+
+def test_formats_do_not_depend_on_the_hashes_of_names() -> None:
+    """Python orders sets of text anew in each process; the numbers that formats come from stay the same."""
+    texts = {
+        subprocess.run(
+            [sys.executable, "-c", SPREAD], env={"PYTHONHASHSEED": seed}, capture_output=True, check=True
+        ).stdout
+        for seed in ("1", "2", "3")
+    }
+    assert len(texts) == 1
 
 
 @pytest.mark.parametrize("name", ["iiwa14", "light"])

@@ -104,7 +104,7 @@ class CoreSpec:
         """Return the schedule for a core that holds it, with overlapping turns where they pay. Raises ProgramError:
         the core does not hold the program."""
         if self.grows:
-            scheduled = replace(scheduled, core=_large_enough(scheduled)).verify()
+            scheduled = replace(scheduled, core=_large_enough(scheduled))
         check_fits(scheduled)
         return pipelined(scheduled)
 

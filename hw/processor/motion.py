@@ -105,10 +105,11 @@ def _formatted(motion: ChipMotion, region: Region, policy: Policy) -> FormattedL
 
 
 def spread(observed: Observed, reach: Mapping[str, float], seed: int) -> None:
-    """What may become larger than the sample shows takes all values up to that in a part of the sample."""
+    """Replace a quarter of the sampled rows of some inputs by values up to the largest that they can have, which may
+    exceed what the sample shows. reach: the largest value of each such input."""
     random = np.random.default_rng(seed)
     for inputs in (inputs for batches in observed.inputs.values() for inputs in batches):
-        for name in inputs.keys() & reach.keys():
+        for name in sorted(inputs.keys() & reach.keys()):  # the order of draws decides formats
             own = inputs[name].copy()
             rows = random.random(len(own)) < 0.25
             own[rows] = random.uniform(0.0, reach[name], own[rows].shape)

@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from dynagate.hw.processor.instructions import ONE, SUM, Block, Instruction, Instructions, Source
-from dynagate.hw.processor.schedule import Schedule, schedule
+from dynagate.hw.processor.schedule import BlockTimings, Schedule, unverified
 from dynagate.hw.processor.shape import BLOCK_BITS, LOAD, STORE, Core
 
 GAIN = 0.05
@@ -25,16 +25,17 @@ CUTS = 16
 
 
 def pipelined(scheduled: Schedule) -> Schedule:
-    """The schedule of the program in which turns of loops overlap, where that takes fewer cycles and its core holds
-    it."""
+    """Return the verified schedule of the program in which turns of loops overlap, where that takes fewer cycles and
+    its core holds it."""
+    timings = BlockTimings()  # of the blocks that stay the same from one loop to the next
     for number in reversed(range(len(scheduled.instructions.blocks))):
-        scheduled = _tried(scheduled, number) or scheduled
-    return scheduled
+        scheduled = _tried(scheduled, number, timings) or scheduled
+    return scheduled.verify()
 
 
-def _tried(scheduled: Schedule, number: int) -> Schedule | None:
-    """With turns of the loop that is this block, if it is one, overlapped. None: it gains too little, or does not
-    fit."""
+def _tried(scheduled: Schedule, number: int, timings: BlockTimings) -> Schedule | None:
+    """Return the schedule with overlapping turns in the loop that is this block. Returns None if the block is no such
+    loop, or the overlap saves too few cycles or does not fit. timings: of blocks in earlier schedules."""
     program, core = scheduled.instructions, scheduled.core
     block, now = program.blocks[number], scheduled.blocks[number].period
     if not _is_counted(block, number) or len(program.blocks) + 2 > 1 << BLOCK_BITS:
@@ -45,7 +46,7 @@ def _tried(scheduled: Schedule, number: int) -> Schedule | None:
     parts = min(_parts(block, core, [now * k // CUTS for k in range(1, CUTS)]), key=lambda parts: parts.cycles)
     if not parts.early or parts.of_loop(turns) > most:
         return None
-    split = schedule(_split(program, number, parts.early), core)
+    split = unverified(_split(program, number, parts.early), core, timings)
     before, each, behind = (placed.period for placed in split.blocks[number : number + 3])
     fits = all(need <= 1 << getattr(core, name) for name, (_, need) in split.needs.items())
     return split if fits and before + (turns - 1) * each + behind <= most else None

@@ -8,13 +8,14 @@ others read of it is there, so each block is scheduled alone, those in most loop
 
 from __future__ import annotations
 
+import bisect
 import heapq
 import itertools
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from dynagate.hw.processor.instructions import (
     MOST_REPEATS,
@@ -165,9 +166,17 @@ class Schedule:
         return self.fewest_of(function) - period + max(ends, default=0)
 
     def slots_of(self, block: int) -> tuple[Slot, ...]:
-        """Those of a block."""
-        start, words, _ = self.blocks[block]
-        return tuple(slot for slot in self.slots if start <= slot.cycle < start + words)
+        """Return the slots of a block."""
+        return self._slots_by_block[block]
+
+    @cached_property
+    def _slots_by_block(self) -> tuple[tuple[Slot, ...], ...]:
+        """The slots of each block, in the order of `slots`."""
+        starts = [placed.start for placed in self.blocks]
+        slots: list[list[Slot]] = [[] for _ in self.blocks]
+        for slot in self.slots:
+            slots[bisect.bisect_right(starts, slot.cycle) - 1].append(slot)
+        return tuple(map(tuple, slots))
 
     @property
     def cycles_per_sample(self) -> int:
@@ -215,9 +224,43 @@ class Schedule:
         return self
 
 
+class BlockTimings:
+    """Timings of blocks that several schedules of one program and core share.
+
+    A block keeps its timing as long as its instructions, and the units that other blocks chose for it, stay the same.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[Any, ...], tuple[Any, ...]] = {}
+
+    def of(
+        self, block: Block, program: Instructions, core: Core, units: dict[int, int]
+    ) -> tuple[list[Slot], dict[int, int]]:
+        """Return the slots of a block from cycle 0 on, and the cycle in which each of its inputs arrives.
+
+        units: the unit of each result that several instructions write, -1 if no block has chosen it yet; this block's
+        choices are added.
+        """
+        shared = tuple((each.result, units[each.result]) for each in block.listed if each.result in units)
+        key = id(block.listed), block.inputs, shared
+        if key not in self._known:
+            slots, arrivals = _timed(block, program, core, units, block.inputs)
+            chosen = {result: units[result] for result, _ in shared}
+            self._known[key] = block.listed, slots, arrivals, chosen  # the instructions stay alive, and so their id
+        _, slots, arrivals, chosen = self._known[key]
+        units |= chosen
+        return list(slots), arrivals
+
+
 def schedule(program: Instructions, core: Core) -> Schedule:
-    """A schedule for a core of this shape, verified. Equal programs have equal schedules. Raises ProgramError: it has
-    too many blocks, or too many loops in loops."""
+    """Return a verified schedule for a core of this shape. Equal programs have equal schedules. Raises ProgramError: it
+    has too many blocks, or too many loops in loops."""
+    return unverified(program, core, BlockTimings()).verify()
+
+
+def unverified(program: Instructions, core: Core, timings: BlockTimings) -> Schedule:
+    """Return the schedule of `schedule` before it is verified. timings: of blocks in earlier schedules for this core,
+    to which the timings of new blocks are added. Raises ProgramError as `schedule`."""
     _check_blocks(program)
     writers = Counter(each.result for each in program.listed)
     units = {result: -1 for result, count in writers.items() if count > 1}  # where all writers of a place are
@@ -225,7 +268,7 @@ def schedule(program: Instructions, core: Core) -> Schedule:
     blocks: list[Placed] = []
     arrivals: dict[int, int] = {}
     for k in _deepest_first(program):  # these choose units
-        slots[k], comes = _timed(program.blocks[k], program, core, units, program.blocks[k].inputs)
+        slots[k], comes = timings.of(program.blocks[k], program, core, units)
         arrivals |= comes
     program = _padded(program, core, slots)
     start = 0
@@ -241,7 +284,7 @@ def schedule(program: Instructions, core: Core) -> Schedule:
         for k, node in enumerate(sorted(block.inputs, key=lambda node: arrivals[node])):
             fixed[Source(node)] = len(constants) + k
     placed, depths = _placed(program, core, slots, len(constants) + len(program.inputs))
-    return Schedule(core, program, placed, arrivals, fixed, depths, tuple(blocks)).verify()
+    return Schedule(core, program, placed, arrivals, fixed, depths, tuple(blocks))
 
 
 def _padded(program: Instructions, core: Core, slots: list[list[Slot]]) -> Instructions:
@@ -260,7 +303,8 @@ def _padded(program: Instructions, core: Core, slots: list[list[Slot]]) -> Instr
         for u, (count, all_of_it) in enumerate(zip(own, most, strict=True)):
             more = [Instruction(next(fresh), SUM, ZERO, ONE, out=True) for _ in range(all_of_it - count)]
             slots[last] += [Slot(end + k, u, u, each) for k, each in enumerate(more)]
-            blocks[last] = replace(blocks[last], listed=(*blocks[last].listed, *more))
+            if more:
+                blocks[last] = replace(blocks[last], listed=(*blocks[last].listed, *more))
     return replace(program, blocks=tuple(blocks))
 
 
@@ -328,7 +372,7 @@ class _Timing:
         self.ready = [0] * len(self.listed)
         self.events = [(0, k) for k, count in enumerate(self.waits) if not count]
         self.sums: list[tuple[int, int]] = []
-        self.functions: list[tuple[int, int]] = []
+        self.functions: dict[str, list[tuple[int, int]]] = defaultdict(list)
         self.rounds: set[int] = set()  # cycles in which a random number begins one
         self.alive = [0] * (core.units + 1)
         self.slots: list[Slot] = []
@@ -374,20 +418,11 @@ class _Timing:
             self._waits_less(writer, cycle)
 
     def step(self, cycle: int, taken: set[int]) -> None:
-        """Fills a program word. taken: cycles in which the shared memory is written."""
+        """Fill a program word. taken: cycles in which the shared memory is written."""
         self._come(cycle)
         free = set(range(self.core.units))
-        for entry in sorted(self.functions):
-            done = cycle + self.latency[entry[1]] - 1
-            kind = self.listed[entry[1]].kind
-            stores, rounds = kind == STORE, {cycle + k for k in BUSY} if kind == NOISE else set()
-            if (stores or done not in taken) and not rounds & self.rounds:
-                self.rounds |= rounds
-                taken |= set() if stores else {done}
-                self.functions.remove(entry)
-                self.issue(entry[1], cycle, 0)
-                free.discard(0)
-                break
+        if self._issued_function(cycle, taken):
+            free.discard(0)
         wait = []
         while self.sums and free:
             entry = heapq.heappop(self.sums)
@@ -400,10 +435,25 @@ class _Timing:
         for entry in wait:
             heapq.heappush(self.sums, entry)
 
+    def _issued_function(self, cycle: int, taken: set[int]) -> bool:
+        """Issue the first of the waiting functions that may issue in this cycle, and return whether there was one.
+        Functions of one kind may issue in the same cycles, so the first of each kind stands for the others."""
+        for (_, k), kind in sorted((queue[0], kind) for kind, queue in self.functions.items() if queue):
+            done = cycle + self.latency[k] - 1
+            stores, rounds = kind == STORE, {cycle + n for n in BUSY} if kind == NOISE else set()
+            if (stores or done not in taken) and not rounds & self.rounds:
+                self.rounds |= rounds
+                taken |= set() if stores else {done}
+                heapq.heappop(self.functions[kind])
+                self.issue(k, cycle, 0)
+                return True
+        return False
+
     def _come(self, cycle: int) -> None:
         while self.events and self.events[0][0] <= cycle:
             _, k = heapq.heappop(self.events)
-            heapq.heappush(self.sums if self.listed[k].kind == SUM else self.functions, (-self.length[k], k))
+            kind = self.listed[k].kind
+            heapq.heappush(self.sums if kind == SUM else self.functions[kind], (-self.length[k], k))
 
     def _unit(self, each: Instruction, free: set[int]) -> int | None:
         """A free unit for an instruction, None where it has to wait for its own."""
