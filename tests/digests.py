@@ -1,0 +1,545 @@
+"""Digests of what dynagate writes: Verilog, programs, the bytes of streams, help and reports.
+
+`tests/digests.json` holds a sha256 for each entry, never the text. `python -m tests.digests` lists the entries that
+changed; with `--record` it writes the file anew. Names on the command line limit both to these entries.
+
+Left out or masked, because they depend on the source, the machine or a random draw:
+
+* the hashes of a design and of a core, in all files, and `design.json` and `program.json`, which are full of them;
+* `reference.hex` of a bench: float64 numbers, whose last bits come from the mathematics library;
+* tags of samples on a stream, which begin at a random number;
+* programs of variational and position-based rollouts: some of their formats come from diverging motions, whose size
+  differs from run to run;
+* folders, times, rates and sizes on disk in printed reports, and lines of progress.
+
+Everything else is a function of the input, `constraints.txt` and the processor's IEEE arithmetic.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import re
+import sys
+import tempfile
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache, partial
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import click
+import dynagate
+import numpy as np
+from click.testing import CliRunner
+from dynagate import Policy, robots
+from dynagate.cli import main
+from dynagate.design.design import AxiStreams, Streamed
+from dynagate.design.payload import Words
+from dynagate.fixedpoint.format import SATURATE, Arithmetic
+from dynagate.host.board_links import LINKS, Row
+from dynagate.host.links import Link
+from dynagate.hw.axi import Axi
+from dynagate.hw.designs import Design
+from dynagate.hw.plan import Stages
+from dynagate.hw.processor.shape import Core
+from dynagate.hw.regmap import REGISTERS
+
+FILE = Path(__file__).parent / "digests.json"
+RECORDS = "design.json", "program.json"
+DIGITS = 32
+"""Hexadecimal digits of a sha256 that are kept."""
+PACKAGES = "amaranth", "click", "numpy", "scipy"
+"""Packages whose versions decide some of the entries."""
+
+ARM, IIWA, HYQ = "two_joint_arm", "iiwa14", "hyq"
+Digests = dict[str, str]
+
+
+def digest(content: str | bytes) -> str:
+    """Return the digest of a text or of bytes."""
+    return hashlib.sha256(content.encode() if isinstance(content, str) else content).hexdigest()[:DIGITS]
+
+
+# ---- designs ---------------------------------------------------------------------------------------------------------
+
+
+def pipeline(function: str | list[str], ii: int = 4, robot: str = ARM, **options: Any) -> dict[str, Any]:
+    """Return the arguments of `dynagate.build` for a datapath."""
+    return {"robot": robot, "function": function, "ii": ii, **options}
+
+
+def program(function: str | list[str], units: int | Core = 2, robot: str = ARM, **options: Any) -> dict[str, Any]:
+    """Return the arguments of `dynagate.build` for a program."""
+    return {"robot": robot, "function": function, "units": units, **options}
+
+
+THREE = ["inverse_dynamics", "forward_dynamics", "mass_matrix"]
+PIPELINES: dict[str, dict[str, Any]] = {
+    "id": pipeline("inverse_dynamics", 2),
+    "id ii1": pipeline("inverse_dynamics", 1),
+    "id ii16": pipeline("inverse_dynamics", 16),
+    "id spatial": pipeline("inverse_dynamics", form="spatial"),
+    "id 18 bits": pipeline("inverse_dynamics", policy=Policy(word=18, samples=512)),
+    "id 32 bits": pipeline("inverse_dynamics", policy=Policy(word=32, samples=512)),
+    "id few guard bits": pipeline("inverse_dynamics", policy=Policy(word=24, samples=256, guard_bits=-1.0)),
+    "id saturating": pipeline("inverse_dynamics", policy=Policy(samples=256, arithmetic=Arithmetic(overflow=SATURATE))),
+    "id forces": pipeline("inverse_dynamics", external_forces=True),
+    "id proved": pipeline("inverse_dynamics", policy=Policy(ranges="proved")),
+    "id stages": pipeline("inverse_dynamics", stages=Stages(multiply=1, add=1)),
+    "id axi32": pipeline("inverse_dynamics", axi=Axi(32)),
+    "id axi64 batch": pipeline("inverse_dynamics", axi=Axi(64, "batch")),
+    "id axi64 float16": pipeline("inverse_dynamics", axi=Axi(64, words="float16")),
+    "id axi64 fixed": pipeline("inverse_dynamics", axi=Axi(64, words="fixed")),
+    "id variable": pipeline("inverse_dynamics", variable=["forearm"], axi=Axi(64)),
+    "minv": pipeline("mass_matrix_inverse"),
+    "minv direct": pipeline("mass_matrix_inverse", form="direct"),
+    "m axi512": pipeline("mass_matrix", axi=Axi(512, "batch")),
+    "fd": pipeline("forward_dynamics", 8),
+    "fd aba": pipeline("forward_dynamics", form="aba"),
+    "fd cfa": pipeline("forward_dynamics", form="cfa"),
+    "fd certificate": pipeline("forward_dynamics", certificate=True),
+    "fd error": pipeline("forward_dynamics", error=1e-2),
+    "product": pipeline("inverse_mass_product", 3),
+    "step": pipeline("step", dt=0.01),
+    "idg": pipeline("inverse_dynamics_gradient"),
+    "fdg": pipeline("forward_dynamics_gradient", 3),
+    "fdg choice": pipeline("forward_dynamics_gradient", 3, axi=Axi(64, choice=True)),
+    "fdg some": pipeline("forward_dynamics_gradient", 3, outputs=["qdd", "minv"]),
+    "vjp": pipeline("inverse_dynamics_vjp"),
+    "together": pipeline(["mass_matrix", "bias_torque"]),
+    "three": pipeline(THREE, per_sample=True),
+    "three axi": pipeline(THREE, per_sample=True, axi=Axi(128, "batch")),
+    "three choice": pipeline(THREE, per_sample=True, axi=Axi(64, choice=True)),
+    "three fixed": pipeline(THREE, per_sample=True, axi=Axi(32, words="fixed")),
+    "rollout": pipeline("rollout", dt=0.005),
+    "rollout axi": pipeline("rollout", axi=Axi(64, "batch")),
+    "rollout fixed": pipeline("rollout", axi=Axi(32, words="fixed")),
+    "rollout rk4": pipeline("rollout", 16, integrator="rk4", dt=0.002, variable_dt=True),
+    "rollout linear": pipeline("rollout", 8, linearize=True),
+    "com iiwa14": pipeline("center_of_mass", 8, IIWA),
+    "gravity hyq": pipeline("gravity_torque", 8, HYQ),
+}
+"""Datapaths by name."""
+
+PROGRAMS: dict[str, dict[str, Any]] = {
+    "id": program("inverse_dynamics"),
+    "id 4 units": program("inverse_dynamics", 4),
+    "id 8 units": program("inverse_dynamics", 8),
+    "id 18 bits": program("inverse_dynamics", policy=Policy(word=18, samples=512)),
+    "id float32": program("inverse_dynamics", words="float32"),
+    "id abreast": program("inverse_dynamics", abreast=3),
+    "id abreast float32": program("inverse_dynamics", abreast=2, words="float32"),
+    "id proved": program("inverse_dynamics", policy=Policy(ranges="proved")),
+    "id core": program("inverse_dynamics", Core(units=3, word=20, angle_bits=3), policy=Policy(word=20)),
+    "id forces": program("inverse_dynamics", external_forces=True),
+    "fd": program("forward_dynamics", 4),
+    "fd aba": program("forward_dynamics", form="aba"),
+    "fd error": program("forward_dynamics", 4, error=1e-2),
+    "fd certificate": program("forward_dynamics", certificate=True),
+    "fdg": program("forward_dynamics_gradient", 4),
+    "fdg some": program("forward_dynamics_gradient", 4, outputs=["qdd", "minv"]),
+    "minv": program("mass_matrix_inverse"),
+    "two": program(THREE[:2], per_sample=True),
+    "three float32": program(THREE, per_sample=True, words="float32"),
+    "rollout": program("rollout", dt=0.005),
+    "rollout float32": program("rollout", 4, words="float32"),
+    "rollout rk4": program("rollout", 4, integrator="rk4"),
+    "rollout linear": program("rollout", 4, linearize=True),
+    "rollout euler": program("rollout", 8, integrator="euler", dt=0.01),
+    "gravity iiwa14": program("gravity_torque", 4, IIWA),
+}
+"""Programs by name."""
+
+STREAMED = {
+    "pipeline": (
+        *("id", "id 18 bits", "id forces", "id axi32", "id axi64 batch", "id axi64 float16", "id axi64 fixed"),
+        *("id variable", "m axi512", "fdg", "fdg choice", "three", "three axi", "three choice", "three fixed"),
+        *("rollout", "rollout axi", "rollout fixed", "rollout linear"),
+    ),
+    "program": (
+        *("id", "id float32", "id abreast", "id abreast float32", "fdg some", "two", "three float32"),
+        *("rollout", "rollout float32", "rollout linear"),
+    ),
+}
+"""Designs whose streams are recorded."""
+
+
+@cache
+def built(kind: str, name: str) -> Design:
+    """Return a design of one of the tables, built once in a temporary folder."""
+    options = dict((PIPELINES if kind == "pipeline" else PROGRAMS)[name])
+    folder = Path(tempfile.mkdtemp(prefix="digests-", dir=_temporary().name))
+    robot, function = robots.load(options.pop("robot")), options.pop("function")
+    return dynagate.build(robot, function, folder=folder, progress=lambda text: None, **_smaller(options))
+
+
+@cache
+def _temporary() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(prefix="dynagate-digests-")
+
+
+def _smaller(options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options, with fewer sampled states if the options name no policy."""
+    if "policy" in options or "error" in options:
+        return options
+    return {**options, "policy": Policy(samples=512)}
+
+
+def hashes(design: Design) -> list[str]:
+    """Return the hexadecimal texts that stand for the hashes of a design and its core."""
+    record = design.design
+    texts = [record.hash, getattr(record, "core_hash", record.hash), record.versions.source]
+    texts += [f"{int(text[:16], 16) ^ 1:016x}{text[16:]}" for text in texts]  # another core, in the bench of a program
+    return [part for text in texts for part in (text, text[:16], text[:12], text[:8], text[8:16])]
+
+
+def masked(text: str, hidden: Iterable[str]) -> str:
+    """Return a text without these hexadecimal numbers, which Verilog writes without leading zeros."""
+    for each in hidden:
+        text = re.sub(rf"(?:[0-9]+'h)?0*{each.lstrip('0')}", "HASH", text, flags=re.IGNORECASE)
+    return text
+
+
+def design_digests(kind: str, name: str) -> Digests:
+    """Return the digests of a design's files: Verilog, bench, program, and the others."""
+    design = built(kind, name)
+    groups: dict[str, list[str]] = {"verilog": [], "bench": [], "program": [], "other": []}
+    for path in design.files:
+        place = path.relative_to(design.folder).as_posix()
+        if path.name in (*RECORDS, "reference.hex"):
+            continue
+        if path.suffix == ".bin":
+            words = np.frombuffer(path.read_bytes(), "<u4").copy()
+            words[1] = 0  # names the core
+            groups["program"].append(f"{place} {digest(words.tobytes())}")
+            continue
+        group = "bench" if place.startswith("tests/") else "verilog" if path.suffix == ".v" else "other"
+        groups[group].append(f"{place} {digest(masked(path.read_text(encoding='utf-8'), hashes(design)))}")
+    return {f"{kind} {name}, {group}": digest("\n".join(lines)) for group, lines in groups.items() if lines}
+
+
+# ---- streams ---------------------------------------------------------------------------------------------------------
+
+
+class GoldenLink(Link):
+    """A device in a test: it keeps the samples that are written, and its results are numbers from a fixed seed."""
+
+    opened: GoldenLink
+    """The last one."""
+    result_words: int
+    """Words of a result before its tag, for one of several functions. 0 stands for those of the whole design."""
+
+    def __init__(self, path: str, design: Streamed) -> None:
+        self.text, self.design = "golden", design
+        self.sent: list[bytes] = []
+        self.result_words = 0
+        self.axi: AxiStreams | None = design.axi
+        self._random = np.random.default_rng(3)
+        self._registers: dict[int, int] = {}
+        GoldenLink.opened = self
+        if self.axi is None:
+            table = REGISTERS
+        else:
+            table = self.axi.registers
+            self._set(table, "identity", self.axi.identity)
+            self._set(table, "version", self.axi.version)
+            self._set(table, "input_words", self.axi.words.input)
+            self._set(table, "output_words", self.axi.words.output)
+        self._table = table
+        self._set(table, "hash_low", design.device_hash & 0xFFFFFFFF)
+        self._set(table, "hash_high", design.device_hash >> 32)
+        self._set(table, "ii", design.ii)
+        self._set(table, "latency", design.latency)
+        self._set(table, "cores", 2)
+        self._set(table, "stream", 32)
+
+    def _set(self, table: Mapping[str, Any], name: str, value: int) -> None:
+        if name in table:
+            self._registers[table[name].address] = value
+
+    def carry(self, axi: AxiStreams) -> None:
+        self.axi = axi
+
+    def write(self, samples: Words, results: int | None = None) -> None:
+        self._samples = samples.copy()
+        kept = samples.reshape(len(samples), -1).copy()
+        if self.axi is not None:
+            kept[:, self.axi.words.input] = 0
+        kept[kept == self.design.device_hash & 0xFFFFFFFF] = 0  # names the core of a program
+        self.sent.append(np.ascontiguousarray(kept, "<u4").tobytes())
+        self._set(self._table, "samples_in", len(samples))
+        self._set(self._table, "samples_out", len(samples) if results is None else results)
+
+    def read(self, results: Words) -> int:
+        flat = results.reshape(len(results), -1)
+        flat[...] = self._numbers(flat.shape)
+        if self.axi is None:
+            return len(results)
+        words, tags = self.axi.words, self._samples.reshape(len(self._samples), -1)
+        after = self.result_words or words.output
+        flat[:, after] = tags[: len(flat), words.input]
+        if words.output == 1:
+            flat[:, 0] = 1  # a core that accepts a program
+        elif getattr(self.design, "abreast", 1) > 1:
+            flat[:, after - 1] = 0  # the flag, which the driver compares with counters
+        return len(results)
+
+    def _numbers(self, shape: tuple[int, int]) -> Words:
+        if self.axi is None or self.axi.word == "fixed":
+            return self._random.integers(1 << 32, size=shape, dtype=np.uint32)
+        if self.axi.word == "float16":
+            halves = self._random.normal(size=(shape[0], 2 * shape[1])).astype(np.float16)
+            return np.ascontiguousarray(halves).view(np.uint32)
+        return self._random.normal(size=shape).astype(np.float32).view(np.uint32)
+
+    def read_register(self, address: int) -> int:
+        return self._registers.get(address, 0)
+
+    def write_register(self, address: int, value: int) -> None:
+        self.sent.append(f"register {address} {value}".encode())
+
+    def reset(self) -> None: ...
+    def close(self) -> None: ...
+
+
+def opened(design: Design) -> Any:
+    """Return the device of a design behind a `GoldenLink`."""
+    if design.design.axi is not None or RECORDS[1] in {path.name for path in design.files}:
+        with patch.dict(LINKS, golden=Row(__name__, GoldenLink.__name__, "NAME")):
+            return dynagate.open(design, link="golden:here")
+    from dynagate.host.device import FunctionDevice
+    from dynagate.host.devices.stream import stream_device
+    from dynagate.host.devices.turns import StreamTurns
+    from dynagate.host.drivers import DatapathDriver
+    from dynagate.host.ring_drivers import DatapathRingDriver
+    from dynagate.host.rollout_device import RolloutDevice
+
+    record: Any = design.design
+    link = GoldenLink("here", record)
+    if record.ring is None:
+        return FunctionDevice(stream_device(DatapathDriver, record, link, shows_progress=False), overflow="mask")
+    return RolloutDevice(StreamTurns(record, DatapathRingDriver(record, link)))
+
+
+def value_digest(values: Mapping[str, Any]) -> str:
+    """Return the digest of arrays by name, every NaN alike."""
+    lines = []
+    for name, value in sorted(values.items()):
+        array = np.array(value)
+        if array.dtype.kind == "f":
+            array[np.isnan(array)] = np.nan
+        lines.append(f"{name} {array.dtype} {array.shape} {digest(np.ascontiguousarray(array).tobytes())}")
+    return digest("\n".join(lines))
+
+
+def inputs_of(device: Any, count: int) -> dict[str, Any]:
+    """Return inputs of a function, (count, *shape), inside the ranges of its formats.
+
+    All samples have the same parameters of links.
+    """
+    record = GoldenLink.opened.design
+    bounds = {port.name: [record.input.fields[k].range for k in port.fields] for port in record.input.ports}
+    random, inputs = np.random.default_rng(7), {}
+    for port in device.device.inputs:
+        low, high = np.array(bounds.get(port.name, [(-1.0, 1.0)] * len(port.fields)))[: len(port.fields)].T
+        low, high = np.maximum(low, -10.0), np.minimum(high, 10.0)
+        one = record.axi is not None and port.name in record.axi.parameters
+        rows = random.uniform(low, high, (1 if one else count, len(port.fields)))
+        inputs[port.name] = np.repeat(rows, count, axis=0)[:count].reshape(count, *port.shape)
+    return inputs
+
+
+def stream_digests(kind: str, name: str) -> Digests:
+    """Return the digests of what a design's streams carry: packets of inputs, and values of results."""
+    design = built(kind, name)
+    label = f"stream of {kind} {name}"
+    with opened(design) as device:
+        link = GoldenLink.opened
+        values: dict[str, Any] = {}
+        if "rollout" in design.function:
+            bounds = {port.name: device.device.bounds[port.name] for port in device.device.inputs}
+            nq, nv = (len(bounds[each]) for each in ("q", "qd"))
+            random = np.random.default_rng(7)
+            more = {"dt": 0.001} if "dt" in bounds else {}
+            starts = random.uniform(-0.5, 0.5, (3, nq)), random.uniform(-0.5, 0.5, (3, nv))
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # the results are random, and so beyond the limits of joints
+                moved = device(*starts, random.uniform(-0.5, 0.5, (3, 5, nv)), steps=[5, 3, 4], **more)
+            values = {each: getattr(moved, each) for each in ("q", "qd", "a", "b", "diverged")}
+            values = {each: value for each, value in values.items() if value is not None}
+        else:
+            parts = device.functions or {"": device}
+            several = {each.name: each for each in link.design.functions}
+            for part, function in parts.items():
+                if part in several and link.axi is not None:
+                    link.result_words = link.design.of_function(several[part]).axi.words.output
+                for count in (1, 11):
+                    results = function.submit(**inputs_of(function, count)).result()
+                    names = (*function.outputs, "overflow")
+                    values |= {f"{part} {count} {each}": getattr(results, each) for each in names}
+        packets = digest(b"|".join(link.sent))
+    return {f"{label}, packets": packets, f"{label}, values": value_digest(values)}
+
+
+# ---- the command line ------------------------------------------------------------------------------------------------
+
+SMALL = ("two_joint_arm", "--function", "inverse_dynamics")
+REPORTS: dict[str, tuple[str, ...]] = {
+    "info": ("info", ARM),
+    "info of one function": ("info", IIWA, "--function", "mass_matrix"),
+    "build": ("build", *SMALL, "--ii", "2", "--report"),
+    "build axi": ("build", *SMALL, "--ii", "2", "--axi", "64", "--report"),
+    "build units": ("build", *SMALL, "--units", "2", "--report"),
+    "build float32": ("build", *SMALL, "--units", "2", "--words", "float32", "--report"),
+    "build error": ("build", ARM, "--function", "forward_dynamics", "--ii", "2", "--error", "qdd=2e-2", "--report"),
+    "build proved": ("build", *SMALL, "--units", "2", "--proved", "--report"),
+    "build rollout": ("build", ARM, "--function", "rollout", "--dt", "0.005", "--report"),
+    "build rollout units": ("build", ARM, "--function", "rollout", "--units", "2", "--report"),
+    "build three": ("build", ARM, "--function", ",".join(THREE), "--axi", "128", "--report"),
+    "schedule": ("report", *SMALL, "--show", "schedule"),
+    "together": ("report", ARM, "--show", "together"),
+    "project": ("bitstream", *SMALL, "--board", "pynq-z2", "--only-project"),
+    "project of cores": ("bitstream", "--core", "--board", "pynq-z2", "--only-project"),
+    "emit": ("emit", *SMALL, "--integers"),
+    "run": ("run", *SMALL, "--ii", "2", "--states", "64"),
+    "run units": ("run", *SMALL, "--units", "2", "--states", "64"),
+    "run rollout units": ("run", ARM, "--function", "rollout", "--units", "2", "--states", "8", "--steps", "4"),
+    "refused": ("build", ARM, "--words", "float16"),
+    "refused program": ("build", ARM, "--units", "2", "--axi", "64"),
+}
+"""Commands whose printed text is recorded. A folder for what they write is added."""
+
+FOLDERS: dict[str, tuple[str, ...]] = {
+    "project": ("--folder", "--project-folder"),
+    "project of cores": ("--project-folder",),
+    **dict.fromkeys(("info", "info of one function", "together"), ()),
+}
+"""The options with which these commands take folders, where that is not `--folder`."""
+
+TIMES = r"[0-9][0-9.,]*(e[+-][0-9]+)? ?(ns|µs|ms|s|kB|MB|GB|/s|samples/s|million)\b"
+MASKS = ((r"\b[0-9a-f]{12,64}\b", "HASH"), (TIMES, "TIME"), (r"[ ]{2,}", "  "))
+
+
+def printed(name: str) -> str:
+    """Return what a command prints, without folders, times and hashes: its results, or its error.
+
+    Lines of progress are left out: they depend on what the cache holds, and on how long each step took.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        own = [part for option in FOLDERS.get(name, ("--folder",)) for part in (option, f"{folder}/{option[2:]}")]
+        arguments = [*REPORTS[name], *own]
+        result = CliRunner().invoke(main, arguments, env={"COLUMNS": "100"}, terminal_width=100)
+        text = (result.stderr if result.exit_code else result.stdout).replace(folder, "FOLDER")
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    for pattern, instead in MASKS:
+        text = re.sub(pattern, instead, text)
+    return f"{result.exit_code}\n{text}"
+
+
+def report_digests(name: str) -> Digests:
+    """Return the digest of what a command prints."""
+    return {f"report of {name}": digest(printed(name))}
+
+
+def help_digests() -> Digests:
+    """Return the digests of the help of all commands."""
+    found = {}
+    for path in _commands(main, ()):
+        result = CliRunner().invoke(main, [*path, "--help"], env={"COLUMNS": "80"}, terminal_width=80)
+        assert result.exit_code == 0, result.output
+        found[f"help of {' '.join(('dynagate', *path))}"] = digest(result.output)
+    return found
+
+
+def _commands(command: click.Command, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    yield path
+    if isinstance(command, click.Group):
+        for name, each in command.commands.items():
+            yield from _commands(each, (*path, name))
+
+
+# ---- all of them -----------------------------------------------------------------------------------------------------
+
+QUICK = (
+    *("help", "pipeline id", "pipeline three axi", "pipeline rollout fixed", "program id", "program two"),
+    *("stream of pipeline three axi", "stream of pipeline rollout fixed", "stream of program id"),
+    *("stream of program two", "report of build units", "report of refused"),
+)
+"""The groups that are cheap enough for every run of the tests."""
+
+
+def groups() -> dict[str, Callable[[], Digests]]:
+    """Return what computes the digests of each group of entries, by the group's name."""
+    found: dict[str, Callable[[], Digests]] = {"help": help_digests}
+    for kind, table in (("pipeline", PIPELINES), ("program", PROGRAMS)):
+        found |= {f"{kind} {name}": partial(design_digests, kind, name) for name in table}
+        found |= {f"stream of {kind} {name}": partial(stream_digests, kind, name) for name in STREAMED[kind]}
+    return found | {f"report of {name}": partial(report_digests, name) for name in REPORTS}
+
+
+def belongs(entry: str, group: str) -> bool:
+    """Return whether an entry is one of a group."""
+    return entry.split(" of ")[0] == group if group == "help" else entry == group or entry.startswith(f"{group},")
+
+
+def recorded() -> dict[str, Any]:
+    """Return the content of the file: the digests by entry, and versions of packages."""
+    return dict(json.loads(FILE.read_text(encoding="utf-8")))
+
+
+def differences(names: Iterable[str]) -> list[str]:
+    """Compare groups with the recorded digests.
+
+    Returns:
+        A line for each entry that changed, is new, or is gone.
+    """
+    kept, lines = recorded(), []
+    known = groups()
+    for name in names:
+        now = known[name]()
+        before = {entry: each for entry, each in kept["digests"].items() if belongs(entry, name)}
+        for entry in sorted({*now, *before}):
+            if now.get(entry) != before.get(entry):
+                lines.append(f"{entry}: {before.get(entry, 'not there')} -> {now.get(entry, 'not there')}")
+    other = [
+        f"{name} {was}, here {is_now}" for name, was in kept["versions"].items() if (is_now := version(name)) != was
+    ]
+    return [*lines, *(f"recorded with {each}" for each in other if lines)]
+
+
+def record(names: Iterable[str]) -> None:
+    """Write the digests of groups into the file. Other groups keep theirs, unless they are gone."""
+    known = groups()
+    kept = recorded()["digests"] if FILE.is_file() else {}
+    names = list(names)
+    kept = {k: each for k, each in kept.items() if any(belongs(k, group) for group in known)}
+    kept = {k: each for k, each in kept.items() if not any(belongs(k, name) for name in names)}
+    for name in names:
+        kept |= known[name]()
+    content = {"versions": {name: version(name) for name in PACKAGES}, "digests": dict(sorted(kept.items()))}
+    FILE.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+
+
+def _main() -> int:
+    parser = argparse.ArgumentParser(description="Compare what dynagate writes with tests/digests.json.")
+    parser.add_argument("groups", nargs="*", help="only these groups, such as 'pipeline id'; all unless named")
+    parser.add_argument("--record", action="store_true", help="write the file anew")
+    options = parser.parse_args()
+    names = options.groups or list(groups())
+    if unknown := set(names) - set(groups()):
+        parser.error(f"no group {min(unknown)!r}; expected some of {', '.join(groups())}")
+    if options.record:
+        record(names)
+        return 0
+    lines = differences(names)
+    print("\n".join(lines) or "nothing changed")
+    return bool(lines)
+
+
+if __name__ == "__main__":
+    sys.exit(_main())
