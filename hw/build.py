@@ -34,8 +34,8 @@ from dynagate.design.ring import COMMAND
 from dynagate.design.source import source_digest
 from dynagate.design.verilog_list import LIST, list_text
 from dynagate.design.words import FIXED, FLOAT16, FLOAT32, beats, number_of, words_of
-from dynagate.dynamics import CODE, ROLLOUT, Part, full_name, requested
-from dynagate.dynamics.frames import Frame
+from dynagate.dynamics import CODE, ROLLOUT, Part, full_name, of_frame, requested
+from dynagate.dynamics.frames import FrameOption
 from dynagate.dynamics.friction import SPEED
 from dynagate.dynamics.options import AlgorithmOptions
 from dynagate.dynamics.parameters import parameters_of
@@ -171,7 +171,7 @@ def build(
     abreast: int = 1,
     words: str | None = None,
     form: str | None = None,
-    frame: Frame | None = None,
+    frame: FrameOption | None = None,
     mass: Literal["body", "shared"] | None = None,
     prefix: bool = False,
     external_forces: bool = False,
@@ -239,11 +239,12 @@ def build(
         >>> design.interval, design.latency > 8
         (8, True)
     """
+    function, axes = of_frame(function, frame)
     row = requested(function, of_design=True, per_sample=per_sample)
     policy, goal = _shorthands(word, policy, error, goal)
     algorithm = AlgorithmOptions(
         form=form,
-        frame=frame,
+        frame=axes,
         mass=mass,
         prefix=prefix,
         external_forces=external_forces,

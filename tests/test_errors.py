@@ -17,7 +17,7 @@ from dynagate.base import errors
 from dynagate.base.errors import ArgumentError, OutOfMemoryError
 from dynagate.cli import main
 from dynagate.dynamics import FRAME_FUNCTIONS, LISTED
-from dynagate.dynamics.aliases import ELSEWHERE
+from dynagate.dynamics.aliases import ELSEWHERE, RESULTS
 from dynagate.host import DesignError, DeviceError
 
 from tests.test_package import modules
@@ -120,7 +120,15 @@ def test_the_class_alone_decides_what_a_command_tells(
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("fk", "it is called 'frame_pose_FRAME' here: FRAME is the name of a frame or link"),
+        ("fk", "it is called 'frame_pose' here: pass frame='NAME', the name of a frame or link"),
+        ("framePlacement", "it is called 'frame_pose' here: pass frame='NAME'"),
+        ("getFrameJacobian", "it is called 'frame_jacobian' here: pass frame='NAME'"),
+        ("site_xpos", "it is called 'frame_pose' here: pass frame='NAME'"),
+        ("body_jacobian", "it is called 'frame_jacobian' here: pass frame='NAME'"),
+        ("placement", "it is called 'frame_pose' here: pass frame='NAME'"),
+        ("frame_jacobian", "function 'frame_jacobian' without a frame; expected frame='NAME'"),
+        ("frame_placement_link_7", "; functions of a frame are frame_pose, frame_velocity, frame_jacobian,"),
+        ("computeTotalEnergy", "compute ['kinetic_energy', 'potential_energy'] and add them"),
         ("computeJointJacobians", "it is called 'link_jacobians' here"),
         ("mj_forward", "it is called 'forward_dynamics' here: MuJoCo adds the forces of contacts"),
         ("inertia", "it is called 'mass_matrix' here"),
@@ -160,8 +168,11 @@ def test_names_of_the_same_functions_elsewhere_are_accepted(name: str, own: str)
 
 def test_every_name_elsewhere_is_a_function_here() -> None:
     own = {*LISTED, *FRAME_FUNCTIONS}
-    assert {row.function.removesuffix("_FRAME") for row in ELSEWHERE.values()} <= own
-    assert all(row.differs for row in ELSEWHERE.values() if row.function.endswith("_FRAME"))
+    assert {row.function for row in ELSEWHERE.values()} <= own
+    assert all(row.differs for row in ELSEWHERE.values() if row.function in FRAME_FUNCTIONS)
+    outputs = {argument.name for row in LISTED.values() for argument in row.outputs}
+    outputs |= {name for _, names, _ in FRAME_FUNCTIONS.values() for name in names.split()}
+    assert {name for row in RESULTS.values() for name in row.outputs} <= outputs
 
 
 @pytest.mark.parametrize("solver", ["ilqr", "mppi"])

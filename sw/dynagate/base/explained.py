@@ -51,6 +51,10 @@ class _UnfitError(ArgumentTypeError):
     """An argument is not of the type that a signature has."""
 
 
+_UnfitError.__name__ = _UnfitError.__qualname__ = "ArgumentTypeError"
+_UnfitError.__module__ = ArgumentTypeError.__module__
+
+
 def explained(thing: T) -> T:
     """A function, or a class with its methods, whose calls raise TypeError where Python fails on an argument of another
     type than the signature has: the text names each one and what was expected.

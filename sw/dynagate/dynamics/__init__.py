@@ -32,6 +32,7 @@ from dynagate.dynamics.named import (
     TOGETHER,
     full_name,
     function,
+    of_frame,
     requested,
 )
 from dynagate.dynamics.options import AlgorithmOptions
@@ -66,6 +67,7 @@ __all__ = [
     "Tree",
     "full_name",
     "function",
+    "of_frame",
     "parameters_input",
     "requested",
 ]

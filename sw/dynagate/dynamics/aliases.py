@@ -1,10 +1,11 @@
-"""Names of functions in Pinocchio, MuJoCo and textbooks.
+"""Names of functions and results in Pinocchio, MuJoCo and textbooks.
 
 A name is compared without case, _ and other signs: "computeABADerivatives" is "compute_aba_derivatives".
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 
@@ -12,12 +13,13 @@ class Elsewhere(NamedTuple):
     """A function of this package that has another name elsewhere."""
 
     function: str
-    """Name of the function here. FRAME stands for the name of a frame or link."""
+    """Name of the function here."""
     differs: str = ""
     """How the function elsewhere differs. Empty if it computes the same, so that its name is accepted."""
 
 
-_FRAME = "FRAME is the name of a frame or link"
+_FRAME = "pass frame='NAME', the name of a frame or link (on the command line, append _NAME)"
+_ENERGY = "compute ['kinetic_energy', 'potential_energy'] and add them"
 _MUJOCO = "MuJoCo adds the forces of contacts and constraints"
 
 ELSEWHERE = {
@@ -35,8 +37,8 @@ ELSEWHERE = {
     "com": Elsewhere("center_of_mass"),
     "comjacobian": Elsewhere("center_of_mass_jacobian"),
     "centerofmass": Elsewhere("center_of_mass"),
-    "fk": Elsewhere("frame_pose_FRAME", _FRAME),
-    "jacobian": Elsewhere("frame_jacobian_FRAME", _FRAME),
+    "fk": Elsewhere("frame_pose", _FRAME),
+    "jacobian": Elsewhere("frame_jacobian", _FRAME),
     # Pinocchio
     "nle": Elsewhere("bias_torque"),
     "nonlineareffects": Elsewhere("bias_torque"),
@@ -46,22 +48,35 @@ ELSEWHERE = {
     "computeminverse": Elsewhere("mass_matrix_inverse"),
     "computeabaderivatives": Elsewhere("forward_dynamics_gradient"),
     "computerneaderivatives": Elsewhere("inverse_dynamics_gradient"),
+    "generalizedgravity": Elsewhere("gravity_torque"),
+    "gravitycompensation": Elsewhere("gravity_torque"),
+    "computestatictorque": Elsewhere("gravity_torque", "it has no external forces"),
+    "computetotalenergy": Elsewhere("kinetic_energy", _ENERGY),
+    "computemechanicalenergy": Elsewhere("kinetic_energy", _ENERGY),
+    "energy": Elsewhere("kinetic_energy", _ENERGY),
     "computekineticenergy": Elsewhere("kinetic_energy"),
     "computepotentialenergy": Elsewhere("potential_energy"),
     "centerofmassposition": Elsewhere("center_of_mass"),
     "jacobiancenterofmass": Elsewhere("center_of_mass_jacobian"),
     "computecentroidalmomentum": Elsewhere("centroidal_momentum"),
     "constraintdynamics": Elsewhere("constrained_forward_dynamics", "the constraints are part of the robot"),
-    "forwardkinematics": Elsewhere("frame_pose_FRAME", _FRAME),
-    "framesforwardkinematics": Elsewhere("frame_pose_FRAME", _FRAME),
-    "updateframeplacements": Elsewhere("frame_pose_FRAME", _FRAME),
-    "updateframeplacement": Elsewhere("frame_pose_FRAME", _FRAME),
+    "forwardkinematics": Elsewhere("frame_pose", _FRAME),
+    "framesforwardkinematics": Elsewhere("frame_pose", _FRAME),
+    "updateframeplacements": Elsewhere("frame_pose", _FRAME),
+    "updateframeplacement": Elsewhere("frame_pose", _FRAME),
     "computejointjacobians": Elsewhere("link_jacobians", "it has the Jacobians of all links, in their frames"),
     "getjointjacobian": Elsewhere("link_jacobians", "it has the Jacobians of all links, in their frames"),
-    "computeframejacobian": Elsewhere("frame_jacobian_FRAME", _FRAME),
-    "getframejacobian": Elsewhere("frame_jacobian_FRAME", _FRAME),
-    "getframevelocity": Elsewhere("frame_velocity_FRAME", _FRAME),
-    "getframeacceleration": Elsewhere("frame_acceleration_FRAME", _FRAME),
+    "computeframejacobian": Elsewhere("frame_jacobian", _FRAME),
+    "getframejacobian": Elsewhere("frame_jacobian", _FRAME),
+    "getframevelocity": Elsewhere("frame_velocity", _FRAME),
+    "getframeacceleration": Elsewhere("frame_acceleration", _FRAME),
+    "getframeclassicalacceleration": Elsewhere("frame_acceleration", _FRAME),
+    "frameplacement": Elsewhere("frame_pose", _FRAME),
+    "placement": Elsewhere("frame_pose", _FRAME),
+    "pose": Elsewhere("frame_pose", _FRAME),
+    "omf": Elsewhere("frame_pose", _FRAME),
+    "velocity": Elsewhere("frame_velocity", _FRAME),
+    "acceleration": Elsewhere("frame_acceleration", _FRAME),
     # MuJoCo
     "mjinverse": Elsewhere("inverse_dynamics", _MUJOCO),
     "mjforward": Elsewhere("forward_dynamics", _MUJOCO),
@@ -69,11 +84,21 @@ ELSEWHERE = {
     "mjfullm": Elsewhere("mass_matrix"),
     "mjcrb": Elsewhere("mass_matrix"),
     "mjrne": Elsewhere("inverse_dynamics", "without accelerations it is 'bias_torque'"),
-    "mjkinematics": Elsewhere("frame_pose_FRAME", _FRAME),
-    "mjfwdposition": Elsewhere("frame_pose_FRAME", _FRAME),
-    "mjjac": Elsewhere("frame_jacobian_FRAME", _FRAME),
-    "mjjacbody": Elsewhere("frame_jacobian_FRAME", _FRAME),
-    "mjjacsite": Elsewhere("frame_jacobian_FRAME", _FRAME),
+    "mjkinematics": Elsewhere("frame_pose", _FRAME),
+    "mjfwdposition": Elsewhere("frame_pose", _FRAME),
+    "mjjac": Elsewhere("frame_jacobian", _FRAME),
+    "mjjacbody": Elsewhere("frame_jacobian", _FRAME),
+    "mjjacsite": Elsewhere("frame_jacobian", _FRAME),
+    "bodyjacobian": Elsewhere("frame_jacobian", _FRAME),
+    "sitejacobian": Elsewhere("frame_jacobian", _FRAME),
+    "jacp": Elsewhere("frame_jacobian", _FRAME),
+    "jacr": Elsewhere("frame_jacobian", _FRAME),
+    "sitexpos": Elsewhere("frame_pose", _FRAME),
+    "sitexmat": Elsewhere("frame_pose", _FRAME),
+    "xpos": Elsewhere("frame_pose", _FRAME),
+    "xmat": Elsewhere("frame_pose", _FRAME),
+    "qfrcbias": Elsewhere("bias_torque"),
+    "qm": Elsewhere("mass_matrix", "it is dense"),
     "mjjacsubtreecom": Elsewhere("center_of_mass_jacobian", "it is of the whole robot"),
 }
 """Functions elsewhere, by name in lower case without other signs -> the function here."""
@@ -91,3 +116,87 @@ def accepted(name: str) -> str:
     """Return the name of the function here if a name means the same function elsewhere, else the name itself."""
     known = ELSEWHERE.get(plain(name))
     return name if known is None or known.differs else known.function
+
+
+class Held(NamedTuple):
+    """A result that has another name elsewhere."""
+
+    outputs: tuple[str, ...]
+    """Names of outputs here. A function has at most one of them."""
+    differs: str = ""
+    """How the result elsewhere differs. Empty if it is the same, so that its name is accepted."""
+
+
+_ANGULAR_FIRST = "[angular; linear], where Pinocchio has [linear; angular]"
+
+RESULTS = {
+    # textbooks and Pinocchio
+    "g": Held(("gravity_torque",)),
+    "gravity": Held(("gravity_torque",)),
+    "nle": Held(("bias_torque",)),
+    "bias": Held(("bias_torque",)),
+    "c": Held(("coriolis_torque",), "it is the torque, not the matrix"),
+    "ddq": Held(("qdd",)),
+    "ddqdq": Held(("dqdd_dq",)),
+    "ddqdv": Held(("dqdd_dqd",)),
+    "ddqdtau": Held(("dqdd_dtau", "minv")),
+    "dqdddv": Held(("dqdd_dqd",)),
+    "dqdddtau": Held(("dqdd_dtau", "minv")),
+    "dtaudv": Held(("dtau_dqd",)),
+    "com": Held(("center_of_mass",)),
+    "vcom": Held(("center_of_mass_velocity",)),
+    "jcom": Held(("center_of_mass_jacobian",)),
+    "hg": Held(("centroidal_momentum",), _ANGULAR_FIRST),
+    "ag": Held(("centroidal_momentum_matrix",), _ANGULAR_FIRST),
+    "j": Held(("frame_jacobian", "center_of_mass_jacobian")),
+    "jacobian": Held(("frame_jacobian", "center_of_mass_jacobian")),
+    "position": Held(("frame_position",)),
+    "translation": Held(("frame_position",)),
+    "rotation": Held(("frame_rotation",)),
+    "omf": Held(("frame_position",), "its rotation is 'frame_rotation'"),
+    "pose": Held(("frame_position",), "its rotation is 'frame_rotation'"),
+    "placement": Held(("frame_position",), "its rotation is 'frame_rotation'"),
+    "velocity": Held(("frame_velocity",)),
+    "acceleration": Held(("frame_acceleration",)),
+    "lambdac": Held(("force",), _ANGULAR_FIRST),
+    # MuJoCo
+    "qacc": Held(("qdd",)),
+    "qfrcbias": Held(("bias_torque",)),
+    "qfrcinverse": Held(("tau",), "MuJoCo subtracts the forces of contacts and constraints"),
+    "xpos": Held(("frame_position",)),
+    "sitexpos": Held(("frame_position",)),
+    "xmat": Held(("frame_rotation",), "its shape is (3, 3)"),
+    "sitexmat": Held(("frame_rotation",), "its shape is (3, 3)"),
+    "jacp": Held(("frame_jacobian",), "its rows 3 to 5"),
+    "jacr": Held(("frame_jacobian",), "its rows 0 to 2"),
+    "qpos": Held(("q_next",), "its quaternions are (x, y, z, w)"),
+    "qvel": Held(("qd_next",), "a floating base moves along its own axes"),
+}
+"""Results elsewhere, by name in lower case without other signs -> the outputs here."""
+
+
+def held(name: str, outputs: Iterable[str]) -> tuple[str, str]:
+    """Return which output a name stands for that is no output.
+
+    Args:
+        name: The name.
+        outputs: Names of the outputs that are there. An output of a function of a frame may end with the frame's name.
+
+    Returns:
+        The output of the same meaning, else ""; and what to put into the text of an error if there is none.
+    """
+    own = list(outputs)
+    same = [each for each in own if plain(each) == plain(name)]
+    row = Held(tuple(same) or (name,)) if same else RESULTS.get(plain(name), Held((name,)))
+    there = [each for each in own if each in row.outputs or each.startswith(_framed(row.outputs))]
+    if len(there) == 1 and not row.differs:
+        return there[0], ""
+    if not there:
+        return "", ""
+    called = " or ".join(map(repr, there))
+    return "", f"; it is called {called} here" + (f": {row.differs}" if row.differs else "")
+
+
+def _framed(outputs: Iterable[str]) -> tuple[str, ...]:
+    """Return the beginnings of outputs that end with the name of a frame."""
+    return tuple(f"{each}_" for each in outputs if each.startswith("frame_"))

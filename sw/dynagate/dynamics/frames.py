@@ -17,6 +17,8 @@ from dynagate.dynamics.joints import JointTransform
 from dynagate.dynamics.prefix import along
 from dynagate.dynamics.spatial import Array, Scalar, array, zeros
 from dynagate.dynamics.tree import Tree
+from dynagate.robot.model import Frame as Place
+from dynagate.robot.model import Link
 
 NAMED = ("base", "middle", "sparsest")
 """The frames that have names. The gradients replace "sparsest" by a map (`gradients.sparsest`)."""
@@ -24,6 +26,9 @@ NAMED = ("base", "middle", "sparsest")
 Frame = str | int | Mapping[int, int]
 """Where a chain's vectors are expressed: "base", "middle", a link's index (the other chains: their middle), or a map
 from the first link of each chain to a link index (-1: base)."""
+
+FrameOption = Frame | Place | Link
+"""The option `frame` of a function: where gradients express vectors, or the frame that the function is of."""
 
 
 class Poses(NamedTuple):

@@ -20,6 +20,7 @@ from dynagate.dynamics.listed import FUNCTIONS, LISTED
 from dynagate.dynamics.options import OF_ROLLOUTS
 from dynagate.dynamics.together import State, Together
 from dynagate.dynamics.tree import Tree
+from dynagate.robot.model import Frame, Link
 
 TOGETHER = (
     "inverse_dynamics",
@@ -74,6 +75,36 @@ def requested(name: str | Sequence[str], *, of_design: bool = False, per_sample:
     return function(names[0]) if len(names) == 1 else functions_at_once(tuple(names))
 
 
+def of_frame(name: Any, frame: Any) -> tuple[Any, Any]:
+    """Return the requested functions with the name of their frame, and the frame that is left for the gradients.
+
+    Args:
+        name: Name of a function, or a list of names, as of `requested`. Functions of a frame may lack its name.
+        frame: Name of a frame or link of the robot, or the frame or link itself, for functions of a frame; else the
+            frames in which gradients express vectors, or None.
+
+    Raises:
+        ArgumentError: A function of a frame has no frame, or two.
+        ArgumentTypeError: The frame is neither a name nor a frame.
+    """
+    names = [name] if isinstance(name, str) else name
+    if not (isinstance(names, Sequence) and all(isinstance(each, str) for each in names)):
+        return name, frame  # `requested` refuses it
+    bare = next((each for each in names if each in FRAME_FUNCTIONS), None)
+    if bare is None:
+        named = next((each for each in names if each.startswith(_OF_FRAMES)), None)
+        if named is not None and frame is not None:
+            raise ArgumentError(f"function '{named}' with frame={shown(frame)}; expected the frame once")
+        return name, frame
+    if frame is None:
+        raise ArgumentError(f"function '{bare}' without a frame; expected frame='NAME', the name of a frame or link")
+    own = frame.name if isinstance(frame, Frame | Link) else frame
+    if not (isinstance(own, str) and own):
+        raise ArgumentTypeError(f"frame={shown(frame)} of '{bare}'; expected the name of a frame or link")
+    framed = [f"{each}_{own}" if each in FRAME_FUNCTIONS else each for each in names]
+    return (framed[0] if isinstance(name, str) else framed), None
+
+
 def function(name: str | Sequence[str]) -> Function:
     """Return the row of a function by its name, as the command line and design.json have it.
 
@@ -112,7 +143,11 @@ def _answer(name: str) -> str:
     known = ELSEWHERE.get(plain(name))
     if known is not None:
         return f"; it is called {known.function!r} here: {known.differs}"
-    names = suggested(name, [*LISTED, ALL, ROLLOUT, *(f"{row}_FRAME" for row in FRAME_FUNCTIONS)])
+    if name in FRAME_FUNCTIONS:
+        return f" without a frame; write {name}_NAME, or in Python frame='NAME', the name of a frame or link"
+    if name.startswith("frame_"):
+        return f"; functions of a frame are {', '.join(FRAME_FUNCTIONS)}, with frame='NAME'"
+    names = suggested(name, [*LISTED, ALL, ROLLOUT, *FRAME_FUNCTIONS])
     near = f" (did you mean {' or '.join(repr(each) for each in names)}?)" if names else ""
     return f"{near}; expected one of {', '.join(TOGETHER)}, or another one of the table in docs/functions.md"
 
@@ -203,6 +238,7 @@ FRAME_FUNCTIONS: dict[str, tuple[str, str, Algorithm]] = {
     "frame_bias_acceleration": ("q qd", "frame_bias_acceleration", named_frames.bias_acceleration),
 }
 """Functions of one frame, whose name follows theirs, as in frame_pose_tool0."""
+_OF_FRAMES = tuple(f"{name}_" for name in FRAME_FUNCTIONS)
 LONGEST_FRAME = 100
 """Letters of a frame's name that still fit the name of a file."""
 

@@ -13,8 +13,8 @@ import numpy as np
 
 from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import explained
-from dynagate.dynamics import SWITCHES, SYMMETRIC, AlgorithmOptions, Argument, Function, Tree, function
-from dynagate.dynamics.frames import Frame
+from dynagate.dynamics import SWITCHES, SYMMETRIC, AlgorithmOptions, Argument, Function, Tree, function, of_frame
+from dynagate.dynamics.frames import FrameOption
 from dynagate.dynamics.friction import SPEED, Friction, FrictionOption, friction_of, warn_of_no_friction
 from dynagate.dynamics.parameters import COUNT, check_variable
 from dynagate.graph.choose import FRAME_SEARCHES, FRAMES
@@ -33,7 +33,7 @@ def trace(
     name: str | Function | Sequence[str],
     *,
     form: str | None = None,
-    frame: Frame | None = None,
+    frame: FrameOption | None = None,
     mass: str | None = None,
     prefix: bool = False,
     external_forces: bool = False,
@@ -51,8 +51,9 @@ def trace(
     robot: also the name of one that ships, or the path of its URDF file.
     form, frame, mass, prefix, external_forces, dt, integrator, implicit_damping, outputs, variable, friction,
     friction_speed: as in `dynamics.AlgorithmOptions`.
-    Besides the frames of `dynamics.frames`, "fewest" finds the one of each chain that takes the fewest operations and
-    "accurate" the one that errs least in float32.
+    frame: for a function of a frame, the name of the frame. For the gradients, besides the frames of
+    `dynamics.frames`: "fewest", the one of each chain that takes the fewest operations, or "accurate", the one that
+    errs least in float32.
     progress: called with what is about to happen, where that takes seconds: a chain of a hundred joints has 350,000
     operations in its forward dynamics (and 25,000 in its form "aba").
     Raises TypeError for a robot that is none, ValueError for a name that the function table does not list, an option
@@ -60,22 +61,23 @@ def trace(
     M is needed and has no inverse. Gives a RobotWarning where friction=True and the robot's file has none.
     """
     robot = robot_of(robot)
+    name, axes = of_frame(name, frame)
     algorithm = name if isinstance(name, Function) else function(name)
     choice = AlgorithmOptions(outputs=outputs, variable=variable)
     chosen = algorithm.chosen_outputs(choice.outputs)
     check_variable(robot, choice.variable, [argument.name for argument in algorithm.inputs])
     options = AlgorithmOptions(
-        form, frame, mass, prefix, dt=dt, integrator=integrator, implicit_damping=implicit_damping
+        form, axes, mass, prefix, dt=dt, integrator=integrator, implicit_damping=implicit_damping
     ).as_dict()
     common = _Common(external_forces, choice.variable, friction_of(robot, friction, friction_speed))
     if friction or friction_speed != SPEED:
         algorithm.check_friction()
     warn_of_no_friction(robot, friction)
-    if isinstance(frame, str):
-        if frame not in FRAMES:
-            raise ArgumentError(f"frame '{frame}'; expected {', '.join(FRAMES)}, a link index, or a map of them")
-        if frame in FRAME_SEARCHES:
-            options["frame"] = _found_frame(robot, frame)
+    if isinstance(axes, str):
+        if axes not in FRAMES:
+            raise ArgumentError(f"frame '{axes}'; expected {', '.join(FRAMES)}, a link index, or a map of them")
+        if axes in FRAME_SEARCHES:
+            options["frame"] = _found_frame(robot, axes)
     with _without_collection():
         return _traced(_Asked(robot, algorithm, chosen, options, common, progress or (lambda text: None)))
 

@@ -12,8 +12,8 @@ from dynagate.base.changed import changed_options
 from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.base.explained import explained
 from dynagate.base.progress import Progress, showing
-from dynagate.dynamics import ROLLOUT, requested
-from dynagate.dynamics.frames import Frame
+from dynagate.dynamics import ROLLOUT, of_frame, requested
+from dynagate.dynamics.frames import FrameOption
 from dynagate.dynamics.friction import SPEED
 from dynagate.dynamics.options import AlgorithmOptions
 from dynagate.graph.region import Region
@@ -44,7 +44,7 @@ def compile(
     region: Region | None = None,
     certificate: bool = False,
     form: str | None = None,
-    frame: Frame | None = None,
+    frame: FrameOption | None = None,
     mass: Literal["body", "shared"] | None = None,
     prefix: bool = False,
     external_forces: bool = False,
@@ -77,8 +77,10 @@ def compile(
         region: Operating region that formats or certificates are for; inside the limits of the file unless given.
         certificate: Add an output "certificate" to forward dynamics, a bound of the error of each q̈.
         form: Name of the algorithm; the function's first unless given. `dynagate info` lists them.
-        frame: Frames in which the gradients express vectors: "base", "middle", "sparsest", "fewest", "accurate", the
-            index of a link, or a map from the first link of each chain to the index of a link.
+        frame: For the functions of a frame, such as "frame_jacobian": the name of a frame or link, or what
+            `robot.frame` returns. For the gradients: the frames in which they express vectors, "base", "middle",
+            "sparsest", "fewest", "accurate", the index of a link, or a map from the first link of each chain to the
+            index of a link.
         mass: Frames in which the gradients take the mass matrix.
         prefix: Compute prefix products and sums in the gradients: fewer levels, more operations.
         external_forces: Take the forces on the links as a last input f_ext (links, 6), in N m and N.
@@ -111,6 +113,7 @@ def compile(
         (100, 2)
     """
     check_robot(robot)
+    function, axes = of_frame(function, frame)
     row = requested(function)
     of_device = {
         "dtype": (dtype, None),
@@ -126,7 +129,7 @@ def compile(
     chosen = device_of(device, FUNCTION, changed_options(of_device))
     algorithm = AlgorithmOptions(
         form=form,
-        frame=frame,
+        frame=axes,
         mass=mass,
         prefix=prefix,
         external_forces=external_forces,

@@ -9,8 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from dynagate.base.explained import explained
+from dynagate.base.named_arrays import without_arithmetic
 from dynagate.base.nearest import nearest
 from dynagate.base.notebook import arrays_table
+from dynagate.dynamics.aliases import held
 
 Array = npt.NDArray[Any]
 
@@ -25,7 +27,9 @@ class Results(Mapping[str, Any]):
     `Results(tau=array)` makes results of arrays of your own, to be written by a call as `out`. overflow: (...), of
     accelerators alone.
 
-    Any other name raises AttributeError (KeyError for `[]`) with a text that lists the outputs. Two results are equal
+    An attribute may have its name in Pinocchio, MuJoCo or textbooks, such as M, nle or ddq_dq: reading it returns the
+    output of the same meaning (docs/from_pinocchio.md). Any other name raises AttributeError (KeyError for `[]`) with
+    a text that lists the outputs. Two results are equal
     only if they are the same object; compare their arrays with numpy.
     """
 
@@ -127,6 +131,9 @@ class Results(Mapping[str, Any]):
     d2_dq_dtau: Array
     """(nv, nv) ∂²(λᵀ q̈)/∂q∂τ, row by q. By (q̇, τ) and (τ, τ) it is zero."""
 
+    __array_ufunc__ = None
+    """numpy leaves arithmetic to the operators of this class, which name the outputs."""
+
     def __init__(self, *, overflow: npt.NDArray[np.bool_] | None = None, **outputs: Any) -> None:
         vars(self).update(outputs)
         if overflow is not None:
@@ -138,7 +145,9 @@ class Results(Mapping[str, Any]):
 
     def __getitem__(self, name: str) -> Any:
         if name == "overflow" or name not in vars(self):
-            raise KeyError(f"no output '{name}'{nearest(name, self)}; expected one of {', '.join(self)}")
+            own, hint = held(name, self) if isinstance(name, str) else ("", "")
+            hint = f"; it is called '{own}' here" if own else hint or nearest(name, self)
+            raise KeyError(f"no output '{name}'{hint}; expected one of {', '.join(self)}")
         return vars(self)[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -155,8 +164,12 @@ class Results(Mapping[str, Any]):
     if not TYPE_CHECKING:  # type checkers know the names above
 
         def __getattr__(self, name: str) -> Any:
+            own, hint = ("", "") if name.startswith("__") else held(name, self)
+            if own:
+                return self[own]
             names = vars(self)
-            raise AttributeError(f"no result '{name}'{nearest(name, names)}; expected one of {', '.join(names)}")
+            hint = hint or nearest(name, names)
+            raise AttributeError(f"no result '{name}'{hint}; expected one of {', '.join(names)}")
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(
@@ -170,4 +183,10 @@ class Results(Mapping[str, Any]):
     def __repr__(self) -> str:
         arrays = ", ".join(f"{name} {tuple(self[name].shape)}" for name in self)
         dtypes = dict.fromkeys(str(self[name].dtype) for name in self)
-        return f"<Results {arrays}; {', '.join(dtypes)}>"
+        flags = vars(self).get("overflow")
+        lost = int(flags.sum()) if flags is not None else 0
+        overflowed = f"; {lost} of {flags.size} overflowed" if flags is not None and lost else ""
+        return f"<Results {arrays}; {', '.join(dtypes)}{overflowed}>"
+
+
+without_arithmetic(Results, list)

@@ -7,7 +7,10 @@ from collections import namedtuple
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from dynagate.base.named_arrays import fields_in_words, without_arithmetic
+from dynagate.base.nearest import nearest
 from dynagate.base.pickling import SharedFunction
+from dynagate.dynamics.aliases import held
 from dynagate.operators.choose import operator
 from dynagate.operators.inputs import Named, by_name
 from dynagate.robot.checked import RobotOrName
@@ -23,7 +26,7 @@ class FunctionFace(SharedFunction, ABC):
         self.operator = operator(robot, function, **choices)
         self.inputs = tuple(port.name for port in self.operator.graph.inputs)
         self.outputs = tuple(port.name for port in self.operator.graph.outputs)
-        self._results = namedtuple(f"{self.operator.graph.name}_results", self.outputs)  # type: ignore[misc]
+        self._results = _results(self.operator.graph.name, self.outputs)
 
     @abstractmethod
     def _prepared(self, inputs: dict[str, Any]) -> list[Any]:
@@ -39,6 +42,21 @@ class FunctionFace(SharedFunction, ABC):
     def __repr__(self) -> str:
         framework = type(self).__module__.rpartition(".")[0]
         return f"<{framework}.Function {self.operator.graph.robot} {self.operator.graph.name}>"
+
+
+def _results(function: str, outputs: tuple[str, ...]) -> type:
+    """Return the named tuple of a function's outputs, whose attributes answer to names elsewhere (`Results`)."""
+    kind = namedtuple(f"{function}_results", outputs)  # type: ignore[misc]
+
+    def attribute(own: Any, name: str) -> Any:
+        output, hint = ("", "") if name.startswith("_") else held(name, outputs)
+        if output:
+            return getattr(own, output)
+        raise AttributeError(f"no result '{name}'{hint or nearest(name, outputs)}; write {fields_in_words(outputs)}")
+
+    kind.__getattr__ = attribute  # type: ignore[attr-defined]
+    without_arithmetic(kind, lambda own: outputs)
+    return kind
 
 
 def with_unit_quaternions(

@@ -10,7 +10,8 @@ import torch
 
 from dynagate.base.arguments import common_axes
 from dynagate.base.errors import ArgumentTypeError
-from dynagate.dynamics.frames import Frame
+from dynagate.dynamics import of_frame
+from dynagate.dynamics.frames import FrameOption
 from dynagate.dynamics.friction import SPEED
 from dynagate.dynamics.options import AlgorithmOptions
 from dynagate.fixedpoint.assign import Policy
@@ -55,7 +56,7 @@ def function(
     policy: Policy | None = None,
     region: Region | None = None,
     form: str | None = None,
-    frame: Frame | None = None,
+    frame: FrameOption | None = None,
     mass: Literal["body", "shared"] | None = None,
     prefix: bool = False,
     external_forces: bool = False,
@@ -97,9 +98,10 @@ def function(
         RobotError: There is no such robot, or the algorithm does not know its joints.
         CompileError: There is no compiler, or it fails.
     """
+    function, axes = of_frame(function, frame)
     algorithm = AlgorithmOptions(
         form=form,
-        frame=frame,
+        frame=axes,
         mass=mass,
         prefix=prefix,
         external_forces=external_forces,
