@@ -23,6 +23,7 @@ from dynagate import build, robots
 from dynagate.base.storage import DAY, MARK, mark, scratch, sweep
 from dynagate.fixedpoint.evaluate import evaluate
 from dynagate.hw.build import Build
+from dynagate.native import cache
 from dynagate.native.cache import cache_folder, kept
 from dynagate.native.compile import CompileError, compiler
 from dynagate.sim import verilate
@@ -89,6 +90,30 @@ def test_what_is_damaged_is_made_again(damage: Callable[[Path], object], tmp_pat
 def test_what_is_complete_is_not_made_again(tmp_path: Path) -> None:
     target = kept(tmp_path / "thing", make, Failure)
     assert kept(target, lambda work, made: pytest.fail("made again"), Failure) == target
+
+
+@pytest.mark.parametrize("damage", [cut_short, flip, lambda folder: (folder / "more").write_text("planted")])
+def test_a_folder_is_read_again_only_after_a_change(
+    damage: Callable[[Path], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process reads each folder once, and once more after any change; new files may change unseen for a while."""
+    reads, checksum = list[Path](), cache._checksum
+    monkeypatch.setattr(cache, "_checksum", lambda folder: (reads.append(folder), checksum(folder))[1])
+    target = kept(tmp_path / "thing", make, Failure)
+    reads.clear()
+    for _ in range(2):
+        kept(target, make, Failure)
+    assert reads == [target, target]
+    monkeypatch.setattr(cache, "SETTLED", 0)
+    for _ in range(3):
+        kept(target, make, Failure)
+    assert reads == [target] * 3
+    time.sleep(0.05)  # longer than the unit of the system's times of files
+    damage(target)
+    kept(target, make, Failure)
+    assert len(reads) > 3
+    assert (target / "library").read_text() == "library"
+    assert not (target / "more").exists()
 
 
 def test_who_needs_the_same_meanwhile_waits_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

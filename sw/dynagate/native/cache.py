@@ -32,6 +32,13 @@ MAKER = ".maker"
 UNUSED_DAYS = 60
 """What was not used for so long is removed when something else is compiled."""
 
+SETTLED = 2_000_000_000
+"""Nanoseconds after which another change of a file has another time: file systems round times to up to 2 s."""
+
+FileState = tuple[str, int, int, int, int, int]
+_verified: dict[Path, frozenset[FileState]] = {}
+"""The state of each kept folder when this process last compared it with its checksum."""
+
 ADVICE = f"set {CACHE_VARIABLE} to a folder that can be written"
 OWN = f"expected one that only you can write: remove it, or set {CACHE_VARIABLE} to a folder of your own"
 
@@ -50,10 +57,12 @@ def kept(target: Path, make: Callable[[Path, Path], None], failure: type[Excepti
     Raises `failure`: the cache cannot be written; it, the folder or a file in it is somebody else's, or others may
     write it.
     """
-    if not _is_complete(target, failure):
+    complete = _is_complete(target, failure)
+    if not complete:
         _make_own(target, failure)
         _wait_for_makers(target)
-    if _is_complete(target, failure):
+        complete = _is_complete(target, failure)
+    if complete:
         with suppress(OSError):  # a cache that can only be read does as well
             os.utime(target)
         return target
@@ -116,12 +125,27 @@ def check_own(path: Path, failure: type[Exception]) -> None:
 
 
 def _is_complete(target: Path, failure: type[Exception]) -> bool:
+    """Return whether the checksum of a kept folder is right; a folder that did not change is read once per process."""
     try:
         for path in (target.parent, target, *target.rglob("*")):
             check_own(path, failure)
-        return (target / CHECKSUM).read_bytes() == _checksum(target).encode()
+        state = _state(target)
+        if state and _verified.get(target) == state:
+            return True
+        complete = (target / CHECKSUM).read_bytes() == _checksum(target).encode()
+        if complete:
+            _verified[target] = state
+        return complete
     except OSError:
         return False
+
+
+def _state(folder: Path) -> frozenset[FileState]:
+    """Return what the system reports of each file in a folder, or an empty set while a file may yet change unseen."""
+    statuses = [(str(path), path.stat()) for path in folder.rglob("*")]
+    if any(time.time_ns() - status.st_ctime_ns < SETTLED for _, status in statuses):
+        return frozenset()
+    return frozenset((name, s.st_dev, s.st_ino, s.st_size, s.st_mtime_ns, s.st_ctime_ns) for name, s in statuses)
 
 
 def _checksum(folder: Path) -> str:
