@@ -85,15 +85,15 @@ def _program(variable: str, usual: str, language: str, expected: str) -> str:
     return program
 
 
+CSELIB = "--param=max-cselib-memory-locations=20"
+"""GCC compares each store in a long block with the last 500 memory locations by default."""
 C = Toolchain(compiler, C_FLAGS, ".c", native=True)
+LOOPS = replace(C, optional=("-fno-tree-pre", "-fno-gcse", "-fno-thread-jumps", CSELIB))
+"""For rollouts and solvers. The optimizations left out take a fifth of the time of compilation and gain no speed."""
 STRAIGHT = replace(
     C,
     flags=(*C.flags, "-O1"),
-    optional=(
-        "-fexpensive-optimizations",
-        "-fno-thread-jumps",
-        "--param=max-cselib-memory-locations=20",  # of 500 that it compares each store in a long block with
-    ),
+    optional=("-fexpensive-optimizations", "-fno-thread-jumps", CSELIB),
 )
 """For functions without loops, which it makes as fast as -O2 does, in half of the time."""
 CUDA = Toolchain(nvcc, NVCC_FLAGS, ".cu")

@@ -24,7 +24,7 @@ from dynagate.graph.ops import TRIG
 from dynagate.graph.scan import TABLE
 from dynagate.native.abreast import LANES, Abreast, first_graphs
 from dynagate.native.arrays import TYPES, address, check
-from dynagate.native.compile import CompileError, library
+from dynagate.native.compile import LOOPS, CompileError, library
 from dynagate.native.emit import REGISTERS, SEGMENT_OPERATIONS, Source, head_comment, segments
 from dynagate.native.expressions import functions
 from dynagate.native.headers import with_headers
@@ -270,7 +270,7 @@ class LoopKernel:
         check_threads(threads)
         source = emit_loop(loop)
         self.stamp = source.stamp
-        path = library(source, double=self.dtype == np.float64, folder=folder)
+        path = library(source, double=self.dtype == np.float64, folder=folder, toolchain=LOOPS)
         try:
             loaded, suffix = ctypes.CDLL(str(path)), TYPES[self.dtype]
             self._call = getattr(loaded, f"{source.name}_{suffix}")
