@@ -5,6 +5,9 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 SOURCES := $(wildcard sw hw sim fixedpoint tests examples packaging docs/*.py)
 
+# Containers often forbid Python to keep bytecode. Each process would then compile the package again, for a second.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help run test test-fast test-core test-rtl test-torch fuzz synth bench docs lint format constraints wheel release clean
 
