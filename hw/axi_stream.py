@@ -20,8 +20,9 @@ from dynagate.fixedpoint.format import Format
 from dynagate.hw.axi import PER_SAMPLE
 from dynagate.hw.layouts import Layouts
 from dynagate.hw.stream_ports import stream_ports
-from dynagate.hw.units.float16 import BINARY16, FromHalf, ToHalf
-from dynagate.hw.units.float32 import BINARY32, FromFloat, ToFloat
+from dynagate.hw.units.float16 import FromHalf, ToHalf
+from dynagate.hw.units.float32 import FromFloat, ToFloat
+from dynagate.hw.units.floating import BINARY16, BINARY32
 from dynagate.hw.units.raw import WHOLE, FromWord, ToWord
 from dynagate.hw.units.rescale import by_beat, delayed
 

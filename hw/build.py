@@ -65,8 +65,7 @@ from dynagate.hw.recirculate import capacity
 from dynagate.hw.regmap import IDENTITY, VERSION, registers_of, with_ring
 from dynagate.hw.request import DesignRequest
 from dynagate.hw.scripts import OUT_OF_CONTEXT, out_of_context
-from dynagate.hw.units.float16 import TO_HALF_LATENCY
-from dynagate.hw.units.float32 import FROM_FLOAT_LATENCY, to_float_latency
+from dynagate.hw.units.floating import FROM_FLOAT_LATENCY, TO_HALF_LATENCY, to_float_latency
 from dynagate.hw.units.raw import FromWord, ToWord
 from dynagate.integrators.step import CARRY
 from dynagate.integrators.turn import graph_of

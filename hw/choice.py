@@ -19,7 +19,7 @@ from dynagate.fixedpoint.assign import FormattedGraph
 from dynagate.hw.boards import FREE, Board
 from dynagate.hw.cost import lookup_tables, shell_tables
 from dynagate.hw.plan import Plan, Stages, plan
-from dynagate.hw.units.multiply import parts
+from dynagate.hw.units.latencies import parts
 from dynagate.hw.units.table import products_of
 
 LONGEST = 64

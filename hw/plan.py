@@ -28,7 +28,7 @@ from dynagate.hw.schedule import (
     check_interval,
     registers_held,
 )
-from dynagate.hw.units import add, multiply
+from dynagate.hw.units import add, latencies
 from dynagate.hw.units.table import ELEMENTARY, HARDWARE, Elementary, OfCores, Own, Product, Wiring, dsp_blocks
 
 SPARE = 1.01
@@ -305,7 +305,7 @@ def _classes(formatted: FormattedGraph, stages: Stages) -> tuple[dict[int, str],
             )
         if isinstance(row, Product):
             wide, narrow = (operand.format.width for operand in operands(formatted, i))
-            name = "multiply" if multiply.dsp_blocks(wide, narrow) == 1 else "multiply_wide"
+            name = "multiply" if latencies.dsp_blocks(wide, narrow) == 1 else "multiply_wide"
             products.setdefault(name, []).append((wide, narrow))
         elif isinstance(row, Elementary):
             key = row.key(formats[node.args[0]], formats[i])
@@ -317,5 +317,5 @@ def _classes(formatted: FormattedGraph, stages: Stages) -> tuple[dict[int, str],
         class_of[i] = name
     for name, pairs in products.items():
         widths = max(a for a, _ in pairs), max(b for _, b in pairs)
-        unit_classes[name] = UnitClass(name, "multiply", multiply.latency(*widths) + stages.multiply, widths)
+        unit_classes[name] = UnitClass(name, "multiply", latencies.product_latency(*widths) + stages.multiply, widths)
     return class_of, unit_classes

@@ -47,8 +47,8 @@ from dynagate.hw.processor.shell import CoreShell, check_shell
 from dynagate.hw.processor.words import longest_packet
 from dynagate.hw.scripts import rendered
 from dynagate.hw.synth import SynthesisError, check_defined
+from dynagate.hw.units.latencies import dsp_blocks
 from dynagate.hw.units.mult18x18 import Ecp5
-from dynagate.hw.units.multiply import dsp_blocks
 from dynagate.hw.units.table import products_of
 from dynagate.hw.yosys import YosysError, run_yosys
 

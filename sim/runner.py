@@ -22,7 +22,7 @@ from dynagate.design.payload import pack_integers
 from dynagate.fixedpoint.evaluate import evaluate_integers, quantize_inputs
 from dynagate.fixedpoint.format import Integers
 from dynagate.hw.build import SHELL_TOP, TOP, Build
-from dynagate.hw.units.float32 import BINARY32, from_floating, to_floating
+from dynagate.hw.units.floating import BINARY32, from_floating, to_floating
 from dynagate.sim.sources import SimulationError, read_sources
 from dynagate.sim.verilate import PORTS, SHELL_PORTS, cocotb_program, environment, tool
 

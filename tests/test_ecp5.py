@@ -32,8 +32,9 @@ from dynagate.hw.build import Build
 from dynagate.hw.families import lpf, multiplier_limit
 from dynagate.hw.netlist import rtlil_text
 from dynagate.hw.synth import SynthesisError
+from dynagate.hw.units.latencies import dsp_blocks, parts
 from dynagate.hw.units.mult18x18 import Ecp5
-from dynagate.hw.units.multiply import Fabric, Multiply, dsp_blocks, parts
+from dynagate.hw.units.multiply import Fabric, Multiply
 from dynagate.hw.yosys import run_yosys
 from dynagate.sim.cells import models
 from dynagate.sim.line import SimulatedBoard, netlist_library

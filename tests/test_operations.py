@@ -34,7 +34,7 @@ from dynagate.hw.processor.replay import replay
 from dynagate.hw.processor.schedule import schedule
 from dynagate.hw.processor.shape import Core
 from dynagate.hw.schedule import ScheduleError
-from dynagate.hw.units.noise import AROUND
+from dynagate.hw.units.latencies import ROUND_CYCLES
 from dynagate.hw.units.table import ELEMENTARY, HARDWARE, OfCores
 from dynagate.native.kernel import Kernel
 from dynagate.native.single import emit_single
@@ -161,10 +161,12 @@ def test_random_numbers_are_the_same_in_integers_and_in_a_program() -> None:
         result = got[scheduled.instructions.outputs[i]]
         np.testing.assert_array_equal(result * 2.0 ** -whole.formats[i].frac, expected[:, k])
     drawn = sorted(slot.cycle for slot in scheduled.slots if slot.instruction.kind == "noise")
-    assert drawn[AROUND - 1] - drawn[0] < ROUNDS * AROUND
-    assert drawn[-1] - drawn[0] >= ROUNDS * AROUND
+    assert drawn[ROUND_CYCLES - 1] - drawn[0] < ROUNDS * ROUND_CYCLES
+    assert drawn[-1] - drawn[0] >= ROUNDS * ROUND_CYCLES
     slots = [
-        replace(slot, cycle=drawn[0] + AROUND) if (slot.instruction.kind, slot.cycle) == ("noise", drawn[-1]) else slot
+        replace(slot, cycle=drawn[0] + ROUND_CYCLES)
+        if (slot.instruction.kind, slot.cycle) == ("noise", drawn[-1])
+        else slot
         for slot in scheduled.slots
     ]
     with pytest.raises(AssertionError, match="two random numbers begin a round at once"):

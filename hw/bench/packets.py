@@ -23,7 +23,7 @@ from dynagate.hw.bench.subject import Subject, subjects
 from dynagate.hw.bench.vectors import SEED, Arrays, Flags, Ints, Vectors
 from dynagate.hw.processor.streams import behind
 from dynagate.hw.processor.words import checksum, packets
-from dynagate.hw.units.float32 import BINARY32, from_floating, to_floating
+from dynagate.hw.units.floating import BINARY32, from_floating, to_floating
 
 FEW = 5_000
 """Cycles for which samples keep a core busy, at most, in the rounds that every simulator runs."""

@@ -11,7 +11,6 @@ from dynagate.design.latency import stream_cycles
 from dynagate.design.program import ProgramDesign
 from dynagate.design.ring import ring_design
 from dynagate.design.words import FLOAT32, beats
-from dynagate.hw.processor.points import out_of_latency
 from dynagate.hw.processor.shape import Core
 
 DATAPATH, ROLLOUT, ACCELERATOR = "datapath", "rollout", "accelerator"
@@ -126,7 +125,7 @@ def _of_cores(design: ProgramDesign, module: str) -> Subject:
     names = tuple(function.name for function in design.functions) or (design.function,)
     part, answer = beats(PART_WORDS, axi.width), ANSWER + PART_WORDS + (axi.lanes > 1)
     if design.stream_words == FLOAT32:  # answers go through the converter of results, too
-        answer += out_of_latency(Core(**design.core))
+        answer += Core(**design.core).output_conversion
     return Subject(
         design,
         module,

@@ -13,8 +13,7 @@ from dynagate.design.verilog_list import names_of
 from dynagate.design.words import FIXED, FLOAT16, PER_SAMPLE, WORD
 from dynagate.hw.bench.rounds import NONE, ROUNDS
 from dynagate.hw.bench.subject import ACCELERATOR, DATAPATH, PART_WORDS, ROLLOUT, Subject, subjects
-from dynagate.hw.units.float16 import BINARY16
-from dynagate.hw.units.float32 import BINARY32
+from dynagate.hw.units.floating import BINARY16, BINARY32
 
 Template = Callable[[str], str]
 FULL_OF_CORES = 8

@@ -15,8 +15,7 @@ from dynagate.design.words import FIXED, FLOAT16, NUMBER_BITS, PER_SAMPLE, WORD
 from dynagate.dynamics import CODE
 from dynagate.fixedpoint.assign import FormattedGraph
 from dynagate.fixedpoint.format import Integers, quantize
-from dynagate.hw.units.float16 import BINARY16
-from dynagate.hw.units.float32 import BINARY32, from_floating, to_floating
+from dynagate.hw.units.floating import BINARY16, BINARY32, from_floating, to_floating
 
 STRANGE = 40
 """Of so many samples on AXI streams of floats, one has a number that is none."""

@@ -17,26 +17,23 @@ from dynagate.base.explained import explained
 from dynagate.base.progress import Progress
 from dynagate.control.chip import ChipSolver
 from dynagate.design import program
-from dynagate.design.design import ChosenFormats, Field, Port, Sides, Stream, Versions
+from dynagate.design.design import ChosenFormats, Versions
 from dynagate.design.files import DesignError, checksum
-from dynagate.design.program import ProgramDesign, ProgramFunction, ProgramLoop, ProgramShell
+from dynagate.design.program import ProgramDesign, ProgramShell
 from dynagate.design.source import source_digest
 from dynagate.design.verilog_list import LIST, list_text
-from dynagate.design.words import WORD
-from dynagate.dynamics import CODE, ROLLOUT, full_name
-from dynagate.fixedpoint.assign import PROVED, FormattedGraph, Policy, assign
+from dynagate.dynamics import full_name
+from dynagate.fixedpoint.assign import PROVED, FormattedGraph, Policy
 from dynagate.fixedpoint.beside import Beside, beside
-from dynagate.fixedpoint.certificate import Certificate, Machine, certified
+from dynagate.fixedpoint.certificate import Certificate
 from dynagate.fixedpoint.confidence import WHICH, Statement, state
-from dynagate.fixedpoint.files import FORMATS, TOLERANCE, FormatsFile, described, text_of
+from dynagate.fixedpoint.files import FORMATS, FormatsFile, described, text_of
 from dynagate.fixedpoint.format import SATURATE, Arithmetic
 from dynagate.fixedpoint.goal import Goal
-from dynagate.fixedpoint.loops import FormattedLoop, graphs_of, turns_of
+from dynagate.fixedpoint.loops import FormattedLoop, turns_of
 from dynagate.graph import Graph
 from dynagate.graph.certificate import CERTIFICATE
 from dynagate.graph.loop import loops_in
-from dynagate.graph.packing import ZERO
-from dynagate.graph.parts import parts_of
 from dynagate.graph.region import Region
 from dynagate.hw.bench import bench_faults, bench_files
 from dynagate.hw.bench.calls import LONGEST_CALL, solver_vectors
@@ -44,25 +41,22 @@ from dynagate.hw.bench.packets import in_its_shell
 from dynagate.hw.bench.programs import program_vectors
 from dynagate.hw.bench.vectors import Vectors
 from dynagate.hw.designs import Design, Resources
-from dynagate.hw.processor.abreast import abreast
+from dynagate.hw.processor.compiled import Compiled, compiled_program
 from dynagate.hw.processor.core_spec import CoreSpec
-from dynagate.hw.processor.instructions import SUM, Instructions, ProgramError, instructions, together
+from dynagate.hw.processor.instructions import SUM, ProgramError
 from dynagate.hw.processor.loops import loop_instructions
-from dynagate.hw.processor.motion import motion_of
 from dynagate.hw.processor.policy import file_policy, request_policy
 from dynagate.hw.processor.schedule import Schedule, schedule
-from dynagate.hw.processor.shape import BLOCK_BITS, Core
+from dynagate.hw.processor.shape import Core
 from dynagate.hw.processor.solver import formatted_solver
 from dynagate.hw.processor.spans import spans
+from dynagate.hw.processor.stream_layout import streams_of
 from dynagate.hw.processor.streams import TOP, Cores, core_verilog
 from dynagate.hw.processor.turns_abreast import MOST_TURNS, counts, turns_abreast
 from dynagate.hw.processor.words import Words, messages
 from dynagate.hw.request import DesignRequest
-from dynagate.hw.units.multiply import dsp_blocks
-from dynagate.integrators.chip_motion import ChipMotion, solves
+from dynagate.hw.units.latencies import dsp_blocks
 from dynagate.integrators.limits import limits_text
-from dynagate.integrators.step import CARRY
-from dynagate.integrators.turn import graph_of
 from dynagate.robot import Robot
 
 DATASHEET = "datasheet.md"
@@ -70,8 +64,6 @@ ENOUGH = 0.97
 """Of the cycles, below which more samples side by side are worth their program."""
 FEW_STATES = 8192
 """States that a word is tried on before all."""
-SCOPE = "program"
-"""The one overflow flag of a sample."""
 
 
 class ProgramFolderError(Error, RuntimeError):
@@ -247,17 +239,6 @@ def _fastest(
     return best, program_of
 
 
-@dataclass(frozen=True)
-class Compiled:
-    """A program, before it is described. options: of the algorithm, a tolerance that was found among them. formats:
-    what a file of them holds. certificate: what results are certified with."""
-
-    schedule: Schedule
-    options: dict[str, Any]
-    formats: dict[str, Any]
-    certificate: Certificate | None = None
-
-
 def _chosen(policy: Policy, file: FormatsFile | None, compiled: Compiled) -> ChosenFormats:
     """How formats were chosen that need no goal."""
     if file is None:
@@ -322,68 +303,6 @@ def _accurate(
     )
 
 
-def compiled_program(
-    request: DesignRequest,
-    spec: CoreSpec,
-    region: Region,
-    policy: Policy,
-    progress: Progress,
-    file: FormatsFile | None = None,
-) -> Compiled:
-    """The program of a request. file: of its formats, instead of the policy's. Raises FormatsError: that is not the
-    request's; ProgramError: the program does not fit."""
-    robot, function, algorithm = request.robot, request.function, request.algorithm
-    names = [part.name for part in parts_of(function)] or [function]
-    options = algorithm.as_dict()
-    if file is not None:
-        options = [file.options_of(robot.name, name, options) for name in names][-1]
-    formatted: list[FormattedGraph | FormattedLoop] = []
-    if function == ROLLOUT and solves(algorithm):
-        if file is None:
-            algorithm, loop = motion_of(robot, algorithm, region, policy)
-            options = algorithm.as_dict()
-        else:
-            loop = file.loop(ChipMotion.of(robot, algorithm, file.word(function), options.get(TOLERANCE)).blocks)
-        formatted.append(loop)
-    else:
-        for name in names:
-            if len(names) > 1:
-                progress(f"formats of {name}")
-            graph = graph_of(robot, name, **options)
-            formatted.append(assign(graph, region, policy) if file is None else file.graph(graph))
-    graphs = [graph for each in formatted for graph in graphs_of(each)]
-    if file is not None:
-        policy = file_policy(graphs, spec, policy, file)
-    shape = spec.with_functions(f"{robot.name} {function}", graphs, policy, request.words)
-    whole, certificate = formatted, None
-    if request.certificate:
-        (one,) = formatted
-        assert isinstance(one, FormattedGraph)
-        progress("bounding the errors of results")
-        one, certificate = certified(one, region, policy, Machine(shape.word, shape.fused))
-        whole = [one]
-    progress("fusing and scheduling")
-    programs = [_instructions(each, shape, request.abreast) for each in whole]
-    scheduled = spec.fitted(schedule(programs[0] if len(programs) == 1 else together(programs), shape))
-    return Compiled(scheduled, options, described(formatted, options), certificate)
-
-
-def _instructions(formatted: FormattedGraph | FormattedLoop, shape: Core, samples: int = 1) -> Instructions:
-    """samples: side by side."""
-    if isinstance(formatted, FormattedLoop):
-        return loop_instructions(formatted.mapped(shape.fused))
-    whole = shape.fused(formatted)
-    return replace(instructions(abreast(whole, samples), _carried(whole.graph)), functions=(whole,))
-
-
-def _carried(graph: Graph) -> dict[int, int]:
-    """Of a turn of a rollout, nodes of results -> those of the inputs that they are in the next turn."""
-    if graph.name != ROLLOUT:
-        return {}
-    sources, targets = ({port.name: port.nodes for port in ports} for ports in (graph.outputs, graph.inputs))
-    return {s: t for a, b in CARRY.items() for s, t in zip(sources[a], targets[b], strict=True)}
-
-
 def _check_plan(solver: ChipSolver, spec: CoreSpec) -> None:
     """Check the size of a solver's plan, which stays in the core until the next call. Raises ProgramError: the plan
     does not fit, whatever else the program keeps."""
@@ -434,82 +353,9 @@ def _described(
     return replace(design, program=program.digest(words, design)).sealed()
 
 
-def streams_of(scheduled: Schedule) -> tuple[Sides[Stream], tuple[ProgramFunction, ...], ProgramLoop | None]:
-    """Return what the streams of a program hold: those of the first function, of each function, and of a loop."""
-    first = Sides(_input_stream(scheduled, 0), _output_stream(scheduled, 0))
-    return first, _functions(scheduled), _loop(scheduled)
-
-
 def _shell(scheduled: Schedule, cores: Cores) -> ProgramShell:
     axi = cores.axi
     return ProgramShell(axi.width, axi.last, cores.cores, spans(scheduled, axi.lanes))
-
-
-def _functions(scheduled: Schedule) -> tuple[ProgramFunction, ...]:
-    """What the host knows of each of several functions."""
-    faces = scheduled.instructions.faces
-    if len(faces) == 1:
-        return ()
-    return tuple(
-        ProgramFunction(
-            face.name,
-            scheduled.instructions.entries[k],
-            scheduled.cycles_of(k),
-            scheduled.fewest_of(k),
-            Sides(_input_stream(scheduled, k), _output_stream(scheduled, k)),
-        )
-        for k, face in enumerate(faces)
-    )
-
-
-def _loop(scheduled: Schedule) -> ProgramLoop | None:
-    """What the host knows of a loop."""
-    program_of, face = scheduled.instructions, scheduled.instructions.face
-    if program_of.start is None:
-        return None
-    strides = {result: len(results) for results in scheduled.outputs for result in results}
-    outputs = tuple(strides[program_of.outputs[i]] for i in face.result_nodes)
-    formatted = program_of.formatted
-    carry = CARRY
-    if isinstance(formatted, FormattedLoop):
-        carry = {a: b for a, b in formatted.loop.carry.items() if b not in formatted.starts}
-    return ProgramLoop(tuple(carry.items()), scheduled.turns, 1, len(program_of.per_turn), outputs)
-
-
-def _input_stream(scheduled: Schedule, function: int) -> Stream:
-    """Of one of several functions, whose code is in the head."""
-    program_of, face = scheduled.instructions, scheduled.instructions.faces[function]
-    place = {i: k for k, i in enumerate(face.input_nodes)}
-    inputs = program_of.blocks[program_of.entries[function]].inputs
-    order = {i: k for k, i in enumerate(sorted(inputs, key=lambda i: scheduled.arrivals[i]))}
-    fields = tuple(
-        Field(face.names[i], WORD * (1 + order[i]), fmt.width, fmt.frac, *face.bounds[i])
-        for i, fmt in ((i, face.formats[i]) for i in face.input_nodes)
-    )
-    ports = tuple(
-        Port(p.name, p.shape, tuple(place[i] for i in p.nodes), p.unit_vectors, p.switches) for p in face.inputs
-    )
-    if len(program_of.faces) > 1:
-        entry = program_of.entries[function]
-        fields += (Field(CODE.name, 0, BLOCK_BITS + 1, 0, float(entry), float(entry)),)
-        ports += (Port(CODE.name, (), (len(fields) - 1,)),)
-    return Stream(WORD * (1 + scheduled.inputs), fields, ports)
-
-
-def _output_stream(scheduled: Schedule, function: int) -> Stream:
-    face, outputs = scheduled.instructions.faces[function], scheduled.instructions.outputs
-    position: dict[int, int] = {}
-    first = 0
-    for results in scheduled.outputs_of(function):  # a unit's results of all turns follow each other
-        position |= {result: first + k for k, result in enumerate(results)}
-        first += scheduled.turns * len(results)
-    place = {i: k for k, i in enumerate(face.result_nodes)}
-    fields = tuple(
-        Field(face.names[i], WORD * position[outputs[i]], face.formats[i].width, face.formats[i].frac)
-        for i in face.result_nodes
-    )
-    ports = tuple(Port(p.name, p.shape, tuple(place.get(i, ZERO) for i in p.nodes)) for p in face.outputs)
-    return Stream(WORD * (first + 1), fields, ports, WORD * first, (SCOPE,))
 
 
 def _is_whole(folder: Path, design: ProgramDesign) -> bool:

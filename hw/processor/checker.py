@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from dynagate.hw.processor.instructions import SUM, Source
 from dynagate.hw.processor.shape import LOAD, NOISE, STORE
-from dynagate.hw.units.noise import BUSY
+from dynagate.hw.units.latencies import ROUND_STARTS
 
 if TYPE_CHECKING:
     from dynagate.hw.processor.schedule import Schedule, Slot
@@ -78,7 +78,11 @@ class _Replay:
             )
             expected[node] = before.get(node, 0) + 1
         rounds = [
-            slot.cycle + k for each in slots.values() for slot in each for k in BUSY if slot.instruction.kind == NOISE
+            slot.cycle + k
+            for each in slots.values()
+            for slot in each
+            for k in ROUND_STARTS
+            if slot.instruction.kind == NOISE
         ]
         assert len(rounds) == len(set(rounds)), f"block {block}: two random numbers begin a round at once"
         for cycle in range(max([words, *writes])):

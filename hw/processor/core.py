@@ -53,7 +53,7 @@ class Processor(wiring.Component):
     Where its streams carry float32, the shell has the converters (`points`), and the core these ports too:
 
     ============  ===  ===================================================================
-    i_number      in   the word that was taken `points.INTO` cycles ago, in its format
+    i_number      in   the word that was taken `shape.INPUT_CONVERSION` cycles ago, in its format
     i_bad         in   it is NaN, infinite or does not fit
     bad           out  an input of the sample that has come was bad
     o_is_number   out  the word is a result, an integer

@@ -10,8 +10,9 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from dynagate.hw.processor.shape import KINDS, NOISE, READ, SHARING, Core
 from dynagate.hw.units.exp import Exp
+from dynagate.hw.units.latencies import SHIFT_BITS
 from dynagate.hw.units.noise import Noise
-from dynagate.hw.units.reciprocal import SHIFT_BITS, Reciprocal
+from dynagate.hw.units.reciprocal import Reciprocal
 from dynagate.hw.units.rescale import delayed
 from dynagate.hw.units.root import Root
 from dynagate.hw.units.sincos import SinCos

@@ -15,7 +15,7 @@ from dynagate.fixedpoint.fuse import MOST_SHIFT
 from dynagate.fixedpoint.loops import FormattedLoop
 from dynagate.graph.graph import Node, Port
 from dynagate.hw.processor.shape import ELEMENTARY, LOAD, NOISE
-from dynagate.hw.units.reciprocal import shift_of
+from dynagate.hw.units.latencies import shift_of
 
 MOST_REPEATS = (1 << 16) - 1
 """Turns of a loop in a program."""

@@ -7,8 +7,7 @@ from amaranth.lib import wiring
 from amaranth.lib.crc import Algorithm
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
-from dynagate.hw.processor.points import INTO
-from dynagate.hw.processor.shape import BLOCK_BITS, LANE, Core
+from dynagate.hw.processor.shape import BLOCK_BITS, INPUT_CONVERSION, LANE, Core
 from dynagate.hw.processor.words import KIND_SHIFT, REGION_SHIFT, REGISTERS, Kind, Region
 from dynagate.hw.units.rescale import delayed
 
@@ -24,7 +23,7 @@ class Loader(wiring.Component):
     i_payload       in   the word
     i_messages      in   of a head: messages follow
     i_cut           in   the packet has ended with the word
-    i_number        in   of streams of float32: the input that was taken `points.INTO` cycles ago, in its format
+    i_number        in   of streams of float32: the input that was taken INPUT_CONVERSION cycles ago, in its format
     i_bad           in   likewise: it is NaN, infinite or does not fit
     takes_sample    out  a head may come, with the words of a sample behind it as they come
     takes_messages  out  likewise with messages
@@ -168,9 +167,9 @@ class Loader(wiring.Component):
                     m.next = "head"
             if self.core.floats:
                 with m.State("settle"):  # the last inputs are on their way through the converter
-                    settled = Signal(range(INTO))
-                    m.d.sync += settled.eq(Mux(settled == INTO - 1, 0, settled + 1))
-                    with m.If(settled == INTO - 1):
+                    settled = Signal(range(INPUT_CONVERSION))
+                    m.d.sync += settled.eq(Mux(settled == INPUT_CONVERSION - 1, 0, settled + 1))
+                    with m.If(settled == INPUT_CONVERSION - 1):
                         m.d.comb += self.entered.eq(1)
                         m.next = "pause"
             with m.State("pause"):
@@ -217,9 +216,9 @@ class Loader(wiring.Component):
         into, out = memory.write_port(), memory.read_port(domain="comb")
         value: Value = self.i_payload[: core.word]
         if core.floats:
-            first = delayed(m, address[: core.input_bits] == 0, INTO, "is_first")
-            address, value = delayed(m, address, INTO, "input_address"), self.i_number
-            written = delayed(m, written, INTO, "written", reset=True)
+            first = delayed(m, address[: core.input_bits] == 0, INPUT_CONVERSION, "is_first")
+            address, value = delayed(m, address, INPUT_CONVERSION, "input_address"), self.i_number
+            written = delayed(m, written, INPUT_CONVERSION, "written", reset=True)
             with m.If(written):
                 m.d.sync += self.bad.eq(self.i_bad | (self.bad & ~first))
         m.d.comb += [

@@ -10,18 +10,10 @@ from amaranth.hdl import Cat, Module, Mux, Signal, signed, unsigned
 from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
-from dynagate.hw.processor.shape import BLOCK_BITS, LANE, Core
+from dynagate.hw.processor.shape import BLOCK_BITS, INPUT_CONVERSION, LANE, Core
 from dynagate.hw.processor.words import REGION_SHIFT
-from dynagate.hw.units.float32 import POINT, FromFloatAt, ToFloatAt, to_float_latency
+from dynagate.hw.units.float32 import POINT, FromFloatAt, ToFloatAt
 from dynagate.hw.units.rescale import delayed
-
-INTO = 2 + FromFloatAt.latency
-"""Cycles of `Into`, of which one takes the word and one looks up its binary point."""
-
-
-def out_of_latency(core: Core) -> int:
-    """Cycles of `OutOf`, likewise."""
-    return 1 + to_float_latency(core.word)
 
 
 class Points(wiring.Component):
@@ -72,7 +64,8 @@ class Points(wiring.Component):
 
 
 class Into(wiring.Component):
-    """Words of samples to integers, INTO cycles later. The table of points has the ports part, address and value.
+    """Convert words of samples to integers, INPUT_CONVERSION cycles later. Ports part, address and value load the table
+    of binary points.
 
     =======  ===  ==============================================
     word     in   of a packet
@@ -85,6 +78,7 @@ class Into(wiring.Component):
 
     def __init__(self, core: Core) -> None:
         self.unit, self.points = FromFloatAt(core.word), Points(core.input_points)
+        assert self.unit.latency + 2 == INPUT_CONVERSION
         super().__init__(
             {
                 "word": In(LANE),
@@ -114,7 +108,7 @@ class Into(wiring.Component):
 
 
 class OutOf(wiring.Component):
-    """Words of answers, of which results become float32, `out_of_latency` cycles later.
+    """Words of answers, of which results become float32, `Core.output_conversion` cycles later.
 
     =========  ===  =======================================================
     begins     in   the next word is a packet's first
@@ -133,6 +127,7 @@ class OutOf(wiring.Component):
 
     def __init__(self, core: Core) -> None:
         self.core, self.unit, self.points = core, ToFloatAt(core.word), Points(core.output_points)
+        assert self.unit.latency + 1 == core.output_conversion
         super().__init__(
             {
                 "begins": In(1),
@@ -148,7 +143,7 @@ class OutOf(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         m.submodules.unit, m.submodules.points = unit, points = self.unit, self.points
-        latency = out_of_latency(self.core)
+        latency = self.core.output_conversion
         beside = delayed(m, Cat(self.is_number, self.ends, self.last, self.word), latency, "beside")
         m.d.comb += [
             points.begins.eq(self.begins),

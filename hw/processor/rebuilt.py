@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from dynagate.design import program
@@ -15,14 +15,16 @@ from dynagate.fixedpoint.files import FormatsFile
 from dynagate.fixedpoint.format import Arithmetic
 from dynagate.fixedpoint.loops import FormattedLoop
 from dynagate.graph.region import Region
-from dynagate.hw.bench.programs import program_vectors
-from dynagate.hw.bench.vectors import Vectors
-from dynagate.hw.processor.build import compiled_program, streams_of
+from dynagate.hw.processor.compiled import compiled_program
 from dynagate.hw.processor.core_spec import CoreSpec
 from dynagate.hw.processor.options import options_of, tuples
 from dynagate.hw.processor.shape import Core
+from dynagate.hw.processor.stream_layout import streams_of
 from dynagate.hw.processor.words import Words, messages
 from dynagate.hw.request import DesignRequest
+
+if TYPE_CHECKING:
+    from dynagate.hw.bench.vectors import Vectors
 
 
 def region_of(design: ProgramDesign) -> Region:
@@ -33,6 +35,8 @@ def region_of(design: ProgramDesign) -> Region:
 def program_vectors_of(folder: Path, seed: int) -> dict[str, Vectors]:
     """Samples of other states than those of the bench in a program's folder, by module. Raises DesignError as
     `formatted_program`."""
+    from dynagate.hw.bench.programs import program_vectors
+
     design = load(folder)
     words = load_words(folder, design)
     streamed = program_vectors(design, words, formatted_program(design, words), region_of(design), seed=seed)

@@ -30,7 +30,7 @@ from dynagate.hw.processor.instructions import (
     Source,
 )
 from dynagate.hw.processor.shape import BLOCK_BITS, FIRST_POINT, LEVELS, LOAD, NOISE, STORE, Core
-from dynagate.hw.units.noise import BUSY
+from dynagate.hw.units.latencies import ROUND_STARTS
 
 MOST_TURNS = 8
 """Of a loop in a sample."""
@@ -363,7 +363,7 @@ class _Timing:
             follow = (self.length[u] for u in self.users[self.listed[k].result])
             self.length[k] = self.latency[k] + max(follow, default=0)
             if self.listed[k].kind == NOISE:
-                self.length[k] += len(BUSY) * numbers
+                self.length[k] += len(ROUND_STARTS) * numbers
                 numbers += 1
         self.waits = [len(nodes) for nodes in reads]
         for writer in (writer for writers in self.writers.values() for writer in writers):
@@ -440,7 +440,7 @@ class _Timing:
         Functions of one kind may issue in the same cycles, so the first of each kind stands for the others."""
         for (_, k), kind in sorted((queue[0], kind) for kind, queue in self.functions.items() if queue):
             done = cycle + self.latency[k] - 1
-            stores, rounds = kind == STORE, {cycle + n for n in BUSY} if kind == NOISE else set()
+            stores, rounds = kind == STORE, {cycle + n for n in ROUND_STARTS} if kind == NOISE else set()
             if (stores or done not in taken) and not rounds & self.rounds:
                 self.rounds |= rounds
                 taken |= set() if stores else {done}

@@ -7,10 +7,7 @@ from amaranth.lib import wiring
 from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
 from dynagate.hw.processor.machine import PHASES
-from dynagate.hw.processor.shape import LANE, Core
-
-FLAG_CYCLES = 4
-"""From the last result of a sample until its overflow flag is sure to be there."""
+from dynagate.hw.processor.shape import FLAG_CYCLES, LANE, Core
 
 
 class Sender(wiring.Component):

@@ -16,7 +16,8 @@ from dynagate.design.words import FIXED, FLOAT32
 from dynagate.fixedpoint.assign import FormattedGraph
 from dynagate.fixedpoint.format import SATURATE, WRAP, Arithmetic, Format
 from dynagate.fixedpoint.fuse import FEWEST_ANGLE_BITS, MOST_SHIFT, NOISE_WHOLE, fused, root_frac
-from dynagate.hw.units import exp, multiply, noise, reciprocal, root, sincos
+from dynagate.hw.units import latencies
+from dynagate.hw.units.floating import FROM_FLOAT_LATENCY, to_float_latency
 
 FEWEST_UNITS, MOST_UNITS = 2, 8
 SMALLEST_WORD, LARGEST_WORD = 18, 32
@@ -47,6 +48,10 @@ READ = 3
 """Cycles from a place's address to the operand: memory, its register, multiplexer."""
 SHARING = 2
 """Cycles from what a function or a load brings to the shared memory's write port: the choice, and the value's sign."""
+FLAG_CYCLES = 4
+"""Cycles from the last result of a sample until its overflow flag is complete."""
+INPUT_CONVERSION = 2 + FROM_FLOAT_LATENCY
+"""Cycles from a float32 on the stream to an integer: one takes the word, one looks up its binary point."""
 SIDE = 4
 """Registers of an addend on its way to the sum."""
 
@@ -122,6 +127,11 @@ class Core:
         return max(self.output_bits, BLOCK_BITS) + 1
 
     @property
+    def output_conversion(self) -> int:
+        """Cycles from an integer to a float32 on the stream: one looks up its binary point."""
+        return 1 + to_float_latency(self.word)
+
+    @property
     def bank_bits(self) -> int:
         """Of the number of a memory: a unit's own, or the last one, which constants, inputs and functions share."""
         return self.units.bit_length()
@@ -188,7 +198,7 @@ class Core:
     def unit_latency(self) -> int:
         """Cycles from operands to the result at the memories' write ports: product or addend, sum, three steps of the
         shift, a register, one more where it saturates."""
-        return max(multiply.latency(self.word, self.word), SIDE) + 5 + self.saturates
+        return max(latencies.product_latency(self.word, self.word), SIDE) + 5 + self.saturates
 
     @cached_property
     def latency(self) -> int:
@@ -198,13 +208,13 @@ class Core:
     @cached_property
     def elementary(self) -> dict[str, int]:
         """Cycles of the functions, from operand to result."""
-        sine = sincos.latency(self.angle, self.sine)
+        sine = latencies.sine_latency(self.angle, self.sine)
         return {
             "sin": sine,
             "cos": sine,
-            "normalized_reciprocal": reciprocal.latency(self.word, self.word),
-            "sqrt": root.latency(self.word, self.word, self.root_shift),
-            **({"exp": exp.latency(*self.exponential)} if self.exp_bits else {}),
+            "normalized_reciprocal": latencies.reciprocal_latency(self.word, self.word),
+            "sqrt": latencies.root_latency(self.word, self.word, self.root_shift),
+            **({"exp": latencies.exp_latency(*self.exponential)} if self.exp_bits else {}),
         }
 
     def latency_of(self, kind: str) -> int:
@@ -212,7 +222,7 @@ class Core:
         if kind in (LOAD, STORE):
             return READ + LOADING + SHARING + 1
         if kind == NOISE:
-            return READ + noise.LATENCY + SHARING + 1
+            return READ + latencies.NOISE_LATENCY + SHARING + 1
         return READ + self.elementary[kind] + SHARING + 1 if kind in ELEMENTARY else self.latency
 
     @property
@@ -234,7 +244,7 @@ class Core:
         below it."""
         kinds = (len(KINDS) - (not self.noise)).bit_length()
         memory = {"address": self.turn_bits, "down": 1} if self.turn_bits else {}
-        return {"kind": kinds, "place": self.place_bits, "shift": reciprocal.SHIFT_BITS, **memory, "test": 1}
+        return {"kind": kinds, "place": self.place_bits, "shift": latencies.SHIFT_BITS, **memory, "test": 1}
 
     @property
     def unit_bits(self) -> int:

@@ -12,7 +12,7 @@ from dynagate.base.errors import ArgumentError
 from dynagate.hw.axi import PER_BATCH, Axi
 from dynagate.hw.axi_lite import AxiLite
 from dynagate.hw.processor.core import Processor
-from dynagate.hw.processor.points import Into, OutOf, out_of_latency
+from dynagate.hw.processor.points import Into, OutOf
 from dynagate.hw.processor.program import programmed
 from dynagate.hw.processor.shape import LANE, Core
 from dynagate.hw.processor.turns import KEPT
@@ -212,7 +212,7 @@ class CoreShell(Accelerator):
         is_head, goes_on, to_all = Signal(init=1), Signal(), Signal()
         taken, room, dropped = Signal(), Signal(self.cores), Signal()
         drains, left, flagged = Signal(self.cores), Signal(self.cores), Signal(self.cores)
-        depth = BEHIND + (out_of_latency(self.core) if self.core.floats else 0)
+        depth = BEHIND + (self.core.output_conversion if self.core.floats else 0)
         m.submodules.behind = behind = ResetInserter(reset)(SyncFIFO(width=LANE + 2, depth=depth))
         for_all = Cat(each.takes_messages for each in processors).all()
         for_one = Cat(each.takes_sample for each in processors).bit_select(to, 1)

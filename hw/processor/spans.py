@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from dynagate.hw.processor.instructions import Repeat
-from dynagate.hw.processor.points import INTO, out_of_latency
 from dynagate.hw.processor.schedule import Schedule, fewest, most
-from dynagate.hw.processor.sender import FLAG_CYCLES
+from dynagate.hw.processor.shape import FLAG_CYCLES, INPUT_CONVERSION
 
 AROUND = 16
 """Cycles from the last word of a sample to the program's first word, and from a result until the output stream offers
@@ -18,7 +17,7 @@ def spans(scheduled: Schedule, lanes: int) -> tuple[tuple[int, int], ...]:
     """The least and the most cycles of each function: those where its loops take one turn, and where all take as many
     as they may. lanes: words of a beat."""
     entry = AROUND + scheduled.inputs + 1  # from a head to the tag, a word a cycle
-    entry += INTO + out_of_latency(scheduled.core) if scheduled.core.floats else 0
+    entry += INPUT_CONVERSION + scheduled.core.output_conversion if scheduled.core.floats else 0
     return tuple(
         (entry + _first_beat(scheduled, k, lanes, fewest), entry + _first_beat(scheduled, k, lanes, most))
         for k in range(len(scheduled.instructions.faces))

@@ -17,7 +17,7 @@ from dynagate.fixedpoint.format import Format
 from dynagate.hw.processor.instructions import SUM
 from dynagate.hw.processor.schedule import FEWEST_WORDS, Schedule
 from dynagate.hw.processor.shape import BLOCK_BITS, FIRST_POINT, KINDS, LANE, LEVELS, LOAD, OPERANDS, STORE, Core
-from dynagate.hw.units.float32 import point_into, point_out_of
+from dynagate.hw.units.floating import point_into, point_out_of
 
 Words = npt.NDArray[np.uint32]
 

@@ -10,23 +10,11 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from dynagate.fixedpoint.elementary import exp_plan
 from dynagate.fixedpoint.format import Format
-from dynagate.hw.units.multiply import MultiplyConst, constant_width
-from dynagate.hw.units.multiply import latency as product_latency
+from dynagate.hw.units.latencies import exp_latency
+from dynagate.hw.units.multiply import MultiplyConst
 from dynagate.hw.units.normalize import shifted_down
-from dynagate.hw.units.quadratic import quadratic, quadratic_cycles, quadratic_products
+from dynagate.hw.units.quadratic import quadratic
 from dynagate.hw.units.rescale import delayed, shift_left
-
-
-def products(source: Format, to: Format) -> list[tuple[int, ...]]:
-    """Operand and sum widths of the unit's three products."""
-    plan = exp_plan(source, to)
-    return [(source.width, constant_width(plan.per_unit)), *quadratic_products(plan.power)]
-
-
-def latency(source: Format, to: Format) -> int:
-    """Range reduction, the quadratic, a stage that rounds, two that move the binary point."""
-    reduce, *_ = products(source, to)
-    return product_latency(*reduce) + quadratic_cycles(exp_plan(source, to).power) + 3
 
 
 class Exp(wiring.Component):
@@ -42,7 +30,7 @@ class Exp(wiring.Component):
     def __init__(self, source: Format, to: Format) -> None:
         self.source, self.to = source, to
         self.plan = exp_plan(source, to)
-        self.latency = latency(source, to)
+        self.latency = exp_latency(source, to)
         super().__init__({"x": In(signed(source.width)), "o": Out(signed(to.width)), "overflow": Out(1)})
 
     def elaborate(self, platform: object) -> Module:

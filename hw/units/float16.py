@@ -8,17 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed, unsigned
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from dynagate.fixedpoint.format import Format, Integers
-from dynagate.hw.units.float32 import FromFloat, Kind, Words, beats_of, to_floating
+from dynagate.hw.units.float32 import FromFloat, beats_of
+from dynagate.hw.units.floating import BINARY16, TO_HALF_LATENCY, Words, to_floating
 from dynagate.hw.units.normalize import normalized
 from dynagate.hw.units.rescale import by_beat, delayed, negated_if
-
-BINARY16 = Kind(16, 11, np.float16, np.uint16)
-TO_HALF_LATENCY = 7
 
 
 class FromHalf(FromFloat):

@@ -7,100 +7,31 @@ which of them the number has. A processor's units take the binary point of each 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value, signed, unsigned
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
-from dynagate.fixedpoint.format import Arithmetic, Format, Integers, Rescaled, rescale, to_float
+from dynagate.fixedpoint.format import Format, Integers, Rescaled
+from dynagate.hw.units.floating import (
+    BINARY32,
+    FROM_FLOAT_LATENCY,
+    POINT_BITS,
+    Words,
+    from_floating,
+    largest_exponent,
+    point_out_of,
+    to_float_latency,
+    to_floating,
+    up_shift,
+)
 from dynagate.hw.units.normalize import normalized
 from dynagate.hw.units.rescale import by_beat, delayed, differ, negated_if
 
 FINE_BITS = 3
-FROM_FLOAT_LATENCY = 4
-POINT = signed(11)
+POINT = signed(POINT_BITS)
 """Of the exponent that says where a number's binary point is."""
-Words = npt.NDArray[Any]
-"""Floating-point numbers as their bits: uint32 of float32, uint16 of float16."""
-
-
-@dataclass(frozen=True)
-class Kind:
-    """A floating-point format of IEEE 754. significand: its bits, the implicit one included. number, word: numpy's
-    types of the number and of its bits."""
-
-    bits: int
-    significand: int
-    number: type[np.floating]
-    word: type[np.unsignedinteger]
-
-    @property
-    def exponent_bits(self) -> int:
-        return self.bits - self.significand
-
-    @property
-    def bias(self) -> int:
-        return (1 << self.exponent_bits - 1) - 1
-
-    @property
-    def longest_exact(self) -> int:
-        """Bits of the widest word that no rounding is needed for: a sign and a significand."""
-        return self.significand + 1
-
-    @property
-    def nan(self) -> int:
-        """The bits of the NaN that stands for results that cannot be used."""
-        return ((1 << self.exponent_bits + 1) - 1) << self.significand - 2
-
-
-BINARY32 = Kind(32, 24, np.float32, np.uint32)
-
-
-def from_floating(words: Words, fmt: Format, widest: int, kind: Kind) -> Rescaled:
-    """Numbers as their bits (count,) to integers of a format, and which are NaN, infinite or do not fit.
-
-    widest: of the formats that share the unit; it says how large a number has to be for nothing to be left of it.
-    """
-    field = words.astype(np.int64) >> kind.significand - 1 & (1 << kind.exponent_bits) - 1
-    too_large = (field > _most_exponent(fmt, widest, kind)) | (field == (1 << kind.exponent_bits) - 1)
-    real = np.where(too_large, 0.0, words.view(kind.number).astype(np.float64))
-    exact = np.floor(np.ldexp(real, fmt.frac) + 0.5).astype(np.int64)
-    fitted = rescale(exact, fmt.frac, fmt, Arithmetic())
-    return Rescaled(fitted.value, fitted.overflow | too_large)
-
-
-def to_floating(x: Integers, fmt: Format, kind: Kind) -> Words:
-    """The bits of the nearest numbers; infinite where they are too large."""
-    with np.errstate(over="ignore"):
-        return to_float(x, fmt).astype(kind.number).view(kind.word)
-
-
-def to_float_latency(widest: int) -> int:
-    """Cycles of the unit, of which one rounds."""
-    return 5 if widest > BINARY32.longest_exact else 4
-
-
-def _up(widest: int, kind: Kind) -> int:
-    """A significand moved up so far loses no bit that the widest format has, nor the one below it that rounds."""
-    return max(widest - kind.significand + 1, 0)
-
-
-def _most_exponent(fmt: Format, widest: int, kind: Kind) -> int:
-    """The biased exponent at which a significand is moved up all the way."""
-    return _up(widest, kind) + kind.bias + kind.significand - 2 - fmt.frac
-
-
-def point_into(fmt: Format) -> int:
-    """What `FromFloatAt` takes for a format."""
-    return _most_exponent(fmt, fmt.width, BINARY32)
-
-
-def point_out_of(fmt: Format) -> int:
-    """What `ToFloatAt` takes for a format: the exponent of a number that has its top bit at the top."""
-    return BINARY32.bias + fmt.width - 1 - fmt.frac
 
 
 def beats_of(formats: Sequence[Format]) -> range:
@@ -135,8 +66,8 @@ class FromFloat(wiring.Component):
         return {"beat": In(beats_of(self.formats))}
 
     def _most(self) -> Value:
-        """`_most_exponent` of the number's format."""
-        return by_beat([Const(_most_exponent(fmt, self.width, self.kind), POINT) for fmt in self.formats], self.beat)
+        """`largest_exponent` of the number's format."""
+        return by_beat([Const(largest_exponent(fmt, self.width, self.kind), POINT) for fmt in self.formats], self.beat)
 
     def _late(self, m: Module) -> Value:
         """Which of the formats the result has."""
@@ -154,7 +85,7 @@ class FromFloat(wiring.Component):
         down = Signal(POINT, reset_less=True)
         significand = Signal(signed(kind.significand + 1), reset_less=True)
         strange = Signal(name="nan_or_infinite", reset_less=True)
-        up = _up(self.width, kind)
+        up = up_shift(self.width, kind)
         m.d.sync += [
             down.eq(self._most() - exponent),
             significand.eq(negated_if(negative, Cat(size, Const(0, 1)).as_signed())),

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from dynagate.fixedpoint.goal import DSP48E2, Multiplier
+from dynagate.hw.units.latencies import constant_width, dsp_blocks, parts, product_latency
 from dynagate.hw.units.rescale import delayed, shift_left
 
 
@@ -48,44 +49,6 @@ class Fabric:
         return product
 
 
-class Part(NamedTuple):
-    """A block of a product: low bit and bits of its piece of each operand. weight: place of its product's bit 0."""
-
-    low_a: int
-    bits_a: int
-    low_b: int
-    bits_b: int
-    weight: int
-
-
-def parts(width_a: int, width_b: int, block: Multiplier = DSP48E2) -> list[Part]:
-    """The blocks of a product, as few as there can be, least significant first."""
-    limits = (block.wide, block.narrow), (block.narrow, block.wide)
-    cuts = [(_pieces(width_a, a), _pieces(width_b, b)) for a, b in limits]
-    wider_first = cuts if width_a >= width_b else cuts[::-1]
-    pieces_a, pieces_b = min(wider_first, key=lambda pieces: len(pieces[0]) * len(pieces[1]))
-    blocks = (Part(a, wa, b, wb, a + b) for a, wa in pieces_a for b, wb in pieces_b)
-    return sorted(blocks, key=lambda part: (part.weight, part.low_a))
-
-
-def _pieces(width: int, limit: int) -> list[tuple[int, int]]:
-    """(low bit, bits): unsigned pieces of limit - 1 bits, the last one signed and of up to limit bits."""
-    pieces = []
-    low = 0
-    while width - low > limit:
-        pieces.append((low, limit - 1))
-        low += limit - 1
-    return [*pieces, (low, width - low)]
-
-
-def dsp_blocks(width_a: int, width_b: int, block: Multiplier = DSP48E2) -> int:
-    return block.blocks(width_a, width_b)
-
-
-def latency(width_a: int, width_b: int) -> int:
-    return 2 + dsp_blocks(width_a, width_b)
-
-
 class Multiply(wiring.Component):
     """p = a b + c, `latency` cycles later. A new product every cycle.
 
@@ -103,7 +66,7 @@ class Multiply(wiring.Component):
         self.width_a, self.width_b = width_a, width_b
         self.width = width = max(width, width_a + width_b)
         self.late_constant = late_constant
-        self.latency = latency(width_a, width_b)
+        self.latency = product_latency(width_a, width_b)
         super().__init__(
             {
                 "a": In(signed(width_a)),
@@ -177,7 +140,7 @@ class MultiplyConst(wiring.Component):
     def __init__(self, width_a: int, constant: int) -> None:
         self.width_a, self.constant = width_a, constant
         self.width_b = constant_width(constant)
-        self.latency = latency(width_a, self.width_b)
+        self.latency = product_latency(width_a, self.width_b)
         width = width_a + self.width_b
         super().__init__({"a": In(signed(width_a)), "c": In(signed(width)), "p": Out(signed(width))})
 
@@ -194,8 +157,3 @@ class MultiplyConst(wiring.Component):
             self.p.eq(core.p),
         ]
         return m
-
-
-def constant_width(constant: int) -> int:
-    """Bits of a constant with its sign."""
-    return constant.bit_length() + 1

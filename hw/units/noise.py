@@ -7,24 +7,16 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed, unsigne
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from dynagate.base.philox import FACTOR, KEY_STEP, MEAN, ROUNDS, WIDTH
-from dynagate.hw.units.multiply import MultiplyConst, constant_width
-from dynagate.hw.units.multiply import latency as product_latency
+from dynagate.hw.units.latencies import NOISE_LATENCY, NOISE_WORD, ROUND_CYCLES
+from dynagate.hw.units.multiply import MultiplyConst
 from dynagate.hw.units.rescale import delayed
-
-WORD = 32
-"""Bits of counters and key."""
-AROUND = product_latency(WORD + 1, constant_width(FACTOR)) + 1
-"""Cycles of a round."""
-LATENCY = ROUNDS * AROUND + 2
-BUSY = tuple(AROUND * k for k in range(ROUNDS))
-"""Cycles after its beginning in which a number begins a round: no other one may begin then."""
 
 
 class Noise(wiring.Component):
-    """o, LATENCY cycles later. word: bits of operands and of the result, whose binary point leaves two bits in front.
+    """o, NOISE_LATENCY cycles later. word: bits of operands and result; two bits are in front of its binary point.
 
     ========  ===  ===========================================================================
-    asks      in   operands are here; none had come so many cycles before as BUSY says
+    asks      in   operands are here; none had come so many cycles before as ROUND_STARTS says
     number    in   an integer, signed, modulo 2**32
     draw      in   likewise
     seed      in   likewise
@@ -35,38 +27,38 @@ class Noise(wiring.Component):
 
     def __init__(self, word: int) -> None:
         self.word = word
-        self.latency = LATENCY
+        self.latency = NOISE_LATENCY
         operand = In(signed(word))
         results = {"o": Out(signed(word)), "overflow": Out(1)}
         super().__init__({"asks": In(1), "number": operand, "draw": operand, "seed": operand, **results})
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        a, b, key = (Signal(WORD, name=name, reset_less=True) for name in ("first", "second", "key"))
+        a, b, key = (Signal(NOISE_WORD, name=name, reset_less=True) for name in ("first", "second", "key"))
         rounds, there = Signal(range(ROUNDS + 1), name="rounds", reset_less=True), Signal(name="there")
         again = Signal(name="again")
         m.d.comb += again.eq(there & (rounds != ROUNDS))
-        begins = [Signal(WORD, name=f"{name}_begins") for name in ("first", "second", "key")]
+        begins = [Signal(NOISE_WORD, name=f"{name}_begins") for name in ("first", "second", "key")]
         operands = (self.number, self.draw, self.seed)
         for begin, back, fresh in zip(begins, (a, b, key), operands, strict=True):
             m.d.comb += begin.eq(Mux(again, back.as_signed(), fresh))
 
-        m.submodules.product = product = MultiplyConst(WORD + 1, FACTOR)
+        m.submodules.product = product = MultiplyConst(NOISE_WORD + 1, FACTOR)
         m.d.comb += product.a.eq(begins[0])
         wait = product.latency
-        assert wait + 1 == AROUND
+        assert wait + 1 == ROUND_CYCLES
         other, old = (delayed(m, each, wait, each.name) for each in begins[1:])
         m.d.sync += [
             there.eq(delayed(m, again | self.asks, wait, "there", reset=True)),
             rounds.eq(delayed(m, Mux(again, rounds, 0), wait, "rounds") + 1),
-            a.eq(product.p[WORD : 2 * WORD] ^ old ^ other),
-            b.eq(product.p[:WORD]),
+            a.eq(product.p[NOISE_WORD : 2 * NOISE_WORD] ^ old ^ other),
+            b.eq(product.p[:NOISE_WORD]),
             key.eq(old + KEY_STEP),
         ]
         sums: list[Value] = []
         for word in (a, b):
-            half = Signal(unsigned(WORD // 2 + 1), name=f"{word.name}_halves", reset_less=True)
-            m.d.sync += half.eq(word[: WORD // 2] + word[WORD // 2 :])
+            half = Signal(unsigned(NOISE_WORD // 2 + 1), name=f"{word.name}_halves", reset_less=True)
+            m.d.sync += half.eq(word[: NOISE_WORD // 2] + word[NOISE_WORD // 2 :])
             sums.append(half)
         number = Signal(signed(WIDTH), name="result", reset_less=True)
         done = delayed(m, there & ~again, 1, "done", reset=True)

@@ -7,8 +7,8 @@ from typing import NamedTuple
 from amaranth.hdl import Cat, Const, Module, Signal, Value, signed, unsigned
 from amaranth.lib.memory import Memory
 from dynagate.fixedpoint.elementary import Quadratic
+from dynagate.hw.units.latencies import quadratic_products, signed_width
 from dynagate.hw.units.multiply import Multiply
-from dynagate.hw.units.multiply import latency as product_latency
 from dynagate.hw.units.rescale import BLOCK_RAM, delayed, shift_left
 
 
@@ -19,21 +19,6 @@ class Computed(NamedTuple):
     cycles: int
 
 
-def quadratic_products(plan: Quadratic) -> list[tuple[int, int, int]]:
-    """Operand and sum widths of the inner product and of the outer one."""
-    # c1 and the carries of d c2 may need one bit more than c1 alone
-    slope = _signed_width(plan.c1) + 1
-    return [
-        (plan.offset_bits, _signed_width(plan.c2), slope + plan.inner_shift),
-        (plan.offset_bits, slope, plan.outer_frac + 3),
-    ]
-
-
-def quadratic_cycles(plan: Quadratic) -> int:
-    """A stage for the table, and the products."""
-    return 1 + sum(product_latency(*widths[:2]) for widths in quadratic_products(plan))
-
-
 def quadratic(m: Module, plan: Quadratic, u: Value) -> Computed:
     """The function of u, of the plan's bits."""
     m.submodules.table = table = _table(plan)
@@ -42,7 +27,7 @@ def quadratic(m: Module, plan: Quadratic, u: Value) -> Computed:
     offset = Signal(signed(plan.offset_bits), reset_less=True)
     # minus half a segment: the top bit of the offset becomes its sign, inverted
     m.d.sync += offset.eq(Cat(u[: plan.offset_bits - 1], ~u[plan.offset_bits - 1]))
-    w1, w2 = (_signed_width(c) for c in (plan.c1, plan.c2))
+    w1, w2 = (signed_width(c) for c in (plan.c1, plan.c2))
     c2, c1, c0 = (
         read.data[:w2].as_signed(),
         read.data[w2 : w2 + w1].as_signed(),
@@ -67,13 +52,9 @@ def quadratic(m: Module, plan: Quadratic, u: Value) -> Computed:
 def _table(plan: Quadratic) -> Memory:
     # half a unit of the result's last place is in c0 already
     c0 = tuple(c + (1 << (plan.frac0 - plan.frac - 1)) for c in plan.c0)
-    w0, w1, w2 = (_signed_width(c) for c in (c0, plan.c1, plan.c2))
+    w0, w1, w2 = (signed_width(c) for c in (c0, plan.c1, plan.c2))
     words = [
         (a & ((1 << w0) - 1)) << (w1 + w2) | (b & ((1 << w1) - 1)) << w2 | (c & ((1 << w2) - 1))
         for a, b, c in zip(c0, plan.c1, plan.c2, strict=True)
     ]
     return Memory(shape=unsigned(w0 + w1 + w2), depth=len(words), init=words, attrs=BLOCK_RAM)
-
-
-def _signed_width(values: tuple[int, ...]) -> int:
-    return max(v.bit_length() for v in values) + 1

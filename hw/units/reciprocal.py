@@ -6,72 +6,22 @@ points of operand and result enter only through `shift`, so one unit serves oper
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed, unsigned
 from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
-from dynagate.base.errors import ArgumentError
-from dynagate.fixedpoint.elementary import ReciprocalPlan, reciprocal_plan
 from dynagate.fixedpoint.format import Format
+from dynagate.hw.units.latencies import (
+    SHIFT_BITS,
+    Newton,
+    newton_steps,
+    product_latency,
+    reciprocal_latency,
+    widths_plan,
+)
 from dynagate.hw.units.multiply import Multiply
-from dynagate.hw.units.multiply import latency as product_latency
 from dynagate.hw.units.normalize import normalized, shifted_down
 from dynagate.hw.units.rescale import BLOCK_RAM, delayed, shift_left
-
-SHIFT_BITS = 10
-
-
-def shift_of(source: Format, to: Format) -> int:
-    """The `shift` input for an operand and a result of these formats, refused where it does not fit its port."""
-    shift = reciprocal_plan(source, to).shift
-    if not -(1 << (SHIFT_BITS - 1)) <= shift < 1 << (SHIFT_BITS - 1):
-        raise ArgumentError(f"reciprocal of {source} as {to}: the binary points are {shift} bits apart")
-    return shift
-
-
-class Newton(NamedTuple):
-    """One step: fraction bits of the estimate, of its error and of the next estimate; operand and sum widths of its
-    two products, 1 - n r and r + r e."""
-
-    have: int
-    error_frac: int
-    reached: int
-    inner: tuple[int, int, int]
-    outer: tuple[int, int, int]
-
-    @property
-    def latency(self) -> int:
-        return product_latency(*self.inner[:2]) + product_latency(*self.outer[:2])
-
-
-def newton_steps(source_width: int, to_width: int) -> list[Newton]:
-    plan = _plan(source_width, to_width)
-    return [
-        Newton(
-            have,
-            error_frac,
-            reached,
-            (source_width + 1, have + 2, source_width + have + 2),
-            (error_frac - plan.index_bits + 3, have + 2, have + error_frac + 3),
-        )
-        for have, error_frac, reached in plan.steps
-    ]
-
-
-def products(source_width: int, to_width: int) -> list[tuple[int, int, int]]:
-    """Operand and sum widths of the products."""
-    return [product for step in newton_steps(source_width, to_width) for product in (step.inner, step.outer)]
-
-
-def latency(source_width: int, to_width: int) -> int:
-    """Three stages to the seed, the Newton steps, two stages back."""
-    return 5 + sum(step.latency for step in newton_steps(source_width, to_width))
-
-
-def _plan(source_width: int, to_width: int) -> ReciprocalPlan:
-    return reciprocal_plan(Format(source_width, 0), Format(to_width, 0))
 
 
 class Reciprocal(wiring.Component):
@@ -87,8 +37,8 @@ class Reciprocal(wiring.Component):
 
     def __init__(self, source_width: int, to_width: int) -> None:
         self.source_width, self.to_width = source_width, to_width
-        self.plan = _plan(source_width, to_width)
-        self.latency = latency(source_width, to_width)
+        self.plan = widths_plan(source_width, to_width)
+        self.latency = reciprocal_latency(source_width, to_width)
         super().__init__(
             {
                 "x": In(signed(source_width)),

@@ -6,23 +6,12 @@ bits so far leave of the operand. Its sign is the next bit, and says whether the
 
 from __future__ import annotations
 
-import math
-
 from amaranth.hdl import Cat, Const, Module, Signal, Value, signed, unsigned
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from dynagate.fixedpoint.format import Arithmetic, Format
+from dynagate.hw.units.latencies import root_bits, root_latency
 from dynagate.hw.units.rescale import delayed, differ, fit
-
-
-def root_bits(source_width: int, shift: int) -> int:
-    """Bits of the root, one below the result's last included."""
-    return max(math.ceil((source_width - 1 + shift) / 2), 1)
-
-
-def latency(source_width: int, to_width: int, shift: int) -> int:
-    """A stage for each bit, one that rounds."""
-    return root_bits(source_width, shift) + 1
 
 
 class Root(wiring.Component):
@@ -40,7 +29,7 @@ class Root(wiring.Component):
     def __init__(self, source_width: int, to_width: int, shift: int) -> None:
         self.source_width, self.to_width, self.shift = source_width, to_width, shift
         self.bits = root_bits(source_width, shift)
-        self.latency = latency(source_width, to_width, shift)
+        self.latency = root_latency(source_width, to_width, shift)
         super().__init__({"x": In(signed(source_width)), "o": Out(signed(to_width)), "overflow": Out(1)})
 
     def elaborate(self, platform: object) -> Module:

@@ -10,22 +10,10 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from dynagate.fixedpoint.elementary import LAST, sine_plan
 from dynagate.fixedpoint.format import Format
-from dynagate.hw.units.multiply import MultiplyConst, constant_width
-from dynagate.hw.units.multiply import latency as product_latency
-from dynagate.hw.units.quadratic import quadratic, quadratic_cycles, quadratic_products
+from dynagate.hw.units.latencies import sine_latency
+from dynagate.hw.units.multiply import MultiplyConst
+from dynagate.hw.units.quadratic import quadratic
 from dynagate.hw.units.rescale import delayed, differ, fit, negated_if, rounding_constant
-
-
-def products(source: Format, to: Format) -> list[tuple[int, ...]]:
-    """Operand and sum widths of the unit's three products."""
-    plan = sine_plan(source, to)
-    return [(source.width, constant_width(plan.per_radian)), *quadratic_products(plan.quarter)]
-
-
-def latency(source: Format, to: Format) -> int:
-    """Range reduction, the quadratic, a stage for the sign."""
-    reduce, *_ = products(source, to)
-    return product_latency(*reduce) + quadratic_cycles(sine_plan(source, to).quarter) + 1
 
 
 class SinCos(wiring.Component):
@@ -42,7 +30,7 @@ class SinCos(wiring.Component):
     def __init__(self, source: Format, to: Format) -> None:
         self.source, self.to = source, to
         self.plan = sine_plan(source, to)
-        self.latency = latency(source, to)
+        self.latency = sine_latency(source, to)
         super().__init__(
             {
                 "x": In(signed(source.width)),

@@ -11,7 +11,7 @@ from dynagate.fixedpoint.elementary import root_shift
 from dynagate.fixedpoint.format import Arithmetic, Format
 from dynagate.fixedpoint.tabulated import table_plan
 from dynagate.graph.ops import table
-from dynagate.hw.units import exp, multiply, reciprocal, root, sincos, tabulated
+from dynagate.hw.units import exp, latencies, root, sincos, tabulated
 from dynagate.hw.units.add import add_wires
 from dynagate.hw.units.fused import fused_wires
 from dynagate.hw.units.reciprocal import Reciprocal
@@ -80,8 +80,8 @@ def _sincos(cosine: int) -> Elementary:
     return Elementary(
         "sincos",
         key=lambda operand, to: (operand, to),
-        latency=sincos.latency,
-        products=sincos.products,
+        latency=latencies.sine_latency,
+        products=latencies.sine_products,
         core=sincos.SinCos,
         tables=lambda *key: SINE_TABLES,
         constants=lambda operand, to: {"cosine": Const(cosine, 1)},
@@ -110,7 +110,7 @@ def _shift(operand: Format, to: Format) -> dict[str, Value]:
 
 
 def _shift_port(operand: Format, to: Format) -> Const:
-    return Const(reciprocal.shift_of(operand, to), signed(reciprocal.SHIFT_BITS))
+    return Const(latencies.shift_of(operand, to), signed(latencies.SHIFT_BITS))
 
 
 HARDWARE = table(
@@ -131,8 +131,8 @@ HARDWARE = table(
         "exp": Elementary(
             "exp",
             key=lambda operand, to: (operand, to),
-            latency=exp.latency,
-            products=exp.products,
+            latency=latencies.exp_latency,
+            products=latencies.exp_products,
             core=exp.Exp,
             tables=lambda *key: EXP_TABLES,
         ),
@@ -140,7 +140,7 @@ HARDWARE = table(
         "sqrt": Elementary(
             "root",
             key=lambda operand, to: (operand.width, to.width, root_shift(operand, to)),
-            latency=root.latency,
+            latency=latencies.root_latency,
             products=lambda *key: (),
             core=root.Root,
             tables=lambda *key: ROOT_TABLES,
@@ -148,8 +148,8 @@ HARDWARE = table(
         "reciprocal": Elementary(
             "reciprocal",
             key=_reciprocal_key,
-            latency=_table_or(tabulated.latency, reciprocal.latency),
-            products=_table_or(tabulated.products, reciprocal.products),
+            latency=_table_or(tabulated.latency, latencies.reciprocal_latency),
+            products=_table_or(tabulated.products, latencies.reciprocal_products),
             core=_table_or(TabulatedReciprocal, Reciprocal),
             tables=_table_or(lambda *key: TABLE_TABLES, lambda *key: RECIPROCAL_TABLES),
             constants=_shift,
@@ -160,8 +160,8 @@ HARDWARE = table(
         "normalized_reciprocal": Elementary(
             "normalized_reciprocal",
             key=lambda operand, to: (operand.width, to.width),
-            latency=reciprocal.latency,
-            products=reciprocal.products,
+            latency=latencies.reciprocal_latency,
+            products=latencies.reciprocal_products,
             core=Reciprocal,
             tables=lambda *key: RECIPROCAL_TABLES,
             constants=lambda operand, to: {"shift": _shift_port(operand, to)},
@@ -180,4 +180,4 @@ def products_of(kind: str, key: Sequence[Any]) -> Sequence[tuple[int, ...]]:
 
 def dsp_blocks(kind: str, key: Sequence[Any]) -> int:
     """DSP48E2 blocks of one unit's products."""
-    return sum(multiply.dsp_blocks(widths[0], widths[1]) for widths in products_of(kind, key))
+    return sum(latencies.dsp_blocks(widths[0], widths[1]) for widths in products_of(kind, key))

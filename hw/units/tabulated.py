@@ -10,8 +10,8 @@ from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 from dynagate.fixedpoint.tabulated import SPARE_BITS, TablePlan, Window, table_plan
+from dynagate.hw.units.latencies import product_latency
 from dynagate.hw.units.multiply import Multiply
-from dynagate.hw.units.multiply import latency as product_latency
 from dynagate.hw.units.rescale import BLOCK_RAM, delayed, differ, shift_left
 
 WINDOWS_AT_ONCE = 4

@@ -1,0 +1,101 @@
+"""The program of a request, compiled for a core and not yet described."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from dynagate.base.progress import Progress
+from dynagate.dynamics import ROLLOUT
+from dynagate.fixedpoint.assign import FormattedGraph, Policy, assign
+from dynagate.fixedpoint.certificate import Certificate, Machine, certified
+from dynagate.fixedpoint.files import TOLERANCE, FormatsFile, described
+from dynagate.fixedpoint.loops import FormattedLoop, graphs_of
+from dynagate.graph import Graph
+from dynagate.graph.parts import parts_of
+from dynagate.graph.region import Region
+from dynagate.hw.processor.abreast import abreast
+from dynagate.hw.processor.core_spec import CoreSpec
+from dynagate.hw.processor.instructions import Instructions, instructions, together
+from dynagate.hw.processor.loops import loop_instructions
+from dynagate.hw.processor.motion import motion_of
+from dynagate.hw.processor.policy import file_policy
+from dynagate.hw.processor.schedule import Schedule, schedule
+from dynagate.hw.processor.shape import Core
+from dynagate.hw.request import DesignRequest
+from dynagate.integrators.chip_motion import ChipMotion, solves
+from dynagate.integrators.step import CARRY
+from dynagate.integrators.turn import graph_of
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A program, before it is described. options: of the algorithm, a tolerance that was found among them. formats:
+    what a file of them holds. certificate: what results are certified with."""
+
+    schedule: Schedule
+    options: dict[str, Any]
+    formats: dict[str, Any]
+    certificate: Certificate | None = None
+
+
+def compiled_program(
+    request: DesignRequest,
+    spec: CoreSpec,
+    region: Region,
+    policy: Policy,
+    progress: Progress,
+    file: FormatsFile | None = None,
+) -> Compiled:
+    """The program of a request. file: of its formats, instead of the policy's. Raises FormatsError: that is not the
+    request's; ProgramError: the program does not fit."""
+    robot, function, algorithm = request.robot, request.function, request.algorithm
+    names = [part.name for part in parts_of(function)] or [function]
+    options = algorithm.as_dict()
+    if file is not None:
+        options = [file.options_of(robot.name, name, options) for name in names][-1]
+    formatted: list[FormattedGraph | FormattedLoop] = []
+    if function == ROLLOUT and solves(algorithm):
+        if file is None:
+            algorithm, loop = motion_of(robot, algorithm, region, policy)
+            options = algorithm.as_dict()
+        else:
+            loop = file.loop(ChipMotion.of(robot, algorithm, file.word(function), options.get(TOLERANCE)).blocks)
+        formatted.append(loop)
+    else:
+        for name in names:
+            if len(names) > 1:
+                progress(f"formats of {name}")
+            graph = graph_of(robot, name, **options)
+            formatted.append(assign(graph, region, policy) if file is None else file.graph(graph))
+    graphs = [graph for each in formatted for graph in graphs_of(each)]
+    if file is not None:
+        policy = file_policy(graphs, spec, policy, file)
+    shape = spec.with_functions(f"{robot.name} {function}", graphs, policy, request.words)
+    whole, certificate = formatted, None
+    if request.certificate:
+        (one,) = formatted
+        assert isinstance(one, FormattedGraph)
+        progress("bounding the errors of results")
+        one, certificate = certified(one, region, policy, Machine(shape.word, shape.fused))
+        whole = [one]
+    progress("fusing and scheduling")
+    programs = [_instructions(each, shape, request.abreast) for each in whole]
+    scheduled = spec.fitted(schedule(programs[0] if len(programs) == 1 else together(programs), shape))
+    return Compiled(scheduled, options, described(formatted, options), certificate)
+
+
+def _instructions(formatted: FormattedGraph | FormattedLoop, shape: Core, samples: int = 1) -> Instructions:
+    """samples: side by side."""
+    if isinstance(formatted, FormattedLoop):
+        return loop_instructions(formatted.mapped(shape.fused))
+    whole = shape.fused(formatted)
+    return replace(instructions(abreast(whole, samples), _carried(whole.graph)), functions=(whole,))
+
+
+def _carried(graph: Graph) -> dict[int, int]:
+    """Of a turn of a rollout, nodes of results -> those of the inputs that they are in the next turn."""
+    if graph.name != ROLLOUT:
+        return {}
+    sources, targets = ({port.name: port.nodes for port in ports} for ports in (graph.outputs, graph.inputs))
+    return {s: t for a, b in CARRY.items() for s, t in zip(sources[a], targets[b], strict=True)}

@@ -1,0 +1,89 @@
+"""The layout of a program's streams: the words of samples and of results."""
+
+from __future__ import annotations
+
+from dynagate.design.design import Field, Port, Sides, Stream
+from dynagate.design.program import ProgramFunction, ProgramLoop
+from dynagate.design.words import WORD
+from dynagate.dynamics import CODE
+from dynagate.fixedpoint.loops import FormattedLoop
+from dynagate.graph.packing import ZERO
+from dynagate.hw.processor.schedule import Schedule
+from dynagate.hw.processor.shape import BLOCK_BITS
+from dynagate.integrators.step import CARRY
+
+SCOPE = "program"
+"""The one overflow flag of a sample."""
+
+
+def streams_of(scheduled: Schedule) -> tuple[Sides[Stream], tuple[ProgramFunction, ...], ProgramLoop | None]:
+    """Return what the streams of a program hold: those of the first function, of each function, and of a loop."""
+    first = Sides(_input_stream(scheduled, 0), _output_stream(scheduled, 0))
+    return first, _functions(scheduled), _loop(scheduled)
+
+
+def _functions(scheduled: Schedule) -> tuple[ProgramFunction, ...]:
+    """What the host knows of each of several functions."""
+    faces = scheduled.instructions.faces
+    if len(faces) == 1:
+        return ()
+    return tuple(
+        ProgramFunction(
+            face.name,
+            scheduled.instructions.entries[k],
+            scheduled.cycles_of(k),
+            scheduled.fewest_of(k),
+            Sides(_input_stream(scheduled, k), _output_stream(scheduled, k)),
+        )
+        for k, face in enumerate(faces)
+    )
+
+
+def _loop(scheduled: Schedule) -> ProgramLoop | None:
+    """What the host knows of a loop."""
+    program_of, face = scheduled.instructions, scheduled.instructions.face
+    if program_of.start is None:
+        return None
+    strides = {result: len(results) for results in scheduled.outputs for result in results}
+    outputs = tuple(strides[program_of.outputs[i]] for i in face.result_nodes)
+    formatted = program_of.formatted
+    carry = CARRY
+    if isinstance(formatted, FormattedLoop):
+        carry = {a: b for a, b in formatted.loop.carry.items() if b not in formatted.starts}
+    return ProgramLoop(tuple(carry.items()), scheduled.turns, 1, len(program_of.per_turn), outputs)
+
+
+def _input_stream(scheduled: Schedule, function: int) -> Stream:
+    """Of one of several functions, whose code is in the head."""
+    program_of, face = scheduled.instructions, scheduled.instructions.faces[function]
+    place = {i: k for k, i in enumerate(face.input_nodes)}
+    inputs = program_of.blocks[program_of.entries[function]].inputs
+    order = {i: k for k, i in enumerate(sorted(inputs, key=lambda i: scheduled.arrivals[i]))}
+    fields = tuple(
+        Field(face.names[i], WORD * (1 + order[i]), fmt.width, fmt.frac, *face.bounds[i])
+        for i, fmt in ((i, face.formats[i]) for i in face.input_nodes)
+    )
+    ports = tuple(
+        Port(p.name, p.shape, tuple(place[i] for i in p.nodes), p.unit_vectors, p.switches) for p in face.inputs
+    )
+    if len(program_of.faces) > 1:
+        entry = program_of.entries[function]
+        fields += (Field(CODE.name, 0, BLOCK_BITS + 1, 0, float(entry), float(entry)),)
+        ports += (Port(CODE.name, (), (len(fields) - 1,)),)
+    return Stream(WORD * (1 + scheduled.inputs), fields, ports)
+
+
+def _output_stream(scheduled: Schedule, function: int) -> Stream:
+    face, outputs = scheduled.instructions.faces[function], scheduled.instructions.outputs
+    position: dict[int, int] = {}
+    first = 0
+    for results in scheduled.outputs_of(function):  # a unit's results of all turns follow each other
+        position |= {result: first + k for k, result in enumerate(results)}
+        first += scheduled.turns * len(results)
+    place = {i: k for k, i in enumerate(face.result_nodes)}
+    fields = tuple(
+        Field(face.names[i], WORD * position[outputs[i]], face.formats[i].width, face.formats[i].frac)
+        for i in face.result_nodes
+    )
+    ports = tuple(Port(p.name, p.shape, tuple(place.get(i, ZERO) for i in p.nodes)) for p in face.outputs)
+    return Stream(WORD * (first + 1), fields, ports, WORD * first, (SCOPE,))
