@@ -35,7 +35,7 @@ def pivot_ranges(graph: Graph, robot: Robot) -> dict[int, Interval]:
     """Of the divisors that are pivots of the robot's mass matrix, by node. None where links are variable, where joints
     mimic others, where a link's inertia is not physical, or where the graph is of no function in the table."""
     is_listed = all(name in FUNCTIONS for name in graph.name.split(","))
-    if not is_listed or robot.followers or any(port.parameters for port in graph.inputs):
+    if not is_listed or robot.followers or any(port.parameter for port in graph.inputs):
         return {}
     robot = robot.aligned()
     inertias = [_spatial_inertia(link) for link in robot.links]

@@ -62,7 +62,7 @@ def check_words(formatted: FormattedGraph, words: str) -> None:
     """Raises ValueError naming an input or output whose numbers a float16 does not hold."""
     for side, ports in (("input", formatted.graph.inputs), ("output", formatted.graph.outputs)):
         for port in ports if words == FLOAT16 else ():
-            numbers = [i for i in port.nodes if not formatted.graph.nodes[i].is_zero and not port.parameters]
+            numbers = [i for i in port.nodes if not formatted.graph.nodes[i].is_zero and not port.parameter]
             if not numbers:
                 continue
             largest = max(_largest(formatted, i) for i in numbers)

@@ -38,7 +38,6 @@ from dynagate.dynamics import CODE, ROLLOUT, Part, full_name, of_frame, requeste
 from dynagate.dynamics.frames import FrameOption
 from dynagate.dynamics.friction import SPEED
 from dynagate.dynamics.options import AlgorithmOptions
-from dynagate.dynamics.parameters import parameters_of
 from dynagate.fixedpoint.assign import PROVED, FormattedGraph, Policy, assign
 from dynagate.fixedpoint.beside import beside
 from dynagate.fixedpoint.certificate import certified
@@ -320,7 +319,7 @@ def build_request(
     storage.sweep(Path(folder))
     progress = progress or (lambda text: None)
     robot, axi, options = request.robot, request.axi, request.algorithm.as_dict()
-    region = request.region or Region.of(robot)
+    region = (request.region or Region.of(robot)).of_robot(robot)
     progress(f"tracing {robot.name} {request.function}")
     graph = graph_of(robot, request.function, **options)
     if request.algorithm.variable_dt:
@@ -387,7 +386,7 @@ def _numbers(graph: Graph, axi: Axi | None) -> dict[str, str]:
     if axi is None:
         return {}
     streamed = number_of(axi.words)
-    types = {port.name: FLOAT32 if port.parameters else streamed for port in (*graph.inputs, *graph.outputs)}
+    types = {port.name: FLOAT32 if port.parameter else streamed for port in (*graph.inputs, *graph.outputs)}
     return {name: number for name, number in types.items() if number is not None}
 
 
@@ -438,13 +437,12 @@ def _verilog(result: Build, top: Datapath, progress: Progress) -> dict[str, str]
 
 
 def shell_of(result: Build, datapath: Datapath) -> Shell:
-    """The accelerator of a design that has one. Variable links have the parameters of the robot's file."""
+    """The accelerator of a design that has one. Its registers begin with the robot's own variable parameters."""
     from dynagate.hw.shell import Shell
 
     axi, ring = result.design.axi, result.design.ring
     assert axi is not None
-    links = {link.name: link for link in result.robot.links}
-    parameters = [float(x) for port in parameter_ports(result.graph) for x in parameters_of(links[port.name])]
+    parameters = [float(x) for values in result.robot.parameters.values() for x in values.ravel()]
     streams = Axi(axi.width, axi.last, axi.word, axi.choice)
     return Shell(datapath, streams, parameters, None if ring is None else dict(ring.carry))
 
@@ -565,7 +563,8 @@ def _stream(planned: Plan, nodes: Sequence[int], ports: Sequence[GraphPort]) -> 
         fields.append(Field(planned.signal_names[i], lsb, fmt.width, fmt.frac, *formatted.bounds.get(i, ())))
         lsb += fmt.width
     listed = [
-        Port(p.name, p.shape, tuple(place.get(i, ZERO) for i in p.nodes), p.unit_vectors, p.switches) for p in ports
+        Port(p.name, p.shape, tuple(place.get(i, ZERO) for i in p.nodes), p.unit_vectors, p.switches, p.parameter)
+        for p in ports
     ]
     return Stream(lsb, tuple(fields), tuple(listed))
 

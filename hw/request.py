@@ -8,7 +8,7 @@ from dynagate.base.arguments import check_flags, store_plain_numbers
 from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import check_fields, explained
 from dynagate.dynamics import ROLLOUT
-from dynagate.dynamics.options import DEFAULTS, AlgorithmOptions
+from dynagate.dynamics.options import DEFAULTS, AlgorithmOptions, with_options
 from dynagate.fixedpoint.assign import PROVED
 from dynagate.graph.certificate import check_certificate
 from dynagate.hw.axi import check_goal
@@ -40,12 +40,15 @@ class DesignRequest(DesignOptions, _Computed):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "robot", robot_of(self.robot))
+        robot, algorithm = with_options(self.robot, self.algorithm)
+        object.__setattr__(self, "robot", robot)
+        object.__setattr__(self, "algorithm", algorithm)
         store_plain_numbers(self)
         check_interval(self.ii)
         check_flags(certificate=self.certificate)
         check_fields(self)
         if self.certificate:
-            check_certificate(self.function, self.algorithm)
+            check_certificate(self.function, self.algorithm, self.robot)
         if self.goal is not None and self.formats is not None:
             raise ArgumentError("a goal and a file of formats; expected one of them")
         if self.goal is not None and self.policy is not None and self.policy.ranges == PROVED:

@@ -262,8 +262,8 @@ def test_the_norm_is_above_the_length_and_not_far(size: int) -> None:
         (
             "forward_dynamics",
             {"variable": ("forearm",)},
-            "certificate with variable links forearm; expected one of them: it takes a bound of the mass matrix, which "
-            "the links' parameters change; a robot with these parameters can be certified",
+            "certificate with variable parameters forearm; expected one of them: it takes a bound of the mass matrix, "
+            "which the parameters change; a robot with other numbers can be certified",
         ),
         (
             "constrained_forward_dynamics",

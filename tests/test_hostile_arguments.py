@@ -16,13 +16,13 @@ from dynagate import AlgorithmOptions, Region, Robot, robots
 from dynagate.cli import main
 from dynagate.control import Cost
 from dynagate.dynamics import function
-from dynagate.dynamics.parameters import parameters_of
 from dynagate.forces import CompliantContact, Contact, Point
 from dynagate.forces.contact import contact_points
 from dynagate.integrators.contact_step import RigidContact
 from dynagate.integrators.variational_method import VariationalMethod
 from dynagate.robot import Constraint
 from dynagate.robot.random_chain import random_chain
+from dynagate.robot.variable import parameters_of
 
 from tests.effort import at_most_calls
 
@@ -240,11 +240,15 @@ def test_a_variable_link_may_have_any_name_that_is_no_argument(name: str) -> Non
         np.testing.assert_allclose(result.tau, expected, rtol=1e-12)
 
 
-@pytest.mark.parametrize("name", ["out", "outputs", "q", "qdd", "a b", "a-b", "", "ü", "1st", "x" * 10**6 + "-"])
+@pytest.mark.parametrize(("name", "own"), [("a b", "a_b"), ("a-b", "a_b"), ("1st", "_1st"), ("a.mass", "a_mass")])
+def test_an_input_has_other_characters_of_a_name_as_underlines(name: str, own: str) -> None:
+    assert list(called(name).with_variable(name).parameters) == [own]
+
+
+@pytest.mark.parametrize("name", ["out", "outputs", "q", "qdd", "", "ü", "x" * 10**6 + "-"])
 def test_a_variable_link_that_cannot_be_an_input_is_named(name: str) -> None:
-    with pytest.raises(
-        ValueError, match="cannot be an input of that name; expected .* is not q, qd, qdd, out, outputs"
-    ):
+    text = "cannot be (the input .* is not q, qd, qdd, f_ext, out, outputs$|an input; expected a name with letters or)"
+    with pytest.raises(ValueError, match=text):
         dynagate.compile(called(name), "inverse_dynamics", variable=[name], device="numpy")
 
 

@@ -94,7 +94,7 @@ def test_gradients_of_the_reference() -> None:
 
 
 def test_gradients_by_the_parameters_of_a_link() -> None:
-    from dynagate.dynamics.parameters import parameters_of
+    from dynagate.robot.variable import parameters_of
 
     f = function(ARM, "inverse_dynamics", variable=("forearm",))
     state = normal((2,), (2,), (2,))

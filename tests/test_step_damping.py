@@ -16,12 +16,12 @@ from dynagate import Policy, Region, Robot, Rollout, evaluate, robots, trace
 from dynagate.base.errors import ArgumentError
 from dynagate.bench.mujoco_peer import MujocoRollout
 from dynagate.cli.errors import as_options
-from dynagate.dynamics.parameters import parameters_of
 from dynagate.forces import Plane, Point
 from dynagate.integrators import RigidContact
 from dynagate.integrators.contact_step import axes_of
 from dynagate.integrators.linearized import linearized_step_graph
 from dynagate.integrators.step import StepOptions, step_graph
+from dynagate.robot.variable import parameters_of
 
 from tests.oracle import pinocchio_of
 from tests.samples import states

@@ -12,15 +12,16 @@ import pytest
 from click.testing import CliRunner
 from dynagate import Robot, evaluate, robots, trace
 from dynagate.cli import main
-from dynagate.dynamics.parameters import parameters_of
 from dynagate.graph.derivatives import jacobian, vjp
 from dynagate.graph.region import Region
 from dynagate.host.links import DeviceError
 from dynagate.host.registers import Registers
 from dynagate.hw.axi import Axi
 from dynagate.hw.regmap import ADDRESS_BITS, REGISTERS, registers_of
+from dynagate.robot.variable import parameters_of
 
 from tests.oracle import pinocchio_of, reference
+from tests.rebuilt import rebuilt
 
 ARM = robots.load("two_joint_arm")
 PAYLOAD = (1.7, (0.1, -0.05, 0.12), ((0.01, 0.001, 0.0), (0.001, 0.02, 0.002), (0.0, 0.002, 0.015)))
@@ -66,7 +67,7 @@ def test_the_file_has_these_parameters() -> None:
 
 def test_the_jacobian_by_parameters_is_pinocchios_regressor() -> None:
     graph = trace(ARM, "inverse_dynamics", variable=("forearm",))
-    states = {**Region.of(ARM).states(graph, 4, seed=3)}
+    states = {**Region.of(ARM.with_variable("forearm")).states(graph, 4, seed=3)}
     columns = evaluate(jacobian(graph, ["tau"], ["forearm"], robot=ARM), states)["dtau_dforearm"]
     model = pinocchio_of(ARM)
     data = model.createData()
@@ -88,7 +89,7 @@ def test_the_jacobian_by_parameters_is_pinocchios_regressor() -> None:
             ("hand",),
             "robot 'two_joint_arm' has no moving link 'hand'; expected one of upper_arm, forearm (a link on a ",
         ),
-        (("forearm", "forearm"), "variable link 'forearm' is named 2 times; expected each once"),
+        (("forearm", "forearm"), "'forearm' is variable twice in robot 'two_joint_arm'; expected each parameter once"),
     ],
 )
 def test_a_link_that_cannot_vary_is_named(variable: tuple[str, ...], text: str, tmp_path: Path) -> None:
@@ -104,7 +105,7 @@ def test_a_link_that_cannot_vary_is_named(variable: tuple[str, ...], text: str, 
 
 def test_a_massless_link_cannot_vary() -> None:
     empty = replace(ARM.links[1], mass=0.0, com=(0.0, 0.0, 0.0), inertia=((0.0,) * 3,) * 3)
-    with pytest.raises(ValueError, match="link 'forearm' has no mass; expected a link with mass as a variable one"):
+    with pytest.raises(ValueError, match="link 'forearm' has no mass, so 'forearm' cannot vary; expected a link with"):
         trace(replace(ARM, links=(ARM.links[0], empty)), "inverse_dynamics", variable=("forearm",))
 
 
@@ -149,7 +150,7 @@ def test_registers_hold_a_links_parameters(tmp_path: Path) -> None:
         with pytest.raises(ValueError, match="input 'forearm' is not the same in samples 0 and 7; registers hold it"):
             hardware.inverse_dynamics(**states, forearm=forearm)
         with pytest.raises(ValueError, match=r"input 'forearm' is 20 at \(0, 0\); the formats were chosen for 1.2 to"):
-            hardware.inverse_dynamics(**states, forearm=np.full((20, 10), 20.0, np.float32))
+            hardware.inverse_dynamics(**states, forearm=np.float32([[20, 0, 0, 0, 1, 0, 1, 0, 0, 1]] * 20))
         np.testing.assert_array_equal(
             hardware.inverse_dynamics(**states, forearm=forearm[:1].repeat(20, 0)).tau, torques[0]
         )
@@ -179,3 +180,190 @@ def test_registers_half_written_are_written_again(tmp_path: Path, monkeypatch: p
             with pytest.raises(DeviceError, match="the cable is out"):
                 hardware(**states, forearm=heavy)
         np.testing.assert_array_equal(hardware(**states, forearm=light).tau, before)
+
+
+FRAMED = ARM.with_frame("tool", "forearm", (0.1, 0.02, 0.3), ((0, -1, 0), (1, 0, 0), (0, 0, 1)))
+BASE, *LINKS = robots.load("two_joint_arm", floating_base=True).links
+HEAVY = replace(BASE, mass=3.0, com=(0.01, 0.02, 0.0), inertia=((0.1, 0.01, 0.0), (0.01, 0.12, 0.0), (0.0, 0.0, 0.15)))
+FLYING = Robot("flying_arm", (HEAVY, *LINKS))
+GROUPS = [
+    ("*.mass", "gravity", "*.damping"),
+    ("*", "*.armature", "*.friction"),
+    ("*.com", "forearm.inertia", "elbow.position", "tool.rotation"),
+    ("*.placement", "tool.placement", "*.payload", "upper_arm.mass"),
+]
+NAMES = ["inverse_dynamics", "forward_dynamics", "inverse_dynamics_gradient", "center_of_mass", "link_jacobians"]
+
+
+def by_rebuilding(robot: Robot, name: str) -> float:
+    """The largest relative difference of a function from that of robots rebuilt with the numbers of each sample."""
+    graph, worst = trace(robot, name), 0.0
+    states = Region.of(robot, velocity=2.0).states(graph, 3, seed=5)
+    results = evaluate(graph, states)
+    for k in range(3):
+        other = trace(rebuilt(robot, {key: states[key][k] for key in robot.parameters}), name)
+        for output, expected in evaluate(other, {p.name: states[p.name][k : k + 1] for p in other.inputs}).items():
+            worst = max(worst, float(np.abs(results[output][k] - expected[0]).max() / np.abs(expected).max()))
+    return worst
+
+
+@pytest.mark.parametrize("names", GROUPS)
+@pytest.mark.parametrize("robot", [FRAMED, FLYING.with_frame("tool", "forearm", (0.1, 0.02, 0.3))])
+def test_parameters_are_those_of_a_robot_rebuilt_with_them(robot: Robot, names: tuple[str, ...]) -> None:
+    varied = robot.with_variable(*names)
+    for name in [*NAMES, "frame_pose_tool", "frame_acceleration_tool"]:
+        assert by_rebuilding(varied, name) < 1e-12, name
+
+
+def test_a_group_may_be_part_of_the_links_of_a_quadruped() -> None:
+    quadruped = robots.load("hyq").with_variable("lf_*.mass", "lf_*.friction", "lf_hip.payload")
+    assert [variable.shape for variable in quadruped.variables] == [(3,), (3,), (10,)]
+    assert list(quadruped.parameters) == ["lf_mass", "lf_friction", "lf_hip.payload"]
+    assert by_rebuilding(quadruped, "inverse_dynamics") < 1e-12
+
+
+@pytest.mark.parametrize("name", ["inverse_dynamics", "forward_dynamics", "inverse_mass_product"])
+def test_products_with_derivatives_have_the_parameters(name: str) -> None:
+    robot = ARM.with_friction(0.3).with_variable("forearm", "upper_arm.com", "*.friction", "gravity", "elbow.placement")
+    region, random = Region.of(robot, velocity=2.0), np.random.default_rng(3)
+    graph, reverse, forward = (trace(robot, name + end) for end in ("", "_vjp", "_jvp"))
+    (output,) = (port.name for port in graph.outputs)
+    states, weights = region.states(graph, 2, seed=4), random.normal(size=(2, 2))
+    products = evaluate(reverse, {**states, f"lam_{output}": weights})
+    assert [port.name for port in reverse.outputs if port.name.startswith("vjp_")][-5:] == [
+        f"vjp_{key}" for key in robot.parameters
+    ]
+    for variable in robot.variables:
+        key = variable.input
+        moved = random.normal(size=states[key].shape)
+        for start, stop in variable.unit_vectors:
+            unit = states[key][:, start:stop]
+            moved[:, start:stop] -= unit * np.sum(unit * moved[:, start:stop], axis=1, keepdims=True)
+        exact = evaluate(graph, {**states, key: states[key] + 1e-30j * moved})[output].imag / 1e-30
+        by_weights = np.sum((products[f"vjp_{key}"] * moved).reshape(2, -1), axis=1)
+        np.testing.assert_allclose(by_weights, np.sum(weights * exact, axis=1), rtol=1e-11, atol=1e-11)
+        still = {p.name: np.zeros((2, *p.shape)) for p in forward.inputs if p.name.startswith("delta_")}
+        rates = evaluate(forward, {**states, **still, f"delta_{key}": moved})[f"jvp_{output}"]
+        np.testing.assert_allclose(rates, exact, rtol=1e-11, atol=1e-11)
+
+
+@pytest.mark.parametrize(
+    ("names", "text"),
+    [
+        (("forarm.mass",), "has no moving link 'forarm', which 'forarm.mass' needs (did you mean 'forearm'?)"),
+        (("elbw.damping",), "has no joint 'elbw', which 'elbw.damping' needs (did you mean 'elbow'?)"),
+        (("tol.placement",), "has no joint or frame 'tol', which 'tol.placement' needs (did you mean 'tool'?)"),
+        (("forearm.mas",), "there is no 'mas' (did you mean 'mass'?); expected one of mass, com, inertia, payload"),
+        (("forearm", "*.mass"), "'*.mass' and 'forearm' of robot 'two_joint_arm' are the same numbers"),
+        (("elbow.rotation", "*.placement"), "are the same numbers; expected one of them"),
+        (("*",) * 2, "'*' is variable twice"),
+        (("x*.mass",), "has no moving link 'x*', which 'x*.mass' needs"),
+        ((7,), "with_variable() got 7; expected names such as 'forearm.mass'"),
+        ((["forearm"],), "with_variable() got ['forearm']; expected names"),
+    ],
+)
+def test_a_parameter_that_the_robot_has_not_is_named(names: tuple[str, ...], text: str) -> None:
+    with pytest.raises((ValueError, TypeError)) as error:
+        FRAMED.with_variable(*names)
+    assert text in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "text"),
+    [
+        ("forearm.mass", 0.0, "input 'forearm_mass' is 0 at (2,); expected a mass above 0 kg"),
+        ("forearm.mass", np.nan, "expected a mass above 0 kg"),
+        ("*.damping", -1.0, "input 'damping' is -1 at (2, 0); expected a number of 0 or more"),
+        ("forearm.inertia", [1, 0, 1, 0, 0, 2.1], "expected an inertia that a body can have: positive moments"),
+        ("forearm.inertia", [-1, 0, 1, 0, 0, 1], "expected an inertia that a body can have: positive moments"),
+        ("forearm", [1, 1, 0, 0, 0.1, 0, 0.1, 0, 0, 0.1], "expected a mass above 0 and an inertia that a body can"),
+        ("forearm.payload", [0, 1, 0, 0, 0, 0, 0, 0, 0, 0], "expected zeros for no payload, or a mass above 0"),
+        ("elbow.placement", [0, 0, 1, 0, 0, 0, 0.9], "a quaternion of length 0.9; expected 1"),
+        ("elbow.rotation", [0, 0, 0, 0], "a quaternion of length 0; expected 1"),
+    ],
+)
+def test_numbers_that_no_robot_has_are_refused_by_sample(name: str, value: object, text: str) -> None:
+    robot = ARM.with_variable(name)
+    (own,) = robot.parameters.values()
+    several = np.tile(own, (4, *[1] * own.ndim))
+    several[2] = value
+    for device in ("numpy", "cpu"):
+        with dynagate.compile(robot, "gravity_torque", device=device) as compiled:
+            compiled([0.1, 0.2], own)
+            with pytest.raises(ValueError, match=r"input '") as error:
+                compiled([0.1, 0.2], several)
+            assert text in str(error.value)
+            assert "(2" in str(error.value) or "sample 2" in str(error.value)
+            with pytest.raises(ValueError, match=r"input '"):
+                compiled([0.1, 0.2], several[2])
+
+
+def test_a_payload_of_zeros_or_a_point_is_one() -> None:
+    robot = ARM.with_variable("forearm.payload")
+    point = np.array([2.0, 0.2, 0.0, 0.4, 0.08, 0.0, 0.1, -0.04, 0.0, 0.02])  # 2 kg at (0.1, 0, 0.2)
+    with dynagate.compile(robot, "gravity_torque") as compiled:
+        both = compiled([0.1, 0.2], np.stack([0.0 * point, point])).gravity_torque
+    for torque, other in zip(
+        both, (ARM, ARM.with_payload("forearm", 2.0, (0.1, 0.0, 0.2), np.zeros((3, 3)))), strict=True
+    ):
+        np.testing.assert_allclose(torque, dynagate.compile(other, "gravity_torque")([0.1, 0.2]).gravity_torque)
+
+
+def test_friction_of_the_robot_is_in_every_function() -> None:
+    robot, states = ARM.with_friction([0.2, 0.5], speed=0.1), {"q": np.zeros((1, 2)), "qd": np.array([[0.3, -0.1]])}
+    plain, rubbing = (evaluate(trace(each, "bias_torque"), states)["bias_torque"] for each in (ARM, robot))
+    np.testing.assert_allclose(rubbing - plain, [[0.2 * 0.3 / np.hypot(0.3, 0.1), -0.5 * 0.1 / np.hypot(0.1, 0.1)]])
+    assert FLYING.with_damping(0.7).links[0].joint.damping == 0.0
+    assert [link.joint.damping for link in FLYING.with_damping([1, 2, 3]).links] == [1.0, 2.0, 3.0]
+    for wrong in (-1.0, [1.0], np.nan, "2", True):
+        for call in (ARM.with_friction, ARM.with_damping):
+            with pytest.raises(ValueError, match="expected"):
+                call(wrong)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="with_friction.. has speed 0"):
+        ARM.with_friction(0.1, speed=0.0)
+
+
+def test_a_region_has_ranges_of_parameters() -> None:
+    robot = ARM.with_variable("forearm.mass", "*.damping", "forearm.inertia", "elbow.rotation", "gravity")
+    region = Region.of(robot, parameters={"forearm.mass": (0.5, 3.0), "damping": (0.0, [1.0, 2.0])})
+    assert region.bounds("forearm_mass") == [(0.5, 3.0)]
+    assert region.bounds("damping") == [(0.0, 1.0), (0.0, 2.0)]
+    drawn = region.sample("gravity_torque", 200, seed=1)
+    for key in robot.parameters:
+        low, high = np.array(region.bounds(key)).T
+        flat = drawn[key].reshape(200, -1)
+        assert (flat >= low - 1e-12).all()
+        assert (flat <= high + 1e-12).all()
+    mass = ARM.links[1].mass
+    assert Region.of(robot).bounds("forearm_mass") == [pytest.approx((0.8 * mass, 1.2 * mass))]
+    for ranges, text in (
+        ({"elbow.mass": (1, 2)}, "has no variable parameter 'elbow.mass'"),
+        ({"forearm.mass": (0.0, 2)}, "expected a mass above 0 kg"),
+        ({"forearm.mass": (3, 2)}, "expected a low end below the high one"),
+        ({"forearm.mass": 3}, r"expected \(low, high\)"),
+        ({"forearm.mass": (1, np.inf)}, "expected"),
+        ({"damping": ([1, 2, 3], 4)}, "has an end of shape"),
+        ({"elbow.rotation": (0, 1)}, "is of a rotation"),
+    ):
+        with pytest.raises(ValueError, match=text):
+            Region.of(robot, parameters=ranges)  # type: ignore[arg-type]
+
+
+def test_fixed_point_has_parameters_as_inputs() -> None:
+    robot = ARM.with_variable("forearm.mass", "*.damping", "gravity", "elbow.placement")
+    states = Region.of(robot).sample("inverse_dynamics", 50, seed=2)
+    exact = dynagate.compile(robot, "inverse_dynamics", device="numpy")(**states).tau
+    with dynagate.compile(robot, "inverse_dynamics", device="fixed") as integers:
+        results = integers(**states)
+        assert not results.overflow.any()
+        np.testing.assert_allclose(results.tau, exact, atol=2e-4 * np.abs(exact).max())
+        with pytest.raises(ValueError, match=r"input 'forearm_mass' is 2; the formats were chosen for 0.96 to"):
+            integers(**{**{key: value[0] for key, value in states.items()}, "forearm_mass": 2.0})
+
+
+def test_forms_without_parameters_say_so() -> None:
+    robot = ARM.with_variable("gravity")
+    with pytest.raises(ValueError, match="form 'scan' of forward_dynamics with the variable parameters gravity"):
+        dynagate.compile(robot, "forward_dynamics", form="scan")
+    with pytest.raises(ValueError, match=r"variable parameters \(gravity\) of a program; expected a robot without"):
+        dynagate.build(robot, "gravity_torque", units=2)

@@ -12,9 +12,9 @@ import pytest
 from dynagate import Function, Region, Robot, robots, trace
 from dynagate.design.words import FLOAT16, WORDS
 from dynagate.dynamics import TOGETHER
-from dynagate.dynamics.parameters import parameters_of
 from dynagate.fixedpoint.assign import Policy, assign
 from dynagate.hw.axi import WIDTHS, Axi, check_words
+from dynagate.robot.variable import parameters_of
 
 from tests.robots import random_robot
 

@@ -126,7 +126,7 @@ def build_program(
     storage.check_folder(folder, ProgramFolderError, "programs")
     policy = request_policy(request, spec)
     progress = progress or (lambda text: None)
-    region = request.region or Region.of(request.robot)
+    region = (request.region or Region.of(request.robot)).of_robot(request.robot)
     progress(f"tracing {request.robot.name} {request.function}")
     if request.goal is None:
         file = None if request.formats is None else FormatsFile.read(request.formats)

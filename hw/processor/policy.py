@@ -38,8 +38,10 @@ def request_policy(request: DesignRequest, spec: CoreSpec) -> Policy:
             f"abreast {request.abreast} of {request.function}; expected 1: only one function of a state has samples "
             "side by side"
         )
-    if request.algorithm.variable:
-        raise ArgumentError("variable links of a program; expected them left out")
+    if request.robot.variable:
+        raise ArgumentError(
+            f"variable parameters ({', '.join(request.robot.variable)}) of a program; expected a robot without them"
+        )
     policy = request.policy or Policy(word=spec.core.word)
     if policy.ranges == PROVED and not one_function:
         raise ArgumentError(

@@ -64,7 +64,8 @@ def _input_stream(scheduled: Schedule, function: int) -> Stream:
         for i, fmt in ((i, face.formats[i]) for i in face.input_nodes)
     )
     ports = tuple(
-        Port(p.name, p.shape, tuple(place[i] for i in p.nodes), p.unit_vectors, p.switches) for p in face.inputs
+        Port(p.name, p.shape, tuple(place[i] for i in p.nodes), p.unit_vectors, p.switches, p.parameter)
+        for p in face.inputs
     )
     if len(program_of.faces) > 1:
         entry = program_of.entries[function]

@@ -22,14 +22,14 @@ from dynagate.dynamics import ALIASES, ALL, FRAME_FUNCTIONS, LISTED, ROLLOUT, TO
 from dynagate.dynamics.friction import OPTIONS as FRICTION
 from dynagate.dynamics.friction import SPEED
 from dynagate.dynamics.options import DEFAULT_FUNCTION
-from dynagate.dynamics.parameters import check_variable
 from dynagate.fixedpoint.assign import LARGEST_WORD, SMALLEST_WORD
 from dynagate.fixedpoint.goal import MULTIPLIERS
 from dynagate.graph.certificate import FUNCTIONS as CERTIFIED
 from dynagate.graph.choose import FRAMES
 from dynagate.hw import boards
 from dynagate.hw.schedule import LONGEST_INTERVAL, MOST_STAGES
-from dynagate.robot import Robot
+from dynagate.robot import Robot, RobotError
+from dynagate.robot.variable import check_inputs
 
 DEFAULT_WORD = 24
 MOST_STATES = 10_000_000
@@ -478,11 +478,12 @@ def outputs_option(command: Command) -> Command:
         **rest: Any,
     ) -> Any:
         if variable:
-            algorithm = {**algorithm, "variable": variable}
             try:
-                check_variable(robot, variable, [argument.name for argument in function(rest["name"]).inputs])
-            except ArgumentError as error:
+                robot = robot.with_variable(*variable)
+                check_inputs(robot, [argument.name for argument in function(rest["name"]).inputs])
+            except RobotError as error:
                 raise click.BadParameter(str(error), param_hint="'--variable'") from None
+            region = tuple(each if each is None else each.of_robot(robot) for each in region)
         if outputs:
             algorithm = {**algorithm, "outputs": outputs}
             _check_outputs(function(rest["name"]), outputs)
@@ -493,9 +494,9 @@ def outputs_option(command: Command) -> Command:
         click.option(
             "--variable",
             multiple=True,
-            metavar="LINK",
+            metavar="NAME",
             shell_complete=_complete_link,
-            help="Make the inertial parameters of this link an input (repeatable).",
+            help="Make this parameter of the robot an input, such as forearm.mass or gravity (repeatable).",
         ),
         click.option(
             "--outputs",

@@ -112,7 +112,7 @@ def emit(
     if formats["goal"] is not None:
         require("--error", "hw", "scipy")
     if formats["certificate"]:
-        check_certificate(name, AlgorithmOptions(**algorithm))
+        check_certificate(name, AlgorithmOptions(**algorithm), robot)
     if algorithm.get("form") == SCAN:
         unfit: dict[str, Any] = {"--integers": integers, "--single": single}
         unfit |= {f"--{option}": algorithm.get(option) for option in ("outputs", "variable")}

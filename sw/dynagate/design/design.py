@@ -48,13 +48,15 @@ class Field:
 @dataclass(frozen=True)
 class Port:
     """A named array of fields, row-major; ZERO for an entry that is always zero and has no field. unit_vectors: (start,
-    stop) of entries that have length 1 together. switches: whether its entries are 0 or 1."""
+    stop) of entries that have length 1 together. switches: whether its entries are 0 or 1.
+    parameter: kind of a variable parameter, as in `graph.Port`."""
 
     name: str
     shape: tuple[int, ...]
     fields: tuple[int, ...]
     unit_vectors: tuple[tuple[int, int], ...] = ()
     switches: bool = False
+    parameter: str = ""
 
 
 @dataclass(frozen=True)

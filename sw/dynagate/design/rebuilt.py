@@ -70,7 +70,17 @@ def robot_of(design: Design | ProgramDesign) -> Robot:
     frames = tuple(Frame(**_tuples(frame)) for frame in content["frames"])
     constraints = tuple(Constraint(**constraint) for constraint in content["constraints"])
     passive = tuple(content.get("passive", ()))
-    return Robot(content["name"], links, tuple(content["gravity"]), content["rounding"], frames, constraints, passive)
+    return Robot(
+        content["name"],
+        links,
+        tuple(content["gravity"]),
+        content["rounding"],
+        frames,
+        constraints,
+        passive,
+        tuple(content.get("variable", ())),
+        content.get("friction_speed", 0.0),
+    )
 
 
 def _joint(content: dict[str, Any]) -> Joint:

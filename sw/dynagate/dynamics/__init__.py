@@ -20,7 +20,6 @@ from dynagate.dynamics.function_row import (
     Argument,
     Function,
     Part,
-    parameters_input,
 )
 from dynagate.dynamics.listed import FUNCTIONS, LISTED, QUANTITIES
 from dynagate.dynamics.named import (
@@ -68,6 +67,5 @@ __all__ = [
     "full_name",
     "function",
     "of_frame",
-    "parameters_input",
     "requested",
 ]

@@ -122,12 +122,10 @@ class Held(NamedTuple):
 
 
 def _end(tree: Tree, name: str, sign: float) -> End:
-    frame = tree.moving.frame(name)
+    frame = tree.frame(name)
     if frame.link < 0:
-        return End(sign, -1, array(frame.translation), array(frame.rotation))
-    return End(
-        sign, frame.link, tree.point(frame.link, frame.translation), tree.turns[frame.link].T @ array(frame.rotation)
-    )
+        return End(sign, -1, frame.translation, frame.rotation)
+    return End(sign, frame.link, tree.point(frame.link, frame.translation), tree.turns[frame.link].T @ frame.rotation)
 
 
 def _joints(tree: Tree, own: Constraint) -> tuple[Joints, int]:

@@ -25,9 +25,9 @@ SPEED = 0.01
 @dataclass(frozen=True)
 class Friction:
     """Friction of a robot. forces: F of each degree of freedom of the robot with all joints free, those that mimic
-    others among them, N m or N. speed: s, rad/s or m/s."""
+    others among them, N m or N; a scalar of a recording where it is an input. speed: s, rad/s or m/s."""
 
-    forces: tuple[float, ...]
+    forces: tuple[Scalar, ...]
     speed: float = SPEED
 
     def torque(self, d: int, rate: Scalar) -> Scalar:
@@ -40,11 +40,20 @@ class Friction:
         force = self.forces[d]
         if not force:
             return 0.0
+        if not isinstance(force, float):  # an input, which may be 0
+            part = rate * self._inverse(rate)
+            return ((1.0 - part * part) * force) * self._inverse(rate)
         torque = self.torque(d, rate)
         return (force - (torque * torque) * (1.0 / force)) * self._inverse(rate)
 
     def _inverse(self, rate: Scalar) -> Scalar:
         return 1.0 / sqrt(rate * rate + self.speed * self.speed)
+
+
+def friction_in(robot: Robot) -> Friction | None:
+    """Return the friction that a robot with free joints has in its functions (`Robot.with_friction`), or None."""
+    forces = tuple(link.joint.friction for link in robot.links for _ in range(link.joint.nv))
+    return Friction(forces, robot.friction_speed) if robot.friction_speed and any(forces) else None
 
 
 FrictionOption = bool | float | Sequence[float] | Friction | None

@@ -9,14 +9,12 @@ from typing import Any
 from dynagate.base.errors import ArgumentError
 from dynagate.base.nearest import nearest
 from dynagate.dynamics import coupled, mass_matrix
-from dynagate.dynamics.parameters import COUNT
 from dynagate.dynamics.tree import Tree
 from dynagate.robot import Robot, RobotError
 
 CONFIGURATION, VECTOR, MATRIX, SYMMETRIC, FORCES = "configuration", "vector", "matrix", "symmetric", "forces"
 SCALAR, POINT, POINTS, JACOBIANS, TURNS = "scalar", "point", "points", "jacobians", "turns"
 ROTATION, TWIST, JACOBIAN, POINT_JACOBIAN = "rotation", "twist", "jacobian", "point_jacobian"
-PARAMETERS = "parameters"
 SWITCHES, ROWS, ROWS_BY_VECTOR = "switches", "rows", "rows_by_vector"
 RATIOS, ROWS_BY_ROWS = "ratios", "rows_by_rows"
 
@@ -39,7 +37,7 @@ SCANS = {
 class Argument:
     """An input or output of a function. kind: configuration (nq,), vector (nv,), matrix (nv, nv), symmetric (nv, nv),
     forces (links, 6), scalar (), point (3,), rotation (3, 3), twist (6,), jacobian (6, nv), point_jacobian (3, nv),
-    points (links, 3), jacobians (links, 6, nv), turns (nv, 2), cosine and sine of each joint, parameters (10,),
+    points (links, 3), jacobians (links, 6, nv), turns (nv, 2), cosine and sine of each joint,
     switches (constraints,), 0 or 1 each, ratios (constraints,), rows (rows,), of all that the constraints hold,
     rows_by_vector (rows, nv), or rows_by_rows (rows, rows), symmetric.
     like: the input of the listed functions that has numbers of the same size, where the name is not one of theirs."""
@@ -65,7 +63,6 @@ class Argument:
             POINTS: (links, 3),
             JACOBIANS: (links, 6, nv),
             TURNS: (nv, 2),
-            PARAMETERS: (COUNT,),
             SWITCHES: (len(robot.constraints),),
             RATIOS: (len(robot.constraints),),
             ROWS: (robot.constraint_rows,),
@@ -79,11 +76,6 @@ class Argument:
         if self.kind == TURNS:
             return tuple((2 * d, 2 * d + 2) for d in range(robot.nv))
         return tuple((part.start, part.stop) for part in robot.quaternions()) if self.name == "q" else ()
-
-
-def parameters_input(link: str) -> Argument:
-    """The inertial parameters of a variable link."""
-    return Argument(link, PARAMETERS)
 
 
 Algorithm = Callable[..., Any]

@@ -27,15 +27,15 @@ def check(tree: Tree, name: str) -> None:
 
 
 def _seen(tree: Tree, q: Sequence[Scalar], name: str) -> _Seen:
-    frame = tree.moving.frame(name)
+    frame = tree.frame(name)
     links = poses(tree, q, "base")
     if frame.link < 0:
-        return _Seen(-1, links, array(frame.rotation), array(frame.translation))
+        return _Seen(-1, links, frame.rotation, frame.translation)
     turn = tree.turns[frame.link]
     above, origin = links.rotation[frame.link], links.position[frame.link]
     with scope("frame"):
-        rotation = above @ (turn.T @ array(frame.rotation))
-        position = origin + above @ (turn.T @ array(frame.translation))
+        rotation = above @ (turn.T @ frame.rotation)
+        position = origin + above @ (turn.T @ frame.translation)
     return _Seen(frame.link, links, rotation, position)
 
 
@@ -69,7 +69,7 @@ def velocity(tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar], name: str) -
 def acceleration(tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar], qdd: Sequence[Scalar], name: str) -> Array:
     """[angular; linear] acceleration (6,) of the frame's origin in base axes, rad/s² and m/s²: the rate of `velocity`,
     which is Pinocchio's classical one."""
-    frame = tree.moving.frame(name)
+    frame = tree.frame(name)
     result = zeros(6)
     if frame.link < 0:
         return result

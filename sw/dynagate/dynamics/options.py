@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from dynagate.base.arguments import ABOVE_ZERO, check_flags, check_time_step, names_of, number, store_plain_numbers
 from dynagate.base.explained import check_fields, explained
 from dynagate.dynamics.frames import Frame
 from dynagate.dynamics.friction import SPEED, check_friction
+from dynagate.robot import Robot
 
 DEFAULT_FUNCTION = "forward_dynamics_gradient"
 """What is computed where nothing else is asked for."""
@@ -80,6 +81,11 @@ class AlgorithmOptions:
     def as_dict(self) -> dict[str, Any]:
         """The options that differ from their defaults, by name."""
         return {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) != f.default}
+
+
+def with_options(robot: Robot, options: AlgorithmOptions) -> tuple[Robot, AlgorithmOptions]:
+    """Return the robot with the variable parameters that options name, and the options without them."""
+    return robot.with_variable(*options.variable), replace(options, variable=())
 
 
 DEFAULTS = AlgorithmOptions()

@@ -1,65 +1,131 @@
-"""A link's ten inertial parameters, as inputs instead of constants.
-
-They are Pinocchio's: [m, h_x, h_y, h_z, I_xx, I_xy, I_yy, I_xz, I_yz, I_zz] with mass m in kg, first moment h = m c in
-kg m and rotational inertia I in kg m² about the link's origin, all in the axes of the link's frame in the URDF.
-"""
+"""Parameters of a robot that are inputs, as what they replace in its tree (`robot.variable` has their names)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-
-from dynagate.base.errors import ArgumentError
-from dynagate.base.nearest import nearest
+from dynagate.base.exact import written
+from dynagate.dynamics.joints import rotation_of
 from dynagate.dynamics.spatial import Array, Inertia, Scalar, array, symmetric
 from dynagate.robot import Robot
-from dynagate.robot.model import Link
+from dynagate.robot.variable import (
+    ARMATURE,
+    COM,
+    COUNT,
+    DAMPING,
+    FRICTION,
+    GRAVITY,
+    INERTIA,
+    INERTIAL,
+    KINDS,
+    MASS,
+    PAYLOAD,
+    PLACEMENT,
+    POSITION,
+    ROTATION,
+)
 
-COUNT = 10
-CALLED = ("out", "outputs")
-"""Arguments of an accelerator's call that are no inputs."""
 NAMES = ("m", "h_x", "h_y", "h_z", "i_xx", "i_xy", "i_yy", "i_xz", "i_yz", "i_zz")
-"""Of the parameters, in order."""
+"""Of the inertial parameters of a link, in order."""
+
+Values = Mapping[str, Array]
+"""Numbers of variable parameters, or what stands for them while an algorithm is recorded, by the names of inputs."""
 
 
-def parameters_of(link: Link) -> npt.NDArray[np.float64]:
-    """The parameters of a link (10,)."""
-    second = np.array(link.second_moment())
-    i = np.trace(second) * np.eye(3) - second
-    return np.array([link.mass, *link.first_moment(), i[0, 0], i[0, 1], i[1, 1], i[0, 2], i[1, 2], i[2, 2]])
+class Pose(NamedTuple):
+    """A joint's placement or a frame in the axes of the link that carries it, as the robot has them.
+
+    rotation: (3, 3), None where it is the robot's own. translation: (3,), m, None likewise."""
+
+    rotation: Array | None
+    translation: Array | None
 
 
-def check_variable(robot: Robot, names: Sequence[str], taken: Sequence[str]) -> None:
-    """Raises ValueError: a name is no moving link's, of one without mass, or cannot be an input's. taken: names of
-    other inputs."""
-    links = {link.name: link for link in robot.links}
-    taken = (*taken, *CALLED)
-    for name in names:
-        if name not in links:
-            raise ArgumentError(
-                f"robot '{robot.name}' has no moving link '{name}'{nearest(name, links)}; expected one of "
-                f"{', '.join(links)} (a link on a fixed joint is part of the link that carries it)"
-            )
-        if links[name].mass == 0.0:
-            raise ArgumentError(f"link '{name}' has no mass; expected a link with mass as a variable one")
-        if names.count(name) > 1:
-            raise ArgumentError(f"variable link '{name}' is named {names.count(name)} times; expected each once")
-        if name in taken or not (name.isidentifier() and name.isascii()):
-            raise ArgumentError(
-                f"link '{name}' cannot be an input of that name; expected a link whose name has letters, digits and _ "
-                f"alone and is not {', '.join(taken)}"
-            )
+@dataclass
+class Overrides:
+    """The numbers of a robot that are inputs.
+
+    inertial: by link, then by kind, the scalars of that kind. armature, damping, friction: by joint. poses: by joint,
+    or by the number of links plus that of a frame. gravity: (3,), m/s².
+    """
+
+    inertial: dict[int, dict[str, Array]] = field(default_factory=dict)
+    armature: dict[int, Scalar] = field(default_factory=dict)
+    damping: dict[int, Scalar] = field(default_factory=dict)
+    friction: dict[int, Scalar] = field(default_factory=dict)
+    poses: dict[int, Pose] = field(default_factory=dict)
+    gravity: Array | None = None
+
+    @classmethod
+    def of(cls, robot: Robot, values: Values) -> Overrides:
+        """Return what the variable parameters of a robot replace. values: of all of them."""
+        own = cls()
+        for variable in robot.variables:
+            rows = array(values[variable.input]).reshape(len(variable.owners), KINDS[variable.kind].size)
+            for i, row in zip(variable.owners, rows, strict=True):
+                own._add(variable.kind, i, row)
+        return own
+
+    def _add(self, kind: str, i: int, row: Array) -> None:
+        scalars = {ARMATURE: self.armature, DAMPING: self.damping, FRICTION: self.friction}
+        if kind in scalars:
+            scalars[kind][i] = row[0]
+        elif kind == GRAVITY:
+            self.gravity = row
+        elif kind in (PLACEMENT, POSITION, ROTATION):
+            self.poses[i] = self._pose(kind, self.poses.get(i, Pose(None, None)), row)
+        else:
+            self.inertial.setdefault(i, {})[kind] = row
+
+    @staticmethod
+    def _pose(kind: str, known: Pose, row: Array) -> Pose:
+        translation = row[:3] if kind in (PLACEMENT, POSITION) else known.translation
+        rotation = rotation_of(list(row[-4:])) if kind in (PLACEMENT, ROTATION) else known.rotation
+        return Pose(rotation, translation)
+
+    @property
+    def turned(self) -> frozenset[int]:
+        """The joints whose rotation in the parent is an input."""
+        return frozenset(i for i, pose in self.poses.items() if pose.rotation is not None)
 
 
-def inertia_of(parameters: Sequence[Scalar], turn: Array, moved: float) -> Inertia:
-    """The inertia in a frame that is turned, and whose origin is moved along its own z, from the link's."""
+def inertia_in(robot: Robot, i: int, parts: Mapping[str, Array], turn: Array, moved: float) -> Inertia:
+    """Return the inertia of link i in a frame that is turned, and whose origin is moved along its own z, from the
+    link's.
+
+    parts: the scalars of each kind that replace the robot's numbers.
+    """
+    link = robot.links[i]
+    if INERTIAL in parts:
+        own = of_ten(parts[INERTIAL], turn, moved)
+    else:
+        mass = parts[MASS][0] if MASS in parts else written(link.mass)[()]
+        center = turn.T @ (parts[COM] if COM in parts else written(link.com)) - array([0.0, 0.0, moved])
+        moments = parts.get(INERTIA)
+        about = turn.T @ (_second(moments) if moments is not None else _second_of(written(link.inertia))) @ turn
+        first = center * mass
+        own = Inertia(mass, first, symmetric(lambda a, b: about[a, b] + first[a] * center[b]))
+    return own + of_ten(parts[PAYLOAD], turn, moved) if PAYLOAD in parts else own
+
+
+def of_ten(parameters: Sequence[Scalar] | Array, turn: Array, moved: float) -> Inertia:
+    """Return the inertia of ten inertial parameters in a frame as `inertia_in` has it."""
     mass, first = parameters[0], turn.T @ array(parameters[1:4])
-    xx, xy, yy, xz, yz, zz = parameters[4:]
-    half = (xx + yy + zz) * 0.5
-    second = array([[half - xx, -xy, -xz], [-xy, half - yy, -yz], [-xz, -yz, half - zz]])
-    turned = turn.T @ second @ turn
+    turned = turn.T @ _second(parameters[4:COUNT]) @ turn
     to = array([0.0, 0.0, moved])
     shifted = symmetric(lambda a, b: turned[a, b] - to[a] * first[b] - first[a] * to[b] + mass * (to[a] * to[b]))
     return Inertia(mass, first - to * mass, shifted)
+
+
+def _second(moments: Sequence[Scalar] | Array) -> Array:
+    """Return tr(I)/2 1 - I (3, 3) of a rotational inertia xx, xy, yy, xz, yz, zz."""
+    xx, xy, yy, xz, yz, zz = moments
+    half = (xx + yy + zz) * 0.5
+    return array([[half - xx, -xy, -xz], [-xy, half - yy, -yz], [-xz, -yz, half - zz]])
+
+
+def _second_of(inertia: Array) -> Array:
+    """Return tr(I)/2 1 - I (3, 3) of a rotational inertia (3, 3)."""
+    return _second([inertia[0, 0], inertia[0, 1], inertia[1, 1], inertia[0, 2], inertia[1, 2], inertia[2, 2]])

@@ -9,8 +9,9 @@ stay what they are; where links and their masses are does not.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -24,10 +25,27 @@ from dynagate.robot.model import Link, Robot, summed, vector3
 Vector = npt.NDArray[np.float64]
 
 
-def moved_frames(robot: Robot) -> tuple[Robot, list[float]]:
+class Varied(NamedTuple):
+    """What of the links is an input, in the tree's frames.
+
+    inertias: by link. placed: links whose joint's placement is an input. turned: those of them with another rotation.
+    gravity: whether gravity is an input.
+    """
+
+    inertias: Mapping[int, Inertia] = MappingProxyType({})
+    placed: frozenset[int] = frozenset()
+    turned: frozenset[int] = frozenset()
+    gravity: bool = False
+
+
+NOTHING = Varied()
+
+
+def moved_frames(robot: Robot, placed: Collection[int] = ()) -> tuple[Robot, list[float]]:
     """The aligned robot with the frames of turning links moved along z, and how far each was, in m: the choice of
-    places with the fewest numbers between the frames, nearest to where they were."""
-    places = _places(robot)
+    places with the fewest numbers between the frames, nearest to where they were. placed: links that stay, because the
+    placement of their joint is an input."""
+    places = _places(robot, placed)
     # by link and place: numbers below it, meters moved, and the children's places; leaves first
     best: list[dict[float, tuple[int, float, dict[int, float]]]] = [{} for _ in robot.links]
     children: list[list[int]] = [[] for _ in robot.links]
@@ -60,13 +78,13 @@ def moved_frames(robot: Robot) -> tuple[Robot, list[float]]:
     return replace(robot, links=tuple(links)), shifts
 
 
-def _places(robot: Robot) -> list[list[float]]:
+def _places(robot: Robot, placed: Collection[int] = ()) -> list[list[float]]:
     """Where on its axis each link's frame may lie: where it is, and nearest to a neighbor's axis."""
     places = [[0.0] for _ in robot.links]
     far = 2.0 * max(float(np.linalg.norm(link.joint.translation)) for link in robot.links)
     for i, link in enumerate(robot.links):
         p = link.parent
-        if p < 0 or not (link.joint.kind.turning and robot.links[p].joint.kind.turning):
+        if p < 0 or i in placed or not (link.joint.kind.turning and robot.links[p].joint.kind.turning):
             continue
         t, axis = np.array(link.joint.translation), np.array(link.joint.rotation)[:, 2]
         between = 1.0 - axis[2] ** 2
@@ -77,7 +95,10 @@ def _places(robot: Robot) -> list[list[float]]:
             along = axis[2] * t[2] - t @ axis
             places[i].append(float(along / between))
             places[p].append(float((t[2] - axis[2] * (t @ axis)) / between))
-    return [[s for k, s in enumerate(some) if k == 0 or 0.0 < abs(s) <= far] for some in places]
+    return [
+        [s for k, s in enumerate(some) if k == 0 or (i not in placed and 0.0 < abs(s) <= far)]
+        for i, some in enumerate(places)
+    ]
 
 
 def _translation(link: Link, above: float, place: float) -> Vector:
@@ -135,15 +156,15 @@ def given_links(robot: Robot) -> list[Given]:
     ]
 
 
-def regrouped(robot: Robot, variable: Mapping[int, Inertia] | None = None) -> list[Inertia]:
+def regrouped(robot: Robot, varied: Varied = NOTHING) -> list[Inertia]:
     """`bodies`, none as a dipole."""
-    return [body for body in bodies(robot, [False] * len(robot.links), variable) if isinstance(body, Inertia)]
+    return [body for body in bodies(robot, [False] * len(robot.links), varied) if isinstance(body, Inertia)]
 
 
 def bodies(
     robot: Robot,
     as_dipole: Sequence[bool],
-    variable: Mapping[int, Inertia] | None = None,
+    varied: Varied = NOTHING,
     constants: Sequence[Given] | None = None,
 ) -> list[Body]:
     """The bodies of the aligned robot's links without what their joints do not feel, which is added to the parent's.
@@ -153,20 +174,20 @@ def bodies(
     A link that can turn about one direction only feels of Σ no more than the inertia about it. A link that turns
     about a vertical axis of the base does not even feel where its mass is.
 
-    variable: links whose inertia is an input; their parents carry nothing of it.
+    varied: what is an input. Parents carry nothing of a link whose inertia or whose place on them is an input.
     as_dipole: per link, whether to write it as a Dipole, where it turns and takes no large numbers so.
     constants: `given_links(robot)`, if the caller has it.
     """
     constants = given_links(robot) if constants is None else constants
     mass, first, second = [g.mass for g in constants], [g.first for g in constants], [g.second for g in constants]
-    planar = _planar(robot)
-    variable = variable or {}
-    for i in variable:
+    planar = _planar(robot, varied)
+    for i in varied.inertias:
         mass[i], first[i], second[i] = exact(0.0), zeros(3), zeros(3, 3)
     bodies_upwards: list[Body] = []
     for i in reversed(range(len(robot.links))):
-        if i in variable:
-            bodies_upwards.append(variable[i] + Inertia(mass[i], array(first[i]), array(second[i])))
+        if i in varied.inertias or i in varied.placed:
+            carried = Inertia(mass[i], array(first[i]), array(second[i]))
+            bodies_upwards.append(varied.inertias[i] + carried if i in varied.inertias else carried)
             continue
         joint, p = robot.links[i].joint, robot.parents[i]
         body: Body = _felt(joint.type, mass[i], first[i], second[i])
@@ -215,20 +236,24 @@ def _felt(kind: str, mass: float, first: Array, second: Array) -> Inertia:
     return Inertia(mass, array(first), array(second))
 
 
-def _planar(robot: Robot) -> dict[int, float]:
+def _planar(robot: Robot, varied: Varied) -> dict[int, float]:
     """The turning links that can turn about no other direction than their joint's, as seen from the base. 0 where not
-    even the first moment is felt: on the base, about the direction of gravity; else 1."""
+    even the first moment is felt: on the base, about the direction of gravity; else 1.
+
+    varied: with an input rotation a link turns about an unknown direction, unless nothing above turns."""
     directions: list[Vector | None] = []  # per link: the one direction it turns about, zero where it only slides
     planar = {}
     for i, link in enumerate(robot.links):
         above = np.zeros(3) if link.parent < 0 else directions[link.parent]
         turn = np.array(link.joint.rotation)
         seen = None if above is None else turn.T @ above
+        if i in varied.turned and seen is not None and seen.any():
+            seen = None
         if link.joint.kind.turning and seen is not None and not seen[:2].any():
             planar[i] = 1.0
             if link.parent < 0:
                 pull = summed(turn.T @ np.array(robot.gravity))
-                planar[i] = float(pull[:2].any())
+                planar[i] = float(pull[:2].any() or varied.gravity or i in varied.turned)
             directions.append(Z)
         else:
             directions.append(seen if link.joint.kind.sliding else None)

@@ -5,19 +5,28 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from copy import copy
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from dynagate.base.exact import written
 from dynagate.base.naming import label, scope
 from dynagate.dynamics.coupling import Coupling
-from dynagate.dynamics.friction import Friction
+from dynagate.dynamics.friction import SPEED, Friction, friction_in
 from dynagate.dynamics.links import Each, Link, Links, Pass, Whole
-from dynagate.dynamics.parameters import inertia_of
-from dynagate.dynamics.reduction import Body, Given, bodies, given_links, moved_frames, regrouped
+from dynagate.dynamics.parameters import Overrides, Pose, Values, inertia_in
+from dynagate.dynamics.reduction import Body, Given, Varied, bodies, given_links, moved_frames, regrouped
 from dynagate.dynamics.spatial import Array, Force, Inertia, Motion, Scalar, array, cross, exact_rotation, zeros
 from dynagate.robot.model import Robot, turn_z_to
+
+
+class Place(NamedTuple):
+    """A frame on the tree. link: that carries it, -1 for the base. rotation (3, 3), translation (3,), m: its pose in
+    the link's frame as the robot has it."""
+
+    link: int
+    rotation: Array
+    translation: Array
 
 
 class Tree(Links):
@@ -29,8 +38,8 @@ class Tree(Links):
     A degree of freedom is one column of a joint's motion subspace S. All of them are unit vectors of the link's own
     frame: a revolute joint turns about z, a floating one moves along and turns about each axis.
 
-    parameters: the ten inertial parameters (`parameters`) of links that have other ones than in the robot's file.
-    friction: of the joints, besides their damping; None for none.
+    values: of the robot's variable parameters, by the names of their inputs; None for the robot's own numbers.
+    friction: of the joints, besides their damping; None for the robot's own (`Robot.with_friction`).
     parents[i]: -1 for the base; ancestors[i]: from the first link of the chain to i itself; base_acceleration: minus
     gravity (3,), m/s² in the base frame. dofs[i]: the degrees of freedom of joint i; link_of[d]: the link that has d;
     support[i]: all degrees of freedom that move link i; chain[d]: those between the base and d, d included, where a
@@ -46,62 +55,106 @@ class Tree(Links):
         robot: Robot,
         *,
         reduced: bool = True,
-        parameters: Mapping[int, Sequence[Scalar]] | None = None,
+        values: Values | None = None,
         friction: Friction | None = None,
     ) -> None:
-        self.moving, self._given, self._parameters = robot, robot.uncoupled(), dict(parameters or {})
-        self.friction = friction
+        self.moving, self._given, self._values = robot, robot.uncoupled(), values
+        self._overrides = Overrides() if values is None else Overrides.of(robot, values)
+        self._asked_friction = friction
         self._bodies: dict[tuple[bool, ...], list[Body]] = {}
         self.coupling = Coupling(robot) if robot.followers else None
         robot = self._given
         self.turns = [array(turn_z_to(np.array(link.joint.axis))) for link in robot.links]
         robot = robot.aligned()
         if reduced:
-            robot, self._moved = moved_frames(robot)
-            self.inertias = regrouped(robot, self._variable)
+            robot, self._moved = moved_frames(robot, self._overrides.poses)
+            self.inertias = regrouped(robot, self._varied)
         else:
             self._moved = [0.0] * len(robot.links)
             self.inertias = [
                 Inertia(link.mass, array(link.first_moment()), array(link.second_moment())) for link in robot.links
             ]
-            for i, inertia in self._variable.items():
+            for i, inertia in self._varied.inertias.items():
                 self.inertias[i] = inertia
         self.robot = robot
         self.nq, self.nv = robot.nq, robot.nv
         self.links = range(len(robot.links))
         self.parents = robot.parents
         self.ancestors = [robot.ancestors(i) for i in self.links]
-        self.base_acceleration: Array = -written(robot.gravity)
+        gravity = self._overrides.gravity
+        self.base_acceleration: Array = -(written(robot.gravity) if gravity is None else gravity)
         self.dofs = [range(v.start, v.stop) for _, _, v in robot.slices()]
         self.link_of = [i for i in self.links for _ in self.dofs[i]]
         self.support = [[d for j in self.ancestors[i] for d in self.dofs[j]] for i in self.links]
         self.chain = [[e for e in self.support[i] if e <= d] for i in self.links for d in self.dofs[i]]
-        self.armature = [robot.links[i].joint.armature for i in self.link_of]
-        self.damping = [robot.links[i].joint.damping for i in self.link_of]
+        own = self._overrides
+        self.armature = [own.armature.get(i, robot.links[i].joint.armature) for i in self.link_of]
+        self.damping = [own.damping.get(i, robot.links[i].joint.damping) for i in self.link_of]
+        self.friction = self._friction(friction)
         self.each_link = [self.link(i) for i in self.links]
+
+    def _friction(self, asked: Friction | None) -> Friction | None:
+        """Return the friction of the joints: the one that is asked for or the robot's, with what is an input."""
+        friction, varied = asked or friction_in(self._given), self._overrides.friction
+        if not varied:
+            return friction
+        forces = friction.forces if friction else (0.0,) * self.nv
+        speed = friction.speed if friction else self._given.friction_speed or SPEED
+        return Friction(tuple(varied.get(i, forces[d]) for d, i in enumerate(self.link_of)), speed)
 
     @cached_property
     def as_given(self) -> Tree:
         """The tree with links where the robot has them, each with its own mass."""
-        return Tree(self._given, reduced=False, parameters=self._parameters, friction=self.friction)
+        return Tree(self._given, reduced=False, values=self._values, friction=self._asked_friction)
 
     @cached_property
     def nominal(self) -> Tree:
-        """The tree with numbers alone: the robot's own inertias for those that are inputs."""
-        return Tree(self.moving) if self._parameters else self
+        """The tree with numbers alone: the robot's own for those that are inputs."""
+        return Tree(self.moving) if self._values else self
 
     @cached_property
     def _given_links(self) -> list[Given]:
         return given_links(self.robot)
 
     @property
-    def _variable(self) -> dict[int, Inertia]:
-        """The inertias that are inputs, by link, in the tree's frames."""
-        return {i: inertia_of(x, self.turns[i], self._moved[i]) for i, x in self._parameters.items()}
+    def _varied(self) -> Varied:
+        """What of the links is an input, in the tree's frames."""
+        own = self._overrides
+        inertias = {
+            i: inertia_in(self._given, i, parts, self.turns[i], self._moved[i]) for i, parts in own.inertial.items()
+        }
+        return Varied(inertias, frozenset(own.poses), own.turned, own.gravity is not None)
 
     def of(self, robot: Robot) -> Tree:
-        """The tree of another robot with the same links and frames, with the parameters and friction of this one."""
-        return self if robot is self.moving else Tree(robot, parameters=self._parameters, friction=self.friction)
+        """The tree of another robot with the same links and frames, with the values and friction of this one."""
+        return self if robot is self.moving else Tree(robot, values=self._values, friction=self._asked_friction)
+
+    def frame(self, name: str) -> Place:
+        """Return a link or frame of the robot by its name. Raise RobotError that lists the names."""
+        frame = self.moving.frame(name)
+        numbers = [k for k, each in enumerate(self.moving.frames) if each is frame]
+        pose = self._overrides.poses.get(len(self.moving.links) + numbers[0]) if numbers else None
+        rotation, translation = pose or Pose(None, None)
+        return Place(
+            frame.link,
+            array(frame.rotation) if rotation is None else rotation,
+            array(frame.translation) if translation is None else translation,
+        )
+
+    def _placed(self, i: int) -> tuple[Array, Array]:
+        """Return rotation (3, 3) and origin (3,) of joint i's frame in the tree's frame of the parent."""
+        joint = self.robot.links[i].joint
+        rotation, origin = exact_rotation(joint.rotation), written(joint.translation)
+        if (pose := self._overrides.poses.get(i)) is None:
+            return rotation, origin
+        p = self.parents[i]
+        above = self.turns[p].T if p >= 0 else array(np.eye(3))
+        if pose.rotation is not None:
+            rotation = above @ pose.rotation @ self.turns[i]
+        own = self.moving.links[i].joint
+        translation = written(own.translation) if pose.translation is None else pose.translation
+        below = array([0.0, 0.0, self._moved[p] if p >= 0 else 0.0])
+        return rotation, above @ translation + rotation[:, 2] * self._moved[i] - below
 
     def frictionless(self, *, weightless: bool = False) -> Tree:
         """The tree whose joints neither damp nor rub. weightless: without gravity too."""
@@ -123,12 +176,13 @@ class Tree(Links):
         """The links' inertias, these as dipoles where they can be (`reduction.bodies`)."""
         key = tuple(as_dipole)
         if key not in self._bodies:
-            self._bodies[key] = bodies(self.robot, as_dipole, self._variable, self._given_links)
+            self._bodies[key] = bodies(self.robot, as_dipole, self._varied, self._given_links)
         return self._bodies[key]
 
     def link(self, i: int) -> Link:
         """Link i alone."""
         link, part = self.robot.links[i], self.dofs[i]
+        rotation, origin = self._placed(i)
         friction = (
             None
             if self.friction is None
@@ -137,8 +191,8 @@ class Tree(Links):
         return Link(
             i,
             link.joint.type,
-            exact_rotation(link.joint.rotation),
-            written(link.joint.translation),
+            rotation,
+            origin,
             self.inertias[i],
             armature=[self.armature[d] for d in part],
             damping=[self.damping[d] for d in part],
@@ -227,7 +281,7 @@ class Tree(Links):
         """Row i of the external forces (links, 6), as `Link.outside` takes it."""
         return self.each_link[i].outside(external[i])
 
-    def point(self, i: int, position: Sequence[float]) -> Array:
+    def point(self, i: int, position: Sequence[Scalar] | Array) -> Array:
         """A place (3,) in the frame of link i as the robot's file has it, m, in the tree's frame of the link."""
         return self.turns[i].T @ array(position) - array([0.0, 0.0, self._moved[i]])
 

@@ -17,6 +17,7 @@ from dynagate.base.errors import ArgumentError
 from dynagate.dynamics import AlgorithmOptions
 from dynagate.graph.graph import Graph, Node, Port
 from dynagate.graph.ops import OPS
+from dynagate.robot import Robot
 
 CERTIFICATE = "certificate"
 FUNCTIONS = ("forward_dynamics", "forward_dynamics_gradient")
@@ -26,7 +27,7 @@ LESSER = 0.41421357
 """√2 - 1, rounded up."""
 
 
-def check_certificate(function: str, algorithm: AlgorithmOptions) -> None:
+def check_certificate(function: str, algorithm: AlgorithmOptions, robot: Robot) -> None:
     """Raises ValueError: results of this function, or with these options, cannot be certified."""
     if function not in FUNCTIONS:
         forces = ", which forces of constraints move too" if function.startswith("constrained") else ""
@@ -35,10 +36,10 @@ def check_certificate(function: str, algorithm: AlgorithmOptions) -> None:
         )
     if algorithm.outputs is not None and "qdd" not in algorithm.outputs:
         raise ArgumentError(f"certificate without output 'qdd' of {function}; expected qdd among the outputs")
-    if algorithm.variable:
+    if robot.variable:
         raise ArgumentError(
-            f"certificate with variable links {', '.join(algorithm.variable)}; expected one of them: it takes a bound "
-            "of the mass matrix, which the links' parameters change; a robot with these parameters can be certified"
+            f"certificate with variable parameters {', '.join(robot.variable)}; expected one of them: it takes a bound "
+            "of the mass matrix, which the parameters change; a robot with other numbers can be certified"
         )
 
 

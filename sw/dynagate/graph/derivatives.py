@@ -77,14 +77,15 @@ class Derivative:
 
     robot: whose configuration the input q is. Its directions are velocities, as `configuration.integrate` moves along
     them: (nv,) where the configuration is (nq,). It may be None for a graph without quaternions. The entries of other
-    inputs are directions themselves, an entry of a symmetric matrix one with its mirror image.
+    inputs are directions themselves, an entry of a symmetric matrix one with its mirror image. The directions of a unit
+    quaternion in a variable parameter are its four numbers, of which only the part across the quaternion moves it.
     Raises ValueError: quaternions without a robot.
     """
 
     def __init__(self, graph: Graph, robot: Robot | None = None) -> None:
         self.graph, self.robot = graph, robot
         for port in graph.inputs:
-            if port.unit_vectors and robot is None:
+            if _is_configuration(port) and robot is None:
                 raise ArgumentError(
                     f"input '{port.name}' of {graph.name} has quaternions; expected robot=, the robot whose they are"
                 )
@@ -106,14 +107,14 @@ class Derivative:
 
     def shape(self, port: Port) -> tuple[int, ...]:
         """The shape of an input's directions."""
-        if self.robot is not None and port.unit_vectors:
+        if self.robot is not None and _is_configuration(port):
             return (self.robot.nv,)
         distinct = len(set(port.nodes))
         return port.shape if distinct == len(port.nodes) else (distinct,)
 
     def sizes(self, port: Port) -> Array | float:
         """Typical magnitudes of an input's directions, which move it by as much as it is large."""
-        if self.robot is not None and port.unit_vectors:
+        if self.robot is not None and _is_configuration(port):
             return typical_sizes(Tree(self.robot))["qd"]
         by_node = dict(zip(port.nodes, port.sizes, strict=True)) if port.sizes else dict.fromkeys(port.nodes, 1.0)
         return np.reshape(list(by_node.values()), self.shape(port))
@@ -121,9 +122,13 @@ class Derivative:
     def _moves(self, port: Port, values: Sequence[Any]) -> tuple[list[int], Array]:
         """The distinct nodes of an input, and how fast each moves along each direction (nodes, directions)."""
         nodes = list(dict.fromkeys(port.nodes))
-        if self.robot is not None and port.unit_vectors:
+        if self.robot is not None and _is_configuration(port):
             return nodes, direction_matrix(self.robot, [values[i] for i in nodes])
-        return nodes, np.eye(len(nodes)).astype(object)
+        moves = np.eye(len(nodes)).astype(object)
+        for start, stop in port.unit_vectors:  # a quaternion moves across itself only
+            own = np.array([values[i] for i in nodes[start:stop]], dtype=object)
+            moves[start:stop, start:stop] = moves[start:stop, start:stop] - np.multiply.outer(own, own)
+        return nodes, moves
 
     def reverse(
         self, values: Sequence[Any], weights: Mapping[str, Array], names: Sequence[str] | None = None
@@ -185,6 +190,11 @@ class Derivative:
             output: np.stack(columns, axis=-1).reshape(*columns[0].shape, *shape)
             for output, columns in by_output.items()
         }
+
+
+def _is_configuration(port: Port) -> bool:
+    """Return whether an input is a configuration with quaternions, and not a rotation among the robot's parameters."""
+    return bool(port.unit_vectors) and not port.parameter
 
 
 def _again(graph: Graph, name: str) -> tuple[Recording, list[Any]]:

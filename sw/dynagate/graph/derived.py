@@ -44,6 +44,11 @@ class _Dynamics:
     def __init__(self, recording: Recording, robot: Robot, traced: Traced) -> None:
         self.recording, self.robot, self._traced = recording, robot, traced
         self.inputs = recording.inputs
+        self.parameters = [variable.input for variable in robot.variables]
+
+    def rates(self, names: Sequence[str]) -> dict[str, Array]:
+        """Return the directions δ of these inputs and of the robot's variable parameters, by input."""
+        return {name: self.inputs[f"delta_{name}"] for name in (*names, *self.parameters)}
 
     def at(self, function: str | Function, **inputs: Array) -> _Point:
         """A function, or that of this name, at the recording's inputs but for these."""
@@ -53,13 +58,15 @@ class _Dynamics:
 
 def _inverse_dynamics_vjp(dynamics: _Dynamics) -> list[Array]:
     inverse = dynamics.at("inverse_dynamics")
-    products = inverse.derivative.reverse(inverse.values, {"tau": dynamics.inputs["lam_tau"]}, ["q", "qd", "qdd"])
+    products = inverse.derivative.reverse(
+        inverse.values, {"tau": dynamics.inputs["lam_tau"]}, ["q", "qd", "qdd", *dynamics.parameters]
+    )
     return [inverse.output("tau"), *products.values()]
 
 
 def _inverse_dynamics_jvp(dynamics: _Dynamics) -> list[Array]:
     inverse = dynamics.at("inverse_dynamics")
-    rates = {name: dynamics.inputs[f"delta_{name}"] for name in ("q", "qd", "qdd")}
+    rates = dynamics.rates(("q", "qd", "qdd"))
     return [inverse.output("tau"), inverse.derivative.forward(inverse.values, rates)["tau"]]
 
 
@@ -68,28 +75,31 @@ def _forward_dynamics_vjp(dynamics: _Dynamics) -> list[Array]:
     qdd = forward.output("qdd")
     mu = forward.derivative.reverse(forward.values, {"qdd": dynamics.inputs["lam_qdd"]}, ["tau"])["tau"]
     inverse = dynamics.at("inverse_dynamics", qdd=qdd)
-    products = inverse.derivative.reverse(inverse.values, {"tau": -mu}, ["q", "qd"])
-    return [qdd, *products.values(), mu]
+    products = inverse.derivative.reverse(inverse.values, {"tau": -mu}, ["q", "qd", *dynamics.parameters])
+    by_q, by_qd, *others = products.values()
+    return [qdd, by_q, by_qd, mu, *others]
 
 
 def _forward_dynamics_jvp(dynamics: _Dynamics) -> list[Array]:
     forward = dynamics.at("forward_dynamics")
     qdd = forward.output("qdd")
     inverse = dynamics.at("inverse_dynamics", qdd=qdd)
-    rates = {name: dynamics.inputs[f"delta_{name}"] for name in ("q", "qd")}
+    rates = dynamics.rates(("q", "qd"))
     load = dynamics.inputs["delta_tau"] - inverse.derivative.forward(inverse.values, rates)["tau"]
     return [qdd, forward.derivative.forward(forward.values, {"tau": load})["qdd"]]
 
 
 def _inverse_mass_product_vjp(dynamics: _Dynamics) -> list[Array]:
     product = dynamics.at("inverse_mass_product")
-    by = product.derivative.reverse(product.values, {"qdd": dynamics.inputs["lam_qdd"]}, ["q", "tau"])
+    by = product.derivative.reverse(
+        product.values, {"qdd": dynamics.inputs["lam_qdd"]}, ["q", "tau", *dynamics.parameters]
+    )
     return [product.output("qdd"), *by.values()]
 
 
 def _inverse_mass_product_jvp(dynamics: _Dynamics) -> list[Array]:
     product = dynamics.at("inverse_mass_product")
-    rates = {name: dynamics.inputs[f"delta_{name}"] for name in ("q", "tau")}
+    rates = dynamics.rates(("q", "tau"))
     return [product.output("qdd"), product.derivative.forward(product.values, rates)["qdd"]]
 
 
@@ -114,13 +124,14 @@ def _constrained_vjp(dynamics: _Dynamics) -> list[Array]:
     solution, residual, outputs = _constrained(dynamics)
     weights = {name: dynamics.inputs[f"lam_{name}"] for name in ("qdd", "force")}
     by = solution.derivative.reverse(solution.values, weights, ["tau", "acceleration"])
-    products = residual.derivative.reverse(residual.values, {name: -x for name, x in by.items()}, ["q", "qd"])
-    return [*outputs, *products.values(), by["tau"]]
+    lam = {name: -x for name, x in by.items()}
+    by_q, by_qd, *others = residual.derivative.reverse(residual.values, lam, ["q", "qd", *dynamics.parameters]).values()
+    return [*outputs, by_q, by_qd, by["tau"], *others]
 
 
 def _constrained_jvp(dynamics: _Dynamics) -> list[Array]:
     solution, residual, outputs = _constrained(dynamics)
-    rates = {name: dynamics.inputs[f"delta_{name}"] for name in ("q", "qd")}
+    rates = dynamics.rates(("q", "qd"))
     moved = residual.derivative.forward(residual.values, rates)
     load = {"tau": dynamics.inputs["delta_tau"] - moved["tau"], "acceleration": -moved["acceleration"]}
     return [*outputs, *solution.derivative.forward(solution.values, load, ["qdd", "force"]).values()]
@@ -144,12 +155,12 @@ def _whole(of: str, inputs: str, outputs: str) -> dict[str, Callable[[_Dynamics]
     def by_weights(dynamics: _Dynamics) -> list[Array]:
         point = dynamics.at(of)
         weights = {name: dynamics.inputs[f"lam_{name}"] for name in outputs.split()}
-        products = point.derivative.reverse(point.values, weights, inputs.split())
+        products = point.derivative.reverse(point.values, weights, [*inputs.split(), *dynamics.parameters])
         return [*map(point.output, weights), *products.values()]
 
     def by_directions(dynamics: _Dynamics) -> list[Array]:
         point = dynamics.at(of)
-        rates = {name: dynamics.inputs[f"delta_{name}"] for name in inputs.split()}
+        rates = dynamics.rates(inputs.split())
         names = outputs.split()
         return [*map(point.output, names), *point.derivative.forward(point.values, rates, names).values()]
 
@@ -180,6 +191,11 @@ _RULES: dict[str, Callable[[_Dynamics], list[Array]]] = {
 }
 
 
+VJP, JVP = "_vjp", "_jvp"
+"""Ends of the names of functions that take derivatives by the robot's variable parameters too."""
+
+
 def derived(recording: Recording, robot: Robot, name: str, traced: Traced) -> list[Array]:
-    """The outputs of a function that is made by differentiation, at the inputs of a recording."""
+    """The outputs of a function that is made by differentiation, at the inputs of a recording; of a VJP then those of
+    the robot's variable parameters, in their order."""
     return _RULES[name](_Dynamics(recording, robot, traced))

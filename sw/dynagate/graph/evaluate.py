@@ -8,11 +8,12 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from dynagate.base.arguments import check_kind, check_names, check_unit_vectors, leading_axes
+from dynagate.base.arguments import check_kind, check_names, check_unit_vectors, exact_text, leading_axes
 from dynagate.base.errors import EntryError
 from dynagate.base.explained import explained
 from dynagate.graph.graph import Graph
 from dynagate.graph.ops import OPS
+from dynagate.robot.variable import wrong_entry
 
 BLOCK = 4096
 """States whose outputs are computed at once. Their values take little memory, and most of them stay in the cache."""
@@ -86,7 +87,7 @@ SHARES = ("restitution",)
 
 
 class Port(Protocol):
-    """Which entries of an array must have length 1 together, and whether all are 0 or 1: as in `graph.Port`."""
+    """Which numbers an input accepts: as in `graph.Port`."""
 
     @property
     def name(self) -> str: ...
@@ -94,6 +95,8 @@ class Port(Protocol):
     def shape(self) -> tuple[int, ...]: ...
     @property
     def unit_vectors(self) -> tuple[tuple[int, int], ...]: ...
+    @property
+    def parameter(self) -> str: ...
     @property
     def switches(self) -> bool: ...
 
@@ -106,6 +109,20 @@ def check_entries(port: Port, flat: npt.NDArray[Any]) -> None:
     if port.name in SHARES:
         shares = flat.real  # a complex step differentiates them
         _check_each(port, shares, (shares >= 0.0) & (shares <= 1.0), "{}", "0 to 1")
+    if port.parameter:
+        _check_parameter(port, flat.real)
+
+
+def _check_parameter(port: Port, flat: npt.NDArray[Any]) -> None:
+    """Raise EntryError at the first numbers that no robot has, such as a mass below 0."""
+    if (wrong := wrong_entry(port.parameter, flat)) is None:
+        return
+    sample, start, size, expected = wrong
+    places = [np.unravel_index(k, port.shape) for k in (start, start + size - 1)]
+    at = (sample, *(int(a) for a, b in zip(*places, strict=True) if a == b))
+    numbers = flat[sample, start : start + size]
+    value = exact_text(numbers[0]) if size == 1 else np.array2string(numbers, precision=6)
+    raise EntryError(f"input '{port.name}' is {value} at {{at}}; expected {expected}", at)
 
 
 def _check_each(port: Port, flat: npt.NDArray[Any], accepted: npt.NDArray[np.bool_], text: str, expected: str) -> None:

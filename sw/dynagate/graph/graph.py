@@ -45,7 +45,7 @@ class Port:
 
     unit_vectors: (start, stop) of entries that have length 1 together, as a quaternion's do; the graph holds only so.
     sizes: of an input, the typical magnitude of each entry, in its units.
-    parameters: whether it holds the inertial parameters of a link, which change between batches and not within one.
+    parameter: of a variable parameter of the robot, its kind, a key of `robot.variable.KINDS`; "" for other inputs.
     switches: whether its entries are 0 or 1.
     """
 
@@ -53,7 +53,7 @@ class Port:
     shape: tuple[int, ...]
     nodes: tuple[int, ...]
     unit_vectors: tuple[tuple[int, int], ...] = ()
-    parameters: bool = False
+    parameter: str = ""
     sizes: tuple[float, ...] = ()
     switches: bool = False
 

@@ -34,8 +34,8 @@ def needed(graph: Graph, part: Part) -> list[int]:
 
 
 def parameter_ports(graph: Graph) -> tuple[Port, ...]:
-    """The inputs that are inertial parameters of links: the last ones."""
-    return tuple(port for port in graph.inputs if port.parameters)
+    """Return the inputs that are variable parameters of the robot: the last ones."""
+    return tuple(port for port in graph.inputs if port.parameter)
 
 
 def code_node(graph: Graph) -> int:

@@ -185,19 +185,25 @@ class Recording:
         unit_vectors: tuple[tuple[int, int], ...] = (),
         symmetric: bool = False,
         switches: bool = False,
+        parameter: str = "",
     ) -> Array:
         """A new input, an array of expressions. sizes: typical magnitudes of its entries, broadcast to its shape.
-        unit_vectors, switches: as in `Port`. symmetric: an entry and its mirror image are one number."""
+        unit_vectors, switches, parameter: as in `Port`. symmetric: an entry and its mirror image are one number."""
         if name in self.inputs:
             raise ArgumentError(f"{self.name} has the input '{name}' already; expected another name")
         values = self.inputs[name] = np.empty(shape, dtype=object)
         magnitudes = tuple(np.broadcast_to(np.asarray(sizes, dtype=np.float64), shape).ravel().tolist())
-        self._ports[name] = Port(name, shape, (), unit_vectors, sizes=magnitudes, switches=switches)
+        self._ports[name] = Port(name, shape, (), unit_vectors, parameter, magnitudes, switches)
         for index in np.ndindex(*shape):
             mirrored = symmetric and index[0] > index[1]
             entry = name + "".join(f"_{k}" for k in index)
             values[index] = values[index[::-1]] if mirrored else self.trace.input(entry)
         return values
+
+    @property
+    def ports(self) -> tuple[Port, ...]:
+        """The inputs so far, without their nodes."""
+        return tuple(self._ports.values())
 
     def keep(self, name: str, entries: Sequence[int]) -> None:
         """Narrows an input to some of its entries, (entries,); drops it where there are none. Outputs must not depend
@@ -213,7 +219,13 @@ class Recording:
         mirrored = len(set(port.nodes)) < len(port.nodes)
         sizes = np.reshape(port.sizes or 1.0, port.shape if port.sizes else ())
         return self.input(
-            port.name, port.shape, sizes, unit_vectors=port.unit_vectors, symmetric=mirrored, switches=port.switches
+            port.name,
+            port.shape,
+            sizes,
+            unit_vectors=port.unit_vectors,
+            symmetric=mirrored,
+            switches=port.switches,
+            parameter=port.parameter,
         )
 
     def replay(self, graph: Graph, inputs: Mapping[str, Array]) -> list[Any]:

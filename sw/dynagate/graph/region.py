@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal, NamedTuple, get_args
 
@@ -19,9 +19,10 @@ from dynagate.base.nearest import nearest
 from dynagate.dynamics import EXTERNAL, ROLLOUT, Part, function
 from dynagate.dynamics.configuration import normalized
 from dynagate.dynamics.friction import SPEED, Friction, FrictionOption, friction_of
-from dynagate.dynamics.parameters import parameters_of
 from dynagate.graph import Graph, trace
+from dynagate.graph.derived import JVP
 from dynagate.graph.evaluate import evaluate
+from dynagate.graph.parameter_ranges import Range, bounds_of, check_ranges, drawn
 from dynagate.graph.parts import kinds_of_samples, pooled, with_code
 from dynagate.graph.stance import carried, near, still
 from dynagate.robot import Joint, Link, Robot, RobotError
@@ -45,15 +46,6 @@ REST = 0.05
 
 SLOW = 3.0
 """In these speeds of smoothed friction nearly all of it sets in: 0.95."""
-
-PAYLOAD = 5.0
-"""kg: a link whose inertial parameters are inputs is sampled as the robot's file has it, with up to so much more."""
-
-REACH = 0.2
-"""m: how far from the link's origin, along each axis, the center of mass of what it carries is."""
-
-GYRATION = 0.1
-"""m: the largest radius of gyration of what it carries."""
 
 DIRECTIONS = ("lam_", "delta_")
 """What the names of inputs begin with that the results are linear in: sampled up to 1, and to be scaled to it."""
@@ -90,6 +82,8 @@ class Region:
     the other of the two is None.
     dt: the largest time step, s, of a rollout whose turns have it as an input; None where it is a constant.
 
+    parameters: ranges of variable parameters of the robot other than those of `parameter_ranges`.
+
     External forces, where a function takes them, are up to EXTERNAL_MOMENT N m and EXTERNAL_FORCE N in each direction.
     """
 
@@ -100,6 +94,7 @@ class Region:
     acceleration: tuple[float, ...] | None
     effort: tuple[float, ...] | None = None
     dt: float | None = None
+    parameters: tuple[Range, ...] = ()
 
     @classmethod
     def of(
@@ -109,6 +104,7 @@ class Region:
         velocity: Limits = None,
         acceleration: Limits = None,
         effort: Limits | Literal["limits"] = None,
+        parameters: Mapping[str, tuple[npt.ArrayLike, npt.ArrayLike]] | None = None,
     ) -> Region:
         """The region inside the joint limits of a robot, its name or its path; a continuous joint takes one turn, -π
         to π, a floating one POSITION m.
@@ -116,7 +112,9 @@ class Region:
         velocity: rad/s or m/s, one number, one per degree of freedom, or by joint name, instead of the limits in the
         URDF. acceleration: likewise, instead of DEFAULT_ACCELERATION. effort: N m or N, likewise, instead of the limits
         in the URDF, or "limits" for those, and instead of accelerations. Joints that carry a contact
-        (`Robot.with_contact`) have SWING for DEFAULT_ACCELERATION.
+        (`Robot.with_contact`) have SWING for DEFAULT_ACCELERATION. parameters: (low, high) of variable parameters
+        (`Robot.with_variable`) by their names or inputs, each end one number or an array of the input's shape; others
+        vary around the robot's own numbers, as `graph.parameter_ranges` says.
         Raises TypeError: robot is none; LimitError: joints have no limit and none is given; RobotError: acceleration
         and effort are both given, a limit is no positive number, or names a joint that the robot does not have.
         """
@@ -141,7 +139,12 @@ class Region:
             usual = _usual_accelerations(robot)
             accelerations = _per_dof(robot, "acceleration", usual if acceleration is None else acceleration, usual)
         speeds = _of_joints(robot, "velocity", velocity)
-        return cls(robot, tuple(lower), tuple(upper), speeds, accelerations, efforts)
+        ranges = check_ranges(robot, parameters)
+        return cls(robot, tuple(lower), tuple(upper), speeds, accelerations, efforts, parameters=ranges)
+
+    def of_robot(self, robot: Robot) -> Region:
+        """Return the region for a robot with other variable parameters than its own."""
+        return self if self.robot.variable == robot.variable else replace(self, robot=robot)
 
     def text(self) -> str:
         """In a few words, numbers in rad, m, s and N."""
@@ -162,15 +165,18 @@ class Region:
         if name == "f_ext":
             limits = [EXTERNAL_MOMENT] * 3 + [EXTERNAL_FORCE] * 3
             return [(-x, x) for x in limits] * len(self.robot.links)
+        for variable in self.robot.variables:
+            if name == f"delta_{variable.input}":
+                return [(-1.0, 1.0)] * math.prod(variable.shape)
         if name.startswith(DIRECTIONS):
             return [(-1.0, 1.0)] * (self.robot.constraint_rows if name in BY_ROWS else self.robot.nv)
         if name in ("active", "restitution"):
             return [(0.0, 1.0)] * len(self.robot.constraints)
         if name == "dt":
             return None if self.dt is None else [(0.0, self.dt)]
-        for link in self.robot.links:
-            if link.name == name:
-                return _parameter_bounds(link)
+        for variable in self.robot.variables:
+            if variable.input == name:
+                return bounds_of(self.robot, variable, self.parameters)
         symmetric = {"qd": self.velocity, "qdd": self.acceleration, "tau": self.effort}.get(name)
         return None if symmetric is None else [(-x, x) for x in symmetric]
 
@@ -182,7 +188,6 @@ class Region:
         *,
         kind: Kind = "uniform",
         external_forces: bool = False,
-        variable: Sequence[str] = (),
         friction: FrictionOption = None,
         friction_speed: float = SPEED,
     ) -> dict[str, Array]:
@@ -199,7 +204,7 @@ class Region:
         torque where forces can carry the robot instead (`graph.stance`).
         Of qdd and tau one is drawn and the other follows from it in float64, as minv does from q.
         count: of states; the same seed gives the same ones. external_forces: whether f_ext is an input too.
-        variable: links whose inertial parameters are inputs; they carry up to PAYLOAD within REACH.
+        Variable parameters of the robot are inputs too, within their ranges (`bounds`).
         friction, friction_speed: as in `AlgorithmOptions`; torques overcome it, and every second state near rest has
         speeds of up to SLOW times the speed.
         Raises ValueError: count is less than 1, seed less than 0, or there is no such kind or function; RobotError:
@@ -217,20 +222,27 @@ class Region:
                     seed,
                     kind=kind,
                     external_forces=external_forces and part.function.takes_external_forces,
-                    variable=variable,
                     friction=rubs,
                 )
                 for part in kinds_of_samples(name)
             }
             return pooled(name, samples, count)
         needed = [argument.name for argument in function(name).inputs_with(external_forces)]
-        state, links = self._drawn(kind, count, seed, rubs, external_forces), {x.name: x for x in self.robot.links}
+        state = self._drawn(kind, count, seed, rubs, external_forces)
         held = self._stand(state, seed) if "active" in needed else {}
-        loads = {link: _loaded(links[link], count, [seed, 3 + k], kind) for k, link in enumerate(variable)}
-        self._follow(state, held, loads, needed, (external_forces, tuple(variable), rubs))
+        loads = {
+            variable.input: drawn(self.robot, variable, self.parameters, count, [seed, 3 + k], kind == "limits")
+            for k, variable in enumerate(self.robot.variables)
+        }
+        self._follow(state, held, loads, needed, (external_forces, rubs))
         if name == ROLLOUT and self.dt is not None:
             needed.append("dt")
+        moved = [variable for variable in self.robot.variables if name.endswith(JVP)]
+        needed += [f"delta_{variable.input}" for variable in moved]
         state |= self._besides(needed, count, seed)
+        for variable in moved:
+            key = f"delta_{variable.input}"
+            state[key] = state[key].reshape(count, *variable.shape)
         return {**{key: state[key] for key in needed}, **loads}
 
     def _besides(self, needed: Sequence[str], count: int, seed: int) -> dict[str, Array]:
@@ -285,20 +297,19 @@ class Region:
         held: Mapping[str, Array],
         loads: Mapping[str, Array],
         needed: Sequence[str],
-        common: tuple[bool, tuple[str, ...], Friction | None],
+        common: tuple[bool, Friction | None],
     ) -> None:
-        """Adds what follows from what was drawn: of τ and q̈ the other, and M⁻¹. common: external forces, variable links
-        and friction."""
-        robot, (external_forces, variable, rubs) = self.robot, common
+        """Add what follows from what was drawn: τ or q̈, and M⁻¹. common: external forces and friction."""
+        robot, (external_forces, rubs) = self.robot, common
         effect, dynamics = ("qdd", "forward_dynamics") if "tau" in state else ("tau", "inverse_dynamics")
         if effect in needed:
-            graph = _graph(robot, dynamics, external_forces, variable, rubs)
+            graph = _graph(robot, dynamics, external_forces, rubs)
             state[effect] = evaluate(graph, {**state, **loads})[effect]
         if effect == "tau" and {"tau", "active"} <= set(needed):
             state["tau"] = carried(robot, state["q"], state["tau"], held["active"])
         state |= held
         if "minv" in needed:
-            graph = _graph(robot, "mass_matrix_inverse", variable=variable)
+            graph = _graph(robot, "mass_matrix_inverse")
             state["minv"] = evaluate(graph, {"q": state["q"], **loads})["minv"]
 
     def _stand(self, state: dict[str, Array], seed: int) -> dict[str, Array]:
@@ -321,19 +332,20 @@ class Region:
     def states(self, graph: Graph, count: int, seed: int, kind: Kind = "uniform") -> dict[str, Array]:
         """`sample` for the inputs that a graph has, external forces among them or not.
 
-        count, seed, kind: as `sample` takes them.
+        count, seed, kind: as `sample` takes them. Raises ArgumentError: the region's robot has other variable
+        parameters than the graph.
         """
         external_forces = any(port.name == EXTERNAL.name for port in graph.inputs)
-        links = {link.name for link in self.robot.links}
-        variable = [port.name for port in graph.inputs if port.name in links]
-        return self.sample(
-            graph.name,
-            count,
-            seed,
-            kind=kind,
-            external_forces=external_forces,
-            variable=variable,
-            friction=graph.friction,
+        varied = [port.name for port in graph.inputs if port.parameter]
+        own = [variable.input for variable in self.robot.variables]
+        if varied and varied != own:
+            raise ArgumentError(
+                f"{graph.name} has the variable parameters {', '.join(varied)}, and the region's robot has "
+                f"{', '.join(own) or 'none'}; expected the same: Region.of(robot.with_variable(...))"
+            )
+        region = self if varied else self.of_robot(replace(self.robot, variable=()))
+        return region.sample(
+            graph.name, count, seed, kind=kind, external_forces=external_forces, friction=graph.friction
         )
 
 
@@ -377,32 +389,10 @@ def _graph(
     robot: Robot,
     name: str,
     external_forces: bool = False,
-    variable: tuple[str, ...] = (),
     friction: Friction | None = None,
 ) -> Graph:
     """The graph that torques, accelerations or M⁻¹ of sampled states come from."""
-    return trace(robot, name, external_forces=external_forces, variable=variable, friction=friction)
-
-
-def _loaded(link: Link, count: int, seed: Sequence[int], kind: Kind) -> Array:
-    """Parameters (count, 10) of a link that carries something, PAYLOAD at the corners of REACH for states at limits."""
-    random = np.random.default_rng(seed)
-    mass, center = random.uniform(0.0, PAYLOAD, count), random.uniform(-REACH, REACH, (count, 3))
-    if kind == "limits":
-        mass[:], center = PAYLOAD, REACH * np.sign(center)
-    own = mass[:, None] * random.uniform(0.0, GYRATION, (count, 3)) ** 2
-    products = -mass[:, None, None] * center[:, :, None] * center[:, None, :]
-    about = products + np.eye(3) * (own + (mass * np.sum(center**2, axis=1))[:, None])[:, None, :]
-    inertia = np.stack([about[:, a, b] for a, b in ((0, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 2))], axis=1)
-    return parameters_of(link) + np.concatenate([mass[:, None], mass[:, None] * center, inertia], axis=1)
-
-
-def _parameter_bounds(link: Link) -> list[tuple[float, float]]:
-    """Of the parameters that `_loaded` draws."""
-    across, about = PAYLOAD * REACH**2, PAYLOAD * (2.0 * REACH**2 + GYRATION**2)
-    added = [(0.0, PAYLOAD), *[(-PAYLOAD * REACH, PAYLOAD * REACH)] * 3]
-    added += [(0.0, about) if k in (0, 2, 5) else (-across, across) for k in range(6)]
-    return [(x + low, x + high) for x, (low, high) in zip(parameters_of(link).tolist(), added, strict=True)]
+    return trace(robot, name, external_forces=external_forces, friction=friction)
 
 
 def _positions(robot: Robot, joint: Joint, free: float) -> tuple[float, float]:

@@ -9,7 +9,7 @@ from typing import Any
 from dynagate.base.errors import ArgumentError
 from dynagate.dynamics import CONSTRAINED, Tree, articulated, constrained_links, function
 from dynagate.dynamics.friction import SPEED, FrictionOption, friction_of
-from dynagate.dynamics.function_row import SCANS
+from dynagate.dynamics.function_row import SCAN, SCANS
 from dynagate.dynamics.links import Link, Links
 from dynagate.dynamics.mass_matrix import check_invertible
 from dynagate.graph.loop import Loop
@@ -33,6 +33,11 @@ def trace_scan(
     row = function(name)
     if name not in SCANS:
         raise ArgumentError(f"{name} has no algorithm over links; expected one of {', '.join(SCANS)}")
+    if robot.variable:
+        raise ArgumentError(
+            f"form '{SCAN}' of {name} with the variable parameters {', '.join(robot.variable)}; expected another form, "
+            "or a robot without them: a loop over links has their numbers as constants"
+        )
     row.inputs_with(external_forces)  # raises where forces do not enter
     if friction:
         row.check_friction()

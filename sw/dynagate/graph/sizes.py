@@ -10,11 +10,63 @@ import numpy.typing as npt
 from dynagate.dynamics import Argument, Tree
 from dynagate.dynamics.configuration import normalized
 from dynagate.dynamics.mass_matrix import mass_matrix
+from dynagate.graph.recorder import Recording
+from dynagate.robot import Robot
+from dynagate.robot.variable import (
+    ARMATURE,
+    COM,
+    DAMPING,
+    FRICTION,
+    GRAVITY,
+    INERTIA,
+    MASS,
+    PLACEMENT,
+    POSITION,
+    ROTATION,
+    Variable,
+)
 
 Array = npt.NDArray[np.float64]
 
 STEP = 0.01
 """A step of time beside the time in which a body falls as far as the robot is long."""
+
+
+def parameter_inputs(recording: Recording, robot: Robot, sizes: Mapping[str, Array]) -> dict[str, Array]:
+    """Make the inputs of a robot's variable parameters, and return them by name, as `Tree` takes them.
+
+    sizes: those of `typical_sizes`.
+    """
+    return {
+        variable.input: recording.input(
+            variable.input,
+            variable.shape,
+            variable_size(robot, variable, sizes),
+            unit_vectors=variable.unit_vectors,
+            parameter=variable.checked_kind(robot),
+        )
+        for variable in robot.variables
+    }
+
+
+def variable_size(robot: Robot, variable: Variable, sizes: Mapping[str, Array]) -> Array:
+    """Return typical sizes of the entries of a variable parameter, in the shape of its input."""
+    length, kind = float(sizes["place"]), variable.kind
+    if kind == GRAVITY:
+        return np.full(3, np.linalg.norm(robot.gravity) or 1.0)
+    if kind in (PLACEMENT, POSITION, ROTATION):
+        pose = np.repeat([length, 1.0], [3, 4])
+        parts = {PLACEMENT: pose, POSITION: pose[:3], ROTATION: pose[3:]}
+        return np.broadcast_to(parts[kind], variable.shape)
+    if kind in (ARMATURE, DAMPING, FRICTION):
+        inertia = float(np.median(sizes["tau"] / sizes["qdd"]))
+        torque = float(np.median(sizes["tau"]))
+        damping = torque / float(np.median(sizes["qd"]))
+        return np.full(variable.shape, {ARMATURE: inertia, DAMPING: damping, FRICTION: torque}[kind])
+    masses = [robot.links[i].mass or max(link.mass for link in robot.links) or 1.0 for i in variable.owners]
+    rows = np.stack([_parameter_sizes(mass, length) for mass in masses])
+    parts = {MASS: rows[:, 0], COM: np.full((len(rows), 3), length), INERTIA: rows[:, 4:]}
+    return parts.get(kind, rows).reshape(variable.shape)
 
 
 def size_of(argument: Argument, sizes: Mapping[str, Array]) -> Array | float:

@@ -13,18 +13,18 @@ import numpy as np
 
 from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import explained
-from dynagate.dynamics import SWITCHES, SYMMETRIC, AlgorithmOptions, Argument, Function, Tree, function, of_frame
+from dynagate.dynamics import EXTERNAL, SWITCHES, SYMMETRIC, AlgorithmOptions, Function, Tree, function, of_frame
 from dynagate.dynamics.frames import FrameOption
-from dynagate.dynamics.friction import SPEED, Friction, FrictionOption, friction_of, warn_of_no_friction
-from dynagate.dynamics.parameters import COUNT, check_variable
+from dynagate.dynamics.friction import SPEED, Friction, FrictionOption, friction_in, friction_of, warn_of_no_friction
 from dynagate.graph.choose import FRAME_SEARCHES, FRAMES
-from dynagate.graph.derived import derived
+from dynagate.graph.derived import JVP, VJP, derived
 from dynagate.graph.graph import Graph
 from dynagate.graph.kept import Kept
 from dynagate.graph.recorder import Progress, Recording
-from dynagate.graph.sizes import size_of, typical_sizes
+from dynagate.graph.sizes import parameter_inputs, size_of, typical_sizes
 from dynagate.robot import Robot
 from dynagate.robot.checked import RobotOrName, robot_of
+from dynagate.robot.variable import check_inputs
 
 
 @explained
@@ -64,12 +64,13 @@ def trace(
     name, axes = of_frame(name, frame)
     algorithm = name if isinstance(name, Function) else function(name)
     choice = AlgorithmOptions(outputs=outputs, variable=variable)
-    chosen = algorithm.chosen_outputs(choice.outputs)
-    check_variable(robot, choice.variable, [argument.name for argument in algorithm.inputs])
+    robot = robot.with_variable(*choice.variable) if choice.variable else robot
+    chosen = _chosen_outputs(algorithm, robot, choice.outputs)
+    check_inputs(robot, [*(argument.name for argument in algorithm.inputs), EXTERNAL.name, *CALLED])
     options = AlgorithmOptions(
         form, axes, mass, prefix, dt=dt, integrator=integrator, implicit_damping=implicit_damping
     ).as_dict()
-    common = _Common(external_forces, choice.variable, friction_of(robot, friction, friction_speed))
+    common = _Common(external_forces, friction_of(robot, friction, friction_speed))
     if friction or friction_speed != SPEED:
         algorithm.check_friction()
     warn_of_no_friction(robot, friction)
@@ -82,6 +83,25 @@ def trace(
         return _traced(_Asked(robot, algorithm, chosen, options, common, progress or (lambda text: None)))
 
 
+def _products(algorithm: Function, robot: Robot) -> dict[str, tuple[int, ...]]:
+    """Return the outputs by the robot's variable parameters of a function that is a VJP, with their shapes."""
+    if not (algorithm.derivative_of and algorithm.name.endswith(VJP)):
+        return {}
+    return {f"vjp_{variable.input}": variable.shape for variable in robot.variables}
+
+
+def _chosen_outputs(algorithm: Function, robot: Robot, names: Sequence[str] | None) -> list[str]:
+    """Return the names of the outputs that are asked for, all for None. Raise ArgumentError: there is no such one."""
+    products = _products(algorithm, robot)
+    own = None if names is None or not products else [name for name in names if name not in products]
+    chosen = [] if own == [] and names else [each.name for each in algorithm.chosen_outputs(own if products else names)]
+    return [*chosen, *(name for name in products if names is None or name in names)]
+
+
+CALLED = ("out", "outputs")
+"""Arguments of a function's call that are no inputs."""
+
+
 @lru_cache(maxsize=16)
 def _found_frame(robot: Robot, search: str) -> dict[int, int]:
     """What a search for a frame has found: it traces once for each link of a chain."""
@@ -89,11 +109,11 @@ def _found_frame(robot: Robot, search: str) -> dict[int, int]:
 
 
 class _Asked(NamedTuple):
-    """What is traced. common: external forces, variable links and friction, which all of a robot's functions have."""
+    """What is traced. common: external forces and friction, which all of a robot's functions have."""
 
     robot: Robot
     algorithm: Function
-    chosen: Sequence[Argument]
+    chosen: Sequence[str]
     options: dict[str, Any]
     common: _Common
     progress: Progress
@@ -101,7 +121,6 @@ class _Asked(NamedTuple):
 
 class _Common(NamedTuple):
     external_forces: bool
-    variable: Sequence[str]
     friction: Friction | None
 
 
@@ -122,8 +141,8 @@ _KEPT = Kept()
 
 def _traced(asked: _Asked) -> Graph:
     """The graph, from the kept ones if it is among them."""
-    outputs, options = tuple(argument.name for argument in asked.chosen), sorted(asked.options.items())
-    key = (asked.robot, asked.algorithm.name, outputs, repr((asked.common, options)))
+    options = sorted(asked.options.items())
+    key = (asked.robot, asked.algorithm.name, tuple(asked.chosen), repr((asked.common, options)))
     return _KEPT.graph(key, asked.algorithm, lambda: _recorded(asked))
 
 
@@ -143,25 +162,28 @@ def _recorded(asked: _Asked) -> Graph:
         )
         for a in arguments
     ]
-    place = {link.name: i for i, link in enumerate(robot.links)}
-    parameters = {place[name]: list(recording.input(name, (COUNT,), sizes[name])) for name in common.variable}
-    tree = Tree(robot, parameters=parameters, friction=common.friction)
+    parameters = parameter_inputs(recording, robot, sizes)
+    tree = Tree(robot, values=parameters, friction=common.friction)
     if algorithm.derivative_of:
         algorithm.check_options(options.get("form"), options.keys() - {"form"})
+        if algorithm.name.endswith(JVP):
+            for name, values in parameters.items():
+                port = next(port for port in recording.ports if port.name == name)
+                recording.input(f"delta_{name}", values.shape, np.reshape(port.sizes, values.shape))
 
         def traced(of: str | Function) -> Graph:
             other = of if isinstance(of, Function) else function(of)
             same = options.get("form") in other.forms
-            return _traced(asked._replace(algorithm=other, chosen=other.outputs, options=options if same else {}))
+            names = _chosen_outputs(other, robot, None)
+            return _traced(asked._replace(algorithm=other, chosen=names, options=options if same else {}))
 
         results: Sequence[Any] = derived(recording, robot, algorithm.name, traced)
     else:
         results = algorithm(tree, *(values[()] for values in inputs), **options)
+    shapes = {argument.name: argument.shape(robot) for argument in algorithm.outputs} | _products(algorithm, robot)
     outputs = {
-        argument.name: np.asarray(result, dtype=object).reshape(argument.shape(robot))
-        for argument, result in zip(algorithm.outputs, results, strict=True)
-        if argument in chosen
+        name: np.asarray(result, dtype=object).reshape(shape)
+        for (name, shape), result in zip(shapes.items(), results, strict=True)
+        if name in chosen
     }
-    graph = recording.graph(outputs)
-    ports = tuple(replace(port, parameters=port.name in common.variable) for port in graph.inputs)
-    return replace(graph, inputs=ports, friction=common.friction)
+    return replace(recording.graph(outputs), friction=common.friction or friction_in(robot.uncoupled()))

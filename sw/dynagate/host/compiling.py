@@ -15,7 +15,7 @@ from dynagate.base.progress import Progress, showing
 from dynagate.dynamics import ROLLOUT, of_frame, requested
 from dynagate.dynamics.frames import FrameOption
 from dynagate.dynamics.friction import SPEED
-from dynagate.dynamics.options import AlgorithmOptions
+from dynagate.dynamics.options import AlgorithmOptions, with_options
 from dynagate.graph.region import Region
 from dynagate.host.devices import DEVICES, Board, DeviceOptions, Sim
 from dynagate.host.devices.options import FUNCTION
@@ -144,7 +144,8 @@ def compile(
     chosen.check_form(algorithm.form, [name for name, each in DEVICES.items() if each.scans])
     check_overflow(overflow)
     with showing(progress) as say:
-        return Function(chosen.of_robot(robot_of(robot), row.name, algorithm, say), overflow=overflow)
+        varied, algorithm = with_options(robot_of(robot), algorithm)
+        return Function(chosen.of_robot(varied, row.name, algorithm, say), overflow=overflow)
 
 
 def check_robot(robot: object) -> None:

@@ -75,7 +75,7 @@ def check_values(port: Port, array: npt.NDArray[Any], leading: tuple[int, ...]) 
 
 def restricted(port: Port) -> bool:
     """Whether some numbers are no values of an input."""
-    return bool(port.unit_vectors) or port.switches or port.name in SHARES
+    return bool(port.unit_vectors) or port.switches or bool(port.parameter) or port.name in SHARES
 
 
 def check_finite(arrays: Arrays, dtype: np.dtype[Any]) -> None:

@@ -57,7 +57,11 @@ class Single:
 def single(device: Executor) -> Single | None:
     """A call of one state at a time; None where the device has none that is faster, or where some numbers are no values
     of an input in another way than that quaternions have length 1."""
-    if device.exclusive or any(p.switches or p.name in SHARES for p in device.inputs) or not device.inputs:
+    if (
+        device.exclusive
+        or any(p.switches or p.parameter or p.name in SHARES for p in device.inputs)
+        or not device.inputs
+    ):
         return None
     arrays, outputs = device.new_inputs(1), device.new_outputs(1)
     device.clear(outputs)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.dynamics import FUNCTIONS, AlgorithmOptions, requested
 from dynagate.dynamics.function_row import SCAN, SCANS
-from dynagate.dynamics.options import DEFAULTS
+from dynagate.dynamics.options import DEFAULTS, with_options
 from dynagate.fixedpoint.assign import Policy, assign
 from dynagate.graph import Graph, trace
 from dynagate.graph.region import Region
@@ -51,7 +52,7 @@ def operator(
     for name, value in (("policy", policy), ("region", region)):
         if value is not None and backend != FIXED and gradient != BITS:
             raise ArgumentError(f"{name} without integers to choose formats for; expected backend='{FIXED}'")
-    loaded = robot_of(robot)
+    loaded, algorithm = with_options(robot_of(robot), algorithm)
     function = requested(function).name
     reverse_scan = f"{function}_vjp"
     if algorithm.form == SCAN and reverse_scan in SCANS:
@@ -107,10 +108,19 @@ class _Function(Operator):
         if not self._listed:
             return super().product_graphs()
         forward, reverse = (
-            in_entries(trace(self.robot, f"{self.graph.name}_{kind}", **self._options), self.robot, f"{kind}_")
+            self._own_inputs_first(
+                in_entries(trace(self.robot, f"{self.graph.name}_{kind}", **self._options), self.robot, f"{kind}_")
+            )
             for kind in ("jvp", "vjp")
         )
         return forward, reverse
+
+    def _own_inputs_first(self, product: Graph) -> Graph:
+        """Return the graph of a product with the inputs of this function first, and then their directions or the
+        weights in the function's order."""
+        names = [port.name for port in self.graph.inputs]
+        order = [*names, *(f"delta_{name}" for name in names), *(f"lam_{port.name}" for port in self.graph.outputs)]
+        return replace(product, inputs=tuple(sorted(product.inputs, key=lambda port: order.index(port.name))))
 
     def computes(self, forward: Graph, reverse: Graph) -> tuple[Compute, Compute]:
         if self._reverse is None:
@@ -135,7 +145,7 @@ def _accelerator(
 ) -> Function:
     """The integers of a graph, or a compiled function that is checked to compute it."""
     if not isinstance(source, Function):
-        return Function(FixedDevice(assign(graph, region or Region.of(robot), policy)))
+        return Function(FixedDevice(assign(graph, (region or Region.of(robot)).of_robot(robot), policy)))
     accelerator = source.functions.get(graph.name, source)
     device = accelerator.device
     own = [(port.name, tuple(port.shape)) for port in (*device.inputs, *device.outputs)]

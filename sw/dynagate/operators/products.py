@@ -58,7 +58,7 @@ def vjp(graph: Graph, robot: Robot, moving: Sequence[str]) -> Graph:
 
 def in_entries(product: Graph, robot: Robot, prefix: str) -> Graph:
     """A product graph whose directions of configurations are entries (nq,), with the outputs of this prefix alone."""
-    units = {port.name for port in product.inputs if port.unit_vectors}
+    units = {port.name for port in product.inputs if port.unit_vectors and not port.parameter}
     recording = Recording(product.name, product.robot)
     inputs: dict[str, Array] = {}
     for port in product.inputs:

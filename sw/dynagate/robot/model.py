@@ -41,6 +41,8 @@ from dynagate.robot.kinds import KINDS, JointKind, kind_of, single_kinds
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+    from dynagate.robot.variable import Variable
+
 Vector3 = tuple[float, float, float]
 Matrix3 = tuple[Vector3, Vector3, Vector3]
 
@@ -53,6 +55,9 @@ GRAVITY = FINITE.called("", "finite numbers in m/s²")
 
 STANDARD_GRAVITY: Vector3 = (0.0, 0.0, -9.81)
 
+
+LARGEST_COEFFICIENT = 1e12
+"""N m and N, and rad/s and m/s: the largest friction and its largest speed."""
 
 LARGEST = 1e100
 """m, kg and kg m²: more than this cannot be squared in a float."""
@@ -336,7 +341,9 @@ class Robot:
     with a name besides the links, such as links on fixed joints; no function but those of frames and constraints
     depends on them. constraints: the frames that may be held (`with_contact`, `with_loop`), which the constrained
     functions alone know. passive: joints that nothing drives, by name, besides floating ones (`with_passive`), which
-    constrained inverse dynamics alone knows.
+    constrained inverse dynamics alone knows. variable: names of the parameters that are inputs of every function
+    (`with_variable`). friction_speed: speed, rad/s or m/s, at which 0.7 of the friction of joints acts; 0 if functions
+    leave friction out (`with_friction`).
     Raises RobotError: there is no link, links, frames or constraints are not as these sentences say, or a number is not
     finite.
     """
@@ -348,6 +355,8 @@ class Robot:
     frames: tuple[Frame, ...] = field(default=(), repr=False)
     constraints: tuple[Constraint, ...] = ()
     passive: tuple[str, ...] = ()
+    variable: tuple[str, ...] = ()
+    friction_speed: float = 0.0
 
     def __post_init__(self) -> None:
         if not self.name.isprintable():
@@ -367,6 +376,9 @@ class Robot:
         for constraint in self.constraints:
             self._check_constraint(constraint)
         self._check_passive()
+        number(f"robot '{self.name}' has friction_speed ", self.friction_speed, AT_LEAST_ZERO, RobotError)
+        if self.variable:
+            _ = self.variables
 
     def _check(self, index: int, link: Link) -> None:
         for kind, name in (("link", link.name), ("joint", link.joint.name)):
@@ -879,12 +891,101 @@ class Robot:
         ]
         return replace(self, links=tuple(links))
 
-    def _per_joint(self, what: str, value: float | Sequence[float], accepted: Accepted) -> list[float]:
-        """Return one number for each joint. Raise RobotError if there are neither one nor as many as joints."""
+    def with_damping(self, damping: float | Sequence[float]) -> Robot:
+        """Return the robot with other damping of its joints.
+
+        Args:
+            damping: N m s/rad or N s/m, one number for all joints but floating ones, or one for each joint.
+
+        Raises:
+            RobotError: There are neither one nor as many numbers as joints, or one is negative or not finite.
+        """
+        values = self._per_joint("damping", damping, AT_LEAST_ZERO, spares_floating=True)
+        links = [
+            replace(link, joint=replace(link.joint, damping=x)) for link, x in zip(self.links, values, strict=True)
+        ]
+        return replace(self, links=tuple(links))
+
+    def with_friction(self, force: float | Sequence[float] | None = None, speed: float = 0.01) -> Robot:
+        """Return the robot with Coulomb friction of its joints, F q̇ / √(q̇² + s²), in every function.
+
+        The friction in the robot's file acts in no function before this call.
+
+        Args:
+            force: F in N m or N, one number for all joints but floating ones, or one for each joint; that of the file
+                unless given.
+            speed: s in rad/s or m/s, above 0, at which 0.7 of the friction acts.
+
+        Raises:
+            RobotError: There are neither one nor as many numbers as joints, or one is negative, too large or not
+                finite.
+
+        Example:
+            >>> dynagate.robots.load("two_joint_arm").with_friction(0.5).links[0].joint.friction
+            0.5
+        """
+        speed = number("with_friction() has speed ", speed, replace(ABOVE_ZERO, most=LARGEST_COEFFICIENT), RobotError)
+        if force is None:
+            values = [link.joint.friction for link in self.links]
+        else:
+            values = self._per_joint(
+                "friction", force, replace(AT_LEAST_ZERO, most=LARGEST_COEFFICIENT), spares_floating=True
+            )
+        links = [
+            replace(link, joint=replace(link.joint, friction=x)) for link, x in zip(self.links, values, strict=True)
+        ]
+        return replace(self, links=tuple(links), friction_speed=speed)
+
+    def with_variable(self, *names: str) -> Robot:
+        """Return the robot with parameters that are inputs of every function instead of constants.
+
+        Every function of the robot then takes one more input for each name, after its own inputs and in this order. An
+        input is named as the parameter, with _ for other characters than letters and digits: `forearm_mass` for
+        "forearm.mass". `parameters` has the robot's own numbers by these names.
+
+        Args:
+            names: What varies. Of a link: "forearm.mass", "forearm.com", "forearm.inertia", "forearm.payload", or
+                "forearm" for its ten inertial parameters. Of a joint: "elbow.armature", "elbow.damping",
+                "elbow.friction". Of a joint or frame: "elbow.placement", or its "elbow.position" and "elbow.rotation".
+                "gravity". A name with *, such as "*.mass" or "left_*.damping", is one input for several links or
+                joints, in the robot's order.
+
+        Raises:
+            RobotError: The robot has no such parameter, or it is variable already.
+            ArgumentTypeError: A name is no text.
+
+        Example:
+            >>> arm = dynagate.robots.load("two_joint_arm").with_variable("forearm.mass", "gravity")
+            >>> list(arm.parameters)
+            ['forearm_mass', 'gravity']
+        """
+        for name in names:
+            if not isinstance(name, str):
+                raise ArgumentTypeError(f"with_variable() got {shown(name)}; expected names such as 'forearm.mass'")
+        return replace(self, variable=(*self.variable, *names))
+
+    @cached_property
+    def variables(self) -> tuple[Variable, ...]:
+        """The variable parameters with their inputs, in the order of `variable`."""
+        from dynagate.robot.variable import variables_of
+
+        return variables_of(self)
+
+    @property
+    def parameters(self) -> dict[str, np.ndarray]:
+        """The numbers of the robot's variable parameters by the names of their inputs."""
+        return {variable.input: variable.value(self) for variable in self.variables}
+
+    def _per_joint(
+        self, what: str, value: float | Sequence[float], accepted: Accepted, *, spares_floating: bool = False
+    ) -> list[float]:
+        """Return one number for each joint. Raise RobotError if there are neither one nor as many as joints.
+
+        spares_floating: one number for all leaves out floating joints, which have 0."""
         count = len(self.links)
         own = one_or_each(f"{what}=", value, accepted, RobotError)
         if not isinstance(own, tuple):
-            return [own] * count
+            return [0.0 if spares_floating and link.joint.kind.free else own for link in self.links]
         if len(own) != count:
             raise RobotError(f"{len(own)} {what}s for {count} joints of robot '{self.name}'; expected one, or {count}")
         return list(own)

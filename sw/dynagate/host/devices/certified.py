@@ -28,7 +28,7 @@ class CertifiedOptions(DeviceOptions):
         if self.region is not None and not self.certificate:
             raise ArgumentError("region without certificate=True; expected both: a region is where certificates hold")
         if self.certificate:
-            check_certificate(function, algorithm)
+            check_certificate(function, algorithm, robot)
         graph = super().traced(robot, function, algorithm, progress)
         if not self.certificate:
             return graph

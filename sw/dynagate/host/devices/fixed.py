@@ -56,9 +56,9 @@ class Fixed(DeviceOptions):
     def of_function(
         self, robot: Robot, function: str, algorithm: AlgorithmOptions, progress: Progress | None
     ) -> Executor:
-        region = self.region or Region.of(robot)
+        region = (self.region or Region.of(robot)).of_robot(robot)
         if self.certificate:
-            check_certificate(function, algorithm)
+            check_certificate(function, algorithm, robot)
         if algorithm.form == SCAN and (loop := scanned(robot, function, algorithm, self.changed())):
             return self._of_scan(loop, region, algorithm)
         formatted = self._assigned(trace(robot, function, progress=progress, **algorithm.as_dict()), region)
@@ -79,7 +79,7 @@ class Fixed(DeviceOptions):
 
     def of_rollout(self, robot: Robot, algorithm: AlgorithmOptions, progress: Progress | None = None) -> TurnDevice:
         graph = graph_of(robot, ROLLOUT, **algorithm.as_dict())
-        return IntegerTurns(self._assigned(graph, self.region or Region.of(robot)))
+        return IntegerTurns(self._assigned(graph, (self.region or Region.of(robot)).of_robot(robot)))
 
     def of_design(self, source: DesignSource, progress: Progress | None = None) -> Executor:
         design = source.design

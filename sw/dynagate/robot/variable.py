@@ -1,0 +1,454 @@
+"""Parameters of a robot that are inputs of its functions instead of constants: `Robot.with_variable`.
+
+A variable parameter has a name, such as "forearm.mass", and becomes one input of every function. A name with * stands
+for several parameters of one kind and becomes one input that stacks them. `KINDS` is the table of what can vary.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from dynagate.base.arguments import shown
+from dynagate.base.nearest import nearest
+
+if TYPE_CHECKING:
+    from dynagate.robot.model import Link, Robot
+
+Array = npt.NDArray[Any]
+
+LINK, JOINT, PLACE, WORLD = "link", "joint", "joint or frame", "robot"
+"""What a kind of parameter belongs to."""
+
+INERTIAL, MASS, COM, INERTIA, PAYLOAD = "inertial", "mass", "com", "inertia", "payload"
+ARMATURE, DAMPING, FRICTION = "armature", "damping", "friction"
+PLACEMENT, POSITION, ROTATION = "placement", "position", "rotation"
+GRAVITY = "gravity"
+
+LONGEST = 200
+"""Largest number of characters in the name of an input."""
+
+UNCHECKED = "unchecked"
+"""Kind of an input whose numbers have no check, because the robot's own numbers are those of no body."""
+
+WITH_MASS = (INERTIAL, MASS, COM, INERTIA)
+"""Kinds that only links with mass have."""
+
+COUNT = 10
+"""Inertial parameters of a link."""
+
+MOMENTS = ((0, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 2))
+"""Entries of a symmetric matrix in the order xx, xy, yy, xz, yz, zz."""
+
+ROUNDED = 1e-3
+"""Part of a body's second moment by which an inertia may miss the triangle inequality: files round their numbers."""
+
+CANCELLED = 1e-6
+"""Part of the second moment about the link's origin that float32 numbers may lose when it moves to the center."""
+
+
+def parameters_of(link: Link) -> npt.NDArray[np.float64]:
+    """Return the ten inertial parameters (10,) of a link, as Pinocchio orders them.
+
+    They are [m, h_x, h_y, h_z, I_xx, I_xy, I_yy, I_xz, I_yz, I_zz] with the mass m in kg, the first moment h = m c in
+    kg m, and the rotational inertia I about the link's origin in kg m², in the axes of the link's frame.
+    """
+    second = np.array(link.second_moment())
+    i = np.trace(second) * np.eye(3) - second
+    return np.array([link.mass, *link.first_moment(), *(i[entry] for entry in MOMENTS)])
+
+
+def _moments(link: Link) -> Array:
+    return np.array([link.inertia[a][b] for a, b in MOMENTS])
+
+
+def quaternion_of(rotation: Any) -> Array:
+    """Return the unit quaternion (x, y, z, w), w ≥ 0, of a rotation matrix (3, 3)."""
+    r = np.asarray(rotation, dtype=np.float64)
+    a, b, c = r[2, 1] - r[1, 2], r[0, 2] - r[2, 0], r[1, 0] - r[0, 1]
+    d, e, f = r[2, 1] + r[1, 2], r[0, 2] + r[2, 0], r[1, 0] + r[0, 1]
+    rows = np.array(
+        [
+            [1.0 + r[0, 0] - r[1, 1] - r[2, 2], f, e, a],
+            [f, 1.0 - r[0, 0] + r[1, 1] - r[2, 2], d, b],
+            [e, d, 1.0 - r[0, 0] - r[1, 1] + r[2, 2], c],
+            [a, b, c, 1.0 + r[0, 0] + r[1, 1] + r[2, 2]],
+        ]
+    )
+    row = rows[int(np.argmax(np.diag(rows)))]
+    return row / np.linalg.norm(row) * (1.0 if row[3] >= 0.0 else -1.0)
+
+
+def _pose(robot: Robot, place: int) -> Array:
+    """Return position and quaternion (7,) of a joint's placement or a frame. place: as in `Variable.owners`."""
+    if place < len(robot.links):
+        joint = robot.links[place].joint
+        return np.array([*joint.translation, *quaternion_of(joint.rotation)])
+    frame = robot.frames[place - len(robot.links)]
+    return np.array([*frame.translation, *quaternion_of(frame.rotation)])
+
+
+def _body(parameters: Array) -> tuple[Array, Array, Array]:
+    """Return mass (n,), second moment about the center of mass (n, 3, 3), and its tolerance (n,) of n sets (n, 10)."""
+    mass, first = parameters[:, 0], parameters[:, 1:4]
+    second = _second_moment(parameters[:, 4:])
+    about = second - first[:, :, None] * first[:, None, :] / np.where(mass == 0.0, 1.0, mass)[:, None, None]
+    total = np.trace(second, axis1=1, axis2=2)
+    slack = CANCELLED * np.abs(total) + ROUNDED * np.maximum(np.trace(about, axis1=1, axis2=2), 0.0)
+    return mass, about, slack
+
+
+def _second_moment(moments: Array) -> Array:
+    """Return tr(I)/2 1 - I (n, 3, 3) of rotational inertias (n, 6)."""
+    second = np.empty((len(moments), 3, 3))
+    half = 0.5 * (moments[:, 0] + moments[:, 2] + moments[:, 5])
+    for k, (a, b) in enumerate(MOMENTS):
+        second[:, a, b] = second[:, b, a] = (half if a == b else 0.0) - moments[:, k]
+    return second
+
+
+def _is_positive(matrices: Array, slack: Array) -> Array:
+    """Return whether symmetric matrices (n, 3, 3), with slack (n,) added to the diagonal, are positive definite."""
+    a = matrices + slack[:, None, None] * np.eye(3)
+    first, second = a[:, 0, 0], a[:, 0, 0] * a[:, 1, 1] - a[:, 0, 1] ** 2
+    third = (
+        a[:, 2, 2] * second
+        - a[:, 1, 2] * (a[:, 0, 0] * a[:, 1, 2] - a[:, 0, 1] * a[:, 0, 2])
+        + a[:, 0, 2] * (a[:, 0, 1] * a[:, 1, 2] - a[:, 1, 1] * a[:, 0, 2])
+    )
+    return (first > 0.0) & (second > 0.0) & (third > 0.0)
+
+
+def _is_body(values: Array) -> Array:
+    mass, about, slack = _body(values)
+    return (mass > 0.0) & _is_positive(about, slack)
+
+
+def _is_payload(values: Array) -> Array:
+    mass, about, slack = _body(values)
+    return ((mass > 0.0) & _is_positive(about, slack)) | (values == 0.0).all(axis=1)
+
+
+def _is_inertia(values: Array) -> Array:
+    second = _second_moment(values)
+    return _is_positive(second, ROUNDED * np.maximum(np.trace(second, axis1=1, axis2=2), 0.0))
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of parameter.
+
+    Attributes:
+        owner: What has it: LINK, JOINT, PLACE or WORLD.
+        shape: Of the numbers of one owner.
+        value: The numbers in a robot, (robot, number of the owner) -> (*shape).
+        text: The numbers in words, with their unit.
+        stacked: Name of the input that holds those of all owners.
+        accepted: Which of some numbers (n, *shape) are possible (n,); None if all finite ones are.
+        expected: The possible numbers in words, for errors.
+        unit: Where the unit quaternion begins; None without one.
+    """
+
+    owner: str
+    shape: tuple[int, ...]
+    value: Callable[[Robot, int], Array]
+    text: str
+    stacked: str
+    accepted: Callable[[Array], Array] | None = None
+    expected: str = ""
+    unit: int | None = None
+
+    @property
+    def size(self) -> int:
+        """Return how many numbers one owner has."""
+        return int(np.prod(self.shape, dtype=int))
+
+
+_BODY = "a mass above 0 and an inertia that a body can have"
+_ABOVE = "a number of 0 or more"
+KINDS: dict[str, Kind] = {
+    INERTIAL: Kind(
+        LINK,
+        (COUNT,),
+        lambda robot, i: parameters_of(robot.links[i]),
+        "mass, first moments and inertia about the link's origin: kg, kg m, kg m²",
+        "links",
+        _is_body,
+        _BODY,
+    ),
+    MASS: Kind(
+        LINK,
+        (),
+        lambda robot, i: np.array(robot.links[i].mass),
+        "mass, kg; the inertia about the center of mass stays",
+        MASS,
+        lambda values: values > 0.0,
+        "a mass above 0 kg",
+    ),
+    COM: Kind(LINK, (3,), lambda robot, i: np.array(robot.links[i].com), "center of mass in the link's frame, m", COM),
+    INERTIA: Kind(
+        LINK,
+        (6,),
+        lambda robot, i: _moments(robot.links[i]),
+        "inertia xx, xy, yy, xz, yz, zz about the center of mass, kg m²",
+        INERTIA,
+        _is_inertia,
+        "an inertia that a body can have: positive moments, none above the sum of the two others",
+    ),
+    PAYLOAD: Kind(
+        LINK,
+        (COUNT,),
+        lambda robot, i: np.zeros(COUNT),
+        "inertial parameters of a body that the link carries: kg, kg m, kg m²",
+        PAYLOAD,
+        _is_payload,
+        f"zeros for no payload, or {_BODY}",
+    ),
+    ARMATURE: Kind(
+        JOINT,
+        (),
+        lambda robot, i: np.array(robot.links[i].joint.armature),
+        "inertia of the rotor seen through the gear, kg m² or kg",
+        ARMATURE,
+        lambda values: values >= 0.0,
+        _ABOVE,
+    ),
+    DAMPING: Kind(
+        JOINT,
+        (),
+        lambda robot, i: np.array(robot.links[i].joint.damping),
+        "damping, N m s/rad or N s/m",
+        DAMPING,
+        lambda values: values >= 0.0,
+        _ABOVE,
+    ),
+    FRICTION: Kind(
+        JOINT,
+        (),
+        lambda robot, i: np.array(robot.links[i].joint.friction if robot.friction_speed else 0.0),
+        "Coulomb friction, N m or N",
+        FRICTION,
+        lambda values: values >= 0.0,
+        _ABOVE,
+    ),
+    PLACEMENT: Kind(
+        PLACE, (7,), _pose, "position, m, and unit quaternion (x, y, z, w) in the parent link", PLACEMENT, unit=3
+    ),
+    POSITION: Kind(PLACE, (3,), lambda robot, i: _pose(robot, i)[:3], "position in the parent link, m", POSITION),
+    ROTATION: Kind(
+        PLACE,
+        (4,),
+        lambda robot, i: _pose(robot, i)[3:],
+        "unit quaternion (x, y, z, w) from own axes to those of the parent link",
+        ROTATION,
+        unit=0,
+    ),
+    GRAVITY: Kind(WORLD, (3,), lambda robot, i: np.array(robot.gravity), "acceleration of free fall, m/s²", GRAVITY),
+}
+"""The parameters that can vary, by the part of a name after the dot. A link's name alone means INERTIAL."""
+
+CLASHES = (
+    {INERTIAL, MASS},
+    {INERTIAL, COM},
+    {INERTIAL, INERTIA},
+    {PLACEMENT, POSITION},
+    {PLACEMENT, ROTATION},
+)
+"""Kinds that hold the same numbers of one owner."""
+
+
+class Variable(NamedTuple):
+    """A parameter that is an input, or several of one kind that are one input.
+
+    name: as the user wrote it. kind: a key of `KINDS`. owners: numbers of links or joints in the order of the robot's
+    links; a frame has the number of links more than its place among the frames. input: name of the input. stacked:
+    whether the input has a first axis for the owners.
+    """
+
+    name: str
+    kind: str
+    owners: tuple[int, ...]
+    input: str
+    stacked: bool
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Return the shape of the input for one sample."""
+        return (len(self.owners), *KINDS[self.kind].shape) if self.stacked else KINDS[self.kind].shape
+
+    @property
+    def unit_vectors(self) -> tuple[tuple[int, int], ...]:
+        """Return begin and end of the unit quaternions among the entries."""
+        kind = KINDS[self.kind]
+        if kind.unit is None:
+            return ()
+        starts = (k * kind.size + kind.unit for k in range(len(self.owners)))
+        return tuple((start, start + 4) for start in starts)
+
+    def value(self, robot: Robot) -> Array:
+        """Return the numbers that the robot itself has, in the shape of the input."""
+        kind = KINDS[self.kind]
+        return np.stack([kind.value(robot, i) for i in self.owners]).reshape(self.shape)
+
+    def checked_kind(self, robot: Robot) -> str:
+        """Return the kind that the numbers of this input are checked by: UNCHECKED where the robot's own would fail,
+        which it was read with `allow_unphysical=True`."""
+        accepted = KINDS[self.kind].accepted
+        own = self.value(robot).reshape(len(self.owners), *KINDS[self.kind].shape)
+        return self.kind if accepted is None or accepted(own).all() else UNCHECKED
+
+
+def wrong_entry(kind: str, flat: Array) -> tuple[int, int, int, str] | None:
+    """Return the first set of numbers that a parameter cannot have: its sample, first entry and size, and the expected
+    numbers in words. Return None if there is no such set.
+
+    Args:
+        kind: A key of `KINDS`, or UNCHECKED.
+        flat: Numbers of an input (batch, entries).
+    """
+    row = KINDS.get(kind)
+    if row is None or row.accepted is None or not flat.size:
+        return None
+    sets = flat.reshape(-1, *row.shape)
+    with np.errstate(all="ignore"):
+        wrong = ~row.accepted(sets)
+    if not wrong.any():
+        return None
+    sample, owner = divmod(int(np.argmax(wrong)), flat.shape[1] // row.size)
+    return sample, owner * row.size, row.size, row.expected
+
+
+def variables_of(robot: Robot) -> tuple[Variable, ...]:
+    """Return the variable parameters of a robot, in the order of `Robot.variable`.
+
+    Raises:
+        RobotError: The robot has no such parameter, a parameter is there twice, or two inputs would have one name.
+    """
+    found: list[Variable] = []
+    for name in robot.variable:
+        own = _variable(robot, name)
+        for other in found:
+            _check_apart(robot, own, other)
+        found.append(own)
+    return tuple(found)
+
+
+def _variable(robot: Robot, name: str) -> Variable:
+    from dynagate.robot.model import RobotError
+
+    if name == GRAVITY and GRAVITY not in {link.name for link in robot.links}:
+        return Variable(name, GRAVITY, (0,), GRAVITY, False)
+    owner, dot, kind = name.rpartition(".")
+    links = [link.name for link in robot.links]
+    if name in links or (not dot and "*" in name):
+        owner, kind = name, INERTIAL
+    elif not dot or kind not in KINDS or kind in (INERTIAL, GRAVITY):
+        raise RobotError(_unknown(robot, name, kind if dot else ""))
+    owners = _owners(robot, KINDS[kind].owner, owner)
+    if "*" in owner:
+        owners = [i for i in owners if _in_group(robot, kind, i)]
+    if not owners:
+        raise RobotError(_no_owner(robot, name, KINDS[kind].owner, owner))
+    if len(owners) > 1 and "*" not in owner:
+        raise RobotError(f"'{owner}' in '{name}' names {len(owners)} parts of robot '{robot.name}'; expected one")
+    if kind in WITH_MASS and not all(robot.links[i].mass for i in owners):
+        raise RobotError(f"link '{owner}' has no mass, so '{name}' cannot vary; expected a link with mass")
+    input_name = _input(owner, kind)
+    if "*" not in owner and (not re.search("[A-Za-z0-9]", owner) or len(input_name) > LONGEST):
+        raise RobotError(
+            f"{shown(name)} of robot '{robot.name}' cannot be an input; expected a name with letters or digits, of at "
+            f"most {LONGEST} characters"
+        )
+    return Variable(name, kind, tuple(owners), input_name, "*" in owner)
+
+
+def _owners(robot: Robot, what: str, name: str) -> list[int]:
+    """Return the numbers of the links, joints or frames that a name, or a pattern with *, means."""
+    names = [link.name if what == LINK else link.joint.name for link in robot.links]
+    if "*" in name:  # frames vary one by one
+        return [i for i, each in enumerate(names) if fnmatchcase(each, name.replace("[", "[[]"))]
+    if what == PLACE:
+        names += [frame.name for frame in robot.frames]
+    return [i for i, each in enumerate(names) if each == name]
+
+
+def _in_group(robot: Robot, kind: str, i: int) -> bool:
+    """Return whether a link or joint is one of a group: not a link without mass, nor a joint that leaves all directions
+    free, on which nothing acts and whose placement nothing needs."""
+    if KINDS[kind].owner == LINK:
+        return kind not in WITH_MASS or robot.links[i].mass > 0.0
+    return not robot.links[i].joint.kind.free
+
+
+def _input(owner: str, kind: str) -> str:
+    """Return the name of an input for these owners: letters, digits and _ only."""
+    row = KINDS[kind]
+    clean = re.sub(r"\W+", "_", owner.replace("*", ""), flags=re.ASCII).strip("_" if "*" in owner else "")
+    if "*" in owner:
+        name = f"{clean}_{row.stacked}" if clean else row.stacked
+    else:
+        name = clean if kind == INERTIAL else f"{clean}_{kind}"
+    return f"_{name}" if name[:1].isdigit() else name
+
+
+def _check_apart(robot: Robot, own: Variable, other: Variable) -> None:
+    from dynagate.robot.model import RobotError
+
+    if own.name == other.name:
+        raise RobotError(f"'{own.name}' is variable twice in robot '{robot.name}'; expected each parameter once")
+    same = own.kind == other.kind or {own.kind, other.kind} in CLASHES
+    if same and not set(own.owners).isdisjoint(other.owners):
+        raise RobotError(
+            f"'{own.name}' and '{other.name}' of robot '{robot.name}' are the same numbers; expected one of them"
+        )
+    if own.input == other.input:
+        raise RobotError(
+            f"'{own.name}' and '{other.name}' of robot '{robot.name}' would both be the input '{own.input}'; expected "
+            "names that differ in letters, digits or _"
+        )
+
+
+def _unknown(robot: Robot, name: str, kind: str) -> str:
+    """Return the text of the error for a name that is no parameter's."""
+    links = [link.name for link in robot.links]
+    if kind:
+        kinds = [each for each in KINDS if each not in (INERTIAL, GRAVITY)]
+        return (
+            f"robot '{robot.name}' has no variable parameter '{name}': there is no '{kind}'{nearest(kind, kinds)}; "
+            f"expected one of {', '.join(kinds)} after the dot"
+        )
+    return (
+        f"robot '{robot.name}' has no moving link '{name}'{nearest(name, [*links, GRAVITY])}; expected one of "
+        f"{', '.join(links)} (a link on a fixed joint is part of the link that carries it), 'gravity', or a name such "
+        "as 'link.mass' or 'joint.damping'"
+    )
+
+
+def _no_owner(robot: Robot, name: str, what: str, owner: str) -> str:
+    names = [link.name if what == LINK else link.joint.name for link in robot.links]
+    if what == PLACE:
+        names += [frame.name for frame in robot.frames]
+    called = "moving link" if what == LINK else what
+    shown = ", ".join(names[:12]) + (f" and {len(names) - 12} more" if len(names) > 12 else "")
+    return (
+        f"robot '{robot.name}' has no {called} '{owner}', which '{name}' needs{nearest(owner, names)}; expected one of "
+        f"{shown}"
+    )
+
+
+def check_inputs(robot: Robot, inputs: Sequence[str]) -> None:
+    """Raise RobotError if a variable parameter would have the name of another input. inputs: names of those."""
+    from dynagate.robot.model import RobotError
+
+    for variable in variables_of(robot):
+        if variable.input in inputs:
+            raise RobotError(
+                f"'{variable.name}' of robot '{robot.name}' cannot be the input '{variable.input}', which is another "
+                f"one's name; expected a link or joint whose name is not {', '.join(inputs)}"
+            )
