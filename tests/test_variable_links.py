@@ -218,7 +218,7 @@ def test_parameters_are_those_of_a_robot_rebuilt_with_them(robot: Robot, names: 
 def test_a_group_may_be_part_of_the_links_of_a_quadruped() -> None:
     quadruped = robots.load("hyq").with_variable("lf_*.mass", "lf_*.friction", "lf_hip.payload")
     assert [variable.shape for variable in quadruped.variables] == [(3,), (3,), (10,)]
-    assert list(quadruped.parameters) == ["lf_mass", "lf_friction", "lf_hip.payload"]
+    assert list(quadruped.parameters) == ["lf_mass", "lf_friction", "lf_hip_payload"]
     assert by_rebuilding(quadruped, "inverse_dynamics") < 1e-12
 
 

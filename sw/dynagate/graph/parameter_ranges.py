@@ -130,8 +130,8 @@ def bounds_of(robot: Robot, variable: Variable, ranges: Sequence[Range] = ()) ->
     center = variable.value(robot).ravel()
     radius = _radius(robot, variable).ravel()
     positive = KINDS[variable.kind].accepted is not None and variable.kind != INERTIA
-    low = np.maximum(center - radius, 0.0) if positive else center - radius
-    bounds = [(float(a), float(b)) for a, b in zip(low, center + radius, strict=True)]
+    least = np.maximum(center - radius, 0.0) if positive else center - radius
+    bounds = [(float(a), float(b)) for a, b in zip(least, center + radius, strict=True)]
     for start, stop in variable.unit_vectors:
         bounds[start:stop] = [(-1.0, 1.0)] * (stop - start)
     return bounds
