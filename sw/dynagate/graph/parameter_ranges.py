@@ -77,21 +77,21 @@ def check_ranges(robot: Robot, ranges: Mapping[str, Any] | None) -> tuple[Range,
             parameter can have.
     """
     result = []
-    for name, given in (ranges or {}).items():
+    for name, chosen in (ranges or {}).items():
         variable = _named(robot, name)
         label = f"range of '{variable.name}' "
         if KINDS[variable.kind].unit is not None:
             raise RobotError(f"{label}is of a rotation, which varies by {TURNED:g} rad; expected it left out")
-        if not (isinstance(given, tuple | list) and len(given) == 2):
-            raise RobotError(f"{label}is {shown(given)}; expected (low, high)")
-        low, high = (_spread(label, end, variable) for end in given)
+        if not (isinstance(chosen, tuple | list) and len(chosen) == 2):
+            raise RobotError(f"{label}is {shown(chosen)}; expected (low, high)")
+        low, high = (_spread(label, end, variable) for end in chosen)
         if (low > high).any():
-            raise RobotError(f"{label}is {shown(given)}; expected a low end below the high one")
+            raise RobotError(f"{label}is {shown(chosen)}; expected a low end below the high one")
         for end in (low, high):
             is_body = variable.kind in (INERTIAL, INERTIA, PAYLOAD)  # not each corner of those is a body
             kind = "" if is_body else variable.checked_kind(robot)
             if wrong := wrong_entry(kind, end.reshape(1, -1)):
-                raise RobotError(f"{label}is {shown(given)}; expected {wrong[3]}")
+                raise RobotError(f"{label}is {shown(chosen)}; expected {wrong[3]}")
         result.append((variable.input, tuple(low.tolist()), tuple(high.tolist())))
     return tuple(result)
 
@@ -187,16 +187,16 @@ def drawn(
 
     ranges: those that a user gave. at_limits: numbers at the ends of their ranges.
     """
-    given = any(name == variable.input for name, _, _ in ranges)
+    chosen = any(name == variable.input for name, _, _ in ranges)
     random = np.random.default_rng(seed)
-    if variable.kind in (INERTIAL, PAYLOAD) and not given:
+    if variable.kind in (INERTIAL, PAYLOAD) and not chosen:
         parts = [
             _loaded(robot.links[i], count, [*seed, i] if variable.stacked else seed, at_limits)
             - (parameters_of(robot.links[i]) if variable.kind == PAYLOAD else 0.0)
             for i in variable.owners
         ]
         return np.stack(parts, axis=1).reshape(count, *variable.shape)
-    if variable.kind == INERTIA and not given:
+    if variable.kind == INERTIA and not chosen:
         parts = [_varied_inertia(robot.links[i], random, count, at_limits) for i in variable.owners]
         return np.stack(parts, axis=1).reshape(count, *variable.shape)
     least, most = np.array(bounds_of(robot, variable, ranges)).T

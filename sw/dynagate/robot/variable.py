@@ -330,13 +330,13 @@ def variables_of(robot: Robot) -> tuple[Variable, ...]:
     Raises:
         RobotError: The robot has no such parameter, a parameter is there twice, or two inputs would have one name.
     """
-    found: list[Variable] = []
+    variables: list[Variable] = []
     for name in robot.variable:
         own = _variable(robot, name)
-        for other in found:
+        for other in variables:
             _check_apart(robot, own, other)
-        found.append(own)
-    return tuple(found)
+        variables.append(own)
+    return tuple(variables)
 
 
 def _variable(robot: Robot, name: str) -> Variable:
