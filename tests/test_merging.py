@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 from dynagate import FUNCTIONS, Robot, evaluate, robots, trace
 from dynagate.base.exact import exact, residue, written
+from dynagate.base.naming import label
 from dynagate.dynamics.configuration import integrate
 from dynagate.dynamics.spatial import array, cos, exact_rotation, exp, noise, select, sin, sqrt
 from dynagate.dynamics.varying import Products
@@ -234,6 +235,14 @@ def test_entries_are_compared_relative_to_their_output() -> None:
     assert compared(lambda a, b: [rest(a), 1e-8 * b], lambda a, b: [a * 0.0, 1e-8 * b]) is None
 
 
+def test_the_largest_entry_is_that_of_its_own_output() -> None:
+    recording = Recording("three", "none")
+    x = recording.input("x", (4,))
+    graph = recording.graph({"a": x[:1] * 2.0, "b": x[1:3] * 2.0, "c": x[3:] * 2.0})
+    sizes = np.array([[1.0, 5.0], [2.0, 3.0], [4.0, 0.5], [3.0, 2.0]])
+    assert same._of_output(sizes, graph).tolist() == [[1.0, 5.0], [4.0, 3.0], [4.0, 3.0], [3.0, 2.0]]
+
+
 @pytest.mark.parametrize("name", sorted(same.ERRORS.keys() - {"input", "const", "select", "noise"}))
 def test_error_bounds_hold_and_are_close(name: str) -> None:
     """The result of operands within their errors is within its bound, and the bound is not far above."""
@@ -283,6 +292,10 @@ def test_error_bounds_where_a_result_is_open() -> None:
     assert bound("select", [1e-3, 2.0, 5.0], [1e-3, 0.1, 0.3]) == pytest.approx(3.3)
     assert bound("select", [0.0, 2.0, 5.0], [0.0, 0.1, 0.3]) == pytest.approx(0.3)
     assert bound("select", [-1e-3, 2.0, 5.0], [1.0, 0.4, 0.3]) == pytest.approx(3.4)
+    assert bound("select", [1e-3, 2.0, 5.0], [0.0, 0.1, 0.3]) == pytest.approx(0.1)
+    assert bound("select", [0.1, 9.0, 5.0], [0.2, 0.4, 0.3]) == pytest.approx(4.4)
+    assert bound("select", [-0.5, 0.1, 5.0], [0.2, 0.6, 0.3]) == pytest.approx(0.3)
+    assert (bound("mul_const", [1.0], [2.0], 3.0) - 6.0) / same.ROUNDING == pytest.approx(9.0, rel=0.1)
     assert bound("noise", [1.2, 3.0, 4.4], [0.25, 0.1, 0.05]) == 0.0
     assert bound("noise", [1.2, 3.4, 4.4], [0.25, 0.2, 0.05]) == math.inf
     assert bound("const", [], [], 0.5) == 0.5 * same.ROUNDING
@@ -392,6 +405,72 @@ def test_the_entries_of_a_unit_vector_lie_on_a_sphere(length: int) -> None:
     assert (graph(*ones, 1.0, 0.0).nodes[node] == Node("const", (), 1.0, "const")) == (length > 1)
     assert graph(*ones, 1.0, 0.5).counts().mul == (1 if length > 1 else 2)
     assert graph(*ones, 2.0, 0.0).counts().mul > 0
+
+
+def test_a_single_entry_behind_others_is_no_unit_vector() -> None:
+    recording = Recording("single", "none")
+    x = recording.input("x", (3,), unit_vectors=((1, 2),))
+    graph = recording.graph({"y": np.array(x[1] * x[1] + x[0], dtype=object)})
+    assert graph.counts().mul == 1
+
+
+def test_merged_nodes_keep_their_names() -> None:
+    def named(a: Any, b: Any) -> Any:
+        first = (a + b) * (a - b)
+        return label(first, "own") * a + label(a * a - b * b, "later") * b
+
+    names = [node.name for node in graph_of(named).nodes if node.op != "input"]
+    assert [name for name in names if "own" in name or "later" in name] == ["own"]
+
+
+def test_elements_add_and_multiply_as_numbers_modulo_a_prime() -> None:
+    x, y = field.inputs("xy")
+    angle = x * y
+    assert (2.0 - x).points == (-(x - 2.0)).points != (x - 2.0).points
+    assert (-x).sin().points == (-x.sin()).points != x.sin().points
+    assert (-x).cos().points == x.cos().points
+    assert (angle.sin() * angle.sin() + angle.cos() * angle.cos()).points == (1, 1)
+    zero = x - x
+    assert (3.0 / zero).points == ((1.0 / zero) * 3.0).points
+    assert (1.0 / zero).points == (1.0 / (y - y)).points
+    assert len({*x.points, *y.points, *x.sin().points, *x.cos().points}) == 8
+
+
+def test_degrees_of_elements_are_bounded() -> None:
+    """The bounds on degrees are those of fractions, and beyond the largest one an element is an unknown number."""
+    largest = field.LARGEST_DEGREE
+    x, y = field.Element((2, 3), 3, 5), field.Element((5, 7), 7, 11)
+
+    def degrees(element: field.Element) -> tuple[int, int]:
+        return element.numerator, element.denominator
+
+    assert degrees(x + y) == degrees(x - y) == (14, 16)
+    assert degrees(y + x) == (14, 16)
+    assert degrees(field.Element((2, 3), 90, 5) + y) == (101, 16)
+    assert degrees(x * y) == (10, 16)
+    assert degrees(1.0 / x) == (5, 3)
+    assert degrees(field.constant(2.0)) == (0, 0)
+    assert degrees(field.inputs("x")[0]) == degrees(field.constant(math.inf)) == (1, 0)
+    assert degrees(x.sin()) == degrees(x.cos()) == (2, 2)
+    assert [degrees(each) for each in field.unit_vector("abc")] == [(2, 2)] * 3
+    one = field.constant(1.0)
+    for place in ({"numerator": largest}, {"denominator": largest}):
+        for more in (0, 1):
+            wide = field.Element((2, 3), **{"numerator": 0, **{name: size + more for name, size in place.items()}})
+            results = [wide * one, *([] if "denominator" in place else [wide + one])]
+            for result in results:
+                assert (degrees(result) == (1, 0)) == (more == 1)
+    deep = field.Element((2, 3), 0, largest)
+    assert degrees(deep + one) == (largest, largest)
+    assert degrees(field.Element((2, 3), 0, largest + 1) + field.Element((2, 3), -1, 0)) == (1, 0)
+
+
+def test_rational_numbers_are_recognized_with_their_signs() -> None:
+    random = np.random.default_rng(4)
+    for a, b in random.integers(1, 10**9, (50, 2)).tolist():
+        for expected in (Fraction(a, b), Fraction(-a, b), Fraction(a), Fraction(-1, b)):
+            points = (expected.numerator * pow(expected.denominator, -1, field.PRIME) % field.PRIME,) * 2
+            assert field.rational(field.Element(points)) == expected
 
 
 def test_a_power_of_any_degree_is_no_other() -> None:

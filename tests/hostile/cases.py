@@ -324,6 +324,158 @@ def designs(folder: Path) -> Draw:
     return draw
 
 
+def programs(folder: Path) -> Draw:
+    """Folders of programs whose description, program, formats or Verilog is not the one that was written."""
+    from dynagate.design import program
+
+    from tests.designs import functions_of, resealed
+
+    arm = robots.load("two_joint_arm")
+    asked: dict[str, dict[str, Any]] = {
+        "one": functions_of("inverse_dynamics"),
+        "functions": functions_of("mass_matrix,inverse_dynamics"),
+        "turns": {**functions_of("rollout"), "dt": 0.01},
+    }
+    region = Region.of(arm, velocity=5.0)
+    made = {
+        name: dynagate.build(arm, units=2, region=region, folder=folder / name, **options).folder
+        for name, options in asked.items()
+    }
+    contents = {name: json.loads((place / program.FILE).read_text()) for name, place in made.items()}
+    files = {name: [path for path in sorted(place.rglob("*")) if path.is_file()] for name, place in made.items()}
+
+    def results(name: str) -> list[bytes]:
+        x = np.full((2, 2), 0.25)
+        with dynagate.open(made[name], device="fixed") as opened:
+            if name == "turns":
+                moved = opened(x, x, np.full((2, 3, 2), 0.25))
+                return [moved.q.tobytes(), moved.qd.tobytes()]
+            if name == "one":
+                return [opened(q=x, qd=x, qdd=x).tau.tobytes()]
+            return [opened.mass_matrix(q=x).m.tobytes(), opened.inverse_dynamics(q=x, qd=x, qdd=x).tau.tobytes()]
+
+    expected = {name: results(name) for name in made}
+
+    def draw(random: random.Random, k: int) -> Case:
+        kind = random.choice(list(made))
+        if k == 0:
+            path = made[kind] / program.FILE
+            what, changed = "as it was written", path.read_bytes()
+        elif random.random() < 0.7:
+            what, changed = spoilt_json(contents[kind], random, resealed)
+            path = made[kind] / program.FILE
+        else:
+            path = random.choice(files[kind])
+            what, changed = spoilt(path.read_bytes(), random)
+
+        def run() -> None:
+            content = path.read_bytes()
+            path.write_bytes(changed)
+            try:
+                got = results(kind)
+            finally:
+                path.write_bytes(content)
+            if got != expected[kind]:
+                raise Wrong("opened, and computes other results")
+
+        return f"{kind}, {path.name}: {what}", run
+
+    return draw
+
+
+KEPT_TEXT = "a library"
+
+
+def caches(folder: Path) -> Draw:
+    """Folders of a cache that are damaged, of another version, links, or open to others, and several makers at once."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    from dynagate.native.cache import kept
+    from dynagate.native.compile import CompileError
+
+    def make(work: Path, product: Path) -> None:
+        (product / "library.so").write_text(KEPT_TEXT)
+
+    def other(work: Path, product: Path) -> None:
+        (product / "library.so").write_text("another library")
+
+    def linked(path: Path, target: Path | str) -> None:
+        if path.is_dir() and not path.is_symlink():
+            path.rename(path.with_name(f"{path.name}-moved"))
+        else:
+            path.unlink()
+        path.symlink_to(target)
+
+    def pipe(path: Path) -> None:
+        path.unlink()
+        os.mkfifo(path)
+
+    def moved(path: Path) -> None:
+        path.rename(path.with_suffix(".other"))
+        path.mkdir()
+
+    def spoil(path: Path, random: random.Random) -> None:
+        path.write_bytes(spoilt(path.read_bytes(), random)[1])
+
+    own = folder / "own.so"
+    own.write_text("my own file")
+    files: dict[str, Callable[[Path, random.Random], object]] = {
+        "spoilt": spoil,
+        "empty": lambda path, random: path.write_bytes(b""),
+        "missing": lambda path, random: path.unlink(),
+        "link to another file": lambda path, random: linked(path, own),
+        "link to a device": lambda path, random: linked(path, "/dev/zero"),
+        "link to nothing": lambda path, random: linked(path, folder / "nothing"),
+        "link to itself": lambda path, random: linked(path, path),
+        "pipe": lambda path, random: pipe(path),
+        "folder": lambda path, random: moved(path),
+        "open to others": lambda path, random: path.chmod(random.choice((0o777, 0o722, 0o602, 0o620))),
+        "unreadable": lambda path, random: path.chmod(0),
+        "of another user": lambda path, random: os.chown(path, 12345, 12345) if os.geteuid() == 0 else None,
+    }
+    folders: dict[str, Callable[[Path, random.Random], object]] = {
+        "another version": lambda path, random: kept(path.parent / "other", other, CompileError).rename(
+            path.rename(path.with_name(f"{path.name}-earlier")).with_name(path.name)
+        ),
+        "another version's checksum": lambda path, random: (path / "sha256").write_bytes(
+            (kept(path.parent / "other", other, CompileError) / "sha256").read_bytes()
+        ),
+        "more files": lambda path, random: (path / "more.so").write_text("more"),
+        "link to another folder": lambda path, random: linked(path, kept(path.parent / "other", other, CompileError)),
+        "link to itself": lambda path, random: linked(path, path),
+        "file": lambda path, random: (path.rename(path.with_name(f"{path.name}-earlier")), path.write_text("a file")),
+        "open to others": lambda path, random: path.chmod(0o777),
+        "of another user": files["of another user"],
+        "several makers": lambda path, random: path.rename(path.with_name(f"{path.name}-earlier")),
+    }
+    parents = {name: folders[name] for name in ("open to others", "of another user", "link to itself", "file")}
+    places = {"file": files, "folder": folders, "cache": parents}
+
+    def draw(random: random.Random, k: int) -> Case:
+        place = random.choice(list(places))
+        way = random.choice(list(places[place]))
+        name = random.choice(("library.so", "sha256", "made-by-dynagate"))
+        cache = folder / f"cache{k}"
+
+        def run() -> None:
+            target = kept(cache / "library", make, CompileError)
+            path = {"file": target / name, "folder": target, "cache": cache}[place]
+            places[place][way](path, random)
+            with ThreadPoolExecutor(4) as pool:
+                found = list(pool.map(lambda _: kept(cache / "library", make, CompileError), range(4)))
+            for each in found:
+                if (each / "library.so").read_bytes() != KEPT_TEXT.encode():
+                    raise Wrong("a library that nobody made for this name")
+                if any(
+                    path.lstat().st_mode & 0o022 and not path.is_symlink() for path in (cache, each, *each.iterdir())
+                ):
+                    raise Wrong("a folder that others can write")
+
+        return f"{place} {name if place == 'file' else ''}: {way}", run
+
+    return draw
+
+
 def boards_files(folder: Path) -> Draw:
     from dynagate.hw import boards
 
@@ -740,6 +892,8 @@ KINDS: dict[str, Callable[[Path], Draw]] = {
     "mjcf": lambda folder: others(folder, MJCF, Robot.from_mjcf),
     "formats": formats_files,
     "designs": designs,
+    "programs": programs,
+    "caches": caches,
     "boards": boards_files,
     "arrays": arrays_files,
     "options": options,
@@ -752,6 +906,8 @@ COUNTS = {
     "mjcf": 100,
     "formats": 120,
     "designs": 200,
+    "programs": 120,
+    "caches": 150,
     "boards": 120,
     "arrays": 100,
     "options": 200,

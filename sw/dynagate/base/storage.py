@@ -59,7 +59,7 @@ def is_marked(path: Path) -> bool:
     try:
         status = path.lstat()
         own = stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
-        return own and (path / MARK).read_bytes() == MARK_TEXT.encode()
+        return own and read_file(path / MARK, len(MARK_TEXT)) == MARK_TEXT.encode()
     except OSError:
         return False
 

@@ -73,7 +73,7 @@ def kept(target: Path, make: Callable[[Path, Path], None], failure: type[Excepti
             folder.mkdir(mode=0o700)
         make(work, product)
         mark(product)
-        (product / CHECKSUM).write_text(_checksum(product))
+        (product / CHECKSUM).write_text(_checksum(product, target.name))
         for path in product.rglob("*"):
             path.chmod(0o700)  # whatever the umask is
         if not _is_complete(target, failure):  # else another process was faster
@@ -125,14 +125,20 @@ def check_own(path: Path, failure: type[Exception]) -> None:
 
 
 def _is_complete(target: Path, failure: type[Exception]) -> bool:
-    """Return whether the checksum of a kept folder is right; a folder that did not change is read once per process."""
+    """Return whether a kept folder holds the files that were made for its name, and no links, pipes or devices.
+
+    A folder that did not change is read once per process.
+    """
     try:
-        for path in (target.parent, target, *target.rglob("*")):
+        check_own(target.parent, failure)
+        for path in (target, *target.rglob("*")):
+            if not (stat.S_ISDIR if path == target else _is_plain)(path.lstat().st_mode):
+                return False
             check_own(path, failure)
         state = _state(target)
         if state and _verified.get(target) == state:
             return True
-        complete = (target / CHECKSUM).read_bytes() == _checksum(target).encode()
+        complete = (target / CHECKSUM).read_bytes() == _checksum(target, target.name).encode()
         if complete:
             _verified[target] = state
         return complete
@@ -148,10 +154,15 @@ def _state(folder: Path) -> frozenset[FileState]:
     return frozenset((name, s.st_dev, s.st_ino, s.st_size, s.st_mtime_ns, s.st_ctime_ns) for name, s in statuses)
 
 
-def _checksum(folder: Path) -> str:
-    digest = hashlib.sha256()
+def _is_plain(mode: int) -> bool:
+    return stat.S_ISREG(mode) or stat.S_ISDIR(mode)
+
+
+def _checksum(folder: Path, name: str) -> str:
+    """Return the checksum of all files of a folder that is kept under a name."""
+    digest = hashlib.sha256(f"{name}\n".encode())
     for path in sorted(folder.rglob("*")):
-        if path.name != CHECKSUM:
+        if path.name != CHECKSUM and not path.is_dir():
             content = path.read_bytes()
             digest.update(f"{path.relative_to(folder)} {len(content)}\n".encode() + content)
     return digest.hexdigest()
