@@ -98,7 +98,7 @@ def test_a_folder_is_read_again_only_after_a_change(
 ) -> None:
     """A process reads each folder once, and once more after any change; new files may change unseen for a while."""
     reads, checksum = list[Path](), cache._checksum
-    monkeypatch.setattr(cache, "_checksum", lambda folder: (reads.append(folder), checksum(folder))[1])
+    monkeypatch.setattr(cache, "_checksum", lambda folder, name: (reads.append(folder), checksum(folder, name))[1])
     target = kept(tmp_path / "thing", make, Failure)
     reads.clear()
     for _ in range(2):
