@@ -38,7 +38,14 @@ def test_every_board_has_a_command() -> None:
     assert {board_of(command) for command in COMMANDS} == set(boards.names())
 
 
-@pytest.mark.parametrize("command", [line for line in COMMANDS if board_of(line) in VENDOR])
+@pytest.mark.parametrize(
+    "command",
+    [
+        pytest.param(line, marks=[pytest.mark.long] if "--core" in line and board_of(line) == "kv260" else [])
+        for line in COMMANDS
+        if board_of(line) in VENDOR
+    ],
+)
 def test_commands_run_up_to_the_tool(
     command: str, designs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,11 +7,14 @@ import re
 import runpy
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
+import dynagate
 import pytest
 from dynagate import robots
-from dynagate.host.report import reports_on_simulator
+from dynagate.host.report import _checked, reports_on_simulator
+from dynagate.hw.build import build_request
 from dynagate.hw.request import DesignRequest
 
 ROOT = Path(__file__).parent.parent
@@ -51,11 +54,25 @@ def test_python_on_the_page_runs(page: Path, monkeypatch: pytest.MonkeyPatch, de
         assert not difference, f"{path.name} is not what {page.name} computes: {difference}; docs/draw_pictures.py"
 
 
+RUN = DesignRequest(robots.load("iiwa14"), "forward_dynamics_gradient", ii=8)
+"""The design of `make run`."""
+VERIFICATION = ROOT / "docs" / "verification.md"
+
+
+@pytest.mark.long
 def test_the_page_of_verification_shows_what_make_run_prints(designs: Path) -> None:
-    request = DesignRequest(robots.load("iiwa14"), "forward_dynamics_gradient", ii=8)
-    (report,) = reports_on_simulator(request, folder=designs, states=1024, seed=1)
+    (report,) = reports_on_simulator(RUN, folder=designs, states=1024, seed=1)
     assert report.passed
-    assert report.text() in (ROOT / "docs" / "verification.md").read_text()
+    assert report.text() in VERIFICATION.read_text()
+
+
+def test_the_page_of_verification_has_the_counts_and_errors_of_the_integers(designs: Path) -> None:
+    """The integers, which the simulated design of `make run` equals, give everything but the cycles measured."""
+    built, page = build_request(RUN, folder=designs), VERIFICATION.read_text()
+    with dynagate.open(built, device="fixed") as integers:
+        report = _checked(built, None, integers, {"uniform": 1024, "limits": 256, "rest": 256}, 1, None, print)
+    (latency,) = re.findall(r"^  latency +(\d+) cycles measured", page, flags=re.M)
+    assert replace(report, latency=int(latency), cycles_per_sample=8.0).text() in page
 
 
 PERFORMANCE, WHEN = "docs/performance.md", "docs/when.md"

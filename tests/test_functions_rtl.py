@@ -40,9 +40,16 @@ def check(name: str, function: str, ii: int, vectors: int, designs: Path, folder
     run_datapath_bench(built, region.sample(function, vectors, seed=ii), seed=ii)
 
 
+ALIKE = (
+    *("inverse_dynamics_vjp", "inverse_mass_product_vjp", "forward_dynamics_gradient_given_minv"),
+    *(name for name in FUNCTIONS if name.endswith("_jvp")),
+)
+"""Functions for the long tests: others compute the same operations with the same code."""
+
+
 def cases() -> list[Any]:
-    """Every function; products forward, whose operations are those of the products back, in the long tests."""
-    return [pytest.param(name, marks=[pytest.mark.long] if name.endswith("_jvp") else []) for name in FUNCTIONS]
+    """Return every function."""
+    return [pytest.param(name, marks=[pytest.mark.long] if name in ALIKE else []) for name in FUNCTIONS]
 
 
 @pytest.mark.parametrize("function", cases())
