@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import dynagate
 from dynagate.base import storage, untrusted
 from dynagate.base.errors import ArgumentError, Error
-from dynagate.base.explained import explained
+from dynagate.base.explained import checking_first, explained
 from dynagate.base.progress import Progress, showing
 from dynagate.design.design import (
     AxiStreams,
@@ -34,7 +34,7 @@ from dynagate.design.ring import COMMAND
 from dynagate.design.source import source_digest
 from dynagate.design.verilog_list import LIST, list_text
 from dynagate.design.words import FIXED, FLOAT16, FLOAT32, beats, number_of, words_of
-from dynagate.dynamics import CODE, ROLLOUT, Part, full_name, of_frame, requested
+from dynagate.dynamics import CODE, ROLLOUT, Part, check_named, full_name, of_frame, requested
 from dynagate.dynamics.frames import FrameOption
 from dynagate.dynamics.friction import SPEED
 from dynagate.dynamics.options import AlgorithmOptions
@@ -95,7 +95,7 @@ class BuildError(Error, RuntimeError):
 
 
 @explained
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Build(BuiltDesign):
     """What was built and from what.
 
@@ -148,7 +148,14 @@ class Build(BuiltDesign):
         return self.folder / f"{SHELL_TOP}.v"
 
 
+def _check_function(function: str | Sequence[str]) -> None:
+    """Raise an error if there is no function of this name. A list is checked with the other options."""
+    if isinstance(function, str):
+        check_named(function, of_design=True)
+
+
 @explained
+@checking_first(_check_function)
 def build(
     robot: RobotOrName,
     function: str | Sequence[str],

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dynagate.base.elsewhere import answering, uncallable
+from dynagate.base.errors import ArgumentTypeError
+
 if TYPE_CHECKING:
     from dynagate.design.design import Design as Record
     from dynagate.design.program import ProgramDesign
@@ -73,3 +76,13 @@ class Design(ABC):
     def files(self) -> list[Path]:
         """The files in the folder, sorted."""
         return sorted(file for file in self.folder.rglob("*") if file.is_file())
+
+    def __repr__(self) -> str:
+        kind = type(self).__name__.removesuffix("Build") or "Datapath"
+        rate = f"a sample each {self.interval} cycles, latency {self.latency}"
+        return f"<Design {self.robot.name} {self.function}, {kind.lower()}: {rate}, {self.resources.dsp} DSP>"
+
+
+_OPEN = "dynagate.open(design), which returns a device to call"
+answering(Design, dict.fromkeys(("open", "simulate", "simulator", "sim", "run", "compile", "load", "device"), _OPEN))
+uncallable(Design, ArgumentTypeError, "dynagate.open(design)(...)")

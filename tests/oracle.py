@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pinocchio
-from dynagate import FUNCTIONS, Robot, evaluate, trace
-from dynagate.dynamics import Function
+from dynagate import Robot, evaluate, trace
+from dynagate.dynamics import FUNCTIONS, Function
 from dynagate.dynamics.configuration import integrate
 from dynagate.dynamics.step import DEFAULT_STEP
 from dynagate.graph.truth import relative_errors

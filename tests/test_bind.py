@@ -15,7 +15,8 @@ from typing import Any, get_type_hints
 import dynagate
 import numpy as np
 import pytest
-from dynagate import FUNCTIONS, Function, Region, build, robots
+from dynagate import Function, Region, build, robots
+from dynagate.dynamics import FUNCTIONS
 from dynagate.host import DeviceError, Results
 
 from tests.test_gpu import play_card

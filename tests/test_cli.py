@@ -17,10 +17,11 @@ import click.shell_completion
 import dynagate.cli.info
 import pytest
 from click.testing import CliRunner
-from dynagate import FUNCTIONS, Region, RobotError, RobotWarning, robots, trace
+from dynagate import Region, RobotError, RobotWarning, robots, trace
 from dynagate.cli import groups, main
 from dynagate.cli.output import write_text
 from dynagate.design.verilog_list import read_list
+from dynagate.dynamics import FUNCTIONS
 from dynagate.fixedpoint.assign import assign
 from dynagate.fixedpoint.files import write_formats
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from dynagate import FUNCTIONS, Robot, evaluate, robots, trace
-from dynagate.dynamics import Tree
+from dynagate import Robot, evaluate, robots, trace
+from dynagate.dynamics import FUNCTIONS, Tree
 from dynagate.dynamics.prefix import along
 from dynagate.graph import truth
 from dynagate.graph.truth import relative_errors

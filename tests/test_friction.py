@@ -12,9 +12,9 @@ import dynagate
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from dynagate import FUNCTIONS, Region, Robot, RobotWarning, Rollout, evaluate, robots, trace
+from dynagate import Region, Robot, RobotWarning, Rollout, evaluate, robots, trace
 from dynagate.cli import main
-from dynagate.dynamics import AlgorithmOptions, function
+from dynagate.dynamics import FUNCTIONS, AlgorithmOptions, function
 from dynagate.forces import Damping, Friction
 from dynagate.graph.truth import STEP, forward_dynamics_gradient, relative_errors
 from dynagate.host.report import reports_on_simulator

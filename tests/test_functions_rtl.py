@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from dynagate import FUNCTIONS, Region, Robot, build, robots
+from dynagate import Region, Robot, build, robots
+from dynagate.dynamics import FUNCTIONS
 from dynagate.fixedpoint.assign import Policy
 from dynagate.hw.plan import Stages
 from dynagate.sim.runner import run_datapath_bench

@@ -15,9 +15,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from dynagate import FUNCTIONS, Robot, evaluate, robots, trace
+from dynagate import Robot, evaluate, robots, trace
 from dynagate.base.exact import exact, residue, written
 from dynagate.base.naming import label
+from dynagate.dynamics import FUNCTIONS
 from dynagate.dynamics.configuration import integrate
 from dynagate.dynamics.spatial import array, cos, exact_rotation, exp, noise, select, sin, sqrt
 from dynagate.dynamics.varying import Products

@@ -9,10 +9,10 @@ import dynagate
 import numpy as np
 import pinocchio
 import pytest
-from dynagate import FUNCTIONS, Region, Robot, RobotError, evaluate, trace
+from dynagate import Region, Robot, RobotError, evaluate, trace
 from dynagate.design.files import load
 from dynagate.design.rebuilt import formatted_design, robot_of
-from dynagate.dynamics import Tree
+from dynagate.dynamics import FUNCTIONS, Tree
 from dynagate.graph.truth import relative_errors
 from dynagate.robot import Mimic
 

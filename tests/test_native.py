@@ -19,7 +19,8 @@ from typing import Any
 import dynagate
 import numpy as np
 import pytest
-from dynagate import FUNCTIONS, Region, Robot, evaluate, robots, trace
+from dynagate import Region, Robot, evaluate, robots, trace
+from dynagate.dynamics import FUNCTIONS
 from dynagate.graph import Graph
 from dynagate.graph.truth import relative_errors
 from dynagate.host import DeviceError, Results

@@ -9,8 +9,8 @@ import dynagate
 import numpy as np
 import pinocchio
 import pytest
-from dynagate import FUNCTIONS, Region, Robot, evaluate, robots, trace
-from dynagate.dynamics import AND, FRAME_FUNCTIONS, LONGEST, QUANTITIES, function
+from dynagate import Region, Robot, evaluate, robots, trace
+from dynagate.dynamics import AND, FRAME_FUNCTIONS, FUNCTIONS, LONGEST, QUANTITIES, function
 
 from .oracle import pinocchio_of
 from .robots import random_urdf

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from dynagate import FUNCTIONS, Region, Robot, RobotError, RobotWarning, evaluate, robots, trace
-from dynagate.dynamics import Tree
+from dynagate import Region, Robot, RobotError, RobotWarning, evaluate, robots, trace
+from dynagate.dynamics import FUNCTIONS, Tree
 from dynagate.graph.truth import relative_errors
 from dynagate.robot.model import matrix3, vector3
 

@@ -71,7 +71,7 @@ class ProgramFolderError(Error, RuntimeError):
 
 
 @explained
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ProcessorBuild(Design):
     """A program and what it was made from.
 

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
+from dynagate.base.elsewhere import spelled
 from dynagate.base.errors import Error, MissingExtraError, MissingNameError
-from dynagate.base.former import NAMES
+from dynagate.base.former import ANSWERS, NAMES
 from dynagate.base.nearest import nearest
-from dynagate.dynamics import FUNCTIONS, AlgorithmOptions
+from dynagate.dynamics import TABLE as FUNCTIONS
+from dynagate.dynamics import AlgorithmOptions
 from dynagate.dynamics.configuration import difference, integrate, neutral
 from dynagate.graph import Graph, trace
 from dynagate.graph.evaluate import evaluate
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
     from dynagate import torch as torch
     from dynagate.fixedpoint.assign import Policy
     from dynagate.fixedpoint.goal import Goal
-    from dynagate.host import BoundCall, Device, Function, Results
+    from dynagate.host import BoundCall, Device, Function, OverflowWarning, Results
     from dynagate.host import compile as compile
     from dynagate.host import open as open
     from dynagate.host.ilqr import Ilqr as ilqr
@@ -61,6 +63,7 @@ __all__ = [
     "Function",
     "Goal",
     "Graph",
+    "OverflowWarning",
     "Policy",
     "Region",
     "Resources",
@@ -113,6 +116,7 @@ _LAZY = {
     "Function": "dynagate.host",
     "compile": "dynagate.host",
     "BoundCall": "dynagate.host",
+    "OverflowWarning": "dynagate.host",
     "Results": "dynagate.host",
     "ilqr": "dynagate.host.ilqr",
     "mppi": "dynagate.host.mppi",
@@ -145,7 +149,8 @@ def __getattr__(name: str) -> Any:
                 return getattr(import_module(_LAZY[name]), _NAMED.get(name, name))
         except MissingExtraError as error:  # hasattr, dir and help must go on
             raise MissingNameError(str(error)) from None
-    hint = f"; write {NAMES[name]}" if name in NAMES else nearest(name, {*__all__, *_LAZY, *_MODULES})
+    now = NAMES.get(name) or ANSWERS.get(spelled(name))
+    hint = f"; write {now}" if now else nearest(name, {*__all__, *_LAZY, *_MODULES})
     raise AttributeError(f"module 'dynagate' has no attribute '{name}'{hint}")
 
 

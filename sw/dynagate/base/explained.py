@@ -55,6 +55,25 @@ _UnfitError.__name__ = _UnfitError.__qualname__ = "ArgumentTypeError"
 _UnfitError.__module__ = ArgumentTypeError.__module__
 
 
+FIRST = "_checked_first"
+"""Attribute of a function: what checks its arguments before an unexpected keyword is reported."""
+
+
+def checking_first(check: Callable[..., object]) -> Callable[[T], T]:
+    """Return a decorator that has arguments of a call checked before an unexpected keyword is reported.
+
+    Args:
+        check: Function that gets the arguments, whose names are parameters of the decorated function, by name. It
+            raises an `Error` if they cannot be used.
+    """
+
+    def marked(function: T) -> T:
+        setattr(function, FIRST, check)
+        return function
+
+    return marked
+
+
 def explained(thing: T) -> T:
     """A function, or a class with its methods, whose calls raise TypeError where Python fails on an argument of another
     type than the signature has: the text names each one and what was expected.
@@ -105,8 +124,26 @@ def check_types(
     try:
         bound = signature.bind(*args, **kwargs)
     except TypeError:
+        _check_first(function, signature, args, kwargs)
         raise ArgumentTypeError(_unbound(label, signature, args, kwargs)) from None
     _check(label, _arguments(function, bound), cause)
+
+
+def _check_first(
+    function: Callable[..., Any], signature: inspect.Signature, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> None:
+    """Raise the error of the arguments that are checked before keywords, if the function has such a check."""
+    check = getattr(function, FIRST, None)
+    if check is None:
+        return
+    names = inspect.signature(check).parameters
+    try:
+        bound = signature.bind_partial(*args, **{name: kwargs[name] for name in kwargs if name in signature.parameters})
+    except TypeError:  # there are too many arguments, or one twice
+        return
+    passed = {name: bound.arguments[name] for name in names if name in bound.arguments}
+    if all(name in passed or parameter.default is not parameter.empty for name, parameter in names.items()):
+        check(**passed)
 
 
 def check_fields(options: object) -> None:

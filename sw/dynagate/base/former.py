@@ -13,3 +13,17 @@ NAMES = {
     "ProcessorBuild": "dynagate.Design",
 }
 """Names of the package -> the names now."""
+
+LOAD = "dynagate.Robot.from_file(path), or dynagate.robots.load(name)"
+ANSWERS = {
+    **dict.fromkeys(("load", "loadrobot", "loadurdf", "fromurdf", "buildmodelfromurdf", "model", "mjmodel"), LOAD),
+    **dict.fromkeys(("jit", "function"), "dynagate.compile(robot, function)"),
+    **dict.fromkeys(("rnea", "aba", "crba", "forwarddynamics", "massmatrix"), "dynagate.compile(robot, function)"),
+    **dict.fromkeys(("inversedynamics", "forwardkinematics"), "dynagate.compile(robot, function)"),
+    **dict.fromkeys(("simulate", "step", "rollouts"), "dynagate.Rollout(robot, steps=..., dt=...)"),
+    "randomconfiguration": "dynagate.Region.of(robot).sample('mass_matrix', count, seed)['q']",
+    "cost": "dynagate.control.Cost",
+    "contact": "dynagate.forces.Contact",
+    "grad": "dynagate.jax.function(robot, function) under jax.grad",
+}
+"""Names that are guessed, spelled as in `base.elsewhere` -> what to write."""

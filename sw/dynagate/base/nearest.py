@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+from dynagate.base.elsewhere import OF_OTHER_CALLS, spelled, written
 from dynagate.base.errors import ArgumentTypeError
 
 ALIKE = 0.7
 """Of two names that may be meant for each other, the ratio of `difflib`."""
+ALIKE_A_LITTLE = 0.5
+"""The same ratio, for names that an error lists."""
+LISTED = 8
+"""Most options of a call of which an error lists all."""
 SUGGESTED, FEWEST = 4, 3
 """Largest number of names in a suggestion, and letters of the shortest name that is searched for within others."""
 
@@ -26,10 +31,13 @@ RENAMED = {
 def nearest(name: object, known: Iterable[str]) -> str:
     """Return what to put after a name that is not known.
 
-    This is " (write x)" for a former name, " (did you mean 'x'?)" for one that is near a known name, else "".
+    This is " (write x)" for a former name or a name of other packages, " (did you mean 'x'?)" for a name that is near
+    a known name, else "".
     """
     if str(name) in RENAMED and RENAMED[str(name)].split("=")[0] in (known := list(known)):
         return f" (write {RENAMED[str(name)]})"
+    if str(name) not in (known := list(known)) and (text := written(name, known)):
+        return f" (write {text})"
     by_lower = {each.lower(): each for each in known}
     close = get_close_matches(str(name).lower(), by_lower, n=1, cutoff=ALIKE)
     return f" (did you mean '{by_lower[close[0]]}'?)" if close else ""
@@ -40,10 +48,21 @@ def check_keyword(function: str, name: str, known: Iterable[str], what: str = ""
     names = list(known)
     if name not in names:
         here = f"for {what} one of" if what else "one of"
+        elsewhere = OF_OTHER_CALLS.get(function.rpartition(".")[2], {}).get(spelled(name))
+        hint = f"; {elsewhere}" if elsewhere else nearest(name, names)
+        few = names if len(names) <= LISTED else _nearest_few(name, names)
+        more = "" if few == names else f", or another of its {len(names)} options"
         raise ArgumentTypeError(
-            f"{function}() got an unexpected keyword argument '{name}'{nearest(name, names)}; expected {here} "
-            f"{', '.join(names)}"
+            f"{function}() got an unexpected keyword argument '{name}'{hint}; expected {here} {', '.join(few)}{more}"
         )
+
+
+def _nearest_few(name: str, names: list[str]) -> list[str]:
+    """Return the SUGGESTED names that are nearest to a name, then the first ones."""
+    text = written(name, names)
+    near = get_close_matches(name.lower(), names, n=SUGGESTED, cutoff=ALIKE_A_LITTLE)
+    first = [each for each in names if each == text.split("=")[0]]
+    return list(dict.fromkeys([*first, *near, *names]))[:SUGGESTED]
 
 
 def suggested(name: str, known: Iterable[str]) -> list[str]:

@@ -29,12 +29,14 @@ from dynagate.dynamics.named import (
     LONGEST,
     ROLLOUT,
     TOGETHER,
+    check_named,
     full_name,
     function,
     of_frame,
     requested,
 )
 from dynagate.dynamics.options import AlgorithmOptions
+from dynagate.dynamics.table import TABLE
 from dynagate.dynamics.tree import Tree
 
 __all__ = [
@@ -56,6 +58,7 @@ __all__ = [
     "ROLLOUT",
     "SWITCHES",
     "SYMMETRIC",
+    "TABLE",
     "TAU_OR_QDD",
     "TOGETHER",
     "VECTOR",
@@ -64,6 +67,7 @@ __all__ = [
     "Function",
     "Part",
     "Tree",
+    "check_named",
     "full_name",
     "function",
     "of_frame",

@@ -19,6 +19,7 @@ class Elsewhere(NamedTuple):
 
 
 _FRAME = "pass frame='NAME', the name of a frame or link (on the command line, append _NAME)"
+_FRAME_ROWS = f"{_FRAME}; the angular part comes first"
 _ENERGY = "compute ['kinetic_energy', 'potential_energy'] and add them"
 _MUJOCO = "MuJoCo adds the forces of contacts and constraints"
 
@@ -66,11 +67,11 @@ ELSEWHERE = {
     "updateframeplacement": Elsewhere("frame_pose", _FRAME),
     "computejointjacobians": Elsewhere("link_jacobians", "it has the Jacobians of all links, in their frames"),
     "getjointjacobian": Elsewhere("link_jacobians", "it has the Jacobians of all links, in their frames"),
-    "computeframejacobian": Elsewhere("frame_jacobian", _FRAME),
-    "getframejacobian": Elsewhere("frame_jacobian", _FRAME),
-    "getframevelocity": Elsewhere("frame_velocity", _FRAME),
-    "getframeacceleration": Elsewhere("frame_acceleration", _FRAME),
-    "getframeclassicalacceleration": Elsewhere("frame_acceleration", _FRAME),
+    "computeframejacobian": Elsewhere("frame_jacobian", _FRAME_ROWS),
+    "getframejacobian": Elsewhere("frame_jacobian", _FRAME_ROWS),
+    "getframevelocity": Elsewhere("frame_velocity", _FRAME_ROWS),
+    "getframeacceleration": Elsewhere("frame_acceleration", _FRAME_ROWS),
+    "getframeclassicalacceleration": Elsewhere("frame_acceleration", _FRAME_ROWS),
     "frameplacement": Elsewhere("frame_pose", _FRAME),
     "placement": Elsewhere("frame_pose", _FRAME),
     "pose": Elsewhere("frame_pose", _FRAME),
@@ -86,13 +87,13 @@ ELSEWHERE = {
     "mjrne": Elsewhere("inverse_dynamics", "without accelerations it is 'bias_torque'"),
     "mjkinematics": Elsewhere("frame_pose", _FRAME),
     "mjfwdposition": Elsewhere("frame_pose", _FRAME),
-    "mjjac": Elsewhere("frame_jacobian", _FRAME),
-    "mjjacbody": Elsewhere("frame_jacobian", _FRAME),
-    "mjjacsite": Elsewhere("frame_jacobian", _FRAME),
-    "bodyjacobian": Elsewhere("frame_jacobian", _FRAME),
-    "sitejacobian": Elsewhere("frame_jacobian", _FRAME),
-    "jacp": Elsewhere("frame_jacobian", _FRAME),
-    "jacr": Elsewhere("frame_jacobian", _FRAME),
+    "mjjac": Elsewhere("frame_jacobian", _FRAME_ROWS),
+    "mjjacbody": Elsewhere("frame_jacobian", _FRAME_ROWS),
+    "mjjacsite": Elsewhere("frame_jacobian", _FRAME_ROWS),
+    "bodyjacobian": Elsewhere("frame_jacobian", _FRAME_ROWS),
+    "sitejacobian": Elsewhere("frame_jacobian", _FRAME_ROWS),
+    "jacp": Elsewhere("frame_jacobian", _FRAME_ROWS),
+    "jacr": Elsewhere("frame_jacobian", _FRAME_ROWS),
     "sitexpos": Elsewhere("frame_pose", _FRAME),
     "sitexmat": Elsewhere("frame_pose", _FRAME),
     "xpos": Elsewhere("frame_pose", _FRAME),
@@ -105,6 +106,9 @@ ELSEWHERE = {
 
 ALIASES = {name: row.function for name, row in ELSEWHERE.items() if not row.differs}
 """The names that are accepted, as the command line has them."""
+
+WITH_FRAME = {name: row.function for name, row in ELSEWHERE.items() if row.differs == _FRAME}
+"""The names that are accepted with a frame -> the functions of a frame."""
 
 
 def plain(name: str) -> str:

@@ -13,7 +13,7 @@ from dynagate.base.arguments import shown
 from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.base.nearest import suggested
 from dynagate.dynamics import named_frames, step
-from dynagate.dynamics.aliases import ELSEWHERE, accepted, plain
+from dynagate.dynamics.aliases import ELSEWHERE, WITH_FRAME, accepted, plain
 from dynagate.dynamics.constrained_functions import CONSTRAINED
 from dynagate.dynamics.function_row import CODE, TAU_OR_QDD, Algorithm, Argument, Function, Part, arguments
 from dynagate.dynamics.listed import FUNCTIONS, LISTED
@@ -75,6 +75,14 @@ def requested(name: str | Sequence[str], *, of_design: bool = False, per_sample:
     return function(names[0]) if len(names) == 1 else functions_at_once(tuple(names))
 
 
+def check_named(function: str | Sequence[str], of_design: bool = False) -> None:
+    """Raise an error if there is no function of these names, as `requested` does. Frames may be missing."""
+    names = [function] if isinstance(function, str) else function
+    if isinstance(names, Sequence):
+        names = [f"{each}_{PLACEHOLDER}" if each in FRAME_FUNCTIONS else each for each in names]
+    requested(names, of_design=of_design)
+
+
 def of_frame(name: Any, frame: Any) -> tuple[Any, Any]:
     """Return the requested functions with the name of their frame, and the frame that is left for the gradients.
 
@@ -90,6 +98,8 @@ def of_frame(name: Any, frame: Any) -> tuple[Any, Any]:
     names = [name] if isinstance(name, str) else name
     if not (isinstance(names, Sequence) and all(isinstance(each, str) for each in names)):
         return name, frame  # `requested` refuses it
+    if frame is not None:
+        names = [each if each in LISTED else WITH_FRAME.get(plain(each), each) for each in names]
     bare = next((each for each in names if each in FRAME_FUNCTIONS), None)
     if bare is None:
         named = next((each for each in names if each.startswith(_OF_FRAMES)), None)
@@ -149,7 +159,7 @@ def _answer(name: str) -> str:
         return f"; functions of a frame are {', '.join(FRAME_FUNCTIONS)}, with frame='NAME'"
     names = suggested(name, [*LISTED, ALL, ROLLOUT, *FRAME_FUNCTIONS])
     near = f" (did you mean {' or '.join(repr(each) for each in names)}?)" if names else ""
-    return f"{near}; expected one of {', '.join(TOGETHER)}, or another one of the table in docs/functions.md"
+    return f"{near}; expected one of {', '.join(TOGETHER)}, or another of dynagate.FUNCTIONS"
 
 
 AND = "_and_"
@@ -238,6 +248,8 @@ FRAME_FUNCTIONS: dict[str, tuple[str, str, Algorithm]] = {
     "frame_bias_acceleration": ("q qd", "frame_bias_acceleration", named_frames.bias_acceleration),
 }
 """Functions of one frame, whose name follows theirs, as in frame_pose_tool0."""
+PLACEHOLDER = "frame"
+"""Stands for a frame's name that is not known yet."""
 _OF_FRAMES = tuple(f"{name}_" for name in FRAME_FUNCTIONS)
 LONGEST_FRAME = 100
 """Letters of a frame's name that still fit the name of a file."""

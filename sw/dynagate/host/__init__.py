@@ -5,7 +5,7 @@ from dynagate.design.files import DesignError
 from dynagate.host.compiling import compile
 from dynagate.host.device import Device, FunctionDevice
 from dynagate.host.function import BoundCall, Function
-from dynagate.host.links import DeviceError, Link, OverflowedError, RegisterError, Transfer
+from dynagate.host.links import DeviceError, Link, OverflowedError, OverflowWarning, RegisterError, Transfer
 from dynagate.host.opened import Opened
 from dynagate.host.opening import open
 from dynagate.host.pending import Pending, Stream
@@ -23,6 +23,7 @@ __all__ = [
     "FunctionDevice",
     "Link",
     "Opened",
+    "OverflowWarning",
     "OverflowedError",
     "Pending",
     "RegisterError",

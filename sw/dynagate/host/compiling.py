@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy.typing as npt
 
 from dynagate.base.changed import changed_options
+from dynagate.base.elsewhere import HARDWARE, spelled
 from dynagate.base.errors import ArgumentError, ArgumentTypeError
-from dynagate.base.explained import explained
+from dynagate.base.explained import checking_first, explained
 from dynagate.base.progress import Progress, showing
-from dynagate.dynamics import ROLLOUT, of_frame, requested
+from dynagate.dynamics import ROLLOUT, check_named, of_frame, requested
 from dynagate.dynamics.frames import FrameOption
 from dynagate.dynamics.friction import SPEED
 from dynagate.dynamics.options import AlgorithmOptions, with_options
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 
 @explained
+@checking_first(check_named)
 def compile(
     robot: RobotOrName,
     function: str | Sequence[str],
@@ -62,7 +64,7 @@ def compile(
 
     Args:
         robot: The robot, the path of its URDF file, or the name of a robot that ships.
-        function: Name of the function, such as "forward_dynamics" (docs/functions.md lists them), or a list of names.
+        function: Name of the function, such as "forward_dynamics", or a list of names (`dynagate.FUNCTIONS` has all).
             The functions in a list are computed together, at one state in one call. Names of the same functions in
             Pinocchio and MuJoCo are accepted, such as "rnea".
         device: "cpu", C compiled for this processor; "cuda", a GPU; "numpy", float64, the reference; or "fixed", the
@@ -166,7 +168,7 @@ def device_of(device: object, what: str, options: Mapping[str, Any]) -> DeviceOp
     if not isinstance(device, str | DeviceOptions):
         raise ArgumentTypeError(f"device={device!r:.60}; expected one of {known}")
     name = device.name if isinstance(device, DeviceOptions) else device
-    if name in (Sim.name, Board.name):
+    if name in (Sim.name, Board.name) or spelled(name) in HARDWARE:
         link = "link='sim'" if name == Sim.name else "link=..."
         function = f"'{ROLLOUT}'" if what == ROLLOUT else "function"
         raise ArgumentError(

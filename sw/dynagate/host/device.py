@@ -40,6 +40,8 @@ class Device(Opened):
 class FunctionDevice(Function, Device):
     """A design that computes one function, or one of several for each sample."""
 
+    _made_by = "dynagate.build"
+
     def load(self, design: Any) -> None:
         """Load another program, of any robot and function, when no batch is under way.
 

@@ -13,15 +13,17 @@ import numpy as np
 import numpy.typing as npt
 
 from dynagate.base.arguments import is_whole, shown
+from dynagate.base.elsewhere import CALLED, spelled
 from dynagate.base.errors import ArgumentError, ArgumentTypeError, EntryError
 from dynagate.base.explained import explained
 from dynagate.base.forks import renew_in_child
 from dynagate.base.largest import MAX_BATCH
+from dynagate.base.warned import warn
 from dynagate.graph.packing import unpacked
 from dynagate.host.devices.face import Executor, Overflow
 from dynagate.host.devices.parts import FunctionsDevice
 from dynagate.host.inputs import Arrays, check_finite, check_names, check_values, checked, flat, restricted
-from dynagate.host.links import DeviceError, OverflowedError, Transfer
+from dynagate.host.links import DeviceError, OverflowedError, OverflowWarning, Transfer
 from dynagate.host.opened import Opened
 from dynagate.host.pending import Pending
 from dynagate.host.results import Results
@@ -58,6 +60,9 @@ class Function(Opened):
         (8, 2)
     """
 
+    _made_by = "dynagate.compile"
+    """Call whose option `region` has the range of the formats."""
+
     def __init__(self, device: Executor, *, overflow: str = MASK) -> None:
         """Make the function that a device computes.
 
@@ -74,6 +79,7 @@ class Function(Opened):
         self._lock = threading.RLock()  # held while the device computes, but for some bound calls
         renew_in_child(self, "_lock")
         self._closed = False
+        self._has_warned = False
         self._chosen: dict[tuple[str, ...], Function] = {}
         self.functions: dict[str, Function] = {}
         """The functions of a design that computes several, by name. They share the device."""
@@ -101,6 +107,8 @@ class Function(Opened):
             if name in functions:
                 return functions[name]
             expected = f"; its functions are {', '.join(functions)}" if functions else ""
+            if spelled(name) in CALLED:
+                expected = "; a function is called: write function(...)"
             raise AttributeError(f"{type(self).__name__} has no '{name}'{expected}")
 
     if TYPE_CHECKING:
@@ -324,6 +332,8 @@ class Function(Opened):
     def _looked_at(self, overflow: Overflow, leading: Leading, outputs: Arrays) -> Overflow:
         """Set the results of samples that overflowed to NaN, unless the device saturates, and return the flags.
 
+        The first call with such samples gives an OverflowWarning.
+
         Args:
             overflow: Flags (batch,).
             leading: Leading axes of the call, for the error.
@@ -343,7 +353,22 @@ class Function(Opened):
                 f"{int(overflow.sum())} of {overflow.size} samples overflowed, the first at "
                 f"{tuple(int(k) for k in first)}; expected states inside the formats' region, or overflow='{MASK}'"
             )
+        if not self._has_warned:
+            self._has_warned = True
+            self._warn_of(overflow)
         return overflow
+
+    def _warn_of(self, overflow: Overflow) -> None:
+        """Give the warning about samples that overflowed, flags (batch,)."""
+        results = "the nearest numbers that fit" if self.device.saturates else "NaN"
+        warn(
+            f"{int(overflow.sum())} of {overflow.size} samples of {self.device.robot} {self.function} overflowed, and "
+            "their results are "
+            f"{results}: most likely a result, such as an acceleration, is larger than the formats allow; expected "
+            f"region=dynagate.Region.of(robot, acceleration=...) with larger limits in {self._made_by}, or "
+            "overflow='raise' for an error (`results.overflow` has the flags)",
+            OverflowWarning,
+        )
 
     def submit(self, /, *arrays: Any, **named: Any) -> Pending:
         """Begins a call and returns at once where the device computes beside the host ("sim" and links to boards).

@@ -28,6 +28,10 @@ class OverflowedError(Error, ArithmeticError):
     """Values of some samples did not fit their formats, and the caller wants no such results."""
 
 
+class OverflowWarning(UserWarning):
+    """Samples of a fixed-point function overflowed, so their results are wrong; given once for each function."""
+
+
 class SilenceError(DeviceError):
     """Results were asked for and no beat moved for longer than the link waits."""
 

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from dynagate.base.arguments import AT_LEAST_ZERO, check_count, check_positive, one_or_several
 from dynagate.base.changed import changed_options
+from dynagate.base.elsewhere import answering
 from dynagate.base.explained import explained
 from dynagate.base.philox import DEVIATION
 from dynagate.control.cost import Cost
@@ -35,7 +36,7 @@ WORDS = 2**32
 
 
 @explained
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Sampled:
     """The mean torques of each problem; leading axes are those of q0 without its last.
 
@@ -58,6 +59,15 @@ class Sampled:
     def __repr__(self) -> str:
         shape = self.cost.shape
         return f"<Sampled of {shape or 'one'}, {self.tau.shape[-2]} knots, {int(self.failed.sum())} failed>"
+
+
+answering(
+    Sampled,
+    {
+        **dict.fromkeys(("u", "us", "control", "controls", "torque", "torques"), "sampled.tau"),
+        **dict.fromkeys(("q", "qd", "x", "xs", "states"), "dynagate.Rollout(...)(q0, qd0, sampled.tau).q"),
+    },
+)
 
 
 @explained

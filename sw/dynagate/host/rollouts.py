@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from dynagate.base.arguments import check_unit_vectors, of_shape, real, spread
 from dynagate.base.changed import changed_options
+from dynagate.base.elsewhere import CALLED, answering
 from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import explained
 from dynagate.base.forks import renew_in_child
@@ -98,9 +99,9 @@ class Rollout(Opened):
     def __init__(
         self,
         robot: RobotOrName,
-        *,
         steps: int,
         dt: float | None,
+        *,
         integrator: str | Method | None = None,
         linearize: bool = False,
         every: int = 1,
@@ -561,6 +562,9 @@ class Rollout(Opened):
                 f"dt={dt!r} for a rollout with steps of {self.options.dt} s; expected none, or dt=None there"
             )
         return state, leading, lost
+
+
+answering(Rollout, dict.fromkeys(CALLED, "rollout(q0, qd0, tau): a rollout is called"))
 
 
 class _Small:

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dynagate.base.arguments import is_whole
+from dynagate.base.elsewhere import answering
 from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import explained
 
@@ -16,7 +17,7 @@ Array = npt.NDArray[Any]
 
 
 @explained
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Solution:
     """The best motion of each problem; leading axes are those of q0 without its last.
 
@@ -55,6 +56,19 @@ class Solution:
         shape = self.cost.shape
         counts = f"{int(self.converged.sum())} converged, {int(self.failed.sum())} failed"
         return f"<Solution of {shape or 'one'}, {self.tau.shape[-2]} knots, {counts}>"
+
+
+answering(
+    Solution,
+    {
+        **dict.fromkeys(("u", "us", "control", "controls", "torque", "torques"), "solution.tau"),
+        **dict.fromkeys(("x", "xs", "state", "states", "trajectory"), "solution.q and solution.qd"),
+        **dict.fromkeys(("k", "ks", "feedback"), "solution.gains"),
+        **dict.fromkeys(("v", "vs", "qvel", "qdot"), "solution.qd"),
+        **dict.fromkeys(("qs", "qpos"), "solution.q"),
+        **dict.fromkeys(("success", "status"), "solution.converged or solution.failed"),
+    },
+)
 
 
 def after(array: Array, knots: int, axis: int) -> Array:

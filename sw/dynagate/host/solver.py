@@ -21,6 +21,7 @@ from dynagate.base.arguments import (
     one_or_several,
     shown,
 )
+from dynagate.base.elsewhere import CALLED, answering
 from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.base.explained import explained
 from dynagate.base.largest import MAX_ITERATIONS, MAX_KNOTS, MAX_SAMPLES
@@ -74,7 +75,10 @@ class Solver(Opened):
         if step.dt is None:
             raise ArgumentError(f"dt=None of {function}; expected the seconds of a knot")
         if not isinstance(cost, Cost):
-            raise ArgumentTypeError(f"cost is {type(cost).__name__}; expected a dynagate.control.Cost")
+            raise ArgumentTypeError(
+                f"cost is {type(cost).__name__}; expected a dynagate.control.Cost, such as "
+                "dynagate.control.Cost.quadratic(q=10.0, qd=0.1, tau=1e-3)"
+            )
         check_robot(robot)
         self._chosen = device_of(device, ROLLOUT, options)
         if self._chosen.keeps_states:
@@ -278,6 +282,7 @@ def check_counts(**counts: object) -> None:
         check_count(name, value, MAX_COUNTS[name])
 
 
+answering(Solver, dict.fromkeys(CALLED, "solver(q0, qd0, ...): a solver is called"))
 TORQUES = Accepted("torques, infinite for none", "torques, infinite for none", -math.inf, math.inf)
 
 

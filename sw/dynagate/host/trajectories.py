@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dynagate.base.arguments import is_whole
+from dynagate.base.elsewhere import answering
 from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import explained
 from dynagate.base.notebook import arrays_table
@@ -167,3 +168,13 @@ class Trajectories:
         stuck = "" if self._converged is None else f", {int(np.logical_not(self._converged).sum())} steps not converged"
         diverged = int((self.diverged >= 0).sum())
         return f"<Trajectories q {self.q.shape}, qd {self.qd.shape}{linear}, {diverged} diverged{stuck}>"
+
+
+answering(
+    Trajectories,
+    {
+        **dict.fromkeys(("x", "xs", "state", "states"), "trajectories.q and trajectories.qd"),
+        **dict.fromkeys(("qs", "qpos"), "trajectories.q"),
+        **dict.fromkeys(("v", "vs", "qvel", "qdot"), "trajectories.qd"),
+    },
+)

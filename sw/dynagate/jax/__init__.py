@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from dynagate.base.elsewhere import spelled
 from dynagate.base.errors import MissingExtraError
+from dynagate.base.nearest import nearest
+from dynagate.dynamics import LISTED
 
 try:
     import jax as _jax  # noqa: F401
@@ -13,6 +18,19 @@ from dynagate.jax.functions import Function, function
 from dynagate.jax.rollouts import rollout
 
 __all__ = ["Function", "function", "rollout"]
+
+_ANSWERS = {
+    **dict.fromkeys(("compile", "jit"), "dynagate.jax.function(robot, function)"),
+    **dict.fromkeys(("rollouts", "simulate", "step"), "dynagate.jax.rollout(robot, steps, dt)"),
+}
+"""Names that are guessed, spelled as in `base.elsewhere` -> what to write."""
+
+
+def __getattr__(name: str) -> Any:
+    if name in LISTED:
+        raise AttributeError(f"module 'dynagate.jax' has no attribute '{name}'; write function(robot, '{name}')")
+    hint = f"; write {_ANSWERS[spelled(name)]}" if spelled(name) in _ANSWERS else nearest(name, __all__)
+    raise AttributeError(f"module 'dynagate.jax' has no attribute '{name}'{hint}")
 
 
 def __dir__() -> list[str]:

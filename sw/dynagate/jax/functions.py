@@ -12,8 +12,8 @@ import numpy as np
 
 from dynagate.base.arguments import common_axes, shown
 from dynagate.base.errors import ArgumentTypeError
-from dynagate.base.explained import explained
-from dynagate.dynamics import of_frame
+from dynagate.base.explained import checking_first, explained
+from dynagate.dynamics import check_named, of_frame
 from dynagate.dynamics.frames import FrameOption
 from dynagate.dynamics.friction import SPEED
 from dynagate.dynamics.options import AlgorithmOptions
@@ -47,6 +47,7 @@ class Function(FunctionFace):
 
 
 @explained
+@checking_first(check_named)
 def function(
     robot: RobotOrName,
     function: str | Sequence[str],

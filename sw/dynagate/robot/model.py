@@ -32,6 +32,7 @@ from dynagate.base.arguments import (
     shown,
 )
 from dynagate.base.changed import changed_options
+from dynagate.base.elsewhere import answering
 from dynagate.base.errors import ArgumentTypeError, Error
 from dynagate.base.explained import explained
 from dynagate.base.largest import MAX_CONSTRAINT_ROWS
@@ -1185,3 +1186,28 @@ def summed(*terms: Any, within: float = 1e-15) -> np.ndarray:
     total = np.sum(arrays, axis=0)
     total[np.abs(total) <= within * sum(float(np.abs(a).max(initial=0.0)) for a in arrays)] = 0.0
     return total
+
+
+answering(
+    Robot,
+    {
+        "neutral": "dynagate.neutral(robot)",
+        "q0": "dynagate.neutral(robot)",
+        "integrate": "dynagate.integrate(robot, q, v)",
+        "difference": "dynagate.difference(robot, q, q_next)",
+        **dict.fromkeys(
+            ("random", "randomconfiguration", "randomstate", "sample"),
+            "dynagate.Region.of(robot).sample('mass_matrix', count, seed)['q']",
+        ),
+        "compile": "dynagate.compile(robot, function)",
+        **dict.fromkeys(("rollout", "simulate", "step"), "dynagate.Rollout(robot, steps=..., dt=...)"),
+        **dict.fromkeys(("dof", "dofs", "n", "ndof", "nu"), "robot.nv"),
+        **dict.fromkeys(("joints", "njoints", "names"), "robot.joint_names"),
+        **dict.fromkeys(("bodies", "nbodies", "nbody"), "robot.links"),
+        **dict.fromkeys(("getframeid", "getframe", "getbodyid"), "robot.frame(name)"),
+        "lowerpositionlimit": "robot.lower",
+        "upperpositionlimit": "robot.upper",
+        "velocitylimit": "robot.velocity",
+        "effortlimit": "robot.effort",
+    },
+)

@@ -10,7 +10,8 @@ import torch
 
 from dynagate.base.arguments import common_axes
 from dynagate.base.errors import ArgumentTypeError
-from dynagate.dynamics import of_frame
+from dynagate.base.explained import checking_first, explained
+from dynagate.dynamics import check_named, of_frame
 from dynagate.dynamics.frames import FrameOption
 from dynagate.dynamics.friction import SPEED
 from dynagate.dynamics.options import AlgorithmOptions
@@ -47,6 +48,8 @@ class Function(FunctionFace):
         return self._custom(*inputs)
 
 
+@explained
+@checking_first(check_named)
 def function(
     robot: RobotOrName,
     function: str | Sequence[str],

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import torch
 
 from dynagate.base.errors import ArgumentError
+from dynagate.base.explained import explained
 from dynagate.base.pickling import SharedFunction
 from dynagate.operators.inputs import by_name
 from dynagate.operators.rollouts import RolloutOperator
@@ -93,6 +94,7 @@ class RolloutFunction(SharedFunction):
         return f"<dynagate.torch.RolloutFunction {self.operator.robot.name}, {self.operator.steps} steps>"
 
 
+@explained
 def rollout(
     robot: Robot | str | PathLike[str],
     steps: int,

@@ -1,0 +1,161 @@
+"""Options, methods and values that other packages have under other names, and what to write here.
+
+Names of functions and results elsewhere are in `dynamics.aliases`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NoReturn
+
+_STEPS = ("knots", "steps")
+_KNOTS = ("knots", "steps", "samples")
+
+OPTIONS: dict[str, tuple[str, ...]] = {
+    "axes": ("frame",),
+    "backend": ("device=",),
+    "batchsize": ("samples",),
+    "bits": ("word",),
+    "body": ("frame",),
+    "bodyname": ("frame",),
+    "clock": ("budget",),
+    "controls": ("tau",),
+    "damping": ("dissipation",),
+    "delta": ("dt",),
+    "deltat": ("dt",),
+    "device": ("backend",),
+    "eps": ("tolerance",),
+    "framename": ("frame",),
+    "frames": ("frame",),
+    "gpu": ("cuda", "device='cuda'", "backend='cuda'"),
+    "h": ("dt",),
+    "horizon": _STEPS,
+    "initiationinterval": ("ii",),
+    "interval": ("ii",),
+    "lambda": ("temperature",),
+    "length": _STEPS,
+    "link": ("frame",),
+    "linkname": ("frame",),
+    "maxiter": ("iterations",),
+    "maxiterations": ("iterations",),
+    "maxiters": ("iterations",),
+    "mu": ("friction",),
+    "ncores": ("threads",),
+    "niter": ("iterations",),
+    "niterations": ("iterations",),
+    "nknots": _STEPS,
+    "nsamples": ("samples",),
+    "nsteps": _STEPS,
+    "nthreads": ("threads",),
+    "numsamples": ("samples",),
+    "numsteps": _STEPS,
+    "numthreads": ("threads",),
+    "numworkers": ("threads",),
+    "outdir": ("folder",),
+    "output": ("outputs", "folder"),
+    "outputdir": ("folder",),
+    "path": ("folder",),
+    "precision": ("dtype", "word"),
+    "q": ("q0",),
+    "qd": ("qd0",),
+    "qdes": ("goal",),
+    "qdot": ("qd", "qd0"),
+    "qdot0": ("qd0",),
+    "qgoal": ("goal",),
+    "qinit": ("q0",),
+    "qpos": ("q", "q0"),
+    "qref": ("goal",),
+    "qstart": ("q0",),
+    "qvel": ("qd", "qd0"),
+    "sigma": ("spread",),
+    "simulator": ("sim",),
+    "simulation": ("sim",),
+    "site": ("frame",),
+    "solver": ("integrator",),
+    "steps": ("knots",),
+    "knots": ("steps",),
+    "targetq": ("goal",),
+    "target": ("goal",),
+    "timestep": ("dt",),
+    "tol": ("tolerance",),
+    "tolerances": ("tolerance",),
+    "torque": ("tau",),
+    "torques": ("tau",),
+    "type": ("dtype",),
+    "u": ("tau",),
+    "us": ("tau",),
+    "v": ("qd", "qd0"),
+    "v0": ("qd0",),
+    "velocity": ("qd", "qd0"),
+    "verilator": ("sim",),
+    "width": ("word",),
+    "wordlength": ("word",),
+    "workers": ("threads",),
+    "xgoal": ("goal",),
+}
+"""Names of options, inputs and devices, in lower case without other signs -> names here. The first that fits counts."""
+
+_BUILD = "for hardware write dynagate.build(robot, function, ii=8)"
+_ROLLOUT = "for a motion write dynagate.Rollout(robot, steps=..., dt=...)"
+_OPEN = "it belongs to dynagate.open(design, ...)"
+
+OF_OTHER_CALLS: dict[str, dict[str, str]] = {
+    "compile": {
+        **dict.fromkeys(("target", "fpga", "board", "hardware", "ii", "interval", "word", "axi", "units"), _BUILD),
+        **dict.fromkeys(("steps", "horizon", "nsteps", "numsteps", "length"), _ROLLOUT),
+        "jit": "every function is compiled",
+    },
+    "Contact": {"damping": "dynagate.forces.CompliantContact has the option dissipation"},
+    "build": dict.fromkeys(("device", "target", "board", "link", "simulate", "backend"), _OPEN),
+}
+"""Options of a call that belong to another call: name of the call -> option, spelled as in OPTIONS -> what to write."""
+
+HARDWARE = frozenset({"fpga", "hardware", "verilog", "rtl", "hdl", "asic", "zynq", "pynq", "xilinx", "board", "sim"})
+"""Devices that are reached with a design, in the words of users."""
+
+
+def spelled(name: object) -> str:
+    """Return a name in lower case, without signs other than letters and digits."""
+    return "".join(letter for letter in str(name).lower() if letter.isalnum())
+
+
+def written(name: object, known: Iterable[str]) -> str:
+    """Return what to write for an option or device that has another name elsewhere, or "" if it has none."""
+    names = list(known)
+    for text in OPTIONS.get(spelled(name), ()):
+        if text.split("=")[0] in names:
+            return text.rstrip("=")
+    return ""
+
+
+def answering(kind: type, answers: Mapping[str, str]) -> None:
+    """Make objects of a class answer attributes that they lack with what to write.
+
+    Args:
+        kind: The class. It has no `__getattr__` of its own.
+        answers: Attributes, spelled as in OPTIONS -> what to write.
+    """
+
+    def missing(own: Any, name: str) -> Any:
+        answer = "" if name.startswith("_") else answers.get(spelled(name), "")
+        if answer and not hasattr(kind, name):
+            raise AttributeError(f"{kind.__name__} has no attribute '{name}'; write {answer}")
+        return object.__getattribute__(own, name)  # raises the error of Python, or of a property
+
+    kind.__getattr__ = missing  # type: ignore[attr-defined]
+
+
+def uncallable(kind: type, failure: Callable[[str], Exception], answer: str) -> None:
+    """Make calls of an object of a class raise an error that has what to write."""
+
+    def called(own: Any, *_: Any, **__: Any) -> NoReturn:
+        raise failure(f"a {kind.__name__} is not called; write {answer}")
+
+    kind.__call__ = called  # type: ignore[attr-defined]
+
+
+CALLED = (
+    *("compute", "eval", "evaluate", "forward", "integrate", "optimise", "optimize", "plan", "rollout", "run"),
+    *("simulate", "solve", "step"),
+)
+"""Names of methods elsewhere for what is a call of the object here."""
