@@ -657,7 +657,7 @@ REFUSED: list[tuple[dict[str, Any], type, str]] = [
     (
         {"steps": 5},
         TypeError,
-        "dynagate.ilqr() got an unexpected keyword argument 'steps'; expected one of robot, knots",
+        "dynagate.ilqr() got an unexpected keyword argument 'steps' (write knots); expected one of knots",
     ),
     ({"knotz": 5}, TypeError, "unexpected keyword argument 'knotz' (did you mean 'knots'?)"),
     ({"overflow": "raise"}, TypeError, "dynagate.ilqr() got an unexpected keyword argument 'overflow'"),

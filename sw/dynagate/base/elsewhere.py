@@ -151,7 +151,7 @@ def uncallable(kind: type, failure: Callable[[str], Exception], answer: str) -> 
     def called(own: Any, *_: Any, **__: Any) -> NoReturn:
         raise failure(f"a {kind.__name__} is not called; write {answer}")
 
-    kind.__call__ = called  # type: ignore[attr-defined]
+    kind.__call__ = called  # type: ignore[method-assign]
 
 
 CALLED = (
