@@ -149,6 +149,7 @@ def uncallable(kind: type, failure: Callable[[str], Exception], answer: str) -> 
     """Make calls of an object of a class raise an error that has what to write."""
 
     def called(own: Any, *_: Any, **__: Any) -> NoReturn:
+        """Raise an error that has what to write, for this object is not called."""
         raise failure(f"a {kind.__name__} is not called; write {answer}")
 
     kind.__call__ = called  # type: ignore[method-assign]
