@@ -148,7 +148,7 @@ def answering(kind: type, answers: Mapping[str, str]) -> None:
 def uncallable(kind: type, failure: Callable[[str], Exception], answer: str) -> None:
     """Make calls of an object of a class raise an error that has what to write."""
 
-    def called(own: Any, *arguments: Any, **named: Any) -> NoReturn:
+    def called(self: Any, *arguments: Any, **named: Any) -> NoReturn:
         """Raise an error that has what to write, whatever the arguments: this object is not called."""
         raise failure(f"a {kind.__name__} is not called; write {answer}")
 
