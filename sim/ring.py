@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from dynagate.design.payload import pack_integers
+from dynagate.design.codec import put_row_bits
 from dynagate.design.ring import ring_design
 from dynagate.fixedpoint.evaluate import quantize_inputs
 from dynagate.fixedpoint.recirculate import Recirculation, Turn, Turns
-from dynagate.hw.bench.vectors import put_flags
 from dynagate.hw.build import RING_TOP, Build
 from dynagate.sim.runner import Icarus, run_bench
 from dynagate.sim.verilate import RING_PORTS, cocotb_program
@@ -73,24 +72,20 @@ def _payloads(
     formatted, design, carry = built.formatted, ring_design(built.design), dict(built.design.ring.carry)
     nodes, count = built.graph.input_nodes, len(turns.turn)
     integers = quantize_inputs(formatted, turns.inputs(inputs, carry.values()))
-    columns = {k: integers[i] for k, i in enumerate(nodes)}
     last = np.arange(count) == count - 1
     commands = turns.commands(steps) if stops else turns.commands(steps) & 1
     of_first = turns.trajectory == 0
     bad = of_first & (turns.turn == 1)
-    columns |= {len(nodes): commands + 4 * bad + 8 * last, len(nodes) + 1: tags}
+    columns = [*(integers[i] for i in nodes), commands + 4 * bad + 8 * last, tags]
 
     rows = _turn_by_turn(built, inputs, carry, int(steps.max()))
-    of_turn = {
-        k: np.stack([row.values[i] for row in rows])[turns.turn, turns.trajectory]
-        for k, i in enumerate(built.graph.output_nodes)
-    }
-    results = pack_integers(design.output, of_turn, count)
+    each = [np.stack([row.values[i] for row in rows]) for i in built.graph.output_nodes]
+    results = design.output.codec.from_columns([values[turns.turn, turns.trajectory] for values in each])
     flags = np.stack([np.column_stack([row.by_scope, row.flagged]) for row in rows])[turns.turn, turns.trajectory]
     flags[:, -1] |= of_first & (turns.turn >= 1)
     bits = [*flags.T, last, *((tags >> k & 1).astype(bool) for k in range(32))]
-    put_flags(results, design.output.overflow, np.stack(bits, axis=1))
-    return pack_integers(design.input, columns, count), results
+    put_row_bits(results, design.output.overflow, np.stack(bits, axis=1))
+    return design.input.codec.from_columns(columns), results
 
 
 def _turn_by_turn(built: Build, inputs: Mapping[str, Array], carry: Mapping[str, str], count: int) -> list[Turn]:

@@ -17,12 +17,12 @@ import numpy as np
 import numpy.typing as npt
 from dynagate.base.process import completed, python_environment, run, safe_path
 from dynagate.base.storage import write
+from dynagate.design.codec import put_row_bits
 from dynagate.design.files import text_of
-from dynagate.design.payload import pack_integers
 from dynagate.fixedpoint.evaluate import evaluate_integers, quantize_inputs
 from dynagate.fixedpoint.format import Integers
+from dynagate.hw.bench.wire import Wire
 from dynagate.hw.build import SHELL_TOP, TOP, Build
-from dynagate.hw.units.floating import BINARY32, from_floating, to_floating
 from dynagate.sim.sources import SimulationError, read_sources
 from dynagate.sim.verilate import PORTS, SHELL_PORTS, cocotb_program, environment, tool
 
@@ -104,42 +104,41 @@ def run_shell_bench(
 
 
 def words_of(built: Build, inputs: Mapping[str, npt.NDArray[np.float64]]) -> npt.NDArray[np.uint32]:
-    """The states as float32 bits on the wire (samples, words)."""
+    """The words of states on the AXI stream, (samples, words)."""
     flat = [inputs[port.name].reshape(len(inputs[port.name]), -1) for port in built.graph.inputs]
-    return np.concatenate(flat, axis=1).astype(np.float32).view(np.uint32)
+    return _words_of(built, np.concatenate(flat, axis=1))
+
+
+def _words_of(built: Build, numbers: npt.NDArray[np.float64]) -> npt.NDArray[np.uint32]:
+    return Wire(built.design, built.formatted).sent(numbers).words
 
 
 def _with_bad_ones(built: Build, inputs: Mapping[str, npt.NDArray[np.float64]], seed: int) -> npt.NDArray[np.uint32]:
-    """Words on the wire (samples, words); one sample in sixteen has a NaN, an infinity or too large a number."""
+    """Words on the AXI stream (samples, words); one sample in sixteen has a NaN, an infinity or too large a number."""
     formats = [built.formatted.formats[i] for i in built.graph.input_nodes]
-    reals = words_of(built, inputs).view(np.float32)
+    flat = [inputs[port.name].reshape(len(inputs[port.name]), -1) for port in built.graph.inputs]
+    reals = np.concatenate(flat, axis=1)
     random = np.random.default_rng(seed)
     for k in range(9, len(reals), 16):
         field = int(random.integers(len(formats)))
         strange = [np.nan, np.inf, -np.inf, 3.0 * formats[field].limits[1], 1e30]
         reals[k, field] = strange[int(random.integers(len(strange)))]
-    return reals.view(np.uint32)
+    return _words_of(built, reals)
 
 
 def expected_words(
     built: Build, words: npt.NDArray[np.uint32]
 ) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-    """words: float32 bits of the inputs (samples, fields). Returns the words of the results (NaN for samples that had
-    bad inputs or overflowed), which samples were bad, and which scopes overflowed (samples, scopes)."""
-    graph, formats = built.graph, built.formatted.formats
-    axi = built.design.axi
-    assert axi is not None, "the design has no AXI shell"
-    lanes = axi.lanes
-    widths = [formats[i].width for i in graph.input_nodes]
-    converted = [
-        from_floating(np.ascontiguousarray(words[:, k]), formats[i], max(widths[k % lanes :: lanes]), BINARY32)
-        for k, i in enumerate(graph.input_nodes)
-    ]
-    bad = np.any([c.overflow for c in converted], axis=0)
-    values = evaluate_integers(built.formatted, {i: c.value for i, c in zip(graph.input_nodes, converted, strict=True)})
-    results = np.stack([to_floating(values.value[i], formats[i], BINARY32) for i in graph.result_nodes], axis=1)
-    results[bad | values.overflow] = BINARY32.nan
-    return results, bad, values.by_scope
+    """The results of words on the AXI stream, (samples, words). Returns the words of the results (NaN for samples that
+    had bad inputs or overflowed), which samples were bad, and which scopes overflowed (samples, scopes)."""
+    assert built.design.axi is not None, "the design has no AXI shell"
+    wire = Wire(built.design, built.formatted)
+    sent = wire.sent(built.design.wire.input.values(words).astype(np.float64))
+    nodes = built.graph.result_nodes
+    values = evaluate_integers(built.formatted, {i: sent.integers[k] for k, i in enumerate(built.graph.input_nodes)})
+    by_place = {k: values.value[i] for k, i in enumerate(nodes)}
+    results = wire.received(range(len(nodes)), by_place, sent.bad | values.overflow)
+    return results, sent.bad, values.by_scope
 
 
 def run_unit_bench(
@@ -176,20 +175,14 @@ def expected_payloads(
     sink = built.design.output
     integers = quantize_inputs(built.formatted, inputs)
     values = evaluate_integers(built.formatted, integers)
-    count = len(values.overflow)
-    graph = built.graph
-    got = pack_integers(sink, {k: values.value[i] for k, i in enumerate(graph.result_nodes)}, count)
-    for k, flags in enumerate(values.by_scope.T):
-        word, bit = divmod(sink.overflow + k, 32)
-        got[:, word] |= flags.astype(np.uint32) << np.uint32(bit)
+    got = sink.codec.from_columns([values.value[i] for i in built.graph.result_nodes])
+    put_row_bits(got, sink.overflow, values.by_scope)
     return input_payloads(built, integers), got
 
 
 def input_payloads(built: Build, integers: Mapping[int, Integers]) -> npt.NDArray[np.uint32]:
     """Payloads of the inputs, integers by node id."""
-    nodes = built.graph.input_nodes
-    columns = {k: integers[i] for k, i in enumerate(nodes)}
-    return pack_integers(built.design.input, columns, len(integers[nodes[0]]))
+    return built.design.input.codec.from_columns([integers[i] for i in built.graph.input_nodes])
 
 
 def run_bench(program: Path | Icarus, module: str, data: Mapping[str, Any], *, only: str | None = None) -> None:

@@ -37,8 +37,8 @@ import numpy as np
 from click.testing import CliRunner
 from dynagate import Policy, robots
 from dynagate.cli import main
+from dynagate.design.codec import Words
 from dynagate.design.design import AxiStreams, Streamed
-from dynagate.design.payload import Words
 from dynagate.fixedpoint.format import SATURATE, Arithmetic
 from dynagate.host.board_links import LINKS, Row
 from dynagate.host.links import Link

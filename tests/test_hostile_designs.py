@@ -22,7 +22,7 @@ from dynagate.design.files import DesignError, load, top_files
 from dynagate.dynamics import AlgorithmOptions
 from dynagate.fixedpoint.assign import assign
 from dynagate.host.links import DeviceError
-from dynagate.host.words import pack_inputs, stream_words, unpack_outputs
+from dynagate.host.words import StreamWords, pack_inputs, unpack_outputs
 from dynagate.hw.build import describe
 from dynagate.hw.plan import plan
 from dynagate.integrators.turn import graph_of
@@ -234,7 +234,7 @@ def converted(design: Design) -> None:
     axi = design.axi
     if axi is None:
         return
-    words = stream_words(design, axi, native=False)
+    words = StreamWords(design, axi, native=False)
     samples = np.zeros((3, axi.beats.input, axi.lanes), np.uint32)
     first = words.fill(arrays, samples)
     results = random.integers(0, 2**30, (3, axi.beats.output, axi.lanes), dtype=np.uint32)

@@ -20,7 +20,7 @@ import dynagate
 import numpy as np
 import pytest
 from dynagate import Function, build, robots
-from dynagate.design.payload import Words
+from dynagate.design.codec import Words
 from dynagate.fixedpoint.assign import Policy
 from dynagate.fixedpoint.evaluate import evaluate
 from dynagate.host import DesignError, DeviceError, Link, RegisterError, Results
@@ -143,12 +143,12 @@ class Bench:
 
     def samples(self, count: int, seed: int = 1) -> Words:
         """As the link takes them."""
-        from dynagate.host.words import pack_inputs, stream_words
+        from dynagate.host.words import StreamWords, pack_inputs
 
         design, states = self.driver.design, self.states(count, seed)
         if self.kind.shell:
             words = np.zeros((count, design.axi.beats.input, design.axi.lanes), dtype=np.uint32)
-            stream_words(design, design.axi, native=False).fill(states, words)
+            StreamWords(design, design.axi, native=False).fill(states, words)
             return words
         return pack_inputs(design, states, count)[:, np.newaxis]
 

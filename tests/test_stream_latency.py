@@ -9,7 +9,7 @@ import dynagate
 import numpy as np
 import pytest
 from dynagate import Region, robots
-from dynagate.design.payload import Words
+from dynagate.design.codec import Words
 from dynagate.fixedpoint.assign import Policy
 from dynagate.host.sim_links import SimShellLink
 from dynagate.hw.axi import Axi

@@ -8,7 +8,7 @@ import dynagate
 import numpy as np
 import pytest
 from dynagate import Region, robots
-from dynagate.host.words import FloatWords
+from dynagate.host.words import StreamWords
 from dynagate.hw.axi import Axi
 
 ARM = robots.load("two_joint_arm")
@@ -18,7 +18,7 @@ ARM = robots.load("two_joint_arm")
 def test_a_rounding_step_more_than_the_range(native: bool, tmp_path: Path) -> None:
     built = dynagate.build(ARM, "mass_matrix", ii=16, region=Region.of(ARM), axi=Axi(32), folder=tmp_path)
     assert built.design.axi is not None
-    words = FloatWords(built.design, built.design.axi, native=native)
+    words = StreamWords(built.design, built.design.axi, native=native)
     assert (words.functions is not None) == native
     field = built.design.input.fields[1]
     samples = np.zeros((1, *(built.design.axi.beats.input, built.design.axi.lanes)), np.uint32)

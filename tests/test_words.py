@@ -1,4 +1,4 @@
-"""Arrays to the words of the streams and back: what is compiled for a design equals numpy, bit by bit."""
+"""Numbers to the words of the streams and back: slots by hand, and the C of a design equals numpy, bit by bit."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from dynagate import build, robots
+from dynagate.design.codec import Codec, Slot
 from dynagate.fixedpoint.assign import Policy
+from dynagate.fixedpoint.format import Format
 from dynagate.host import DeviceError
 from dynagate.host.tags import COUNT_BITS
-from dynagate.host.words import FloatWords, tag_words
+from dynagate.host.words import StreamWords, tag_words
 from dynagate.hw.axi import Axi
 from dynagate.hw.build import Build
 
@@ -28,9 +30,9 @@ def built(request: pytest.FixtureRequest, designs: Path) -> Build:
 
 
 @pytest.fixture
-def both(built: Build) -> tuple[FloatWords, FloatWords]:
+def both(built: Build) -> tuple[StreamWords, StreamWords]:
     """Compiled and in numpy, with the same tags, which soon begin anew."""
-    words = [FloatWords(built.design, built.design.axi, native=native) for native in (True, False)]
+    words = [StreamWords(built.design, built.design.axi, native=native) for native in (True, False)]
     for each in words:
         each.tags._epoch, each.tags._next = 5, (1 << COUNT_BITS) - 3
     assert words[0].functions is not None
@@ -47,7 +49,7 @@ def inside(built: Build, count: int, dtype: type) -> State:
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, int], ids=lambda dtype: dtype.__name__)
 @pytest.mark.parametrize("count", COUNTS)
-def test_samples(count: int, dtype: type, built: Build, both: tuple[FloatWords, FloatWords]) -> None:
+def test_samples(count: int, dtype: type, built: Build, both: tuple[StreamWords, StreamWords]) -> None:
     axi, arrays, filled = built.design.axi, inside(built, count, dtype), []
     for words in both:
         filled.append(np.full((count, axi.beats.input, axi.lanes), 7, np.uint32))
@@ -61,7 +63,7 @@ def test_samples(count: int, dtype: type, built: Build, both: tuple[FloatWords, 
 @pytest.mark.parametrize("value", [np.nan, np.inf, 1e9])
 @pytest.mark.parametrize("sample", [0, 8, 99])
 def test_an_input_outside_its_range_is_noticed(
-    sample: int, value: float, built: Build, both: tuple[FloatWords, FloatWords]
+    sample: int, value: float, built: Build, both: tuple[StreamWords, StreamWords]
 ) -> None:
     axi, arrays = built.design.axi, inside(built, 100, np.float64)
     arrays["tau"][sample, 1] = value
@@ -72,7 +74,7 @@ def test_an_input_outside_its_range_is_noticed(
         assert refused == [100]
     if np.isfinite(value):
         with pytest.raises(ValueError, match=rf"input 'tau' is 1e\+09 at \({sample}, 1\); the formats were chosen for"):
-            FloatWords(built.design, axi).fill(arrays, np.zeros((100, axi.beats.input, axi.lanes), np.uint32))
+            StreamWords(built.design, axi).fill(arrays, np.zeros((100, axi.beats.input, axi.lanes), np.uint32))
 
 
 def results(built: Build, count: int) -> np.ndarray:
@@ -84,7 +86,7 @@ def results(built: Build, count: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("count", COUNTS)
-def test_results(count: int, built: Build, both: tuple[FloatWords, FloatWords]) -> None:
+def test_results(count: int, built: Build, both: tuple[StreamWords, StreamWords]) -> None:
     words = results(built, count)
     after = built.design.axi.words.output
     words.reshape(count, -1)[count // 2, :after] = np.float32(np.nan).view(np.uint32)
@@ -97,7 +99,7 @@ def test_results(count: int, built: Build, both: tuple[FloatWords, FloatWords]) 
     assert np.flatnonzero(empty).tolist() == [count // 2]
 
 
-def test_torn_results_and_other_tags_are_errors(built: Build, both: tuple[FloatWords, FloatWords]) -> None:
+def test_torn_results_and_other_tags_are_errors(built: Build, both: tuple[StreamWords, StreamWords]) -> None:
     for each in both:
         words = results(built, 20)
         words.reshape(20, -1)[11, 0] = np.float32(np.nan).view(np.uint32)
@@ -106,3 +108,63 @@ def test_torn_results_and_other_tags_are_errors(built: Build, both: tuple[FloatW
         words = results(built, 20)[[0, 1, 3, 4, 5]]
         with pytest.raises(DeviceError, match="card gave no result for sample 2: that of sample 3 came instead, so 1"):
             each.take("card", np.ascontiguousarray(words), 5 << COUNT_BITS)
+
+
+def bits_of(words: np.ndarray) -> int:
+    """The words of one sample as one number."""
+    return int.from_bytes(np.ascontiguousarray(words, "<u4").tobytes(), "little")
+
+
+def test_integers_lie_at_the_bits_of_their_slots() -> None:
+    slots = (Slot(0, Format(5, 0)), Slot(5, Format(30, 0)), Slot(35, Format(32, 0)), Slot(67, Format(4, 0), fill=9))
+    codec, integers = Codec(slots, 3), np.array([[-3, 1 << 28, -(1 << 31), -5], [7, -1, 12345, 3]])
+    words = codec.zeros(2)
+    codec.put_integers(words, integers)
+    for row, sample in zip(integers, words, strict=True):
+        expected = sum(int(x) % (1 << slot.bits) << slot.bit for x, slot in zip(row, slots, strict=True))
+        assert bits_of(sample) == expected
+    np.testing.assert_array_equal(codec.integers(words), integers)
+    words[:, 2] ^= np.uint32(1 << 7)  # a bit above the integer in the last slot
+    np.testing.assert_array_equal(codec.integers(words), integers)
+
+
+@pytest.mark.parametrize("number", ["float16", "float32"])
+def test_ieee_numbers_follow_each_other(number: str) -> None:
+    size = np.dtype(number).itemsize * 8
+    codec = Codec(tuple(Slot(size * k, Format(24, 10), number) for k in range(5)), -(-5 * size // 32))
+    values = np.random.default_rng(1).normal(size=(3, 4, 5))
+    words = codec.zeros(3, 4)
+    codec.put(words, values[..., ::-1], [4, 3, 2, 1, 0])
+    flat = np.zeros((3, 4, codec.words * 32 // size), number)
+    flat[..., :5] = values
+    np.testing.assert_array_equal(words, flat.view(np.uint32))
+    got = codec.values(words, [1, 3])
+    assert got.dtype == number
+    np.testing.assert_array_equal(got, values[..., [1, 3]].astype(number))
+
+
+def test_a_slot_moves_by_words_and_mixed_slots_are_numbers() -> None:
+    codec = Codec(
+        (Slot(0, Format(8, 0), None, 32), Slot(32, Format(20, 4), "float32", 32)), 6, Slot(160, Format(32, 0))
+    )
+    words = codec.zeros(1)
+    for step in range(2):
+        codec.moved([2 * step, 2 * step]).put(words, np.array([[-1.6, 0.1]]))
+    codec.put_flags(words, [6])
+    tenth = int(np.float32(0.1).view(np.uint32))
+    assert words[0].tolist() == [0xFFFFFFFE, tenth, 0xFFFFFFFE, tenth, 0, 6]
+    np.testing.assert_array_equal(codec.values(words), [[-2.0, np.float32(0.1)]])
+    assert codec.flags(words).tolist() == [6]
+    with pytest.raises(ValueError, match="NaN"):
+        codec.put(words, np.array([[np.nan, 0.0]]))
+
+
+def test_packed_results_end_with_a_flag_in_all_bits_above(designs: Path) -> None:
+    built = build(robots.load("two_joint_arm"), "inverse_dynamics", ii=3, axi=Axi(32, words="fixed"), folder=designs)
+    codec, widths = built.design.wire.output, [field.width for field in built.design.output.fields]
+    end = sum(widths)
+    assert [slot.bit for slot in codec.slots] == np.cumsum([0, *widths])[:-1].tolist()
+    words = codec.zeros(2)
+    codec.put_flags(words, [0, -1])
+    assert [bits_of(row) for row in words] == [0, (1 << 32 * codec.words) - (1 << end)]
+    assert (codec.flags(words) & 1).tolist() == [0, 1]

@@ -16,9 +16,9 @@ from pathlib import Path
 import numpy as np
 from dynagate.base.storage import read_file
 from dynagate.base.untrusted import plain_text
+from dynagate.design.codec import Words
 from dynagate.design.design import Streamed
 from dynagate.design.files import bench_folder, bench_texts_of, bench_vectors_of, checksum
-from dynagate.design.payload import Words
 from dynagate.hw.bench.subject import Subject, subjects
 from dynagate.hw.bench.values import Counts, values
 from dynagate.hw.bench.vectors import Vectors

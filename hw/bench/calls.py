@@ -8,11 +8,10 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 from dynagate.control.chip import CALL, ChipSolver, calls_of
-from dynagate.design.payload import Words
+from dynagate.design.codec import Words
 from dynagate.design.program import ProgramDesign
-from dynagate.design.words import WORD
 from dynagate.fixedpoint.loops import FormattedLoop, LoopIntegers
-from dynagate.hw.bench.packets import FEWEST, Packet, entered, put, streamed_vectors, zeros
+from dynagate.hw.bench.packets import FEWEST, Packet, entered, put, streamed_vectors
 from dynagate.hw.bench.programs import PIECES, turn_results
 from dynagate.hw.bench.vectors import BEYOND, SEED, Arrays, Flags, Vectors
 
@@ -40,12 +39,13 @@ def solver_vectors(
     late = far
     for call, (inputs, exact) in enumerate(calls_of(solver, known, max(PIECES))):
         own = entered(design, _finite(inputs, known), formats)
-        sent, came = zeros(design.input, len(sizes)), zeros(design.output, len(sizes))
+        source, sink = design.wire.input, design.wire.output
+        sent, came = source.zeros(len(sizes)), sink.zeros(len(sizes))
         for name, words in own.words.items():
-            put(sent, design.input, name, words)
+            put(sent, source, design.input, name, words)
         for name, words in turn_results(design, integers, own.integers).items():
-            put(came, design.output, name, words)
-        came[:, design.output.overflow // WORD] = integers.overflow | own.bad
+            put(came, sink, design.output, name, words)
+        sink.put_flags(came, integers.overflow | own.bad)
         late = late | integers.overflow | own.bad
         rows = np.concatenate([exact[p.name].reshape(len(sizes), -1) for p in design.output.ports], axis=1)
         usable = ~late & np.isfinite(rows).all(axis=1)

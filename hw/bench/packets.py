@@ -11,11 +11,12 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from dynagate.design.codec import Codec, Words
 from dynagate.design.design import Stream
-from dynagate.design.payload import Words
 from dynagate.design.program import ProgramDesign
-from dynagate.design.words import FIXED, PER_SAMPLE, WORD
+from dynagate.design.words import FIXED, PER_SAMPLE
 from dynagate.fixedpoint.format import Format, Integers, quantize
+from dynagate.graph.packing import ZERO
 from dynagate.hw.bench import operations
 from dynagate.hw.bench.operations import Answered
 from dynagate.hw.bench.rounds import ALONE, NONE, ROUNDS
@@ -83,26 +84,17 @@ def entered(design: ProgramDesign, arrays: Arrays, formats: Mapping[str, Sequenc
 
 
 def results(design: ProgramDesign, integers: Sequence[Integers], formats: Sequence[Format]) -> Words:
-    """The words of integers that leave, (samples, numbers)."""
+    """The bits of integers that leave, (samples, numbers), as integers or as float32."""
     if design.stream_words == FIXED:
         return np.stack(integers, axis=1).astype(np.int64).astype(np.uint32)
     return np.stack([to_floating(each, fmt, BINARY32) for each, fmt in zip(integers, formats, strict=True)], axis=1)
 
 
-def zeros(stream: Stream, count: int) -> Words:
-    return np.zeros((count, stream.words), np.uint32)
-
-
-def put(
-    words: Words, stream: Stream, name: str, columns: Words, turn: int = 0, strides: Sequence[int] | None = None
-) -> None:
-    """The words of a port's numbers into those of samples, (samples, words). turn, strides: words from the first
-    turn's, of each field."""
+def put(words: Words, codec: Codec, stream: Stream, name: str, bits: Words) -> None:
+    """Write the bits of a port's numbers into samples, (samples, words)."""
     (port,) = (port for port in stream.ports if port.name == name)
-    for place, column in zip(port.fields, columns.T, strict=True):
-        if place >= 0:
-            more = turn if strides is None else turn * strides[place]
-            words[:, stream.fields[place].lsb // WORD + more] = column
+    there = [k for k, index in enumerate(port.fields) if index != ZERO]
+    codec.put_bits(words, bits[:, there], [port.fields[k] for k in there])
 
 
 def in_its_shell(design: ProgramDesign) -> ProgramDesign:
@@ -216,11 +208,13 @@ def _masks(design: ProgramDesign, subject: Subject) -> Words:
     masks = np.zeros((len(subject.names), subject.longest_result, axi.lanes + 1), np.uint32)
     own = [design.of_function(function) for function in design.functions] or [design]
     for k, each in enumerate(own):
-        words = np.zeros(axi.beats.output * axi.lanes, np.uint32)
-        for f, field in enumerate(each.output.fields):
-            for turn in range(1 if design.loop is None else design.loop.turns):
-                words[field.lsb // WORD + turn * (0 if design.loop is None else design.loop.outputs[f])] = 0xFFFFFFFF
-        words[each.output.overflow // WORD :] = 0xFFFFFFFF
+        codec, loop = each.wire.output, design.loop
+        words = np.zeros((1, axi.beats.output * axi.lanes), np.uint32)
+        ones = np.full((1, len(each.output.fields)), -1)
+        for turn in range(1 if loop is None else loop.turns):
+            moved = codec if loop is None else codec.moved([turn * stride for stride in loop.outputs])
+            moved.put_bits(words, ones, range(ones.size))
+        words[:, codec.words - 1 :] = 0xFFFFFFFF  # the flag and the tag
         masks[k, :, :-1] = words.reshape(-1, axi.lanes)
     masks[-1, : subject.out_beats[-1], :-1] = 0xFFFFFFFF
     masks[:, :, -1] = 1

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from dynagate.design.payload import Words
+from dynagate.design.codec import Words
 from dynagate.design.program import ProgramDesign
-from dynagate.design.words import FIXED, WORD
+from dynagate.design.words import FIXED
 from dynagate.dynamics import CODE
 from dynagate.fixedpoint.assign import FormattedGraph
 from dynagate.fixedpoint.evaluate import evaluate_integers
@@ -28,7 +28,6 @@ from dynagate.hw.bench.packets import (
     put,
     results,
     streamed_vectors,
-    zeros,
 )
 from dynagate.hw.bench.vectors import SAMPLES, SEED, Arrays, Flags, Vectors, flat, kept_in_limits, of_all_kinds
 from dynagate.hw.bench.wire import with_strange
@@ -43,8 +42,6 @@ FORWARD = "forward_dynamics"
 """Whose states a motion begins with."""
 PIECES = (1, 2, 1)
 """Samples of trajectories, in turn."""
-FLAG = Format(18, 0)
-"""Of the word that says where a trajectory starts, in a word of any core."""
 
 Columns = dict[str, Words]
 """Words of ports, (batch, numbers)."""
@@ -95,20 +92,22 @@ def _of_function(
     states, strange = _strange(design, states, kept, seed)
     own = entered(design, states, _formats(formatted))
     result = evaluate_integers(formatted, _by_node(formatted, own.integers))
-    sent, came = zeros(design.input, count), zeros(design.output, count)
+    codecs = design.wire
+    sent, came = codecs.input.zeros(count), codecs.output.zeros(count)
     for port in graph.inputs:
-        put(sent, design.input, port.name, own.words[port.name].reshape(count, -1))
+        put(sent, codecs.input, design.input, port.name, own.words[port.name].reshape(count, -1))
     for port in graph.outputs:
         words = results(design, [result.value[i] for i in port.nodes], [formatted.formats[i] for i in port.nodes])
-        put(came, design.output, port.name, words.reshape(count, -1))
+        put(came, codecs.output, design.output, port.name, words.reshape(count, -1))
     for each in design.input.ports:
         if each.name == CODE.name:  # the block that the function begins with
-            sent[:, 0] = int(design.input.fields[each.fields[0]].range[0])
+            code = np.full((count, 1), int(design.input.fields[each.fields[0]].range[0]))
+            codecs.input.put_integers(sent, code, each.fields)
     flagged, bad, known = (
         np.asarray(over(flags.reshape(count, beside), axis=1), np.bool_)
         for over, flags in ((np.any, result.overflow), (np.any, own.bad), (np.all, inside & ~strange))
     )
-    came[:, design.output.overflow // WORD] = flagged | bad
+    codecs.output.put_flags(came, flagged | bad)
     with np.errstate(all="ignore"):
         exact = evaluate(graph, states)
     reference = np.concatenate([exact[port.name].reshape(count, -1) for port in graph.outputs], axis=1)
@@ -267,23 +266,25 @@ def _piece(design: ProgramDesign, turns: _Turns, i: int, piece: int, known: bool
     """A sample of trajectory i."""
     assert design.loop is not None
     loop = design.loop
-    sent, came = zeros(design.input, 1), zeros(design.output, 1)
-    (start,) = entered(design, {"start": np.array([piece == 0])}, {"start": [FLAG]}).words["start"].T
-    sent[:, loop.start] = start
+    source, sink = design.wire.input, design.wire.output
+    sent, came = source.zeros(1), sink.zeros(1)
+    source.put(sent, np.full((1, 1), float(piece == 0)), [len(design.input.fields)])
     if piece == 0:
         for name, columns in turns.begin.items():
-            put(sent, design.input, name, columns[i : i + 1])
+            put(sent, source, design.input, name, columns[i : i + 1])
     first = piece * loop.turns
     for k in range(loop.turns):
+        own_inputs = source.moved([k * loop.inputs] * len(source.slots))
+        own_results = sink.moved([k * stride for stride in loop.outputs])
         for name, columns in turns.inputs[first + k].items():
-            put(sent, design.input, name, columns[i : i + 1], k * loop.inputs)
+            put(sent, own_inputs, design.input, name, columns[i : i + 1])
         for name, columns in turns.results[first + k].items():
-            put(came, design.output, name, columns[i : i + 1], k, loop.outputs)
+            put(came, own_results, design.output, name, columns[i : i + 1])
     own = slice(first, first + loop.turns)
     overflow, bad = turns.overflow[i, own], bool(turns.bad[i, own].any())
     flagged = bool(overflow.any())
     turn = int(np.argmax(overflow)) if flagged and not bad else 0
-    came[0, design.output.overflow // WORD] = (flagged or bad) | turn << 1
+    sink.put_flags(came, (flagged or bad) | turn << 1)
     rows = turns.reference[i, own]
     usable = known and not late[first + loop.turns - 1] and not np.isinf(rows).any()
     return Packet(0, sent[0], came[0], flagged, bad, rows.reshape(-1) if usable else None)

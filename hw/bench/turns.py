@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from dynagate.design.payload import Words, pack_integers
+from dynagate.design.codec import Words, put_row_bits
 from dynagate.design.ring import ring_design
 from dynagate.fixedpoint.evaluate import quantize_inputs
 from dynagate.fixedpoint.format import Integers
@@ -20,7 +20,7 @@ from dynagate.hw.bench import operations, rounds
 from dynagate.hw.bench.operations import Counted, Kind, Operation
 from dynagate.hw.bench.rounds import NONE, ROUNDS
 from dynagate.hw.bench.subject import ACCELERATOR, ROLLOUT
-from dynagate.hw.bench.vectors import Arrays, Flags, Ints, Rows, Vectors, drawn_states, flat, put_flags
+from dynagate.hw.bench.vectors import Arrays, Flags, Ints, Rows, Vectors, drawn_states, flat
 from dynagate.hw.bench.wire import Wire
 
 if TYPE_CHECKING:
@@ -190,13 +190,13 @@ def _reference(
 
 def _bare(built: Build, part: Streamed, last: Flags, tags: Ints, bounds: Ints) -> Vectors:
     """Payloads of the turns, and of their results."""
-    design, count = ring_design(built.design), len(last)
+    design = ring_design(built.design)
     fields = len(built.graph.input_nodes)
     signed = tags - ((tags >> 31) << 32)
-    columns = {**part.columns, fields: part.commands + 4 * part.bad + 8 * last, fields + 1: signed}
-    results = pack_integers(design.output, part.values, count)
+    columns = [*(part.columns[k] for k in range(fields)), part.commands + 4 * part.bad + 8 * last, signed]
+    results = design.output.codec.from_columns([part.values[k] for k in range(len(design.output.fields))])
     bits = [*part.by_scope.T, part.flagged, last, *((tags >> k & 1).astype(bool) for k in range(32))]
-    put_flags(results, design.output.overflow, np.stack(bits, axis=1))
+    put_row_bits(results, design.output.overflow, np.stack(bits, axis=1))
     masks = np.full((1, 1, design.output.words), 0xFFFFFFFF, np.uint32)
     masks[0, 0, -1] >>= np.uint32(-design.output.bits % 32)
     settings = [
@@ -204,7 +204,7 @@ def _bare(built: Build, part: Streamed, last: Flags, tags: Ints, bounds: Ints) -
         for part in PARTS
         for address, word in ((0, part.steps), (4, part.every))
     ]
-    inputs = pack_integers(design.input, columns, count)[:, None]
+    inputs = design.input.codec.from_columns(columns)[:, None]
     return Vectors(inputs, results[:, None], _ends(part), masks, part.reference, bounds, settings)
 
 

@@ -211,7 +211,8 @@ def _unusable(subject: Subject) -> tuple[list[str], list[str]]:
     set_up = []
     functions = [design.of_function(each) for each in design.functions] or [design]
     for k, each in enumerate(functions):
-        beat, bit = (0, 0) if kind else divmod(each.packed_output.bits, axi.lanes * WORD)
+        flag = each.wire.output.flag
+        beat, bit = (0, 0) if flag is None else divmod(flag.bit, axi.lanes * WORD)
         set_up += [f"    unusable_beats[{k}] = {beat};", f"    unusable_bits[{k}] = {bit};"]
     if subject.loads:  # an answer to a part of a program can always be used
         set_up += [f"    unusable_beats[{len(functions)}] = -1;", f"    unusable_bits[{len(functions)}] = 0;"]

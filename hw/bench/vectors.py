@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from dynagate.design.payload import Words, pack_integers
+from dynagate.design.codec import Words, put_row_bits
 from dynagate.dynamics import CODE
 from dynagate.fixedpoint.evaluate import evaluate_integers, quantize_inputs
 from dynagate.fixedpoint.format import Integers, quantize
@@ -172,11 +172,11 @@ def _numbers(built: Build, states: Arrays) -> npt.NDArray[np.float64]:
 def _payloads(built: Build, integers: Mapping[int, Integers], results: Results, ends: Ints, reference: Rows) -> Vectors:
     """Of the bare datapath."""
     count, sink = len(ends), built.design.output
-    inputs = pack_integers(built.design.input, {k: integers[i] for k, i in enumerate(built.graph.input_nodes)}, count)
-    payloads = pack_integers(sink, results.values, count)
-    put_flags(payloads, sink.overflow, results.by_scope)
-    for end in range(len(built.plan.deliveries)):
-        payloads[ends == end] = with_bits(payloads[ends == end], sink.overflow + len(sink.scopes), sink.bits, end)
+    inputs = built.design.input.codec.from_columns([integers[i] for i in built.graph.input_nodes])
+    payloads = sink.codec.from_columns([results.values[k] for k in range(len(sink.fields))])
+    put_row_bits(payloads, sink.overflow, results.by_scope)
+    above = sink.overflow + len(sink.scopes)
+    put_row_bits(payloads, above, ends[:, None] >> np.arange(sink.bits - above) & 1 > 0)
     bounds = rounds.bounds([count])
     return Vectors(inputs[:, None], payloads[:, None], ends, _masks(built)[:, None], reference, bounds, [])
 
@@ -258,26 +258,10 @@ def _masks(built: Build) -> Words:
     masks = np.zeros((len(built.plan.deliveries), sink.words), np.uint32)
     for end, delivery in enumerate(built.plan.deliveries):
         own = set(needed(built.graph, parts[end])) if parts else set(delivery.nodes)
-        row = masks[end : end + 1]
-        for i in own.intersection(delivery.nodes):
-            field = sink.fields[place[i]]
-            row = with_bits(row, field.lsb, field.lsb + field.width, -1)
-        masks[end] = with_bits(row, sink.overflow, sink.bits, -1)
+        which = [place[i] for i in own.intersection(delivery.nodes)]
+        sink.codec.put_integers(masks[end : end + 1], np.full((1, len(which)), -1), which)
+    put_row_bits(masks, sink.overflow, np.ones((len(masks), sink.bits - sink.overflow), np.bool_))
     return masks
-
-
-def with_bits(words: Words, low: int, stop: int, value: int) -> Words:
-    """The rows with the low bits of a number in bits `low` to `stop`, which are 0."""
-    words = words.copy()
-    for bit in range(low, stop):
-        words[:, bit // 32] |= np.uint32((value >> (bit - low) & 1) << (bit % 32))
-    return words
-
-
-def put_flags(words: Words, low: int, flags: npt.NDArray[np.bool_]) -> None:
-    """Writes flags, (rows, flags), into the bits from `low` on, which are 0."""
-    for k, column in enumerate(flags.T):
-        words[:, (low + k) // 32] |= column.astype(np.uint32) << np.uint32((low + k) % 32)
 
 
 def _reference(built: Build, states: Arrays, ends: Ints, inside: Flags) -> Rows:

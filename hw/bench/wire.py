@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from dynagate.design.design import Design
-from dynagate.design.payload import Words, pack_integers
-from dynagate.design.ring import COMMAND, shell_design
-from dynagate.design.words import FIXED, FLOAT16, NUMBER_BITS, PER_SAMPLE, WORD
+from dynagate.design.codec import Words
+from dynagate.design.design import Design, result_codec
+from dynagate.design.ring import shell_design
+from dynagate.design.words import FIXED, FLOAT16, NUMBER_BITS, PER_SAMPLE
 from dynagate.dynamics import CODE
 from dynagate.fixedpoint.assign import FormattedGraph
 from dynagate.fixedpoint.format import Integers, quantize
@@ -39,9 +38,10 @@ class Wire:
     def __init__(self, design: Design, formatted: FormattedGraph) -> None:
         assert design.axi is not None
         self.design, self.axi, self.formatted = design, design.axi, formatted
+        self._codec = (shell_design(design) if design.ring else design).wire.input
+        self.fields = [slot.format for slot in self._codec.slots]
         held = sum(len(port.nodes) for port in formatted.graph.inputs if port.name in design.axi.parameters)
         nodes = formatted.graph.input_nodes
-        self.fields = [formatted.formats[i] for i in nodes[: len(nodes) - held]] + ([COMMAND] if design.ring else [])
         streamed = [port.name for port in formatted.graph.inputs for _ in port.nodes][: len(nodes) - held]
         self.plain = [k for k, name in enumerate(streamed) if name != CODE.name]  # numbers that are no commands
         self._kind = BINARY16 if self.axi.word == FLOAT16 else BINARY32
@@ -55,11 +55,10 @@ class Wire:
 
     def sent(self, numbers: npt.NDArray[np.float64]) -> Sent:
         """Samples of these numbers, (samples, fields)."""
+        words = self._codec.zeros(len(numbers))
         if self.axi.word == FIXED:
-            exact = [quantize(numbers[:, k], fmt) for k, fmt in enumerate(self.fields)]
-            integers = {k: each.value for k, each in enumerate(exact)}
-            stream = (shell_design(self.design) if self.design.ring else self.design).input
-            words = pack_integers(stream, integers, len(numbers))[:, : self.axi.words.input]
+            integers = {k: quantize(numbers[:, k], fmt).value for k, fmt in enumerate(self.fields)}
+            self._codec.put_integers(words, np.stack([*integers.values()], axis=1))
             return Sent(words, integers, np.zeros(len(numbers), np.bool_))
         with np.errstate(over="ignore"):
             bits = numbers.astype(self._kind.number).view(self._kind.word)
@@ -69,31 +68,25 @@ class Wire:
             for k, fmt in enumerate(self.fields)
         ]
         bad = np.any([each.overflow for each in converted], axis=0)
-        return Sent(self._packed(bits, self.axi.words.input), {k: c.value for k, c in enumerate(converted)}, bad)
+        self._codec.put_bits(words, bits, range(len(self.fields)))
+        return Sent(words, {k: c.value for k, c in enumerate(converted)}, bad)
 
     def received(self, fields: Sequence[int], values: Mapping[int, Integers], unusable: Flags) -> Words:
         """The words of results, (results, words). fields: places of their numbers among the output fields. values: by
         place. unusable: which results, (results,), are flagged."""
-        formats = {k: self.design.output.fields[k].format for k in fields}
+        own = [self.design.output.fields[k] for k in fields]
+        codec = result_codec(own, self.axi.word)
+        words = codec.zeros(len(unusable))
         if self.axi.word == FIXED:
-            kept = tuple(self.design.output.fields[k] for k in fields)
-            sides = replace(self.design.stream, output=replace(self.design.output, fields=kept))
-            rows = replace(self.design, stream=sides).packed_output
-            words = np.zeros((len(unusable), rows.bits // WORD + 1), np.uint32)
-            packed = pack_integers(rows, {k: values[field] for k, field in enumerate(fields)}, len(unusable))
-            words[:, : packed.shape[1]] = packed
-            flag = np.uint32((1 << WORD) - (1 << rows.bits % WORD))  # in the word's bits above, too
-            words[:, rows.bits // WORD] |= np.where(unusable, flag, np.uint32(0))
+            codec.put_integers(words, np.stack([values[k] for k in fields], axis=1))
+            codec.put_flags(words, -unusable.astype(np.int64))
             return words
-        bits = np.stack([to_floating(values[k], formats[k], self._kind) for k in fields], axis=1)
+        bits = np.stack(
+            [to_floating(values[k], field.format, self._kind) for k, field in zip(fields, own, strict=True)], axis=1
+        )
         bits[unusable] = self._kind.nan
-        return self._packed(bits, -(-len(fields) * NUMBER_BITS[self.axi.word] // WORD))
-
-    def _packed(self, bits: npt.NDArray[Any], words: int) -> Words:
-        """Numbers as their bits, (rows, numbers), in words, (rows, words)."""
-        row = np.zeros((len(bits), words * WORD // self._kind.bits), self._kind.word)
-        row[:, : bits.shape[1]] = bits
-        return row.view(np.uint32)
+        codec.put_bits(words, bits, range(len(own)))
+        return words
 
     def beats(self, words: Words, tags: Ints, last: Flags, beats: int) -> Words:
         """Rows of words with their tags in beats, (rows, beats, words of a beat and one whose lowest bit is TLAST).

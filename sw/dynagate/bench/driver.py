@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from dynagate.design.codec import Words
 from dynagate.design.design import Design
-from dynagate.design.payload import Words
 from dynagate.graph.region import Region
 from dynagate.host import Function
 from dynagate.host.devices import StreamDevice

@@ -10,7 +10,8 @@ from functools import cached_property
 from typing import Any, Generic, Protocol, TypeVar
 
 from dynagate.base.structure import structured
-from dynagate.design.words import FLOAT32, FLOAT64, WORD, beats, number_of, words_of
+from dynagate.design.codec import Codec, Slot
+from dynagate.design.words import FIXED, FLOAT32, FLOAT64, WORD, beats, number_of, words_of
 from dynagate.fixedpoint.format import Format
 from dynagate.graph.packing import ZERO, chosen_numbers
 
@@ -78,6 +79,35 @@ class Stream:
     @property
     def overflow_bits(self) -> range:
         return range(self.overflow, self.overflow + len(self.scopes))
+
+    @cached_property
+    def codec(self) -> Codec:
+        """The codec of payloads: an integer at the bits of each field."""
+        return Codec(tuple(Slot(field.lsb, field.format) for field in self.fields), self.words)
+
+
+FLAG = Format(2, 0)
+"""Of the flag of a result on a stream of packed integers: -1 if the result cannot be used."""
+
+
+def result_codec(fields: Sequence[Field], word: str) -> Codec:
+    """Return the codec of results with these fields on an AXI stream of these words."""
+    widths = [field.width for field in fields]
+    codec = _slots(fields, word, words_of(widths, word, flag=True))
+    if word != FIXED:
+        return codec
+    end = sum(widths)
+    return replace(codec, flag=Slot(end, FLAG, fill=WORD - end % WORD))
+
+
+def _slots(fields: Sequence[Field], word: str, words: int) -> Codec:
+    """Return the codec of fields that follow each other on an AXI stream."""
+    number = number_of(word)
+    slots, bit = [], 0
+    for each in fields:
+        slots.append(Slot(bit, each.format, number))
+        bit += slots[-1].bits
+    return Codec(tuple(slots), words)
 
 
 @dataclass(frozen=True)
@@ -242,7 +272,7 @@ class Streamed(Protocol):
     def output(self) -> Stream: ...
 
     @property
-    def packed_output(self) -> Stream: ...
+    def wire(self) -> Sides[Codec]: ...
 
     @property
     def ii(self) -> int: ...
@@ -258,6 +288,9 @@ class Streamed(Protocol):
 
     @property
     def results(self) -> str: ...
+
+    @property
+    def saturates(self) -> bool: ...
 
     @property
     def device_hash(self) -> int: ...
@@ -377,15 +410,23 @@ class Design(Named):
         types = {name: FLOAT32 if name in self.axi.parameters else streamed for name in names}
         return {name: number for name, number in types.items() if number is not None}
 
+    @cached_property
+    def wire(self) -> Sides[Codec]:
+        """The codecs of the AXI streams, which leave out inputs that registers hold.
+
+        Packed integers lie one after the other from bit 0 up. The bit after those of a result is 1 if the result cannot
+        be used; the bits above it in its word have the same value.
+        """
+        axi = self.axi
+        assert axi is not None, "a bare datapath has no AXI streams"
+        held = {k for port in self.input.ports if port.name in axi.parameters for k in port.fields}
+        streamed = [field for k, field in enumerate(self.input.fields) if k not in held]
+        return Sides(_slots(streamed, axi.word, axi.words.input), result_codec(self.output.fields, axi.word))
+
     @property
-    def packed_output(self) -> Stream:
-        """The results on a stream of packed integers: one after the other from bit 0 up. The bit after them says that
-        they cannot be used."""
-        fields, low = [], 0
-        for each in self.output.fields:
-            fields.append(replace(each, lsb=low))
-            low += each.width
-        return replace(self.output, bits=low, fields=tuple(fields))
+    def saturates(self) -> bool:
+        """Whether results that overflow are the nearest numbers that fit."""
+        return False
 
     @property
     def results(self) -> str:

@@ -7,6 +7,7 @@ import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from itertools import islice
 from os import PathLike
 from pathlib import Path
@@ -18,12 +19,13 @@ from dynagate.base.errors import ArgumentError
 from dynagate.base.storage import read_file
 from dynagate.base.structure import structured
 from dynagate.design import files
+from dynagate.design.codec import Codec, Slot, Words
 from dynagate.design.consistent import repeated, stream_faults
-from dynagate.design.design import AxiStreams, ChosenFormats, Named, Sides, Stream, Versions
+from dynagate.design.design import AxiStreams, ChosenFormats, Field, Named, Sides, Stream, Versions
 from dynagate.design.files import EXPECTED, MOST_FAULTS, REBUILD, DesignError, content_hash, read_hashed
-from dynagate.design.payload import Words
 from dynagate.design.words import FIXED, FLOAT32, FLOAT64, LASTS, WIDTHS, WORD, number_of
 from dynagate.dynamics import CODE
+from dynagate.fixedpoint.format import Format
 from dynagate.graph.packing import ZERO
 
 FORMAT = 3
@@ -162,13 +164,32 @@ class ProgramDesign(Named):
         return {} if number is None else {port.name: number for port in (*self.input.ports, *self.output.ports)}
 
     @property
+    def saturates(self) -> bool:
+        """Whether results that overflow are the nearest numbers that fit."""
+        return bool(self.core.get("saturates"))
+
+    @property
     def results(self) -> str:
         return number_of(self.stream_words) or FLOAT64
 
-    @property
-    def packed_output(self) -> Stream:
-        """A number in a word, and the flag in the word after the last."""
-        return replace(self.output, bits=self.output.overflow)
+    @cached_property
+    def wire(self) -> Sides[Codec]:
+        """The codecs of the streams: a word for each number, the sign of an integer in all bits above it.
+
+        Of a loop, they have the first step. The slot after those of the input fields says where the loop starts. The
+        head of a sample, its first word, is an integer whatever the streams carry.
+        """
+        number = number_of(self.stream_words)
+
+        def slot(field: Field, number: str | None = number) -> Slot:
+            return Slot(field.lsb, field.format, number, WORD)
+
+        inputs = [slot(field, number if field.lsb else None) for field in self.input.fields]
+        if self.loop is not None:
+            inputs.append(Slot(WORD * self.loop.start, Format(WORD, 0), number, WORD))
+        outputs = tuple(slot(field) for field in self.output.fields)
+        flag = Slot(self.output.overflow, Format(WORD, 0), None, WORD)
+        return Sides(Codec(tuple(inputs), self.input.words), Codec(outputs, self.output.words, flag))
 
     def to_json(self) -> dict[str, Any]:
         content: dict[str, Any] = json.loads(json.dumps(asdict(self)))

@@ -18,6 +18,9 @@ WORD = 32
 """Bits of a word of a stream or a register, and of a tag."""
 TAG_WORDS = 1
 """Words of a sample's tag, after the others."""
+TAG_COUNT_BITS = 20
+"""Low bits of a tag, which count samples. The bits above are the epoch, which begins anew with each reset."""
+TAG_COUNT_MASK = (1 << TAG_COUNT_BITS) - 1
 NUMBER_BITS = {FLOAT32: 32, FLOAT16: 16, FIXED: WORD}
 """Bits that a stream converts at a time: a number, or a word of packed integers."""
 LARGEST_FLOAT16, SMALLEST_FLOAT16 = 65504.0, 2.0**-14

@@ -16,9 +16,9 @@ from contextlib import suppress
 import numpy as np
 
 from dynagate.base.errors import ArgumentError
+from dynagate.design.codec import Words
 from dynagate.design.design import AxiStreams, Streamed
 from dynagate.design.files import DesignError
-from dynagate.design.payload import Words
 from dynagate.host.links import DeviceError, Link, RegisterError, SilenceError
 from dynagate.hw.axi import PER_BATCH
 from dynagate.hw.regmap import BITS, REGISTERS, WRITE

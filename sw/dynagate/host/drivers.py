@@ -16,16 +16,16 @@ import numpy.typing as npt
 from tqdm import tqdm
 
 from dynagate.base.errors import ArgumentError, add_note
+from dynagate.design.codec import Words
 from dynagate.design.design import Design, NamedFunction, Streamed
 from dynagate.design.files import DesignError
-from dynagate.design.payload import Words
+from dynagate.design.native_codec import SOME_NAN, pointers, quick
 from dynagate.host.inputs import Arrays, check_finite, check_fits, check_range
 from dynagate.host.links import DeviceError, Link, SilenceError, Transfer, closed_on_failure
-from dynagate.host.native_words import SOME_NAN, pointers, quick
 from dynagate.host.registers import Registers
 from dynagate.host.tags import COUNT_MASK, check_tags, tags_from
 from dynagate.host.transfers import TransferQueue
-from dynagate.host.words import FloatWords, pack_inputs, stream_words, tag_words, unpack_outputs
+from dynagate.host.words import StreamWords, pack_inputs, tag_words, unpack_outputs
 from dynagate.hw.regmap import BITS, HOLE, OUTPUTS, REGISTERS, Register
 
 Outputs = dict[str, npt.NDArray[Any]]
@@ -266,7 +266,7 @@ class ShellDriver(Driver):
         assert design.axi is not None
         self.design, self.axi = design, design.axi
         self.sample, self.result = (self.axi.beats.input, self.axi.lanes), (self.axi.beats.output, self.axi.lanes)
-        self.words = stream_words(design, self.axi)
+        self.words = StreamWords(design, self.axi)
         self.dtype = np.dtype(design.results)
 
     def choosing(self, outputs: Sequence[str]) -> ShellDriver | None:
@@ -353,7 +353,7 @@ class ShellDriver(Driver):
 
     def flagged(self, values: Outputs, empty: Overflow) -> Overflow:
         """Which samples overflowed: those without a result, and those with a number that the words do not hold."""
-        return empty | self.words.infinite(values) if isinstance(self.words, FloatWords) else empty
+        return empty | self.words.infinite(values)
 
     def _set_registers(self, arrays: Arrays) -> None:
         """Writes what registers are to hold for these samples. Raises as `_hold` does."""
@@ -503,7 +503,7 @@ class ShellDriver(Driver):
 
     def _refuse(self, samples: Words, suspects: npt.NDArray[np.int64]) -> None:
         """Raises ValueError: an input of a suspected sample does not fit its format."""
-        if not isinstance(self.words, FloatWords):  # the host has rounded the inputs to their formats
+        if not self.words.device_rounds:
             return
         numbers = self.words.numbers(samples[suspects])
         for port in self.design.input.ports:

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from dynagate.base.errors import Error, add_note
+from dynagate.design.codec import Words
 from dynagate.design.design import AxiStreams
-from dynagate.design.payload import Words
 
 
 class DeviceError(Error, RuntimeError):

@@ -23,8 +23,8 @@ from typing import Any
 
 from dynagate.base.errors import ArgumentError
 from dynagate.base.process import python_command, python_environment
+from dynagate.design.codec import Words
 from dynagate.design.design import Streamed
-from dynagate.design.payload import Words
 from dynagate.host.links import DeviceError, Transfer
 from dynagate.host.xdma_link import System, XdmaLink
 from dynagate.sim.pcie import Case

@@ -16,16 +16,15 @@ from dynagate.base.errors import ArgumentError, EntryError
 from dynagate.base.progress import Progress
 from dynagate.control.ilqr import TIGHTENED, TRIALS
 from dynagate.design import program
+from dynagate.design.codec import Words
 from dynagate.design.design import Port, Sides
 from dynagate.design.files import REBUILD, DesignError
-from dynagate.design.payload import Words
 from dynagate.design.program import ProgramDesign, ProgramFunction
 from dynagate.design.rebuilt import robot_of
 from dynagate.design.source import source_digest
 from dynagate.design.words import PER_BATCH, PER_SAMPLE, WIDTHS, WORD, beats, number_of
 from dynagate.dynamics import ROLLOUT
 from dynagate.fixedpoint.assign import FormattedGraph
-from dynagate.fixedpoint.format import Format
 from dynagate.fixedpoint.loops import FormattedLoop
 from dynagate.host.board_links import LINKS, LinkText
 from dynagate.host.devices import Executor, FixedDevice, IntegerTurns, NumpyDevice, StreamDevice, TurnDevice
@@ -39,7 +38,6 @@ from dynagate.host.inputs import Arrays, brought
 from dynagate.host.links import DeviceError, Link, closed_on_failure
 from dynagate.host.sim_links import SimShellLink, checked_pauses
 from dynagate.host.tags import check_tags, tags_from
-from dynagate.host.words import numbers_of_words, words_of_numbers
 from dynagate.hw.axi import Axi
 from dynagate.hw.processor.streams import behind
 from dynagate.hw.regmap import BITS, IDENTITY, VERSION, with_processor
@@ -53,8 +51,6 @@ if TYPE_CHECKING:
 
 RETRIES = max(TRIALS, TIGHTENED)
 """Of a solver's program: as many times the cycles of an iteration without retries are more than any takes with them."""
-FLAG = Format(WORD, 0)
-"""Of the word that says where a loop starts."""
 ACCEPTED = 1
 """The core's answer to a program whose checksum is right."""
 
@@ -167,8 +163,9 @@ class ProgramTurns(TurnDevice):
         pieces = max(-(-turns // self.loop.turns), 1)
         rows = -(-batch // self.cores) * self.cores  # each core goes on with a trajectory of its own
         order = np.arange(rows * pieces).reshape(rows // self.cores, self.cores, pieces).swapaxes(1, 2).ravel()
-        samples = np.zeros((rows, pieces, self.design.input.words), np.uint32)
-        samples[:, 0, self.loop.start] = words_of_numbers(np.ones(1), FLAG, self._number)
+        codec = self.design.wire.input
+        samples = codec.zeros(rows, pieces)
+        codec.put(samples[:, 0], np.ones((rows, 1)), [len(self.design.input.fields)])
         for port in self.design.input.ports:
             self._fill(port, arrays[port.name], samples[:batch])
         whole = np.zeros((rows * pieces, *self.driver.sample), np.uint32)
@@ -179,39 +176,36 @@ class ProgramTurns(TurnDevice):
         words = words.reshape(rows, pieces, words.shape[1])[:batch]
         self.transfer = self.driver.transfer
         self._take(words, outputs, turns)
-        return self._flagged(words[:, :, self.design.output.overflow // WORD], turns)
+        return self._flagged(self.design.wire.output.flags(words), turns)
 
     def _fill(self, port: Port, array: npt.NDArray[Any], samples: Words) -> None:
-        """An input's words in samples (batch, pieces, words)."""
+        """Write an input into samples, (batch, pieces, words)."""
         batch, pieces = samples.shape[:2]
-        own = port.name not in self.carry.values()
+        per_sample = 1 if port.name in self.carry.values() else self.loop.turns
         flat = array.reshape(batch, -1, len(port.fields)).astype(np.float64)
-        per_sample = self.loop.turns if own else 1
+        values = np.zeros((batch, pieces * per_sample, len(port.fields)))
         for k, index in enumerate(port.fields):
             field = self.design.input.fields[index]
             exact = brought(port, k, flat[:, :, k].ravel(), field.range, field.format, self._number)
-            words = words_of_numbers(exact, field.format, self._number).reshape(batch, -1)
-            columns = np.zeros((batch, pieces * per_sample), np.uint32)
-            columns[:, : words.shape[1]] = words
-            for turn in range(per_sample):
-                place = field.lsb // WORD + turn * self.loop.inputs
-                samples[:, :, place] = columns[:, turn::per_sample]
+            values[:, : flat.shape[1], k] = exact.reshape(batch, -1)
+        codec = self.design.wire.input
+        for turn in range(per_sample):
+            later = codec.moved([turn * self.loop.inputs] * len(codec.slots))
+            later.put(samples, values[:, turn::per_sample], port.fields)
 
     def _take(self, words: Words, outputs: Arrays, turns: int) -> None:
-        """Results of samples (batch, pieces, words)."""
-        fields = self.design.output.fields
+        """Read the results from words of samples, (batch, pieces, words)."""
+        codec, count = self.design.wire.output, len(self.design.output.fields)
         batch, pieces = words.shape[:2]
-        values = np.zeros((batch, pieces, self.loop.turns, len(fields) + 1))  # the last one is what ZERO means
-        for k, (field, stride) in enumerate(zip(fields, self.loop.outputs, strict=True)):
-            for turn in range(self.loop.turns):
-                own = np.ascontiguousarray(words[:, :, field.lsb // WORD + turn * stride])
-                values[:, :, turn, k] = numbers_of_words(own, field.format, self._number)
-        flat = values.reshape(batch, pieces * self.loop.turns, len(fields) + 1)[:, :turns]
+        values = np.zeros((batch, pieces, self.loop.turns, count + 1))  # the last one stands for ZERO
+        for turn in range(self.loop.turns):
+            values[:, :, turn, :count] = codec.moved([turn * stride for stride in self.loop.outputs]).values(words)
+        flat = values.reshape(batch, pieces * self.loop.turns, count + 1)[:, :turns]
         for port in self.design.output.ports:
             outputs[port.name][...] = flat[:, :, np.array(port.fields)].reshape(batch, turns, *port.shape)
 
-    def _flagged(self, flags: Words, turns: int) -> Overflow:
-        """From which turn on a value has not fitted. flags: words of the samples (batch, pieces)."""
+    def _flagged(self, flags: npt.NDArray[np.int64], turns: int) -> Overflow:
+        """From which turn on a value has not fitted. flags: of the samples, (batch, pieces)."""
         first = self.loop.turns * np.arange(flags.shape[1]) + (flags >> 1)
         first = np.where(flags & 1, first, turns).min(axis=1)
         return np.asarray(np.arange(turns) >= first[:, None])

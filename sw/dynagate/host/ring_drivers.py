@@ -14,7 +14,7 @@ from dynagate.fixedpoint.recirculate import START, STOP
 from dynagate.host.drivers import DatapathDriver, Driver, ShellDriver
 from dynagate.host.inputs import Arrays
 from dynagate.host.links import DeviceError, Link, closed_on_failure
-from dynagate.host.words import stream_words
+from dynagate.host.words import StreamWords
 
 Array = npt.NDArray[Any]
 Ints = npt.NDArray[np.int64]
@@ -54,7 +54,7 @@ class ShellRingDriver(RingDriver, ShellDriver):
         self._shown: Ints = np.zeros(0, np.int64)
         with closed_on_failure(link):
             super().__init__(shell_design(design), link, shows_progress=shows_progress)
-            self.words = stream_words(self.design, self.axi, native=False)
+            self.words = StreamWords(self.design, self.axi, native=False)
 
     def turns(
         self, arrays: Arrays, commands: Ints, shown: Ints, every: int

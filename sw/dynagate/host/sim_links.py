@@ -17,9 +17,9 @@ import numpy.typing as npt
 
 from dynagate.base.arguments import SHARE, check_count, numbers
 from dynagate.base.errors import ArgumentError
+from dynagate.design.codec import Words
 from dynagate.design.design import Streamed
 from dynagate.design.files import DesignError
-from dynagate.design.payload import Words
 from dynagate.host.links import DeviceError, Link, RegisterError, SilenceError, Transfer
 from dynagate.hw.axi import PER_SAMPLE
 from dynagate.hw.regmap import ADDRESS_BITS, BITS, REGISTERS

@@ -6,13 +6,11 @@ import secrets
 
 import numpy as np
 
-from dynagate.design.payload import Words
+from dynagate.design.codec import Words
+from dynagate.design.words import TAG_COUNT_BITS as COUNT_BITS
+from dynagate.design.words import TAG_COUNT_MASK as COUNT_MASK
 from dynagate.host.links import DeviceError
 
-COUNT_BITS = 20
-"""Of a tag, the low ones: they count samples. The bits above are the epoch, which begins anew with each reset."""
-
-COUNT_MASK = (1 << COUNT_BITS) - 1
 EPOCHS = 1 << 32 - COUNT_BITS
 
 

@@ -7,7 +7,7 @@ import weakref
 from collections import deque
 from typing import TYPE_CHECKING
 
-from dynagate.design.payload import Words
+from dynagate.design.codec import Words
 from dynagate.host.links import DeviceError, SilenceError
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ import numpy as np
 import serial
 
 from dynagate.base.errors import ArgumentError
+from dynagate.design.codec import Words
 from dynagate.design.design import AxiStreams, Streamed
 from dynagate.design.files import DesignError
-from dynagate.design.payload import Words
 from dynagate.design.words import WORD
 from dynagate.host.links import DeviceError, Link, RegisterError, SilenceError
 from dynagate.hw.frames import ANSWER, BAUD, NUMBERS, VERSION, Decoder, Frame, Kind, Refusal

@@ -112,7 +112,7 @@ class FixedDevice(Executor):
     def __init__(self, formatted: FormattedGraph, design: Design | ProgramDesign | None = None) -> None:
         self.formatted = formatted
         self.computes(formatted.graph)
-        self.saturates = bool(getattr(design, "core", {}).get("saturates"))
+        self.saturates = design is not None and design.saturates
         self._numbers = {} if design is None else design.numbers
         self.dtype = self.dtype if design is None else np.dtype(design.results)
 

@@ -75,7 +75,7 @@ class StreamDevice(Executor):
         self.driver, design = driver, driver.design
         self.robot, self.function = design.robot_name, design.function
         self.inputs, self.outputs, self.dtype = design.input.ports, design.output.ports, driver.dtype
-        self.saturates = bool(getattr(design, "core", {}).get("saturates"))
+        self.saturates = design.saturates
         self.text = f"ii {design.ii}, latency {design.latency}, {type(driver.link).__name__}"
         self._free: list[_Slot] = []
         self._used: deque[UnderWay] = deque()

@@ -1,4 +1,4 @@
-"""Arrays to float32 words and back in C, which is written for one design's streams and compiled on first use."""
+"""The codec of streams of float32 numbers as C, which is written for one design and compiled on first use."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from dynagate.design.codec import Codec
 from dynagate.design.design import AxiStreams, Port, Streamed
+from dynagate.design.words import FLOAT32, TAG_COUNT_MASK, WORD
 from dynagate.graph.packing import ZERO
-from dynagate.host.tags import COUNT_MASK
 from dynagate.native.compile import C, library
 from dynagate.native.emit import Source
 
@@ -20,7 +21,7 @@ NAME = "dynagate_words"
 TOOLCHAIN = replace(C, flags=(*C.flags, "-O3"))
 OUTSIDE, OTHER_TAG, TORN, SOME_NAN = 1, 2, 4, 8
 """What the functions return, or'ed: an input is outside its range; a tag is not the one expected; some words of a
-result are NaN; all are."""
+result are NaN; all words are."""
 
 BLOCK = 8
 """Rows that are converted together: so vectors are full, however few entries an input has."""
@@ -76,13 +77,13 @@ def source(design: Streamed, axi: AxiStreams) -> Source:
         tables="\n".join(_tables(design)),
         fill="\n".join(_fill(design, axi)),
         block=BLOCK,
-        take="\n".join(_take(design.output.ports)),
+        take="\n".join(_take(design.output.ports, design.wire.output)),
         in_stride=axi.beats.input * axi.lanes,
         out_stride=axi.beats.output * axi.lanes,
         in_tag=axi.words.input,
         out_tag=axi.words.output,
         out_words=len(design.output.fields),
-        mask=COUNT_MASK,
+        mask=TAG_COUNT_MASK,
         outside=OUTSIDE,
         other_tag=OTHER_TAG,
         some_nan=SOME_NAN,
@@ -113,28 +114,31 @@ def _fill(design: Streamed, axi: AxiStreams) -> Iterator[str]:
         yield f"      for (int k = 0; k < rows * {count}; ++k) {{ \\"
         yield f"          outside |= !((x[k] >= low_{p}[k]) & (x[k] <= high_{p}[k])); y[k] = (float)x[k]; }} \\"
         yield "      for (int r = 0; r < rows; ++r) { \\"
-        for start, word, run in _runs(port.fields):
+        for start, word, run in _runs(port.fields, design.wire.input):
             yield f"          memcpy(w + r * {stride} + {word}, y + r * {count} + {start}, {4 * run}); \\"
         yield "      } } \\"
 
 
-def _take(ports: Sequence[Port]) -> Iterator[str]:
+def _take(ports: Sequence[Port], codec: Codec) -> Iterator[str]:
     for p, port in enumerate(ports):
         yield f"        float* y_{p} = out[{p}] + s * {len(port.fields)};"
-        for start, word, count in _runs(port.fields):
+        for start, word, count in _runs(port.fields, codec):
             if word == ZERO:
                 yield f"        memset(y_{p} + {start}, 0, {4 * count});"
             else:
                 yield f"        memcpy(y_{p} + {start}, w + {word}, {4 * count});"
 
 
-def _runs(fields: Sequence[int]) -> Iterator[tuple[int, int, int]]:
-    """Entries that lie behind each other on both sides: place in the array, word, number. Zeros, which have no word,
-    are entries of their own."""
+def _runs(fields: Sequence[int], codec: Codec) -> Iterator[tuple[int, int, int]]:
+    """Return the entries that lie behind each other on both sides: place in the array, word, number of entries.
+
+    Zeros, which have no word, are entries of their own.
+    """
+    words = [ZERO if index == ZERO else codec.slots[index].bit // WORD for index in fields]
     start = 0
-    for k in range(1, len(fields) + 1):
-        if k == len(fields) or fields[k] != fields[k - 1] + 1 or fields[k - 1] == ZERO:
-            yield start, fields[start], k - start
+    for k in range(1, len(words) + 1):
+        if k == len(words) or words[k] != words[k - 1] + 1 or words[k - 1] == ZERO:
+            yield start, words[start], k - start
             start = k
 
 
@@ -146,6 +150,13 @@ def _loaded(file: Path) -> Any:
         getattr(functions, name).argtypes = [pointer, pointer, size, word, word]
     functions.dynagate_take.argtypes = [pointer, pointer, size, word, word, pointer]
     return functions
+
+
+def has_source(design: Streamed, axi: AxiStreams) -> bool:
+    """Return whether the C can do what a design's streams need: all numbers are float32 and no result has a flag."""
+    sides = design.wire
+    slots = (*sides.input.slots, *sides.output.slots)
+    return all(slot.number == FLOAT32 for slot in slots) and not axi.parameters and sides.output.flag is None
 
 
 def functions(design: Streamed, axi: AxiStreams) -> Any:
