@@ -35,7 +35,7 @@ import click
 import dynagate
 import numpy as np
 from click.testing import CliRunner
-from dynagate import Policy, robots
+from dynagate import Policy, Robot, robots
 from dynagate.cli import main
 from dynagate.design.codec import Words
 from dynagate.design.design import AxiStreams, Streamed
@@ -336,20 +336,20 @@ def value_digest(values: Mapping[str, Any]) -> str:
     return digest("\n".join(lines))
 
 
-def inputs_of(device: Any, count: int) -> dict[str, Any]:
+def inputs_of(device: Any, robot: Robot, count: int) -> dict[str, Any]:
     """Return inputs of a function, (count, *shape), inside the ranges of its formats.
 
-    All samples have the same parameters of links.
+    Parameters of a robot are its own in all samples.
     """
     record = GoldenLink.opened.design
     bounds = {port.name: [record.input.fields[k].range for k in port.fields] for port in record.input.ports}
     random, inputs = np.random.default_rng(7), {}
     for port in device.device.inputs:
         low, high = np.array(bounds.get(port.name, [(-1.0, 1.0)] * len(port.fields)))[: len(port.fields)].T
-        low, high = np.maximum(low, -10.0), np.minimum(high, 10.0)
-        one = record.axi is not None and port.name in record.axi.parameters
-        rows = random.uniform(low, high, (1 if one else count, len(port.fields)))
-        inputs[port.name] = np.repeat(rows, count, axis=0)[:count].reshape(count, *port.shape)
+        rows = random.uniform(np.maximum(low, -10.0), np.minimum(high, 10.0), (count, len(port.fields)))
+        if port.parameter:
+            rows[...] = robot.parameters[port.name].ravel()
+        inputs[port.name] = rows.reshape(count, *port.shape)
     return inputs
 
 
@@ -378,7 +378,7 @@ def stream_digests(kind: str, name: str) -> Digests:
                 if part in several and link.axi is not None:
                     link.result_words = link.design.of_function(several[part]).axi.words.output
                 for count in (1, 11):
-                    results = function.submit(**inputs_of(function, count)).result()
+                    results = function.submit(**inputs_of(function, design.robot, count)).result()
                     names = (*function.outputs, "overflow")
                     values |= {f"{part} {count} {each}": getattr(results, each) for each in names}
         packets = digest(b"|".join(link.sent))
