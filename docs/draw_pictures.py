@@ -118,6 +118,10 @@ PICTURES: dict[str, tuple[str, Callable[[Space], str]]] = {
     "09_zynq_processor.svg": (EXAMPLE + "09_zynq_processor.py", cycles),
     "10_pynq.svg": (EXAMPLE + "10_pynq.ipynb", lambda space: motion("two_joint_arm", space["path"][::4], 0.04)),
     "11_tour.svg": (EXAMPLE + "11_tour.ipynb", lambda space: motion("two_joint_arm", space["motion"].q[::4], 0.02)),
+    "12_inverse_kinematics.svg": (
+        EXAMPLE + "12_inverse_kinematics.py",
+        lambda space: motion("iiwa14", space["path"][::4], 0.08),
+    ),
 }
 """Picture in docs/pictures -> the page or example that computes it, and how it is drawn from the names there."""
 

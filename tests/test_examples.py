@@ -187,6 +187,20 @@ def assert_forward_dynamics(states: dict[str, np.ndarray], qdd: np.ndarray) -> N
     np.testing.assert_allclose(qdd, expected, atol=1e-4 * np.abs(expected).max())
 
 
+def test_inverse_kinematics(run: Any) -> None:
+    """Pinocchio's kinematics put the hand on the circle."""
+    done = run("12_inverse_kinematics.py")
+    assert done.numbers("reached ")[0] == 1000
+    assert done.numbers("largest error ")[0] < 1e-6
+    assert done.numbers("along the circle ")[0] < 0.2
+    model = pinocchio.buildModelFromUrdf(str(dg.robots.path("iiwa14")))
+    data = model.createData()
+    frame = model.getFrameId("link_7")
+    for q, pose in zip(done.space["path"], done.space["circle"], strict=True):
+        pinocchio.framesForwardKinematics(model, data, q)
+        np.testing.assert_allclose(data.oMf[frame].homogeneous, pose, atol=2e-6)
+
+
 @pytest.mark.parametrize("path", NUMBERED, ids=lambda path: path.stem)
 def test_examples_are_short_and_explained(path: Path) -> None:
     """At most 40 lines; the first words say what the example shows and what it prints."""
@@ -204,7 +218,7 @@ def test_examples_are_short_and_explained(path: Path) -> None:
 
 
 def test_the_index_has_every_example_with_its_picture() -> None:
-    assert len(NUMBERED) == 11
+    assert len(NUMBERED) == 12
     index = (EXAMPLES / "README.md").read_text()
     for path in NUMBERED:
         assert f"({path.name})" in index, path.name

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from dynagate.host import compile as compile
     from dynagate.host import open as open
     from dynagate.host.ilqr import Ilqr as ilqr
+    from dynagate.host.inverse_kinematics import IkSolution
+    from dynagate.host.inverse_kinematics import InverseKinematics as inverse_kinematics
     from dynagate.host.mppi import Mppi as mppi
     from dynagate.host.mppi import Sampled
     from dynagate.host.rollouts import Rollout, Trajectories
@@ -63,6 +65,7 @@ __all__ = [
     "Function",
     "Goal",
     "Graph",
+    "IkSolution",
     "OverflowWarning",
     "Policy",
     "Region",
@@ -85,6 +88,7 @@ __all__ = [
     "evaluate",
     "ilqr",
     "integrate",
+    "inverse_kinematics",
     "mppi",
     "neutral",
     "robots",
@@ -119,10 +123,12 @@ _LAZY = {
     "OverflowWarning": "dynagate.host",
     "Results": "dynagate.host",
     "ilqr": "dynagate.host.ilqr",
+    "inverse_kinematics": "dynagate.host.inverse_kinematics",
+    "IkSolution": "dynagate.host.inverse_kinematics",
     "mppi": "dynagate.host.mppi",
     "open": "dynagate.host",
 }
-_NAMED = {"ilqr": "Ilqr", "mppi": "Mppi"}
+_NAMED = {"ilqr": "Ilqr", "inverse_kinematics": "InverseKinematics", "mppi": "Mppi"}
 """Names here -> other names in their modules."""
 
 _MODULES = ("control", "forces", "hw", "jax", "torch")

@@ -29,7 +29,11 @@ RAW = (TypeError, AttributeError, LookupError, ValueError, ArithmeticError)
 """What Python and numpy raise where they are given something else than they take."""
 UNIONS = (typing.Union, types.UnionType)
 CALLED = ("__init__", "__call__")
-PUBLIC_NAMES = {"Ilqr": "dynagate.ilqr", "Mppi": "dynagate.mppi"}
+PUBLIC_NAMES = {
+    "Ilqr": "dynagate.ilqr",
+    "InverseKinematics": "dynagate.inverse_kinematics",
+    "Mppi": "dynagate.mppi",
+}
 """Classes that users call by another name -> this name."""
 KINDS: dict[object, tuple[Any, str]] = {
     bool: ((bool, np.bool_), "True or False"),

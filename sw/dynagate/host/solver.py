@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
-from dataclasses import fields
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
@@ -26,17 +25,13 @@ from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.base.explained import explained
 from dynagate.base.largest import MAX_ITERATIONS, MAX_KNOTS, MAX_SAMPLES
 from dynagate.base.nearest import nearest
-from dynagate.base.progress import showing
 from dynagate.control.cost import Cost, Input
 from dynagate.control.forward import holding_loop
-from dynagate.dynamics import ROLLOUT
-from dynagate.graph.loop import Loop
-from dynagate.host.compiling import check_robot, device_of
+from dynagate.host.compiling import check_robot
 from dynagate.host.devices import DeviceOptions
 from dynagate.host.devices.loops import Compute
 from dynagate.host.joint_limits import joint_bounds_of
-from dynagate.host.links import DeviceError, Transfer
-from dynagate.host.opened import Opened
+from dynagate.host.loop_solver import LoopSolver
 from dynagate.host.problems import SHAPES, Asked, Leading, Problems, Values
 from dynagate.host.starts import broadcast_starts
 from dynagate.integrators.explicit_method import step_inputs
@@ -49,15 +44,13 @@ Array = npt.NDArray[Any]
 
 
 @explained
-class Solver(Opened):
+class Solver(LoopSolver):
     """A solver on a device that computes loops.
 
     robot: also the path of a URDF file, or the name of a robot that ships. knots: how many torques. step: from each to
     the next. cost: `dynagate.control.Cost`. bounds: of torques. joint_bounds: of positions and speeds.
     Raises ValueError or TypeError naming an option that is not right.
     """
-
-    results: type[Any]
 
     def __init__(
         self,
@@ -80,10 +73,8 @@ class Solver(Opened):
                 "dynagate.control.Cost.quadratic(q=10.0, qd=0.1, tau=1e-3)"
             )
         check_robot(robot)
-        self._chosen = device_of(device, ROLLOUT, options)
-        if self._chosen.keeps_states:
-            raise ArgumentError(f"device '{self._chosen.name}' of {function}; expected 'cpu', 'cuda' or 'numpy'")
-        self.robot, self.device, self.knots = robot_of(robot), self._chosen.name, int(knots)
+        self.choose(function, device, options)
+        self.robot, self.knots = robot_of(robot), int(knots)
         self.step = step
         self.bounds = bounds_of(self.robot, bounds)
         self.joints = joint_bounds_of(self.robot, joint_bounds)
@@ -96,58 +87,17 @@ class Solver(Opened):
                     f"the cost and the steps both take an input '{name}'; expected different names: give the force a "
                     f"constant, such as Servo(..., target=(...)), or write a Cost with inputs={{'goal_{name}': ...}}"
                 )
-        self.function, self.functions, self._closed = function, {}, False
         self._kept: dict[Leading, Problems] = {}
-
-    def compile(self, loop: Callable[[], Loop]) -> None:
-        """Traces a loop, and compiles it for the device."""
-        with showing() as progress:
-            if progress:
-                progress(f"tracing {self.robot.name} {self.function}")
-            self.loop = loop()
-            if progress:
-                progress(f"compiling {self.robot.name} {self.function} for {self.device}")
-            self._compute = self._chosen.of_loop(self.loop, None)
-        self.dtype = self._compute.dtype
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.robot.name}, {self.knots} knots of {self.step.dt:g} s, on {self.device}>"
 
-    @property
-    def outputs(self) -> tuple[str, ...]:
-        return tuple(each.name for each in fields(self.results))
-
-    @property
-    def transfer(self) -> Transfer:
-        return Transfer(0, 0.0)
-
-    @abstractmethod
-    def __call__(self, *args: Any, **options: Any) -> Any: ...
-
-    def bind(self, *args: Any, **options: Any) -> Callable[[], Any]:
-        """A call on the same arrays again and again, as `Opened.bind` says. args, options: as of a call."""
-        solution = self(*args, **options)
-
-        def run() -> Any:
-            again = self(*args, **options)
-            for each in fields(self.results):
-                getattr(solution, each.name)[...] = getattr(again, each.name)
-            return solution
-
-        return run
-
     def close(self) -> None:
-        """Gives back what the device holds. Calls raise DeviceError afterwards."""
-        self._closed = True
+        """Release what the device holds. Later calls raise DeviceError."""
+        super().close()
         self._kept.clear()
-        for compute in (self._compute, self.__dict__.get("_holding")):
-            if compute is not None:
-                compute.close()
-
-    def check_open(self) -> None:
-        """Raises DeviceError: it is closed."""
-        if self._closed:
-            raise DeviceError(f"{self!r} is closed; open it again")
+        if (holding := self.__dict__.get("_holding")) is not None:
+            holding.close()
 
     @property
     @abstractmethod
@@ -180,17 +130,6 @@ class Solver(Opened):
         """All that each problem gives."""
         start = {"q0": own("q0", (self.robot.nq,)), "qd0": own("qd0", (self.robot.nv,))}
         return {**start, **self.own_asked, **self.of_call}
-
-    def new_outputs(self, batch: int) -> dict[str, Array]:
-        """Room for those of the loop, (batch, ...)."""
-        return {port.name: np.empty((batch, *port.shape), self.dtype) for port in self.loop.outputs}
-
-    def bound(self, inputs: Mapping[str, Array], outputs: Mapping[str, Array], batch: int) -> Callable[..., Any]:
-        """What computes problems from and to these arrays, again and again."""
-        if not batch:
-            return lambda: True
-        read = {port.name: inputs[port.name] for port in self.loop.inputs}
-        return self._compute.bound(read, {port.name: outputs[port.name] for port in self.loop.outputs})
 
     def begun(self, q0: npt.ArrayLike, qd0: npt.ArrayLike) -> Problems:
         """Problems with these starts, for this caller alone until it gives them to `keep`. Raises ValueError or

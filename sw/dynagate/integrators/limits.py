@@ -31,7 +31,7 @@ def keeps_positions(stops: bool, forces: Iterable[Force | str]) -> bool:
 def limits_text(robot: Robot, options: Mapping[str, Any]) -> str:
     """What a rollout on a chip makes of a robot's limits, for people; "" where the robot has none. options: stops and
     forces of the design."""
-    positions, efforts = len(_moving(robot, *_ranges(robot))), int(np.isfinite(robot.effort).sum())
+    positions, efforts = len(_moving(robot, *ranges(robot))), int(np.isfinite(robot.effort).sum())
     text = []
     if positions and keeps_positions(options.get("stops", False), options.get("forces", ())):
         text.append(f"positions of {_joints(positions)} are kept")
@@ -45,7 +45,7 @@ def limits_text(robot: Robot, options: Mapping[str, Any]) -> str:
 def warn_beyond_limits(robot: Robot, q: Array) -> bool:
     """Gives a RobotWarning with the joints that pass their limits in a motion q (..., nq), rad or m, from a start (of
     index 0 in the axis before) within them; whether there are any. Numbers that are not finite pass none."""
-    return _warn_passed(robot, _outside(q, *_just_beyond(*_ranges(robot))))
+    return _warn_passed(robot, _outside(q, *_just_beyond(*ranges(robot))))
 
 
 def _warn_passed(robot: Robot, beyond: Array) -> bool:
@@ -66,7 +66,7 @@ class LimitWatch:
 
     def __init__(self, robot: Robot, stops: bool, forces: Sequence[Force | str]) -> None:
         self.robot, self.most = robot, robot.effort * (1.0 + BEYOND)
-        self.lower, self.upper = (ends.astype(np.float64) for ends in _ranges(robot))
+        self.lower, self.upper = (ends.astype(np.float64) for ends in ranges(robot))
         self._low, self._high = _just_beyond(self.lower, self.upper)
         self._lowest, self._highest = self._low.tolist(), self._high.tolist()
         self.of_starts = bool(_moving(robot, self.lower, self.upper))
@@ -127,7 +127,7 @@ def _outside(q: Array, low: Array, high: Array) -> Array:
         return np.asarray((q < low) | (q > high))
 
 
-def _ranges(robot: Robot) -> tuple[Array, Array]:
+def ranges(robot: Robot) -> tuple[Array, Array]:
     """Lower and upper limits (nq,) of joints with one number, and infinity."""
     lower, upper = robot.lower, robot.upper
     for part in robot.quaternions():

@@ -1,0 +1,104 @@
+"""What solvers that compute a loop have in common: they trace and compile it, and run it on arrays."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dynagate.base.errors import ArgumentError
+from dynagate.base.explained import explained
+from dynagate.base.progress import showing
+from dynagate.dynamics import ROLLOUT
+from dynagate.graph.loop import Loop
+from dynagate.host.compiling import device_of
+from dynagate.host.devices import DeviceOptions
+from dynagate.host.links import DeviceError, Transfer
+from dynagate.host.opened import Opened
+from dynagate.robot import Robot
+
+Array = npt.NDArray[Any]
+
+
+@explained
+class LoopSolver(Opened):
+    """A loop of a robot on a device. results: the class of what a call returns, a dataclass of arrays."""
+
+    results: type[Any]
+    robot: Robot
+    device: str
+
+    def choose(self, function: str, device: str | DeviceOptions, options: Mapping[str, Any]) -> None:
+        """Choose the device that computes the loop.
+
+        Args:
+            function: What the solver computes, for errors.
+            device: Name or options of a device.
+            options: Options that the caller changed.
+
+        Raises:
+            ArgumentError: There is no such device, or it keeps its states on a chip.
+        """
+        self._chosen = device_of(device, ROLLOUT, options)
+        if self._chosen.keeps_states:
+            raise ArgumentError(f"device '{self._chosen.name}' of {function}; expected 'cpu', 'cuda' or 'numpy'")
+        self.function, self.functions, self.device, self._closed = function, {}, self._chosen.name, False
+
+    def compile(self, loop: Callable[[], Loop]) -> None:
+        """Trace a loop, and compile it for the device."""
+        with showing() as progress:
+            if progress:
+                progress(f"tracing {self.robot.name} {self.function}")
+            self.loop = loop()
+            if progress:
+                progress(f"compiling {self.robot.name} {self.function} for {self.device}")
+            self._compute = self._chosen.of_loop(self.loop, None)
+        self.dtype = self._compute.dtype
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        return tuple(each.name for each in fields(self.results))
+
+    @property
+    def transfer(self) -> Transfer:
+        return Transfer(0, 0.0)
+
+    @abstractmethod
+    def __call__(self, *args: Any, **options: Any) -> Any: ...
+
+    def bind(self, *args: Any, **options: Any) -> Callable[[], Any]:
+        """Return a function that repeats a call on the same arrays, as `Opened.bind` does."""
+        solution = self(*args, **options)
+
+        def run() -> Any:
+            again = self(*args, **options)
+            for each in fields(self.results):
+                getattr(solution, each.name)[...] = getattr(again, each.name)
+            return solution
+
+        return run
+
+    def close(self) -> None:
+        """Release what the device holds. Later calls raise DeviceError."""
+        self._closed = True
+        self._compute.close()
+
+    def check_open(self) -> None:
+        """Raise DeviceError if the solver is closed."""
+        if self._closed:
+            raise DeviceError(f"{self!r} is closed; open it again")
+
+    def new_outputs(self, batch: int) -> dict[str, Array]:
+        """Return arrays (batch, *shape) for the outputs of the loop, by name."""
+        return {port.name: np.empty((batch, *port.shape), self.dtype) for port in self.loop.outputs}
+
+    def bound(self, inputs: Mapping[str, Array], outputs: Mapping[str, Array], batch: int) -> Callable[..., Any]:
+        """Return a function that computes problems from and to these arrays, as often as it is called."""
+        if not batch:
+            return lambda: True
+        read = {port.name: inputs[port.name] for port in self.loop.inputs}
+        return self._compute.bound(read, {port.name: outputs[port.name] for port in self.loop.outputs})
