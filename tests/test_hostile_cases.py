@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.hostile.batch import CPU_SECONDS
-from tests.hostile.cases import COUNTS, KINDS
+from tests.hostile.cases import COUNTS, KINDS, entries
 
 ROOT = Path(__file__).parent.parent
 SEED = 1
@@ -44,6 +44,14 @@ def test_hostile_cases_are_refused_or_right(kind: str, tmp_path: Path) -> None:
     assert not bad, "\n".join(f"{case['ending']}: {case['what']}: {case['text']}" for case in bad)
     assert len(cases) == COUNTS[kind]
     assert "right" in {case["ending"] for case in cases}, "the unspoilt file or call is refused as well"
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_entries_accept_their_own_arguments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A spoilt argument is refused for its own sake, not for another one that no entry has."""
+    monkeypatch.chdir(tmp_path)
+    for call, arguments in entries(tmp_path).values():
+        call(**arguments)
 
 
 def test_what_goes_wrong_in_a_batch_is_seen(tmp_path: Path) -> None:

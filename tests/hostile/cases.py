@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import io
 import json
 import math
@@ -715,6 +716,38 @@ NEVER = (math.nan, math.inf, 1 + 2j, b"x")
 """What no numeric option may be."""
 
 
+BUILD_OPTIONS = (
+    "word",
+    "error",
+    "policy",
+    "goal",
+    "formats",
+    "region",
+    "axi",
+    "budget",
+    "stages",
+    "units",
+    "form",
+    "frame",
+    "mass",
+    "words",
+    "outputs",
+    "dt",
+    "integrator",
+    "tolerance",
+)
+BUILD_FLAGS = (
+    "per_sample",
+    "certificate",
+    "prefix",
+    "external_forces",
+    "variable_dt",
+    "implicit_damping",
+    "linearize",
+    "stops",
+)
+
+
 def arguments(folder: Path) -> Draw:
     """One argument of a public entry is replaced."""
     enter(folder)
@@ -756,14 +789,18 @@ def entries(folder: Path) -> dict[str, tuple[Callable[..., object], dict[str, An
     def traced(force: Callable[..., Any]) -> Callable[..., object]:
         return lambda **own: Rollout(arm, steps=2, dt=0.01, forces=[force(**own)], device="numpy")
 
+    unset = dict.fromkeys(BUILD_OPTIONS)
+    flags = dict.fromkeys(BUILD_FLAGS, False)
+    jax = importlib.util.find_spec("jax") is not None
     return {
+        **(jax_entries(arm) if jax else {}),
         "trace": (
             lambda **o: dynagate.trace(o.pop("robot"), o.pop("function"), **o),
             {"robot": arm, "function": "mass_matrix"},
         ),
         "open": (
             lambda **o: dynagate.compile(o.pop("robot"), o.pop("function"), **o),
-            {"robot": arm, "function": "forward_dynamics", "device": "numpy", "dtype": "float64"},
+            {"robot": arm, "function": "forward_dynamics", "device": "numpy"},
         ),
         "call": (lambda **o: opened(**o), {"q": q, "qd": z, "qdd": z}),
         "submit": (lambda **o: opened.submit(**o).result(), {"q": q, "qd": z, "qdd": z}),
@@ -782,7 +819,10 @@ def entries(folder: Path) -> dict[str, tuple[Callable[..., object], dict[str, An
                 "forces": (),
                 "linearize": False,
                 "implicit_damping": False,
-                "dtype": "float64",
+                "friction": 0.0,
+                "friction_speed": 0.01,
+                "stops": False,
+                "form": None,
             },
         ),
         "rollout call": (lambda q, qd, tau: rollout(q, qd, tau), {"q": q, "qd": z, "tau": np.zeros((3, 2))}),
@@ -820,14 +860,29 @@ def entries(folder: Path) -> dict[str, tuple[Callable[..., object], dict[str, An
             lambda **o: replace(arm, links=(replace(link, **o), *arm.links[1:])),
             {"mass": 1.0, "com": (0.0, 0.0, 0.1), "inertia": np.eye(3).tolist()},
         ),
-        "axi": (lambda **o: Axi(**o), {"width": 32, "packet": "batch", "words": "fixed"}),
+        "axi": (lambda **o: Axi(**o), {"width": 32, "last": "batch", "words": "fixed", "choice": False}),
         "budget": (lambda **o: Budget(**o), {"dsp": 220, "lut": 1000}),
-        "stages": (lambda **o: Stages(**o), {"mul": 3}),
+        "stages": (lambda **o: Stages(**o), {"multiply": 3, "add": 1}),
         "cost": (lambda **o: Cost.quadratic(**o), {"q": 1.0, "qd": 0.1, "tau": 1e-2, "final": 10.0}),
         "solver": (lambda **o: solver(o.pop("q"), o.pop("qd"), **o), {"q": q, "qd": z, "goal": z}),
         "open ilqr": (
             lambda **o: dynagate.ilqr(arm, cost=cost, device="numpy", **o),
-            {"knots": 3, "dt": 0.02, "iterations": 2, "tolerance": 1e-4},
+            {
+                "knots": 3,
+                "dt": 0.02,
+                "iterations": 2,
+                "tolerance": 1e-4,
+                "regularization": (1e-9, 1e9),
+                "bounds": None,
+                "joint_bounds": None,
+                "within": 1e-3,
+                "integrator": "euler",
+                "friction": 0.0,
+                "friction_speed": 0.01,
+                "forces": (),
+                "implicit_damping": False,
+                "threads": 1,
+            },
         ),
         "open mppi": (
             lambda **o: dynagate.mppi(arm, cost=cost, device="numpy", **o),
@@ -835,11 +890,11 @@ def entries(folder: Path) -> dict[str, tuple[Callable[..., object], dict[str, An
         ),
         "frame": (
             lambda **o: arm.with_frame(**o),
-            {"name": "tip", "link": arm.links[-1].name, "translation": (0.0, 0.0, 0.1)},
+            {"name": "tip", "on": arm.links[-1].name, "translation": (0.0, 0.0, 0.1)},
         ),
         "contact": (
             lambda **o: arm.with_contact(**o),
-            {"link": arm.links[-1].name, "damping": 1.0, "compliance": 1e-3},
+            {"frame": arm.links[-1].name, "kind": "point", "damping": 1.0, "compliance": 1e-3},
         ),
         "compliant": (
             traced(CompliantContact),
@@ -850,13 +905,13 @@ def entries(folder: Path) -> dict[str, tuple[Callable[..., object], dict[str, An
             {"points": point, "stiffness": 1e3, "friction": 1.0, "alpha": 2.0, "beta": 1.0, "gamma": 1.0},
         ),
         "rigid": (
-            lambda **o: Rollout(arm, steps=2, dt=0.01, integrator=RigidContact(**o), device="numpy"),
+            lambda **o: Rollout(arm, steps=2, dt=0.01, contacts=RigidContact(**o), device="numpy"),
             {"points": point, "friction": 0.5, "sweeps": 10, "tolerance": 1e-6},
         ),
         "plane": (Plane, {"normal": (0.0, 0.0, 1.0), "offset": 0.0}),
         "point": (Point, {"link": "forearm", "position": (0.0, 0.0, 0.1), "radius": 0.0}),
-        "drag": (traced(Drag), {"linear": 0.1}),
-        "friction": (traced(Friction), {"coulomb": 0.1}),
+        "drag": (traced(Drag), {"viscosity": (3.0, 7.0), "density": 500.0, "direction": (1.0, 0.0, 0.0)}),
+        "friction": (traced(Friction), {"force": 0.1, "speed": 0.01}),
         "limits": (traced(Limits), {"stiffness": 100.0}),
         "servo": (traced(Servo), {"stiffness": 10.0, "damping": 1.0}),
         "draw": (
@@ -877,12 +932,35 @@ def entries(folder: Path) -> dict[str, tuple[Callable[..., object], dict[str, An
         "load": (lambda **o: robots.load(o.pop("name"), **o), {"name": "two_joint_arm", "lock": {}}),
         "build": (
             lambda **o: dynagate.build(arm, o.pop("function"), folder=folder / "d", **o),
-            {"function": "no such", "ii": 4},
+            {"function": "gravity_torque", "ii": 16},
         ),
         "build options": (
-            lambda **o: dynagate.build(arm, "no such", folder=folder / "d", **o),
-            {"ii": 4, "policy": None, "goal": None, "region": None, "axi": None, "stages": None},
+            lambda **o: dynagate.build(arm, "gravity_torque", folder=folder / "d", **o),
+            {
+                "ii": 16,
+                "abreast": 1,
+                "friction": 0.0,
+                "friction_speed": 0.01,
+                "variable": (),
+                "forces": (),
+                **unset,
+                **flags,
+            },
         ),
+    }
+
+
+def jax_entries(arm: Robot) -> dict[str, tuple[Callable[..., object], dict[str, Any]]]:
+    """The operators for JAX with options that they take."""
+    from dynagate.jax import function, rollout
+
+    friction = {"friction": 0.0, "friction_speed": 0.01}
+    own = {"backend": "numpy", "form": None, "frame": None, "mass": None, "prefix": False, "outputs": None}
+    others = {"variable": (), "dt": None, "integrator": None, "implicit_damping": False, "external_forces": False}
+    moves = {"steps": 2, "dt": 0.01, "backend": "numpy", "integrator": "euler", "forces": (), "linearize": False}
+    return {
+        "jax function": (lambda **o: function(arm, "forward_dynamics", **o), {**own, **others, **friction}),
+        "jax rollout": (lambda **o: rollout(arm, **o), {**moves, **friction}),
     }
 
 
