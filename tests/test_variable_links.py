@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import dynagate
 import numpy as np
 import pinocchio
 import pytest
 from click.testing import CliRunner
-from dynagate import Robot, evaluate, robots, trace
+from dynagate import Robot, Rollout, evaluate, robots, trace
 from dynagate.cli import main
+from dynagate.control import Cost
+from dynagate.forces import Friction
 from dynagate.graph.derivatives import jacobian, vjp
 from dynagate.graph.region import Region
 from dynagate.host.links import DeviceError
@@ -184,6 +187,7 @@ def test_registers_half_written_are_written_again(tmp_path: Path, monkeypatch: p
 
 FRAMED = ARM.with_frame("tool", "forearm", (0.1, 0.02, 0.3), ((0, -1, 0), (1, 0, 0), (0, 0, 1)))
 BASE, *LINKS = robots.load("two_joint_arm", floating_base=True).links
+COST = Cost.quadratic(q=1.0, tau=0.1)
 HEAVY = replace(BASE, mass=3.0, com=(0.01, 0.02, 0.0), inertia=((0.1, 0.01, 0.0), (0.01, 0.12, 0.0), (0.0, 0.0, 0.15)))
 FLYING = Robot("flying_arm", (HEAVY, *LINKS))
 GROUPS = [
@@ -363,7 +367,77 @@ def test_fixed_point_has_parameters_as_inputs() -> None:
 
 def test_forms_without_parameters_say_so() -> None:
     robot = ARM.with_variable("gravity")
-    with pytest.raises(ValueError, match="form 'scan' of forward_dynamics with the variable parameters gravity"):
+    with pytest.raises(ValueError, match="form 'scan' of forward_dynamics cannot take .* 'gravity' of robot"):
         dynagate.compile(robot, "forward_dynamics", form="scan")
-    with pytest.raises(ValueError, match=r"variable parameters \(gravity\) of a program; expected a robot without"):
+    with pytest.raises(ValueError, match="a program cannot take the variable parameters 'gravity' of robot"):
         dynagate.build(robot, "gravity_torque", units=2)
+
+
+@pytest.mark.parametrize("options", [{"integrator": "rk4"}, {"feedback": True, "forces": [Friction(0.1)]}])
+def test_rollouts_have_parameters_and_gradients_by_them(options: dict[str, Any]) -> None:
+    robot = ARM.with_friction(0.2).with_variable("*.mass", "forearm.com", "gravity", "elbow.rotation", "*.friction")
+    state = Region.of(robot, velocity=1.0).sample("forward_dynamics", 3, seed=1)
+    own = {key: state[key] for key in robot.parameters}
+    random = np.random.default_rng(2)
+    tau, costs = random.normal(size=(4, 2)), random.normal(size=(2, 3, 5, 2))
+    held = (
+        {"gain": -0.1 * np.ones((2, 4)), "q_ref": np.zeros(2), "qd_ref": np.zeros(2)} if "feedback" in options else {}
+    )
+    rollout = Rollout(robot, steps=4, dt=0.01, **options)
+    trajectories = rollout(state["q"], state["qd"], tau, **own, **held)
+    for k in range(3):
+        other = rebuilt(robot, {key: value[k] for key, value in own.items()})
+        expected = Rollout(other, steps=4, dt=0.01, device="numpy", **options)(
+            state["q"][k], state["qd"][k], tau, **held
+        )
+        np.testing.assert_allclose(trajectories.q[k], expected.q, rtol=1e-12, atol=1e-12)
+    gradient = rollout.vjp(trajectories, np.tile(tau, (3, 1, 1)), *costs, **own, **held)
+
+    def cost(key: str, moved: np.ndarray) -> np.ndarray:
+        for start, stop in {each.input: each.unit_vectors for each in robot.variables}[key]:
+            moved[:, start:stop] /= np.linalg.norm(moved[:, start:stop], axis=1, keepdims=True)
+        results = rollout(state["q"], state["qd"], tau, **{**own, key: moved}, **held)
+        return np.sum(costs[0] * results.q + costs[1] * results.qd, axis=(1, 2))
+
+    for key, value in own.items():
+        step = 1e-6 * random.normal(size=value.shape)
+        change = 0.5 * (cost(key, value + step) - cost(key, value - step))
+        by_gradient = np.sum((gradient[key] * step).reshape(3, -1), axis=1)
+        np.testing.assert_allclose(by_gradient, change, rtol=1e-5, atol=1e-12)
+
+
+def test_leading_axes_of_parameters_broadcast_in_rollouts() -> None:
+    rollout = Rollout(ARM.with_variable("forearm.mass"), steps=3, dt=0.01)
+    zero, masses = np.zeros(2), np.array([0.5, 1.0, 1.5])
+    several = rollout(zero, zero, np.ones((3, 2)), forearm_mass=masses)
+    assert several.q.shape == (3, 4, 2)
+    np.testing.assert_array_equal(several.q[1], rollout(zero, zero, np.ones((3, 2)), forearm_mass=1.0).q)
+    with pytest.raises(ValueError, match=r"a call without the variable parameter 'forearm_mass'; expected shape \(\)"):
+        rollout(zero, zero, np.ones((3, 2)))
+    with pytest.raises(ValueError, match=r"input 'forearm_mass' is -1 at \(1,\); expected a mass above 0 kg"):
+        rollout(zero, zero, np.ones((3, 2)), forearm_mass=np.array([1.0, -1.0, 2.0]))
+    with pytest.raises(ValueError, match="forearm_mass is not finite"):
+        rollout(zero, zero, np.ones((3, 2)), forearm_mass=np.nan)
+
+
+@pytest.mark.parametrize(
+    ("make", "text"),
+    [
+        (lambda robot: Rollout(robot, steps=2, dt=0.01, integrator="variational"), "the variational integrator cannot"),
+        (
+            lambda robot: Rollout(robot, steps=2, dt=0.01, integrator="position_based"),
+            "position-based integrator",
+        ),
+        (lambda robot: Rollout(robot, steps=2, dt=0.01, device="fixed"), "a rollout on a chip cannot take"),
+        (lambda robot: Rollout(robot, steps=2, dt=0.01, implicit_damping=True), "implicit_damping=True cannot take"),
+        (
+            lambda robot: dynagate.ilqr(robot, knots=3, dt=0.01, cost=COST),
+            "a solver cannot take the variable parameters 'forearm",
+        ),
+    ],
+)
+def test_motions_and_solvers_without_parameters_name_them(make: Any, text: str) -> None:
+    robot = ARM.with_variable("forearm.mass", "*.damping")
+    with pytest.raises(ValueError, match="as inputs; expected a robot with these numbers as constants") as error:
+        make(robot)
+    assert text in str(error.value)

@@ -15,6 +15,7 @@ from dynagate.hw.processor.core_spec import CoreSpec
 from dynagate.hw.processor.instructions import ProgramError
 from dynagate.hw.processor.shape import LARGEST_WORD, SMALLEST_WORD
 from dynagate.hw.request import DesignRequest
+from dynagate.robot.variable import check_constant
 
 
 def request_policy(request: DesignRequest, spec: CoreSpec) -> Policy:
@@ -38,10 +39,7 @@ def request_policy(request: DesignRequest, spec: CoreSpec) -> Policy:
             f"abreast {request.abreast} of {request.function}; expected 1: only one function of a state has samples "
             "side by side"
         )
-    if request.robot.variable:
-        raise ArgumentError(
-            f"variable parameters ({', '.join(request.robot.variable)}) of a program; expected a robot without them"
-        )
+    check_constant(request.robot, "a program")
     policy = request.policy or Policy(word=spec.core.word)
     if policy.ranges == PROVED and not one_function:
         raise ArgumentError(

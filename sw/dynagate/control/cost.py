@@ -28,6 +28,7 @@ from dynagate.graph.derivatives import Derivative, output_values
 from dynagate.graph.recorder import Recording
 from dynagate.graph.sizes import typical_sizes
 from dynagate.robot import Robot, RobotError
+from dynagate.robot.variable import check_constant
 
 Array = npt.NDArray[Any]
 Weight = float | Sequence[float] | Array
@@ -240,6 +241,7 @@ class CostGraphs:
     they are passed."""
 
     def __init__(self, robot: Robot, cost: Cost, dt: float, joints: JointBounds | None = None) -> None:
+        check_constant(robot, "a solver")
         self.robot, self.inputs = robot, cost.inputs_of(robot)
         self.running = self._graph("running_cost", cost.running, joints, last=False, factor=dt)
         self.final = self._graph("final_cost", cost.final, joints, last=True, factor=1.0)

@@ -22,6 +22,7 @@ from dynagate.dynamics.configuration import advance
 from dynagate.dynamics.kinds import Free, motion_of
 from dynagate.dynamics.spatial import Array, Scalar, array, cross, zeros
 from dynagate.robot import Robot
+from dynagate.robot.variable import COM, INERTIA, INERTIAL, PAYLOAD, check_constant
 
 LARGEST_CONDITION = 1e12
 """Condition number of an inertia, from which on a step does not turn its angular momentum."""
@@ -55,6 +56,10 @@ def _floating(robot: Robot) -> Iterator[_Floating]:
         if not isinstance(motion, Free):
             continue
         alone = link.parent < 0 and index not in carrying
+        if alone:
+            check_constant(
+                robot, "a first-order step of a body in free flight", (INERTIAL, COM, INERTIA, PAYLOAD), index
+            )
         inertia = np.array(link.inertia, dtype=np.float64)
         turns = alone and np.linalg.cond(inertia) < LARGEST_CONDITION
         yield _Floating(

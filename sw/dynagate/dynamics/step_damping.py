@@ -11,6 +11,7 @@ from dynagate.base.arguments import check_flags
 from dynagate.base.errors import ArgumentError
 from dynagate.dynamics.explicit import METHODS
 from dynagate.robot.model import Robot
+from dynagate.robot.variable import ARMATURE, DAMPING, check_constant
 
 TAKERS = tuple(name for name, method in METHODS.items() if method.order == 1)
 """Integrators whose step has one acceleration, as implicit damping needs it."""
@@ -42,4 +43,5 @@ def robot_in_step(robot: Robot, implicit_damping: bool, dt: float | None) -> Rob
     if not implicit_damping:
         return robot
     assert dt is not None
+    check_constant(robot, "implicit_damping=True", (ARMATURE, DAMPING))
     return robot.with_armature([link.joint.armature + dt * link.joint.damping for link in robot.links])

@@ -15,7 +15,9 @@ from dynagate.base.naming import scope
 from dynagate.dynamics.spatial import Array, array, cross, skew, symmetric
 from dynagate.forces.checks import check_numbers
 from dynagate.forces.force import Force, Now, Wrench
+from dynagate.robot import Robot
 from dynagate.robot.model import Vector3
+from dynagate.robot.variable import COM, INERTIA, INERTIAL, MASS, check_constant
 
 Floats = npt.NDArray[np.float64]
 
@@ -45,6 +47,10 @@ class Drag(Force):
         check_numbers(self, "drag", DragError, density=ABOVE_ZERO)
         if not abs(math.hypot(*self.direction) - 1.0) < 1e-9:
             raise DragError(f"drag has direction {shown(self.direction)}; expected a unit vector")
+
+    def check(self, robot: Robot) -> None:
+        """Raise RobotError if the mass distribution of a link is an input: the drag has its numbers as constants."""
+        check_constant(robot, "Drag", (INERTIAL, MASS, COM, INERTIA))
 
     def matrix(self) -> Floats:
         """N s/m for each m³ (3, 3), in the link's frame."""

@@ -65,8 +65,8 @@ class Now:
     """The state that forces act at, over any scalar.
 
     robot: with its couplings. q (nq,), rad, m and unit quaternions; qd (nv,), rad/s or m/s; dt: s, the step that the
-    force acts in. inputs: (nv,) by name, the inputs of forces. tree: with links where the robot has them, each joint
-    free.
+    force acts in. inputs: (nv,) by name, the inputs of forces. parameters: of the robot's variable parameters, by
+    input; None for the robot's own numbers. tree: with links where the robot has them, each joint free.
     """
 
     def __init__(
@@ -76,12 +76,14 @@ class Now:
         qd: Scalars,
         dt: Scalar,
         inputs: Mapping[str, Array] | Mapping[str, Scalars] | None = None,
+        parameters: Mapping[str, Array] | None = None,
     ) -> None:
         self.robot, self.q, self.qd, self.dt, self.inputs = robot, q, qd, dt, inputs or {}
+        self._parameters = parameters
 
     @cached_property
     def tree(self) -> Tree:
-        return Tree(self.robot).as_given
+        return Tree(self.robot, values=self._parameters).as_given
 
     @cached_property
     def _coupling(self) -> Coupling | None:
@@ -155,9 +157,16 @@ class Forces:
         self.robot, self.forces = robot, tuple(forces)
         self.inputs = tuple(dict.fromkeys(name for force in forces for name in force.inputs))
 
-    def torque(self, q: Scalars, qd: Scalars, dt: Scalar, inputs: Mapping[str, Array] | Mapping[str, Scalars]) -> Array:
+    def torque(
+        self,
+        q: Scalars,
+        qd: Scalars,
+        dt: Scalar,
+        inputs: Mapping[str, Array] | Mapping[str, Scalars],
+        parameters: Mapping[str, Array] | None = None,
+    ) -> Array:
         """The sum (nv,), N m or N, at a state, as `Now` has it."""
-        now, total = Now(self.robot, q, qd, dt, inputs), zeros(self.robot.nv)
+        now, total = Now(self.robot, q, qd, dt, inputs, parameters), zeros(self.robot.nv)
         for k, force in enumerate(self.forces):
             with scope("forces", f"{force.name}{k}"):
                 total = total + _torque_of(force, now)

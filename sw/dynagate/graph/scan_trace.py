@@ -16,6 +16,7 @@ from dynagate.graph.loop import Loop
 from dynagate.graph.scan_derivatives import vjp
 from dynagate.graph.scan_record import ScanOptions, recorded
 from dynagate.robot import Robot
+from dynagate.robot.variable import check_constant
 
 
 def trace_scan(
@@ -33,11 +34,7 @@ def trace_scan(
     row = function(name)
     if name not in SCANS:
         raise ArgumentError(f"{name} has no algorithm over links; expected one of {', '.join(SCANS)}")
-    if robot.variable:
-        raise ArgumentError(
-            f"form '{SCAN}' of {name} with the variable parameters {', '.join(robot.variable)}; expected another form, "
-            "or a robot without them: a loop over links has their numbers as constants"
-        )
+    check_constant(robot, f"form '{SCAN}' of {name}")
     row.inputs_with(external_forces)  # raises where forces do not enter
     if friction:
         row.check_friction()

@@ -19,6 +19,7 @@ from dynagate.base.explained import explained
 from dynagate.base.forks import renew_in_child
 from dynagate.base.largest import MAX_BATCH
 from dynagate.base.warned import warn
+from dynagate.graph.evaluate import Port
 from dynagate.graph.packing import unpacked
 from dynagate.host.devices.face import Executor, Overflow
 from dynagate.host.devices.parts import FunctionsDevice
@@ -281,6 +282,7 @@ class Function(Opened):
         """What a bound call does."""
         device = self.device
         looked_at = [port for port in device.inputs if restricted(port)]
+        checked_before: Arrays = {}
         shared = any(np.may_share_memory(a, b) for a in arrays.values() for b in outputs.values())
         if not shared:
             device.clear(outputs)
@@ -304,7 +306,7 @@ class Function(Opened):
             with self._lock:
                 self._check(None)
                 for port in looked_at:
-                    check_values(port, arrays[port.name], leading)
+                    _check_changed(port, arrays[port.name], leading, checked_before)
                 overflow[...] = self._run(arrays, outputs, leading).reshape(leading)
                 if shared:
                     device.clear(outputs)
@@ -563,6 +565,16 @@ def _in_place(name: str, array: npt.NDArray[Any], leading: Leading) -> npt.NDArr
             "array such as one of new_inputs"
         )
     return view
+
+
+def _check_changed(port: Port, array: npt.NDArray[Any], leading: Leading, before: Arrays) -> None:
+    """Check the numbers of an input as `check_values` does. before: by name, parameters of the robot that passed, which
+    are not checked again while they stay the same."""
+    if not port.parameter:
+        check_values(port, array, leading)
+    elif port.name not in before or not np.array_equal(array, before[port.name]):
+        check_values(port, array, leading)
+        before[port.name] = array.copy()
 
 
 def _with_flags(results: Results, leading: Leading) -> None:

@@ -22,12 +22,14 @@ from dynagate.dynamics import ROLLOUT, AlgorithmOptions
 from dynagate.dynamics.explicit import METHODS as TABLEAUX
 from dynagate.dynamics.friction import SPEED, warn_of_no_friction
 from dynagate.forces import Force, Forces, as_text
+from dynagate.graph import Port
 from dynagate.graph.loop import Count, Loop
 from dynagate.graph.region import Region
 from dynagate.host.bound import MotionCall
 from dynagate.host.compiling import check_robot, device_of
 from dynagate.host.devices import DeviceOptions
 from dynagate.host.devices.loops import Compute
+from dynagate.host.inputs import check_values
 from dynagate.host.links import DeviceError, Transfer
 from dynagate.host.opened import Opened
 from dynagate.host.rollout_device import RolloutDevice
@@ -43,6 +45,7 @@ from dynagate.integrators.step import StepOptions
 from dynagate.native.loop import LoopKernel
 from dynagate.robot import Robot
 from dynagate.robot.checked import RobotOrName, robot_of
+from dynagate.robot.variable import check_inputs
 
 if TYPE_CHECKING:
     from dynagate.fixedpoint.assign import Policy
@@ -149,6 +152,14 @@ class Rollout(Opened):
         if asked.feedback:
             largest_of(robot, asked.feedback)
         self.force_inputs = Forces(robot, self.options.forces).inputs
+        taken = ("q0", "qd0", "tau", "dt", "active", *self._given, *self.force_inputs)
+        check_inputs(robot, taken)
+        self.parameters = {
+            variable.input: Port(
+                variable.input, variable.shape, (), variable.unit_vectors, variable.checked_kind(robot)
+            )
+            for variable in robot.variables
+        }
         warn_of_no_friction(robot, asked.friction)
         self.function, self.functions = ROLLOUT, {}
         self._linearize = asked.linearize
@@ -241,6 +252,7 @@ class Rollout(Opened):
     def _kernel(self) -> LoopKernel | None:
         """The C that a call of inputs as they are can use at once."""
         plain = not (self.options.dt is None or self._linearize or self.robot.quaternions() or self.force_inputs)
+        plain = plain and not self.parameters
         plain = plain and self.integrator.linearizes and not (self.options.constrained or self.asked.feedback)
         return self.kernel if plain else None
 
@@ -259,7 +271,8 @@ class Rollout(Opened):
         q0 (..., nq), qd0 (..., nv), tau (..., steps, nv), N m or N, and dt (), seconds, where it is not constant.
         active (..., steps, constraints), 0 or 1, of a constrained rollout: which constraints hold in each step, with
         axes that may be left out as numpy broadcasts; all for None.
-        inputs: the inputs of forces, (..., steps, nv) or its last axes. With feedback gain (..., steps, nv, 2 nv), N m
+        inputs: the inputs of forces, (..., steps, nv) or its last axes, and the variable parameters of the robot,
+        (..., *shape), whose leading axes broadcast too. With feedback gain (..., steps, nv, 2 nv), N m
         or N a rad, m, rad/s or m/s, q_ref (..., steps, nq) and qd_ref (..., steps, nv), or their last axes; the results
         have the torques of each step as `tau`.
 
@@ -272,7 +285,10 @@ class Rollout(Opened):
         if plain and (trajectories := self._again(q0, qd0, tau, dt)) is not None:
             return self._owned(trajectories, dt)
         shapes = {"q0": (self.robot.nq,), "qd0": (self.robot.nv,), "tau": (self.steps, self.robot.nv)}
-        q0, qd0, tau = broadcast_starts(shapes, {"q0": q0, "qd0": qd0, "tau": tau})
+        shapes |= {name: port.shape for name, port in self.parameters.items()}
+        starts = {"q0": q0, "qd0": qd0, "tau": tau, **self._own_parameters(inputs)}
+        q0, qd0, tau, *parameters = broadcast_starts(shapes, starts)
+        inputs = {**inputs, **dict(zip(self.parameters, parameters, strict=True))}
         state, leading, lost = self._checked(q0, qd0, tau, dt)
         state |= self._by_step(inputs, active, leading)
         if self.chip is not None:
@@ -312,9 +328,23 @@ class Rollout(Opened):
         self, inputs: Mapping[str, npt.ArrayLike], active: npt.ArrayLike | None, leading: tuple[int, ...]
     ) -> dict[str, Array]:
         """What each step takes besides torques, (batch, steps, ...). Raises ValueError or TypeError."""
-        own = {name: value for name, value in inputs.items() if name not in self._given}
+        own = {name: value for name, value in inputs.items() if name not in self._given and name not in self.parameters}
         closed = self._feedback(inputs, leading)
-        return closed | self._force_inputs(own, leading) | self._active(active, leading)
+        held = closed | self._force_inputs(own, leading) | self._active(active, leading)
+        for name, value in self._own_parameters(inputs).items():
+            port = self.parameters[name]
+            held[name] = spread(name, value, leading, port.shape, self.dtype)
+            check_values(port, held[name], leading)
+        return held
+
+    def _own_parameters(self, inputs: Mapping[str, npt.ArrayLike]) -> dict[str, npt.ArrayLike]:
+        """Return those inputs that are variable parameters. Raise ArgumentError if one is missing."""
+        for name, port in self.parameters.items():
+            if name not in inputs:
+                raise ArgumentError(
+                    f"a call without the variable parameter '{name}'; expected shape {port.shape} or (..., *shape)"
+                )
+        return {name: inputs[name] for name in self.parameters}
 
     def _feedback(self, inputs: Mapping[str, npt.ArrayLike], leading: tuple[int, ...]) -> dict[str, Array]:
         """gain, q_ref and qd_ref of a rollout with feedback, (batch, steps, ...). Raises ValueError or TypeError."""
@@ -423,10 +453,10 @@ class Rollout(Opened):
 
         trajectories: what the call with `tau` returned. cost_q, cost_qd: (..., steps + 1, nv), ∂cost/∂(q, q̇) of every
         state, of q along velocities, in the cost's unit a rad, m, rad/s or m/s. tau (..., steps, nv), N m or N: of the
-        call; active and inputs: of the call too. Returns `q0`, `qd0` (..., nv) and `tau` (..., steps, nv), with
-        feedback also `gain`, `q_ref` (along velocities) and `qd_ref` of every step: ∂cost/∂ each. Of a method that
-        solves equations it is the gradient at their solution, by the implicit function theorem, and not a number (NaN)
-        for a trajectory with a step that has not converged.
+        call; active and inputs: of the call too. Returns `q0`, `qd0` (..., nv) and `tau` (..., steps, nv), the robot's
+        variable parameters (..., *shape) by their inputs, and with feedback also `gain`, `q_ref` (along velocities) and
+        `qd_ref` of every step: ∂cost/∂ each. Of a method that solves equations it is the gradient at their solution, by
+        the implicit function theorem, and not a number (NaN) for a trajectory with a step that has not converged.
         Raises ValueError or TypeError: shapes differ from those of this rollout, numbers are not finite but those of a
         trajectory that diverged, or not real; or dt is not constant.
         """
@@ -495,7 +525,8 @@ class Rollout(Opened):
             "lam_q": flat["cost_q"][:, -1],
             "lam_qd": flat["cost_qd"][:, -1],
             **self._active(None, leading),
-            **with_before(held or {}),
+            **with_before({name: x for name, x in (held or {}).items() if name not in self.parameters}),
+            **{name: (held or {})[name] for name in self.parameters},
         }
         reverse = self._reversed
         carried = set(reverse.loop.carry.values())
@@ -508,6 +539,7 @@ class Rollout(Opened):
                     inputs.setdefault(port.name, np.zeros((batch, *port.shape), self.dtype))
             reverse({port.name: inputs[port.name] for port in reverse.loop.inputs}, outputs)
         names = {"lam_q_next": "q0", "lam_qd_next": "qd0", "vjp_feedforward": "tau"}
+        names |= {f"lam_{name}_next": name for name in self.parameters}
         return {
             names.get(name, name.removeprefix("vjp_")): product.reshape(*leading, *product.shape[1:])
             for name, product in outputs.items()

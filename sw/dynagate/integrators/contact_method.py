@@ -11,6 +11,7 @@ from dynagate.integrators.equations_vjp import Equations
 from dynagate.integrators.motion import Method, Motion
 from dynagate.integrators.step import StepOptions
 from dynagate.robot import Robot
+from dynagate.robot.variable import check_constant
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,7 @@ class ContactMethod(Method):
 
     def motion(self, robot: Robot, options: StepOptions, *, linearize: bool = False, every: int = 1) -> Motion:
         self.check(options, linearize=linearize)
+        check_constant(robot, "a step with contacts=")
         assert options.dt is not None
         return Motion(
             contact_loop(options.in_step(robot), self.contact, options.dt, every=every),

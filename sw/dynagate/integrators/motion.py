@@ -97,6 +97,7 @@ def reverse_loop(method: Method, robot: Robot, options: StepOptions) -> Loop:
     """The loop of a rollout's gradient: states, torques and cost gradients from the last turn to the first."""
     graph, ends = method.reverse(robot, options), ("lam_q_next", "lam_qd_next")
     carry = {port.name: port.name.removesuffix("_next") for port in graph.outputs if port.name.startswith("lam_")}
-    per_turn = tuple(port.name for port in graph.inputs if port.name not in carry.values())
+    per_turn = tuple(port.name for port in graph.inputs if port.name not in carry.values() and not port.parameter)
+    sums = [f"lam_{port.name}_next" for port in graph.inputs if port.parameter]
     name = f"rollout_{method.name}_vjp"
-    return Loop(name, robot.name, (graph,), carry, Count(), per_turn, ("vjp_tau",), ends, backwards=True)
+    return Loop(name, robot.name, (graph,), carry, Count(), per_turn, ("vjp_tau",), (*ends, *sums), backwards=True)

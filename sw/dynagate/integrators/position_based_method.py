@@ -29,6 +29,7 @@ from dynagate.integrators.position_based_loop import search
 from dynagate.integrators.step import StepOptions, StepRecording
 from dynagate.integrators.variational_graphs import ALMOST_ONE
 from dynagate.robot import Robot
+from dynagate.robot.variable import check_constant
 
 SEARCHES = ("lm", "lm-full")
 ORDERS = (2, 3)
@@ -80,6 +81,7 @@ class PositionBasedMethod(Method):
 
     def motion(self, robot: Robot, options: StepOptions, *, linearize: bool = False, every: int = 1) -> Motion:
         self.check(options, linearize=linearize)
+        check_constant(robot, "the position-based integrator")
         assert options.dt is not None
         scale = self._scale(robot)
         model = _model(robot, options.dt, self.order, options.forces, self.resolution)

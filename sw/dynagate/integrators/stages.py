@@ -74,13 +74,14 @@ class Stages:
         ]
         return np.stack(columns, axis=1)
 
-    def forces_weights(self, stage: Stage, weights: Array) -> tuple[Array, Array]:
-        """weightsᵀ ∂forces/∂q and weightsᵀ ∂forces/∂q̇, (nv,) each."""
+    def forces_weights(self, stage: Stage, weights: Array) -> dict[str, Array]:
+        """Return weightsᵀ ∂forces/∂q and weightsᵀ ∂forces/∂q̇, (nv,), and those by the robot's variable parameters, by
+        input."""
+        parameters = self.step.parameters
         if not self.step.options.forces:
             none = np.zeros(self.robot.nv).astype(object)
-            return none, none
-        by = self._forces.reverse(stage.forces, {"force": weights}, ["q", "qd"])
-        return by["q"], by["qd"]
+            return {"q": none, "qd": none, **{name: 0.0 * values for name, values in parameters.items()}}
+        return self._forces.reverse(stage.forces, {"force": weights}, ["q", "qd", *parameters])
 
     def rates(self, values: Sequence[Any], rates: Mapping[str, Array], q: str, qd: str) -> tuple[Array, Array]:
         """How fast these outputs of the integrator change, q along velocities, (nv, directions) each. rates: of its

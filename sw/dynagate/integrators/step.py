@@ -22,7 +22,7 @@ from dynagate.forces.force import check_forces
 from dynagate.graph import Graph, trace
 from dynagate.graph.derivatives import output_values
 from dynagate.graph.recorder import Recording
-from dynagate.graph.sizes import typical_sizes
+from dynagate.graph.sizes import parameter_inputs, typical_sizes
 from dynagate.robot import Robot
 
 Array = npt.NDArray[Any]
@@ -101,6 +101,7 @@ class StepRecording:
         self.dt = options.dt if options.dt is not None else self.recording.input("dt", (), self._sizes["dt"])[()]
         self.forces = Forces(robot, options.forces)
         self.force_inputs = {name: self.velocities(name, "qd") for name in self.forces.inputs}
+        self.parameters = parameter_inputs(self.recording, robot, self._sizes)
 
     def velocities(self, name: str, like: str = "") -> Array:
         """A new input (nv,), with numbers of the same size as the input `like` of the listed functions has."""
@@ -120,7 +121,7 @@ class StepRecording:
 
     def pushed(self, q: Array, qd: Array) -> Array:
         """The forces (nv,) at a state."""
-        return self.forces.torque(q, qd, self.dt, self.force_inputs)
+        return self.forces.torque(q, qd, self.dt, self.force_inputs, self.parameters)
 
     def _wrapped(self, q: Array) -> Array:
         """A step turns a joint by less than a turn."""
@@ -149,12 +150,13 @@ class StepRecording:
 
 
 def step_graph(robot: Robot, options: StepOptions) -> Graph:
-    """The graph of a step: q (nq,), qd, tau (nv,) and, unless it is constant, dt () to q_next (nq,), qd_next (nv,)."""
+    """The graph of a step: q (nq,), qd, tau (nv,) and, unless it is constant, dt () to q_next (nq,), qd_next (nv,). The
+    robot's variable parameters are inputs too."""
     step = StepRecording(robot, options, "step")
     forward = trace(options.in_step(robot), options.dynamics, form=options.form)
 
     def acceleration(q: Array, qd: Array, tau: Array) -> Array:
-        values = step.recording.replay(forward, {"q": q, "qd": qd, "tau": tau, **step.held})
+        values = step.recording.replay(forward, {"q": q, "qd": qd, "tau": tau, **step.held, **step.parameters})
         return output_values(forward.outputs, values)["qdd"]
 
     q, qd = step.after(acceleration, step.q, step.qd, step.tau)

@@ -25,15 +25,21 @@ Array = npt.NDArray[Any]
 def step_vjp_graph(robot: Robot, options: StepOptions) -> Graph:
     """The reverse of a step: q, qd, tau (and dt, and inputs of forces) of the step, lam_q and lam_qd (nv,) of the state
     after it, and cost_q and cost_qd (nv,) of the state before it, to lam_q_next = cost_q + λᵀ ∂x⁺/∂q, lam_qd_next and
-    vjp_tau (nv,).
+    vjp_tau (nv,). With variable parameters of the robot also lam_<parameter> of all steps after it to
+    lam_<parameter>_next, which has this step's share added.
 
     λ of a configuration is along velocities.
     """
     step = StepRecording(robot, options, "step_vjp")
     lam_q, lam_qd = step.velocities("lam_q"), step.velocities("lam_qd")
     cost_q, cost_qd = step.velocities("cost_q", "lam_q"), step.velocities("cost_qd", "lam_qd")
-    by_q, by_qd, by_tau = _Reverse(step).products(lam_q, lam_qd)
-    return step.graph({"lam_q_next": cost_q + by_q, "lam_qd_next": cost_qd + by_qd, "vjp_tau": by_tau})
+    lam = {
+        name: step.recording.input(f"lam_{name}", values.shape, unit_vectors=())
+        for name, values in step.parameters.items()
+    }
+    by = _Reverse(step).products(lam_q, lam_qd)
+    outputs = {"lam_q_next": cost_q + by["q"], "lam_qd_next": cost_qd + by["qd"], "vjp_tau": by["tau"]}
+    return step.graph(outputs | {f"lam_{name}_next": values + by[name] for name, values in lam.items()})
 
 
 class _Reverse:
@@ -41,12 +47,13 @@ class _Reverse:
 
     def __init__(self, step: StepRecording) -> None:
         self.robot, self.recording, self.held = step.robot, step.recording, step.held
+        self.parameters = step.parameters
         robot = step.options.in_step(step.robot)
         self.dynamics = trace(robot, f"{step.options.dynamics}_vjp", form=step.options.form)
         self.stages = Stages(step)
 
-    def products(self, lam_q: Array, lam_qd: Array) -> tuple[Array, Array, Array]:
-        """λᵀ ∂x⁺/∂q, λᵀ ∂x⁺/∂q̇ and λᵀ ∂x⁺/∂τ, (nv,) each."""
+    def products(self, lam_q: Array, lam_qd: Array) -> dict[str, Array]:
+        """Return λᵀ ∂x⁺/∂q, λᵀ ∂x⁺/∂q̇ and λᵀ ∂x⁺/∂τ, (nv,) each, and those by the robot's variable parameters."""
         accelerations: dict[str, Array] = {}
         none = np.array([0.0] * self.robot.nv, dtype=object)
         each: list[Stage] = []
@@ -57,20 +64,24 @@ class _Reverse:
         outputs = output_values(self.stages.graph.outputs, values)
         weights = {"q_next": entry_weights(self.robot, outputs["q_next"], lam_q), "qd_next": lam_qd}
         by_tau = none
+        shares: dict[str, Array] = {}
         for k in reversed(range(self.stages.count)):
             lam = self.stages.derivative.reverse(values, weights, [f"qdd_{k}"])[f"qdd_{k}"]
             back = self._dynamics(each[k], lam)
-            by_q, by_qd = self.stages.forces_weights(each[k], back["vjp_tau"])
+            pushed = self.stages.forces_weights(each[k], back["vjp_tau"])
             weights |= {
-                f"q_{k}": entry_weights(self.robot, each[k].q, back["vjp_q"] + by_q),
-                f"qd_{k}": back["vjp_qd"] + by_qd,
+                f"q_{k}": entry_weights(self.robot, each[k].q, back["vjp_q"] + pushed["q"]),
+                f"qd_{k}": back["vjp_qd"] + pushed["qd"],
             }
             by_tau = by_tau + back["vjp_tau"]
+            for name in self.parameters:
+                share = back[f"vjp_{name}"] + pushed[name]
+                shares[name] = shares[name] + share if name in shares else share
         by_state = self.stages.derivative.reverse(values, weights, ["q", "qd"])
-        return by_state["q"], by_state["qd"], by_tau
+        return {"q": by_state["q"], "qd": by_state["qd"], "tau": by_tau, **shares}
 
     def _dynamics(self, stage: Stage, lam: Array) -> dict[str, Array]:
-        inputs = {"q": stage.q, "qd": stage.qd, "tau": stage.tau, "lam_qdd": lam, **self.held}
+        inputs = {"q": stage.q, "qd": stage.qd, "tau": stage.tau, "lam_qdd": lam, **self.held, **self.parameters}
         if self.held:
             inputs["lam_force"] = np.zeros(self.robot.constraint_rows).astype(object)
         return output_values(self.dynamics.outputs, self.recording.replay(self.dynamics, inputs))

@@ -18,6 +18,7 @@ from dynagate.integrators.chip_motion import solves
 from dynagate.integrators.linearized import linearized_step_graph
 from dynagate.integrators.step import StepOptions, step_graph
 from dynagate.robot import Robot
+from dynagate.robot.variable import check_constant
 
 
 def graph_of(robot: Robot, name: str, *, progress: Progress | None = None, **options: Any) -> Graph:
@@ -72,6 +73,7 @@ def turn_graph(
                 f"force '{force.name}' takes the input '{force.inputs[0]}' of each step, for which a chip has "
                 f"no place; expected {force.name}({force.inputs[0]}=...), which is constant"
             )
+    check_constant(robot, "a rollout on a chip")
     time = DEFAULT_STEP if dt is None else dt
     options = StepOptions(
         time, integrator, form, rubbing, friction_speed, stops, wrap=True, forces=own, implicit_damping=implicit_damping

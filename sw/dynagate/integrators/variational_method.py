@@ -47,6 +47,7 @@ from dynagate.integrators.variational_graphs import (
     turns,
 )
 from dynagate.robot import Robot
+from dynagate.robot.variable import check_constant
 
 FAILED = Argument("failed", "scalar")
 SLOPE = Argument("dforce_dlast", "matrix", like="minv")
@@ -86,6 +87,7 @@ class VariationalMethod(Method):
 
     def motion(self, robot: Robot, options: StepOptions, *, linearize: bool = False, every: int = 1) -> Motion:
         self.check(options, linearize=linearize)
+        check_constant(robot, "the variational integrator")
         assert options.dt is not None
         robot.check_uncoupled("the variational integrator")
         check_invertible(Tree(robot))

@@ -38,9 +38,9 @@ class RolloutFunction(SharedFunction):
     """Torques to trajectories; `rollout` makes it.
 
     Call it with q0 (*leading, nq), qd0 (*leading, nv) and tau (*leading, steps, nv), all in its dtype; quaternions are
-    brought to length 1 first; and, of a constrained rollout, with active (*leading, steps, constraints), 0 or 1, by
-    which nothing is differentiated. Returns `States`. A trajectory that diverges, or has a step that has not
-    converged, is not finite from then on.
+    brought to length 1 first. A constrained rollout also takes active (*leading, steps, constraints), 0 or 1, by which
+    nothing is differentiated. The robot's variable parameters (*leading, *shape) come last. Returns `States`. A
+    trajectory that diverges, or has a step that has not converged, is not finite from then on.
 
     It is differentiated in reverse mode (`grad`, `vjp`, `jacrev`), once. For forward mode and second derivatives scan
     over the function "step": `dynagate.jax.function(robot, "step", dt=..., integrator=...)`.
@@ -63,7 +63,7 @@ class RolloutFunction(SharedFunction):
         if kernel is None or kernel.threads > 1 or not self.operator.direct:
             shapes = [(*inputs[0].shape[:-1], *shape) for shape in self.operator.shapes.values()]
             return _called_back(self.operator.forward, shapes, *inputs)
-        named = dict(zip(("q", "qd", "tau", *self.operator.held), inputs, strict=True))
+        named = dict(zip(("q", "qd", "tau", *self.operator.held, *self.operator.parameters), inputs, strict=True))
         states = _loop(self.operator.rollout.loop, kernel, self.operator.steps, named, CARRY)
         return [states[name] for name in CARRY]
 
@@ -75,20 +75,25 @@ class RolloutFunction(SharedFunction):
         (q, qd, tau, *held), (cost_q, cost_qd), operator = saved, weights, self.operator
         if operator.to_velocities is not None:
             (cost_q,) = bind(operator.to_velocities, q, cost_q)
+        switches = len(operator.held)
+        varied = dict(zip(operator.parameters, held[switches:], strict=False))
         loop, kernel = operator.sweep.reverse
         if kernel is None or kernel.threads > 1 or not operator.direct:
             shapes = [(*x.shape[:-2], operator.robot.nv) for x in (q, qd)]
             arrays = [q, qd, tau, *held, cost_q, cost_qd]
-            by_q, by_qd, by_tau = _called_back(operator.backward, [*shapes, tau.shape], *arrays)
+            shapes += [tau.shape, *(x.shape for x in varied.values())]
+            by_q, by_qd, by_tau, *by_parameters = _called_back(operator.backward, shapes, *arrays)
         else:
             inputs = {"q": q, "qd": qd, "tau": tau, "cost_q": cost_q, "cost_qd": cost_qd}
             inputs |= {"lam_q": cost_q[..., -1, :], "lam_qd": cost_qd[..., -1, :]}
-            inputs |= dict(zip(operator.held, held, strict=True))
+            inputs |= dict(zip(operator.held, held[:switches], strict=True)) | varied
+            inputs |= {f"lam_{name}": jnp.zeros_like(x) for name, x in varied.items()}
             products = _loop(loop, kernel, operator.steps, inputs, {})
             by_q, by_qd, by_tau = (products[name] for name in ("lam_q_next", "lam_qd_next", "vjp_tau"))
+            by_parameters = [products[f"lam_{name}_next"] for name in varied]
         if operator.to_entries is not None:
             (by_q,) = bind(operator.to_entries, q[..., 0, :], by_q)
-        return by_q, by_qd, by_tau, *(jnp.zeros_like(x) for x in held[: len(operator.held)])
+        return by_q, by_qd, by_tau, *(jnp.zeros_like(x) for x in held[:switches]), *by_parameters
 
     def __repr__(self) -> str:
         return f"<dynagate.jax.RolloutFunction {self.operator.robot.name}, {self.operator.steps} steps>"

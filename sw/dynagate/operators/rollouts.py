@@ -76,11 +76,12 @@ class RolloutOperator:
         if options.get("constrained"):
             shapes["active"] = (steps, len(self.robot.constraints))
         self.held = [name for name in shapes if name == "active"]
+        self.parameters = self.rollout.parameters
         motion = None if self.rollout.chip else self.rollout.motion
         self.solved = {name: math.prod(motion.extras[name][1]) for name in motion.solved} if motion else {}
         self.direct = not (motion and motion.failed)
         ports = (Port(name, shape, (), units if name == "q0" else ()) for name, shape in shapes.items())
-        self.arguments = Arguments(f"a rollout of {self.robot.name}", tuple(ports))
+        self.arguments = Arguments(f"a rollout of {self.robot.name}", (*ports, *self.parameters.values()))
 
     @cached_property
     def shapes(self) -> dict[str, tuple[int, int]]:
@@ -123,9 +124,9 @@ class RolloutOperator:
 
     def forward(self, q0: Array, qd0: Array, tau: Array, *held: Array) -> list[Array]:
         """Trajectories q and qd, and what `solved` lists, on the host; states after a step that has not converged are
-        NaN. held: `active` of a constrained rollout. Raises ValueError: an input is not finite, where no C computes
-        them."""
-        switches = dict(zip(self.held, held, strict=True))
+        NaN. held: `active` of a constrained rollout, then the robot's variable parameters. Raises ValueError: an input
+        is not finite, where no C computes them."""
+        switches = dict(zip((*self.held, *self.parameters), held, strict=True))
         leading, batch = q0.shape[:-1], math.prod(q0.shape[:-1])
         if self.rollout.kernel is None:
             trajectories = self.rollout(q0, qd0, tau, **switches)
@@ -142,10 +143,11 @@ class RolloutOperator:
         return [results[name].reshape(*leading, *shape) for name, shape in self.shapes.items()]
 
     def backward(self, q: Array, qd: Array, tau: Array, *others: Array) -> list[Array]:
-        """Gradients by q0 and qd0, (..., nv), and tau, on the host. others: `active` of a constrained rollout, what
-        `solved` lists, and the costs of q, along velocities, and qd."""
+        """Gradients by q0 and qd0, (..., nv), tau, and the robot's variable parameters, on the host. others: `active`
+        of a constrained rollout, the variable parameters, what `solved` lists, and the costs of q, along velocities,
+        and qd."""
         *held, cost_q, cost_qd = others
-        names = (*self.held, *self.solved)
-        inputs = {name: x.reshape(-1, *x.shape[-2:]) for name, x in zip(names, held, strict=True)}
+        names, axes = (*self.held, *self.parameters, *self.solved), tau.ndim - 2
+        inputs = {name: x.reshape(-1, *x.shape[axes:]) for name, x in zip(names, held, strict=True)}
         products = self.sweep.swept(q, qd, tau, cost_q, cost_qd, inputs)
-        return [products[name] for name in ("q0", "qd0", "tau")]
+        return [products[name] for name in ("q0", "qd0", "tau", *self.parameters)]

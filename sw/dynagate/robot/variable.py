@@ -94,50 +94,34 @@ def _pose(robot: Robot, place: int) -> Array:
     return np.array([*frame.translation, *quaternion_of(frame.rotation)])
 
 
-def _body(parameters: Array) -> tuple[Array, Array, Array]:
-    """Return mass (n,), second moment about the center of mass (n, 3, 3), and its tolerance (n,) of n sets (n, 10)."""
-    mass, first = parameters[:, 0], parameters[:, 1:4]
-    second = _second_moment(parameters[:, 4:])
-    about = second - first[:, :, None] * first[:, None, :] / np.where(mass == 0.0, 1.0, mass)[:, None, None]
-    total = np.trace(second, axis1=1, axis2=2)
-    slack = CANCELLED * np.abs(total) + ROUNDED * np.maximum(np.trace(about, axis1=1, axis2=2), 0.0)
-    return mass, about, slack
-
-
-def _second_moment(moments: Array) -> Array:
-    """Return tr(I)/2 1 - I (n, 3, 3) of rotational inertias (n, 6)."""
-    second = np.empty((len(moments), 3, 3))
-    half = 0.5 * (moments[:, 0] + moments[:, 2] + moments[:, 5])
-    for k, (a, b) in enumerate(MOMENTS):
-        second[:, a, b] = second[:, b, a] = (half if a == b else 0.0) - moments[:, k]
-    return second
-
-
-def _is_positive(matrices: Array, slack: Array) -> Array:
-    """Return whether symmetric matrices (n, 3, 3), with slack (n,) added to the diagonal, are positive definite."""
-    a = matrices + slack[:, None, None] * np.eye(3)
-    first, second = a[:, 0, 0], a[:, 0, 0] * a[:, 1, 1] - a[:, 0, 1] ** 2
-    third = (
-        a[:, 2, 2] * second
-        - a[:, 1, 2] * (a[:, 0, 0] * a[:, 1, 2] - a[:, 0, 1] * a[:, 0, 2])
-        + a[:, 0, 2] * (a[:, 0, 1] * a[:, 1, 2] - a[:, 1, 1] * a[:, 0, 2])
-    )
-    return (first > 0.0) & (second > 0.0) & (third > 0.0)
+def _is_positive(second: Sequence[Array], slack: Array) -> Array:
+    """Return whether symmetric matrices (n,) are positive definite. second: entries xx, xy, yy, xz, yz, zz, (n,) each.
+    slack: what the diagonal may miss (n,)."""
+    xx, xy, yy, xz, yz, zz = second
+    xx, yy, zz = xx + slack, yy + slack, zz + slack
+    minor = xx * yy - xy * xy
+    whole = zz * minor - yz * (xx * yz - xy * xz) + xz * (xy * yz - yy * xz)
+    return (xx > 0.0) & (minor > 0.0) & (whole > 0.0)
 
 
 def _is_body(values: Array) -> Array:
-    mass, about, slack = _body(values)
+    mass, *rest = np.ascontiguousarray(values.T)
+    first, (xx, xy, yy, xz, yz, zz) = rest[:3], rest[3:]
+    half, (x, y, z) = 0.5 * (xx + yy + zz), (h / mass for h in first)
+    hx, hy, hz = first
+    about = half - xx - x * hx, -xy - x * hy, half - yy - y * hy, -xz - x * hz, -yz - y * hz, half - zz - z * hz
+    slack = CANCELLED * np.abs(half) + ROUNDED * np.maximum(about[0] + about[2] + about[5], 0.0)
     return (mass > 0.0) & _is_positive(about, slack)
 
 
 def _is_payload(values: Array) -> Array:
-    mass, about, slack = _body(values)
-    return ((mass > 0.0) & _is_positive(about, slack)) | (values == 0.0).all(axis=1)
+    return _is_body(values) | (values == 0.0).all(axis=1)
 
 
 def _is_inertia(values: Array) -> Array:
-    second = _second_moment(values)
-    return _is_positive(second, ROUNDED * np.maximum(np.trace(second, axis1=1, axis2=2), 0.0))
+    xx, xy, yy, xz, yz, zz = np.ascontiguousarray(values.T)
+    half = 0.5 * (xx + yy + zz)
+    return _is_positive((half - xx, -xy, half - yy, -xz, -yz, half - zz), ROUNDED * np.maximum(half, 0.0))
 
 
 @dataclass(frozen=True)
@@ -301,7 +285,8 @@ class Variable(NamedTuple):
         which it was read with `allow_unphysical=True`."""
         accepted = KINDS[self.kind].accepted
         own = self.value(robot).reshape(len(self.owners), *KINDS[self.kind].shape)
-        return self.kind if accepted is None or accepted(own).all() else UNCHECKED
+        with np.errstate(all="ignore"):
+            return self.kind if accepted is None or accepted(own).all() else UNCHECKED
 
 
 def wrong_entry(kind: str, flat: Array) -> tuple[int, int, int, str] | None:
@@ -440,6 +425,29 @@ def _no_owner(robot: Robot, name: str, what: str, owner: str) -> str:
         f"robot '{robot.name}' has no {called} '{owner}', which '{name}' needs{nearest(owner, names)}; expected one of "
         f"{shown}"
     )
+
+
+def check_constant(robot: Robot, what: str, kinds: Sequence[str] = (), owner: int | None = None) -> None:
+    """Raise RobotError if a robot has variable parameters that a form cannot take as inputs.
+
+    Args:
+        robot: The robot.
+        what: The form in words, for the error.
+        kinds: Kinds of parameters that the form cannot take; all unless given.
+        owner: The link whose parameters it cannot take; all unless given.
+    """
+    from dynagate.robot.model import RobotError
+
+    names = [
+        f"'{variable.name}'"
+        for variable in robot.variables
+        if (not kinds or variable.kind in kinds) and (owner is None or owner in variable.owners)
+    ]
+    if names:
+        raise RobotError(
+            f"{what} cannot take the variable parameters {', '.join(names)} of robot '{robot.name}' as inputs; "
+            "expected a robot with these numbers as constants"
+        )
 
 
 def check_inputs(robot: Robot, inputs: Sequence[str]) -> None:

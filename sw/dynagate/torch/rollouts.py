@@ -31,8 +31,9 @@ class RolloutFunction(SharedFunction):
     """Torques to trajectories; `rollout` makes it.
 
     Call it with q0 (*leading, nq), qd0 (*leading, nv) and tau (*leading, steps, nv), all in its dtype and on the CPU;
-    quaternions are brought to length 1 first; and, of a constrained rollout, with active (*leading, steps,
-    constraints), 0 or 1, which has no gradient. Returns `States`. It is differentiated in reverse mode, once.
+    quaternions are brought to length 1 first. A constrained rollout also takes active (*leading, steps, constraints), 0
+    or 1, which has no gradient. The robot's variable parameters (*leading, *shape) come last. Returns `States`. It is
+    differentiated in reverse mode, once.
 
     What is not finite stays in its trajectory, and raises no error.
 
@@ -44,9 +45,10 @@ class RolloutFunction(SharedFunction):
         self.operator = operator
         name = f"{operator.robot.name}_rollout".replace("-", "_").lower()
         derivative = self._differentiate, self._save
-        held, solved = len(operator.held), len(operator.solved)
+        varied, solved = len(operator.parameters), len(operator.solved)
+        held = len(operator.held) + varied
         self._forward = registered(name, 3 + held, 2 + solved, self._compute, self._shapes, derivative)
-        self._backward = registered(f"{name}_vjp", 5 + held + solved, 3, self._compute_back, self._shapes_back)
+        self._backward = registered(f"{name}_vjp", 5 + held + solved, 3 + varied, self._compute_back, self._shapes_back)
         to_velocities, to_entries = operator.to_velocities, operator.to_entries
         self._to_velocities = None if to_velocities is None else TorchOperator(to_velocities)
         self._to_entries = None if to_entries is None else TorchOperator(to_entries)
@@ -71,9 +73,10 @@ class RolloutFunction(SharedFunction):
         return [torch.from_numpy(np.ascontiguousarray(x)) for x in results]
 
     def _shapes_back(self, *inputs: torch.Tensor) -> list[tuple[int, ...]]:
-        _, qd, tau, *_ = inputs
-        state = (*qd.shape[:-2], qd.shape[-1])
-        return [state, state, tuple(tau.shape)]
+        _, qd, tau, *held = inputs
+        state, switches = (*qd.shape[:-2], qd.shape[-1]), len(self.operator.held)
+        varied = held[switches : switches + len(self.operator.parameters)]
+        return [state, state, tuple(tau.shape), *(tuple(x.shape) for x in varied)]
 
     def _save(self, ctx: Any, inputs: tuple[torch.Tensor, ...], output: tuple[torch.Tensor, ...]) -> None:
         q, qd, *solved = output
@@ -85,10 +88,10 @@ class RolloutFunction(SharedFunction):
         q, qd, tau, *held = ctx.saved_tensors
         if self._to_velocities is not None:
             (cost_q,) = self._to_velocities(q, cost_q)
-        by_q, by_qd, by_tau = self._backward(q, qd, tau, *held, cost_q, cost_qd)
+        by_q, by_qd, by_tau, *by_parameters = self._backward(q, qd, tau, *held, cost_q, cost_qd)
         if self._to_entries is not None:
             (by_q,) = self._to_entries(q[..., 0, :].contiguous(), by_q)
-        return by_q, by_qd, by_tau, *(None for _ in self.operator.held)
+        return by_q, by_qd, by_tau, *(None for _ in self.operator.held), *by_parameters
 
     def __repr__(self) -> str:
         return f"<dynagate.torch.RolloutFunction {self.operator.robot.name}, {self.operator.steps} steps>"
