@@ -53,7 +53,7 @@ def ports(axi: Axi) -> dict[str, Any]:
     }
 
 
-class Events(NamedTuple):
+class ShellStatus(NamedTuple):
     """What the counters see of the part between the streams. enter, leave: a sample does, in this cycle. bad_sample: of
     the one that enters. overflow, overflowed: of the one that leaves, by pass and in all. misaligned: for a cycle, a
     sample was. hole: for a cycle, a beat had one. empty: no sample is there."""
@@ -134,7 +134,7 @@ class Accelerator(wiring.Component):
             "hash_high": Const(digest >> 32, BITS),
         }
 
-    def _counters(self, m: Module, clear: Value, core: Events) -> dict[str, Value]:
+    def _counters(self, m: Module, clear: Value, core: ShellStatus) -> dict[str, Value]:
         """Registers that say what happened since a clear, by name."""
         counts = _Counts(m, clear)
         entered, left = counts.later("entered", core.enter), counts.later("left", core.leave)
@@ -215,7 +215,7 @@ class Shell(Accelerator):
                 m.d.comb += self.output.i_choice.eq(self.registers.outputs)
         return m
 
-    def _samples(self, m: Module, reset: Signal) -> Events:
+    def _samples(self, m: Module, reset: Signal) -> ShellStatus:
         """The datapath between the streams."""
         plan, source, sink = self.datapath.plan, self.input, self.output
         scopes = len(plan.formatted.graph.scopes)
@@ -269,9 +269,9 @@ class Shell(Accelerator):
             sink.i_valid.eq(result_valid),
         ]
         empty = Cat(beside.empty for beside in besides).all()
-        return Events(enter, leave, bad_sample, overflow, overflow.any(), source.misaligned, source.hole, empty)
+        return ShellStatus(enter, leave, bad_sample, overflow, overflow.any(), source.misaligned, source.hole, empty)
 
-    def _turns(self, m: Module, reset: Signal) -> Events:
+    def _turns(self, m: Module, reset: Signal) -> ShellStatus:
         """The ring between the streams."""
         ring, source, sink, registers = self.ring, self.input, self.output, self.registers
         assert ring is not None
@@ -299,7 +299,7 @@ class Shell(Accelerator):
             ring.o.ready.eq(sink.i_ready),
         ]
         left = ring.o.valid & ring.o.ready
-        return Events(ring.entered, left, source.o_bad, overflow, flagged[0], source.misaligned, source.hole)
+        return ShellStatus(ring.entered, left, source.o_bad, overflow, flagged[0], source.misaligned, source.hole)
 
     def _constants(self) -> dict[str, Value]:
         """Registers that say what the design is, by name."""

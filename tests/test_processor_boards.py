@@ -21,7 +21,7 @@ from dynagate.host.links import DeviceError
 from dynagate.hw import boards, pll, routes
 from dynagate.hw.processor.board import BoardCores, cores_of
 from dynagate.hw.processor.build import ProcessorBuild
-from dynagate.hw.processor.core import Alone
+from dynagate.hw.processor.core import CoreWithProgram
 from dynagate.hw.processor.shape import Core
 from dynagate.hw.project import write_core_project
 from dynagate.hw.synth import synthesize_modules
@@ -159,7 +159,7 @@ def test_each_board_has_cores(name: str) -> None:
 def test_a_board_s_cores_fit_its_share(name: str, family: str) -> None:
     """Of lookup tables, flip-flops, multipliers and memory blocks, by Yosys, without the shell."""
     own = cores_of(boards.load(name))
-    one = synthesize_modules({"processor": Alone(own.core)}, family, lambda text: None)
+    one = synthesize_modules({"processor": CoreWithProgram(own.core)}, family, lambda text: None)
     blocks = one.count("RAMB36") + one.count("RAMB18") / 2
     taken = {"lut": one.lookup_tables, "ff": one.count("FD"), "dsp": one.multipliers, "bram": blocks}
     assert one.count("RAM64M") > 100

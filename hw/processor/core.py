@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth.hdl import Cat, Module, Mux, Signal, signed, unsigned
-from amaranth.lib import stream, wiring
+from amaranth.hdl import Cat, Module, Mux, Signal, signed
+from amaranth.lib import wiring
 from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import In, Out
 from dynagate.hw.processor.loader import Loader
 from dynagate.hw.processor.machine import Machine
+from dynagate.hw.processor.points import table_rows
 from dynagate.hw.processor.program import asked, programmed
 from dynagate.hw.processor.sender import Sender
 from dynagate.hw.processor.sequencer import Sequencer
@@ -20,66 +21,97 @@ MOST_SAMPLES = 4
 """In a core: two that wait, two that are computed or leave."""
 
 
+def packets(core: Core) -> wiring.Signature:
+    """Packets to a core.
+
+    ==============  ===  ====================================================================
+    valid           out  a word is here
+    payload         out  the word
+    messages        out  of a head: messages follow
+    last            out  TLAST of the word's beat
+    cut             out  the packet ends with the word, though it is not complete
+    ends            in   the word is a packet's last
+    takes_sample    in   a head may come, with the words of a sample behind it as they come
+    takes_messages  in   a head may come, with messages behind it as they come
+    number          out  float32 only: the word that was taken INPUT_CONVERSION cycles ago, in its format
+    bad             out  float32 only: that word is NaN, infinite or does not fit
+    ==============  ===  ====================================================================
+    """
+    floats = {"number": Out(signed(core.word)), "bad": Out(1)} if core.floats else {}
+    return wiring.Signature(
+        {
+            "valid": Out(1),
+            "payload": Out(LANE),
+            **{name: Out(1) for name in ("messages", "last", "cut")},
+            **{name: In(1) for name in ("ends", "takes_sample", "takes_messages")},
+            **floats,
+        }
+    )
+
+
+def answers(core: Core) -> wiring.Signature:
+    """Answers from a core.
+
+    =========  ===  =============================================================
+    valid      out  a word is here
+    payload    out  the word
+    ready      in   the word is accepted
+    ends       out  the word is an answer's last
+    last       out  TLAST of the packet that is answered
+    answers    out  messages are answered
+    is_number  out  float32 only: the word is a result, an integer
+    block      out  float32 only: the block that the sample's function begins with
+    =========  ===  =============================================================
+    """
+    floats = {"is_number": Out(1), "block": Out(BLOCK_BITS)} if core.floats else {}
+    flags = {name: Out(1) for name in ("ends", "last", "answers")}
+    return wiring.Signature({"valid": Out(1), "payload": Out(LANE), "ready": In(1), **flags, **floats})
+
+
+def status(core: Core) -> wiring.Signature:
+    """Events of a core.
+
+    =======  ===  ===========================================================
+    entered  out  for one cycle: a sample has come
+    sent     out  for one cycle: the results of a sample have left
+    flagged  out  a value of that sample did not fit
+    bad      out  float32 only: an input of the sample that has come was bad
+    =======  ===  ===========================================================
+    """
+    names = ("entered", "sent", "flagged", *(("bad",) if core.floats else ()))
+    return wiring.Signature({name: Out(1) for name in names})
+
+
 class Processor(wiring.Component):
-    """A core of some shape, but for its program memory. Its stream carries packets (`words`); those of a program wait
+    """A core of some shape, but for its program memory. Its streams carry packets (`words`); those of a program wait
     until no sample is under way.
 
     A sample's results are words of 32 bits, those of unit 0 first, turn by turn; after them a word whose bit 0 is 1
     where a value overflowed, and whose others say in which turn the first one did; and the sample's tag. A packet of
     messages is answered by a word and its tag. Every packet has an answer, in order.
 
-    ==============  ===  ==================================================================
-    i_valid         in   a word is here
-    i_payload       in   the word
-    i_messages      in   of a head: messages follow
-    i_last          in   TLAST of the word's beat
-    i_cut           in   the word was not a packet's last, but should be
-    i_ends          out  the word is a packet's last
-    takes_sample    out  a head may come, with the words of a sample behind it as they come
-    takes_messages  out  likewise with messages
-    o               out  stream of words
-    o_last          out  TLAST of the packet that it answers
-    o_ends          out  the word is an answer's last
-    o_answers       out  it answers messages
-    entered         out  for a cycle: a sample has come
-    sent            out  for a cycle: its results have left
-    flagged         out  a value of it did not fit
-    period          out  cycles from a sample to the next, the fewest
-    checksum        out  of the program; 0 where there is none
-    program         out  what its program memory is asked (`program.asked`)
-    word            in   the program word of the address there
-    ==============  ===  ==================================================================
-
-    Where its streams carry float32, the shell has the converters (`points`), and the core these ports too:
-
-    ============  ===  ===================================================================
-    i_number      in   the word that was taken `shape.INPUT_CONVERSION` cycles ago, in its format
-    i_bad         in   it is NaN, infinite or does not fit
-    bad           out  an input of the sample that has come was bad
-    o_is_number   out  the word is a result, an integer
-    o_block       out  the block that its function begins with
-    part          out  what `program` has is a part of a program, a bit for each region
-    ============  ===  ===================================================================
+    =============  ===  ==================================================================
+    i              in   packets, as `packets`
+    o              out  answers, as `answers`
+    status         out  events, as `status`
+    period         out  cycles from a sample to the next, the fewest
+    checksum       out  of the program; 0 where there is none
+    program        out  what its program memory is asked (`program.asked`)
+    word           in   the program word of the address there
+    input_points   out  float32 only: rows of the table of the inputs' binary points, for the shell's converter
+    output_points  out  float32 only: rows of the table of the results' binary points
+    =============  ===  ==================================================================
     """
 
     def __init__(self, core: Core) -> None:
         self.core = core
+        floats = {f"{side}_points": Out(table_rows()) for side in ("input", "output")} if core.floats else {}
         super().__init__(
             {
-                "i_valid": In(1),
-                "i_payload": In(LANE),
-                "i_messages": In(1),
-                "i_last": In(1),
-                "i_cut": In(1),
-                "i_ends": Out(1),
-                "takes_sample": Out(1),
-                "takes_messages": Out(1),
-                "o": Out(stream.Signature(unsigned(LANE))),
-                "o_last": Out(1),
-                "o_ends": Out(1),
-                "o_answers": Out(1),
-                **{name: Out(1) for name in ("entered", "sent", "flagged")},
-                **(_float_ports(core) if core.floats else {}),
+                "i": In(packets(core)),
+                "o": Out(answers(core)),
+                "status": Out(status(core)),
+                **floats,
                 "period": Out(core.program_bits + 2),
                 "checksum": Out(LANE),
                 "program": Out(asked(core)),
@@ -96,16 +128,16 @@ class Processor(wiring.Component):
         self._tags(m, loader, sender)
         registers = {name: getattr(loader, name) for name in REGISTERS}
         m.d.comb += [
-            loader.i_valid.eq(self.i_valid),
-            loader.i_payload.eq(self.i_payload),
-            loader.i_messages.eq(self.i_messages),
-            loader.i_cut.eq(self.i_cut),
-            self.takes_sample.eq(loader.takes_sample),
-            self.takes_messages.eq(loader.takes_messages),
-            self.i_ends.eq(loader.ends),
-            self.entered.eq(loader.entered),
-            self.sent.eq(sender.sent),
-            self.flagged.eq(sender.flagged),
+            loader.i_valid.eq(self.i.valid),
+            loader.i_payload.eq(self.i.payload),
+            loader.i_messages.eq(self.i.messages),
+            loader.i_cut.eq(self.i.cut),
+            self.i.takes_sample.eq(loader.takes_sample),
+            self.i.takes_messages.eq(loader.takes_messages),
+            self.i.ends.eq(loader.ends),
+            self.status.entered.eq(loader.entered),
+            self.status.sent.eq(sender.sent),
+            self.status.flagged.eq(sender.flagged),
             self.period.eq(loader.period),
             self.checksum.eq(loader.checksum),
             loader.idle.eq(sequencer.idle),
@@ -148,40 +180,45 @@ class Processor(wiring.Component):
             self.o.valid.eq(sender.o_valid),
             self.o.payload.eq(sender.o_payload),
             sender.o_ready.eq(self.o.ready),
-            self.o_ends.eq(sender.ends),
-            self.o_answers.eq(loader.answer),
+            self.o.ends.eq(sender.ends),
+            self.o.answers.eq(loader.answer),
         ]
         if self.core.floats:
             m.d.comb += [
-                loader.i_number.eq(self.i_number),
-                loader.i_bad.eq(self.i_bad),
-                self.bad.eq(loader.bad),
-                self.o_is_number.eq(sender.is_number),
-                self.part.eq(loader.part),
+                loader.i_number.eq(self.i.number),
+                loader.i_bad.eq(self.i.bad),
+                self.status.bad.eq(loader.bad),
+                self.o.is_number.eq(sender.is_number),
+                *self._points(self.input_points, loader, Region.INPUT_POINTS),
+                *self._points(self.output_points, loader, Region.OUTPUT_POINTS),
             ]
         return m
+
+    def _points(self, rows: Any, loader: Loader, region: Region) -> list[Any]:
+        """A row of a table of binary points, as the program brings it."""
+        return [rows.part.eq(loader.part[region]), rows.address.eq(loader.address), rows.value.eq(loader.value)]
 
     def _tags(self, m: Module, loader: Loader, sender: Sender) -> None:
         """Tag and TLAST of a packet wait for its answer, and what else is known of a sample of float32."""
         more = [loader.bad, loader.block] if self.core.floats else []
         m.submodules.tags = tags = SyncFIFO(width=LANE + 1 + sum(map(len, more)), depth=MOST_SAMPLES)
         last, entered = Signal(), Signal()
-        with m.If(loader.ends & self.i_valid):
-            m.d.sync += last.eq(self.i_last)
+        with m.If(loader.ends & self.i.valid):
+            m.d.sync += last.eq(self.i.last)
         m.d.sync += entered.eq(loader.entered)
         m.d.comb += [
             tags.w_data.eq(Cat(loader.tag, last, *more)),
             tags.w_en.eq(entered),
             tags.r_en.eq(sender.sent),
             sender.tag.eq(tags.r_data[:LANE]),
-            self.o_last.eq(Mux(loader.answer, last, tags.r_data[LANE])),
+            self.o.last.eq(Mux(loader.answer, last, tags.r_data[LANE])),
         ]
         if more:
-            m.d.comb += Cat(sender.bad, self.o_block).eq(tags.r_data[LANE + 1 :])
+            m.d.comb += Cat(sender.bad, self.o.block).eq(tags.r_data[LANE + 1 :])
 
 
-class Alone(wiring.Component):
-    """A core and the program memory that it has to itself."""
+class CoreWithProgram(wiring.Component):
+    """A core and its program memory, which no other core shares."""
 
     def __init__(self, core: Core) -> None:
         self.core, self.processor = core, Processor(core)
@@ -197,17 +234,5 @@ class Alone(wiring.Component):
             if member.is_signature:
                 wiring.connect(m, wiring.flipped(outside), inside)
             else:
-                m.d.comb += inside.eq(outside) if member.flow is In else outside.eq(inside)
+                m.d.comb += outside.eq(inside)
         return m
-
-
-def _float_ports(core: Core) -> dict[str, Any]:
-    """Of a core whose streams carry float32."""
-    return {
-        "i_number": In(signed(core.word)),
-        "i_bad": In(1),
-        "bad": Out(1),
-        "o_is_number": Out(1),
-        "o_block": Out(BLOCK_BITS),
-        "part": Out(len(Region)),
-    }

@@ -16,32 +16,34 @@ from dynagate.hw.units.float32 import POINT, FromFloatAt, ToFloatAt
 from dynagate.hw.units.rescale import delayed
 
 
-class Points(wiring.Component):
+def table_rows() -> wiring.Signature:
+    """Rows of a table of binary points, as a program brings them.
+
+    =======  ===  =================
+    part     out  a row is here
+    address  out  its address
+    value    out  the binary point
+    =======  ===  =================
+    """
+    return wiring.Signature({"part": Out(1), "address": Out(REGION_SHIFT), "value": Out(LANE)})
+
+
+class BinaryPoints(wiring.Component):
     """The binary point of each number of a packet, a cycle later. bits: of the table's addresses.
 
-    =======  ===  ===================================================
-    begins   in   no number of a packet has come; it is of `block`
-    block    in   that its function begins with
-    step     in   a number is here
-    part     in   a row of the table is here
-    address  in   its address
-    value    in   what it holds
-    o        out  the binary point of the number a cycle ago
-    =======  ===  ===================================================
+    ======  ===  ==================================================
+    begins  in   no number of a packet has come; it is of `block`
+    block   in   that its function begins with
+    step    in   a number is here
+    rows    in   rows of the table, as `table_rows`
+    o       out  the binary point of the number a cycle ago
+    ======  ===  ==================================================
     """
 
     def __init__(self, bits: int) -> None:
         self.bits = bits
         super().__init__(
-            {
-                "begins": In(1),
-                "block": In(BLOCK_BITS),
-                "step": In(1),
-                "part": In(1),
-                "address": In(REGION_SHIFT),
-                "value": In(LANE),
-                "o": Out(POINT),
-            }
+            {"begins": In(1), "block": In(BLOCK_BITS), "step": In(1), "rows": In(table_rows()), "o": Out(POINT)}
         )
 
     def elaborate(self, platform: object) -> Module:
@@ -51,9 +53,9 @@ class Points(wiring.Component):
         into, out = memory.write_port(), memory.read_port()
         fresh, place, here = Signal(), Signal(self.bits), Signal(self.bits)
         m.d.comb += [
-            into.addr.eq(self.address),
-            into.data.eq(self.value),
-            into.en.eq(self.part),
+            into.addr.eq(self.rows.address),
+            into.data.eq(self.rows.value),
+            into.en.eq(self.rows.part),
             here.eq(Mux(fresh, out.data, place)),
             out.addr.eq(Mux(self.begins, self.block, here)),
             out.en.eq(1),
@@ -64,27 +66,27 @@ class Points(wiring.Component):
 
 
 class Into(wiring.Component):
-    """Convert words of samples to integers, INPUT_CONVERSION cycles later. Ports part, address and value load the table
-    of binary points.
+    """Convert words of samples to integers, INPUT_CONVERSION cycles later.
 
     =======  ===  ==============================================
     word     in   of a packet
     taken    in   it is taken
     is_head  in   it is the packet's first
+    rows     in   rows of the table of binary points
     o        out  the integer
     bad      out  the word was NaN, infinite or too large for it
     =======  ===  ==============================================
     """
 
     def __init__(self, core: Core) -> None:
-        self.unit, self.points = FromFloatAt(core.word), Points(core.input_points)
+        self.unit, self.points = FromFloatAt(core.word), BinaryPoints(core.input_points)
         assert self.unit.latency + 2 == INPUT_CONVERSION
         super().__init__(
             {
                 "word": In(LANE),
                 "taken": In(1),
                 "is_head": In(1),
-                **_table_ports(),
+                "rows": In(table_rows()),
                 "o": Out(signed(core.word)),
                 "bad": Out(1),
             }
@@ -93,12 +95,12 @@ class Into(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         m.submodules.unit, m.submodules.points = unit, points = self.unit, self.points
+        wiring.connect(m, wiring.flipped(self.rows), points.rows)
         word = delayed(m, self.word, 1, "word")
         m.d.comb += [
             points.begins.eq(delayed(m, self.is_head, 1, "is_head")),
             points.block.eq(word),
             points.step.eq(delayed(m, self.taken, 1, "taken")),
-            *(getattr(points, name).eq(getattr(self, name)) for name in _table_ports()),
             unit.x.eq(delayed(m, word, 1, "number")),
             unit.point.eq(points.o),
             self.o.eq(unit.o),
@@ -118,6 +120,7 @@ class OutOf(wiring.Component):
     is_number  in   it is a result
     ends       in   it is the last of its packet
     last       in   TLAST goes with the packet
+    rows       in   rows of the table of binary points
     o_valid    out  there is a word
     o_word     out  the word
     o_ends     out  it is the last of its packet
@@ -126,7 +129,7 @@ class OutOf(wiring.Component):
     """
 
     def __init__(self, core: Core) -> None:
-        self.core, self.unit, self.points = core, ToFloatAt(core.word), Points(core.output_points)
+        self.core, self.unit, self.points = core, ToFloatAt(core.word), BinaryPoints(core.output_points)
         assert self.unit.latency + 1 == core.output_conversion
         super().__init__(
             {
@@ -134,7 +137,7 @@ class OutOf(wiring.Component):
                 "block": In(BLOCK_BITS),
                 **{name: In(1) for name in ("valid", "is_number", "ends", "last")},
                 "word": In(LANE),
-                **_table_ports(),
+                "rows": In(table_rows()),
                 **{name: Out(1) for name in ("o_valid", "o_ends", "o_last")},
                 "o_word": Out(LANE),
             }
@@ -143,13 +146,13 @@ class OutOf(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         m.submodules.unit, m.submodules.points = unit, points = self.unit, self.points
+        wiring.connect(m, wiring.flipped(self.rows), points.rows)
         latency = self.core.output_conversion
         beside = delayed(m, Cat(self.is_number, self.ends, self.last, self.word), latency, "beside")
         m.d.comb += [
             points.begins.eq(self.begins),
             points.block.eq(self.block),
             points.step.eq(self.valid & self.is_number),
-            *(getattr(points, name).eq(getattr(self, name)) for name in _table_ports()),
             unit.x.eq(delayed(m, self.word[: self.core.word].as_signed(), 1, "number")),
             unit.point.eq(points.o),
             self.o_valid.eq(delayed(m, self.valid, latency, "valid", reset=True)),
@@ -157,8 +160,3 @@ class OutOf(wiring.Component):
             Cat(self.o_ends, self.o_last).eq(beside[1:3]),
         ]
         return m
-
-
-def _table_ports() -> dict[str, In]:
-    """What brings a table's rows."""
-    return {"part": In(1), "address": In(REGION_SHIFT), "value": In(LANE)}

@@ -76,8 +76,9 @@ APART = (
 
 
 CORE = (
-    *(f"hw/processor/{name}.py" for name in ("core", "elementary", "loader", "machine", "points", "program", "sender")),
-    *(f"hw/processor/{name}.py" for name in ("sequencer", "shape", "shell", "unit", "words")),
+    *(f"hw/processor/{name}.py" for name in ("core", "dispatch", "elementary", "loader", "machine", "points", "program")),
+    *(f"hw/processor/{name}.py" for name in ("sender", "sequencer", "shape", "shell", "turns", "unit", "words")),
+    "hw/processor/word_stream.py",
     *(f"hw/{name}.py" for name in ("axi_lite", "regmap", "shell", "stream_ports")),
     *(f"hw/{name}.py" for name in ("netlist", "readers", "rtlil", "verilog")),
     *("fixedpoint/elementary.py", "fixedpoint/format.py", "hw/units/"),

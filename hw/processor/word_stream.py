@@ -1,0 +1,190 @@
+"""Beats of an AXI4-Stream to the words of packets, and back.
+
+1. A packet begins with a beat of its own. The rest of its last beat is ignored.
+2. A packet is a head, the words that the head announces, and a tag. The receiver says which word is the last one.
+3. A packet that breaks rule 2 is dropped, with all data up to the next TLAST, and `cut` is 1 for one cycle. The rule is
+   broken if TLAST comes before the tag, if a head is not one that a core knows, or if a byte of a word is missing. If
+   TLAST ends every packet, the rule is also broken if TLAST does not come with the tag.
+"""
+
+from __future__ import annotations
+
+from amaranth.hdl import Cat, Const, Module, Signal, Value
+from amaranth.lib import wiring
+from amaranth.lib.fifo import SyncFIFOBuffered
+from amaranth.lib.wiring import In, Out
+from dynagate.hw.processor.shape import BLOCK_BITS, LANE
+from dynagate.hw.processor.words import KIND_SHIFT, REGION_SHIFT, Kind
+from dynagate.hw.stream_ports import stream_ports
+
+BEATS_BEFORE = 3
+"""Beats that wait between the input port and the cores. With two, only every other cycle would pass a beat."""
+
+
+def packet_beats(width: int) -> wiring.Signature:
+    """Beats of packets.
+
+    ========  ===  ==========================================
+    tdata     out  words of a beat
+    tvalid    out  the beat is offered
+    tready    in   the beat is accepted
+    tlast     out  the beat ends a packet or a batch
+    tkeep     out  one bit for each byte that is there
+    messages  out  as a head, the first word announces messages
+    unknown   out  as a head, the first word is none of a core's
+    ========  ===  ==========================================
+    """
+    members = {name: port.flip() for name, port in stream_ports(width, into=True).items()}
+    return wiring.Signature({**members, "messages": Out(1), "unknown": Out(1)})
+
+
+def packet_words() -> wiring.Signature:
+    """Words of packets, to the cores.
+
+    ========  ===  ======================================================================
+    word      out  a word
+    valid     out  the word is offered
+    ready     in   the word is accepted
+    ends      in   the word is the packet's last
+    refused   in   the word is a head that begins no packet
+    last      out  TLAST of the word's beat
+    messages  out  as `packet_beats`, for a word that is a head
+    unknown   out  as `packet_beats`, for a word that is a head
+    cut       out  for one cycle: the packet ends with this word, though it is not complete
+    ========  ===  ======================================================================
+    """
+    outputs = ("valid", "last", "messages", "unknown", "cut")
+    inputs = ("ready", "ends", "refused")
+    return wiring.Signature(
+        {"word": Out(LANE), **{name: Out(1) for name in outputs}, **{name: In(1) for name in inputs}}
+    )
+
+
+def result_words() -> wiring.Signature:
+    """Words of answers, to the output port.
+
+    =====  ===  =============================
+    word   out  a word
+    valid  out  the word is offered
+    ready  in   the word is accepted
+    ends   out  the word is the packet's last
+    last   out  TLAST goes with the packet
+    =====  ===  =============================
+    """
+    return wiring.Signature({"word": Out(LANE), "valid": Out(1), "ready": In(1), "ends": Out(1), "last": Out(1)})
+
+
+def announces_messages(head: Value) -> Value:
+    """Whether a head announces messages."""
+    return head[KIND_SHIFT:LANE] != Kind.SAMPLE
+
+
+def is_unknown(head: Value) -> Value:
+    """Whether a core knows no such head: a sample's head has a block's number and nothing else, and a head of messages
+    has an even number of words above 0."""
+    kind, low = head[KIND_SHIFT:LANE], head[:KIND_SHIFT]
+    no_sample = (kind != Kind.SAMPLE) | low[BLOCK_BITS:].any()
+    no_messages = (kind != Kind.MESSAGES) | low[REGION_SHIFT:].any() | low[0] | ~low[1:REGION_SHIFT].any()
+    return no_sample & no_messages
+
+
+class InputBuffer(wiring.Component):
+    """Hold a few beats, so that no path goes from the input port through to the cores.
+
+    ======  ===  ===================================
+    tdata…  in   the stream, as `stream_ports` has it
+    beats   out  the beats, as `packet_beats`
+    ======  ===  ===================================
+    """
+
+    def __init__(self, width: int) -> None:
+        super().__init__({**stream_ports(width, into=True), "beats": Out(packet_beats(width))})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        head, out = self.tdata[:LANE], self.beats
+        entry = Cat(self.tdata, self.tlast, self.tkeep, announces_messages(head))
+        m.submodules.fifo = fifo = SyncFIFOBuffered(width=len(entry), depth=BEATS_BEFORE)
+        m.d.comb += [
+            fifo.w_data.eq(entry),
+            fifo.w_en.eq(self.tvalid),
+            self.tready.eq(fifo.w_rdy),
+            Cat(out.tdata, out.tlast, out.tkeep, out.messages).eq(fifo.r_data),
+            out.tvalid.eq(fifo.r_rdy),
+            fifo.r_en.eq(out.tready),
+        ]
+        return m
+
+
+class BeatsToWords(wiring.Component):
+    """Take beats apart into words. one_each: TLAST ends every packet, and not only batches of them.
+
+    =====  ===  ======================================
+    beats  in   the beats, as `packet_beats`
+    words  out  the words, as `packet_words`
+    hole   out  for one cycle: a byte of a word is missing
+    =====  ===  ======================================
+    """
+
+    def __init__(self, width: int, *, one_each: bool) -> None:
+        self.width, self.one_each = width, one_each
+        super().__init__({"beats": In(packet_beats(width)), "words": Out(packet_words()), "hole": Out(1)})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        beats, words = self.beats, self.words
+        lanes = self.width // LANE
+        lane = Signal(range(lanes))
+        taken, finished, holed, refused, goes_on, skips = (Signal() for _ in range(6))
+        m.d.comb += [
+            words.word.eq(beats.tdata.word_select(lane, LANE)),
+            holed.eq(~beats.tkeep.word_select(lane, LANE // 8).all()),
+            words.valid.eq(beats.tvalid & ~skips),
+            words.last.eq(beats.tlast),
+            words.messages.eq(beats.messages),
+            words.unknown.eq(beats.unknown),
+            taken.eq(words.valid & words.ready),
+            finished.eq(words.ends | holed | (lane == lanes - 1)),
+            beats.tready.eq(skips | (words.ready & finished)),
+            self.hole.eq(taken & holed),
+            words.cut.eq(self.hole | (taken & finished & beats.tlast & ~words.ends)),
+        ]
+        with m.If(beats.tvalid & (skips | self.hole)):
+            m.d.sync += skips.eq(~beats.tlast)
+        with m.If(taken):
+            m.d.sync += lane.eq(lane + 1)
+            with m.If(finished):
+                m.d.sync += lane.eq(0)
+        return m
+
+
+class WordsToBeats(wiring.Component):
+    """Put words together into beats. The rest of a packet's last beat is 0.
+
+    ======  ===  ====================================
+    words   in   the words, as `result_words`
+    tdata…  out  the stream, as `stream_ports` has it
+    ======  ===  ====================================
+    """
+
+    def __init__(self, width: int) -> None:
+        self.width = width
+        super().__init__({"words": In(result_words()), **stream_ports(width, into=False)})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        words, lanes = self.words, self.width // LANE
+        lane = Signal(range(lanes))
+        m.d.comb += words.ready.eq(~self.tvalid | self.tready)
+        with m.If(words.ready):
+            m.d.sync += self.tvalid.eq(0)
+        with m.If(words.ready & words.valid):
+            fresh = [words.word if k == 0 else Const(0, LANE) for k in range(lanes)]
+            with m.If(lane == 0):
+                m.d.sync += self.tdata.eq(Cat(fresh))
+            with m.Else():
+                m.d.sync += self.tdata.word_select(lane, LANE).eq(words.word)
+            m.d.sync += lane.eq(lane + 1)
+            with m.If(words.ends | (lane == lanes - 1)):
+                m.d.sync += [self.tvalid.eq(1), self.tlast.eq(words.ends & words.last), lane.eq(0)]
+        return m
