@@ -287,7 +287,7 @@ def write_core_project(
         content.title,
         core.hash,
         content.axi,
-        {name: shell_text(core, content.axi, content.cores)},
+        {name: shell_text(core, content.axi, content.cores, has_tlast=board.link.kind != "uart")},
         {name: "the cores behind AXI, the same for all robots"},
         with_processor(),
         '"PROGRAM"',

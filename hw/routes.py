@@ -104,10 +104,10 @@ class Gateware:
 
     @classmethod
     def of_cores(cls, core: Core, cores: int) -> Gateware:
-        """Of a processor's cores."""
+        """Return a processor's cores behind a serial line."""
         axi = Axi(WORD, words=core.stream_words)
         check_shell(core, axi, cores)
-        return cls(lambda: {"accelerator": CoreShell(core, axi, cores)}, None, longest_packet(core))
+        return cls(lambda: {"accelerator": CoreShell(core, axi, cores, has_tlast=False)}, None, longest_packet(core))
 
 
 def pins(board: Board) -> list[str]:

@@ -41,7 +41,7 @@ def device_library(folder: Path, design: Design, *, progress: Progress | None = 
 
 def cores_library(core: Core, cores: int = 1, *, progress: Progress | None = None) -> Path:
     """Likewise of a processor's cores. Raises SimulationError."""
-    verilog = core_verilog(core, Axi(WORD, words=core.stream_words), cores, progress=progress)
+    verilog = core_verilog(core, Axi(WORD, words=core.stream_words), cores, has_tlast=False, progress=progress)
     return _behind_line(Serial(None, LEAST_CLOCKS, longest_packet(core)), [verilog], progress)
 
 

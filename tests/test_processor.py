@@ -38,10 +38,10 @@ from dynagate.hw.processor.build import ProcessorBuild
 from dynagate.hw.processor.instructions import ProgramError, instructions
 from dynagate.hw.processor.replay import _sum, replay
 from dynagate.hw.processor.schedule import Schedule, Slot, schedule
-from dynagate.hw.processor.shape import Core
+from dynagate.hw.processor.shape import BLOCK_BITS, Core
 from dynagate.hw.processor.shell import shell_text
 from dynagate.hw.processor.unit import MultiplyAdd
-from dynagate.hw.processor.words import checksum, messages, packets
+from dynagate.hw.processor.words import KIND_SHIFT, REGION_SHIFT, Kind, checksum, messages, packets
 from dynagate.hw.request import DesignRequest
 from dynagate.sim.runner import run_unit_bench
 
@@ -487,6 +487,41 @@ def test_a_packet_with_a_hole_is_dropped_until_the_next_tlast(
         accelerator(**states_of(build.graph, build.robot, 1))
     monkeypatch.undo()
     check(accelerator, build, 5)
+
+
+MESSAGES, TAG = Kind.MESSAGES << KIND_SHIFT, 7
+
+
+@pytest.mark.parametrize(
+    "packet",
+    [
+        [MESSAGES | 2, 0, 0, TAG, Kind.BEGIN << KIND_SHIFT | 1, 5, Kind.PART << KIND_SHIFT],
+        [0, *[0] * 6, TAG, 0, 0],
+        [MESSAGES | 8, 0, 0, TAG],
+        [MESSAGES | 3, 0, 0, 0, TAG],
+        [MESSAGES, TAG],
+        [MESSAGES | 1 << REGION_SHIFT | 2, 0, 0, TAG],
+        [(Kind.MESSAGES + 1) << KIND_SHIFT | 2, 0, 0, TAG],
+        [1 << BLOCK_BITS, *[0] * 6, TAG],
+    ],
+    ids=["goes on", "sample goes on", "ends early", "odd", "empty", "too long", "unknown", "unknown block"],
+)
+def test_a_packet_that_is_not_what_its_head_says_is_counted_and_dropped(
+    packet: list[int], accelerator: dynagate.Function, programs: dict[str, ProcessorBuild]
+) -> None:
+    """Its rest is not taken for a head: nothing is answered or lost, and the next samples are right without a reset."""
+    driver = accelerator.device.driver  # type: ignore[attr-defined]
+    assert driver.design.input.words == 7
+    link, loaded = driver.link, driver.registers.read("checksum")
+    words = link.buffer((1, len(packet), 1))
+    words[0, :, 0] = packet
+    driver.clear()
+    link.write(words)
+    with pytest.raises(DeviceError, match=r"0 results for 1 samples: .*; 0 samples entered .* 1 were misaligned"):
+        driver._read(link.buffer((1, 2, 1)))
+    assert driver.registers.read("status") == 1 << 2
+    assert driver.registers.read("checksum") == loaded
+    check(accelerator, programs["arm"], 5)
 
 
 def test_exponentials_take_a_core_that_has_them(tmp_path: Path) -> None:

@@ -48,17 +48,19 @@ class Dispatch(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         words, target = self.words, Signal(range(max(self.count, 2)))
-        is_head, goes_on, to_all, taken = Signal(init=1), Signal(), Signal(), Signal()
+        is_head, goes_on, to_all, taken, accepted = Signal(init=1), Signal(), Signal(), Signal(), Signal()
         all_take_messages = Cat(each.takes_messages for each in self.cores).all()
         target_takes_sample = Cat(each.takes_sample for each in self.cores).bit_select(target, 1)
         m.d.comb += [
             to_all.eq(Mux(is_head, words.messages, goes_on)),
-            words.ready.eq(~is_head | Mux(words.messages, all_take_messages, target_takes_sample)),
-            words.ends.eq(Array(each.ends for each in self.cores)[Mux(to_all, 0, target)]),
+            words.refused.eq(is_head & words.unknown),
+            words.ready.eq(~is_head | words.unknown | Mux(words.messages, all_take_messages, target_takes_sample)),
+            words.ends.eq(~words.refused & Array(each.ends for each in self.cores)[Mux(to_all, 0, target)]),
             taken.eq(words.valid & words.ready),
-            self.restarts.eq(taken & to_all),
+            accepted.eq(taken & ~words.refused),
+            self.restarts.eq(accepted & to_all),
         ]
-        with m.If(taken):
+        with m.If(accepted):
             m.d.sync += [is_head.eq(words.ends | words.cut), goes_on.eq(to_all)]
             with m.If(to_all):  # no sample is under way
                 m.d.sync += target.eq(0)
@@ -68,7 +70,7 @@ class Dispatch(wiring.Component):
             chosen = to_all | (target == k)
             m.d.comb += [
                 each.payload.eq(words.word),
-                each.valid.eq(taken & chosen),
+                each.valid.eq(accepted & chosen),
                 each.messages.eq(words.messages),
                 each.last.eq(words.last),
                 each.cut.eq(words.cut & chosen),

@@ -49,9 +49,14 @@ def behind(design: ProgramDesign, width: int, last: str) -> ProgramDesign:
     return replace(design, axi=streams)
 
 
-def core_verilog(core: Core, axi: Axi, cores: int = 1, *, progress: Progress | None = None) -> Path:
-    """The Verilog of cores in their shell in the user's cache, written unless it is there. Raises ValueError as
-    `check_shell`, CoreError."""
+def core_verilog(
+    core: Core, axi: Axi, cores: int = 1, *, has_tlast: bool = True, progress: Progress | None = None
+) -> Path:
+    """Return the Verilog of cores in their shell, in the user's cache; it is written unless it is there.
+
+    has_tlast: whether the source of packets sets TLAST, which a serial line does not. Raises ValueError as
+    `check_shell`, CoreError.
+    """
     from dynagate.hw.processor.shell import check_shell, shell_text
 
     check_shell(core, axi, cores)
@@ -59,7 +64,7 @@ def core_verilog(core: Core, axi: Axi, cores: int = 1, *, progress: Progress | N
 
     def make(work: Path, result: Path) -> None:
         progress("Amaranth: processor to Verilog")
-        (result / f"{TOP}.v").write_text(shell_text(core, axi, cores), encoding="utf-8")
+        (result / f"{TOP}.v").write_text(shell_text(core, axi, cores, has_tlast=has_tlast), encoding="utf-8")
 
-    name = f"processor-{core.hash[:16]}-{axi.width}-{axi.last}-{cores}"
+    name = f"processor-{core.hash[:16]}-{axi.width}-{axi.last}-{cores}{'' if has_tlast else '-serial'}"
     return kept(cache_folder() / name, make, CoreError) / f"{TOP}.v"

@@ -4,7 +4,8 @@
 2. A packet is a head, the words that the head announces, and a tag. The receiver says which word is the last one.
 3. A packet that breaks rule 2 is dropped, with all data up to the next TLAST, and `cut` is 1 for one cycle. The rule is
    broken if TLAST comes before the tag, if a head is not one that a core knows, or if a byte of a word is missing. If
-   TLAST ends every packet, the rule is also broken if TLAST does not come with the tag.
+   TLAST ends every packet, the rule is also broken if TLAST does not come with the tag. Without TLAST, as behind a
+   serial line, a reset ends the drop.
 """
 
 from __future__ import annotations
@@ -103,13 +104,13 @@ class InputBuffer(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         head, out = self.tdata[:LANE], self.beats
-        entry = Cat(self.tdata, self.tlast, self.tkeep, announces_messages(head))
+        entry = Cat(self.tdata, self.tlast, self.tkeep, announces_messages(head), is_unknown(head))
         m.submodules.fifo = fifo = SyncFIFOBuffered(width=len(entry), depth=BEATS_BEFORE)
         m.d.comb += [
             fifo.w_data.eq(entry),
             fifo.w_en.eq(self.tvalid),
             self.tready.eq(fifo.w_rdy),
-            Cat(out.tdata, out.tlast, out.tkeep, out.messages).eq(fifo.r_data),
+            Cat(out.tdata, out.tlast, out.tkeep, out.messages, out.unknown).eq(fifo.r_data),
             out.tvalid.eq(fifo.r_rdy),
             fifo.r_en.eq(out.tready),
         ]
@@ -144,12 +145,14 @@ class BeatsToWords(wiring.Component):
             words.messages.eq(beats.messages),
             words.unknown.eq(beats.unknown),
             taken.eq(words.valid & words.ready),
-            finished.eq(words.ends | holed | (lane == lanes - 1)),
+            finished.eq(words.ends | holed | words.refused | (lane == lanes - 1)),
             beats.tready.eq(skips | (words.ready & finished)),
             self.hole.eq(taken & holed),
-            words.cut.eq(self.hole | (taken & finished & beats.tlast & ~words.ends)),
+            refused.eq(taken & words.refused),
+            goes_on.eq(taken & words.ends & ~beats.tlast if self.one_each else 0),
+            words.cut.eq(self.hole | refused | goes_on | (taken & finished & beats.tlast & ~words.ends)),
         ]
-        with m.If(beats.tvalid & (skips | self.hole)):
+        with m.If(beats.tvalid & (skips | self.hole | refused | goes_on)):
             m.d.sync += skips.eq(~beats.tlast)
         with m.If(taken):
             m.d.sync += lane.eq(lane + 1)

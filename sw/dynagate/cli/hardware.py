@@ -247,12 +247,12 @@ def synth(
 def _modules_of(core: Core) -> dict[str, Any]:
     """The gateware of a core by name, with its shell where that converts float32."""
     from dynagate.hw.axi import Axi
-    from dynagate.hw.processor.core import Alone
+    from dynagate.hw.processor.core import CoreWithProgram
     from dynagate.hw.processor.shell import CoreShell
 
     if core.floats:
         return {"accelerator": CoreShell(core, Axi(WORD, words=core.stream_words))}
-    return {"processor": Alone(core)}
+    return {"processor": CoreWithProgram(core)}
 
 
 def _check_no_goal(goal: Goal | None) -> None:

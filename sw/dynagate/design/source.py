@@ -76,7 +76,10 @@ APART = (
 
 
 CORE = (
-    *(f"hw/processor/{name}.py" for name in ("core", "dispatch", "elementary", "loader", "machine", "points", "program")),
+    *(
+        f"hw/processor/{name}.py"
+        for name in ("core", "dispatch", "elementary", "loader", "machine", "points", "program")
+    ),
     *(f"hw/processor/{name}.py" for name in ("sender", "sequencer", "shape", "shell", "turns", "unit", "words")),
     "hw/processor/word_stream.py",
     *(f"hw/{name}.py" for name in ("axi_lite", "regmap", "shell", "stream_ports")),
