@@ -1,11 +1,12 @@
 """Masses as inputs: identify a payload from torques by one least-squares solve. For everyone who calibrates robots.
 
-The ten inertial parameters of the forearm are an input of the compiled function, so that no new payload compiles
-anything. Torques are linear in them. It prints the payload's mass and place, estimated and true.
+The ten inertial parameters of the forearm are an input, and the torques are linear in them. The derivative by the input
+is the matrix of the least-squares problem. It prints the payload's mass and place, estimated and true.
 """
 
 import dynagate as dg
 import numpy as np
+from dynagate.graph.derivatives import jacobian
 
 robot = dg.robots.load("two_joint_arm")
 mass, com = 0.8, np.array([0.0, 0.0, 0.25])  # kg, m in the forearm's frame
@@ -17,12 +18,12 @@ q, qd, qdd = random.normal(size=(3, 200, robot.nv))
 torques = dg.compile(loaded, "inverse_dynamics")(q, qd, qdd).tau
 torques = torques + 1e-3 * random.normal(size=torques.shape)
 
-# each column of A: the torques by one of the forearm's parameters, from one call that broadcasts 11 sets to all states:
-# mass m, first moments m c (3), and the inertia xx, xy, yy, xz, yz, zz about the link's origin
-dynamics = dg.compile(robot, "inverse_dynamics", variable=["forearm"])
-sets = np.vstack([np.zeros(10), np.eye(10)])
-each = dynamics(q, qd, qdd, sets[:, None]).tau
-columns = (each[1:] - each[0]).reshape(10, -1).T
+# each column of A: the torques by one of the forearm's parameters, which are inputs of the graph: mass m, first moments
+# m c (3), and the inertia xx, xy, yy, xz, yz, zz about the link's origin
+varied = robot.with_variable("forearm")
+regressor = jacobian(dg.trace(varied, "inverse_dynamics"), ["tau"], ["forearm"])
+forearm = np.tile(varied.parameters["forearm"], (200, 1))
+columns = dg.evaluate(regressor, {"q": q, "qd": qd, "qdd": qdd, "forearm": forearm})["dtau_dforearm"].reshape(-1, 10)
 
 # torques are linear in the parameters, and those that do not move the torques of a planar arm stay 0
 empty = dg.compile(robot, "inverse_dynamics")(q, qd, qdd).tau

@@ -94,7 +94,7 @@ def registers_of(entries: Sequence[tuple[str, int]], choice: Sequence[str] = ())
     first, most = len(REGISTERS), (1 << ADDRESS_BITS) // 4 - bool(choice)
     if first + len(entries) > most:
         raise ArgumentError(
-            f"{len(entries)} inertial parameters in registers; expected at most {most - first}: fewer variable links"
+            f"{len(entries)} variable parameters in registers; expected at most {most - first}: fewer of them"
         )
     if len(choice) > BITS:
         raise ArgumentError(f"a choice of {len(choice)} outputs; expected at most {BITS}: fewer functions")

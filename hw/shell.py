@@ -170,7 +170,7 @@ class Shell(Accelerator):
         parameters: Sequence[float] = (),
         carry: Mapping[str, str] | None = None,
     ) -> None:
-        """parameters: what the inertial parameters of variable links are after a reset. carry: output -> input of a
+        """parameters: what the variable parameters of the robot are after a reset. carry: output -> input of a
         datapath whose state stays on the chip."""
         self.datapath, self.axi = datapath, axi
         self.parameters = np.asarray(parameters, dtype=np.float32)

@@ -115,7 +115,7 @@ def test_a_massless_link_cannot_vary() -> None:
 def test_there_are_addresses_for_four_links() -> None:
     entries = [(f"link{i}", k) for i in range(4) for k in range(10)]
     assert len(registers_of(entries)) == len(REGISTERS) + 40 <= (1 << ADDRESS_BITS) // 4
-    with pytest.raises(ValueError, match="50 inertial parameters in registers; expected at most 44: fewer variable"):
+    with pytest.raises(ValueError, match="50 variable parameters in registers; expected at most 44: fewer of them"):
         registers_of([(f"link{i}", k) for i in range(5) for k in range(10)])
 
 
