@@ -18,7 +18,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
-from dynagate import draw, robots
+from dynagate import Shapes, draw, robots
 from dynagate.scene.pictures import sweep
 from PIL import Image, ImageDraw
 
@@ -74,7 +74,7 @@ def joints(_: Space) -> str:
 
 def slide(space: Space) -> str:
     """Draw the box that slides."""
-    return draw(space["box"], space["motion"].q[::32], dt=0.032, urdf=space["file"]).data.decode()
+    return draw(space["box"], space["motion"].q[::32], dt=0.032, shapes=Shapes(space["file"])).data.decode()
 
 
 def weight(space: Space) -> str:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import dynagate as dg
 import numpy as np
+from dynagate import RigidContact
 from dynagate.forces import Plane, corners
-from dynagate.integrators import RigidContact
 
 URDF = """<robot name="box"><link name="box"><inertial><mass value="2"/>
     <inertia ixx="0.02" iyy="0.03" izz="0.04" ixy="0" ixz="0" iyz="0"/></inertial>

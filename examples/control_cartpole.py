@@ -13,10 +13,8 @@ from pathlib import Path
 import dynagate
 import numpy as np
 from dynagate import Region, Robot, Rollout
-from dynagate.control import Cost
-from dynagate.control.chip_ilqr import ChipIlqr
-from dynagate.dynamics.spatial import cos, sin
-from dynagate.hw.processor.build import build_solver
+from dynagate.control import Cost, cos, sin
+from dynagate.hw import ChipIlqr, build_solver
 
 URDF = """<robot name="cart_pole"><link name="rail"/>
   <link name="cart"><inertial><mass value="1"/>

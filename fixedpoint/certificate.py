@@ -101,7 +101,7 @@ class Machine(NamedTuple):
 def inverse_graph(graph: Graph, robot: Robot) -> Graph:
     """Inverse dynamics of the inputs of a graph of forward dynamics."""
     external_forces = any(port.name == "f_ext" for port in graph.inputs)
-    return trace(robot, "inverse_dynamics", external_forces=external_forces, friction=graph.friction)
+    return trace(robot, "inverse_dynamics", external_forces=external_forces, forces=graph.forces)
 
 
 def certified_graph(graph: Graph, region: Region, dtype: npt.DTypeLike) -> tuple[Graph, Certificate]:

@@ -147,7 +147,7 @@ class _Fuser:
             replace(port, nodes=tuple(kept[i] for i in ids))
             for port, ids in zip(self.old.outputs, results, strict=True)
         )
-        graph = Graph(self.old.name, self.old.robot, nodes, inputs, outputs, self.old.friction).check()
+        graph = Graph(self.old.name, self.old.robot, nodes, inputs, outputs, self.old.forces).check()
         return FormattedGraph(
             graph,
             tuple(self.formats[i] for i in kept),

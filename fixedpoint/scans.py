@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from dynagate.base.errors import ArgumentError
-from dynagate.dynamics.friction import Friction
+from dynagate.forces import Force
 from dynagate.fixedpoint.assign import SAMPLED, FormattedGraph, Policy, assign_word
 from dynagate.fixedpoint.evaluate import evaluate_integers
 from dynagate.fixedpoint.format import Arithmetic, Fixed, Format, quantize, rescale, to_float, wide
@@ -59,17 +59,17 @@ def assign_scans(
     policy: Policy | None = None,
     *,
     external_forces: bool = False,
-    friction: Friction | None = None,
+    forces: Sequence[Force | str] = (),
 ) -> FormattedScans:
     """Formats for the states of a region, as `assign` chooses those of a graph: one word length, and a binary point for
     each node of a body from its range over the sampled states and all links that have the body.
 
-    loop: scans that follow one another, as `trace_scan` gives them; external_forces, friction: those of the function.
+    loop: scans that follow one another, as `trace_scan` gives them; external_forces, forces: those of the function.
     Raises ValueError: a step is no scan, ranges that are to be proved, or a value is not finite somewhere."""
     policy = policy or Policy()
     if policy.ranges != SAMPLED:
         raise ArgumentError(f"ranges '{policy.ranges}' of a loop over links; expected '{SAMPLED}'")
-    values = _states(loop, region, policy, external_forces, friction)
+    values = _states(loop, region, policy, external_forces, forces)
     scans = []
     for step in loop.steps:
         if not isinstance(step, Scan):
@@ -91,12 +91,12 @@ def assign_scans(
 
 
 def _states(
-    loop: Loop, region: Region, policy: Policy, external_forces: bool, friction: Friction | None
+    loop: Loop, region: Region, policy: Policy, external_forces: bool, forces: Sequence[Force | str]
 ) -> dict[str, Array]:
     links = max(len(step.parents) for step in loop.steps if isinstance(step, Scan))
     count = max(min(policy.samples, MOST_ROWS // links), LEAST_SAMPLES)
     counts: dict[Kind, int] = {"uniform": count, "limits": count // 2, "rest": count // 4}
-    options = {"external_forces": external_forces, "friction": friction}
+    options = {"external_forces": external_forces, "forces": forces}
     parts = [
         region.sample(loop.name, each, policy.seed, kind=kind, **options)  # type: ignore[arg-type]
         for kind, each in counts.items()

@@ -1,22 +1,72 @@
-"""Hardware: scheduling and binding in plain Python, arithmetic units and datapath in Amaranth."""
+"""Hardware: scheduling and binding in plain Python, arithmetic units and datapath in Amaranth.
+
+The names below are what a user of number formats and of simulations needs. They are imported when they are first used.
+"""
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from dynagate.base.nearest import nearest
 
 if TYPE_CHECKING:
+    from dynagate.control.chip_ilqr import ChipIlqr
+    from dynagate.fixedpoint.assign import assign
+    from dynagate.fixedpoint.certificate import certified
+    from dynagate.fixedpoint.evaluate import evaluate
+    from dynagate.fixedpoint.files import read_formats, write_formats
+    from dynagate.fixedpoint.format import Arithmetic, Format, quantize, rescale, to_float
+    from dynagate.fixedpoint.goal import dsp_blocks
+    from dynagate.fixedpoint.optimize import optimize
+    from dynagate.fixedpoint.proved import prove
     from dynagate.hw import boards, routes
+    from dynagate.hw.processor.build import build_solver
 
-__all__ = ["boards", "routes"]
+_PLACES = {
+    "dynagate.control.chip_ilqr": ("ChipIlqr",),
+    "dynagate.fixedpoint.assign": ("assign",),
+    "dynagate.fixedpoint.certificate": ("certified",),
+    "dynagate.fixedpoint.evaluate": ("evaluate",),
+    "dynagate.fixedpoint.files": ("read_formats", "write_formats"),
+    "dynagate.fixedpoint.format": ("Arithmetic", "Format", "quantize", "rescale", "to_float"),
+    "dynagate.fixedpoint.goal": ("dsp_blocks",),
+    "dynagate.fixedpoint.optimize": ("optimize",),
+    "dynagate.fixedpoint.proved": ("prove",),
+    "dynagate.hw.processor.build": ("build_solver",),
+    "dynagate.sim.compare": ("first_difference",),
+    "dynagate.sim.waveform": ("write_vcd",),
+}
+_MODULES = {name: module for module, names in _PLACES.items() for name in names}
+
+__all__ = [
+    "Arithmetic",
+    "ChipIlqr",
+    "Format",
+    "assign",
+    "boards",
+    "build_solver",
+    "certified",
+    "dsp_blocks",
+    "evaluate",
+    "first_difference",
+    "optimize",
+    "prove",
+    "quantize",
+    "read_formats",
+    "rescale",
+    "routes",
+    "to_float",
+    "write_formats",
+    "write_vcd",
+]
 
 
 def __getattr__(name: str) -> Any:
-    if name in __all__:
-        from importlib import import_module
-
+    if name in ("boards", "routes"):
         return import_module(f"dynagate.hw.{name}")
+    if name in _MODULES:
+        return getattr(import_module(_MODULES[name]), name)
     raise AttributeError(f"module 'dynagate.hw' has no attribute '{name}'{nearest(name, __all__)}")
 
 

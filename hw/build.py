@@ -36,7 +36,6 @@ from dynagate.design.verilog_list import LIST, list_text
 from dynagate.design.words import FIXED, FLOAT16, FLOAT32, beats, number_of, words_of
 from dynagate.dynamics import CODE, ROLLOUT, Part, check_named, full_name, of_frame, requested
 from dynagate.dynamics.frames import FrameOption
-from dynagate.dynamics.friction import SPEED
 from dynagate.dynamics.options import AlgorithmOptions
 from dynagate.fixedpoint.assign import PROVED, FormattedGraph, Policy, assign
 from dynagate.fixedpoint.beside import beside
@@ -45,6 +44,8 @@ from dynagate.fixedpoint.files import FORMATS, FormatsFile, described
 from dynagate.fixedpoint.files import text_of as text_of_formats
 from dynagate.fixedpoint.goal import Goal
 from dynagate.fixedpoint.optimize import optimize
+from dynagate.forces import Force
+from dynagate.forces.listed import all_as_text
 from dynagate.graph import Graph
 from dynagate.graph import Port as GraphPort
 from dynagate.graph.packing import ZERO
@@ -182,16 +183,13 @@ def build(
     external_forces: bool = False,
     outputs: Sequence[str] | None = None,
     variable: Sequence[str] = (),
-    friction: bool | float | tuple[float, ...] = 0.0,
-    friction_speed: float = SPEED,
     dt: float | None = None,
     variable_dt: bool = False,
     integrator: str | None = None,
     implicit_damping: bool = False,
     tolerance: float | None = None,
     linearize: bool = False,
-    stops: bool = False,
-    forces: Sequence[str] = (),
+    forces: str | Force | Sequence[Force | str] = (),
     folder: str | os.PathLike[str] = DEFAULT_FOLDER,
     progress: Progress | None = None,
 ) -> BuiltDesign:
@@ -218,15 +216,17 @@ def build(
         stages: Register stages beyond the fewest.
         abreast: Samples that a program computes in lanes, 1 to 4.
         words: Format of a program's streams, "float32" or "fixed".
-        form, frame, mass, prefix, external_forces, outputs, variable, friction, friction_speed: Options of the
-            algorithm, as of `dynagate.compile`.
+        form, frame, mass, prefix, external_forces, outputs, variable: Options of the algorithm, as of
+            `dynagate.compile`.
         dt: Seconds of a time step; 1e-3 unless given.
         variable_dt: Make the time step of "rollout" an input; `dt` is the largest.
-        integrator, implicit_damping, linearize, stops: Options of "rollout", as of `dynagate.Rollout`.
+        integrator, implicit_damping, linearize: Options of "rollout", as of `dynagate.Rollout`.
         tolerance: Tolerance for the integrators that solve equations.
-        forces: Forces of "rollout", as text such as "Limits(stiffness=100.0)".
+        forces: Forces of "rollout", or `dynagate.forces.Friction` for other functions; as objects, or text such as
+            "Limits(stiffness=100.0)".
         folder: Folder of all designs, each in a folder of its own.
-        progress: Function that receives a line of text before each slow stage. Unless given, a terminal shows them.
+        progress: Function that receives a line of text before each slow stage. Unless given, a terminal or a
+            notebook shows them.
 
     Returns:
         The design, with `latency`, `interval`, `resources`, `files` and `folder`.
@@ -259,10 +259,7 @@ def build(
         integrator=integrator,
         linearize=linearize,
         variable_dt=variable_dt,
-        friction=friction,
-        friction_speed=friction_speed,
-        stops=stops,
-        forces=forces,
+        forces=all_as_text(forces),
         tolerance=tolerance,
         implicit_damping=implicit_damping,
     )

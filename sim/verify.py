@@ -51,6 +51,7 @@ NEEDS = {
 }
 """The program of each simulator, and the package that brings it."""
 MOST_FAULTS = 3
+BUG = "report this as a bug: the hardware does not do what its design says"
 _COUNT = re.compile(r"^(samples|cycles) (\d+)$", flags=re.M)
 _COVERED = re.compile(r"^coverage (.+): (\d+)$", flags=re.M)
 _ERROR = re.compile(r"^error (.+): (.+)$", flags=re.M)
@@ -75,9 +76,14 @@ class Run:
     def passed(self) -> bool:
         return not self.fault
 
+    @property
+    def step(self) -> str:
+        """The bench, the module and the simulator of this run, in words."""
+        return f"{self.bench} bench of {self.module} in {self.simulator}"
+
     def text(self) -> str:
         result = "PASS" if self.passed else "FAIL"
-        lines = [f"{self.bench} bench of {self.module} in {self.simulator}: {result} ({self.seconds:.1f} s)"]
+        lines = [f"{self.step}: {result} ({self.seconds:.1f} s)"]
         if self.fault:
             return "\n".join([*lines, *(f"  {line}" for line in self.fault.splitlines())])
         lines.append(f"  samples{self.samples:>34}")
@@ -117,7 +123,11 @@ class Verified:
         lines += [run.text() for run in self.runs]
         if counted:
             lines.append(f"functional coverage: {seen} of {counted} kinds seen")
-        lines.append("PASS" if self.passed else "FAIL")
+        failed = [run for run in self.runs if not run.passed]
+        lines.append("FAIL" if failed else "PASS")
+        lines += [f"  {run.step}: {run.fault.strip().splitlines()[0]}" for run in failed]
+        if failed:
+            lines.append(f"  expected all {len(self.runs)} benches to pass. To pass, build the design again; else {BUG}.")
         return "\n".join(lines)
 
 

@@ -13,6 +13,7 @@ import dynagate
 import numpy as np
 import pytest
 from dynagate import Rollout, robots
+from dynagate.forces import Friction
 from dynagate.graph.loop import evaluate_loop
 from dynagate.host.rollouts import SHAPES, Trajectories
 from dynagate.hw.build import build_request
@@ -109,9 +110,9 @@ def test_a_sweep_over_trajectories_of_others(device: str) -> None:
 
 
 def test_numbers_of_numpy_are_numbers() -> None:
-    options = {"steps": np.int64(6), "every": np.int32(2), "friction": np.float32(0.25), "device": "numpy"}
+    options = {"steps": np.int64(6), "every": np.int32(2), "forces": [Friction(np.float32(0.25))], "device": "numpy"}
     motion = Rollout(ARM, dt=0.01, **options)(ZEROS, ZEROS + 1.0, np.zeros((2, 6, 2)))  # type: ignore[arg-type]
-    same = Rollout(ARM, dt=0.01, steps=6, every=2, friction=0.25, device="numpy")
+    same = Rollout(ARM, dt=0.01, steps=6, every=2, forces=[Friction(0.25)], device="numpy")
     assert np.array_equal(motion.q, same(ZEROS, ZEROS + 1.0, np.zeros((2, 6, 2))).q)
     steps: Any = np.int64(3)
     track = Rollout(ARM, steps=steps, dt=1e-3, integrator="variational", device="numpy")(
@@ -121,8 +122,8 @@ def test_numbers_of_numpy_are_numbers() -> None:
     for steps in (True, 2.0, np.float64(2.0), "2"):
         with pytest.raises(ValueError, match="expected a whole number of 1 or more"):
             Rollout(ARM, steps=steps, dt=0.01)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="friction=.*; expected True, or numbers of 0 or more"):
-        Rollout(ARM, steps=2, dt=0.01, friction=(True, 0.1))
+    with pytest.raises(ValueError, match="friction has force .*; expected True, or numbers of 0 or more"):
+        Friction((True, 0.1))
 
 
 def loops(cache: Path) -> dict[str, Callable[[dict[str, Any], dict[str, Any]], object]]:

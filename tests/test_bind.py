@@ -329,7 +329,10 @@ def test_a_call_of_one_state_is_short_and_computes_what_a_batch_does(dtype: type
             accelerator(q=one["q"], qd=one["qd"], torque=one["tau"])
         with pytest.raises(ValueError, match=r"^input 'q' has shape \(3,\); expected \(batch, 2\), or \(2,\) for a"):
             accelerator(**one | {"q": np.zeros(3, dtype)})
-        with pytest.raises(ValueError, match=r"^input 'qd' is nan at \(1,\); expected finite numbers$"):
+        with pytest.raises(
+            ValueError,
+            match=r"^input 'qd' is nan at \(1,\); expected finite numbers; results of samples that",
+        ):
             accelerator(**one | {"qd": np.array([0.0, np.nan], dtype)})
         with pytest.raises(ValueError, match=r"^input 'q' is .* at \(0,\); expected angles below \d+ rad for float"):
             accelerator(**one | {"q": np.array([1e15, 0.0], dtype)})

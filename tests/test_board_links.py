@@ -32,9 +32,9 @@ def built(designs: Path) -> Build:
 
 
 TEXTS = {
-    "pci:/dev/xdma0": "link 'pci:/dev/xdma0'; expected one of 'xdma:/dev/xdma0', 'pynq:PATH.bit', 'xrt:",
-    "xdma": "link 'xdma'; expected one of 'xdma:/dev/xdma0'",
-    "xdma:": "link 'xdma:'; expected one of 'xdma:/dev/xdma0'",
+    "pci:/dev/xdma0": "link 'pci:/dev/xdma0'; expected one of 'sim', 'xdma:/dev/xdma0', 'pynq:PATH.bit', 'xrt:",
+    "xdma": "link 'xdma'; expected one of 'sim', 'xdma:/dev/xdma0'",
+    "xdma:": "link 'xdma:'; expected one of 'sim', 'xdma:/dev/xdma0'",
     "xdma:/dev/xdma0,channel": "link 'xdma:/dev/xdma0,channel' has 'channel'; expected OPTION=VALUE",
     "xdma:/dev/xdma0,lane=1": "has option 'lane'; expected one of channel, registers, timeout",
     "xdma:/dev/xdma0,channel=one": "has channel=one; expected a number",

@@ -23,6 +23,7 @@ from dynagate.dynamics import CONSTRAINED
 from dynagate.dynamics.configuration import integrate
 from dynagate.fixedpoint.assign import Policy, assign
 from dynagate.fixedpoint.evaluate import evaluate as evaluate_integers
+from dynagate.forces import Friction
 from dynagate.graph.derivatives import jacobian
 from dynagate.graph.truth import STEP, relative_errors
 from dynagate.host.results import Results
@@ -499,7 +500,7 @@ def test_forces_from_outside_and_friction(tmp_path: Path) -> None:
     """f_ext at the toe is what the contact gives: the free robot then moves as the held one."""
     robot = one_foot(tmp_path)
     state = with_stances(robot, states(robot, 4, seed=7, external_forces=True))
-    options: dict[str, Any] = {"external_forces": True, "friction": 0.3}
+    options: dict[str, Any] = {"external_forces": True, "forces": [Friction(0.3)]}
     held = run(robot, FORWARD, state, **options)
     pose = run(robot, "frame_pose_leg", state)
     local = np.einsum("bji,bj->bi", pose["frame_rotation"], held["force"])

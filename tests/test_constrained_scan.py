@@ -9,6 +9,7 @@ import dynagate
 import numpy as np
 import pytest
 from dynagate import Region, Robot, RobotError, robots
+from dynagate.forces import Friction
 from dynagate.graph.loop import Loop, evaluate_loop
 from dynagate.graph.scan import Scan
 from dynagate.graph.scan_trace import trace_scan
@@ -53,7 +54,7 @@ def test_loops_and_contacts(kind: str, tmp_path: Path) -> None:
     robot = replace(robot, constraints=(contact, replace(loop, stiffness=30.0, damping=4.0, compliance=0.1)))
     state = {**with_stances(robot, state), "active": np.ones((1, 2))}
     state["f_ext"] = np.random.default_rng(1).normal(size=(1, len(robot.links), 6))
-    options = {"external_forces": True, "friction": 0.3}
+    options = {"external_forces": True, "forces": [Friction(0.3)]}
     loop = trace_scan(robot, FORWARD, **options)  # type: ignore[arg-type]
     assert_close(evaluate_loop(loop, taken(loop, state)), run(robot, FORWARD, state, **options), 1e-12)
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from dynagate import Robot, evaluate, robots, trace
+from dynagate.forces import Friction
 from dynagate.graph import Graph
 from dynagate.graph.truth import relative_errors
 from dynagate.native import cuda
@@ -34,7 +35,7 @@ def test_host_code_equals_the_graph(robot: str, name: str, planes: bool, tmp_pat
 
 
 def test_host_code_has_friction(tmp_path: Path) -> None:
-    _check(robots.load("two_joint_arm"), "inverse_dynamics_gradient", False, tmp_path, friction=0.5)
+    _check(robots.load("two_joint_arm"), "inverse_dynamics_gradient", False, tmp_path, forces=[Friction(0.5)])
 
 
 # rows with most entries zero, and with few

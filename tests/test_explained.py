@@ -17,6 +17,7 @@ import pytest
 from dynagate import Policy, Region, Robot, RobotWarning, Rollout, robots, trace
 from dynagate.base.explained import explained, in_words, matches
 from dynagate.control import Cost
+from dynagate.forces import Friction
 from dynagate.host.ilqr import Ilqr
 
 ARM = robots.load("two_joint_arm")
@@ -149,12 +150,12 @@ ATTACKED: list[tuple[Callable[..., Any], dict[str, Any], list[str]]] = [
     (
         dynagate.open,
         {"what": ARM, "function": "mass_matrix", "device": "numpy"},
-        ["form", "frame", "outputs", "friction", "progress"],
+        ["form", "frame", "outputs", "forces", "progress"],
     ),
     (
         Rollout,
         {"robot": ARM, "steps": 2, "dt": 0.1, "device": "numpy"},
-        ["integrator", "friction", "forces", "feedback"],
+        ["integrator", "every", "forces", "feedback"],
     ),
     (ROLLOUT, {"q0": ZERO, "qd0": ZERO, "tau": np.zeros((3, 2))}, ["dt", "active"]),
     (MASSES, {"q": ZERO}, ["out", "outputs"]),
@@ -190,5 +191,5 @@ def test_no_argument_ends_in_an_error_of_python(
 
 def test_a_warning_points_at_the_line_of_the_caller() -> None:
     with pytest.warns(RobotWarning, match="has friction") as caught:
-        dynagate.compile(ARM, "inverse_dynamics", friction=True, device="numpy")
+        dynagate.compile(ARM, "inverse_dynamics", forces=[Friction()], device="numpy")
     assert caught[0].filename == __file__

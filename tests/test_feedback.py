@@ -11,7 +11,7 @@ from dynagate import Robot, Rollout, difference, integrate, neutral, robots
 from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.dynamics.configuration import between
 from dynagate.forces import Servo
-from dynagate.integrators.variational_method import VariationalMethod
+from dynagate.integrators.variational_method import VariationalIntegrator
 from dynagate.robot import Joint, Link
 
 from tests.test_gpu import play_card
@@ -87,7 +87,7 @@ def test_torques_stay_within_the_largest_and_steps_are_linear() -> None:
     assert (again().tau == got.tau).all()
 
 
-@pytest.mark.parametrize("method", ["semi_implicit_euler", VariationalMethod(tolerance=1e-12)])
+@pytest.mark.parametrize("method", ["semi_implicit_euler", VariationalIntegrator(tolerance=1e-12)])
 def test_gradients_of_torques_in_closed_loop(method: Any) -> None:
     """By the start, torques, gains and references, of a motion whose torques meet their bounds."""
     robot, h = drone() if method == "semi_implicit_euler" else robots.load("two_joint_arm"), 1e-4

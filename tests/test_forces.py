@@ -141,15 +141,6 @@ def test_drag_is_the_sum_over_points_with_the_links_moments(robot: Robot) -> Non
     np.testing.assert_allclose(force_of(robot, drag, q, qd), expected, atol=1e-12 * np.abs(expected).max())
 
 
-def test_friction_is_that_of_the_option(robot: Robot) -> None:
-    options = {"friction": 0.4, "friction_speed": 0.2}
-    q, qd = states(robot)
-    state = {"q": q, "qd": qd, "tau": np.ones(qd.shape)}
-    option = evaluate(step_graph(robot, StepOptions(DT, **options)), state)
-    force = evaluate(step_graph(robot, StepOptions(DT, forces=(Friction(0.4, 0.2),))), state)
-    np.testing.assert_allclose(force["qd_next"], option["qd_next"], rtol=1e-12, atol=1e-12)
-
-
 def test_forces_at_joints(robot: Robot) -> None:
     q, qd = states(robot)
     on_joints = np.concatenate([np.full(joint.nv, joint.type != "floating") for joint, _, _ in robot.moving()])
@@ -345,8 +336,8 @@ def test_a_term_behind_two_selections_stays() -> None:
             ForceError,
             "damping has coefficient nan; expected a finite number, 0",
         ),
-        (lambda: Friction(-1.0), ArgumentError, r"friction=-1.0; expected True, or numbers of 0 or more"),
-        (lambda: Friction(1.0, 0.0), ArgumentError, r"friction_speed=0.0; expected a speed of more than 0"),
+        (lambda: Friction(-1.0), ArgumentError, r"friction has force -1.0; expected True, or numbers of 0 or more"),
+        (lambda: Friction(1.0, 0.0), ArgumentError, r"friction has speed 0.0; expected a speed of more than 0"),
         (
             lambda: CompliantContact([]),
             ContactError,

@@ -14,17 +14,19 @@ import pytest
 from click.testing import CliRunner
 from dynagate import Region, Robot, RobotWarning, Rollout, evaluate, robots, trace
 from dynagate.cli import main
+from dynagate.control import Cost
 from dynagate.dynamics import FUNCTIONS, AlgorithmOptions, function
-from dynagate.forces import Damping, Friction
+from dynagate.forces import Damping, Friction, Stops
 from dynagate.graph.truth import STEP, forward_dynamics_gradient, relative_errors
 from dynagate.host.report import reports_on_simulator
 from dynagate.hw.request import DesignRequest
+from dynagate.integrators.step import StepOptions, step_graph
 
 from tests.samples import State, inputs_of, states
 
 ARM = robots.load("two_joint_arm")
 FORCES, SPEED = (0.4, 0.7), 0.5
-FRICTION: dict[str, Any] = {"friction": FORCES, "friction_speed": SPEED}
+FRICTION: dict[str, Any] = {"forces": [Friction(FORCES, SPEED)]}
 TAKING = [row for row in FUNCTIONS.values() if row.takes_friction]
 CASES = [(row.name, form) for row in TAKING for form in row.forms]
 MIMIC = '<mimic joint="elbow" multiplier="-2"/><axis'
@@ -112,14 +114,14 @@ def test_true_is_the_friction_of_the_file_and_damping_acts_beside_it() -> None:
     state = slow(ARM, 20, seed=5)
     inputs = inputs_of("inverse_dynamics", state)
     plain = evaluate(trace(ARM, "inverse_dynamics"), inputs)["tau"]
-    tau = evaluate(trace(replace(ARM, links=tuple(damped)), "inverse_dynamics", friction=True), inputs)["tau"]
+    tau = evaluate(trace(replace(ARM, links=tuple(damped)), "inverse_dynamics", forces=[Friction()]), inputs)["tau"]
     np.testing.assert_allclose(tau, plain + 0.3 * state["qd"] + taken(state["qd"], speed=0.01), atol=1e-12)
 
 
 def test_the_truth_computed_another_way_has_friction() -> None:
     state = inputs_of("forward_dynamics_gradient", slow(ARM, 20, seed=6))
     graph = trace(ARM, "forward_dynamics_gradient", **FRICTION)
-    results, other = evaluate(graph, state), forward_dynamics_gradient(ARM, state, graph.friction)
+    results, other = evaluate(graph, state), forward_dynamics_gradient(ARM, state, graph.forces)
     for output, value in other.items():
         assert relative_errors(results[output], value).max() < 1e-10, output
 
@@ -131,25 +133,23 @@ def test_a_joint_that_mimics_another_rubs_at_its_own_speed(tmp_path: Path) -> No
     qd = np.array([[0.3], [-0.02]])
     inputs = {"q": np.zeros((2, 1)), "qd": qd, "qdd": np.zeros((2, 1))}
     plain, own, leader = (
-        evaluate(trace(robot, "inverse_dynamics", friction=friction, friction_speed=SPEED), inputs)["tau"]
+        evaluate(trace(robot, "inverse_dynamics", forces=[Friction(friction, SPEED)]), inputs)["tau"]
         for friction in (0.0, True, FORCES[1:])
     )
     np.testing.assert_allclose(own - plain, taken(qd, 0.7) - 2.0 * taken(-2.0 * qd, 0.4), atol=1e-12)
     np.testing.assert_allclose(leader - plain, taken(qd, 0.7), atol=1e-12)
-    gradient = trace(robot, "inverse_dynamics_gradient", friction=True, friction_speed=SPEED)
-    step = evaluate(
-        trace(robot, "inverse_dynamics", friction=True, friction_speed=SPEED), {**inputs, "qd": qd + 1e-30j}
-    )
+    gradient = trace(robot, "inverse_dynamics_gradient", forces=[Friction(speed=SPEED)])
+    step = evaluate(trace(robot, "inverse_dynamics", forces=[Friction(speed=SPEED)]), {**inputs, "qd": qd + 1e-30j})
     np.testing.assert_allclose(evaluate(gradient, inputs)["dtau_dqd"][..., 0], step["tau"].imag / 1e-30, atol=1e-11)
 
 
 @pytest.mark.parametrize("integrator", ["semi_implicit_euler", "rk4"])
 def test_a_step_is_that_of_a_rollout(integrator: str) -> None:
     state = slow(ARM, 5, seed=7)
-    options: dict[str, Any] = {"dt": 0.01, "integrator": integrator, "friction_speed": SPEED}
+    options: dict[str, Any] = {"dt": 0.01, "integrator": integrator, "forces": [Friction(speed=SPEED)]}
     inputs = inputs_of("step", state)
-    step = evaluate(trace(rubbed(), "step", friction=True, **options), inputs)
-    run = Rollout(rubbed(), steps=1, friction=True, device="numpy", **options)
+    step = evaluate(trace(rubbed(), "step", **options), inputs)
+    run = Rollout(rubbed(), steps=1, device="numpy", **options)
     after = run(state["q"], state["qd"], state["tau"][:, None])
     np.testing.assert_allclose(after.q[:, 1], step["q_next"], atol=1e-12)
     np.testing.assert_allclose(after.qd[:, 1], step["qd_next"], atol=1e-12)
@@ -174,11 +174,9 @@ def test_compiled_code_and_integers_compute_it(name: str) -> None:
 
 
 def test_a_design_keeps_its_friction(tmp_path: Path) -> None:
-    built = dynagate.build(rubbed(), "inverse_dynamics", friction=True, friction_speed=SPEED, folder=tmp_path)
-    assert json.loads((built.folder / "design.json").read_text())["options"] == {
-        "friction": True,
-        "friction_speed": SPEED,
-    }
+    built = dynagate.build(rubbed(), "inverse_dynamics", forces=[Friction(speed=SPEED)], folder=tmp_path)
+    options = json.loads((built.folder / "design.json").read_text())["options"]
+    assert options == {"forces": ["Friction(force=True, speed=0.5)"]}
     state = slow(ARM, 5, seed=9)
     inputs = inputs_of("inverse_dynamics", state)
     with dynagate.open(built.folder, device="numpy") as again:
@@ -198,7 +196,9 @@ def test_the_datapath_computes_the_integers(name: str, options: dict[str, Any], 
 
 def test_sampled_states_overcome_friction_and_some_are_slow() -> None:
     region = Region.of(ARM)
-    plain, rubs = (region.sample("forward_dynamics", 300, 1, kind="rest", **f) for f in ({}, {"friction": FORCES}))
+    plain, rubs = (
+        region.sample("forward_dynamics", 300, 1, kind="rest", **f) for f in ({}, {"forces": [Friction(FORCES)]})
+    )
     fast, slowed = rubs["qd"][1::2], rubs["qd"][::2]
     assert np.array_equal(fast, plain["qd"][1::2])
     assert 0.02 < np.abs(slowed).max() <= 0.03
@@ -208,29 +208,66 @@ def test_sampled_states_overcome_friction_and_some_are_slow() -> None:
 
 
 def test_friction_that_nothing_has_changes_nothing() -> None:
-    with pytest.warns(RobotWarning, match="no joint of robot 'two_joint_arm' has friction, so friction=True"):
-        graph = trace(ARM, "inverse_dynamics", friction=True)
+    with pytest.warns(RobotWarning, match="no joint of robot 'two_joint_arm' has friction, so the force Friction"):
+        graph = trace(ARM, "inverse_dynamics", forces=[Friction()])
     assert graph == trace(ARM, "inverse_dynamics")
     with pytest.warns(RobotWarning, match="changes nothing"):
-        Rollout(ARM, steps=1, dt=0.01, friction=True, device="numpy")
-    assert trace(ARM, "inverse_dynamics", friction=False) == trace(rubbed(), "inverse_dynamics")
+        Rollout(ARM, steps=1, dt=0.01, forces=[Friction()], device="numpy")
+    assert trace(ARM, "inverse_dynamics", forces=[Friction(0.0)]) == trace(rubbed(), "inverse_dynamics")
 
 
 @pytest.mark.parametrize(
-    ("name", "options", "message"),
+    ("name", "forces", "message"),
     [
-        ("mass_matrix", {"friction": 0.1}, "mass_matrix does not depend on friction; expected the option left out"),
-        ("potential_energy", {"friction_speed": 0.1}, "potential_energy does not depend on friction"),
-        ("inverse_dynamics", {"friction": -1.0}, "friction=-1.0; expected True, or numbers of 0 or more"),
-        ("inverse_dynamics", {"friction": "file"}, "friction='file'; expected True, or numbers of 0 or more"),
-        ("inverse_dynamics", {"friction": (1.0,)}, "friction has 1 numbers; expected one, or 2"),
-        ("inverse_dynamics", {"friction": 1.0, "friction_speed": 0.0}, "friction_speed=0.0; expected a speed of more"),
+        ("mass_matrix", "Friction(0.1)", "mass_matrix does not depend on friction; expected no forces"),
+        ("potential_energy", "Friction(speed=0.1)", "potential_energy does not depend on friction"),
+        ("inverse_dynamics", "Friction(-1.0)", "friction has force -1.0; expected True, or numbers of 0 or more"),
+        ("inverse_dynamics", "Friction('file')", "friction has force 'file'; expected True, or numbers of 0 or more"),
+        ("inverse_dynamics", "Friction([1.0])", "friction has 1 numbers; expected one, or 2"),
+        ("inverse_dynamics", "Friction(1.0, 0.0)", "friction has speed 0.0; expected a speed of more than 0"),
+        ("inverse_dynamics", "Servo(1.0)", "inverse_dynamics with the force Servo; expected Friction, the only force"),
+        ("step", "stops", "step with the force Stops; expected Friction, the only force that functions have, or dyna"),
+        ("inverse_dynamics", ["friction", Friction(0.3)], r"forces has 2 of Friction: Friction\(force=True, .*at most"),
+        ("inverse_dynamics", [0.3], "forces has 0.3; expected a Force, such as"),
+        ("inverse_dynamics", None, "forces=None; expected a sequence of forces"),
     ],
 )
-def test_refused(name: str, options: dict[str, Any], message: str) -> None:
+def test_refused(name: str, forces: Any, message: str) -> None:
     for refusing in (trace, dynagate.compile, dynagate.build):
-        with pytest.raises(ValueError, match=message):
-            refusing(ARM, name, **options)
+        with pytest.raises((ValueError, TypeError), match=message):
+            refusing(ARM, name, forces=forces)
+
+
+@pytest.mark.parametrize(
+    ("former", "now"),
+    [
+        ({"friction": True}, r"'friction' \(write forces=\[dynagate.forces.Friction\(\)\]\)"),
+        ({"friction_speed": 0.1}, r"'friction_speed' \(write forces=\[dynagate.forces.Friction\(speed=...\)\]\)"),
+        ({"stops": True}, r"'stops' \(write forces=\[dynagate.forces.Stops\(\)\]\)"),
+    ],
+)
+def test_former_options_say_what_to_write(former: dict[str, Any], now: str) -> None:
+    cost = Cost(lambda knot: knot.tau[0] * knot.tau[0], lambda knot: 0.0)
+    solver = {"knots": 3, "dt": 0.01, "cost": cost}
+    calls: list[tuple[Any, dict[str, Any]]] = [
+        (lambda **o: Rollout(ARM, **o), {"steps": 1, "dt": 0.01}),
+        (lambda **o: dynagate.ilqr(ARM, **o), solver),
+        (lambda **o: dynagate.mppi(ARM, **o), {**solver, "temperature": 1.0, "spread": 1.0}),
+        (lambda **o: dynagate.build(ARM, "rollout", **o), {}),
+        (lambda **o: dynagate.compile(ARM, "forward_dynamics", **o), {}),
+        (lambda **o: trace(ARM, "forward_dynamics", **o), {}),
+    ]
+    for call, options in calls:
+        with pytest.raises(TypeError, match=now):
+            call(**options, **former)
+
+
+def test_friction_and_stops_of_a_step_stay_on_its_options() -> None:
+    forces = (Friction(0.3, 0.1), Stops())
+    step = StepOptions(0.01, forces=forces)
+    assert step.forces == forces
+    assert replace(step, dt=0.02).forces == forces
+    assert step_graph(ARM, step).forces == forces[:1]
 
 
 def test_one_number_needs_a_joint_to_act_on() -> None:
@@ -238,7 +275,7 @@ def test_one_number_needs_a_joint_to_act_on() -> None:
     chain = robots.load("two_joint_arm", floating_base=True, lock={"shoulder": 0.0, "elbow": 0.0})
     text = r"=0.3 acts on no joint of robot 'two_joint_arm', .* floating; expected 6 numbers"
     with pytest.raises(ValueError, match="friction" + text):
-        trace(chain, "forward_dynamics", friction=0.3)
+        trace(chain, "forward_dynamics", forces=[Friction(0.3)])
     for force in (Friction(0.3), Damping(0.3)):
         with pytest.raises(ValueError, match=text):
             Rollout(chain, steps=2, dt=0.01, forces=[force], device="numpy")
@@ -254,15 +291,25 @@ def test_command_line(tmp_path: Path) -> None:
         return CliRunner().invoke(main, line.split()).output
 
     folder = tmp_path / "c"
-    output = said(f"emit {path} --function inverse_dynamics --friction file --friction-speed 0.5 --folder {folder}")
-    assert "Coulomb friction of joint 'shoulder' and 1 more acts in functions with --friction file and in no" in output
+    output = said(f"emit {path} --function inverse_dynamics --force Friction(speed=0.5) --folder {folder}")
+    assert "Coulomb friction of joint 'shoulder' and 1 more acts with --force friction only" in output
     assert any("sqrt" in file.read_text() for file in folder.iterdir())
-    asked = ["info", "two_joint_arm", "--form", "newton_euler", "--friction", "0.5", "--json"]
+    asked = ["info", "two_joint_arm", "--form", "newton_euler", "--force", "Friction(0.5)", "--json"]
     rows = json.loads(CliRunner().invoke(main, asked).stdout)
-    assert rows[0]["options"] == {"friction": 0.5}
-    assert "mass_matrix has no option --friction;" in said(
-        "emit two_joint_arm --function mass_matrix --friction 1 --folder x"
+    assert rows[0]["options"] == {"forces": ["Friction(force=0.5, speed=0.01)"]}
+    assert "mass_matrix has no force Friction; expected no --force, or --function rollout" in said(
+        "emit two_joint_arm --function mass_matrix --force Friction(1) --folder x"
     )
-    assert "--friction-speed without --friction; expected both" in said("info two_joint_arm --friction-speed 1")
-    assert "expected file, or a number of 0 or more" in said("info two_joint_arm --friction much")
-    assert "no joint of two_joint_arm has friction in its file" in said("info two_joint_arm --friction file")
+    assert "inverse_dynamics has no force Stops; expected Friction" in said(
+        "emit two_joint_arm --function inverse_dynamics --force stops --folder x"
+    )
+    assert "friction has force 'much'; expected True, or numbers" in said("info two_joint_arm --force Friction('much')")
+    assert "no joint of two_joint_arm has friction in its file" in said("info two_joint_arm --force friction")
+    twice = "build two_joint_arm --function rollout --force friction --force Friction(0.3)"
+    assert "forces has 2 of Friction" in said(twice)
+    for former, now in (
+        ("--friction 0.3", "write --force friction"),
+        ("--friction-speed 1", "write --force 'Friction(speed=0.05)'"),
+        ("--stops", "write --force stops"),
+    ):
+        assert now in said(f"build two_joint_arm --function rollout {former}")

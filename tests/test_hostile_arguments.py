@@ -16,13 +16,12 @@ from dynagate import AlgorithmOptions, Region, Robot, robots
 from dynagate.cli import main
 from dynagate.control import Cost
 from dynagate.dynamics import function
-from dynagate.forces import CompliantContact, Contact, Point
+from dynagate.forces import CompliantContact, Contact, Friction, Point
 from dynagate.forces.contact import contact_points
 from dynagate.integrators.contact_step import RigidContact
-from dynagate.integrators.variational_method import VariationalMethod
+from dynagate.integrators.variational_method import VariationalIntegrator
 from dynagate.robot import Constraint
 from dynagate.robot.random_chain import random_chain
-from dynagate.robot.variable import parameters_of
 
 from tests.effort import at_most_calls
 
@@ -69,13 +68,13 @@ TOO_LARGE: dict[str, Callable[[], object]] = {
     "dt of a rollout": lambda: dynagate.Rollout(ARM, steps=3, dt=1e300, device="numpy"),
     "dt of a step": lambda: dynagate.compile(ARM, "step", dt=1e300, device="numpy"),
     "dt that float64 cannot hold": lambda: dynagate.Rollout(ARM, steps=3, dt=10**400, device="numpy"),
-    "friction that float64 cannot hold": lambda: dynagate.compile(ARM, "inverse_dynamics", friction=10**400),
+    "friction that float64 cannot hold": lambda: dynagate.compile(ARM, "inverse_dynamics", forces=[Friction(10**400)]),
     "the largest dt": lambda: dynagate.compile(ARM, "step", dt=1e308, device="numpy"),
     "dt of a design": lambda: dynagate.build(ARM, "rollout", dt=1e300),
-    "friction": lambda: dynagate.compile(ARM, "inverse_dynamics", friction=1e308),
-    "friction of one joint": lambda: dynagate.compile(ARM, "inverse_dynamics", friction=[1e308, 0.0]),
-    "friction of a design": lambda: dynagate.build(ARM, "inverse_dynamics", friction=1e300),
-    "friction's speed": lambda: dynagate.compile(ARM, "forward_dynamics", friction=1.0, friction_speed=1e308),
+    "friction": lambda: dynagate.compile(ARM, "inverse_dynamics", forces=[Friction(1e308)]),
+    "friction of one joint": lambda: dynagate.compile(ARM, "inverse_dynamics", forces=[Friction([1e308, 0.0])]),
+    "friction of a design": lambda: dynagate.build(ARM, "inverse_dynamics", forces=[Friction(1e300)]),
+    "friction's speed": lambda: dynagate.compile(ARM, "forward_dynamics", forces=[Friction(1.0, 1e308)]),
 }
 
 
@@ -123,7 +122,7 @@ SIZES: dict[str, tuple[Callable[[], object], str]] = {
         lambda: dynagate.ilqr(ARM, knots=3, iterations=10**12, dt=0.01, cost=COST),
         "iterations=10+; expected a whole number, at most 100000",
     ),
-    "iterations of a step": (lambda: VariationalMethod(iterations=10**12), "iterations=10+; .* at most 100000"),
+    "iterations of a step": (lambda: VariationalIntegrator(iterations=10**12), "iterations=10+; .* at most 100000"),
     "states": (lambda: Region.of(ARM).sample("mass_matrix", 10**9, 1), "10+ states; expected .* at most 10000000"),
     "samples of formats": (lambda: dynagate.Policy(samples=10**9), "samples=10+; expected at most 10000000"),
     "states of a goal": (lambda: dynagate.Goal(1e-3, fresh=10**9), r"fresh=10+; .* at most 1e\+07"),
@@ -190,9 +189,9 @@ def test_numpys_numbers_are_options_like_pythons(tmp_path: Path) -> None:
         for options in (numbers, {name: kind(numbers[name]) for name, kind in kinds.items()})
     )
     assert plain.folder == own.folder
-    options = AlgorithmOptions(dt=np.float16(0.5), tolerance=np.longdouble(0.5), stops=np.bool_(True))  # type: ignore[arg-type]
-    assert [type(x) for x in (options.dt, options.tolerance, options.stops)] == [float, float, bool]
-    assert type(VariationalMethod(iterations=np.int8(9)).iterations) is int
+    options = AlgorithmOptions(dt=np.float16(0.5), tolerance=np.longdouble(0.5), linearize=np.bool_(True))  # type: ignore[arg-type]
+    assert [type(x) for x in (options.dt, options.tolerance, options.linearize)] == [float, float, bool]
+    assert type(VariationalIntegrator(iterations=np.int8(9)).iterations) is int
 
 
 NO_OPTIONS: dict[str, Callable[[Any], object]] = {
@@ -205,7 +204,7 @@ NO_OPTIONS: dict[str, Callable[[Any], object]] = {
     "forces": lambda value: AlgorithmOptions(forces=value),
     "error": dynagate.Goal,
     "dsp": lambda value: dynagate.Goal(1e-3, dsp=value),
-    "guess": lambda value: VariationalMethod(guess=value),
+    "guess": lambda value: VariationalIntegrator(guess=value),
     "width": lambda value: dynagate.Axi(width=value),
     "folder": lambda value: dynagate.build(ARM, "gravity_torque", folder=value),
 }
@@ -233,7 +232,7 @@ def test_a_variable_link_may_have_any_name_that_is_no_argument(name: str) -> Non
     robot = called(name)
     inputs: dict[str, Any] = {"q": np.array([0.1, 0.2]), "qd": np.ones(2), "qdd": np.zeros(2)}
     with dynagate.compile(robot, "inverse_dynamics", variable=[name], device="numpy") as accelerator:
-        own = {**inputs, name: parameters_of(robot.links[1])}
+        own = {**inputs, name: robot.links[1].parameters()}
         results = [accelerator(**own), accelerator.submit(**own).result(), accelerator.bind(**own)()]
     expected = dynagate.compile(ARM, "inverse_dynamics", device="numpy")(**inputs).tau
     for result in results:
@@ -287,7 +286,7 @@ LINES = [
     f"build two_joint_arm --function frame_pose_{'f' * 300}",
     f"emit two_joint_arm --folder out --function frame_pose_{'f' * 300}",
     "build two_joint_arm --function rollout --dt 1e300",
-    "build two_joint_arm --function inverse_dynamics --friction 1e308",
+    "build two_joint_arm --function inverse_dynamics --force Friction(1e308)",
     "build r.xacro",
     "info r.xacro",
     "build missing.toml",

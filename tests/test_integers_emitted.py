@@ -18,6 +18,7 @@ from dynagate.fixedpoint.assign import FormattedGraph, Policy, assign
 from dynagate.fixedpoint.emit import emit_integers
 from dynagate.fixedpoint.evaluate import evaluate_in_numpy, quantize_inputs
 from dynagate.fixedpoint.format import Arithmetic, Format, Integers
+from dynagate.forces import Friction
 from dynagate.graph import Graph, Port
 from dynagate.graph.graph import Node
 
@@ -27,7 +28,7 @@ FLAGS = ["-std=c11", "-ffreestanding", "-Wall", "-Wextra", "-Werror", "-O1"]
 
 def formatted(function: str, word: int, arithmetic: Arithmetic, friction: float = 0.0) -> FormattedGraph:
     policy = Policy(word, samples=256, arithmetic=arithmetic)
-    return assign(trace(ARM, function, friction=friction), Region.of(ARM), policy)
+    return assign(trace(ARM, function, forces=[Friction(friction)]), Region.of(ARM), policy)
 
 
 def compiled(text: str, folder: Path, *flags: str) -> Path:

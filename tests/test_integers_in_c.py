@@ -17,6 +17,7 @@ from dynagate.fixedpoint.evaluate import Values, evaluate_in_numpy, quantize_inp
 from dynagate.fixedpoint.format import Arithmetic, Format, Integers
 from dynagate.fixedpoint.operations import FIXED, Unit
 from dynagate.fixedpoint.operations.row import NotInCError
+from dynagate.forces import Friction
 from dynagate.graph import OPS, Graph, Port
 from dynagate.graph.graph import Node
 from dynagate.graph.region import KINDS
@@ -131,7 +132,7 @@ def test_random_graphs_of_all_operations_in_all_types() -> None:
 def formatted_of(
     robot: Robot, function: str, word: int = 24, arithmetic: Arithmetic | None = None, friction: float = 0.0
 ) -> FormattedGraph:
-    graph, policy = trace(robot, function, friction=friction), Policy(word, samples=256)
+    graph, policy = trace(robot, function, forces=[Friction(friction)]), Policy(word, samples=256)
     return assign(graph, Region.of(robot, velocity=5.0), replace(policy, arithmetic=arithmetic or Arithmetic()))
 
 

@@ -13,6 +13,7 @@ import dynagate
 import numpy as np
 import pytest
 from dynagate import Robot, evaluate, robots, trace
+from dynagate.forces import Friction, Stops
 from dynagate.integrators import Plane, Point, RigidContact, Servo
 from dynagate.operators.rollouts import RolloutOperator
 
@@ -94,11 +95,10 @@ def test_gradients_of_the_reference() -> None:
 
 
 def test_gradients_by_the_parameters_of_a_link() -> None:
-    from dynagate.robot.variable import parameters_of
 
     f = function(ARM, "inverse_dynamics", variable=("forearm",))
     state = normal((2,), (2,), (2,))
-    check_grads(lambda p: f(*state, p).tau, [np.asarray(parameters_of(ARM.links[1]))], 2, **LOOSE)
+    check_grads(lambda p: f(*state, p).tau, [np.asarray(ARM.links[1].parameters())], 2, **LOOSE)
 
 
 def test_vmap_and_jacobians() -> None:
@@ -133,7 +133,7 @@ def test_gradients_of_rollouts_with_quaternions() -> None:
 
 
 def test_functions_take_friction() -> None:
-    f = function(ARM, "inverse_dynamics", friction=0.5, friction_speed=0.5)
+    f = function(ARM, "inverse_dynamics", forces=[Friction(0.5, 0.5)])
     state = normal((2,), (2,), (2,))
     check_grads(lambda *x: f(*x).tau, state, 1, modes=("rev",), **LOOSE)
     taken = 0.5 * state[1] / np.sqrt(state[1] ** 2 + 0.25)
@@ -141,7 +141,7 @@ def test_functions_take_friction() -> None:
 
 
 def test_the_sweep_back_over_integers_has_the_options_of_the_steps() -> None:
-    options: Any = {"steps": 4, "dt": 0.01, "dtype": np.dtype(float), "friction": 0.5, "stops": True}
+    options: Any = {"steps": 4, "dt": 0.01, "dtype": np.dtype(float), "forces": [Friction(0.5), Stops()]}
     arrays = normal((5, 2), (5, 2), (4, 2), (5, 2), (5, 2))
     integers, exact = (RolloutOperator(ARM, backend=name, **options).backward(*arrays) for name in ("fixed", "cpu"))
     for by_integers, by_c in zip(integers, exact, strict=True):

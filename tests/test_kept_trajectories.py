@@ -17,19 +17,19 @@ import pytest
 from dynagate import Robot, RobotWarning, Rollout, robots
 from dynagate.forces import Contact, Force, Plane, Point, Servo
 from dynagate.integrators.methods import METHODS
-from dynagate.integrators.motion import Method
-from dynagate.integrators.position_based_method import PositionBasedMethod
-from dynagate.integrators.variational_method import VariationalMethod
+from dynagate.integrators.motion import Integrator
+from dynagate.integrators.position_based_method import PositionBasedIntegrator
+from dynagate.integrators.variational_method import VariationalIntegrator
 
 from tests.robots import random_urdf
 from tests.test_real_robots import DATA
 
 KEPT = Path(__file__).parent / "kept_trajectories.json"
 STEPS, DT, BATCH = 6, 0.005, 2
-KEPT_METHODS: dict[str, Method] = {
+KEPT_METHODS: dict[str, Integrator] = {
     "rk4": METHODS["rk4"],
-    "variational": VariationalMethod(tolerance=1e-12),
-    "position_based": PositionBasedMethod(tolerance=1e-10),
+    "variational": VariationalIntegrator(tolerance=1e-12),
+    "position_based": PositionBasedIntegrator(tolerance=1e-10),
 }
 FILES = {
     "bolt": "bolt_description/robots/bolt.urdf",

@@ -112,7 +112,7 @@ def test_leading_axes_that_do_not_fit_are_refused(axes: dict[str, tuple[int, ...
     states = {name: np.zeros((*axes.get(name, ()), 2)) for name in ("q", "qd", "tau")}
     with pytest.raises(ValueError, match=re.escape(text)):
         forward(**states)
-    with pytest.raises(ValueError, match=r"has leading axes .*; the inputs before it have .*: expected the same"):
+    with pytest.raises(ValueError, match=r"has leading axes .* and input .*; expected the same, because bound arrays"):
         forward.bind(**states)
 
 

@@ -11,6 +11,7 @@ import pytest
 from dynagate import Region, Robot, evaluate, neutral, robots, trace
 from dynagate.dynamics.configuration import integrate
 from dynagate.dynamics.explicit import METHODS
+from dynagate.forces import Friction, Stops
 from dynagate.graph import GraphError
 from dynagate.graph.loop import RESIDUAL, TURNS, Count, Loop, Until, evaluate_loop
 from dynagate.graph.recorder import Recording
@@ -178,7 +179,7 @@ def test_order_of_each_method(integrator: str, name: str, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("name", "integrator", "options"),
     [
-        ("two_joint_arm", "semi_implicit_euler", {"friction": 0.4, "stops": True}),
+        ("two_joint_arm", "semi_implicit_euler", {"forces": (Friction(0.4), Stops())}),
         ("two_joint_arm", "rk4", {}),
         ("floating", "semi_implicit_euler", {}),
         ("floating", "rk2", {}),
@@ -282,7 +283,7 @@ def test_a_joint_ends_at_its_limit() -> None:
     robot = robots.load("two_joint_arm")
     upper = robot.links[0].joint.upper
     assert upper is not None
-    rollout = Rollout(robot, steps=200, dt=0.01, stops=True)
+    rollout = Rollout(robot, steps=200, dt=0.01, forces=[Stops()])
     result = rollout(np.zeros(2), np.zeros(2), np.tile([80.0, 0.0], (200, 1)))
     assert result.q[:, 0].max() == upper
     assert result.qd[np.argmax(result.q[:, 0]), 0] == 0.0
@@ -292,7 +293,7 @@ def test_friction_brakes_and_takes_no_more_than_it_says() -> None:
     robot = robots.load("two_joint_arm")
     still = Robot(robot.name, robot.links, (0.0, 0.0, 0.0))
     free, braked = (
-        Rollout(still, steps=100, dt=0.002, integrator="rk4", friction=friction)(
+        Rollout(still, steps=100, dt=0.002, integrator="rk4", forces=[Friction(friction)])(
             np.zeros(2), np.ones(2), np.zeros((100, 2))
         )
         for friction in (0.0, 0.2)
@@ -312,9 +313,12 @@ def test_friction_brakes_and_takes_no_more_than_it_says() -> None:
         ({"steps": 0}, "steps=0; expected a whole number of 1 or more"),
         ({"integrator": "rk5"}, "integrator 'rk5'; expected one of euler, semi_implicit_euler, rk2, rk3, rk4"),
         ({"device": "tpu"}, "device 'tpu'; expected one of numpy, fixed, cpu, cuda$"),
-        ({"friction": -1.0}, "friction=-1.0; expected True, or numbers of 0 or more"),
-        ({"friction": (1.0,)}, "friction has 1 numbers; expected one, or 2"),
-        ({"friction_speed": 0.0}, "friction_speed=0.0; expected a speed of more than 0"),
+        ({"forces": [Friction((1.0,))]}, "friction has 1 numbers; expected one, or 2"),
+        (
+            {"forces": [Friction(), Friction(0.3)]},
+            "forces has 2 of Friction: Fric",
+        ),
+        ({"forces": [Stops(), Stops()]}, "forces has 2 of Stops: Stops"),
         ({"form": "lu"}, "forward_dynamics has no form 'lu'; expected one of mass_matrix_solve, aba"),
         ({"every": 2}, "every=2 of 3 steps; expected a whole number that divides them"),
         ({"every": 0}, "every=0 of 3 steps; expected a whole number that divides them"),
@@ -470,7 +474,7 @@ def test_motions_stay_in_their_region(name: str, tmp_path: Path) -> None:
 def test_integers_take_the_options_of_other_devices() -> None:
     robot = robots.load("two_joint_arm")
     start = states_of(robot, 9, 6)
-    options = {"steps": 6, "dt": 0.01, "linearize": True, "friction": 0.3, "friction_speed": 0.5, "stops": True}
+    options = {"steps": 6, "dt": 0.01, "linearize": True, "forces": [Friction(0.3, 0.5), Stops()]}
     integers = Rollout(robot, device="fixed", region=slow_region(robot), **options)(*start)
     exact = Rollout(robot, device="numpy", **options)(*start)
     assert (integers.diverged == -1).all()

@@ -22,7 +22,7 @@ from dynagate.dynamics import FUNCTIONS
 from dynagate.dynamics.configuration import integrate
 from dynagate.dynamics.spatial import array, cos, exact_rotation, exp, noise, select, sin, sqrt
 from dynagate.dynamics.varying import Products
-from dynagate.forces import Force, Limits
+from dynagate.forces import Force, Friction, Limits, Stops
 from dynagate.graph import Graph, GraphError, Node, field, identities, passes, same
 from dynagate.graph.derivatives import jacobian, jvp, vjp
 from dynagate.graph.graph import GraphWarning, Port
@@ -33,7 +33,7 @@ from dynagate.graph.rebuild import Raw
 from dynagate.graph.recorder import Recording
 from dynagate.graph.truth import relative_errors
 from dynagate.integrators.linearized import linearized_step_graph
-from dynagate.integrators.position_based_method import PositionBasedMethod
+from dynagate.integrators.position_based_method import PositionBasedIntegrator
 from dynagate.integrators.step import StepOptions, step_graph
 from dynagate.integrators.step_vjp import step_vjp_graph
 from dynagate.robot.model import Joint, Link
@@ -121,7 +121,7 @@ def test_friction_at_rest_and_near_it() -> None:
     """Friction below its speed is friction × q̇ / speed to first order: 0.1 N m at a tenth of it."""
     robot = robots.load("two_joint_arm")
     state = {"q": np.tile([0.1, 0.2], (2, 1)), "qd": np.array([[0.0, 0.0], [1e-7, 1e-7]]), "tau": np.zeros((2, 2))}
-    smooth = evaluate(trace(robot, "forward_dynamics", friction=1.0, friction_speed=1e-6), state)["qdd"]
+    smooth = evaluate(trace(robot, "forward_dynamics", forces=[Friction(1.0, 1e-6)]), state)["qdd"]
     pulled = {**state, "tau": -state["qd"] / np.sqrt(state["qd"] ** 2 + 1e-12)}
     assert smooth == pytest.approx(evaluate(trace(robot, "forward_dynamics"), pulled)["qdd"], rel=1e-9)
 
@@ -601,7 +601,7 @@ def test_every_graph_of_a_robot_knows_the_sizes_of_its_inputs(tmp_path: Path) ->
     forward = trace(legged, "forward_dynamics")
     graphs += [vjp(forward, robot=legged), jvp(forward, robot=legged), jacobian(forward, robot=legged)]
     graphs += [make(legged, options) for make in (step_graph, linearized_step_graph, step_vjp_graph)]
-    searched: list[Graph | Loop] = [PositionBasedMethod().motion(arm, StepOptions(0.01)).loop]
+    searched: list[Graph | Loop] = [PositionBasedIntegrator().motion(arm, StepOptions(0.01)).loop]
     while searched:
         body = searched.pop()
         if isinstance(body, Loop):
@@ -631,7 +631,7 @@ def test_a_product_of_a_product_keeps_its_names_apart() -> None:
 def test_a_joint_stops_and_wraps_at_either_end() -> None:
     (link,) = finger(1, 1.0, 0.01).links
     state = {"qd": np.array([[30.0], [-30.0], [1.0]]), "tau": np.zeros((3, 1))}
-    stops = step_graph(Robot("stops", (link,)), StepOptions(0.1, stops=True))
+    stops = step_graph(Robot("stops", (link,)), StepOptions(0.1, forces=(Stops(),)))
     got = evaluate(stops, {**state, "q": np.array([[1.5], [-1.5], [0.0]])})
     assert got["q_next"][:2, 0].tolist() == [2.0, -2.0]
     assert got["qd_next"][:2, 0].tolist() == [0.0, 0.0]

@@ -13,6 +13,7 @@ from dynagate import Region, Robot, RobotError, evaluate, trace
 from dynagate.design.files import load
 from dynagate.design.rebuilt import formatted_design, robot_of
 from dynagate.dynamics import FUNCTIONS, Tree
+from dynagate.forces import Stops
 from dynagate.graph.truth import relative_errors
 from dynagate.robot import Mimic
 
@@ -200,7 +201,7 @@ def test_followers_that_leave_no_range_are_refused(tmp_path: Path) -> None:
 
 def test_a_rollout_stops_where_followers_end(path: Path) -> None:
     robot = Robot.from_urdf(path)
-    rollout = dynagate.Rollout(robot, steps=1, dt=1e-3, device="numpy", stops=True)
+    rollout = dynagate.Rollout(robot, steps=1, dt=1e-3, device="numpy", forces=[Stops()])
     q = rollout(np.array([[0.0, 0.0, 0.399]]), np.array([[0.0, 0.0, 2.0]]), np.zeros((1, 1, 3))).q
     assert q[0, -1, 2] == pytest.approx(0.4)  # the spin, where the tail is at its limit of 1
 

@@ -190,7 +190,7 @@ def test_friction_loss_is_friction(tmp_path: Path) -> None:
     assert read(text, tmp_path).links[0].joint.friction == 2.0
     with pytest.warns(RobotWarning) as caught:
         Robot.from_mjcf(tmp_path / "robot.xml")
-    assert any("friction of joint 'x' acts in functions with friction=True" in str(w.message) for w in caught)
+    assert any("friction of joint 'x' acts with forces=[dynagate.forces.Friction()]" in str(w.message) for w in caught)
     assert read(text, tmp_path, ignore_friction=True).links[0].joint.friction == 0.0
 
 

@@ -12,12 +12,24 @@ import numpy as np
 import pytest
 from dynagate import Robot, RobotWarning, Rollout, Trajectories, robots
 from dynagate.base.errors import ArgumentError
-from dynagate.forces import CompliantContact, Contact, Damping, Drag, Force, Friction, Limits, Plane, Point, Servo
+from dynagate.forces import (
+    CompliantContact,
+    Contact,
+    Damping,
+    Drag,
+    Force,
+    Friction,
+    Limits,
+    Plane,
+    Point,
+    Servo,
+    Stops,
+)
 from dynagate.integrators.limits import SELDOM
 from dynagate.integrators.methods import METHODS
-from dynagate.integrators.motion import Method
-from dynagate.integrators.position_based_method import PositionBasedMethod
-from dynagate.integrators.variational_method import VariationalMethod
+from dynagate.integrators.motion import Integrator
+from dynagate.integrators.position_based_method import PositionBasedIntegrator
+from dynagate.integrators.variational_method import VariationalIntegrator
 
 from examples.papers.position_based.integrator import PositionBased
 from examples.papers.variational.integrator import Variational
@@ -87,9 +99,9 @@ def test_position_based_rollouts_are_the_integrators(kind: str, device: str, arm
 
 
 @pytest.mark.parametrize(
-    ("method", "order"), [("variational", 2), ("position_based", 1), (PositionBasedMethod(order=3), 1.63)]
+    ("method", "order"), [("variational", 2), ("position_based", 1), (PositionBasedIntegrator(order=3), 1.63)]
 )
-def test_methods_agree_under_all_forces_as_steps_shrink(method: str | Method, order: float, arm: Robot) -> None:
+def test_methods_agree_under_all_forces_as_steps_shrink(method: str | Integrator, order: float, arm: Robot) -> None:
     """Friction and contact have kinks, by which order 3 tends to 2 from below."""
     q0, qd0, _ = start(arm)
     errors = []
@@ -111,7 +123,7 @@ def test_the_whole_hessian_solves_large_steps() -> None:
     q0, qd0 = random.uniform(-1.0, 1.0, (64, 2)), random.normal(size=(64, 2))
 
     def rolled(dt: float, device: str = "cpu", **options: Any) -> Trajectories:
-        method = PositionBasedMethod(**options)
+        method = PositionBasedIntegrator(**options)
         return Rollout(robot, steps=steps, dt=dt, integrator=method, device=device)(q0, qd0, np.zeros((64, steps, 2)))
 
     assert rolled(0.1).converged.all()
@@ -142,7 +154,7 @@ def test_a_step_that_does_not_converge_is_told(arm: Robot) -> None:
     assert got.converged.any(axis=1).tolist() == got.converged.all(axis=1).tolist() == [True, False, True]
     assert np.isnan(got.q[1]).all(axis=1).tolist() == [False, *[True] * STEPS]
     assert got.diverged.tolist() == [-1, 1, -1]
-    stuck = Rollout(arm, steps=STEPS, dt=0.1, integrator=PositionBasedMethod(iterations=1))(q0, qd0, tau)
+    stuck = Rollout(arm, steps=STEPS, dt=0.1, integrator=PositionBasedIntegrator(iterations=1))(q0, qd0, tau)
     assert not stuck.converged.all()
     assert np.isfinite(stuck.q).all()
     assert "steps not converged" in repr(stuck)
@@ -166,7 +178,7 @@ def test_limits_that_nothing_holds_are_said_once(method: str, arm: Robot) -> Non
     assert high is not None
     rollout = Rollout(arm, steps=40, dt=1e-3, integrator=method)
     past = np.array([high - 0.01, 0.0]), np.array([1.0, 0.0]), np.zeros((40, 2))
-    with pytest.warns(RobotWarning, match=r"passes its limits.*stops=True\) or forces=\[Limits\(stiffness\)\] does"):
+    with pytest.warns(RobotWarning, match=r"passes its limits.*forces=\[Stops\(\)\] or forces=\[Limits\(stiffness\)\]"):
         rollout(*past)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -214,9 +226,9 @@ def test_open_gives_any_method(arm: Robot) -> None:
             r"integrator 'rk5'.*; expected one of euler, .*variational, position_based",
         ),
         (
-            {"integrator": "variational", "stops": True},
+            {"integrator": "variational", "forces": [Stops()]},
             ArgumentError,
-            r"integrator 'variational' takes no stops; expected forces=\[dynagate.forces.Limits\(stiffness\)\]",
+            r"integrator 'variational' takes no forces.Stops; expected forces=\[dynagate.forces.Limits\(stiffness\)\]",
         ),
         (
             {"integrator": "position_based", "linearize": True},
@@ -243,18 +255,18 @@ def test_what_methods_refuse(options: dict, error: type[Exception], message: str
 
 def test_what_methods_refuse_of_robots_and_numbers(arm: Robot) -> None:
     cases: list[tuple[Callable[[], object], str]] = [
-        (lambda: VariationalMethod(guess=5), "guess 5; expected 1, 2, 3 or 4"),
-        (lambda: VariationalMethod(iterations=0), "iterations=0; expected a whole number of 1 or more"),
+        (lambda: VariationalIntegrator(guess=5), "guess 5; expected 1, 2, 3 or 4"),
+        (lambda: VariationalIntegrator(iterations=0), "iterations=0; expected a whole number of 1 or more"),
         (
-            lambda: VariationalMethod(tolerance=0.0),
+            lambda: VariationalIntegrator(tolerance=0.0),
             "integrator 'variational' has tolerance 0.0; expected a finite",
         ),
         (
-            lambda: PositionBasedMethod(tolerance=-1.0),
+            lambda: PositionBasedIntegrator(tolerance=-1.0),
             "'position_based' has tolerance -1.0; expected a finite",
         ),
-        (lambda: PositionBasedMethod(search="lbfgs"), "search 'lbfgs'; expected one of lm, lm-full, or None"),  # type: ignore[arg-type]
-        (lambda: PositionBasedMethod(iterations=0), "iterations is 0; expected a whole number, 1 or more"),
+        (lambda: PositionBasedIntegrator(search="lbfgs"), "search 'lbfgs'; expected one of lm, lm-full, or None"),  # type: ignore[arg-type]
+        (lambda: PositionBasedIntegrator(iterations=0), "iterations is 0; expected a whole number, 1 or more"),
     ]
     for make, message in cases:
         with pytest.raises(ValueError, match=message):

@@ -571,9 +571,7 @@ def test_wrong_requests_are_named() -> None:
         dynagate.compile(robot, "forward_dynamics_gradient", threads=0)
     with pytest.raises(ValueError, match="layout 'tiles'; expected rows or planes"):
         dynagate.compile(robot, "forward_dynamics_gradient", layout="tiles")
-    with pytest.raises(
-        ValueError, match="device 'cpu' computes from a robot, or not this kind of design; expected one of"
-    ):
+    with pytest.raises(ValueError, match="device 'cpu' does not run this design; expected one of"):
         dynagate.open("build/designs", device="cpu")
 
 

@@ -126,7 +126,7 @@ def test_designs_with_every_kind_of_format_and_joint_come_back_whole(designs: Pa
     [
         (
             {"device": "cpu"},
-            "device 'cpu' computes from a robot, or not this kind of design; expected one of numpy, fixed, sim, board",
+            "device 'cpu' does not run this design; expected one of numpy, fixed, sim, board, or dynagate.",
         ),
         ({"device": "fixed", "seed": 2}, "device 'fixed' of a design takes no option 'seed'; it takes none"),
         ({"cores": 4}, "device 'sim' of a design takes no option 'cores'; expected one of pauses, seed, shell"),

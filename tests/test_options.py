@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from dynagate import Axi, Region, Robot, RobotError, Rollout, robots
 from dynagate.dynamics import AlgorithmOptions
+from dynagate.forces import Friction
 
 ARM = robots.load("two_joint_arm")
 
@@ -27,11 +28,10 @@ def opened(**options: Any) -> Any:
 REFUSED: list[tuple[Callable[..., Any], dict[str, Any], str]] = [
     (rollout, {"dt": True}, "dt=True; expected a time step of more than 0 s"),
     (rollout, {"dt": "0.1"}, "dt='0.1'; expected a time step of more than 0 s"),
-    (rollout, {"stops": "no"}, "stops='no'; expected True or False"),
     (rollout, {"linearize": 1}, "linearize=1; expected True or False"),
     (rollout, {"steps": True}, "steps=True; expected a whole number of 1 or more"),
     (rollout, {"every": True}, "every=True of 3 steps; expected a whole number that divides them"),
-    (rollout, {"friction_speed": True}, "friction_speed=True; expected a speed of more than 0"),
+    (Friction, {"speed": True}, "friction has speed True; expected a speed of more than 0"),
     (opened, {"dt": True}, "dt=True; expected a time step of more than 0 s"),
     (opened, {"pack": "no"}, "pack='no'; expected True or False"),
     (AlgorithmOptions, {"prefix": "no"}, "prefix='no'; expected True or False"),
@@ -48,13 +48,13 @@ def test_what_is_no_value_of_an_option(taker: Callable[..., Any], options: dict[
 
 
 def test_numbers_of_numpy_are_numbers() -> None:
-    few = rollout(steps=np.int64(4), every=np.int32(2), dt=np.float64(0.01), stops=np.bool_(True))
+    few = rollout(steps=np.int64(4), every=np.int32(2), dt=np.float64(0.01), linearize=np.bool_(False))
     assert few(np.zeros(2), np.zeros(2), np.zeros((4, 2))).q.shape == (3, 2)
 
 
 def test_a_build_refuses_before_it_begins(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="stops='no'; expected True or False"):
-        dynagate.build(ARM, "rollout", stops="no", folder=tmp_path)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="linearize='no'; expected True or False"):
+        dynagate.build(ARM, "rollout", linearize="no", folder=tmp_path)  # type: ignore[arg-type]
     assert not list(tmp_path.iterdir())
 
 

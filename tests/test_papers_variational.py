@@ -20,7 +20,7 @@ from dynagate.fixedpoint.assign import Policy
 from dynagate.integrators import variational_body as body
 from dynagate.integrators.step import StepOptions
 from dynagate.integrators.variational_graphs import ITERATION, RESIDUAL, START
-from dynagate.integrators.variational_method import VariationalMethod
+from dynagate.integrators.variational_method import VariationalIntegrator
 from dynagate.native.cuda_loop import emit_cuda_loop
 
 from examples.papers.variational import figure_2, figure_3, figure_4a, figure_4b, measurements
@@ -268,7 +268,7 @@ def test_rollouts_compute_what_loops_compute_and_trajectories_do_not_mix() -> No
     arm = robots.load("two_joint_arm")
     q0, qd0 = draw(arm, 2, 300)
     loops = Variational(arm, dt=5e-3, guess=4, tolerance=1e-11).run(q0, 3 * qd0, 40)
-    rollout = Rollout(arm, steps=40, dt=5e-3, integrator=VariationalMethod(guess=4, tolerance=1e-11))
+    rollout = Rollout(arm, steps=40, dt=5e-3, integrator=VariationalIntegrator(guess=4, tolerance=1e-11))
     batch = rollout(q0, 3 * qd0, np.zeros((300, 40, 2)))
     assert np.abs(batch.q - loops.q).max() < 1e-8
     assert len(np.unique(loops.iterations)) > 1  # so that some iterate apart
@@ -278,7 +278,7 @@ def test_rollouts_compute_what_loops_compute_and_trajectories_do_not_mix() -> No
 
 @needs_nvcc
 def test_nvcc_takes_the_loop(tmp_path: Path) -> None:
-    loop = VariationalMethod().motion(robots.load("two_joint_arm"), StepOptions(1e-3)).loop
+    loop = VariationalIntegrator().motion(robots.load("two_joint_arm"), StepOptions(1e-3)).loop
     (tmp_path / "scan.cu").write_text(emit_cuda_loop(loop, double=True))
     command = [shutil.which("nvcc") or "nvcc", "-cubin", "-arch=sm_90", "-Xptxas", "-v", tmp_path / "scan.cu"]
     done = subprocess.run([*command, "-o", tmp_path / "scan.cubin"], capture_output=True, text=True, check=False)

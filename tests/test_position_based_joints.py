@@ -11,7 +11,7 @@ from dynagate import Robot, Rollout, robots
 from dynagate.base.errors import ArgumentError
 from dynagate.dynamics.configuration import difference, integrate, neutral
 from dynagate.forces import Damping, Drag, Force, Friction, Servo
-from dynagate.integrators.position_based_method import PositionBasedMethod
+from dynagate.integrators.position_based_method import PositionBasedIntegrator
 from dynagate.robot import Joint, Link
 from scipy.spatial.transform import Rotation
 
@@ -78,7 +78,7 @@ def check_steps(robot: Robot, dt: float, seed: int = 0) -> None:
     random = np.random.default_rng(seed)
     q0 = integrate(robot, neutral(robot), 0.5 * random.normal(size=robot.nv))
     qd0, tau = random.normal(size=robot.nv), random.normal(size=robot.nv)
-    rollout = Rollout(robot, steps=3, dt=dt, integrator=PositionBasedMethod(**TIGHT), device="numpy")
+    rollout = Rollout(robot, steps=3, dt=dt, integrator=PositionBasedIntegrator(**TIGHT), device="numpy")
     got = rollout(q0, qd0, np.tile(tau, (3, 1)))
     assert got.converged.all()
     left, size = forces_left(robot, got.q[1:], dt)
@@ -100,7 +100,7 @@ def test_steps_of_bodies_that_float_are_those_of_the_energy() -> None:
 def motion(robot: Robot, order: int, steps: int, forces: list[Force], device: str) -> Any:
     """After 0.2 s; of order 0 by rk4."""
     q0, qd0 = start(robot)
-    method = PositionBasedMethod(order=order) if order else "rk4"
+    method = PositionBasedIntegrator(order=order) if order else "rk4"
     rollout = Rollout(robot, steps=steps, dt=0.2 / steps, integrator=method, forces=forces, every=steps, device=device)
     got = rollout(q0, qd0, np.full((steps, robot.nv), 0.3))
     assert got.converged.all()
@@ -153,7 +153,7 @@ def test_equal_to_the_paper_s_loops(name: str) -> None:
     q0, qd0 = start(robot)
     tau = np.full((8, robot.nv), 0.1 if name == "arm" else 0.0)
     expected = PositionBased(robot, 0.004, order=order, tolerance=1e-10).run(q0, qd0, 8, tau=tau)
-    method = PositionBasedMethod(order=order, tolerance=1e-10)
+    method = PositionBasedIntegrator(order=order, tolerance=1e-10)
     got = Rollout(robot, steps=8, dt=0.004, integrator=method, device="numpy")(q0, qd0, tau)
     np.testing.assert_allclose(got.q, expected.q, atol=1e-11)
 
@@ -166,13 +166,13 @@ def _free(robot: Robot) -> Robot:
 
 def test_what_order_3_refuses() -> None:
     with pytest.raises(ArgumentError, match=r"order 4; expected 2 or 3 \(higher ones are unstable\)"):
-        PositionBasedMethod(order=4)
+        PositionBasedIntegrator(order=4)
     with pytest.raises(ArgumentError, match="search 'lm' at order 3, which has no energy; expected None"):
-        PositionBasedMethod(order=3, search="lm")
+        PositionBasedIntegrator(order=3, search="lm")
     joint = Joint("free", "floating", axis=(0.0, 0.0, 1.0), armature=0.1)
     rotor = Robot("rotor", (_with(body("trunk", -1, "floating"), joint),))
     with pytest.raises(ArgumentError, match=r"joint 'free' of robot 'rotor' is floating and has armature 0.1; positio"):
-        Rollout(rotor, steps=1, dt=0.01, integrator=PositionBasedMethod(order=3))
+        Rollout(rotor, steps=1, dt=0.01, integrator=PositionBasedIntegrator(order=3))
 
 
 def test_damping_of_a_ball_takes_energy() -> None:

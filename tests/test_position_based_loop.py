@@ -15,7 +15,7 @@ from dynagate.forces.contact import Contact, ContactError, Plane, Point, corners
 from dynagate.forces.servo import Servo
 from dynagate.graph.loop import Loop, evaluate_loop
 from dynagate.integrators.collocation import collocation
-from dynagate.integrators.position_based_method import PositionBasedMethod
+from dynagate.integrators.position_based_method import PositionBasedIntegrator
 from dynagate.integrators.step import StepOptions
 from dynagate.native.cuda_loop import emit_cuda_loop
 from dynagate.native.gpu_loop import GpuLoop
@@ -51,7 +51,7 @@ def test_a_trajectory_is_that_of_the_loops_over_links(dt: float, speed: float, d
     expected = sim.run(q0, qd0, STEPS, tau=tau)
     assert expected.converged.all()
     assert (expected.iterations.max() > 100) == (equal < 1.0)
-    method = PositionBasedMethod(search="lm")
+    method = PositionBasedIntegrator(search="lm")
     for device in ("numpy", "cpu"):
         track = Rollout(robot, steps=STEPS, dt=dt, integrator=method, device=device)(q0, qd0, tau)
         assert np.abs(track.q - expected.q).max() < (1e-12 if equal == 1.0 else 1e-5)
@@ -62,7 +62,7 @@ def test_a_trajectory_is_that_of_the_loops_over_links(dt: float, speed: float, d
 
 def loop_of(robot: Robot, dt: float, contact: Contact | None, **options: Any) -> Loop:
     forces = (contact,) if contact else ()
-    return PositionBasedMethod(**options).motion(robot, StepOptions(dt, forces=forces)).loop
+    return PositionBasedIntegrator(**options).motion(robot, StepOptions(dt, forces=forces)).loop
 
 
 def sliding_box(of: type[Contact] = Contact, **law: Any) -> tuple[Robot, float, Contact, None]:

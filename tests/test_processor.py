@@ -27,6 +27,7 @@ from dynagate.fixedpoint.files import write_formats
 from dynagate.fixedpoint.format import Arithmetic, Format
 from dynagate.fixedpoint.fuse import fused
 from dynagate.fixedpoint.optimize import optimize
+from dynagate.forces import Friction
 from dynagate.graph import Graph, Node, Port
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.ops import FUSED
@@ -239,7 +240,7 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, ProcessorBui
         "arm": build(ARM, "forward_dynamics", folder),
         "overflowing": build(ARM, "inverse_dynamics", folder, policy=Policy(samples=64, guard_bits=-0.5)),
         "iiwa14": build(robots.load("iiwa14"), "inverse_dynamics", folder),
-        "friction": build(ARM, "forward_dynamics", folder, friction=0.5),
+        "friction": build(ARM, "forward_dynamics", folder, forces=[Friction(0.5)]),
     }
 
 
@@ -601,7 +602,7 @@ def test_a_folder_is_read_again_and_damage_is_told(programs: dict[str, Processor
     with dynagate.open(str(built.folder), device="numpy") as floats:
         np.testing.assert_allclose(floats(**inputs).qdd, evaluate(built.graph, inputs)["qdd"])
     with pytest.raises(
-        ArgumentError, match=r"device 'cpu' computes from a robot, .*; expected one of sim, board, fixed"
+        ArgumentError, match=r"device 'cpu' does not run this design; expected one of sim, board, fixed"
     ):
         dynagate.open(built.folder, device="cpu")
     content = (built.folder / program.PROGRAM).read_bytes()
@@ -779,7 +780,7 @@ def test_iiwa14s_gradient_takes_720_cycles_at_most() -> None:
 @pytest.mark.parametrize("core", [Core(units=8, word=32), Core(units=3, word=18), Core(units=5, word=27)], ids=str)
 def test_cores_of_other_shapes_equal_the_integers(core: Core, tmp_path: Path) -> None:
     floating = floating_robot(2, tmp_path)
-    for robot, options in ((robots.load("iiwa14"), {}), (ARM, {"friction": 0.5}), (floating, {})):
+    for robot, options in ((robots.load("iiwa14"), {}), (ARM, {"forces": [Friction(0.5)]}), (floating, {})):
         region = Region.of(robot, velocity=5.0)
         built = dynagate.build(robot, "forward_dynamics", units=core, region=region, folder=tmp_path, **options)
         with dynagate.open(built) as accelerator:

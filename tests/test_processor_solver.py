@@ -466,7 +466,10 @@ def test_the_command_solves_on_a_core(words: str, tmp_path: Path) -> None:
     ("options", "text"),
     [
         (("--function", "ilqr"), "--function ilqr without --units; expected a processor's units, such as --units 8"),
-        (("--function", "ilqr", "--units", "2", "--stops"), "--stops with --function ilqr; expected it left out"),
+        (
+            ("--function", "ilqr", "--units", "2", "--force", "stops"),
+            "--force with --function ilqr; expected it left out",
+        ),
         (("--function", "ilqr", "--board", "ulx3s"), "--board with --function ilqr; expected it left out"),
         (
             ("--function", "ilqr", "--units", "2", "--word", "24", "--formats", "README.md"),

@@ -25,6 +25,7 @@ from dynagate.fixedpoint.intervals import Held, Interval, ProofError, point
 from dynagate.fixedpoint.operations import FIXED, FixedOp, Unit
 from dynagate.fixedpoint.pivots import pivot_ranges
 from dynagate.fixedpoint.proved import Proof, prove, proved_ranges
+from dynagate.forces import Friction
 from dynagate.graph import OPS, Graph
 from dynagate.graph.evaluate import evaluate as evaluate_float
 from dynagate.graph.evaluate import evaluate_nodes
@@ -346,7 +347,7 @@ def test_streams_of_float32_and_float16_count() -> None:
 
 def test_friction_divides_by_what_is_positive() -> None:
     region = Region.of(ARM)
-    graph = trace(ARM, "inverse_dynamics", friction=1.0)
+    graph = trace(ARM, "inverse_dynamics", forces=[Friction(1.0)])
     formatted = assign(graph, region, PROVED)
     samples = [region.states(graph, count, 5, kind) for kind, count in STATES.items()]
     states = {key: np.concatenate([sample[key] for sample in samples]) for key in samples[0]}

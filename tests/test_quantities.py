@@ -11,6 +11,7 @@ import pinocchio
 import pytest
 from dynagate import Region, Robot, evaluate, robots, trace
 from dynagate.dynamics import AND, FRAME_FUNCTIONS, FUNCTIONS, LONGEST, QUANTITIES, function
+from dynagate.forces import Friction
 
 from .oracle import pinocchio_of
 from .robots import random_urdf
@@ -142,10 +143,12 @@ def test_a_frame_whose_name_has_the_word_between() -> None:
 
 def test_friction_and_forces_enter_where_they_do() -> None:
     state = Region.of(ARM).sample("bias_torque", 20, seed=1)
-    plain, rubbed = (evaluate(trace(ARM, "bias_torque", friction=f), state)["bias_torque"] for f in (0.0, 0.5))
+    plain, rubbed = (
+        evaluate(trace(ARM, "bias_torque", forces=[Friction(f)]), state)["bias_torque"] for f in (0.0, 0.5)
+    )
     assert np.abs(rubbed - plain).max() > 0.4
     with pytest.raises(ValueError, match="coriolis_torque does not depend on friction"):
-        trace(ARM, "coriolis_torque", friction=0.5)
+        trace(ARM, "coriolis_torque", forces=[Friction(0.5)])
     with pytest.raises(ValueError, match="frame_acceleration_forearm does not depend on external forces"):
         trace(ARM, "frame_acceleration_forearm", external_forces=True)
     both = trace(ARM, ["forward_dynamics", "mass_matrix"], external_forces=True)

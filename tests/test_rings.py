@@ -14,6 +14,7 @@ from dynagate import Region, Robot, RobotWarning, Trajectories, robots
 from dynagate.cli import main
 from dynagate.design.files import load
 from dynagate.fixedpoint.recirculate import Turns
+from dynagate.forces import Friction
 from dynagate.host.devices import IntegerTurns
 from dynagate.host.links import DeviceError
 from dynagate.host.rollout_device import RolloutDevice
@@ -48,7 +49,7 @@ def shelled(designs: Path) -> Build:
 @pytest.fixture(scope="module")
 def linear(designs: Path) -> Build:
     """With A and B, friction and the time step as an input; integers on the streams, TLAST for a batch."""
-    options = {"linearize": True, "variable_dt": True, "friction": (0.1, 0.0)}
+    options = {"linearize": True, "variable_dt": True, "forces": ["Friction((0.1, 0.0))"]}
     return built_arm(designs, **options, axi=Axi(64, "batch", "fixed"))
 
 
@@ -138,7 +139,7 @@ def test_linearization_friction_and_time_step_on_chip(linear: Build) -> None:
         part = chip(q, qd, tau, dt=dt, every=4)
         assert part.a is not None
         assert np.array_equal(part.a, result.a[:, [3, 5]])
-    software = dynagate.Rollout(ARM, steps=6, dt=None, linearize=True, friction=(0.1, 0.0), device="numpy")
+    software = dynagate.Rollout(ARM, steps=6, dt=None, linearize=True, forces=[Friction((0.1, 0.0))], device="numpy")
     for k in (0, 7):
         reference = software(q[k], qd[k], tau[k], dt=dt[k])
         np.testing.assert_allclose(result.q[k], reference.q, atol=2e-5)
@@ -259,7 +260,7 @@ def test_what_a_call_with_a_time_step_refuses(linear: Build) -> None:
         ({"dt": 0.0}, "dt=0.0; expected a time step of more than 0 s"),
         ({"integrator": "rk5"}, "integrator 'rk5'; expected one of euler"),
         ({"variable_dt": True}, "variable_dt without dt; expected the largest time step as dt"),
-        ({"friction": -1.0}, "friction=-1.0; expected True, or numbers of 0 or more"),
+        ({"forces": "Friction(-1.0)"}, "friction has force -1.0; expected True, or numbers of 0 or more"),
         ({"prefix": True}, "rollout has no option 'prefix'; expected it left out, or another function"),
         ({"outputs": ("q_next",)}, "rollout has no option 'outputs'"),
         ({"goal": dynagate.Goal(1e-3)}, "a rollout takes no goal for single turns; expected a policy, or --word BITS"),
@@ -305,7 +306,7 @@ def test_a_design_has_what_a_rollout_needs(shelled: Build) -> None:
     assert f"{design.ring.capacity} trajectories" in text
     assert "`every`" in text
     kept = (
-        "| limits | positions of 2 joints are not kept: `stops`, or the force `Limits`, keeps them; torques of 2 joints"
+        "| limits | positions of 2 joints are not kept: the force `Stops` or `Limits` keeps them; torques of 2 joints"
     )
     assert kept in text
     with dynagate.open(shelled.folder, device="fixed") as again:
@@ -335,7 +336,10 @@ def test_run_builds_simulates_and_checks(plain: Build, designs: Path) -> None:
         ("build two_joint_arm --function step --linearize", "step has no option --linearize; expected it left out"),
         ("build two_joint_arm --function rollout --variable-dt", "--variable-dt without --dt; expected both"),
         ("build two_joint_arm --function rollout --integrator rk5", "'rk5' is not one of"),
-        ("build two_joint_arm --function rollout --friction -1", "expected file, or a number of 0 or more"),
+        (
+            "build two_joint_arm --function rollout --force Friction(-1)",
+            "friction has force -1; expected True, or numbers of 0 or more",
+        ),
         ("build two_joint_arm --function rollout,step", "rollout cannot be one of several functions of a design"),
     ],
 )

@@ -83,7 +83,7 @@ def test_reader_options(tmp_path: Path) -> None:
     path = tmp_path / "arm.urdf"
     path.write_text(text.replace("<axis", '<dynamics damping="0.7" friction="0.2"/><axis', 1))
     message = (
-        r"arm.urdf: Coulomb friction of joint 'shoulder' acts in functions with friction=True .*and in no others; "
+        r"arm.urdf: Coulomb friction of joint 'shoulder' acts with forces=\[dynagate.forces.Friction\(\)\] .*only; "
     )
     with pytest.warns(RobotWarning, match=message + "ignore_friction=True"):
         assert Robot.from_urdf(path).links[0].joint.friction == 0.2

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from dynagate import Policy, Region, Robot, Rollout, difference, evaluate, integrate, neutral, robots, trace
 from dynagate.base.nearest import nearest
+from dynagate.control import Cost
 from dynagate.dynamics import ALIASES, function
 from dynagate.fixedpoint.goal import Goal
 from dynagate.hw.plan import Stages
@@ -154,7 +155,7 @@ NEAR: list[tuple[Callable[[], Any], type[Exception], str]] = [
         ValueError,
         "device 'cpus' (did you mean 'cpu'?); expected one of num",
     ),
-    (lambda: Rollout(ARM, steps=2, dt=0.1, stop=True), TypeError, "argument 'stop' (did you mean 'stops'?); expected"),  # type: ignore[call-arg]
+    (lambda: Rollout(ARM, steps=2, dt=0.1, force=1), TypeError, "argument 'force' (did you mean 'forces'?); expected"),  # type: ignore[call-arg]
     (lambda: Rollout(ARM, steps=2, dt=0.1, contact=True), TypeError, "Rollout() got an unexpected keyword argument"),  # type: ignore[call-arg]
     (lambda: Rollout(ARM, steps=2, dt=0.1, integrator="RK4"), ValueError, "integrator 'RK4' (did you mean 'rk4'?); e"),
     (
@@ -280,3 +281,20 @@ def test_a_missing_extra_is_named_from_python(module: str, code: str, text: str)
     command = [sys.executable, "-c", WITHOUT, module, code]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert re.match(f"Missing(Extra|Name)Error[|]{re.escape(text)}", done.stdout)
+
+
+def test_a_solver_shows_the_call_that_made_it() -> None:
+    cost = Cost(lambda knot: knot.tau[0] * knot.tau[0], lambda knot: 0.0)
+    solver = dynagate.ilqr(ARM, knots=3, dt=0.01, cost=cost, device="numpy")
+    shown = "<dynagate.ilqr(two_joint_arm, knots=3, dt=0.01, integrator='semi_implicit_euler', device='numpy')>"
+    assert repr(solver) == shown
+
+
+def test_an_input_that_is_no_number_names_its_likely_origin() -> None:
+    forward = dynagate.compile(ARM, "forward_dynamics", device="numpy")
+    zeros = np.zeros(2)
+    for call in (forward, Rollout(ARM, steps=1, dt=0.01, device="numpy")):
+        with pytest.raises(ValueError, match="is nan at .*; results of samples that overflow are NaN, flagged in"):
+            call(np.array([0.0, np.nan]), zeros, zeros if call is forward else zeros[None])
+        with pytest.raises(ValueError, match=r"is inf at .*; expected finite numbers$"):
+            call(np.array([0.0, np.inf]), zeros, zeros if call is forward else zeros[None])

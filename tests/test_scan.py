@@ -19,6 +19,7 @@ from dynagate.dynamics.function_row import SCANS as ALL_SCANS
 from dynagate.fixedpoint.assign import FormattedGraph, Policy
 from dynagate.fixedpoint.format import Arithmetic, Format
 from dynagate.fixedpoint.scans import FormattedScan, FormattedScans, evaluate_scans
+from dynagate.forces import Friction
 from dynagate.graph.graph import GraphError, Port
 from dynagate.graph.loop import Count, Loop, evaluate_loop
 from dynagate.graph.recorder import Recording
@@ -91,7 +92,7 @@ def test_scans_are_the_algorithm(case: str, name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("case", "name"), [("floating", "inverse_dynamics"), ("rotors", "forward_dynamics_vjp")])
 def test_forces_and_friction_enter(case: str, name: str, tmp_path: Path) -> None:
-    robot, options = tree_of(case, tmp_path), {"external_forces": True, "friction": 0.3, "friction_speed": 0.1}
+    robot, options = tree_of(case, tmp_path), {"external_forces": True, "forces": [Friction(0.3, 0.1)]}
     inputs = states(robot, name)
     inputs["f_ext"] = np.random.default_rng(2).normal(size=(20, len(robot.links), 6))
     expected = evaluate(trace(robot, name, form=SCANS[name], **options), inputs)  # type: ignore[arg-type]
@@ -270,7 +271,7 @@ def test_large_robots_are_scanned_unless_a_form_is_asked_for(monkeypatch: pytest
     monkeypatch.setattr("dynagate.host.devices.scan.SCANNED_FROM", 4)
     for options, name, scan in (
         ({}, NAME, True),
-        ({"friction": 0.1, "external_forces": True}, NAME, True),
+        ({"forces": [Friction(0.1)], "external_forces": True}, NAME, True),
         ({"form": "aba"}, NAME, False),
         ({"pack": True}, NAME, True),
         ({"layout": "planes", "device": "cpu"}, NAME, False),

@@ -11,6 +11,7 @@ from dynagate import Policy, Region, robots, trace
 from dynagate.cli import main
 from dynagate.fixedpoint.assign import assign
 from dynagate.fixedpoint.emit import emit_integers
+from dynagate.forces import Friction
 from dynagate.native.single import TYPES, emit_single
 
 from tests import cortex_m
@@ -33,7 +34,7 @@ def wrong_states(text: str, file: str, folder: Path) -> int:
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize(("function", "friction"), [("forward_dynamics_gradient", 0.0), ("forward_dynamics", 0.2)])
 def test_its_test_vector_holds(dtype: str, function: str, friction: float, tmp_path: Path) -> None:
-    graph = trace(ARM, function, friction=friction)
+    graph = trace(ARM, function, forces=[Friction(friction)])
     ((file, text),) = emit_single(graph, Region.of(ARM), dtype).items()
     assert file == f"two_joint_arm_{function}_single.c"
     assert wrong_states(text, file, tmp_path) == 0

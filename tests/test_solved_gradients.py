@@ -12,18 +12,21 @@ from dynagate import Robot, Rollout, difference, integrate, neutral, robots
 from dynagate.base.errors import ArgumentError
 from dynagate.forces import CompliantContact, Damping, Force, Friction, Limits, Plane, Point, Servo
 from dynagate.integrators import RigidContact
-from dynagate.integrators.explicit_method import ExplicitMethod
-from dynagate.integrators.motion import Method, Motion
-from dynagate.integrators.position_based_method import PositionBasedMethod
+from dynagate.integrators.explicit_method import ExplicitIntegrator
+from dynagate.integrators.motion import Integrator, Motion
+from dynagate.integrators.position_based_method import PositionBasedIntegrator
 from dynagate.integrators.step import StepOptions
-from dynagate.integrators.variational_method import VariationalMethod
+from dynagate.integrators.variational_method import VariationalIntegrator
 from dynagate.robot import Joint, Link
 
 from tests import test_variational_joints as joints
 from tests.test_gpu import play_card
 
-TIGHT = {"variational": VariationalMethod(tolerance=1e-12), "position_based": PositionBasedMethod(tolerance=1e-12)}
-TIGHT["order 3"] = PositionBasedMethod(tolerance=1e-12, order=3)
+TIGHT = {
+    "variational": VariationalIntegrator(tolerance=1e-12),
+    "position_based": PositionBasedIntegrator(tolerance=1e-12),
+}
+TIGHT["order 3"] = PositionBasedIntegrator(tolerance=1e-12, order=3)
 STEPS, BATCH = 4, 2
 
 
@@ -185,7 +188,7 @@ def test_gradient_of_order_3_on_a_ball(feedback: bool) -> None:
 def test_steps_that_have_not_converged_have_no_gradient() -> None:
     tau = np.zeros((2, 3, 2))
     hanging_and_thrown = np.array([[np.pi, 0.0], [0.3, 0.4]]), np.array([[0.0, 0.0], [9.0, -9.0]])
-    rollout = Rollout(arm(), steps=3, dt=0.02, integrator=PositionBasedMethod(iterations=2), device="numpy")
+    rollout = Rollout(arm(), steps=3, dt=0.02, integrator=PositionBasedIntegrator(iterations=2), device="numpy")
     motion = rollout(*hanging_and_thrown, tau)
     assert motion.converged.all(axis=1).tolist() == [True, False]
     gradient = rollout.vjp(motion, tau, motion.qd, motion.qd)
@@ -195,11 +198,11 @@ def test_steps_that_have_not_converged_have_no_gradient() -> None:
 
 
 def test_a_method_that_does_not_say_what_it_solves() -> None:
-    class Own(Method):
+    class Own(Integrator):
         name = "own"
 
         def motion(self, robot: Robot, options: StepOptions, *, linearize: bool = False, every: int = 1) -> Motion:
-            return ExplicitMethod("euler").motion(robot, options, every=every)
+            return ExplicitIntegrator("euler").motion(robot, options, every=every)
 
     rollout = Rollout(arm(), steps=2, dt=0.01, integrator=Own(), device="numpy")
     motion = rollout(np.zeros(2), np.zeros(2), np.zeros((2, 2)))

@@ -21,7 +21,6 @@ from dynagate.integrators import RigidContact
 from dynagate.integrators.contact_step import axes_of
 from dynagate.integrators.linearized import linearized_step_graph
 from dynagate.integrators.step import StepOptions, step_graph
-from dynagate.robot.variable import parameters_of
 
 from tests.oracle import pinocchio_of
 from tests.samples import states
@@ -159,7 +158,7 @@ def test_every_form_and_the_function_step(tmp_path: Path) -> None:
         for form in ("mass_matrix_solve", "aba") if not robot.followers else (None,):
             other = evaluate(step_graph(robot, StepOptions(DT, form=form, implicit_damping=True)), state)
             graph = trace(robot, "step", form=form, dt=DT, implicit_damping=True, variable=(robot.links[-1].name,))
-            nominal = np.array([parameters_of(robot.links[-1])] * 2)
+            nominal = np.array([robot.links[-1].parameters()] * 2)
             one = evaluate(graph, {**state, robot.links[-1].name: nominal})
             for name, values in expected.items():
                 np.testing.assert_allclose(other[name], values, rtol=1e-9, atol=1e-9)

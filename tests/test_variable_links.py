@@ -21,7 +21,6 @@ from dynagate.host.links import DeviceError
 from dynagate.host.registers import Registers
 from dynagate.hw.axi import Axi
 from dynagate.hw.regmap import ADDRESS_BITS, REGISTERS, registers_of
-from dynagate.robot.variable import parameters_of
 
 from tests.oracle import pinocchio_of, reference
 from tests.rebuilt import rebuilt
@@ -64,7 +63,7 @@ def test_the_file_has_these_parameters() -> None:
     (link,) = [each for each in ARM.links if each.name == "forearm"]
     states = Region.of(ARM).sample("inverse_dynamics", 3, seed=1)
     expected = evaluate(trace(ARM, "inverse_dynamics"), states)["tau"]
-    results = evaluate(graph, {**states, "forearm": np.tile(parameters_of(link), (3, 1))})["tau"]
+    results = evaluate(graph, {**states, "forearm": np.tile(link.parameters(), (3, 1))})["tau"]
     np.testing.assert_allclose(results, expected, rtol=1e-12, atol=1e-12)
 
 
@@ -120,7 +119,7 @@ def test_there_are_addresses_for_four_links() -> None:
 
 
 def test_registers_hold_a_links_parameters(tmp_path: Path) -> None:
-    robot_link, heavier = ARM.links[1], parameters_of(ARM.links[1].joined(*PAYLOAD))
+    robot_link, heavier = ARM.links[1], ARM.links[1].joined(*PAYLOAD).parameters()
     built = dynagate.build(
         ARM,
         ["inverse_dynamics", "forward_dynamics"],
@@ -138,9 +137,9 @@ def test_registers_hold_a_links_parameters(tmp_path: Path) -> None:
     with dynagate.open(built, shell=True) as hardware, dynagate.open(built.folder, device="fixed") as integers:
         driver = hardware.inverse_dynamics.device.device.driver  # type: ignore[attr-defined]
         shown = [driver.registers.read(f"forearm_{k}") for k in range(10)]
-        np.testing.assert_array_equal(np.uint32(shown).view(np.float32), parameters_of(robot_link).astype(np.float32))
+        np.testing.assert_array_equal(np.uint32(shown).view(np.float32), robot_link.parameters().astype(np.float32))
         torques = []
-        for parameters in (parameters_of(robot_link), heavier, parameters_of(robot_link)):
+        for parameters in (robot_link.parameters(), heavier, robot_link.parameters()):
             forearm = np.tile(parameters.astype(np.float32), (20, 1))
             results = hardware.inverse_dynamics(**states, forearm=forearm)
             expected = integers.inverse_dynamics(**states, forearm=forearm)
@@ -167,7 +166,7 @@ def test_registers_half_written_are_written_again(tmp_path: Path, monkeypatch: p
     built = dynagate.build(ARM, "inverse_dynamics", ii=32, axi=Axi(32), variable=("forearm",), folder=tmp_path)
     states = {key: value.astype(np.float32) for key, value in Region.of(ARM).sample("inverse_dynamics", 4, 4).items()}
     (link,) = [each for each in ARM.links if each.name == "forearm"]
-    light, heavy = (np.tile((share * parameters_of(link)).astype(np.float32), (4, 1)) for share in (1.0, 1.1))
+    light, heavy = (np.tile((share * link.parameters()).astype(np.float32), (4, 1)) for share in (1.0, 1.1))
     write, left = Registers.write, [3]
 
     def cut(self: Registers, name: str, value: int) -> None:

@@ -15,12 +15,12 @@ from dynagate import Robot, Rollout, evaluate, trace
 from dynagate.dynamics import Tree
 from dynagate.dynamics.configuration import difference, integrate, neutral
 from dynagate.forces import CompliantContact, Damping, Force, Friction, Now, Plane, Point, Servo
-from dynagate.integrators.variational_method import VariationalMethod
+from dynagate.integrators.variational_method import VariationalIntegrator
 from dynagate.robot import Joint, Link
 
 from tests.test_gpu import play_card
 
-TIGHT = VariationalMethod(tolerance=1e-12)
+TIGHT = VariationalIntegrator(tolerance=1e-12)
 
 
 def body(name: str, parent: int, kind: str, axis: tuple[float, float, float] = (0.0, 0.0, 1.0)) -> Link:
@@ -155,11 +155,11 @@ def test_order_under_forces_beside_small_explicit_steps() -> None:
 def test_devices_and_guesses_agree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     play_card(monkeypatch, tmp_path)
     of = robot()
-    reference = run(of, 6, 0.01, VariationalMethod(guess=2, tolerance=1e-12), "numpy")
+    reference = run(of, 6, 0.01, VariationalIntegrator(guess=2, tolerance=1e-12), "numpy")
     np.testing.assert_allclose(np.linalg.norm(reference.q[:, 3:7], axis=-1), 1.0, atol=1e-14)
     np.testing.assert_allclose(0.01 * reference.qd[1:], difference(of, reference.q[:-1], reference.q[1:]), atol=1e-12)
     for guess, device in ((3, "cpu"), (3, "cuda"), (4, "numpy")):
-        got = run(of, 6, 0.01, VariationalMethod(guess=guess, tolerance=1e-12), device)
+        got = run(of, 6, 0.01, VariationalIntegrator(guess=guess, tolerance=1e-12), device)
         np.testing.assert_allclose(got.q, reference.q, atol=1e-10)
 
 

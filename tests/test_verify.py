@@ -243,6 +243,17 @@ def test_faults_are_found(fault: str, says: str, copied: Path) -> None:
     assert "PASS" not in done.stdout
 
 
+def test_a_failing_verdict_says_which_bench_and_why(copied: Path) -> None:
+    design = load(copied)
+    passed = module.Run("Verilog", "datapath", "icarus", 1.0, samples=5)
+    failed = module.Run("cocotb", "datapath", "verilator", 1.0, fault="result 3 is 1; expected 2\nat cycle 9")
+    text = module.Verified(design, "the folder's vectors", (passed, failed)).text()
+    verdict = text[text.index("\nFAIL\n") :]
+    assert "\n  cocotb bench of datapath in verilator: result 3 is 1; expected 2\n" in verdict
+    assert "icarus" not in verdict
+    assert module.Verified(design, "the folder's vectors", (passed,)).text().endswith("\nPASS")
+
+
 @pytest.mark.parametrize("name", FILES)
 def test_an_edited_bench_is_refused(name: str, copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "check_simulators", lambda names: None)

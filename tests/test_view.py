@@ -3,6 +3,7 @@ cannot be shown is said."""
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
 import struct
@@ -291,7 +292,7 @@ def test_without_a_browser_the_address_is_told(
     with pytest.raises(ValueError, match=r"^port=0; expected a number from 1 to 65535$"):
         dynagate.view("two_joint_arm", np.zeros(2), port=0)
     with pytest.raises(RobotError, match=r"^/nowhere is no folder; expected the one in which the robot's meshes lie$"):
-        dynagate.view("two_joint_arm", np.zeros(2), meshes="/nowhere")
+        dynagate.view("two_joint_arm", np.zeros(2), shapes=dynagate.Shapes(meshes="/nowhere"))
 
 
 def test_a_trajectory_is_shown_up_to_where_it_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -345,3 +346,23 @@ def test_an_environment_for_people_shows_each_step(monkeypatch: pytest.MonkeyPat
         assert walking._view is page
     with pytest.raises(OSError, match="refused"):
         urllib.request.urlopen(page.url)
+
+
+def test_files_of_shapes_are_one_option() -> None:
+    for call in (dynagate.draw, dynagate.view):
+        assert len(inspect.signature(call).parameters) <= 9
+        for former in ("urdf", "meshes"):
+            with pytest.raises(TypeError, match=rf"'{former}' \(write shapes=dynagate.Shapes\({former}=...\)\)"):
+                call("two_joint_arm", np.zeros(2), **{former: "x"})  # type: ignore[operator]
+        with pytest.raises(TypeError, match="shapes='arm.urdf'; expected a Shapes"):
+            call("two_joint_arm", np.zeros(2), shapes="arm.urdf")  # type: ignore[operator]
+
+
+def test_a_notebook_shows_progress() -> None:
+    nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
+    pytest.importorskip("ipykernel")
+    lines = ["import time", "from dynagate.base.progress import showing", "with showing() as say:"]
+    code = "\n".join([*lines, " say('tracing'); time.sleep(2.5)"])
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code)])
+    nbclient.NotebookClient(notebook, timeout=120, kernel_name="python3").execute()
+    assert "tracing" in "".join(output.get("text", "") for output in notebook.cells[0].outputs)

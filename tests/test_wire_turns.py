@@ -14,7 +14,6 @@ from dynagate.design.words import FLOAT16, WORDS
 from dynagate.dynamics import TOGETHER
 from dynagate.fixedpoint.assign import Policy, assign
 from dynagate.hw.axi import WIDTHS, Axi, check_words
-from dynagate.robot.variable import parameters_of
 
 from tests.robots import random_robot
 
@@ -57,7 +56,7 @@ def states_of(arm: Robot, name: str, variable: tuple[str, ...], rounded: Any, co
     for link in arm.links:
         if link.name in variable:
             heavier = link.joined(0.5 * (seed % 2), (0.0, 0.02, 0.1), ((0.001, 0, 0), (0, 0.001, 0), (0, 0, 0.001)))
-            states[link.name] = np.tile(parameters_of(heavier).astype(np.float32), (count, 1))
+            states[link.name] = np.tile(heavier.parameters().astype(np.float32), (count, 1))
     return states
 
 

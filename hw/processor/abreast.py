@@ -24,7 +24,7 @@ def abreast(formatted: FormattedGraph, count: int) -> FormattedGraph:
         nodes,
         tuple(_port(port, bases) for port in graph.inputs),
         tuple(_port(port, bases) for port in graph.outputs),
-        graph.friction,
+        graph.forces,
     )
     return FormattedGraph(
         whole.check(),

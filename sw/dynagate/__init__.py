@@ -19,15 +19,17 @@ from dynagate.dynamics import TABLE as FUNCTIONS
 from dynagate.dynamics import AlgorithmOptions
 from dynagate.dynamics.configuration import difference, integrate, neutral
 from dynagate.graph import Graph, trace
+from dynagate.graph.derivatives import jacobian
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.region import Region
-from dynagate.robot import Robot, RobotError, RobotWarning, robots
+from dynagate.robot import Joint, Link, Mimic, Robot, RobotError, RobotWarning, robots
 
 if TYPE_CHECKING:
     from dynagate import control as control
     from dynagate import forces as forces
     from dynagate import hw as hw
     from dynagate import jax as jax
+    from dynagate import mpc as mpc
     from dynagate import torch as torch
     from dynagate.fixedpoint.assign import Policy
     from dynagate.fixedpoint.goal import Goal
@@ -48,8 +50,12 @@ if TYPE_CHECKING:
     from dynagate.hw.plan import Stages
     from dynagate.hw.processor.shape import Core
     from dynagate.hw.request import DesignRequest
+    from dynagate.integrators import RigidContact
+    from dynagate.integrators.motion import Integrator
+    from dynagate.integrators.position_based_method import PositionBasedIntegrator
+    from dynagate.integrators.variational_method import VariationalIntegrator
     from dynagate.scene.browser import View, ViewError, view
-    from dynagate.scene.pictures import draw
+    from dynagate.scene.pictures import Picture, Shapes, draw
 
 __all__ = [
     "FUNCTIONS",
@@ -66,19 +72,28 @@ __all__ = [
     "Goal",
     "Graph",
     "IkSolution",
+    "Integrator",
+    "Joint",
+    "Link",
+    "Mimic",
     "OverflowWarning",
+    "Picture",
     "Policy",
+    "PositionBasedIntegrator",
     "Region",
     "Resources",
     "Results",
+    "RigidContact",
     "Robot",
     "RobotError",
     "RobotWarning",
     "Rollout",
     "Sampled",
+    "Shapes",
     "Solution",
     "Stages",
     "Trajectories",
+    "VariationalIntegrator",
     "View",
     "ViewError",
     "build",
@@ -89,6 +104,7 @@ __all__ = [
     "ilqr",
     "integrate",
     "inverse_kinematics",
+    "jacobian",
     "mppi",
     "neutral",
     "robots",
@@ -97,6 +113,10 @@ __all__ = [
 ]
 
 _LAZY = {
+    "Integrator": "dynagate.integrators.motion",
+    "PositionBasedIntegrator": "dynagate.integrators.position_based_method",
+    "RigidContact": "dynagate.integrators",
+    "VariationalIntegrator": "dynagate.integrators.variational_method",
     "Solution": "dynagate.host.solution",
     "Sampled": "dynagate.host.mppi",
     "Policy": "dynagate.fixedpoint.assign",
@@ -114,6 +134,8 @@ _LAZY = {
     "build_request": "dynagate.hw.build",
     "View": "dynagate.scene.browser",
     "ViewError": "dynagate.scene.browser",
+    "Picture": "dynagate.scene.pictures",
+    "Shapes": "dynagate.scene.pictures",
     "draw": "dynagate.scene.pictures",
     "view": "dynagate.scene.browser",
     "Device": "dynagate.host",
@@ -131,7 +153,7 @@ _LAZY = {
 _NAMED = {"ilqr": "Ilqr", "inverse_kinematics": "InverseKinematics", "mppi": "Mppi"}
 """Names here -> other names in their modules."""
 
-_MODULES = ("control", "forces", "hw", "jax", "torch")
+_MODULES = ("control", "forces", "hw", "jax", "mpc", "torch")
 """The public modules, which are attributes after `import dynagate`."""
 
 

@@ -48,7 +48,7 @@ FUNCTIONS = (*TORQUES, *ACCELERATIONS, *PLACES, "kinetic_energy")
 TOGETHER = ("inverse_dynamics", "mass_matrix", "mass_matrix_inverse", "forward_dynamics", "forward_dynamics_gradient")
 HOW = ("plain", "bound", "submitted", "out", "single", "some")
 DEVICE_OPTIONS = ("dtype", "layout", "pack", "threads")
-ALGORITHM = ("friction", "friction_speed", "external_forces", "dt", "integrator")
+ALGORITHM = ("external_forces", "dt", "integrator")
 EXACT = 1e-9
 LARGEST_CONDITION = 1e6
 
@@ -108,6 +108,7 @@ def check(case: Case, findings: Findings) -> None:
         if not condition < LARGEST_CONDITION:
             raise RobotError(f"condition {condition:.0e}; expected a robot that floats can tell")
         options = {name: case[name] for name in (*DEVICE_OPTIONS, *ALGORITHM) if name in case}
+        options |= rollouts.forces_of(case)
         if "variable" in case:
             options["variable"] = (case["variable"],)
         if case["device"] == "fixed":

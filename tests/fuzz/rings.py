@@ -100,6 +100,7 @@ def check(case: Case, findings: Findings) -> None:
         tau = np.repeat(reference.inverse(q, qd, push)[:, None], case["steps"], axis=1)
         motion = rollouts.motion_of(case, reference, q, qd, tau, bool(case.get("linearize")))
         options = {name: case[name] for name in ("dt", *rollouts.OPTIONS[1:]) if name in case}
+        options |= rollouts.forces_of(case)
         region = Region.of(robot, velocity=SPEED, acceleration=ACCELERATION)
         integers = findings.guarded("fixed", lambda: _fixed(robot, region, case["steps"], options, q, qd, tau))
         if integers is None:

@@ -22,7 +22,7 @@ from unittest import mock
 import numpy as np
 from dynagate import Error, Robot, RobotError, Rollout, Trajectories
 from dynagate.dynamics.spatial import array
-from dynagate.forces import Force
+from dynagate.forces import Force, Friction, Stops
 from dynagate.native.gpu_loop import GpuLoop
 
 from tests.fuzz.findings import Findings
@@ -34,7 +34,7 @@ from tests.test_gpu import ON_HOST
 Array = np.ndarray
 Case = dict[str, Any]
 INTEGRATORS = ("euler", "semi_implicit_euler", *TABLEAUS)
-OPTIONS = ("steps", "integrator", "linearize", "every", "stops", "friction", "friction_speed", "form")
+OPTIONS = ("steps", "integrator", "linearize", "every", "form")
 SIZES = (1, 19, 1)
 """Batches of the calls of one rollout: alone, in vectors with some left over, and alone again."""
 EXACT = 1e-8
@@ -111,6 +111,14 @@ def draw_state(random: np.random.Generator, recipe: Recipe, speed: float = 2.0) 
 
 def order_of(robot: Robot) -> list[str]:
     return [link.name for link in robot.links]
+
+
+def forces_of(case: Case) -> dict[str, Any]:
+    """Return the option `forces` for the friction and stops of a case, empty without any."""
+    forces: list[Force] = [Stops()] if case.get("stops") else []
+    if "friction" in case:
+        forces.append(Friction(case["friction"], case["friction_speed"]))
+    return {"forces": forces} if forces else {}
 
 
 def reference_of(case: Case, robot: Robot) -> Reference:
@@ -205,7 +213,7 @@ def truth_of(case: Case, reference: Reference) -> Truth:
 
 def _on(device: str, where: str, case: Case, robot: Robot, truth: Truth, findings: Findings) -> None:
     """A rollout on a device against the reference's motion."""
-    options = {name: case[name] for name in OPTIONS if name in case}
+    options = {name: case[name] for name in OPTIONS if name in case} | forces_of(case)
     if "cubic" in case:
         options["forces"] = [Cubic(case["cubic"])]
     single = device == "float32"
@@ -238,7 +246,7 @@ def _on(device: str, where: str, case: Case, robot: Robot, truth: Truth, finding
 
 def _of_equal_options(where: str, case: Case, rollout: Rollout, truth: Truth, findings: Findings) -> None:
     """The same numbers, bit for bit, with options that are equal but not identical; and an empty batch."""
-    options = {name: case[name] for name in OPTIONS if name in case}
+    options = {name: case[name] for name in OPTIONS if name in case} | forces_of(case)
     call = {"dt": case["dt"]} if case.get("dt_of_call") else {}
     dt = None if case.get("dt_of_call") else twin(case["dt"])
     forces = {"forces": [Cubic(case["cubic"])]} if "cubic" in case else {}

@@ -16,7 +16,7 @@ from dynagate.forces.contact import Contact, Plane
 from dynagate.forces.servo import Servo
 from dynagate.integrators import RigidContact
 from dynagate.integrators.limits import LimitWatch
-from dynagate.integrators.position_based_method import PositionBasedMethod
+from dynagate.integrators.position_based_method import PositionBasedIntegrator
 from dynagate.robot import Robot
 
 from examples.papers.position_based.complementarity import StewartTrinkle
@@ -133,7 +133,7 @@ class WalkingTask:
             self._steps = ServoedRollout(own, self.dt, ground, servo)
         elif simulator == "pbfd":
             if batch and not own.quaternions():
-                method, forces = PositionBasedMethod(iterations=60), [contact, servo]
+                method, forces = PositionBasedIntegrator(iterations=60), [contact, servo]
                 self._steps = Rollout(own, steps=self._hold, dt=self.dt, integrator=method, forces=forces)
             else:
                 self._steps = PositionBased(own, self.dt, contact=contact, servo=servo, iterations=60, threads=threads)

@@ -13,7 +13,7 @@ import dynagate
 import numpy as np
 from dynagate import Rollout
 from dynagate.fixedpoint.assign import Policy
-from dynagate.integrators.variational_method import VariationalMethod
+from dynagate.integrators.variational_method import VariationalIntegrator
 
 from examples.papers.compiled import fused
 from examples.papers.variational.articulated import pose
@@ -95,7 +95,7 @@ def rolled(links: int, size: int, steps: int) -> dict[str, Any]:
     table: dict[str, Any] = {}
     q0, qd0 = states(links, size)
     for guess in (3, 4):
-        method = VariationalMethod(guess=guess, tolerance=1e-8)
+        method = VariationalIntegrator(guess=guess, tolerance=1e-8)
         rollout = Rollout(chain(links), steps=steps, dt=1e-3, integrator=method)
         inputs = q0, qd0, np.zeros((size, steps, links))
         trajectories = rollout(*inputs)

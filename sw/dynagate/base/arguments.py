@@ -453,7 +453,7 @@ def leading_axes(
     unless given. Raises ValueError naming an input of another shape, or with others than the inputs before it.
     """
     leading: tuple[int, ...] | None = None
-    count: int | None = None
+    first, count = "", None
     for port in ports:
         shape = tuple(arrays[port.name].shape)
         before = len(shape) - len(port.shape)
@@ -461,11 +461,11 @@ def leading_axes(
         if own < 0 or shape[before:] != port.shape or axes not in (None, own):
             raise ArgumentError(f"input '{port.name}' has shape {shape}; expected {_expected(port, turns, axes)}")
         if leading is None:
-            leading = shape[:own]
+            leading, first = shape[:own], port.name
         elif shape[:own] != leading:
             raise ArgumentError(
-                f"input '{port.name}' has leading axes {shape[:own]}; the inputs before it have {leading}: "
-                "expected the same for all, as numpy.broadcast_to makes them"
+                f"input '{port.name}' has leading axes {shape[:own]} and input '{first}' {leading}; expected the same, "
+                "because bound arrays do not broadcast; numpy.broadcast_to repeats a single sample"
             )
         if port.name in turns:
             if count not in (None, shape[own]):

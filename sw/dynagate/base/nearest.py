@@ -20,9 +20,14 @@ SUGGESTED, FEWEST = 4, 3
 
 RENAMED = {
     "damping": "implicit_damping=True",
+    "friction": "forces=[dynagate.forces.Friction()]",
+    "friction_speed": "forces=[dynagate.forces.Friction(speed=...)]",
     "linearise": "linearize",
+    "meshes": "shapes=dynagate.Shapes(meshes=...)",
     "method": "integrator",
     "step": "progress",
+    "stops": "forces=[dynagate.forces.Stops()]",
+    "urdf": "shapes=dynagate.Shapes(urdf=...)",
     "what": "design",
 }
 """Former names of options: the old name -> what to write now."""

@@ -21,11 +21,19 @@ QUIET = 1.0
 """Seconds after which a step is shown that leaves no line behind."""
 
 
+def shows() -> bool:
+    """Return whether somebody sees a line that changes: in a terminal, or in a notebook."""
+    if sys.stderr.isatty():
+        return True
+    notebook = sys.modules.get("ipykernel.zmqshell")
+    return notebook is not None and bool(notebook.ZMQInteractiveShell.initialized())
+
+
 class ProgressLine:
     """Call with what is about to happen; the step before is then done.
 
-    lasting: a terminal keeps a line for every step, with its seconds, and a log gets a line when a step starts. Else a
-    terminal has one line while a step takes longer than QUIET seconds, and nothing is left of it.
+    lasting: a terminal or notebook keeps a line for every step, with its seconds, and a log gets a line when a step
+    starts. Else there is one line while a step takes longer than QUIET seconds, and nothing is left of it.
     took: what was done, and the seconds of each.
     """
 
@@ -37,7 +45,7 @@ class ProgressLine:
         self._lock = threading.Lock()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._tick, daemon=True)
-        self._terminal = sys.stderr.isatty()
+        self._terminal = shows()
 
     def __enter__(self) -> Self:
         if self._terminal:
@@ -88,8 +96,8 @@ class ProgressLine:
 
 @contextmanager
 def showing(progress: Progress | None = None) -> Iterator[Progress | None]:
-    """Yield the progress function of a call: the one of its caller, else a line on the terminal, else None."""
-    if progress is not None or not sys.stderr.isatty():
+    """Yield the progress function of a call: the caller's, else a line in a terminal or notebook, else None."""
+    if progress is not None or not shows():
         yield progress
         return
     with ProgressLine() as steps:

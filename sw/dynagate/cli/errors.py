@@ -18,7 +18,7 @@ import click
 from dynagate.base.errors import Error, add_note
 from dynagate.base.nearest import RENAMED
 from dynagate.cli.extras import EXTRAS, install
-from dynagate.cli.groups import FORMER, Overview
+from dynagate.cli.groups import FORMER, FORMER_OPTIONS, Overview
 
 FAULT = "this is a fault of dynagate, not of your command; please report it with the command and the robot"
 
@@ -67,10 +67,16 @@ class Commands(Overview):
 
 def _write_instead(error: click.NoSuchOption) -> str | None:
     """Return the new name of a former option, if the command has it."""
+    if (now := FORMER_OPTIONS.get(error.option_name)) and _has(error, now.split()[0]):
+        return now
     new = RENAMED.get(error.option_name.lstrip("-").replace("-", "_"), "").partition("=")[0]
     option = f"--{new.replace('_', '-')}"
-    has_option = error.ctx is not None and any(option in each.opts for each in error.ctx.command.params)
-    return option if new and has_option else None
+    return option if new and _has(error, option) else None
+
+
+def _has(error: click.NoSuchOption, option: str) -> bool:
+    """Return whether the command of an error has an option."""
+    return error.ctx is not None and any(option in each.opts for each in error.ctx.command.params)
 
 
 @contextmanager

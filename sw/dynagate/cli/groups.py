@@ -13,8 +13,8 @@ OPTIONS = {
     "Robot": "floating-base lock ignore-friction allow-unphysical round-rotations unlimited lax trust-robot",
     "Constraints": "contact loop compliance",
     "Region, the states that count": "velocity acceleration effort",
-    "Function and algorithm": "function form frame mass prefix variable outputs friction friction-speed",
-    "Steps and rollouts": "knots samples dt integrator implicit-damping tolerance linearize variable-dt stops force",
+    "Function and algorithm": "function form frame mass prefix variable outputs force",
+    "Steps and rollouts": "knots samples dt integrator implicit-damping tolerance linearize variable-dt",
     "Formats": "word proved certificate error target floor near-rest formats policy global",
     "Hardware": "ii units abreast core stages axi tlast words choice budget family liberty board clock",
     "Measurement": "states samples steps seed batch threads no-pinocchio pinocchio-float32 all boards rtl from to "
@@ -51,6 +51,13 @@ FORMER = {
     for name, view in (("schedule", "schedule"), ("wave", "waves"), ("together", "together"))
 }
 """Former commands: the old name -> what to write now."""
+
+FORMER_OPTIONS = {
+    "--friction": "--force friction",
+    "--friction-speed": "--force 'Friction(speed=0.05)'",
+    "--stops": "--force stops",
+}
+"""Former options that are values of another option now: the old name -> what to write now."""
 
 _GROUP_OF = {f"--{option}": group for group, names in OPTIONS.items() for option in names.split()}
 

@@ -10,7 +10,6 @@ import numpy as np
 from dynagate.base.progress import Progress
 from dynagate.dynamics import LISTED
 from dynagate.dynamics import function as function_row
-from dynagate.dynamics.friction import OPTIONS as FRICTION
 from dynagate.graph import Counts, trace
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.region import Region
@@ -50,8 +49,8 @@ def describe(
     **options: Any,
 ) -> list[Row]:
     """A row per function and form, or those of this function or form alone, in the default choices and in those of
-    fewest operations; where `frame`, `mass` or `prefix` is given, in these instead. With `friction` and
-    `friction_speed` where the function takes them. progress: called before each slow stage. Raises RobotError: the
+    fewest operations; where `frame`, `mass` or `prefix` is given, in these instead. With `forces` where the
+    function depends on friction. progress: called before each slow stage. Raises RobotError: the
     robot does not have this function, or not in this form.
     """
     progress = progress or (lambda text: None)
@@ -63,9 +62,9 @@ def describe(
             forms = [each for each in row.forms if each == form and forms]
         if function is not None and not forms:
             trace(robot, function, form=form)  # says why the robot has none
-        rubs = {key: options[key] for key in FRICTION if key in options and row.takes_friction}
+        rubs = {"forces": options["forces"]} if options.get("forces") and row.takes_friction else {}
         double = _states(region, name, rubs) if forms else {}
-        own = {key: value for key, value in options.items() if key not in FRICTION}
+        own = {key: value for key, value in options.items() if key != "forces"}
         for each in forms:
             takes = row.options.get(each, ())
             choices: list[dict[str, Any]] = [own] if own else [{}, FEWEST]
@@ -77,9 +76,9 @@ def describe(
     return rows
 
 
-def _states(region: Region, name: str, friction: dict[str, Any]) -> dict[str, Any]:
+def _states(region: Region, name: str, rubs: dict[str, Any]) -> dict[str, Any]:
     """Inputs that float32 holds exactly: their own rounding is not the algorithm's error."""
-    inputs = region.sample(name, STATES, SEED, **friction)
+    inputs = region.sample(name, STATES, SEED, **rubs)
     return {key: value.astype(np.float32).astype(np.float64) for key, value in inputs.items()}
 
 

@@ -19,11 +19,11 @@ from dynagate.cli.robot import Command, refuse_without, with_options
 from dynagate.design.words import FIXED, FLOAT16, FLOAT32
 from dynagate.design.words import WORDS as STREAM_WORDS
 from dynagate.dynamics import ALIASES, ALL, FRAME_FUNCTIONS, LISTED, ROLLOUT, TOGETHER, Function, function
-from dynagate.dynamics.friction import OPTIONS as FRICTION
-from dynagate.dynamics.friction import SPEED
 from dynagate.dynamics.options import DEFAULT_FUNCTION
 from dynagate.fixedpoint.assign import LARGEST_WORD, SMALLEST_WORD
 from dynagate.fixedpoint.goal import MULTIPLIERS
+from dynagate.forces import FORCES, Force, ForceError, Friction, as_text, of_text
+from dynagate.forces.force import check_forces
 from dynagate.graph.certificate import FUNCTIONS as CERTIFIED
 from dynagate.graph.choose import FRAMES
 from dynagate.hw import boards
@@ -405,17 +405,19 @@ class _Frame(click.ParamType):
         return parameters.completions(FRAMES, incomplete)
 
 
-class _Friction(Value):
-    """A torque, or "file" for the friction of the robot's file, which is True."""
+class _Force(click.ParamType):
+    """A force as text, stored in the form that designs keep."""
 
-    def __init__(self) -> None:
-        super().__init__(parameters.real(lambda x: x >= 0.0), "file, or a number of 0 or more")
+    name = "force"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        return True if value == "file" else super().convert(value, param, ctx)
+        try:
+            return as_text(of_text(value))
+        except (ForceError, ArgumentError) as error:
+            self.fail(str(error), param, ctx)
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        return parameters.completions(["file"], incomplete)
+        return parameters.completions(FORCES, incomplete)
 
 
 def algorithm_options(command: Command) -> Command:
@@ -424,7 +426,7 @@ def algorithm_options(command: Command) -> Command:
     @functools.wraps(command)
     def gathered(robot: Robot, *region: Any, form: str | None, prefix: bool, **rest: Any) -> Any:
         algorithm = {"form": form, "frame": rest.pop("frame"), "mass": rest.pop("mass"), "prefix": prefix or None}
-        algorithm |= {name: rest.pop(name) for name in FRICTION}
+        algorithm["forces"] = rest.pop("force") or None
         algorithm = {option: value for option, value in algorithm.items() if value is not None}
         functions = [function(rest["name"])] if rest.get("name") else list(LISTED.values())
         _check_algorithm(robot, functions, algorithm)
@@ -451,16 +453,12 @@ def algorithm_options(command: Command) -> Command:
             "--prefix", is_flag=True, help="Use prefix products and sums in gradients: fewer levels, more operations."
         ),
         click.option(
-            "--friction",
-            type=_Friction(),
-            metavar="file | TORQUE",
-            help="Add Coulomb friction to the joints: the values in the robot's file, or this one for all, N m or N.",
-        ),
-        click.option(
-            "--friction-speed",
-            type=Value(parameters.positive, "a number of more than 0"),
-            metavar="SPEED",
-            help=f"Let 0.7 of the friction act at this speed, rad/s or m/s.  [default: {SPEED}]",
+            "--force",
+            type=_Force(),
+            multiple=True,
+            metavar="FORCE",
+            help="Apply this force (repeatable): friction or 'Friction(0.3)', and in a rollout stops, "
+            "'Limits(stiffness=100.0)' and others.",
         ),
     )
 
@@ -547,18 +545,34 @@ def _check_algorithm(robot: Robot, functions: Sequence[Function], algorithm: dic
         # a function alone is traced in its first form unless another is asked for, all functions in all forms
         used = [form] if form else list(row.forms)[: 1 if len(functions) == 1 else None]
         taken.update(name for each in used for name in row.options.get(each, ()))
-        taken.update(FRICTION if row.takes_friction else ())
-    for option in sorted(algorithm.keys() - {"form"} - taken):
+    for option in sorted(algorithm.keys() - {"form", "forces"} - taken):
         what = f"form {form}" if form else functions[0].name
         raise click.UsageError(
             f"{what} has no option --{option.replace('_', '-')}; expected it left out, or another form or function"
         )
-    if "friction_speed" in algorithm and "friction" not in algorithm:
-        raise click.UsageError("--friction-speed without --friction; expected both: it smooths the friction")
-    if algorithm.get("friction") is True and not any(link.joint.friction for link in robot.links):
-        raise click.BadParameter(
-            f"no joint of {robot.name} has friction in its file; expected a number, N m or N", param_hint="'--friction'"
-        )
+    _check_forces(robot, functions, [of_text(force) for force in algorithm.get("forces", ())])
+
+
+def _check_forces(robot: Robot, functions: Sequence[Function], forces: Sequence[Force]) -> None:
+    """Raise BadParameter if no function has one of the forces, or the robot's file lacks the friction to read."""
+    try:
+        check_forces(forces)
+    except ArgumentError as error:
+        raise click.BadParameter(str(error), param_hint="'--force'") from None
+    if functions[0].name == ROLLOUT:
+        return
+    for force in forces:
+        if not (isinstance(force, Friction) and any(row.takes_friction for row in functions)):
+            raise click.UsageError(
+                f"{functions[0].name} has no force {force.name}; expected "
+                + ("Friction" if functions[0].takes_friction else "no --force")
+                + f", or --function {ROLLOUT}"
+            )
+        if force.force is True and not any(link.joint.friction for link in robot.links):
+            raise click.BadParameter(
+                f"no joint of {robot.name} has friction in its file; expected a number in N m or N, 'Friction(0.3)'",
+                param_hint="'--force'",
+            )
 
 
 def examples(*lines: str) -> str:

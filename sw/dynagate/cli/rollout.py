@@ -47,15 +47,13 @@ def step_options(command: Command) -> Command:
 
     @functools.wraps(command)
     def checked(robot: Any, *region: Any, algorithm: dict[str, Any], **rest: Any) -> Any:
-        names = ("dt", "integrator", "implicit_damping", "linearize", "variable_dt", "stops", "tolerance")
+        names = ("dt", "integrator", "implicit_damping", "linearize", "variable_dt", "tolerance")
         asked = {name: value for name in names if (value := rest.pop(name)) not in (None, False)}
-        if forces := rest.pop("force"):
-            asked["forces"] = forces
         row = function(rest["name"])
         taken = {option for options in row.options.values() for option in options}
         for name in asked:
             if name not in taken:
-                option = "force" if name == "forces" else name.replace("_", "-")
+                option = name.replace("_", "-")
                 raise click.UsageError(
                     f"{row.name} has no option --{option}; expected it left out, or --function {ROLLOUT}"
                 )
@@ -87,11 +85,4 @@ def step_options(command: Command) -> Command:
         ),
         click.option("--linearize", is_flag=True, help="Also return ∂x⁺/∂x and ∂x⁺/∂τ of each step of a rollout."),
         click.option("--variable-dt", is_flag=True, help="Make the time step of a rollout an input, at most --dt."),
-        click.option("--stops", is_flag=True, help="Stop joints at their position limits in a rollout."),
-        click.option(
-            "--force",
-            multiple=True,
-            metavar="FORCE",
-            help="Apply this force in a rollout, such as 'Limits(stiffness=100.0)' (repeatable).",
-        ),
     )

@@ -151,13 +151,12 @@ def _write(folder: Path, files: Mapping[str, str]) -> None:
 
 def _scan(robot: Robot, name: str, cuda: bool, algorithm: Mapping[str, Any]) -> dict[str, str]:
     """C or CUDA of a loop over links."""
-    from dynagate.cli.options import FRICTION
     from dynagate.graph.scan_trace import trace_scan
     from dynagate.native.cuda_loop import emit_cuda_loop
     from dynagate.native.loop import emit_loop
     from dynagate.native.loop_text import loop_name
 
-    loop = trace_scan(robot, name, **{key: algorithm[key] for key in FRICTION if key in algorithm})
+    loop = trace_scan(robot, name, forces=algorithm.get("forces", ()))
     return {f"{loop_name(loop)}.cu": emit_cuda_loop(loop)} if cuda else dict(emit_loop(loop).files)
 
 

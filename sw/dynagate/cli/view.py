@@ -86,12 +86,12 @@ def view(
 
     TRAJECTORY is an .npz file with `q`, (steps, nq) or (batch, steps, nq) in rad and m, as
     numpy.savez(file, q=motion.q) writes it."""
-    from dynagate.scene.pictures import draw, sweep
+    from dynagate.scene.pictures import Shapes, draw, sweep
 
     q = sweep(robot) if trajectory is None else _read(trajectory)
     file = Path(robots.file_of(context.params["robot"]))
     urdf = file if file.suffix == ".urdf" else None
-    options: dict[str, Any] = {"dt": dt, "theme": theme, "urdf": urdf, "meshes": meshes}
+    options: dict[str, Any] = {"dt": dt, "theme": theme, "shapes": Shapes(urdf, meshes)}
     if turn:
         if output or opened:
             raise click.UsageError("--turn beside --output or --open; expected one: a page is shown, or a file drawn")

@@ -1,9 +1,12 @@
 """Controllers as loops of graphs: costs over any scalar, and solvers whose iterations are one compiled call."""
 
-from dynagate.control.cost import Cost, Knot
-from dynagate.control.targets import FramePose, FramePosition, FrameRotation, LookAt
+from __future__ import annotations
 
-__all__ = ["Cost", "FramePose", "FramePosition", "FrameRotation", "Knot", "LookAt"]
+from dynagate.control.cost import Cost, Input, Knot
+from dynagate.control.targets import FramePose, FramePosition, FrameRotation, LookAt
+from dynagate.dynamics.spatial import cos, sin, sqrt
+
+__all__ = ["Cost", "FramePose", "FramePosition", "FrameRotation", "Input", "Knot", "LookAt", "cos", "sin", "sqrt"]
 
 
 def __dir__() -> list[str]:

@@ -6,17 +6,14 @@ Functions, rollouts and sampled states all have friction from here.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from dynagate.base.arguments import LARGEST, Accepted, check_positive, one_or_each
+from dynagate.base.arguments import ABOVE_ZERO, LARGEST, Accepted, number, one_or_each
 from dynagate.base.errors import ArgumentError
 from dynagate.base.warned import warn
 from dynagate.dynamics.coupling import Coupling
 from dynagate.dynamics.spatial import Scalar, sqrt
 from dynagate.robot import Robot, RobotWarning
-
-OPTIONS = ("friction", "friction_speed")
-"""Of algorithms and rollouts."""
 
 SPEED = 0.01
 """rad/s or m/s: the default of s, at which 0.7 of the friction acts."""
@@ -62,15 +59,16 @@ a sequence sets every degree of freedom. None, False and 0 leave friction out.""
 
 COULOMB = "True, or numbers of 0 or more (N m or N)"
 FORCES = Accepted(COULOMB, "", 0.0, LARGEST)
+SPEEDS = replace(ABOVE_ZERO, one="a speed of more than 0", most=LARGEST)
 
 
 def check_friction(friction: FrictionOption, speed: float) -> FrictionOption:
     """Return the option with its numbers as floats. Raise ArgumentError if a number is negative, not finite or above
     `LARGEST`, or the speed is not above 0."""
-    check_positive("friction_speed", speed, "a speed of more than 0")
+    number("friction has speed ", speed, SPEEDS)
     if isinstance(friction, Friction | bool | None):
         return friction
-    return one_or_each("friction=", friction, FORCES)
+    return one_or_each("friction has force ", friction, FORCES)
 
 
 def per_dof(what: str, robot: Robot, value: float | Sequence[float]) -> list[float]:
@@ -97,10 +95,11 @@ def per_dof(what: str, robot: Robot, value: float | Sequence[float]) -> list[flo
 
 
 def friction_of(robot: Robot, friction: FrictionOption, speed: float = SPEED) -> Friction | None:
-    """The friction of a robot by the options `friction` and `friction_speed`; None where nothing has any.
+    """Return the friction of a robot's joints, None if no joint has any.
 
-    Raises ValueError: as `check_friction`, there is another number of numbers than of degrees of freedom, or
-    a number is too large."""
+    Raises:
+        ArgumentError: As `check_friction`, there are neither one nor nv numbers, or a number is too large.
+    """
     friction = check_friction(friction, speed)
     if friction is None or isinstance(friction, Friction):
         return friction
@@ -118,10 +117,10 @@ def friction_of(robot: Robot, friction: FrictionOption, speed: float = SPEED) ->
 
 
 def warn_of_no_friction(robot: Robot, friction: FrictionOption) -> None:
-    """Gives a RobotWarning where the friction of the robot's file is asked for and there is none."""
+    """Issue a RobotWarning if friction is to come from the robot's file and the file has none."""
     if friction is True and not any(link.joint.friction for link in robot.links):
         warn(
-            f"no joint of robot '{robot.name}' has friction, so friction=True (--friction file) changes nothing; "
-            "expected a number, N m or N, to give all joints some",
+            f"no joint of robot '{robot.name}' has friction, so the force Friction() changes nothing; expected "
+            "a number in N m or N, such as Friction(0.3), for all joints",
             RobotWarning,
         )

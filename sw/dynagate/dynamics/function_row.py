@@ -165,9 +165,9 @@ class Function:
         return self.takes_external_forces or "bias_torque" in [argument.name for argument in self.outputs]
 
     def check_friction(self) -> None:
-        """Raises ValueError: friction does not enter this function."""
+        """Raise ArgumentError if the function does not depend on friction."""
         if not self.takes_friction:
-            raise ArgumentError(f"{self.name} does not depend on friction; expected the option left out")
+            raise ArgumentError(f"{self.name} does not depend on friction; expected no forces")
 
     def inputs_with(self, external_forces: bool) -> tuple[Argument, ...]:
         """The inputs, f_ext last where asked for. Raises ValueError: forces do not enter this function."""

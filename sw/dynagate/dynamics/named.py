@@ -39,7 +39,7 @@ _TURN = Function(
     arguments("q qd tau"),
     arguments("q_next qd_next"),
     step.FORMS,
-    dict.fromkeys(step.FORMS, (*step.OPTIONS, *OF_ROLLOUTS)),
+    dict.fromkeys(step.FORMS, (*step.OPTIONS, *OF_ROLLOUTS, "forces")),
 )
 
 

@@ -9,14 +9,13 @@ from typing import Any
 from dynagate.base.arguments import ABOVE_ZERO, check_flags, check_time_step, names_of, number, store_plain_numbers
 from dynagate.base.explained import check_fields, explained
 from dynagate.dynamics.frames import Frame
-from dynagate.dynamics.friction import SPEED, check_friction
 from dynagate.robot import Robot
 
 DEFAULT_FUNCTION = "forward_dynamics_gradient"
 """What is computed where nothing else is asked for."""
-FLAGS = ("prefix", "external_forces", "linearize", "variable_dt", "stops", "implicit_damping")
+FLAGS = ("prefix", "external_forces", "linearize", "variable_dt", "implicit_damping")
 """Options that are True or False."""
-OF_ROLLOUTS = ("linearize", "variable_dt", "stops", "forces", "tolerance")
+OF_ROLLOUTS = ("linearize", "variable_dt", "tolerance")
 """Options of rollouts alone."""
 
 
@@ -37,10 +36,9 @@ class AlgorithmOptions:
     step; None is the smallest that the word allows.
     implicit_damping: a step takes joint damping at the velocity after it (`dynamics.step_damping`).
     linearize: a rollout's turns give ∂x⁺/∂x and ∂x⁺/∂τ too. variable_dt: dt is an input of each turn, and the option dt
-    the largest. stops: of a rollout, as `Rollout` takes it. forces: of a rollout, as text, "Limits(stiffness=100.0)".
-    friction: Coulomb friction of the joints, F q̇ / √(q̇² + s²): True for the F of the robot's file, or F in N m or N,
-    one for all degrees of freedom or one for each. friction_speed: s in rad/s or m/s, at which 0.7 of it acts. Damping
-    acts in any case.
+    the largest.
+    forces: as text, such as "Limits(stiffness=100.0)" or "Friction(0.3)". Friction acts in functions too, the others in
+    rollouts. Damping acts in any case.
     external_forces: take the forces on the links as a last input f_ext (links, 6), in N m and N.
     outputs: names of the function's outputs to compute; None for all. What only the others need is left out.
     variable: names of links whose inertial parameters are inputs of these names, (10,) as in `dynamics.parameters`.
@@ -57,9 +55,6 @@ class AlgorithmOptions:
     integrator: str | None = None
     linearize: bool = False
     variable_dt: bool = False
-    friction: bool | float | tuple[float, ...] = 0.0
-    friction_speed: float = SPEED
-    stops: bool = False
     forces: Sequence[str] = ()
     tolerance: float | None = None
     implicit_damping: bool = False
@@ -75,7 +70,6 @@ class AlgorithmOptions:
         if self.tolerance is not None:
             number("tolerance ", self.tolerance, ABOVE_ZERO.called("a number of more than 0"))
         check_flags(**{name: getattr(self, name) for name in FLAGS})
-        object.__setattr__(self, "friction", check_friction(self.friction, self.friction_speed))
         check_fields(self)
 
     def as_dict(self) -> dict[str, Any]:

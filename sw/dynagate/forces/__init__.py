@@ -11,27 +11,10 @@ from dynagate.forces.drag import Drag, DragError
 from dynagate.forces.force import Force, Forces, Now, Wrench
 from dynagate.forces.friction import Friction
 from dynagate.forces.limits import Limits
+from dynagate.forces.listed import FORCES, as_text, of_text
 from dynagate.forces.servo import Servo, ServoError
-from dynagate.forces.text import force_of, text_of
-
-FORCES: dict[str, type[Force]] = {
-    force.__name__: force for force in (CompliantContact, Contact, Damping, Drag, Friction, Limits, Servo)
-}
-"""Forces by name."""
-
-PARTS: dict[str, type[object]] = {"Point": Point, "Plane": Plane}
-"""What forces are made of."""
-
-
-def of_text(force: Force | str) -> Force:
-    """A force of its text, `Limits(stiffness=100.0)`, or itself. Raises ForceError: the text is no force."""
-    return force_of(force, {**FORCES, **PARTS}) if isinstance(force, str) else force
-
-
-def as_text(force: Force) -> str:
-    """What `of_text` takes. Raises ForceError: the force is not one of FORCES."""
-    return text_of(force, {**FORCES, **PARTS})
-
+from dynagate.forces.stops import Stops
+from dynagate.robot import Shape, collision_shapes
 
 __all__ = [
     "FORCES",
@@ -51,9 +34,12 @@ __all__ = [
     "Point",
     "Servo",
     "ServoError",
+    "Shape",
+    "Stops",
     "Wrench",
     "along",
     "as_text",
+    "collision_shapes",
     "contact_points",
     "corners",
     "of_text",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -29,7 +29,13 @@ Scalars = Sequence[Scalar] | Array
 
 @explained
 class Force(ABC):
-    """A force on a robot. A class of its own is a frozen dataclass of its parameters."""
+    """A force on a robot. A class of its own is a frozen dataclass of its parameters.
+
+    once: a motion has at most one of this class. after_steps: the force acts by `after_step`, not by a torque.
+    """
+
+    once: ClassVar[bool] = False
+    after_steps: ClassVar[bool] = False
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -47,6 +53,10 @@ class Force(ABC):
     @abstractmethod
     def torque(self, now: Now) -> Array:
         """The generalized force (nv,), N m or N, at a robot's state."""
+
+    def after_step(self, robot: Robot, q: Array, qd: Array) -> tuple[Array, Array]:
+        """Return the state, q (nq,) and qd (nv,), that replaces the state at the end of a step."""
+        return q, qd
 
 
 class Wrench(NamedTuple):
@@ -149,12 +159,13 @@ def _times(vector: Array, rate: Scalar) -> Array:
 
 
 class Forces:
-    """The forces on a robot, summed. Raises ValueError: one is no force, or has no meaning for this robot."""
+    """The sum of the forces that act by torques. Raises ValueError: a force has no meaning for this robot."""
 
     def __init__(self, robot: Robot, forces: Sequence[Force]) -> None:
         for force in forces:
             force.check(robot)
-        self.robot, self.forces = robot, tuple(forces)
+        self.robot = robot
+        self.forces = tuple(force for force in forces if not force.after_steps)
         self.inputs = tuple(dict.fromkeys(name for force in forces for name in force.inputs))
 
     def torque(
@@ -192,10 +203,20 @@ FOREIGN = (bool, np.bool_, complex, str, bytes, list, tuple)
 
 
 def check_forces(forces: object) -> tuple[Force, ...]:
-    """Forces as a tuple. Raises TypeError: one of them is none; ValueError: they are no sequence."""
+    """Return the forces as a tuple.
+
+    Raises:
+        ArgumentTypeError: An entry is not a force.
+        ArgumentError: The forces are not a sequence, or two are of a class that acts once.
+    """
     if isinstance(forces, Force) or not isinstance(forces, Sequence):
         raise ArgumentError(f"forces={forces!r:.60}; expected a sequence of forces, such as [Servo(100.0)]")
     for force in forces:
         if not isinstance(force, Force):
             raise ArgumentTypeError(f"forces has {force!r:.60}; expected a Force, such as dynagate.forces.Servo")
+    for force in forces:
+        same = [each for each in forces if type(each) is type(force)]
+        if force.once and len(same) > 1:
+            listed = " and ".join(f"{each!r:.60}" for each in same)
+            raise ArgumentError(f"forces has {len(same)} of {force.name}: {listed}; expected at most one")
     return tuple(forces)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from dynagate.base.explained import explained
 from dynagate.dynamics.friction import SPEED, check_friction, friction_of
@@ -21,16 +22,19 @@ class Friction(Force):
     has friction that sticks.
 
     Args:
-        force: F in N m or N, 0 or more. One number acts on every joint but floating ones, so that it does not brake a
-            free base. A sequence of nv numbers sets every degree of freedom. True reads F from the robot's file.
+        force: F in N m or N, 0 or more. True, the default, reads F from the robot's file. One number acts on every
+            joint but floating ones, so that it does not brake a free base. A sequence of nv numbers sets every degree
+            of freedom.
         speed: s in rad/s or m/s, above 0. At this speed 0.7 of the friction acts.
 
     Raises:
         ValueError: A number is out of range or not finite.
     """
 
-    force: bool | float | Sequence[float]
+    force: bool | float | Sequence[float] = True
     speed: float = SPEED
+
+    once: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "force", check_friction(self.force, self.speed))

@@ -23,10 +23,19 @@ def text_of(force: Force, known: Mapping[str, type[Any]]) -> str:
 
 
 def force_of(text: str, known: Mapping[str, type[Any]]) -> Force:
-    """Raises ForceError: the text is no call of a known force with numbers, names in quotes, sequences of them, and
-    other known objects; or as the force does."""
+    """Return the force of a text: a call with numbers, quoted names, sequences of them and other known objects.
+
+    The name of a force stands for the force with its defaults, in any case: "friction" is "Friction()".
+
+    Raises:
+        ForceError: The text is none of these, or the force refuses its parameters.
+    """
     try:
-        force = _value(ast.parse(text.strip(), mode="eval").body, known)
+        node = ast.parse(text.strip(), mode="eval").body
+        if isinstance(node, ast.Name):
+            by_lower = {name.lower(): name for name in known}
+            node = ast.Call(ast.Name(by_lower.get(node.id.lower(), node.id), ast.Load()), [], [])
+        force = _value(node, known)
     except (SyntaxError, TypeError, ValueError, RecursionError) as error:
         raise ForceError(f"force {shown(text)}: {error}; expected a force such as 'Limits(stiffness=100.0)'") from None
     if not isinstance(force, Force):

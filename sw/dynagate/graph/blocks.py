@@ -110,7 +110,7 @@ def _join(graphs: Sequence[Graph], constants: Mapping[str, float], needed: set[s
         values |= results
         computed |= results
     joined = recording.graph({name: value for name, value in computed.items() if name in needed})
-    return replace(joined, friction=graphs[0].friction)
+    return replace(joined, forces=graphs[0].forces)
 
 
 def _counted(loop: Loop) -> tuple[Loop, dict[str, float]]:

@@ -11,7 +11,7 @@ from itertools import takewhile
 
 from dynagate.base.errors import Error
 from dynagate.base.explained import explained
-from dynagate.dynamics.friction import Friction
+from dynagate.forces import Force
 from dynagate.graph.ops import OPS
 
 
@@ -91,7 +91,7 @@ class Graph:
 
     name: of the function. robot: the robot's name. nodes: parents first, so a node's id is its position.
     inputs, outputs: ports, each an array of node ids of the shape that the function table lists.
-    friction: of the joints, N m or N, which its torques overcome; sampled torques do so too.
+    forces: the friction of the joints, which its torques overcome; sampled torques do so too.
     """
 
     name: str
@@ -99,7 +99,7 @@ class Graph:
     nodes: tuple[Node, ...]
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
-    friction: Friction | None = None
+    forces: tuple[Force, ...] = ()
 
     def __len__(self) -> int:
         return len(self.nodes)

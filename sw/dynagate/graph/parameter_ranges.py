@@ -35,7 +35,6 @@ from dynagate.robot.variable import (
     POSITION,
     ROTATION,
     Variable,
-    parameters_of,
     wrong_entry,
 )
 
@@ -125,7 +124,7 @@ def bounds_of(robot: Robot, variable: Variable, ranges: Sequence[Range] = ()) ->
         if name == variable.input:
             return list(zip(low, high, strict=True))
     if variable.kind in (INERTIAL, PAYLOAD):
-        own = [parameters_of(robot.links[i]) if variable.kind == INERTIAL else np.zeros(10) for i in variable.owners]
+        own = [robot.links[i].parameters() if variable.kind == INERTIAL else np.zeros(10) for i in variable.owners]
         return [bound for one in own for bound in _loaded_bounds(one)]
     center = variable.value(robot).ravel()
     radius = _radius(robot, variable).ravel()
@@ -192,7 +191,7 @@ def drawn(
     if variable.kind in (INERTIAL, PAYLOAD) and not chosen:
         parts = [
             _loaded(robot.links[i], count, [*seed, i] if variable.stacked else seed, at_limits)
-            - (parameters_of(robot.links[i]) if variable.kind == PAYLOAD else 0.0)
+            - (robot.links[i].parameters() if variable.kind == PAYLOAD else 0.0)
             for i in variable.owners
         ]
         return np.stack(parts, axis=1).reshape(count, *variable.shape)
@@ -244,7 +243,7 @@ def _loaded(link: Link, count: int, seed: Sequence[int], at_limits: bool) -> Arr
     products = -mass[:, None, None] * center[:, :, None] * center[:, None, :]
     about = products + np.eye(3) * (own + (mass * np.sum(center**2, axis=1))[:, None])[:, None, :]
     inertia = np.stack([about[:, a, b] for a, b in MOMENTS], axis=1)
-    return parameters_of(link) + np.concatenate([mass[:, None], mass[:, None] * center, inertia], axis=1)
+    return link.parameters() + np.concatenate([mass[:, None], mass[:, None] * center, inertia], axis=1)
 
 
 def _loaded_bounds(own: Array) -> list[tuple[float, float]]:

@@ -70,7 +70,7 @@ def part_graph(graph: Graph, part: Part) -> Graph:
         if port.name in names
     }
     ordered = tuple(outputs[name] for name in names)
-    return Graph(part.name, graph.robot, nodes, tuple(inputs), ordered, graph.friction).check()
+    return Graph(part.name, graph.robot, nodes, tuple(inputs), ordered, graph.forces).check()
 
 
 def with_code(part: Part, inputs: Mapping[str, Array], count: int) -> dict[str, Array]:

@@ -18,7 +18,10 @@ from dynagate.base.largest import LARGEST_LIMIT, MAX_STATES, SMALLEST_LIMIT
 from dynagate.base.nearest import nearest
 from dynagate.dynamics import EXTERNAL, ROLLOUT, Part, function
 from dynagate.dynamics.configuration import normalized
-from dynagate.dynamics.friction import SPEED, Friction, FrictionOption, friction_of
+from dynagate.dynamics.friction import Friction
+from dynagate.forces import Force
+from dynagate.forces import Friction as FrictionForce
+from dynagate.forces.listed import all_of_text, joint_friction
 from dynagate.graph import Graph, trace
 from dynagate.graph.derived import JVP
 from dynagate.graph.evaluate import evaluate
@@ -188,8 +191,7 @@ class Region:
         *,
         kind: Kind = "uniform",
         external_forces: bool = False,
-        friction: FrictionOption = None,
-        friction_speed: float = SPEED,
+        forces: Sequence[Force | str] = (),
     ) -> dict[str, Array]:
         """Inputs of the function of this name, (count, ...) each, in rad, m, s and N; quaternions take all directions.
 
@@ -205,15 +207,16 @@ class Region:
         Of qdd and tau one is drawn and the other follows from it in float64, as minv does from q.
         count: of states; the same seed gives the same ones. external_forces: whether f_ext is an input too.
         Variable parameters of the robot are inputs too, within their ranges (`bounds`).
-        friction, friction_speed: as in `AlgorithmOptions`; torques overcome it, and every second state near rest has
-        speeds of up to SLOW times the speed.
+        forces: as in `AlgorithmOptions`. Torques overcome the friction among them, and every second state near rest has
+        speeds of up to SLOW times the speed of the friction.
         Raises ValueError: count is less than 1, seed less than 0, or there is no such kind or function; RobotError:
         loops that close at no state.
         """
         if not (is_whole(count) and 1 <= count <= MAX_STATES):
             raise ArgumentError(f"{shown(count)} states; expected 1 or more, at most {MAX_STATES}")
         check_count("seed", seed, math.inf, 0)
-        rubs = friction_of(self.robot, friction, friction_speed)
+        rubs = joint_friction(self.robot, forces)
+        own = tuple(force for force in all_of_text(forces) if isinstance(force, FrictionForce) and rubs)
         if function(name).parts:
             samples = {
                 part.name: self.sample(
@@ -222,7 +225,7 @@ class Region:
                     seed,
                     kind=kind,
                     external_forces=external_forces and part.function.takes_external_forces,
-                    friction=rubs,
+                    forces=own,
                 )
                 for part in kinds_of_samples(name)
             }
@@ -234,7 +237,7 @@ class Region:
             variable.input: drawn(self.robot, variable, self.parameters, count, [seed, 3 + k], kind == "limits")
             for k, variable in enumerate(self.robot.variables)
         }
-        self._follow(state, held, loads, needed, (external_forces, rubs))
+        self._follow(state, held, loads, needed, (external_forces, own))
         if name == ROLLOUT and self.dt is not None:
             needed.append("dt")
         moved = [variable for variable in self.robot.variables if name.endswith(JVP)]
@@ -297,13 +300,13 @@ class Region:
         held: Mapping[str, Array],
         loads: Mapping[str, Array],
         needed: Sequence[str],
-        common: tuple[bool, Friction | None],
+        common: tuple[bool, tuple[Force, ...]],
     ) -> None:
         """Add what follows from what was drawn: τ or q̈, and M⁻¹. common: external forces and friction."""
-        robot, (external_forces, rubs) = self.robot, common
+        robot, (external_forces, forces) = self.robot, common
         effect, dynamics = ("qdd", "forward_dynamics") if "tau" in state else ("tau", "inverse_dynamics")
         if effect in needed:
-            graph = _graph(robot, dynamics, external_forces, rubs)
+            graph = _graph(robot, dynamics, external_forces, forces)
             state[effect] = evaluate(graph, {**state, **loads})[effect]
         if effect == "tau" and {"tau", "active"} <= set(needed):
             state["tau"] = carried(robot, state["q"], state["tau"], held["active"])
@@ -344,9 +347,7 @@ class Region:
                 f"{', '.join(own) or 'none'}; expected the same: Region.of(robot.with_variable(...))"
             )
         region = self if varied else self.of_robot(replace(self.robot, variable=()))
-        return region.sample(
-            graph.name, count, seed, kind=kind, external_forces=external_forces, friction=graph.friction
-        )
+        return region.sample(graph.name, count, seed, kind=kind, external_forces=external_forces, forces=graph.forces)
 
 
 def part_states(
@@ -389,10 +390,10 @@ def _graph(
     robot: Robot,
     name: str,
     external_forces: bool = False,
-    friction: Friction | None = None,
+    forces: tuple[Force, ...] = (),
 ) -> Graph:
     """The graph that torques, accelerations or M⁻¹ of sampled states come from."""
-    return trace(robot, name, external_forces=external_forces, friction=friction)
+    return trace(robot, name, external_forces=external_forces, forces=forces)
 
 
 def _positions(robot: Robot, joint: Joint, free: float) -> tuple[float, float]:

@@ -8,10 +8,11 @@ from typing import Any
 
 from dynagate.base.errors import ArgumentError
 from dynagate.dynamics import CONSTRAINED, Tree, articulated, constrained_links, function
-from dynagate.dynamics.friction import SPEED, FrictionOption, friction_of
 from dynagate.dynamics.function_row import SCAN, SCANS
 from dynagate.dynamics.links import Link, Links
 from dynagate.dynamics.mass_matrix import check_invertible
+from dynagate.forces import Force
+from dynagate.forces.listed import joint_friction
 from dynagate.graph.loop import Loop
 from dynagate.graph.scan_derivatives import vjp
 from dynagate.graph.scan_record import ScanOptions, recorded
@@ -24,8 +25,7 @@ def trace_scan(
     name: str,
     *,
     external_forces: bool = False,
-    friction: FrictionOption = None,
-    friction_speed: float = SPEED,
+    forces: Sequence[Force | str] = (),
 ) -> Loop:
     """A function of a robot as scans over its links: a loop of one turn, with the function's inputs and outputs.
 
@@ -36,15 +36,14 @@ def trace_scan(
         raise ArgumentError(f"{name} has no algorithm over links; expected one of {', '.join(SCANS)}")
     check_constant(robot, f"form '{SCAN}' of {name}")
     row.inputs_with(external_forces)  # raises where forces do not enter
-    if friction:
-        row.check_friction()
+    friction = joint_friction(robot, forces, row)
     robot.check_uncoupled(f"{name} as a loop over links")
     if row.needs_inverse:
         check_invertible(Tree(robot, reduced=False))
     if name in CONSTRAINED:
         row.checks[SCANS[name]](Tree(robot))
     marks = constrained_links.marks if name in CONSTRAINED else None
-    options = ScanOptions(external_forces, friction_of(robot, friction, friction_speed), marks)
+    options = ScanOptions(external_forces, friction, marks)
     if row.derivative_of:
         return replace(_DERIVED[name](robot, options), name=name)
     return _function(robot, name, options)

@@ -15,7 +15,9 @@ from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import explained
 from dynagate.dynamics import EXTERNAL, SWITCHES, SYMMETRIC, AlgorithmOptions, Function, Tree, function, of_frame
 from dynagate.dynamics.frames import FrameOption
-from dynagate.dynamics.friction import SPEED, Friction, FrictionOption, friction_in, friction_of, warn_of_no_friction
+from dynagate.dynamics.friction import friction_in
+from dynagate.forces import Force, Friction
+from dynagate.forces.listed import all_of_text, joint_friction, warn_of_forces
 from dynagate.graph.choose import FRAME_SEARCHES, FRAMES
 from dynagate.graph.derived import JVP, VJP, derived
 from dynagate.graph.graph import Graph
@@ -42,15 +44,14 @@ def trace(
     implicit_damping: bool = False,
     outputs: Sequence[str] | None = None,
     variable: Sequence[str] = (),
-    friction: FrictionOption = None,
-    friction_speed: float = SPEED,
+    forces: Sequence[Force | str] = (),
     progress: Progress | None = None,
 ) -> Graph:
     """The checked graph of one function of one robot: a listed one by its name, or one of your own.
 
     robot: also the name of one that ships, or the path of its URDF file.
-    form, frame, mass, prefix, external_forces, dt, integrator, implicit_damping, outputs, variable, friction,
-    friction_speed: as in `dynamics.AlgorithmOptions`.
+    form, frame, mass, prefix, external_forces, dt, integrator, implicit_damping, outputs, variable: as in
+    `dynamics.AlgorithmOptions`. forces: `dynagate.forces.Friction`, or none.
     frame: for a function of a frame, the name of the frame. For the gradients, besides the frames of
     `dynamics.frames`: "fewest", the one of each chain that takes the fewest operations, or "accurate", the one that
     errs least in float32.
@@ -58,7 +59,7 @@ def trace(
     operations in its forward dynamics (and 25,000 in its form "aba").
     Raises TypeError for a robot that is none, ValueError for a name that the function table does not list, an option
     that the function does not take, an output that it does not have or numbers that become too large, RobotError where
-    M is needed and has no inverse. Gives a RobotWarning where friction=True and the robot's file has none.
+    M is needed and has no inverse. Issues a RobotWarning if the robot's file lacks the friction that it should give.
     """
     robot = robot_of(robot)
     name, axes = of_frame(name, frame)
@@ -70,10 +71,9 @@ def trace(
     options = AlgorithmOptions(
         form, axes, mass, prefix, dt=dt, integrator=integrator, implicit_damping=implicit_damping
     ).as_dict()
-    common = _Common(external_forces, friction_of(robot, friction, friction_speed))
-    if friction or friction_speed != SPEED:
-        algorithm.check_friction()
-    warn_of_no_friction(robot, friction)
+    own = all_of_text(forces) if joint_friction(robot, forces, algorithm) else ()
+    common = _Common(external_forces, own)
+    warn_of_forces(robot, all_of_text(forces))
     if isinstance(axes, str):
         if axes not in FRAMES:
             raise ArgumentError(f"frame '{axes}'; expected {', '.join(FRAMES)}, a link index, or a map of them")
@@ -109,7 +109,7 @@ def _found_frame(robot: Robot, search: str) -> dict[int, int]:
 
 
 class _Asked(NamedTuple):
-    """What is traced. common: external forces and friction, which all of a robot's functions have."""
+    """A request to trace. common: external forces and forces, options of all functions of a robot."""
 
     robot: Robot
     algorithm: Function
@@ -121,7 +121,7 @@ class _Asked(NamedTuple):
 
 class _Common(NamedTuple):
     external_forces: bool
-    friction: Friction | None
+    forces: tuple[Force, ...]
 
 
 @contextmanager
@@ -163,7 +163,7 @@ def _recorded(asked: _Asked) -> Graph:
         for a in arguments
     ]
     parameters = parameter_inputs(recording, robot, sizes)
-    tree = Tree(robot, values=parameters, friction=common.friction)
+    tree = Tree(robot, values=parameters, friction=joint_friction(robot, common.forces))
     if algorithm.derivative_of:
         algorithm.check_options(options.get("form"), options.keys() - {"form"})
         if algorithm.name.endswith(JVP):
@@ -186,4 +186,6 @@ def _recorded(asked: _Asked) -> Graph:
         for (name, shape), result in zip(shapes.items(), results, strict=True)
         if name in chosen
     }
-    return replace(recording.graph(outputs), friction=common.friction or friction_in(robot.uncoupled()))
+    rubs = robot.friction_speed and friction_in(robot.uncoupled())
+    own = (Friction(speed=robot.friction_speed),) if rubs else ()
+    return replace(recording.graph(outputs), forces=common.forces or own)

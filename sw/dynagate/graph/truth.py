@@ -7,14 +7,14 @@ LU for the rest.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from dynagate.dynamics.configuration import integrated
-from dynagate.dynamics.friction import Friction
+from dynagate.forces import Force
 from dynagate.graph import trace
 from dynagate.graph.evaluate import evaluate
 from dynagate.robot import Robot
@@ -26,10 +26,10 @@ Array = npt.NDArray[np.float64]
 
 
 def forward_dynamics_gradient(
-    robot: Robot, inputs: Mapping[str, Array], friction: Friction | None = None
+    robot: Robot, inputs: Mapping[str, Array], forces: Sequence[Force] = ()
 ) -> dict[str, Array]:
     """q̈, ∂q̈/∂q, ∂q̈/∂q̇ and M⁻¹, (batch, ...) each, at q (batch, nq), q̇ and τ (batch, nv)."""
-    graph = trace(robot, "inverse_dynamics", form="spatial", friction=friction)
+    graph = trace(robot, "inverse_dynamics", form="spatial", forces=forces)
     q, qd, tau = (np.asarray(inputs[name], dtype=np.float64) for name in ("q", "qd", "tau"))
     n = robot.nv
     zero = np.zeros_like(qd)

@@ -86,7 +86,7 @@ class LinkText:
         if name in LINKS and LINKS[name].simulated:
             path = path or folder
         if name not in LINKS or not path:
-            forms = ", ".join(f"'{known}:{row.place}'" for known, row in LINKS.items())
+            forms = ", ".join(["'sim'", *(f"'{known}:{row.place}'" for known, row in LINKS.items())])
             raise ArgumentError(f"link '{text}'; expected one of {forms}")
         options = {}
         for setting in settings:

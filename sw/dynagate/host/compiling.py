@@ -15,8 +15,9 @@ from dynagate.base.explained import checking_first, explained
 from dynagate.base.progress import Progress, showing
 from dynagate.dynamics import ROLLOUT, check_named, of_frame, requested
 from dynagate.dynamics.frames import FrameOption
-from dynagate.dynamics.friction import SPEED
 from dynagate.dynamics.options import AlgorithmOptions, with_options
+from dynagate.forces import Force
+from dynagate.forces.listed import all_as_text
 from dynagate.graph.region import Region
 from dynagate.host.devices import DEVICES, Board, DeviceOptions, Sim
 from dynagate.host.devices.options import FUNCTION
@@ -52,8 +53,7 @@ def compile(
     external_forces: bool = False,
     outputs: Sequence[str] | None = None,
     variable: Sequence[str] = (),
-    friction: bool | float | tuple[float, ...] = 0.0,
-    friction_speed: float = SPEED,
+    forces: str | Force | Sequence[Force | str] = (),
     dt: float | None = None,
     integrator: str | None = None,
     implicit_damping: bool = False,
@@ -88,15 +88,14 @@ def compile(
         external_forces: Take the forces on the links as a last input f_ext (links, 6), in N m and N.
         outputs: Names of the outputs to compute; all unless given. What only the others need is left out.
         variable: Names of links whose inertial parameters (10,) are inputs of these names.
-        friction: Coulomb friction of the joints: True for that of the robot's file, or its size in N m or N, one
-            number for all degrees of freedom or one for each.
-        friction_speed: Speed in rad/s or m/s at which 0.7 of the friction acts.
+        forces: `dynagate.forces.Friction`, the only force that functions have, for Coulomb friction of the joints.
         dt: Seconds of a time step, for the functions that take one; 1e-3 unless given.
         integrator: "euler", "semi_implicit_euler", "rk2", "rk3" or "rk4", for the functions that take a time step.
         implicit_damping: Damp joints by the velocity after the step, for the functions that take a time step.
         overflow: "mask", so that results in fixed point have the flags `overflow`; or "raise", so that a batch with a
             sample that overflowed raises OverflowedError.
-        progress: Function that receives a line of text before each slow stage. Unless given, a terminal shows them.
+        progress: Function that receives a line of text before each slow stage. Unless given, a terminal or a
+            notebook shows them.
 
     Returns:
         The function. Its inputs are `compiled.inputs`, in this order or by name.
@@ -137,8 +136,7 @@ def compile(
         external_forces=external_forces,
         outputs=outputs,
         variable=variable,
-        friction=friction,
-        friction_speed=friction_speed,
+        forces=all_as_text(forces),
         dt=dt,
         integrator=integrator,
         implicit_damping=implicit_damping,

@@ -269,7 +269,7 @@ class Function(Opened):
                 if not isinstance(value, np.ndarray):
                     raise ArgumentTypeError(
                         f"input '{name}' is a {type(value).__name__}, which cannot be read in place; expected a numpy "
-                        "array, such as one of new_inputs"
+                        f"array, such as numpy.array({name}, dtype=float), or one of new_inputs"
                     )
             _, leading = checked(self.device.function, self.device.inputs, inputs, in_place=True)
             own = {port.name: _in_place(port.name, inputs[port.name], leading) for port in self.device.inputs}
@@ -562,7 +562,7 @@ def _in_place(name: str, array: npt.NDArray[Any], leading: Leading) -> npt.NDArr
     if not _is_view(view, array):
         raise ArgumentError(
             f"input '{name}' has gaps between its leading axes {leading} and cannot be read in place; expected an "
-            "array such as one of new_inputs"
+            f"array without gaps, such as numpy.ascontiguousarray({name})"
         )
     return view
 

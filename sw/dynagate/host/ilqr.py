@@ -19,7 +19,6 @@ from dynagate.control.cost import Cost
 from dynagate.control.ilqr import RETRIES, IlqrOptions, begin, ilqr_loop
 from dynagate.control.joint_bounds import EASE, WITHIN, JointBounds, of_last
 from dynagate.control.known import check_solved
-from dynagate.dynamics.friction import SPEED
 from dynagate.dynamics.step import DEFAULT_INTEGRATOR
 from dynagate.fixedpoint.assign import Policy
 from dynagate.fixedpoint.format import SATURATE, Arithmetic
@@ -55,7 +54,7 @@ class Ilqr(Solver):
     directions, (2 nv,) for speeds too, or a pair of lowest and highest; rad or m, rad/s or m/s, infinite for none. An
     augmented Lagrangian keeps them (`control.joint_bounds`), and a start beyond them comes back along a line that ends
     with the last knot. within: how far, of a joint's range, they may be missed where a problem has converged.
-    integrator: an explicit one; form, friction, friction_speed, forces, constrained, implicit_damping: as of a
+    integrator: an explicit one; form, forces, constrained, implicit_damping: as of a
     `Rollout`.
     device: "cpu", all iterations in one call of compiled C, problems side by side in vectors; "cuda"; or "numpy".
     dtype: "float64" or "float32" ("cpu", "cuda"). threads: that share the problems ("cpu").
@@ -82,8 +81,6 @@ class Ilqr(Solver):
         within: float = WITHIN,
         integrator: str = DEFAULT_INTEGRATOR,
         form: str | None = None,
-        friction: bool | float | tuple[float, ...] = 0.0,
-        friction_speed: float = SPEED,
         forces: Sequence[Force] = (),
         constrained: bool = False,
         implicit_damping: bool = False,
@@ -98,8 +95,6 @@ class Ilqr(Solver):
             dt,
             integrator,
             form,
-            friction,
-            friction_speed,
             forces=check_forces(forces),
             constrained=constrained,
             implicit_damping=implicit_damping,

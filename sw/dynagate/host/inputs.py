@@ -78,6 +78,14 @@ def restricted(port: Port) -> bool:
     return bool(port.unit_vectors) or port.switches or bool(port.parameter) or port.name in SHARES
 
 
+OVERFLOW = "; results of samples that overflow are NaN, flagged in `overflow` or `diverged` of the call that gave them"
+
+
+def origin(value: object) -> str:
+    """Return the likely origin of an input that is not a number, to stand at the end of an error; else ""."""
+    return OVERFLOW if value != value else ""
+
+
 def check_finite(arrays: Arrays, dtype: np.dtype[Any]) -> None:
     """Raises ValueError naming an entry that is infinite or not a number, or becomes so in a dtype."""
     for name, array in arrays.items():
@@ -86,7 +94,7 @@ def check_finite(arrays: Arrays, dtype: np.dtype[Any]) -> None:
         if not finite.all():
             at = first(~finite)
             expected = f"numbers that {dtype} holds" if np.isfinite(array[at]) else "finite numbers"
-            raise EntryError(f"input '{name}' is {array[at]} at {{at}}; expected {expected}", at)
+            raise EntryError(f"input '{name}' is {array[at]} at {{at}}; expected {expected}{origin(array[at])}", at)
 
 
 def check_angles(arrays: Arrays, angles: Mapping[str, Sequence[int]], dtype: np.dtype[Any]) -> None:

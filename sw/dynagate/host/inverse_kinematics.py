@@ -152,7 +152,7 @@ class InverseKinematics(LoopSolver):
         largest = TOLERANCES[precision] if tolerance is None else float(tolerance)
         self.options = IkOptions(targets, weights, int(iterations), largest)
         self.starts, self.seed = int(starts), int(seed)
-        self.limits = LimitWatch(self.robot, True, ())
+        self.limits = LimitWatch(self.robot, (), kept=True)
         self.compile(lambda: ik_loop(self.robot, self.options))
         self._fixed = {k: np.asarray(x, self.dtype)[None] for k, x in begin(self.robot, self.options).items()}
 

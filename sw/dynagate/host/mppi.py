@@ -16,7 +16,6 @@ from dynagate.base.explained import explained
 from dynagate.base.philox import DEVIATION
 from dynagate.control.cost import Cost
 from dynagate.control.mppi import sampled_loop, weights
-from dynagate.dynamics.friction import SPEED
 from dynagate.dynamics.step import DEFAULT_INTEGRATOR
 from dynagate.forces import Force
 from dynagate.forces.force import check_forces
@@ -83,7 +82,7 @@ class Mppi(Solver):
     seed: of the noise, which is the same on every machine (`base.philox`): draw k of a seed has the same integers.
     bounds: of torques, and joint_bounds: of positions and speeds, as of `Ilqr`. A sample that passes the latter costs
     so much more that it has the weight e⁻¹⁰ at a ten thousandth of a joint's range, and where all samples do, those
-    count that pass them least. integrator, form, friction, friction_speed, forces, constrained, implicit_damping: as
+    count that pass them least. integrator, form, forces, constrained, implicit_damping: as
     of a `Rollout`.
     device: "cpu", samples side by side in vectors; "cuda"; or "numpy". dtype: "float64" or "float32" ("cpu",
     "cuda"). threads: that share the problems ("cpu").
@@ -110,8 +109,6 @@ class Mppi(Solver):
         joint_bounds: Any = None,
         integrator: str = DEFAULT_INTEGRATOR,
         form: str | None = None,
-        friction: bool | float | tuple[float, ...] = 0.0,
-        friction_speed: float = SPEED,
         forces: Sequence[Force] = (),
         constrained: bool = False,
         implicit_damping: bool = False,
@@ -127,8 +124,6 @@ class Mppi(Solver):
             dt,
             integrator,
             form,
-            friction,
-            friction_speed,
             forces=check_forces(forces),
             constrained=constrained,
             implicit_damping=implicit_damping,

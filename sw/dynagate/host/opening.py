@@ -64,7 +64,8 @@ def open(
         pack: Return vectors of the different entries, without those that are always zero ("numpy").
         overflow: "mask", so that results have the flags `overflow`; or "raise", so that a batch with a sample that
             overflowed raises OverflowedError.
-        progress: Function that receives a line of text before each slow stage. Unless given, a terminal shows them.
+        progress: Function that receives a line of text before each slow stage. Unless given, a terminal or a
+            notebook shows them.
 
     Returns:
         The device, which is called as a `Function`. A design of "rollout" is called with start states and torques.
@@ -114,7 +115,8 @@ def _name(device: str | None, link: str | None, known: list[str]) -> str:
     if name not in known:
         if name in DEVICES:
             raise ArgumentError(
-                f"device '{name}' computes from a robot, or not this kind of design; expected one of {', '.join(known)}"
+                f"device '{name}' does not run this design; expected one of {', '.join(known)}, or "
+                f"dynagate.compile(robot, function) for code on a processor"
             )
         raise ArgumentError(f"device {name!r:.60}{nearest(name, known)}; expected one of {', '.join(known)}")
     of_link = Sim.name if link == Sim.name else Board.name
@@ -177,7 +179,7 @@ def _program(
 def _watch_of(design: DesignRecord | ProgramDesign) -> LimitWatch:
     """Return the watch of the limits of the robot that a rollout design moves."""
     options: Mapping[str, Any] = design.options
-    return LimitWatch(design_robot(design), options.get("stops", False), options.get("forces", ()))
+    return LimitWatch(design_robot(design), options.get("forces", ()))
 
 
 def _check_overflow_of_rollout(overflow: str) -> None:

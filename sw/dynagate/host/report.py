@@ -207,7 +207,7 @@ def blocks_of(
     fixed = evaluate_fixed(formatted, inputs, numbers)
     other: dict[str, Any] = {}
     if graph.name in ("forward_dynamics", "forward_dynamics_gradient") and {*inputs} <= {"q", "qd", "tau", "function"}:
-        other = truth.forward_dynamics_gradient(built.robot, inputs, graph.friction)
+        other = truth.forward_dynamics_gradient(built.robot, inputs, graph.forces)
     whole = built.graph if isinstance(built, Build) else graph
     floors = block_floors(whole, built.region, goal or Goal(ERROR_LIMIT, floor=FLOOR))
     flags = fixed.overflow if isinstance(built, Build) else flagged_together(fixed.overflow, built.design.abreast)

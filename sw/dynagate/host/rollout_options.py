@@ -10,15 +10,14 @@ from dynagate.base.arguments import check_count, check_flags, is_whole, store_pl
 from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import check_fields, explained
 from dynagate.base.largest import MAX_STEPS
-from dynagate.dynamics.friction import SPEED
 from dynagate.dynamics.step import DEFAULT_INTEGRATOR
 from dynagate.forces import Force
 from dynagate.forces.force import check_forces
-from dynagate.integrators.contact_method import ContactMethod
+from dynagate.integrators.contact_method import ContactIntegrator
 from dynagate.integrators.contact_step import RigidContact
 from dynagate.integrators.feedback import Feedback, check_feedback
 from dynagate.integrators.methods import method_of
-from dynagate.integrators.motion import Method
+from dynagate.integrators.motion import Integrator
 from dynagate.integrators.step import StepOptions
 
 
@@ -28,15 +27,13 @@ class RolloutOptions:
     """Options of a `Rollout`, whose keywords these fields are too.
 
     steps: how many. dt: seconds of a step, or None where each call says it. integrator: "euler", "semi_implicit_euler"
-    (the default), "rk2", "rk3", "rk4", "variational", "position_based", or a `Method` with options of its own.
+    (the default), "rk2", "rk3", "rk4", "variational", "position_based", or a `Integrator` with options of its own.
     linearize: give a and b of every step too (explicit integrators).
     every: give the states after every so many steps alone, a divisor of `steps`; `steps` itself for the last one alone.
-    form: of forward dynamics. friction: Coulomb friction F q̇ / √(q̇² + friction_speed²) of the joints: True for the F of
-    the robot's file, or F in N m or N, one for all degrees of freedom or one for each; friction_speed in rad/s or m/s.
-    stops: joints end at their limits, where they lose their speed. implicit_damping: take joint damping
-    at the velocity after the step, so that no step is too long for it (Euler's two methods, contacts).
-    forces: of `dynagate.forces`, at every stage of a step. Each call needs their inputs by name, such as a servo's
-    `target`, (..., steps, nv) or its last axes.
+    form: of forward dynamics. implicit_damping: take joint damping at the velocity after the step, so that no step is
+    too long for it (Euler's two methods, contacts).
+    forces: of `dynagate.forces`, at every stage of a step: `Friction`, `Stops` at the limits of joints, `Servo` and
+    others. Each call needs their inputs by name, such as a servo's `target`, (..., steps, nv) or its last axes.
     constrained: the robot's constraints (`with_contact`, `with_loop`) hold, all of them or those that a call
     names as `active` ("cpu", "cuda", "numpy"). contacts: rigid ground with dry friction that points may touch and leave
     (`integrators.RigidContact`), by semi-implicit steps of impulses, on the same devices.
@@ -48,13 +45,10 @@ class RolloutOptions:
 
     steps: int
     dt: float | None
-    integrator: str | Method | None = None
+    integrator: str | Integrator | None = None
     linearize: bool = False
     every: int = 1
     form: str | None = None
-    friction: bool | float | tuple[float, ...] = 0.0
-    friction_speed: float = SPEED
-    stops: bool = False
     forces: Sequence[Force] = ()
     constrained: bool = False
     contacts: RigidContact | None = None
@@ -76,12 +70,12 @@ class RolloutOptions:
             raise ArgumentError(f"feedback with every={self.every}; expected every=1: torques are those of every step")
 
     @cached_property
-    def chosen_method(self) -> Method:
+    def chosen_method(self) -> Integrator:
         """Return the integrator by its name. Raise ArgumentError if there is none, or contacts= replace it."""
         if self.contacts is not None:
             if self.integrator is not None:
                 raise ArgumentError(f"contacts= with integrator={self.integrator!r:.60}; expected contacts= alone")
-            return ContactMethod(self.contacts)
+            return ContactIntegrator(self.contacts)
         return method_of(DEFAULT_INTEGRATOR if self.integrator is None else self.integrator)
 
     @cached_property
@@ -92,9 +86,6 @@ class RolloutOptions:
             self.dt,
             explicit,
             self.form,
-            self.friction,
-            self.friction_speed,
-            self.stops,
             forces=tuple(self.forces),
             constrained=self.constrained,
             implicit_damping=self.implicit_damping,

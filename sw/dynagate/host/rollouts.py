@@ -20,8 +20,8 @@ from dynagate.base.forks import renew_in_child
 from dynagate.base.progress import showing
 from dynagate.dynamics import ROLLOUT, AlgorithmOptions
 from dynagate.dynamics.explicit import METHODS as TABLEAUX
-from dynagate.dynamics.friction import SPEED, warn_of_no_friction
 from dynagate.forces import Force, Forces, as_text
+from dynagate.forces.listed import warn_of_forces
 from dynagate.graph import Port
 from dynagate.graph.loop import Count, Loop
 from dynagate.graph.region import Region
@@ -40,7 +40,7 @@ from dynagate.integrators.contact_step import RigidContact
 from dynagate.integrators.equations_vjp import AFTER, FIRST, with_before
 from dynagate.integrators.feedback import Feedback, feedback_inputs, largest_of, reverse_with_feedback, with_feedback
 from dynagate.integrators.limits import LimitWatch
-from dynagate.integrators.motion import Method, reverse_loop
+from dynagate.integrators.motion import Integrator, reverse_loop
 from dynagate.integrators.step import StepOptions
 from dynagate.native.loop import LoopKernel
 from dynagate.robot import Robot
@@ -71,11 +71,8 @@ class Rollout(Opened):
         linearize: Return the matrices a and b of every step too (explicit integrators).
         every: Return the states after every so many steps, a divisor of `steps`; `steps` itself for the last state.
         form: Algorithm of forward dynamics.
-        friction: Coulomb friction of the joints: True for that of the robot's file, or its size in N m or N, one
-            number for all degrees of freedom or one for each.
-        friction_speed: Speed in rad/s or m/s at which 0.7 of the friction acts.
-        stops: Joints end at their limits, where they lose their speed.
-        forces: Forces of `dynagate.forces`. Each call takes their inputs by name, such as a servo's `target`.
+        forces: Forces of `dynagate.forces`, such as `Friction`, `Stops` at the limits of joints, or a servo. Each call
+            takes their inputs by name, such as a servo's `target`.
         constrained: The robot's constraints hold, all of them or those that a call names as `active`.
         contacts: Rigid ground with dry friction that points may touch and leave.
         feedback: Add gain (q ⊖ q_ref, q̇ - qd_ref) to the torque of each step; largest torques in place of True bound
@@ -105,13 +102,10 @@ class Rollout(Opened):
         steps: int,
         dt: float | None,
         *,
-        integrator: str | Method | None = None,
+        integrator: str | Integrator | None = None,
         linearize: bool = False,
         every: int = 1,
         form: str | None = None,
-        friction: bool | float | tuple[float, ...] = 0.0,
-        friction_speed: float = SPEED,
-        stops: bool = False,
         forces: Sequence[Force] = (),
         constrained: bool = False,
         contacts: RigidContact | None = None,
@@ -131,9 +125,6 @@ class Rollout(Opened):
             linearize,
             every,
             form,
-            friction,
-            friction_speed,
-            stops,
             forces,
             constrained,
             contacts,
@@ -160,10 +151,10 @@ class Rollout(Opened):
             )
             for variable in robot.variables
         }
-        warn_of_no_friction(robot, asked.friction)
+        warn_of_forces(robot, self.options.forces)
         self.function, self.functions = ROLLOUT, {}
         self._linearize = asked.linearize
-        self._watch = LimitWatch(robot, asked.stops, self.options.forces)
+        self._watch = LimitWatch(robot, self.options.forces)
         self.chip: RolloutDevice | None = None
         self.kernel: LoopKernel | None = None
         self._device = chosen
@@ -663,7 +654,6 @@ def _on_chip(
         integrator=options.integrator,
         implicit_damping=options.implicit_damping,
         linearize=linearize,
-        stops=options.stops,
         forces=[as_text(force) for force in options.forces],
     )
     return RolloutDevice(device.of_rollout(robot, algorithm), watch)

@@ -22,7 +22,7 @@ from dynagate.base.arguments import (
 )
 from dynagate.base.elsewhere import CALLED, answering
 from dynagate.base.errors import ArgumentError, ArgumentTypeError
-from dynagate.base.explained import explained
+from dynagate.base.explained import PUBLIC_NAMES, explained
 from dynagate.base.largest import MAX_ITERATIONS, MAX_KNOTS, MAX_SAMPLES
 from dynagate.base.nearest import nearest
 from dynagate.control.cost import Cost, Input
@@ -78,7 +78,7 @@ class Solver(LoopSolver):
         self.step = step
         self.bounds = bounds_of(self.robot, bounds)
         self.joints = joint_bounds_of(self.robot, joint_bounds)
-        self.limits = LimitWatch(self.robot, self.joints is not None, step.forces)
+        self.limits = LimitWatch(self.robot, step.forces, kept=self.joints is not None)
         self.inputs: dict[str, Input] = cost.inputs_of(self.robot)
         self.step_inputs = step_inputs(self.robot, self.step)
         for name in self.step_inputs:
@@ -90,7 +90,8 @@ class Solver(LoopSolver):
         self._kept: dict[Leading, Problems] = {}
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.robot.name}, {self.knots} knots of {self.step.dt:g} s, on {self.device}>"
+        step = f"knots={self.knots}, dt={self.step.dt:g}, integrator={self.step.integrator!r}"
+        return f"<{PUBLIC_NAMES[type(self).__name__]}({self.robot.name}, {step}, device={self.device!r})>"
 
     def close(self) -> None:
         """Release what the device holds. Later calls raise DeviceError."""

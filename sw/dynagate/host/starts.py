@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from dynagate.base.arguments import common_axes, real
 from dynagate.base.errors import EntryError
+from dynagate.host.inputs import origin
 from dynagate.host.trajectories import Trajectories
 
 Array = npt.NDArray[Any]
@@ -69,7 +70,7 @@ def without_lost(
         if bad.any():
             at = tuple(int(k) for k in np.argwhere(bad)[0])
             label = name if name == "tau" else f"{name}0"
-            template = f"input '{label}' is {array[at]} at {{at}}; expected finite numbers"
+            template = f"input '{label}' is {array[at]} at {{at}}; expected finite numbers{origin(array[at])}"
             raise EntryError(template, at).within(leading)
     result = {name: array.copy() for name, array in arrays.items()}
     for name, array in result.items():

@@ -12,14 +12,14 @@ import numpy.typing as npt
 
 from dynagate.base.errors import ArgumentError
 from dynagate.dynamics import ROLLOUT
-from dynagate.dynamics.friction import SPEED
 from dynagate.dynamics.options import AlgorithmOptions
 from dynagate.dynamics.step import DEFAULT_INTEGRATOR, DEFAULT_STEP
-from dynagate.forces import of_text
+from dynagate.forces import Force
+from dynagate.forces.listed import all_of_text
 from dynagate.graph.blocks import Blocks, in_blocks, renamed
 from dynagate.graph.loop import Until, evaluate_loop, loops_in
 from dynagate.integrators.methods import METHODS, SOLVING, method_of
-from dynagate.integrators.motion import Method, Motion
+from dynagate.integrators.motion import Integrator, Motion
 from dynagate.integrators.step import StepOptions
 from dynagate.robot import Robot
 
@@ -122,25 +122,26 @@ def _named(motion: Motion) -> Motion:
     return replace(motion, loop=renamed(motion.loop, names), states=STATE)
 
 
-def _step_options(options: AlgorithmOptions, method: Method) -> StepOptions:
-    """Raises ValueError."""
-    forces = tuple(of_text(force) for force in options.forces)
-    for force in forces:
+def constant_forces(forces: Sequence[str]) -> tuple[Force, ...]:
+    """Return the forces of texts for a chip. Raise ArgumentError if one takes an input of each step."""
+    own = all_of_text(forces)
+    for force in own:
         if force.inputs:
             raise ArgumentError(
                 f"force '{force.name}' takes the input '{force.inputs[0]}' of each step, for which a chip has no "
                 f"place; expected {force.name}({force.inputs[0]}=...), which is constant"
             )
+    return own
+
+
+def _step_options(options: AlgorithmOptions, method: Integrator) -> StepOptions:
+    """Raises ValueError."""
     if options.variable_dt:
         raise ArgumentError(f"integrator '{method.name}' takes no variable_dt; expected a constant time step")
-    friction = tuple(options.friction) if isinstance(options.friction, Sequence) else options.friction
     dt = DEFAULT_STEP if options.dt is None else options.dt
     return StepOptions(
         dt,
         form=options.form,
-        friction=friction,
-        friction_speed=options.friction_speed or SPEED,
-        stops=options.stops,
-        forces=forces,
+        forces=constant_forces(options.forces),
         implicit_damping=options.implicit_damping,
     )

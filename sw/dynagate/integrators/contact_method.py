@@ -8,14 +8,14 @@ from typing import ClassVar
 from dynagate.base.errors import ArgumentError
 from dynagate.integrators.contact_step import IMPULSE, LIFT, RigidContact, contact_equations, contact_loop
 from dynagate.integrators.equations_vjp import Equations
-from dynagate.integrators.motion import Method, Motion
+from dynagate.integrators.motion import Integrator, Motion
 from dynagate.integrators.step import StepOptions
 from dynagate.robot import Robot
 from dynagate.robot.variable import check_constant
 
 
 @dataclass(frozen=True)
-class ContactMethod(Method):
+class ContactIntegrator(Integrator):
     """Semi-implicit steps of impulses (`contact_step`). contact: the points and planes, and their law."""
 
     contact: RigidContact

@@ -9,14 +9,14 @@ from dynagate.forces import Forces
 from dynagate.graph import Graph
 from dynagate.graph.loop import Count, Loop
 from dynagate.integrators.linearized import linearized_step_graph
-from dynagate.integrators.motion import Method, Motion
+from dynagate.integrators.motion import Integrator, Motion
 from dynagate.integrators.step import CARRY, StepOptions, step_graph
 from dynagate.integrators.step_vjp import step_vjp_graph
 from dynagate.robot import Robot
 
 
 @dataclass(frozen=True)
-class ExplicitMethod(Method):
+class ExplicitIntegrator(Integrator):
     """integrator: one of `explicit.METHODS`."""
 
     integrator: str

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dynagate.base.warned import warn
-from dynagate.forces import Force, Limits, of_text
+from dynagate.forces import Force, Limits, Stops, of_text
 from dynagate.robot import Robot, RobotWarning
 
 Array = npt.NDArray[Any]
@@ -23,20 +23,24 @@ SELDOM = 16
 """Small calls from one look at their limits to the next."""
 
 
-def keeps_positions(stops: bool, forces: Iterable[Force | str]) -> bool:
-    """Whether something in a motion keeps joints within their limits."""
-    return bool(stops) or any(isinstance(of_text(force), Limits) for force in forces)
+def keeps_positions(forces: Iterable[Force | str]) -> bool:
+    """Return whether one of the forces keeps joints within their limits."""
+    return any(isinstance(of_text(force), Limits | Stops) for force in forces)
 
 
 def limits_text(robot: Robot, options: Mapping[str, Any]) -> str:
-    """What a rollout on a chip makes of a robot's limits, for people; "" where the robot has none. options: stops and
-    forces of the design."""
+    """Describe how a rollout on a chip treats the limits of a robot; "" if the robot has none.
+
+    Args:
+        robot: The robot.
+        options: Options of the design, of which its forces count.
+    """
     positions, efforts = len(_moving(robot, *ranges(robot))), int(np.isfinite(robot.effort).sum())
     text = []
-    if positions and keeps_positions(options.get("stops", False), options.get("forces", ())):
+    if positions and keeps_positions(options.get("forces", ())):
         text.append(f"positions of {_joints(positions)} are kept")
     elif positions:
-        text.append(f"positions of {_joints(positions)} are not kept: `stops`, or the force `Limits`, keeps them")
+        text.append(f"positions of {_joints(positions)} are not kept: the force `Stops` or `Limits` keeps them")
     if efforts:
         text.append(f"torques of {_joints(efforts)} are taken as they come, not cut to the limits of effort")
     return "; ".join(text)
@@ -55,8 +59,7 @@ def _warn_passed(robot: Robot, beyond: Array) -> bool:
     return _warn(
         robot,
         _named(robot, passed),
-        "passes its limits, which this integrator does not keep; Rollout(..., stops=True) or "
-        "forces=[Limits(stiffness)] does",
+        "passes its limits, which this integrator does not keep; forces=[Stops()] or forces=[Limits(stiffness)] does",
     )
 
 
@@ -64,13 +67,14 @@ class LimitWatch:
     """Says once that a start is beyond the limits of positions, once that a motion passes those that nothing keeps, and
     once that torques pass the efforts."""
 
-    def __init__(self, robot: Robot, stops: bool, forces: Sequence[Force | str]) -> None:
+    def __init__(self, robot: Robot, forces: Sequence[Force | str], *, kept: bool = False) -> None:
+        """Watch a robot. forces: those of the motion. kept: something else keeps joints within their limits."""
         self.robot, self.most = robot, robot.effort * (1.0 + BEYOND)
         self.lower, self.upper = (ends.astype(np.float64) for ends in ranges(robot))
         self._low, self._high = _just_beyond(self.lower, self.upper)
         self._lowest, self._highest = self._low.tolist(), self._high.tolist()
         self.of_starts = bool(_moving(robot, self.lower, self.upper))
-        self.of_positions = not keeps_positions(stops, forces) and self.of_starts
+        self.of_positions = not (kept or keeps_positions(forces)) and self.of_starts
         self.of_efforts = bool(np.isfinite(self.most).any())
         self._calls = 0
 

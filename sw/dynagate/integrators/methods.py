@@ -5,14 +5,14 @@ from __future__ import annotations
 from dynagate.base.errors import ArgumentError
 from dynagate.base.nearest import nearest
 from dynagate.dynamics.explicit import METHODS as TABLEAUX
-from dynagate.integrators.explicit_method import ExplicitMethod
-from dynagate.integrators.motion import Method
-from dynagate.integrators.position_based_method import PositionBasedMethod
-from dynagate.integrators.variational_method import VariationalMethod
+from dynagate.integrators.explicit_method import ExplicitIntegrator
+from dynagate.integrators.motion import Integrator
+from dynagate.integrators.position_based_method import PositionBasedIntegrator
+from dynagate.integrators.variational_method import VariationalIntegrator
 
-METHODS: dict[str, Method] = {
-    **{name: ExplicitMethod(name) for name in TABLEAUX},
-    **{method.name: method for method in (VariationalMethod(), PositionBasedMethod())},
+METHODS: dict[str, Integrator] = {
+    **{name: ExplicitIntegrator(name) for name in TABLEAUX},
+    **{method.name: method for method in (VariationalIntegrator(), PositionBasedIntegrator())},
 }
 
 
@@ -20,12 +20,12 @@ SOLVING = tuple(name for name, method in METHODS.items() if not method.linearize
 """Integrators that solve an equation in each step."""
 
 
-def method_of(method: str | Method) -> Method:
+def method_of(method: str | Integrator) -> Integrator:
     """Return an integrator by its name, or the object itself. Raise ArgumentError if the name is unknown."""
-    if isinstance(method, Method):
+    if isinstance(method, Integrator):
         return method
     if method not in METHODS:
         raise ArgumentError(
-            f"integrator '{method}'{nearest(method, METHODS)}; expected one of {', '.join(METHODS)}, or a Method"
+            f"integrator '{method}'{nearest(method, METHODS)}; expected one of {', '.join(METHODS)}, or a Integrator"
         )
     return METHODS[method]

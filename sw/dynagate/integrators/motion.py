@@ -46,11 +46,13 @@ class Motion:
 
 
 @explained
-class Method(ABC):
-    """A way to step a robot through time. One of its own is a frozen dataclass of its parameters and a row in
-    `methods.METHODS`.
+class Integrator(ABC):
+    """A way to step a robot through time: what `dynagate.Rollout(integrator=...)` accepts, with its options.
 
-    linearizes: it has derivatives of each step as matrices, and `linearize`, stops and dt as an input.
+    An integrator of your own is a frozen dataclass of its parameters and a row in `methods.METHODS`.
+
+    name: what errors and designs call it. linearizes: the integrator has derivatives of each step as matrices, and
+    accepts `linearize`, `forces.Stops` and dt as an input.
     """
 
     name: ClassVar[str]
@@ -58,31 +60,44 @@ class Method(ABC):
 
     @abstractmethod
     def motion(self, robot: Robot, options: StepOptions, *, linearize: bool = False, every: int = 1) -> Motion:
-        """Raises ValueError: an option, a force or a joint that it does not take."""
+        """Return the motion of a robot by this integrator.
+
+        Args:
+            robot: The robot.
+            options: Options of a step, with dt in seconds.
+            linearize: Include the derivatives of every step.
+            every: Keep the state after every so many steps only.
+
+        Raises:
+            ArgumentError: The integrator does not accept an option, a force or a joint.
+        """
 
     def equations(self, robot: Robot, options: StepOptions) -> Equations | None:
-        """What a step solves, for its gradient; None where it is not said."""
+        """Return the equations that a step of a robot with these options solves, for its gradient; None for none."""
         return None
 
     def reverse(self, robot: Robot, options: StepOptions) -> Graph:
-        """The reverse of a step, as `step_vjp.step_vjp_graph`. Raises ValueError: the method does not say what a step
-        solves."""
+        """Return the reverse of a step of a robot with these options, as `step_vjp.step_vjp_graph`.
+
+        Raises:
+            ArgumentError: The integrator states no equations.
+        """
         equations = self.equations(robot, options)
         if equations is None:
             raise ArgumentError(f"integrator '{self.name}' has no reverse sweep; expected one with equations, as 'rk4'")
         return equations_vjp_graph(robot, options, equations)
 
-    def in_words(self, word: int) -> Method:
-        """The method for integers of so many bits."""
+    def in_words(self, word: int) -> Integrator:
+        """Return the integrator for integers of a word length in bits. word: the word length."""
         return self
 
     def check(self, options: StepOptions, *, linearize: bool) -> None:
-        """Raises ValueError naming an option of a step that the method does not take, and what would do."""
+        """Raise ArgumentError if the options of a step, or linearize, do not fit the integrator."""
         if self.linearizes:
             return
         unknown = {
             "linearize": (linearize, "a method with derivatives, such as 'rk4'"),
-            "stops": (options.stops, "forces=[dynagate.forces.Limits(stiffness)]"),
+            "forces.Stops": (any(f.after_steps for f in options.forces), "forces=[dynagate.forces.Limits(stiffness)]"),
             "form": (options.form is not None, "none"),
             "dt=None": (options.dt is None, "a constant time step"),
             "constrained": (options.constrained, "an explicit method, such as 'rk4'"),
@@ -93,7 +108,7 @@ class Method(ABC):
                 raise ArgumentError(f"integrator '{self.name}' takes no {name}; expected {expected}")
 
 
-def reverse_loop(method: Method, robot: Robot, options: StepOptions) -> Loop:
+def reverse_loop(method: Integrator, robot: Robot, options: StepOptions) -> Loop:
     """The loop of a rollout's gradient: states, torques and cost gradients from the last turn to the first."""
     graph, ends = method.reverse(robot, options), ("lam_q_next", "lam_qd_next")
     carry = {port.name: port.name.removesuffix("_next") for port in graph.outputs if port.name.startswith("lam_")}

@@ -21,7 +21,7 @@ from dynagate.graph.loop import Count, Loop
 from dynagate.graph.recorder import Recording
 from dynagate.graph.sizes import typical_sizes
 from dynagate.integrators.equations_vjp import AFTER, FIRST, RESIDUAL, Equations, before
-from dynagate.integrators.motion import Method, Motion
+from dynagate.integrators.motion import Integrator, Motion
 from dynagate.integrators.position_based_graphs import Model, begin, evaluation, scalar, weighted
 from dynagate.integrators.position_based_inputs import PositionBasedError, check_whole
 from dynagate.integrators.position_based_links import check_robot, sizes
@@ -47,7 +47,7 @@ ITERATIONS_OF_INTEGERS = 60
 
 @explained
 @dataclass(frozen=True)
-class PositionBasedMethod(Method):
+class PositionBasedIntegrator(Integrator):
     """Each step is the minimum of an energy or, where there are forces but a servo, or joints with quaternions, a root
     of all forces at its end, by Levenberg-Marquardt: stable at large steps. tolerance: forces that are left, beside the
     robot's weight. iterations: most of them a step. search: for the energy, "lm" with M/dt² in place of its Hessian,
@@ -76,7 +76,7 @@ class PositionBasedMethod(Method):
         if self.order > 2 and self.search is not None:
             raise ArgumentError(f"search '{self.search}' at order {self.order}, which has no energy; expected None")
 
-    def in_words(self, word: int) -> PositionBasedMethod:
+    def in_words(self, word: int) -> PositionBasedIntegrator:
         return replace(self, iterations=min(self.iterations, ITERATIONS_OF_INTEGERS), resolution=2.0 ** (5 - word))
 
     def motion(self, robot: Robot, options: StepOptions, *, linearize: bool = False, every: int = 1) -> Motion:

@@ -57,7 +57,7 @@ class Stages:
         """Stage k, after the accelerations of those before it."""
         outputs = output_values(self.graph.outputs, self.values(accelerations))
         q, qd, tau = outputs[f"q_{k}"], outputs[f"qd_{k}"], self.step.tau
-        if not self.step.options.forces:
+        if not self.step.forces.forces:
             return Stage(q, qd, tau, ())
         recording = self.step.recording
         inputs = {port.name: recording.inputs.get(port.name) for port in self._forces.graph.inputs}
@@ -66,7 +66,7 @@ class Stages:
 
     def forces_rates(self, stage: Stage, q_rates: Array, qd_rates: Array) -> Array:
         """How fast the forces change (nv, directions) where q, along velocities, and q̇ do so."""
-        if not self.step.options.forces:
+        if not self.step.forces.forces:
             return np.zeros(qd_rates.shape).astype(object)
         columns = [
             self._forces.forward(stage.forces, {"q": by_q, "qd": by_qd})["force"]
@@ -78,7 +78,7 @@ class Stages:
         """Return weightsᵀ ∂forces/∂q and weightsᵀ ∂forces/∂q̇, (nv,), and those by the robot's variable parameters, by
         input."""
         parameters = self.step.parameters
-        if not self.step.options.forces:
+        if not self.step.forces.forces:
             none = np.zeros(self.robot.nv).astype(object)
             return {"q": none, "qd": none, **{name: 0.0 * values for name, values in parameters.items()}}
         return self._forces.reverse(stage.forces, {"force": weights}, ["q", "qd", *parameters])
@@ -98,7 +98,8 @@ class Stages:
 def _integrator(robot: Robot, options: StepOptions) -> tuple[Graph, int]:
     """The step as a function of its accelerations: q, qd (and dt) and qdd_0, qdd_1, ... (nv,) to q_next, qd_next, and
     q_k and qd_k, where stage k takes its acceleration. And the number of stages."""
-    step = StepRecording(robot, replace(options, forces=()), "integrator")
+    ends = tuple(force for force in options.forces if force.after_steps)
+    step = StepRecording(robot, replace(options, forces=ends), "integrator")
     states: dict[str, Array] = {}
 
     def acceleration(q: Array, qd: Array, tau: Array) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import InitVar, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy.typing as npt
@@ -14,11 +14,11 @@ from dynagate.base.naming import scope
 from dynagate.base.nearest import nearest
 from dynagate.dynamics import Tree
 from dynagate.dynamics.explicit import METHODS
-from dynagate.dynamics.friction import SPEED, check_friction, friction_of
 from dynagate.dynamics.spatial import select
 from dynagate.dynamics.step_damping import check_damping, robot_in_step
 from dynagate.forces import Force, Forces, Friction
 from dynagate.forces.force import check_forces
+from dynagate.forces.listed import joint_friction
 from dynagate.graph import Graph, trace
 from dynagate.graph.derivatives import output_values
 from dynagate.graph.recorder import Recording
@@ -36,9 +36,8 @@ class StepOptions:
     """What a step is. Raises ValueError.
 
     dt: seconds, or None for an input `dt` (). integrator: one of `explicit.METHODS`. form: of forward dynamics.
-    friction, friction_speed: as in `dynamics.AlgorithmOptions`; they become the last of the forces. stops: joints end
-    at their limits, where they lose their speed. wrap: angles of joints that turn for ever (`Robot.is_periodic`) come
-    back between -π and π. forces: of `dynagate.forces`, besides the robot's damping.
+    wrap: angles of joints that turn for ever (`Robot.is_periodic`) come back between -π and π. forces: of
+    `dynagate.forces`, friction and stops among them, besides the robot's damping.
     constrained: constrained forward dynamics, with the input `active` (constraints,).
     implicit_damping: take joint damping at the velocity after the step (`dynamics.step_damping`).
     """
@@ -46,15 +45,12 @@ class StepOptions:
     dt: float | None
     integrator: str = "semi_implicit_euler"
     form: str | None = None
-    friction: InitVar[bool | float | tuple[float, ...]] = 0.0
-    friction_speed: InitVar[float] = SPEED
-    stops: bool = False
     wrap: bool = False
     forces: tuple[Force, ...] = ()
     constrained: bool = False
     implicit_damping: bool = False
 
-    def __post_init__(self, friction: bool | float | tuple[float, ...], friction_speed: float) -> None:
+    def __post_init__(self) -> None:
         store_plain_numbers(self)
         if self.integrator not in METHODS:
             near = nearest(self.integrator, METHODS)
@@ -62,11 +58,8 @@ class StepOptions:
         if self.dt is not None:
             check_time_step(self.dt)
         check_damping(self.implicit_damping, self.integrator, self.dt)
-        check_flags(stops=self.stops, constrained=self.constrained)
-        check_friction(friction, friction_speed)
-        acts = any(friction) if isinstance(friction, tuple) else bool(friction)
-        rubbing = (Friction(friction, friction_speed),) if acts else ()
-        object.__setattr__(self, "forces", (*check_forces(self.forces), *rubbing))
+        check_flags(constrained=self.constrained)
+        object.__setattr__(self, "forces", check_forces(self.forces))
 
     @property
     def dynamics(self) -> str:
@@ -111,12 +104,13 @@ class StepRecording:
         """q and q̇ after the step. acceleration(q, qd, tau)."""
 
         def loaded(position: Array, velocity: Array) -> Array:
-            load = tau + self.pushed(position, velocity) if self.options.forces else tau
+            load = tau + self.pushed(position, velocity) if self.forces.forces else tau
             return acceleration(position, velocity, load)
 
         with scope("step"):
             moved, velocity = METHODS[self.options.integrator].step(self.robot, loaded, q, qd, self.dt)
-            moved, velocity = self._stopped(moved, velocity) if self.options.stops else (moved, velocity)
+            for force in self.options.forces:
+                moved, velocity = force.after_step(self.robot, moved, velocity)
             return (self._wrapped(moved) if self.options.wrap else moved), velocity
 
     def pushed(self, q: Array, qd: Array) -> Array:
@@ -133,20 +127,10 @@ class StepRecording:
                 q[iq.start] = select(-math.pi - angle, angle + 2.0 * math.pi, angle)
         return q
 
-    def _stopped(self, q: Array, qd: Array) -> tuple[Array, Array]:
-        q, qd = q.copy(), qd.copy()
-        for joint, iq, iv in self.robot.moving():
-            for limit, sign in zip(self.robot.reach(joint), (-1.0, 1.0), strict=True):
-                if limit is not None:
-                    a, b = iq.start, iv.start
-                    beyond = (q[a] - limit) * sign
-                    q[a], qd[b] = select(beyond, limit, q[a]), select(beyond, 0.0, qd[b])
-        return q, qd
-
     def graph(self, outputs: dict[str, Array]) -> Graph:
-        rubbing = [force for force in self.options.forces if isinstance(force, Friction)]
-        friction = friction_of(self.robot, rubbing[0].force, rubbing[0].speed) if rubbing else None
-        return replace(self.recording.graph(outputs), friction=friction)
+        acts = joint_friction(self.robot, self.options.forces) is not None
+        rubbing = tuple(force for force in self.options.forces if acts and isinstance(force, Friction))
+        return replace(self.recording.graph(outputs), forces=rubbing)
 
 
 def step_graph(robot: Robot, options: StepOptions) -> Graph:

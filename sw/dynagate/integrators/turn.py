@@ -9,12 +9,11 @@ from typing import Any
 from dynagate.base.errors import ArgumentError
 from dynagate.base.progress import Progress
 from dynagate.dynamics import ROLLOUT, AlgorithmOptions
-from dynagate.dynamics.friction import SPEED, warn_of_no_friction
 from dynagate.dynamics.options import OF_ROLLOUTS
 from dynagate.dynamics.step import DEFAULT_INTEGRATOR, DEFAULT_STEP
-from dynagate.forces import of_text
+from dynagate.forces.listed import warn_of_forces
 from dynagate.graph import Graph, trace
-from dynagate.integrators.chip_motion import solves
+from dynagate.integrators.chip_motion import constant_forces, solves
 from dynagate.integrators.linearized import linearized_step_graph
 from dynagate.integrators.step import StepOptions, step_graph
 from dynagate.robot import Robot
@@ -45,9 +44,6 @@ def turn_graph(
     implicit_damping: bool = False,
     linearize: bool = False,
     variable_dt: bool = False,
-    friction: bool | float | Sequence[float] = 0.0,
-    friction_speed: float = SPEED,
-    stops: bool = False,
     forces: Sequence[str] = (),
     tolerance: float | None = None,
 ) -> Graph:
@@ -64,20 +60,11 @@ def turn_graph(
         )
     if variable_dt and dt is None:
         raise ArgumentError("variable_dt without dt; expected the largest time step as dt (s)")
-    warn_of_no_friction(robot, friction)
-    rubbing = tuple(friction) if isinstance(friction, Sequence) else friction
-    own = tuple(of_text(force) for force in forces)
-    for force in own:
-        if force.inputs:
-            raise ArgumentError(
-                f"force '{force.name}' takes the input '{force.inputs[0]}' of each step, for which a chip has "
-                f"no place; expected {force.name}({force.inputs[0]}=...), which is constant"
-            )
+    own = constant_forces(forces)
+    warn_of_forces(robot, own)
     check_constant(robot, "a rollout on a chip")
     time = DEFAULT_STEP if dt is None else dt
-    options = StepOptions(
-        time, integrator, form, rubbing, friction_speed, stops, wrap=True, forces=own, implicit_damping=implicit_damping
-    )
+    options = StepOptions(time, integrator, form, wrap=True, forces=own, implicit_damping=implicit_damping)
     options = replace(options, dt=None) if variable_dt else options
     graph = linearized_step_graph(robot, options) if linearize else step_graph(robot, options)
     return replace(graph, name=ROLLOUT)

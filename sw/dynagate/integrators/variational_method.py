@@ -28,7 +28,7 @@ from dynagate.graph import Graph, trace
 from dynagate.graph.derivatives import jacobian
 from dynagate.graph.loop import TURNS, Count, Loop, Until
 from dynagate.integrators.equations_vjp import AFTER, FIRST, RESIDUAL, Equations
-from dynagate.integrators.motion import Method, Motion
+from dynagate.integrators.motion import Integrator, Motion
 from dynagate.integrators.step import StepOptions, StepRecording
 from dynagate.integrators.variational_graphs import (
     CARRIED,
@@ -61,7 +61,7 @@ ITERATIONS_OF_INTEGERS = 8
 
 @explained
 @dataclass(frozen=True)
-class VariationalMethod(Method):
+class VariationalIntegrator(Integrator):
     """Steps of a discrete Lagrangian by RIQN: second order, and no drift of the energy (Lee, Liu, Park & Srinivasa, "A
     Linear-Time Variational Integrator for Multibody Systems", 2020). guess: 1 to 4, of the increments. tolerance: of
     the residual impulse's norm, N m s. iterations: most of them a step. Of all kinds of joints; the velocity that it
@@ -82,7 +82,7 @@ class VariationalMethod(Method):
         check_numbers(self, "integrator 'variational'", tolerance=ABOVE_ZERO)
         check_count("iterations", self.iterations, MAX_ITERATIONS)
 
-    def in_words(self, word: int) -> VariationalMethod:
+    def in_words(self, word: int) -> VariationalIntegrator:
         return replace(self, iterations=min(self.iterations, ITERATIONS_OF_INTEGERS), clips=True)
 
     def motion(self, robot: Robot, options: StepOptions, *, linearize: bool = False, every: int = 1) -> Motion:

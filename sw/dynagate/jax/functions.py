@@ -15,9 +15,10 @@ from dynagate.base.errors import ArgumentTypeError
 from dynagate.base.explained import checking_first, explained
 from dynagate.dynamics import check_named, of_frame
 from dynagate.dynamics.frames import FrameOption
-from dynagate.dynamics.friction import SPEED
 from dynagate.dynamics.options import AlgorithmOptions
 from dynagate.fixedpoint.assign import Policy
+from dynagate.forces import Force
+from dynagate.forces.listed import all_as_text
 from dynagate.graph.region import Region
 from dynagate.jax.primitive import bind
 from dynagate.operators.choose import FLOAT, Backend, Gradient
@@ -63,8 +64,7 @@ def function(
     external_forces: bool = False,
     outputs: Sequence[str] | None = None,
     variable: Sequence[str] = (),
-    friction: bool | float | tuple[float, ...] = 0.0,
-    friction_speed: float = SPEED,
+    forces: str | Force | Sequence[Force | str] = (),
     dt: float | None = None,
     integrator: str | None = None,
     implicit_damping: bool = False,
@@ -85,7 +85,7 @@ def function(
             always compiled code.
         policy: Formats of the integers, for "fixed" or "bits".
         region: States that the formats are for, for "fixed" or "bits".
-        form, frame, mass, prefix, external_forces, outputs, variable, friction, friction_speed, dt, integrator,
+        form, frame, mass, prefix, external_forces, outputs, variable, forces, dt, integrator,
             implicit_damping: Options of the algorithm, as of `dynagate.compile`. Parameters of `variable` links are
             inputs, and differentiated by as any other.
 
@@ -107,8 +107,7 @@ def function(
         external_forces=external_forces,
         outputs=outputs,
         variable=variable,
-        friction=friction,
-        friction_speed=friction_speed,
+        forces=all_as_text(forces),
         dt=dt,
         integrator=integrator,
         implicit_damping=implicit_damping,

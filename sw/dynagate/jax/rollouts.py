@@ -115,8 +115,8 @@ def rollout(
     (*leading, nv) and tau (*leading, steps, nv), rad, m, rad/s, m/s, N m and N.
     backend: "compiled" or "cpu", C; "numpy", float64; "fixed", the integers of a chip that keeps the states, or "sim",
     this chip simulated. The gradient of the last two is the sweep back in floating point through the states that they
-    computed. dtype: of all arrays; float64 unless JAX is in its 32-bit mode. options: integrator, form, friction,
-    friction_speed, stops, constrained, contacts and others of `dynagate.Rollout`; feedback= has no operator.
+    computed. dtype: of all arrays; float64 unless JAX is in its 32-bit mode. options: integrator, form,
+    forces, constrained, contacts and others of `dynagate.Rollout`; feedback= has no operator.
 
     Raises ValueError or TypeError: an option is none of these, or dtype float64 in 32-bit mode; RobotError;
     CompileError.

@@ -24,7 +24,7 @@ class Step:
     """One time step of a robot at a single state, x = (q, q̇) (nq + nv,) and torques u (nu,), in C and float64.
 
     robot: also the path of a URDF file, or the name of one that ships. dt: seconds. options: integrator, form,
-    friction, friction_speed, stops, constrained and forces without inputs of `dynagate.Rollout`.
+    constrained and forces without inputs of `dynagate.Rollout`.
     u has the joints that something drives: not floating ones, and not those of `Robot.with_passive`.
     nu: how many. state: Crocoddyl's, of directions (2 nv,), along velocities where the robot has quaternions.
     Raises ValueError: an option is none of these; RobotError: constrained without constraints; CompileError.

@@ -24,7 +24,7 @@ COMPILED = {"compiled": (CPU, CUDA), "cpu": (CPU,), "cuda": (CUDA,)}
 """Backends of compiled code, and where they run."""
 NUMPY, FIXED = "numpy", "fixed"
 FLOAT, BITS = "float", "bits"
-PRODUCT_OPTIONS = {"form", "friction", "friction_speed"}
+PRODUCT_OPTIONS = {"form", "forces"}
 """Options with which the function table has the products with a function's derivative."""
 
 Backend = str | Function

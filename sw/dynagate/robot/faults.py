@@ -58,12 +58,12 @@ class Faults:
 
 
 def warn_of_friction(file: str, robot: Robot) -> None:
-    """Gives a RobotWarning where joints have Coulomb friction, which no function has unless it is asked to."""
+    """Issue a RobotWarning if joints have Coulomb friction, which functions and motions have on request only."""
     joints = [link.joint.name for link in robot.links if link.joint.friction]
     if joints:
         more = f" and {len(joints) - 1} more" if joints[1:] else ""
         warn(
-            f"{file}: Coulomb friction of joint '{joints[0]}'{more} acts in functions with friction=True "
-            "(--friction file) and in no others; ignore_friction=True (--ignore-friction) reads the robot without",
+            f"{file}: Coulomb friction of joint '{joints[0]}'{more} acts with forces=[dynagate.forces.Friction()] "
+            "(--force friction) only; ignore_friction=True (--ignore-friction) reads the robot without",
             RobotWarning,
         )

@@ -15,6 +15,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
+import numpy.typing as npt
 
 from dynagate.base.arguments import (
     ABOVE_ZERO,
@@ -122,10 +123,11 @@ class Mimic:
 class Joint:
     """The joint above a link: where it sits on the parent link, its axis, and its limits.
 
+    name: in errors and files. type: "revolute", "continuous", "prismatic", "helical", "spherical" or "floating".
     rotation, translation: pose of the joint frame in the parent link's frame, at q = 0.
     axis: unit vector in the joint frame. lower, upper: rad. velocity: rad/s. effort: N m.
     A limit that the file does not give is None. damping: N m s/rad. armature: inertia of the rotor seen
-    through the gear, kg m². friction: Coulomb friction, N m, which functions have on request (`AlgorithmOptions`). A
+    through the gear, kg m². friction: Coulomb friction, N m, which acts with the force `Friction` only. A
     prismatic joint has m for rad and N for N m.
     Spherical and floating joints have no axis and no position limits; their velocity limit, damping, armature and
     friction hold for each degree of freedom.
@@ -158,6 +160,7 @@ class Joint:
 
     @property
     def has_quaternion(self) -> bool:
+        """Whether the configuration of the joint has a unit quaternion."""
         return self.kind.has_quaternion
 
     @property
@@ -274,9 +277,11 @@ class Constraint:
 
 @dataclass(frozen=True)
 class Link:
-    """A moving body. parent: index of the parent link, -1 for the base.
+    """A moving body.
 
-    com: center of mass in the link frame. inertia: about the center of mass, in the link frame's axes.
+    name: in errors, files and inputs. parent: index of the parent link, -1 for the base. joint: the joint that moves
+    the link on its parent. mass: kg. com: center of mass in the link frame, m. inertia: about the center of mass, in
+    the link frame's axes, kg m².
     """
 
     name: str
@@ -287,8 +292,16 @@ class Link:
     inertia: Matrix3
 
     def joined(self, mass: float, com: Vector3, inertia: Matrix3) -> Link:
-        """The link with another body bolted to it; com and inertia (about com) of that body in this link's frame.
-        Raises RobotError: a number is not finite or too large to be squared."""
+        """Return the link with another body bolted to it.
+
+        Args:
+            mass: Mass of the body in kg.
+            com: Center of mass (3,) of the body in this link's frame, m.
+            inertia: Inertia (3, 3) of the body about its center of mass, in the axes of this link's frame, kg m².
+
+        Raises:
+            RobotError: A number is not finite or too large to be squared.
+        """
         _check_size(f"a body on link '{self.name}'", mass, com, inertia)
         total = self.mass + mass
         if total == 0.0:
@@ -310,6 +323,15 @@ class Link:
         inertia = np.array(self.inertia)
         about_com = summed(0.5 * np.trace(inertia) * np.eye(3), -inertia)
         return matrix3(summed(about_com, self.mass * np.outer(self.com, self.com)))
+
+    def parameters(self) -> npt.NDArray[np.float64]:
+        """Return the inertial parameters (10,), the input of a function whose `variable` names this link.
+
+        They are m, h = m c (3,) and I_xx, I_xy, I_yy, I_xz, I_yz, I_zz about the link's origin, in kg, kg m and kg m².
+        """
+        second = np.array(self.second_moment())
+        i = np.trace(second) * np.eye(3) - second
+        return np.array([self.mass, *self.first_moment(), i[0, 0], i[0, 1], i[1, 1], i[0, 2], i[1, 2], i[2, 2]])
 
 
 class ReadingOptions(TypedDict, total=False):

@@ -87,7 +87,7 @@ def read_urdf(
     beyond the joint's limits. A joint that mimics another follows it (`Joint.mimic`), and stays where it is while the
     other is held.
     damping: whether joint damping that the file gives is modeled. ignore_friction: leave out Coulomb friction,
-    which functions with friction=True have and others do not, as a RobotWarning says otherwise. allow_unphysical:
+    which acts with the force `Friction` only, as a RobotWarning says otherwise. allow_unphysical:
     accept masses and inertias that no body has.
     unlimited: joints without usable position limits have none, so that revolute ones are sampled from -π to π, and
     velocity and effort limits that are negative or 0 count as not given. Infinite limits always do. lax: overlook

@@ -53,17 +53,6 @@ CANCELLED = 1e-6
 """Part of the second moment about the link's origin that float32 numbers may lose when it moves to the center."""
 
 
-def parameters_of(link: Link) -> npt.NDArray[np.float64]:
-    """Return the ten inertial parameters (10,) of a link, as Pinocchio orders them.
-
-    They are [m, h_x, h_y, h_z, I_xx, I_xy, I_yy, I_xz, I_yz, I_zz] with the mass m in kg, the first moment h = m c in
-    kg m, and the rotational inertia I about the link's origin in kg m², in the axes of the link's frame.
-    """
-    second = np.array(link.second_moment())
-    i = np.trace(second) * np.eye(3) - second
-    return np.array([link.mass, *link.first_moment(), *(i[entry] for entry in MOMENTS)])
-
-
 def _moments(link: Link) -> Array:
     return np.array([link.inertia[a][b] for a, b in MOMENTS])
 
@@ -160,7 +149,7 @@ KINDS: dict[str, Kind] = {
     INERTIAL: Kind(
         LINK,
         (COUNT,),
-        lambda robot, i: parameters_of(robot.links[i]),
+        lambda robot, i: robot.links[i].parameters(),
         "mass, first moments and inertia about the link's origin: kg, kg m, kg m²",
         "links",
         _is_body,

@@ -7,7 +7,6 @@ import threading
 import webbrowser
 from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from os import PathLike
 from urllib.parse import parse_qs, urlsplit
 
 import numpy as np
@@ -22,7 +21,7 @@ from dynagate.robot.checked import RobotOrName
 from dynagate.scene.guard import is_foreign
 from dynagate.scene.look import theme_of
 from dynagate.scene.page import motion, page
-from dynagate.scene.pictures import sources
+from dynagate.scene.pictures import Shapes, sources
 from dynagate.scene.scene import Scene, configurations, scene_of, with_motion
 
 Array = npt.NDArray[np.float64]
@@ -195,8 +194,7 @@ def view(
     theme: str = "auto",
     targets: npt.ArrayLike | None = None,
     forces: Mapping[str, npt.ArrayLike] | None = None,
-    urdf: str | PathLike[str] | None = None,
-    meshes: str | PathLike[str] | None = None,
+    shapes: Shapes | None = None,
     port: int = 8080,
     browser: bool = True,
 ) -> View:
@@ -205,7 +203,7 @@ def view(
     The page plays the motion at a speed that you choose. Drag to turn the robot, scroll to zoom.
 
     Args:
-        robot, dt, targets, forces, urdf, meshes: As `dynagate.draw` takes them.
+        robot, dt, targets, forces, shapes: As `dynagate.draw` takes them.
         q: Configurations in rad, m and unit quaternions, (nq,) or (steps, nq).
         theme: "light", "dark", or "auto" as the browser has.
         port: Port of the page, or the next one that is free.
@@ -220,7 +218,7 @@ def view(
     theme_of(theme)
     if not is_whole(port) or not 1 <= port <= 65535:
         raise ArgumentError(f"port={port!r}; expected a number from 1 to 65535")
-    known, source, folder = sources(robot, urdf, meshes)
+    known, source, folder = sources(robot, shapes)
     own = configurations(known, q)
     scene = scene_of(known, own, dt=dt, file=source, meshes=folder, targets=targets, forces=forces, most=MAX_FRAMES)
     shown = View(known, scene, own, theme, int(port))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from html import escape
 from io import BytesIO
 from os import PathLike, fspath
@@ -15,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dynagate.base.arguments import check_positive
-from dynagate.base.errors import ArgumentError
+from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.base.explained import explained
 from dynagate.base.extras import brought_by
 from dynagate.dynamics.configuration import neutral
@@ -32,6 +33,19 @@ WIDTH, HEIGHT = 640, 480
 FRAMES = {".svg": 48, ".gif": 100, ".png": 1, ".html": 2000}
 """Largest number of frames of a motion in each kind of file. Of a longer motion, every k-th step is drawn."""
 SUFFIXES = tuple(FRAMES)
+
+
+@dataclass(frozen=True)
+class Shapes:
+    """The files that the shapes of a robot are read from, for `dynagate.draw` and `dynagate.view`.
+
+    urdf: the URDF file of the robot, whose shapes and meshes are drawn. None for the robot's own file, if it is passed
+    by name or path. meshes: the folder in which mesh files must lie. None for the folder of the nearest package.xml
+    above the URDF file, or the file's own.
+    """
+
+    urdf: str | PathLike[str] | None = None
+    meshes: str | PathLike[str] | None = None
 
 
 @explained
@@ -79,16 +93,15 @@ def draw(
     theme: str = "auto",
     targets: npt.ArrayLike | None = None,
     forces: Mapping[str, npt.ArrayLike] | None = None,
-    urdf: str | PathLike[str] | None = None,
-    meshes: str | PathLike[str] | None = None,
+    shapes: Shapes | None = None,
 ) -> Picture:
     """Draw a robot's motion: as .svg, .gif, .png of the first configuration, or .html to be turned and played.
 
     A robot is drawn with the shapes and meshes of its URDF file, or else with capsules along its links.
 
     Args:
-        robot: A name or a path, whose file's shapes are drawn; or a Robot, of which capsules are drawn, unless `urdf`
-            is its file.
+        robot: A name or a path, whose file's shapes are drawn; or a Robot, of which capsules are drawn, unless `shapes`
+            has its file.
         q: Configurations in rad, m and unit quaternions: (nq,) for a still picture, (steps, nq) for a motion such as
             `Trajectories.q` of one, or (batch, steps, nq) for up to 16 motions in one picture. Motions with numbers
             that are not finite are left out.
@@ -99,9 +112,7 @@ def draw(
         targets: Points to mark, (3,), (targets, 3) or (steps, targets, 3), in m in the base frame.
         forces: Forces to draw as arrows, by the link or frame that they act on: (3,) or (steps, 3), in N in the base
             frame. The largest has an arrow of half the robot's size.
-        urdf: The URDF file of the robot.
-        meshes: The folder in which mesh files must lie. None for the folder of the nearest package.xml above the URDF
-            file, or the file's own.
+        shapes: The robot's URDF file and the folder of its meshes, `dynagate.Shapes(urdf, meshes)`.
 
     Returns:
         The picture, which can be passed on as the file's path.
@@ -120,7 +131,7 @@ def draw(
     suffix = ".svg" if path is None else path.suffix
     if suffix not in SUFFIXES:
         raise ArgumentError(f"{path}; expected a name that ends in {', '.join(SUFFIXES)}")
-    known, source, folder = sources(robot, urdf, meshes)
+    known, source, folder = sources(robot, shapes)
     scene = scene_of(known, q, dt=dt, file=source, meshes=folder, targets=targets, forces=forces, most=FRAMES[suffix])
     if suffix in (".svg", ".html"):
         data = (page(scene, theme) if suffix == ".html" else svg(scene, WIDTH, HEIGHT, theme)).encode()
@@ -132,14 +143,17 @@ def draw(
     return Picture(path, data, suffix)
 
 
-def sources(
-    robot: RobotOrName, urdf: str | PathLike[str] | None, meshes: str | PathLike[str] | None
-) -> tuple[Robot, Path | None, Path | None]:
+def sources(robot: RobotOrName, shapes: Shapes | None = None) -> tuple[Robot, Path | None, Path | None]:
     """Return a robot, its URDF file and the folder of its meshes; None if there is no such file or no folder is passed.
 
-    Raises RobotError: there is no such robot, file or folder.
+    Raises:
+        RobotError: There is no such robot, file or folder.
+        ArgumentTypeError: The shapes are not a `Shapes`.
     """
     known = robot_of(robot)
+    if not isinstance(shapes, Shapes | None):
+        raise ArgumentTypeError(f"shapes={shapes!r:.60}; expected a Shapes, such as dynagate.Shapes(urdf='robot.urdf')")
+    urdf, meshes = (None, None) if shapes is None else (shapes.urdf, shapes.meshes)
     folder = None if meshes is None else Path(meshes)
     if folder is not None and not folder.is_dir():
         raise RobotError(f"{folder} is no folder; expected the one in which the robot's meshes lie")
@@ -213,7 +227,7 @@ def gif(scene: Scene, width: int, height: int, theme: Theme, *, colors: int = 25
 
 def pixels(robot: RobotOrName, q: npt.ArrayLike, width: int = WIDTH, height: int = HEIGHT) -> npt.NDArray[np.uint8]:
     """Return a picture (height, width, 3) of a robot at q (nq,), rad or m. Raises as `draw`."""
-    known, source, folder = sources(robot, None, None)
+    known, source, folder = sources(robot)
     return picture(scene_of(known, q, dt=1.0, file=source, meshes=folder, most=1), 0, width, height)
 
 

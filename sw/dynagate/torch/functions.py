@@ -13,9 +13,10 @@ from dynagate.base.errors import ArgumentTypeError
 from dynagate.base.explained import checking_first, explained
 from dynagate.dynamics import check_named, of_frame
 from dynagate.dynamics.frames import FrameOption
-from dynagate.dynamics.friction import SPEED
 from dynagate.dynamics.options import AlgorithmOptions
 from dynagate.fixedpoint.assign import Policy
+from dynagate.forces import Force
+from dynagate.forces.listed import all_as_text
 from dynagate.graph.region import Region
 from dynagate.operators.choose import FLOAT, Backend, Gradient
 from dynagate.operators.face import FunctionFace, with_unit_quaternions
@@ -65,8 +66,7 @@ def function(
     external_forces: bool = False,
     outputs: Sequence[str] | None = None,
     variable: Sequence[str] = (),
-    friction: bool | float | tuple[float, ...] = 0.0,
-    friction_speed: float = SPEED,
+    forces: str | Force | Sequence[Force | str] = (),
     dt: float | None = None,
     integrator: str | None = None,
     implicit_damping: bool = False,
@@ -88,7 +88,7 @@ def function(
             `Function` that computes this product. Second derivatives are always compiled code.
         policy: Formats of the integers, for "fixed" or "bits".
         region: States that the formats are for, for "fixed" or "bits".
-        form, frame, mass, prefix, external_forces, outputs, variable, friction, friction_speed, dt, integrator,
+        form, frame, mass, prefix, external_forces, outputs, variable, forces, dt, integrator,
             implicit_damping: Options of the algorithm, as of `dynagate.compile`. Parameters of `variable` links are
             inputs, and differentiated by as any other.
 
@@ -110,8 +110,7 @@ def function(
         external_forces=external_forces,
         outputs=outputs,
         variable=variable,
-        friction=friction,
-        friction_speed=friction_speed,
+        forces=all_as_text(forces),
         dt=dt,
         integrator=integrator,
         implicit_damping=implicit_damping,

@@ -113,8 +113,8 @@ def rollout(
     (*leading, nv) and tau (*leading, steps, nv), rad, m, rad/s, m/s, N m and N.
     backend: "compiled" or "cpu", C; "numpy", float64; "fixed", the integers of a chip that keeps the states, or "sim",
     this chip simulated. The gradient of the last two is the sweep back in floating point through the states that they
-    computed. dtype: of all tensors, PyTorch's default unless given. options: integrator, form, friction,
-    friction_speed, stops, constrained, contacts and others of `dynagate.Rollout`; feedback= has no operator.
+    computed. dtype: of all tensors, PyTorch's default unless given. options: integrator, form,
+    forces, constrained, contacts and others of `dynagate.Rollout`; feedback= has no operator.
 
     Raises ValueError: an option is none of these; RobotError; CompileError.
     """

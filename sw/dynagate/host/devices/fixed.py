@@ -13,7 +13,6 @@ from dynagate.base.progress import Progress
 from dynagate.design.design import Design
 from dynagate.design.program import ProgramDesign
 from dynagate.dynamics import ROLLOUT
-from dynagate.dynamics.friction import friction_of
 from dynagate.dynamics.options import AlgorithmOptions
 from dynagate.graph import Graph, trace
 from dynagate.graph.certificate import check_certificate
@@ -73,8 +72,7 @@ class Fixed(DeviceOptions):
         from dynagate.fixedpoint.scans import assign_scans
 
         external = algorithm.external_forces
-        friction = friction_of(region.robot, algorithm.friction, algorithm.friction_speed)
-        formatted = assign_scans(loop, region, self.policy, external_forces=external, friction=friction)
+        formatted = assign_scans(loop, region, self.policy, external_forces=external, forces=algorithm.forces)
         return FixedScan(formatted, external)
 
     def of_rollout(self, robot: Robot, algorithm: AlgorithmOptions, progress: Progress | None = None) -> TurnDevice:

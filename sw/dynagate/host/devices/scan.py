@@ -23,7 +23,7 @@ SCANNED_FROM = 48
 are twice as fast unrolled, since right angles and zeros of its frames fold, and ready in 13 s instead of 4; 30 links in
 general frames are as fast either way (docs/scans.md)."""
 
-OPTIONS = ("form", "external_forces", "friction", "friction_speed")
+OPTIONS = ("form", "external_forces", "forces")
 """Of algorithms: those that a loop over links takes."""
 
 OF_GRAPHS = ("layout", "certificate")

@@ -10,6 +10,7 @@ from dynagate.base.explained import explained
 from dynagate.base.nearest import nearest
 from dynagate.robot.markup import is_mjcf
 from dynagate.robot.model import ReadingOptions, Robot, RobotError
+from dynagate.robot.random_chain import random_chain as random_chain
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
