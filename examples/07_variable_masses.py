@@ -6,7 +6,7 @@ is the matrix of the least-squares problem. It prints the payload's mass and pla
 
 import dynagate as dg
 import numpy as np
-from dynagate.graph.derivatives import jacobian
+from dynagate import jacobian
 
 robot = dg.robots.load("two_joint_arm")
 mass, com = 0.8, np.array([0.0, 0.0, 0.25])  # kg, m in the forearm's frame
