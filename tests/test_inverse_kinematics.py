@@ -377,3 +377,80 @@ def test_a_posture_moves_an_arm_that_is_at_its_pose() -> None:
     before, after = (abs(v @ (q - 0.2)) for v, q in zip(still, (start, found.q), strict=True))
     assert found.converged
     assert after < 1e-4 < 0.1 < before
+
+
+def test_the_sensitivity_is_that_of_differences() -> None:
+    """A robot with a floating base, whose targets move: the smallest motion keeps to them to first order."""
+    robot, q = floating_problem()
+    frames = [FramePose("trunk"), FramePosition("lf_foot"), LookAt("rh_lower_leg")]
+    random = np.random.default_rng(5)
+    q = dynagate.integrate(robot, q, random.uniform(-0.1, 0.1, robot.nv))
+    q[7:] = np.clip(q[7:], robot.lower[7:] + 0.05, robot.upper[7:] - 0.05)
+    pose, foot, leg = (kinematics(robot, q[None], name)[0] for name in ("trunk", "lf_foot", "rh_lower_leg"))
+    values = {
+        "trunk": pose,
+        "lf_foot_position": foot[:3, 3],
+        "rh_lower_leg_look_at": leg[:3, 3] + 0.8 * leg[:3, 2],
+    }
+    step = 1e-5
+    moved = {name: x.copy() for name, x in values.items()}
+    moved["trunk"][:3, :3] = pinocchio.exp3(step * random.normal(size=3)) @ pose[:3, :3]
+    moved["trunk"][:3, 3] += step * random.normal(size=3)
+    moved["lf_foot_position"] += step * random.normal(size=3)
+    moved["rh_lower_leg_look_at"] += step * random.normal(size=3)
+    with solver_of(robot, frames, device="numpy", starts=1) as opened:
+        slopes = opened.sensitivity(q, **values)
+        assert slopes["trunk"].shape == (robot.nv, 4, 4)
+        change = sum(np.tensordot(slopes[name], moved[name] - x, x.ndim) for name, x in values.items())
+        after = dynagate.integrate(robot, q, change)
+        still, error = (opened(start, **moved) for start in (after, q))
+        assert error.converged
+        assert error.iterations > 0
+        assert still.converged
+        assert still.iterations == 0
+    assert np.linalg.norm(change) > step
+
+
+def test_joints_at_limits_have_no_sensitivity() -> None:
+    q = np.array([0.3, IIWA.upper[1], -0.2, -1.2, 0.4, 0.9, 0.1])
+    with solver_of(IIWA, [HAND], device="numpy") as opened:
+        slopes = opened.sensitivity(q, link_7=kinematics(IIWA, q[None], HAND)[0])["link_7"]
+    assert not slopes[1].any()
+    assert all(slopes[k].any() for k in (0, 2, 3, 4, 5, 6))
+
+
+def test_derivatives_in_jax() -> None:
+    """Kinematics of the solution for kinematics of q, by q: what of q is left over moves nothing."""
+    jax = pytest.importorskip("jax")
+    before = jax.config.jax_enable_x64
+    jax.config.update("jax_enable_x64", True)
+    try:
+        from dynagate.jax import function, inverse_kinematics
+
+        kinematics_of = function(IIWA, f"frame_pose_{HAND}", backend="numpy")
+        solve = inverse_kinematics(IIWA, [HAND], device="numpy", tolerance=1e-10, starts=1)
+        q = np.array([0.3, 0.6, -0.2, -1.2, 0.4, 0.9, 0.1])
+
+        def pose(q: Any) -> Any:
+            place = kinematics_of(q)
+            upper = jax.numpy.concatenate([place.frame_rotation, place.frame_position[:, None]], axis=1)
+            return jax.numpy.concatenate([upper, np.array([[0.0, 0.0, 0.0, 1.0]])])
+
+        def again(x: Any) -> Any:
+            return solve(q + 0.02, link_7=pose(x)).q
+
+        slopes = jax.jacfwd(again)(q)
+        jacobian = dynagate.compile(IIWA, f"frame_jacobian_{HAND}", device="numpy")(np.asarray(again(q))).frame_jacobian
+        expected = (
+            np.linalg.pinv(jacobian)
+            @ dynagate.compile(IIWA, f"frame_jacobian_{HAND}", device="numpy")(q).frame_jacobian
+        )
+        np.testing.assert_allclose(slopes, expected, atol=1e-8)
+        np.testing.assert_allclose(jax.jacrev(again)(q), slopes, atol=1e-12)
+        batch = jax.jit(jax.vmap(lambda x: solve(q, link_7=pose(x))))(np.tile(q, (3, 1)) + 0.01)
+        assert batch.q.shape == (3, 7)
+        assert (batch.error < 1e-10).all()
+        with pytest.raises(ArgumentError, match=r"no target 'link_6' \(did you mean"):
+            solve(q, link_6=np.eye(4))
+    finally:
+        jax.config.update("jax_enable_x64", before)

@@ -199,6 +199,7 @@ def test_a_docstring_names_what_it_takes(name: str) -> None:
 FRAMEWORKS = {
     "jax/functions.py": ["function"],
     "jax/rollouts.py": ["rollout"],
+    "jax/inverse_kinematics.py": ["inverse_kinematics"],
     "torch/functions.py": ["function"],
     "torch/rollouts.py": ["rollout"],
     "mpc/actions.py": ["Step", "ActionModel", "TerminalModel"],

@@ -110,6 +110,17 @@ def evaluated(recording: Recording, robot: Robot, targets: Sequence[Target], q: 
     return output_values(graph.outputs, recording.replay(graph, {"q": q}))
 
 
+def errors_graph(robot: Robot, targets: Sequence[Target]) -> Graph:
+    """Return the graph of the errors (rows,) of all targets, from q (nq,) and the parts of the targets."""
+    recording = Recording("errors", robot.name)
+    units = tuple((part.start, part.stop) for part in robot.quaternions())
+    q = recording.input("q", (robot.nq,), unit_vectors=units)
+    x = {name: recording.input(name, part.shape) for target in targets for name, part in target.parts.items()}
+    values = {**x, **evaluated(recording, robot, targets, q)}
+    errors = np.concatenate([rows.errors for target in targets for _, rows in target.rows(values)])
+    return recording.graph({"errors": errors})
+
+
 class _State(NamedTuple):
     """A configuration and what its targets give: errors (rows,), weighted errors and their Jacobian, and the cost."""
 

@@ -27,10 +27,11 @@ from dynagate.base.arguments import (
 from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.base.explained import explained
 from dynagate.base.nearest import nearest
-from dynagate.control.ik import IkOptions, begin, ik_loop
+from dynagate.control.ik import AT_LIMIT, IkOptions, begin, errors_graph, ik_loop
 from dynagate.control.targets import CenterOfMass, FramePose, Target
 from dynagate.dynamics.configuration import normalized
-from dynagate.graph import trace
+from dynagate.graph import Graph, trace
+from dynagate.graph.derivatives import jacobian
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.loop import TURNS
 from dynagate.host.compiling import check_robot
@@ -46,6 +47,8 @@ FUNCTION = "inverse_kinematics"
 MAX_ITERATIONS, MAX_STARTS, MAX_SEED = 10_000, 256, 2**32 - 1
 TOLERANCES = {np.dtype(np.float64): 1e-6, np.dtype(np.float32): 1e-4}
 """Largest error of a target, m or rad, if the caller sets none, by the type of the numbers."""
+SINGULAR = 1e-8
+"""Singular values of a Jacobian, as a part of the largest, below which a direction cannot be moved along."""
 SAMPLES = 256
 """Random configurations that starts are chosen from."""
 CHUNK = 2048
@@ -191,6 +194,62 @@ class InverseKinematics(LoopSolver):
             results = self._search(problems)
         return IkSolution(**{name: x.reshape((*leading, *x.shape[1:])) for name, x in results.items()})
 
+    def sensitivity(self, q: npt.ArrayLike, **targets: npt.ArrayLike) -> dict[str, Array]:
+        """Return how a solution follows its targets: the smallest motion of the joints that keeps reaching them.
+
+        Joints at a limit do not move. By the implicit function theorem, this is the derivative of a solution of an arm
+        that is not redundant.
+
+        Args:
+            q: Solutions (..., nq), rad, m and unit quaternions.
+            targets: Value of each target, by the names in `inputs`; all leading axes are broadcast.
+
+        Returns:
+            Derivatives (..., nv, *shape) by each target, by name: velocities (nv,), rad/s or m/s, per change of an
+            entry of the target in 1/s.
+
+        Raises:
+            ArgumentError: An input is missing, unknown, of another shape, not finite, or no rotation.
+            ArgumentTypeError: An input does not hold real numbers.
+        """
+        problems, leading = self._problems(q, None, targets)
+        batch, kinds, n = len(problems["q0"]), self.options.targets, self.robot.nv
+        inputs = {"q": problems["q0"], **self._parts(problems)}
+        slopes = evaluate(self._slopes, inputs)
+        rows = slopes["derrors_dq"].shape[1]
+        inside = self._inside(problems["q0"])
+        inverse = np.linalg.pinv(slopes["derrors_dq"] * inside[:, None], rcond=SINGULAR) * inside[:, :, None]
+        results = {}
+        for target in kinds:
+            by_value = np.zeros((batch * rows, *target.shape))
+            for name, part in target.parts.items():
+                by_value[part.index] = slopes[f"derrors_d{name}"].reshape(batch * rows, *part.shape)
+            moved = -(inverse @ by_value.reshape(batch, rows, -1))
+            results[target.input] = moved.reshape(*leading, n, *target.shape)
+        return results
+
+    @cached_property
+    def _slopes(self) -> Graph:
+        return jacobian(errors_graph(self.robot, self.options.targets), robot=self.robot)
+
+    def _inside(self, q: Array) -> Array:
+        """Return 0 for each degree of freedom (batch, nv) at a limit, and 1 for others."""
+        lower, upper = ranges(self.robot)
+        inside = np.ones((len(q), self.robot.nv))
+        for joint, iq, iv in self.robot.moving():
+            if joint.kind.single:
+                k = iq.start
+                inside[:, iv.start] = (q[:, k] > lower[k] + AT_LIMIT) & (q[:, k] < upper[k] - AT_LIMIT)
+        return inside
+
+    def _parts(self, problems: Mapping[str, Array]) -> dict[str, Array]:
+        """Return the inputs of the loop that targets are split into, (batch, *shape) by name."""
+        return {
+            name: np.ascontiguousarray(problems[target.input][part.index])
+            for target in self.options.targets
+            for name, part in target.parts.items()
+        }
+
     def _problems(
         self, q0: npt.ArrayLike | None, posture: npt.ArrayLike | None, targets: Mapping[str, npt.ArrayLike]
     ) -> tuple[dict[str, Array], tuple[int, ...]]:
@@ -206,7 +265,7 @@ class InverseKinematics(LoopSolver):
                     f"{self.function} has no target '{name}'{nearest(name, self.inputs)}; expected "
                     f"{', '.join(self.inputs)}"
                 )
-        start = self._middle if q0 is None else q0
+        start = self.middle if q0 is None else q0
         values: dict[str, tuple[Any, tuple[int, ...]]] = {
             "q0": (start, (nq,)),
             "posture": (start if posture is None else posture, (nq,)),
@@ -263,9 +322,7 @@ class InverseKinematics(LoopSolver):
         """Return the results of the loop from these starts (batch, nq)."""
         batch, options = len(starts), self.options
         inputs = {**self._fixed, "trial": of_type(starts, self.dtype)}
-        for target in options.targets:
-            value = of_type(problems[target.input], self.dtype)
-            inputs |= {name: np.ascontiguousarray(value[part.index]) for name, part in target.parts.items()}
+        inputs |= {name: of_type(x, self.dtype) for name, x in self._parts(problems).items()}
         if options.posture is not None:
             inputs["rest"] = of_type(problems["posture"], self.dtype)
         outputs = self.new_outputs(batch)
@@ -282,8 +339,8 @@ class InverseKinematics(LoopSolver):
         }
 
     @cached_property
-    def _middle(self) -> Array:
-        """The middle (nq,) of the joints' ranges, 0 without limits."""
+    def middle(self) -> Array:
+        """The configuration (nq,) in the middle of the joints' ranges, rad or m: 0 without limits."""
         lower, upper = ranges(self.robot)
         with np.errstate(invalid="ignore"):
             middle = np.where(np.isfinite(upper - lower), 0.5 * (lower + upper), np.clip(0.0, lower, upper))

@@ -15,9 +15,10 @@ except ImportError:
     raise MissingExtraError("dynagate.jax needs the package 'jax'; pip install 'dynagate[jax]'") from None
 
 from dynagate.jax.functions import Function, function
+from dynagate.jax.inverse_kinematics import inverse_kinematics
 from dynagate.jax.rollouts import rollout
 
-__all__ = ["Function", "function", "rollout"]
+__all__ = ["Function", "function", "inverse_kinematics", "rollout"]
 
 _ANSWERS = {
     **dict.fromkeys(("compile", "jit"), "dynagate.jax.function(robot, function)"),
