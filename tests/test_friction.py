@@ -313,3 +313,15 @@ def test_command_line(tmp_path: Path) -> None:
         ("--stops", "write --force stops"),
     ):
         assert now in said(f"build two_joint_arm --function rollout {former}")
+
+
+@pytest.mark.parametrize("force", [Friction(0.3), Friction()])
+def test_friction_is_given_once(force: Friction) -> None:
+    """Friction of the robot and friction among the forces are never added."""
+    robot = ARM.with_friction(0.5)
+    with pytest.raises(ValueError, match=r"has friction by with_friction\(\), and forces has Friction"):
+        Rollout(robot, 2, 0.01, device="numpy", forces=[force])
+    with pytest.raises(ValueError, match="expected one of them"):
+        dynagate.ilqr(robot, cost=Cost.quadratic(tau=0.1), knots=2, dt=0.01, forces=[force])
+    with pytest.raises(ValueError, match="expected one of them"):
+        dynagate.compile(robot, "forward_dynamics", device="numpy", forces=[Friction(0.3)])

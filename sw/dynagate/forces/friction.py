@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import explained
-from dynagate.dynamics.friction import SPEED, check_friction, friction_of
+from dynagate.dynamics.friction import SPEED, check_friction, friction_in, friction_of
 from dynagate.dynamics.spatial import Array, zeros
 from dynagate.forces.force import Force, Now
 from dynagate.robot import Robot
@@ -41,8 +42,12 @@ class Friction(Force):
         object.__setattr__(self, "speed", float(self.speed))
 
     def check(self, robot: Robot) -> None:
-        """Raise ArgumentError if there are neither one nor nv numbers."""
+        """Raise ArgumentError: There are neither one nor nv numbers, or the robot has friction without this force."""
         friction_of(robot, self.force, self.speed)
+        if friction_in(robot):
+            raise ArgumentError(
+                f"robot '{robot.name}' has friction by with_friction(), and forces has {self!r:.60}; expected one of them"
+            )
 
     def torque(self, now: Now) -> Array:
         friction = friction_of(now.robot, self.force, self.speed)

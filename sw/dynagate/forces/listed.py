@@ -93,7 +93,13 @@ def joint_friction(robot: Robot, forces: object, function: Function | None = Non
 
 
 def warn_of_forces(robot: Robot, forces: Sequence[Force | str]) -> None:
-    """Issue a RobotWarning if the friction of the robot's file is among forces and the file has none."""
+    """Issue a RobotWarning if the friction of the robot's file is among forces and the file has none.
+
+    Raises:
+        ArgumentError: The robot has another friction in every function (`Robot.with_friction`).
+    """
     for force in map(of_text, forces):
         if isinstance(force, Friction):
             warn_of_no_friction(robot, force.force)
+            if force != Friction(speed=robot.friction_speed or force.speed):
+                force.check(robot)
