@@ -76,7 +76,7 @@ if TYPE_CHECKING:
     from dynagate.hw.cost import Budget
     from dynagate.hw.datapath import Datapath
     from dynagate.hw.plan import Stages
-    from dynagate.hw.processor.shape import Core
+    from dynagate.hw.processor.isa.shape import Core
     from dynagate.hw.shell import Shell
 
 TOP = "datapath"

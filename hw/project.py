@@ -259,7 +259,7 @@ def write_core_project(
     content: BoardCores, folder: str | os.PathLike[str] = DEFAULT_FOLDER, *, clock_mhz: float | None = None
 ) -> Project:
     """Write the project of a board's cores, which programs of all robots run on, as `write_project` does."""
-    from dynagate.hw.processor.shell import shell_text
+    from dynagate.hw.processor.shell.core_shell import shell_text
 
     board, core = content.board, content.core
     clock = board.clock_mhz if clock_mhz is None else clock_mhz

@@ -42,9 +42,9 @@ from dynagate.hw.families import ASKED_MHZ, FAMILIES, Family
 from dynagate.hw.frames import BAUD
 from dynagate.hw.netlist import rtlil_text
 from dynagate.hw.plan import Plan
-from dynagate.hw.processor.shape import Core
-from dynagate.hw.processor.shell import CoreShell, check_shell
-from dynagate.hw.processor.words import longest_packet
+from dynagate.hw.processor.isa.packets import longest_packet
+from dynagate.hw.processor.isa.shape import Core
+from dynagate.hw.processor.shell.core_shell import CoreShell, check_shell
 from dynagate.hw.scripts import rendered
 from dynagate.hw.synth import SynthesisError, check_defined
 from dynagate.hw.units.latencies import dsp_blocks

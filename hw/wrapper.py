@@ -42,7 +42,7 @@ class _Port(NamedTuple):
 def wrapper(axi: Axi, *, clock: str = "aclk", reset: str = "aresetn") -> str:
     """Verilog of the module `dynagate` around `accelerator`, whose streams are `axi`. clock, reset: what the wrapper
     calls them; Vitis wants ap_clk and ap_rst_n."""
-    from dynagate.hw.shell import ports as shell_ports
+    from dynagate.hw.accelerator import ports as shell_ports
 
     names = {"aclk": clock, "aresetn": reset}
     ports = [_Port(name, member.shape, str(member.flow) == "In") for name, member in shell_ports(axi).items()]

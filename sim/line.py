@@ -19,9 +19,9 @@ from dynagate.base.progress import Progress
 from dynagate.design.design import Design
 from dynagate.design.words import WORD
 from dynagate.hw.axi import Axi
-from dynagate.hw.processor.shape import Core
+from dynagate.hw.processor.isa.packets import longest_packet
+from dynagate.hw.processor.isa.shape import Core
 from dynagate.hw.processor.streams import core_verilog
-from dynagate.hw.processor.words import longest_packet
 from dynagate.hw.uart import LEAST_CLOCKS, TOP, Serial
 from dynagate.sim.cells import netlist_texts
 from dynagate.sim.verilate import line_library

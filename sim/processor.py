@@ -6,7 +6,7 @@ from pathlib import Path
 
 from dynagate.base.progress import Progress
 from dynagate.hw.axi import Axi
-from dynagate.hw.processor.shape import Core
+from dynagate.hw.processor.isa.shape import Core
 from dynagate.hw.processor.streams import core_verilog
 from dynagate.sim.verilate import shell_library
 

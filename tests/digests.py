@@ -45,7 +45,7 @@ from dynagate.host.links import Link
 from dynagate.hw.axi import Axi
 from dynagate.hw.designs import Design
 from dynagate.hw.plan import Stages
-from dynagate.hw.processor.shape import Core
+from dynagate.hw.processor.isa.shape import Core
 from dynagate.hw.regmap import REGISTERS
 
 FILE = Path(__file__).parent / "digests.json"

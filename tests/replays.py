@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 from dynagate.fixedpoint.format import Integers
-from dynagate.hw.processor.replay import Memory, Replayed, replay
-from dynagate.hw.processor.schedule import Schedule
+from dynagate.hw.processor.checker.replay import Memory, Replayed, replay
+from dynagate.hw.processor.compiler.schedule import Schedule
 
 
 def by_result(scheduled: Schedule, got: Replayed) -> dict[int, Integers]:
@@ -24,7 +24,9 @@ def replayed_turn(
 ) -> tuple[dict[str, list[Integers]], np.ndarray]:
     """A call of a program of loops: results by name from integers of inputs by name, and where it overflowed."""
     program = scheduled.instructions
-    by_node = {i: x for port in program.face.inputs for i, x in zip(port.nodes, inputs[port.name], strict=True)}
+    by_node = {i: x for port in program.interface.inputs for i, x in zip(port.nodes, inputs[port.name], strict=True)}
     got = replay(scheduled, by_node, memory)
     results = by_result(scheduled, got)
-    return {port.name: [results[program.outputs[i]] for i in port.nodes] for port in program.face.outputs}, got.overflow
+    return {
+        port.name: [results[program.outputs[i]] for i in port.nodes] for port in program.interface.outputs
+    }, got.overflow

@@ -40,8 +40,8 @@ from dynagate.hw import boards as hw_boards
 from dynagate.hw.choice import _most_bytes, choose, rate_text
 from dynagate.hw.plan import plan
 from dynagate.hw.processor.board import cores_of
-from dynagate.hw.processor.instructions import instructions
-from dynagate.hw.processor.schedule import SENDING, schedule
+from dynagate.hw.processor.compiler.instructions import instructions
+from dynagate.hw.processor.compiler.schedule import OUTPUT_OVERHEAD_CYCLES, schedule
 from dynagate.robot import Joint, Link
 from dynagate.robot.urdf import read_urdf
 from dynagate.views.bars import Bar, draw_bars, ticks
@@ -461,7 +461,7 @@ def test_cores_are_modeled_by_the_cycles_of_programs(monkeypatch: pytest.MonkeyP
     scheduled = schedule(instructions(fused(assign(trace(robot, function), Region.of(robot)))), core)
     assert (row.cycles, row.cores) == (scheduled.period, 4)
     assert row.rates.datapath == pytest.approx(4 * 100e6 / scheduled.period)
-    assert row.rates.stream == pytest.approx(100e6 / (2 + 2 + 2 * core.units + SENDING))
+    assert row.rates.stream == pytest.approx(100e6 / (2 + 2 + 2 * core.units + OUTPUT_OVERHEAD_CYCLES))
     assert row.rates.decided_by == "datapath"
     monkeypatch.setattr(cores, "cores_of", lambda board: replace(cores_of(board), core=replace(core, program_bits=5)))
     monkeypatch.setattr(hw_boards, "names", lambda: ["pynq-z2"])

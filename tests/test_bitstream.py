@@ -17,10 +17,10 @@ from dynagate.cli import main
 from dynagate.design.files import load
 from dynagate.design.verilog_list import read_list
 from dynagate.hw import boards
+from dynagate.hw.accelerator import ports
 from dynagate.hw.axi import Axi
 from dynagate.hw.project import FLOWS, ProjectError, run_tool, write_project
 from dynagate.hw.scripts import OUT_OF_CONTEXT
-from dynagate.hw.shell import ports
 from dynagate.hw.wrapper import PAGE_BITS, wrapper
 from dynagate.hw.yosys import run_yosys
 

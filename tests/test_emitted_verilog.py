@@ -24,8 +24,8 @@ from dynagate.fixedpoint.format import Format
 from dynagate.hw.axi import Axi
 from dynagate.hw.build import Build
 from dynagate.hw.netlist import verilog_text
-from dynagate.hw.processor.shape import Core
-from dynagate.hw.processor.shell import CoreShell
+from dynagate.hw.processor.isa.shape import Core
+from dynagate.hw.processor.shell.core_shell import CoreShell
 from dynagate.hw.units.exp import Exp
 from dynagate.hw.units.float16 import FromHalf, ToHalf
 from dynagate.hw.units.float32 import FromFloat, FromFloatAt, ToFloat, ToFloatAt

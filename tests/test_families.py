@@ -21,7 +21,7 @@ from dynagate.hw.boards import FREE
 from dynagate.hw.build import Build
 from dynagate.hw.families import FAMILIES, free_first_carries
 from dynagate.hw.netlist import rtlil_text
-from dynagate.hw.processor.shell import CoreShell
+from dynagate.hw.processor.shell.core_shell import CoreShell
 from dynagate.hw.synth import SynthesisError, check_defined, synthesize_modules
 from dynagate.hw.yosys import run_yosys
 from dynagate.sim.cells import MODELS, models, netlist_texts

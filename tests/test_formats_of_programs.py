@@ -20,8 +20,8 @@ from dynagate.control.chip_mppi import ChipMppi
 from dynagate.fixedpoint.assign import assign
 from dynagate.fixedpoint.files import FORMATS, FormatsError, read_formats, write_formats
 from dynagate.hw.processor.build import ProcessorBuild, build_solver
-from dynagate.hw.processor.instructions import ProgramError
-from dynagate.hw.processor.shape import Core
+from dynagate.hw.processor.compiler.instructions import ProgramError
+from dynagate.hw.processor.isa.shape import Core
 
 from tests.designs import functions_of
 from tests.fuzz.robots import KINDS

@@ -29,10 +29,10 @@ from dynagate.graph import Graph
 from dynagate.graph.ops import FUSED, OPS, table
 from dynagate.graph.truth import relative_errors
 from dynagate.hw.plan import demand
-from dynagate.hw.processor.instructions import instructions
-from dynagate.hw.processor.replay import replay
-from dynagate.hw.processor.schedule import schedule
-from dynagate.hw.processor.shape import Core
+from dynagate.hw.processor.checker.replay import replay
+from dynagate.hw.processor.compiler.instructions import instructions
+from dynagate.hw.processor.compiler.schedule import schedule
+from dynagate.hw.processor.isa.shape import Core
 from dynagate.hw.schedule import ScheduleError
 from dynagate.hw.units.latencies import ROUND_CYCLES
 from dynagate.hw.units.table import ELEMENTARY, HARDWARE, OfCores

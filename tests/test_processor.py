@@ -36,13 +36,14 @@ from dynagate.host.processor import ProgramDevice, ProgramDriver, open_sim
 from dynagate.host.processor_report import processor_report
 from dynagate.hw.axi import Axi
 from dynagate.hw.processor.build import ProcessorBuild
-from dynagate.hw.processor.instructions import ProgramError, instructions
-from dynagate.hw.processor.replay import _sum, replay
-from dynagate.hw.processor.schedule import Schedule, Slot, schedule
-from dynagate.hw.processor.shape import BLOCK_BITS, Core
-from dynagate.hw.processor.shell import shell_text
-from dynagate.hw.processor.unit import MultiplyAdd
-from dynagate.hw.processor.words import KIND_SHIFT, REGION_SHIFT, Kind, checksum, messages, packets
+from dynagate.hw.processor.checker.replay import _sum, replay
+from dynagate.hw.processor.compiler.instructions import ProgramError, instructions
+from dynagate.hw.processor.compiler.schedule import Schedule, Slot, schedule
+from dynagate.hw.processor.compiler.words import messages
+from dynagate.hw.processor.isa.packets import KIND_SHIFT, REGION_SHIFT, Kind, checksum, packets
+from dynagate.hw.processor.isa.shape import BLOCK_BITS, Core
+from dynagate.hw.processor.rtl.unit import MultiplyAdd
+from dynagate.hw.processor.shell.core_shell import shell_text
 from dynagate.hw.request import DesignRequest
 from dynagate.sim.runner import run_unit_bench
 

@@ -21,8 +21,8 @@ from dynagate.host.links import DeviceError
 from dynagate.hw import boards, pll, routes
 from dynagate.hw.processor.board import BoardCores, cores_of
 from dynagate.hw.processor.build import ProcessorBuild
-from dynagate.hw.processor.core import CoreWithProgram
-from dynagate.hw.processor.shape import Core
+from dynagate.hw.processor.isa.shape import Core
+from dynagate.hw.processor.rtl.core import CoreWithProgram
 from dynagate.hw.project import write_core_project
 from dynagate.hw.synth import synthesize_modules
 from dynagate.sim.line import SimulatedBoard, cores_library, netlist_library

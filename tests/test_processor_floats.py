@@ -25,9 +25,9 @@ from dynagate.host.processor import ProgramDevice, open_sim
 from dynagate.host.processor_report import processor_report, program_rollout_report
 from dynagate.hw.axi import Axi
 from dynagate.hw.processor.build import ProcessorBuild
-from dynagate.hw.processor.instructions import ProgramError, instructions
-from dynagate.hw.processor.schedule import schedule
-from dynagate.hw.processor.words import messages, output_formats
+from dynagate.hw.processor.compiler.instructions import ProgramError, instructions
+from dynagate.hw.processor.compiler.schedule import schedule
+from dynagate.hw.processor.compiler.words import messages, output_formats
 from dynagate.hw.request import DesignRequest
 from dynagate.hw.units.floating import BINARY32, from_floating, point_out_of
 

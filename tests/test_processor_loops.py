@@ -25,11 +25,11 @@ from dynagate.host.processor import open_sim
 from dynagate.host.processor_report import program_rollout_report
 from dynagate.hw.axi import Axi
 from dynagate.hw.processor.build import ProcessorBuild
-from dynagate.hw.processor.instructions import Source
-from dynagate.hw.processor.listing import listing
-from dynagate.hw.processor.replay import Memory, replay
-from dynagate.hw.processor.schedule import MOST_TURNS, Slot
-from dynagate.hw.processor.shape import Core
+from dynagate.hw.processor.checker.replay import Memory, replay
+from dynagate.hw.processor.compiler.instructions import Source
+from dynagate.hw.processor.compiler.listing import listing
+from dynagate.hw.processor.compiler.schedule import MAX_STEPS_PER_SAMPLE, Slot
+from dynagate.hw.processor.isa.shape import Core
 from dynagate.hw.request import DesignRequest
 from dynagate.integrators.step import CARRY
 
@@ -129,7 +129,7 @@ def chip(arm: ProcessorBuild) -> Iterator[Any]:
 
 def test_rollouts_equal_the_integers(chip: Any, arm: ProcessorBuild, tmp_path: Path) -> None:
     """Of fewer turns than a sample has, of several samples, and of steps of their own; a function in between."""
-    assert arm.schedule.turns == MOST_TURNS == 8
+    assert arm.schedule.turns == MAX_STEPS_PER_SAMPLE == 8
     assert "| limits | positions of 2 joints are not kept: `stops`" in (arm.folder / "datasheet.md").read_text()
     for turns in (1, 8, 9, 21):
         check(chip, arm, 7, turns)

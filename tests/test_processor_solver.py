@@ -28,18 +28,18 @@ from dynagate.fixedpoint.loops import FormattedLoop, LoopIntegers, integers_of, 
 from dynagate.forces import Servo
 from dynagate.host import processor
 from dynagate.host.solver_report import SolverReport
-from dynagate.hw.processor import pipelining
 from dynagate.hw.processor.build import build_solver
+from dynagate.hw.processor.checker.replay import Memory
+from dynagate.hw.processor.compiler import pipelining
+from dynagate.hw.processor.compiler.batched_iterations import counts, turns_abreast
+from dynagate.hw.processor.compiler.instructions import ProgramError
+from dynagate.hw.processor.compiler.loops import loop_instructions
+from dynagate.hw.processor.compiler.motion import angles_of
+from dynagate.hw.processor.compiler.pipelining import pipelined
+from dynagate.hw.processor.compiler.schedule import Schedule, check_fits, schedule
+from dynagate.hw.processor.compiler.solver import formatted_solver
 from dynagate.hw.processor.core_spec import CoreSpec
-from dynagate.hw.processor.instructions import ProgramError
-from dynagate.hw.processor.loops import loop_instructions
-from dynagate.hw.processor.motion import angles_of
-from dynagate.hw.processor.pipelining import pipelined
-from dynagate.hw.processor.replay import Memory
-from dynagate.hw.processor.schedule import Schedule, check_fits, schedule
-from dynagate.hw.processor.shape import LOAD, STORE, Core
-from dynagate.hw.processor.solver import formatted_solver
-from dynagate.hw.processor.turns_abreast import counts, turns_abreast
+from dynagate.hw.processor.isa.shape import LOAD, STORE, Core
 from dynagate.integrators.step import StepOptions
 from dynagate.robot import Robot
 

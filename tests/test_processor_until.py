@@ -26,16 +26,16 @@ from dynagate.graph.loop import TURNS, Count, Loop, Until, evaluate_loop
 from dynagate.graph.recorder import Recording
 from dynagate.host import RolloutDevice
 from dynagate.host.processor_report import program_rollout_report
-from dynagate.hw.processor import pipelining
 from dynagate.hw.processor.build import ProcessorBuild
-from dynagate.hw.processor.instructions import Instructions, ProgramError, Repeat
-from dynagate.hw.processor.loops import loop_instructions
-from dynagate.hw.processor.motion import ToleranceError, angles_of, motion_of
-from dynagate.hw.processor.pipelining import pipelined
-from dynagate.hw.processor.replay import Memory
-from dynagate.hw.processor.schedule import Schedule, schedule
-from dynagate.hw.processor.shape import Core
-from dynagate.hw.processor.words import messages
+from dynagate.hw.processor.checker.replay import Memory
+from dynagate.hw.processor.compiler import pipelining
+from dynagate.hw.processor.compiler.instructions import Instructions, ProgramError, Repeat
+from dynagate.hw.processor.compiler.loops import loop_instructions
+from dynagate.hw.processor.compiler.motion import ToleranceError, angles_of, motion_of
+from dynagate.hw.processor.compiler.pipelining import pipelined
+from dynagate.hw.processor.compiler.schedule import Schedule, schedule
+from dynagate.hw.processor.compiler.words import messages
+from dynagate.hw.processor.isa.shape import Core
 from dynagate.hw.request import DesignRequest
 from dynagate.integrators.chip_motion import ChipMotion
 
@@ -337,7 +337,7 @@ def test_a_variational_step_in_integers_ends_where_its_residual_is_small() -> No
 
 SPREAD = """
 import numpy as np
-from dynagate.hw.processor.motion import spread
+from dynagate.hw.processor.compiler.motion import spread
 class Observed:
     names = [f"x{k}" for k in range(8)]
     inputs = {"graph": [{name: np.zeros((4, 1)) for name in names}]}

@@ -12,7 +12,7 @@ from dynagate.design.design import AxiStreams, Streamed
 from dynagate.design.words import PER_BATCH
 from dynagate.hw.bench.rounds import ROUNDS
 from dynagate.hw.bench.wire import Flags
-from dynagate.hw.processor.shell import BATCH_BIT
+from dynagate.hw.processor.shell.core_shell import BATCH_BIT
 from dynagate.hw.regmap import OUTPUTS, READ
 
 SOFT_RESET = 255

@@ -22,8 +22,8 @@ from dynagate.hw.bench.operations import Answered
 from dynagate.hw.bench.rounds import ALONE, NONE, ROUNDS
 from dynagate.hw.bench.subject import Subject, subjects
 from dynagate.hw.bench.vectors import SEED, Arrays, Flags, Ints, Vectors
+from dynagate.hw.processor.isa.packets import checksum, packets
 from dynagate.hw.processor.streams import behind
-from dynagate.hw.processor.words import checksum, packets
 from dynagate.hw.units.floating import BINARY32, from_floating, to_floating
 
 FEW = 5_000

@@ -11,7 +11,7 @@ from dynagate.design.latency import stream_cycles
 from dynagate.design.program import ProgramDesign
 from dynagate.design.ring import ring_design
 from dynagate.design.words import FLOAT32, beats
-from dynagate.hw.processor.shape import Core
+from dynagate.hw.processor.isa.shape import Core
 
 DATAPATH, ROLLOUT, ACCELERATOR = "datapath", "rollout", "accelerator"
 PARTS = "parts of a program"

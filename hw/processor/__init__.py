@@ -1,5 +1,5 @@
 """A processor for graphs: a few multiply-add units, values in memories, a program.
 
-`shape` says what a core is, `instructions` what a graph becomes, `schedule` when and where, `words` in which bits.
-`replay` runs the bits in Python. `unit`, `core` and `elementary` are the gateware.
+`isa` describes a core and its packets, `compiler` makes programs, `checker` replays them, `rtl` is the gateware of a
+core, and `shell` the gateware around cores. The files here resolve the requested core, and build and reopen programs.
 """

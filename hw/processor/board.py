@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from dynagate.base.errors import ArgumentError
 from dynagate.hw.axi import Axi
 from dynagate.hw.boards import Board
-from dynagate.hw.processor.shape import Core
+from dynagate.hw.processor.isa.shape import Core
 from dynagate.hw.processor.streams import Cores
 
 

@@ -42,18 +42,19 @@ from dynagate.hw.bench.programs import program_vectors
 from dynagate.hw.bench.vectors import Vectors
 from dynagate.hw.designs import Design, Resources
 from dynagate.hw.processor.compiled import Compiled, compiled_program
+from dynagate.hw.processor.compiler.batched_iterations import MOST_TURNS, counts, turns_abreast
+from dynagate.hw.processor.compiler.instructions import SUM, ProgramError
+from dynagate.hw.processor.compiler.loops import loop_instructions
+from dynagate.hw.processor.compiler.schedule import Schedule, schedule
+from dynagate.hw.processor.compiler.solver import formatted_solver
+from dynagate.hw.processor.compiler.spans import spans
+from dynagate.hw.processor.compiler.stream_layout import streams_of
+from dynagate.hw.processor.compiler.words import messages
 from dynagate.hw.processor.core_spec import CoreSpec
-from dynagate.hw.processor.instructions import SUM, ProgramError
-from dynagate.hw.processor.loops import loop_instructions
+from dynagate.hw.processor.isa.packets import Words
+from dynagate.hw.processor.isa.shape import Core
 from dynagate.hw.processor.policy import file_policy, request_policy
-from dynagate.hw.processor.schedule import Schedule, schedule
-from dynagate.hw.processor.shape import Core
-from dynagate.hw.processor.solver import formatted_solver
-from dynagate.hw.processor.spans import spans
-from dynagate.hw.processor.stream_layout import streams_of
 from dynagate.hw.processor.streams import TOP, Cores, core_verilog
-from dynagate.hw.processor.turns_abreast import MOST_TURNS, counts, turns_abreast
-from dynagate.hw.processor.words import Words, messages
 from dynagate.hw.request import DesignRequest
 from dynagate.hw.units.latencies import dsp_blocks
 from dynagate.integrators.limits import limits_text
@@ -230,7 +231,7 @@ def _fastest(
     largest = spec.largest(program_of.core)
     for count in others:
         scheduled = schedule(loop_instructions(turns_abreast(fused, samples, count)), shape)
-        if any(need > 1 << getattr(largest, bits) for bits, (_, need) in scheduled.needs.items()):
+        if any(need > 1 << getattr(largest, bits) for bits, (_, need) in scheduled.required_capacity.items()):
             break
         scheduled = spec.fitted(scheduled)
         if scheduled.longest > ENOUGH * program_of.longest:
@@ -267,7 +268,7 @@ def _built(
     robot, scheduled, words = region.robot, compiled.schedule, messages(compiled.schedule)
     cores = None if bench is None else bench.cores
     design = _described(region, compiled.options, chosen, scheduled, words, samples, cores)
-    what = "+".join(face.name for face in scheduled.instructions.faces)
+    what = "+".join(interface.name for interface in scheduled.instructions.interfaces)
     more = f"-abreast{samples}" if samples > 1 else ""
     name = f"{untrusted.file_name(robot.name)}-{what}-units{scheduled.core.units}{more}"
     formatted = scheduled.instructions.formatted
@@ -332,7 +333,7 @@ def _described(
         versions=Versions(dynagate.__version__, source_digest(), version("amaranth")),
         robot=asdict(region.robot),
         region={key: getattr(region, key) for key in ("lower", "upper", "velocity", "acceleration", "effort")},
-        function=",".join(full_name(face.name) for face in scheduled.instructions.faces),
+        function=",".join(full_name(interface.name) for interface in scheduled.instructions.interfaces),
         options={key: options[key] for key in sorted(options)},
         formats=chosen,
         core=asdict(scheduled.core),
@@ -404,8 +405,8 @@ def _span(span: tuple[int, int]) -> str:
 
 def _at_least(scheduled: Schedule) -> str:
     """What follows cycles that are the fewest, or one function's."""
-    if len(scheduled.instructions.faces) > 1:
-        return f", of {scheduled.instructions.face.name}"
+    if len(scheduled.instructions.interfaces) > 1:
+        return f", of {scheduled.instructions.interface.name}"
     if scheduled.longest == scheduled.period:
         return ""
     return f" where each loop takes one turn, {scheduled.longest} cycles at most"
@@ -440,8 +441,11 @@ def datasheet(built: ProcessorBuild) -> str:
         rows.append(("formats", f"from a file, {min(widths)} to {max(widths)} bits in words of {core.word}"))
     if design.shell is not None:
         rows += [
-            (f"{face.name}, alone", f"{_span(span)} from the first beat in to the first beat out, {design.shell.text}")
-            for face, span in zip(scheduled.instructions.faces, design.shell.spans, strict=True)
+            (
+                f"{interface.name}, alone",
+                f"{_span(span)} from the first beat in to the first beat out, {design.shell.text}",
+            )
+            for interface, span in zip(scheduled.instructions.interfaces, design.shell.spans, strict=True)
         ]
     if design.formats.statement is not None:
         statement = Statement.of_dict(design.formats.statement)

@@ -14,14 +14,14 @@ from dynagate.fixedpoint.loops import FormattedLoop, graphs_of
 from dynagate.graph import Graph
 from dynagate.graph.parts import parts_of
 from dynagate.graph.region import Region
-from dynagate.hw.processor.abreast import abreast
+from dynagate.hw.processor.compiler.batched_samples import abreast
+from dynagate.hw.processor.compiler.instructions import Instructions, instructions, together
+from dynagate.hw.processor.compiler.loops import loop_instructions
+from dynagate.hw.processor.compiler.motion import motion_of
+from dynagate.hw.processor.compiler.schedule import Schedule, schedule
 from dynagate.hw.processor.core_spec import CoreSpec
-from dynagate.hw.processor.instructions import Instructions, instructions, together
-from dynagate.hw.processor.loops import loop_instructions
-from dynagate.hw.processor.motion import motion_of
+from dynagate.hw.processor.isa.shape import Core
 from dynagate.hw.processor.policy import file_policy
-from dynagate.hw.processor.schedule import Schedule, schedule
-from dynagate.hw.processor.shape import Core
 from dynagate.hw.request import DesignRequest
 from dynagate.integrators.chip_motion import ChipMotion, solves
 from dynagate.integrators.step import CARRY

@@ -16,11 +16,11 @@ from dynagate.fixedpoint.assign import FormattedGraph, Policy
 from dynagate.fixedpoint.format import SATURATE
 from dynagate.fixedpoint.fuse import exponential_formats
 from dynagate.hw.axi import Axi
-from dynagate.hw.processor.instructions import ProgramError
-from dynagate.hw.processor.motion import angles_of
-from dynagate.hw.processor.pipelining import pipelined
-from dynagate.hw.processor.schedule import Schedule, check_fits
-from dynagate.hw.processor.shape import LARGEST_WORD, MOST_TURN_BITS, SMALLEST_WORD, Core
+from dynagate.hw.processor.compiler.instructions import ProgramError
+from dynagate.hw.processor.compiler.motion import angles_of
+from dynagate.hw.processor.compiler.pipelining import pipelined
+from dynagate.hw.processor.compiler.schedule import Schedule, check_fits
+from dynagate.hw.processor.isa.shape import LARGEST_WORD, MOST_TURN_BITS, SMALLEST_WORD, Core
 from dynagate.hw.processor.streams import Cores
 
 if TYPE_CHECKING:
@@ -158,5 +158,8 @@ def _large_enough(scheduled: Schedule) -> Core:
             f"{scheduled.instructions.title} keeps {scheduled.instructions.kept} values of its turns, {over} more than "
             f"the largest core's {1 << MOST_TURN_BITS}; expected fewer knots"
         )
-    bits = {name: max(getattr(core, name), (need - 1).bit_length()) for name, (_, need) in scheduled.needs.items()}
+    bits = {
+        name: max(getattr(core, name), (need - 1).bit_length())
+        for name, (_, need) in scheduled.required_capacity.items()
+    }
     return replace(core, **bits)

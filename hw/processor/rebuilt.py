@@ -16,11 +16,12 @@ from dynagate.fixedpoint.format import Arithmetic
 from dynagate.fixedpoint.loops import FormattedLoop
 from dynagate.graph.region import Region
 from dynagate.hw.processor.compiled import compiled_program
+from dynagate.hw.processor.compiler.stream_layout import streams_of
+from dynagate.hw.processor.compiler.words import messages
 from dynagate.hw.processor.core_spec import CoreSpec
+from dynagate.hw.processor.isa.packets import Words
+from dynagate.hw.processor.isa.shape import Core
 from dynagate.hw.processor.options import options_of, tuples
-from dynagate.hw.processor.shape import Core
-from dynagate.hw.processor.stream_layout import streams_of
-from dynagate.hw.processor.words import Words, messages
 from dynagate.hw.request import DesignRequest
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from dynagate.hw.regmap import IDENTITY, VERSION, with_processor
 from dynagate.native.cache import cache_folder, kept
 
 if TYPE_CHECKING:
-    from dynagate.hw.processor.shape import Core
+    from dynagate.hw.processor.isa.shape import Core
 
 TOP = "accelerator"
 
@@ -35,7 +35,7 @@ class Cores:
     cores: int = 1
 
     def __post_init__(self) -> None:
-        from dynagate.hw.processor.shell import check_shell
+        from dynagate.hw.processor.shell.core_shell import check_shell
 
         check_shell(self.core, self.axi, self.cores)
 
@@ -57,7 +57,7 @@ def core_verilog(
     has_tlast: whether the source of packets sets TLAST, which a serial line does not. Raises ValueError as
     `check_shell`, CoreError.
     """
-    from dynagate.hw.processor.shell import check_shell, shell_text
+    from dynagate.hw.processor.shell.core_shell import check_shell, shell_text
 
     check_shell(core, axi, cores)
     progress = progress or (lambda text: None)

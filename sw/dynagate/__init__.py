@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from dynagate.hw.cost import Budget
     from dynagate.hw.designs import Design, Resources
     from dynagate.hw.plan import Stages
-    from dynagate.hw.processor.shape import Core
+    from dynagate.hw.processor.isa.shape import Core
     from dynagate.hw.request import DesignRequest
     from dynagate.integrators import RigidContact
     from dynagate.integrators.motion import Integrator
@@ -125,7 +125,7 @@ _LAZY = {
     "Budget": "dynagate.hw.cost",
     "Design": "dynagate.hw.designs",
     "Resources": "dynagate.hw.designs",
-    "Core": "dynagate.hw.processor.shape",
+    "Core": "dynagate.hw.processor.isa.shape",
     "DesignRequest": "dynagate.hw.request",
     "Rollout": "dynagate.host.rollouts",
     "Trajectories": "dynagate.host.rollouts",

@@ -16,9 +16,9 @@ from dynagate.graph.region import Region
 from dynagate.hw import boards
 from dynagate.hw.choice import Rates, rate_text
 from dynagate.hw.processor.board import BoardCores, cores_of
-from dynagate.hw.processor.instructions import Instructions, ProgramError, instructions
-from dynagate.hw.processor.schedule import SENDING, Schedule, check_fits, schedule
-from dynagate.hw.processor.shape import Core
+from dynagate.hw.processor.compiler.instructions import Instructions, ProgramError, instructions
+from dynagate.hw.processor.compiler.schedule import OUTPUT_OVERHEAD_CYCLES, Schedule, check_fits, schedule
+from dynagate.hw.processor.isa.shape import Core
 from dynagate.robot import Robot
 
 LINE = "{:<28}{:<9}{:>6}{:>8}{:>6}{:>15}{:>15}{:>15}{:>15}  {:<9}"
@@ -86,7 +86,7 @@ def _program(formatted: FormattedGraph, core: Core) -> Instructions:
 def _row(function: str, own: BoardCores, scheduled: Schedule) -> CoreRow:
     clock = own.board.clock_mhz * 1e6
     inputs, results = scheduled.inputs + OVERHEAD, sum(map(len, scheduled.outputs)) + OVERHEAD
-    sending = max(results + 2 * own.core.units + SENDING, inputs)
+    sending = max(results + 2 * own.core.units + OUTPUT_OVERHEAD_CYCLES, inputs)
     most = max(inputs, results) * WORD // 8
     rates = Rates(own.cores * clock / scheduled.period, clock / sending, own.board.link.limit.bytes_per_second / most)
     return CoreRow(function, own.board.name, own.cores, scheduled.period, own.board.clock_mhz, rates)

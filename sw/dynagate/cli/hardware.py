@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from dynagate.fixedpoint.goal import Goal
     from dynagate.hw.boards import Board
     from dynagate.hw.build import Build
-    from dynagate.hw.processor.shape import Core
+    from dynagate.hw.processor.isa.shape import Core
     from dynagate.hw.processor.streams import Cores
     from dynagate.hw.project import Project
     from dynagate.hw.request import DesignRequest
@@ -247,8 +247,8 @@ def synth(
 def _modules_of(core: Core) -> dict[str, Any]:
     """The gateware of a core by name, with its shell where that converts float32."""
     from dynagate.hw.axi import Axi
-    from dynagate.hw.processor.core import CoreWithProgram
-    from dynagate.hw.processor.shell import CoreShell
+    from dynagate.hw.processor.rtl.core import CoreWithProgram
+    from dynagate.hw.processor.shell.core_shell import CoreShell
 
     if core.floats:
         return {"accelerator": CoreShell(core, Axi(WORD, words=core.stream_words))}

@@ -83,9 +83,10 @@ class ProgramShell:
 class ProgramDesign(Named):
     """A program for a core. hash: sha256 of all but itself and `files`. files: sha256 of the Verilog and the bench.
 
-    robot, region, options: as the dataclasses of these names have them. core: the fields of `hw.processor.shape.Core`;
-    core_hash: of the core. period: cycles from a sample to the next. latency: from the first program word of a sample
-    to its last result. instructions, functions_used: all, and those of the elementary unit. places: that each memory
+    robot, region, options: as the dataclasses of these names have them. core: the fields of
+    `hw.processor.isa.shape.Core`; core_hash: of the core. period: cycles from a sample to the next. latency: from the
+    first program word of a sample to its last result. instructions, functions_used: all, and those of the elementary
+    unit. places: that each memory
     needs. stream: of 32-bit words, a beat each; the first of a sample is its head, the last of a result its flag.
     program: sha256 of program.bin, whose 32-bit words load the program, and of what its streams hold (`digest`).
     """

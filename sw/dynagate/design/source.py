@@ -16,6 +16,7 @@ DECIDING = (
     "control",
     "robot/kinds.py",
     "robot/model.py",
+    "robot/variable.py",
     "dynamics",
     "graph",
     "fixedpoint",
@@ -76,15 +77,10 @@ APART = (
 
 
 CORE = (
-    *(
-        f"hw/processor/{name}.py"
-        for name in ("core", "dispatch", "elementary", "loader", "machine", "points", "program")
-    ),
-    *(f"hw/processor/{name}.py" for name in ("sender", "sequencer", "shape", "shell", "turns", "unit", "words")),
-    "hw/processor/word_stream.py",
-    *(f"hw/{name}.py" for name in ("axi_lite", "regmap", "shell", "stream_ports")),
+    *("hw/processor/isa/", "hw/processor/rtl/", "hw/processor/shell/"),
+    *(f"hw/{name}.py" for name in ("accelerator", "axi_lite", "regmap", "stream_ports")),
     *(f"hw/{name}.py" for name in ("netlist", "readers", "rtlil", "verilog")),
-    *("fixedpoint/elementary.py", "fixedpoint/format.py", "hw/units/"),
+    *("base/philox.py", "fixedpoint/elementary.py", "fixedpoint/format.py", "fixedpoint/goal.py", "hw/units/"),
 )
 """What decides a processor's core, which programs of other versions of the generator share."""
 
@@ -94,17 +90,16 @@ def source_digest(places: tuple[str, ...] = ("",)) -> str:
     """16 hexadecimal digits, the same for a checkout and a wheel of it, wherever they lie. places: the files whose
     names begin so alone."""
     digest = hashlib.sha256()
-    for name, path in source_files():
-        if not name.startswith(places):
-            continue
+    for name, path in source_files(places):
         content = path.read_bytes()
         digest.update(f"{name} {len(content)}\n".encode() + content)
     return digest.hexdigest()[:16]
 
 
-def source_files() -> list[tuple[str, Path]]:
-    """The files that decide a design, sorted, named by their place in the package such as hw/units/add.py."""
-    return sorted((name, path) for name, path in _all_files() if name not in APART)
+def source_files(places: tuple[str, ...] = ("",)) -> list[tuple[str, Path]]:
+    """Return the files that decide a design, sorted, named by their place in the package such as hw/units/add.py.
+    places: only files whose names begin so."""
+    return sorted((name, path) for name, path in _all_files() if name not in APART and name.startswith(places))
 
 
 def _all_files() -> Iterator[tuple[str, Path]]:

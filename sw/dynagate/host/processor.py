@@ -47,7 +47,7 @@ from dynagate.integrators.methods import SOLVING
 if TYPE_CHECKING:
     from dynagate.host.devices.stream import UnderWay
     from dynagate.hw.processor.build import ProcessorBuild
-    from dynagate.hw.processor.shape import Core
+    from dynagate.hw.processor.isa.shape import Core
 
 RETRIES = max(TRIALS, TIGHTENED)
 """Of a solver's program: as many times the cycles of an iteration without retries are more than any takes with them."""
@@ -108,7 +108,7 @@ class ProgramDriver(ShellDriver):
 
     def _load(self, words: Words, design: ProgramDesign) -> None:
         """Raises DesignError: the core refuses the program."""
-        from dynagate.hw.processor.words import packets
+        from dynagate.hw.processor.isa.packets import packets
 
         asked = packets(words)
         size = beats(asked.shape[1], self.axi.width)
@@ -318,7 +318,7 @@ class ProgramFunctions(FunctionsDevice, OnCore):
 
 def _program(design: ProcessorBuild | str | PathLike[str]) -> tuple[Path, ProgramDesign, Core]:
     """The folder of a program, its design and its core. Raises DesignError."""
-    from dynagate.hw.processor.shape import Core
+    from dynagate.hw.processor.isa.shape import Core
 
     folder = folder_of(design)
     content = program.load(folder)

@@ -22,9 +22,9 @@ from dynagate.host.report import Block, blocks_of, error_lines
 from dynagate.host.rollout_report import CheckedTrajectories, Reference, Results, run_turns, start_inputs, step_text
 from dynagate.host.verdict import BUG, Rule, equal, most, of_blocks, of_overflows, passed, verdict
 from dynagate.hw.processor.build import ProcessorBuild, build_program
-from dynagate.hw.processor.instructions import SUM
+from dynagate.hw.processor.compiler.instructions import SUM
+from dynagate.hw.processor.isa.shape import Core
 from dynagate.hw.processor.options import options_of
-from dynagate.hw.processor.shape import Core
 from dynagate.hw.request import DesignRequest
 from dynagate.integrators.chip_motion import FAILURES, ChipMotion, extra
 

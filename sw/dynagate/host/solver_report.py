@@ -28,7 +28,7 @@ from dynagate.host.processor_report import of_program
 from dynagate.host.solver import bounds_of
 from dynagate.host.verdict import Rule, equal, passed, verdict
 from dynagate.hw.processor.build import ProcessorBuild, build_solver
-from dynagate.hw.processor.shape import Core
+from dynagate.hw.processor.isa.shape import Core
 from dynagate.integrators.step import StepOptions
 
 Array = npt.NDArray[Any]

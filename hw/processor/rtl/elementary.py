@@ -8,7 +8,7 @@ from typing import Any
 from amaranth.hdl import Module, Signal, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
-from dynagate.hw.processor.shape import KINDS, NOISE, READ, SHARING, Core
+from dynagate.hw.processor.isa.shape import KINDS, NOISE, READ, SHARING, Core
 from dynagate.hw.units.exp import Exp
 from dynagate.hw.units.latencies import SHIFT_BITS
 from dynagate.hw.units.noise import Noise

@@ -5,16 +5,16 @@ from __future__ import annotations
 from amaranth.hdl import Const, Module, ResetInserter, Value
 from amaranth.lib.wiring import connect
 from dynagate.base.errors import ArgumentError
+from dynagate.hw.accelerator import Accelerator, ShellStatus
 from dynagate.hw.axi import PER_BATCH, Axi
 from dynagate.hw.axi_lite import AxiLite
-from dynagate.hw.processor.core import Processor
-from dynagate.hw.processor.dispatch import Collect, Dispatch, Status
-from dynagate.hw.processor.program import programmed
-from dynagate.hw.processor.shape import Core
-from dynagate.hw.processor.turns import KEPT
-from dynagate.hw.processor.word_stream import BeatsToWords, InputBuffer, WordsToBeats
+from dynagate.hw.processor.isa.shape import Core
+from dynagate.hw.processor.rtl.core import Processor
+from dynagate.hw.processor.rtl.program_memory import programmed
+from dynagate.hw.processor.rtl.turn_memory import KEPT
+from dynagate.hw.processor.shell.dispatch import Collect, Dispatch, Status
+from dynagate.hw.processor.shell.word_stream import BeatsToWords, InputBuffer, WordsToBeats
 from dynagate.hw.regmap import BITS
-from dynagate.hw.shell import Accelerator, ShellStatus
 
 TOP = "accelerator"
 MOST_CORES = 32

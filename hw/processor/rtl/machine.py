@@ -6,11 +6,11 @@ from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value, signed, unsigne
 from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
-from dynagate.hw.processor.elementary import Functions
-from dynagate.hw.processor.shape import FETCH, KINDS, LANE, LOAD, OPERANDS, READ, SHARING, STORE, Core
-from dynagate.hw.processor.turns import Turns
-from dynagate.hw.processor.unit import MultiplyAdd
-from dynagate.hw.processor.words import CONTROL, REGION_SHIFT
+from dynagate.hw.processor.isa.packets import CONTROL, REGION_SHIFT
+from dynagate.hw.processor.isa.shape import FETCH, KINDS, LANE, LOAD, OPERANDS, READ, SHARING, STORE, Core
+from dynagate.hw.processor.rtl.elementary import Functions
+from dynagate.hw.processor.rtl.turn_memory import TurnMemory
+from dynagate.hw.processor.rtl.unit import MultiplyAdd
 from dynagate.hw.units.rescale import BLOCK_RAM, LOOKUP_RAM, delayed
 
 PHASES = 4
@@ -212,7 +212,7 @@ class Machine(wiring.Component):
             functions.place.eq(fields["place"]),
         ]
         if core.turn_bits:
-            m.submodules.turns = self.turns = turns = Turns(core)
+            m.submodules.turns = self.turns = turns = TurnMemory(core)
             m.d.comb += [
                 turns.load.eq(kind == KINDS.index(LOAD) + 1),
                 turns.store.eq(kind == KINDS.index(STORE) + 1),

@@ -15,7 +15,7 @@ from dynagate.fixedpoint.assign import FormattedGraph
 from dynagate.fixedpoint.loops import FormattedLoop, turns_of
 from dynagate.graph.graph import Graph, Node, Port
 from dynagate.graph.loop import Count, Loop
-from dynagate.hw.processor.abreast import moved
+from dynagate.hw.processor.compiler.batched_samples import moved
 
 Step = FormattedGraph | FormattedLoop
 MOST_TURNS = 16

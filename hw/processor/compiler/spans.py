@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from dynagate.hw.processor.instructions import Repeat
-from dynagate.hw.processor.schedule import Schedule, fewest, most
-from dynagate.hw.processor.shape import FLAG_CYCLES, INPUT_CONVERSION
+from dynagate.hw.processor.compiler.instructions import Repeat
+from dynagate.hw.processor.compiler.schedule import Schedule, max_iterations, min_iterations
+from dynagate.hw.processor.isa.shape import FLAG_CYCLES, INPUT_CONVERSION
 
 AROUND = 16
 """Cycles from the last word of a sample to the program's first word, and from a result until the output stream offers
@@ -19,8 +19,11 @@ def spans(scheduled: Schedule, lanes: int) -> tuple[tuple[int, int], ...]:
     entry = AROUND + scheduled.inputs + 1  # from a head to the tag, a word a cycle
     entry += INPUT_CONVERSION + scheduled.core.output_conversion if scheduled.core.floats else 0
     return tuple(
-        (entry + _first_beat(scheduled, k, lanes, fewest), entry + _first_beat(scheduled, k, lanes, most))
-        for k in range(len(scheduled.instructions.faces))
+        (
+            entry + _first_beat(scheduled, k, lanes, min_iterations),
+            entry + _first_beat(scheduled, k, lanes, max_iterations),
+        )
+        for k in range(len(scheduled.instructions.interfaces))
     )
 
 

@@ -8,8 +8,8 @@ from dynagate.design.words import WORD
 from dynagate.dynamics import CODE
 from dynagate.fixedpoint.loops import FormattedLoop
 from dynagate.graph.packing import ZERO
-from dynagate.hw.processor.schedule import Schedule
-from dynagate.hw.processor.shape import BLOCK_BITS
+from dynagate.hw.processor.compiler.schedule import Schedule
+from dynagate.hw.processor.isa.shape import BLOCK_BITS
 from dynagate.integrators.step import CARRY
 
 SCOPE = "program"
@@ -24,28 +24,28 @@ def streams_of(scheduled: Schedule) -> tuple[Sides[Stream], tuple[ProgramFunctio
 
 def _functions(scheduled: Schedule) -> tuple[ProgramFunction, ...]:
     """What the host knows of each of several functions."""
-    faces = scheduled.instructions.faces
-    if len(faces) == 1:
+    interfaces = scheduled.instructions.interfaces
+    if len(interfaces) == 1:
         return ()
     return tuple(
         ProgramFunction(
-            face.name,
+            interface.name,
             scheduled.instructions.entries[k],
             scheduled.cycles_of(k),
             scheduled.fewest_of(k),
             Sides(_input_stream(scheduled, k), _output_stream(scheduled, k)),
         )
-        for k, face in enumerate(faces)
+        for k, interface in enumerate(interfaces)
     )
 
 
 def _loop(scheduled: Schedule) -> ProgramLoop | None:
     """What the host knows of a loop."""
-    program_of, face = scheduled.instructions, scheduled.instructions.face
+    program_of, interface = scheduled.instructions, scheduled.instructions.interface
     if program_of.start is None:
         return None
     strides = {result: len(results) for results in scheduled.outputs for result in results}
-    outputs = tuple(strides[program_of.outputs[i]] for i in face.result_nodes)
+    outputs = tuple(strides[program_of.outputs[i]] for i in interface.result_nodes)
     formatted = program_of.formatted
     carry = CARRY
     if isinstance(formatted, FormattedLoop):
@@ -55,19 +55,19 @@ def _loop(scheduled: Schedule) -> ProgramLoop | None:
 
 def _input_stream(scheduled: Schedule, function: int) -> Stream:
     """Of one of several functions, whose code is in the head."""
-    program_of, face = scheduled.instructions, scheduled.instructions.faces[function]
-    place = {i: k for k, i in enumerate(face.input_nodes)}
+    program_of, interface = scheduled.instructions, scheduled.instructions.interfaces[function]
+    place = {i: k for k, i in enumerate(interface.input_nodes)}
     inputs = program_of.blocks[program_of.entries[function]].inputs
     order = {i: k for k, i in enumerate(sorted(inputs, key=lambda i: scheduled.arrivals[i]))}
     fields = tuple(
-        Field(face.names[i], WORD * (1 + order[i]), fmt.width, fmt.frac, *face.bounds[i])
-        for i, fmt in ((i, face.formats[i]) for i in face.input_nodes)
+        Field(interface.names[i], WORD * (1 + order[i]), fmt.width, fmt.frac, *interface.bounds[i])
+        for i, fmt in ((i, interface.formats[i]) for i in interface.input_nodes)
     )
     ports = tuple(
         Port(p.name, p.shape, tuple(place[i] for i in p.nodes), p.unit_vectors, p.switches, p.parameter)
-        for p in face.inputs
+        for p in interface.inputs
     )
-    if len(program_of.faces) > 1:
+    if len(program_of.interfaces) > 1:
         entry = program_of.entries[function]
         fields += (Field(CODE.name, 0, BLOCK_BITS + 1, 0, float(entry), float(entry)),)
         ports += (Port(CODE.name, (), (len(fields) - 1,)),)
@@ -75,16 +75,16 @@ def _input_stream(scheduled: Schedule, function: int) -> Stream:
 
 
 def _output_stream(scheduled: Schedule, function: int) -> Stream:
-    face, outputs = scheduled.instructions.faces[function], scheduled.instructions.outputs
+    interface, outputs = scheduled.instructions.interfaces[function], scheduled.instructions.outputs
     position: dict[int, int] = {}
     first = 0
     for results in scheduled.outputs_of(function):  # a unit's results of all turns follow each other
         position |= {result: first + k for k, result in enumerate(results)}
         first += scheduled.turns * len(results)
-    place = {i: k for k, i in enumerate(face.result_nodes)}
+    place = {i: k for k, i in enumerate(interface.result_nodes)}
     fields = tuple(
-        Field(face.names[i], WORD * position[outputs[i]], face.formats[i].width, face.formats[i].frac)
-        for i in face.result_nodes
+        Field(interface.names[i], WORD * position[outputs[i]], interface.formats[i].width, interface.formats[i].frac)
+        for i in interface.result_nodes
     )
-    ports = tuple(Port(p.name, p.shape, tuple(place.get(i, ZERO) for i in p.nodes)) for p in face.outputs)
+    ports = tuple(Port(p.name, p.shape, tuple(place.get(i, ZERO) for i in p.nodes)) for p in interface.outputs)
     return Stream(WORD * (first + 1), fields, ports, WORD * first, (SCOPE,))

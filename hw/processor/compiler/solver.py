@@ -12,7 +12,7 @@ from dynagate.control.known import check_solved
 from dynagate.fixedpoint.assign import Policy
 from dynagate.fixedpoint.loops import FormattedLoop, assign_loop
 from dynagate.fixedpoint.observed_loops import Accepted, Unlimited
-from dynagate.hw.processor.motion import spread
+from dynagate.hw.processor.compiler.motion import spread
 
 Array = npt.NDArray[Any]
 CALLS = 2

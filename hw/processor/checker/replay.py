@@ -10,10 +10,11 @@ import numpy.typing as npt
 from dynagate.fixedpoint.elementary import cosine, exponential, reciprocal, reciprocal_plan, sine, square_root
 from dynagate.fixedpoint.format import Format, Integers, Rescaled, rescale, wide
 from dynagate.fixedpoint.operations.counters import noise
-from dynagate.hw.processor.instructions import Source
-from dynagate.hw.processor.schedule import Schedule
-from dynagate.hw.processor.shape import KINDS, LEVELS, LOAD, NOISE, OPERANDS, STORE, Core
-from dynagate.hw.processor.words import program_words, unpack_fields
+from dynagate.hw.processor.compiler.instructions import Source
+from dynagate.hw.processor.compiler.schedule import Schedule
+from dynagate.hw.processor.compiler.words import program_words
+from dynagate.hw.processor.isa.packets import unpack_fields
+from dynagate.hw.processor.isa.shape import KINDS, LEVELS, LOAD, NOISE, OPERANDS, STORE, Core
 
 
 class Replayed(NamedTuple):

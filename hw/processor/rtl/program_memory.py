@@ -9,8 +9,8 @@ from amaranth.hdl import Cat, Module, Signal, unsigned
 from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
-from dynagate.hw.processor.shape import FETCH, LANE, Core
-from dynagate.hw.processor.words import REGION_SHIFT
+from dynagate.hw.processor.isa.packets import REGION_SHIFT
+from dynagate.hw.processor.isa.shape import FETCH, LANE, Core
 from dynagate.hw.units.rescale import BLOCK_RAM, delayed
 
 READERS = 2

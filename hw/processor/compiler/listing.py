@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dynagate.hw.processor.instructions import SUM, Instruction, Source
-from dynagate.hw.processor.schedule import Schedule, Slot
-from dynagate.hw.processor.shape import LOAD, STORE
+from dynagate.hw.processor.compiler.instructions import SUM, Instruction, Source
+from dynagate.hw.processor.compiler.schedule import Schedule, Slot
+from dynagate.hw.processor.isa.shape import LOAD, STORE
 
 
 def listing(scheduled: Schedule) -> str:
     """The program of a schedule: cycle, unit, what is computed, and memory and place of the result; "out" of a result
     that leaves the core. The last memory is the one that all units share."""
-    names = {i: name for face in scheduled.instructions.faces for i, name in face.names.items()}
+    names = {i: name for interface in scheduled.instructions.interfaces for i, name in interface.names.items()}
 
     def name(source: Source) -> str:
         if source.node is None:

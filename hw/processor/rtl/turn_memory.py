@@ -6,14 +6,14 @@ from amaranth.hdl import Module, Mux, Signal, signed
 from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
-from dynagate.hw.processor.shape import LOADING, Core
+from dynagate.hw.processor.isa.shape import LOADING, Core
 from dynagate.hw.units.rescale import BLOCK_RAM, delayed
 
 KEPT = "kept_of_turns"
 """The memory's name in Verilog, where it is the only one of zeros that is given them."""
 
 
-class Turns(wiring.Component):
+class TurnMemory(wiring.Component):
     """A load or a store every cycle at most. What a store leaves, a load of a later cycle meets.
 
     =======  ===  ====================================================

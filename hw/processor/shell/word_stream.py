@@ -14,8 +14,8 @@ from amaranth.hdl import Cat, Const, Module, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
-from dynagate.hw.processor.shape import BLOCK_BITS, LANE
-from dynagate.hw.processor.words import KIND_SHIFT, REGION_SHIFT, Kind
+from dynagate.hw.processor.isa.packets import KIND_SHIFT, REGION_SHIFT, Kind
+from dynagate.hw.processor.isa.shape import BLOCK_BITS, LANE
 from dynagate.hw.stream_ports import stream_ports
 
 BEATS_BEFORE = 3

@@ -7,8 +7,8 @@ from amaranth.lib import wiring
 from amaranth.lib.crc import Algorithm
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
-from dynagate.hw.processor.shape import BLOCK_BITS, INPUT_CONVERSION, LANE, Core
-from dynagate.hw.processor.words import KIND_SHIFT, REGION_SHIFT, REGISTERS, Kind, Region
+from dynagate.hw.processor.isa.packets import KIND_SHIFT, REGION_SHIFT, REGISTERS, Kind, Region
+from dynagate.hw.processor.isa.shape import BLOCK_BITS, INPUT_CONVERSION, LANE, Core
 from dynagate.hw.units.rescale import delayed
 
 CRC = {"polynomial": 0x04C11DB7, "initial_crc": 0xFFFFFFFF, "xor_output": 0xFFFFFFFF}

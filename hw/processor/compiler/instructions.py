@@ -14,7 +14,7 @@ from dynagate.fixedpoint.format import Format
 from dynagate.fixedpoint.fuse import MOST_SHIFT
 from dynagate.fixedpoint.loops import FormattedLoop
 from dynagate.graph.graph import Node, Port
-from dynagate.hw.processor.shape import ELEMENTARY, LOAD, NOISE
+from dynagate.hw.processor.isa.shape import ELEMENTARY, LOAD, NOISE
 from dynagate.hw.units.latencies import shift_of
 
 MOST_REPEATS = (1 << 16) - 1
@@ -102,7 +102,7 @@ class Block:
 
 
 @dataclass(frozen=True)
-class Face:
+class ProgramInterface:
     """What a program has to do with the world. Numbers of `inputs` and `outputs` are those of instructions, or of a
     graph; formats, bounds and names are by number."""
 
@@ -124,7 +124,7 @@ class Face:
         """The numbers of all inputs, each once, in the order of the ports."""
         return tuple(dict.fromkeys(i for port in self.inputs for i in port.nodes))
 
-    def shifted(self, base: int) -> Face:
+    def shifted(self, base: int) -> ProgramInterface:
         """With numbers that begin at `base`."""
 
         def ports(old: tuple[Port, ...]) -> tuple[Port, ...]:
@@ -141,7 +141,7 @@ class Face:
         )
 
     @classmethod
-    def of(cls, formatted: FormattedGraph) -> Face:
+    def of(cls, formatted: FormattedGraph) -> ProgramInterface:
         graph = formatted.graph
         formats, names = dict(enumerate(formatted.formats)), {i: node.name for i, node in enumerate(graph.nodes)}
         ports = graph.inputs, graph.outputs
@@ -150,15 +150,15 @@ class Face:
 
 @dataclass(frozen=True)
 class Instructions:
-    """faces: inputs and outputs of each function. blocks: in order, those of the functions one after the other.
-    outputs: number of a result of a face -> the result of an instruction that has its bits. functions: whose integers
-    the program computes. Of a loop: start is the input that is 1 in the first turn, else 0; per_turn
+    """interfaces: inputs and outputs of each function. blocks: in order, those of the functions one after the other.
+    outputs: number of a result of an interface -> the result of an instruction that has its bits. functions: whose
+    integers the program computes. Of a loop: start is the input that is 1 in the first turn, else 0; per_turn
     are the inputs that each turn has.
 
     Several instructions may have one result: places that loops write again, which their readers read as `previous`.
     kept: values in the memory of turns."""
 
-    faces: tuple[Face, ...]
+    interfaces: tuple[ProgramInterface, ...]
     blocks: tuple[Block, ...]
     outputs: Mapping[int, int]
     functions: tuple[FormattedGraph | FormattedLoop, ...]
@@ -167,9 +167,9 @@ class Instructions:
     kept: int = 0
 
     @property
-    def face(self) -> Face:
+    def interface(self) -> ProgramInterface:
         """Of the first function."""
-        return self.faces[0]
+        return self.interfaces[0]
 
     @property
     def formatted(self) -> FormattedGraph | FormattedLoop:
@@ -178,7 +178,7 @@ class Instructions:
 
     @property
     def title(self) -> str:
-        return f"{self.face.robot} {','.join(face.name for face in self.faces)}"
+        return f"{self.interface.robot} {','.join(interface.name for interface in self.interfaces)}"
 
     @property
     def entries(self) -> tuple[int, ...]:
@@ -258,7 +258,12 @@ def instructions(formatted: FormattedGraph, carry: Mapping[int, int] | None = No
     inputs = (*([] if start is None else [start]), *graph.input_nodes)
     per_turn = frozenset(set(graph.input_nodes) - carried.keys()) if carried else frozenset()
     return Instructions(
-        (Face.of(formatted),), (Block(tuple(listed), inputs=inputs),), outputs, (formatted,), start, per_turn
+        (ProgramInterface.of(formatted),),
+        (Block(tuple(listed), inputs=inputs),),
+        outputs,
+        (formatted,),
+        start,
+        per_turn,
     )
 
 
@@ -266,7 +271,7 @@ def together(programs: Sequence[Instructions]) -> Instructions:
     """Several functions in one program: none of them a loop of a sample's turns. Each has as many inputs as the one
     with most, the others' last ones being zero."""
     base, most = 0, max(len(program.inputs) for program in programs)
-    faces: list[Face] = []
+    interfaces: list[ProgramInterface] = []
     blocks: list[Block] = []
     outputs: dict[int, int] = {}
     for program in programs:
@@ -275,14 +280,14 @@ def together(programs: Sequence[Instructions]) -> Instructions:
         base += 1 + max(max(each.result for each in program.listed), *program.inputs)
         more = tuple(range(base, base + most - len(program.inputs)))
         base += len(more)
-        faces += own.faces
+        interfaces += own.interfaces
         outputs |= own.outputs
         for block in own.blocks:
             repeat = block.repeat and replace(block.repeat, target=block.repeat.target + first)
             inputs = (*block.inputs, *more) if block.inputs else ()
             blocks.append(replace(block, repeat=repeat, inputs=inputs))
     functions = tuple(program.formatted for program in programs)
-    return Instructions(tuple(faces), tuple(blocks), outputs, functions)
+    return Instructions(tuple(interfaces), tuple(blocks), outputs, functions)
 
 
 def _shifted(program: Instructions, base: int) -> Instructions:
@@ -299,7 +304,12 @@ def _shifted(program: Instructions, base: int) -> Instructions:
         for block in program.blocks
     )
     outputs = {a + base: b + base for a, b in program.outputs.items()}
-    return replace(program, faces=tuple(face.shifted(base) for face in program.faces), blocks=blocks, outputs=outputs)
+    return replace(
+        program,
+        interfaces=tuple(interface.shifted(base) for interface in program.interfaces),
+        blocks=blocks,
+        outputs=outputs,
+    )
 
 
 def _results(

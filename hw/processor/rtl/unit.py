@@ -5,7 +5,7 @@ from __future__ import annotations
 from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
-from dynagate.hw.processor.shape import OPERANDS, SHIFT_BITS, SIDE, Core
+from dynagate.hw.processor.isa.shape import OPERANDS, SHIFT_BITS, SIDE, Core
 from dynagate.hw.units.multiply import Multiply
 from dynagate.hw.units.rescale import delayed, differ
 

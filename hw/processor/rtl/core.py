@@ -8,14 +8,14 @@ from amaranth.hdl import Cat, Module, Mux, Signal, signed
 from amaranth.lib import wiring
 from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import In, Out
-from dynagate.hw.processor.loader import Loader
-from dynagate.hw.processor.machine import Machine
-from dynagate.hw.processor.points import table_rows
-from dynagate.hw.processor.program import asked, programmed
-from dynagate.hw.processor.sender import Sender
-from dynagate.hw.processor.sequencer import Sequencer
-from dynagate.hw.processor.shape import BLOCK_BITS, LANE, Core
-from dynagate.hw.processor.words import REGISTERS, Region
+from dynagate.hw.processor.isa.packets import REGISTERS, Region
+from dynagate.hw.processor.isa.shape import BLOCK_BITS, LANE, Core
+from dynagate.hw.processor.rtl.binary_points import table_rows
+from dynagate.hw.processor.rtl.loader import Loader
+from dynagate.hw.processor.rtl.machine import Machine
+from dynagate.hw.processor.rtl.program_memory import asked, programmed
+from dynagate.hw.processor.rtl.sender import Sender
+from dynagate.hw.processor.rtl.sequencer import Sequencer
 
 MOST_SAMPLES = 4
 """In a core: two that wait, two that are computed or leave."""

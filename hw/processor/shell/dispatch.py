@@ -6,10 +6,10 @@ from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import In, Out, connect, flipped
-from dynagate.hw.processor.core import answers, packets, status
-from dynagate.hw.processor.points import Into, OutOf, table_rows
-from dynagate.hw.processor.shape import LANE, Core
-from dynagate.hw.processor.word_stream import packet_words, result_words
+from dynagate.hw.processor.isa.shape import LANE, Core
+from dynagate.hw.processor.rtl.binary_points import InputConverter, OutputConverter, table_rows
+from dynagate.hw.processor.rtl.core import answers, packets, status
+from dynagate.hw.processor.shell.word_stream import packet_words, result_words
 
 WORDS_AFTER = 4
 """Words that wait between the cores and the output port."""
@@ -82,7 +82,7 @@ class Dispatch(wiring.Component):
 
     def _numbers(self, m: Module, taken: Value, is_head: Value) -> None:
         """Convert the words of samples for all cores."""
-        m.submodules.numbers_into = into = Into(self.core)
+        m.submodules.numbers_into = into = InputConverter(self.core)
         connect(m, flipped(self.points), into.rows)
         m.d.comb += [into.word.eq(self.words.word), into.taken.eq(taken), into.is_head.eq(is_head)]
         for each in self.cores:
@@ -154,7 +154,7 @@ class Collect(wiring.Component):
     ) -> tuple[Value, Value]:
         """Convert results. moves: a word is taken, which is in `held` in the next cycle. ends: it is the last of its
         packet. Returns the converted word with its flags, and whether it is there."""
-        m.submodules.numbers_out = out = OutOf(self.core)
+        m.submodules.numbers_out = out = OutputConverter(self.core)
         connect(m, flipped(self.points), out.rows)
         within, is_number = Signal(), Signal(reset_less=True)
         with m.If(moves):

@@ -14,9 +14,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from dynagate.hw.processor.instructions import ONE, SUM, Block, Instruction, Instructions, Source
-from dynagate.hw.processor.schedule import BlockTimings, Schedule, unverified
-from dynagate.hw.processor.shape import BLOCK_BITS, LOAD, STORE, Core
+from dynagate.hw.processor.compiler.instructions import ONE, SUM, Block, Instruction, Instructions, Source
+from dynagate.hw.processor.compiler.schedule import BlockTimings, Schedule, unverified
+from dynagate.hw.processor.isa.shape import BLOCK_BITS, LOAD, STORE, Core
 
 GAIN = 0.05
 """The part of a loop's cycles that must be saved, since the program becomes longer."""
@@ -48,7 +48,7 @@ def _tried(scheduled: Schedule, number: int, timings: BlockTimings) -> Schedule 
         return None
     split = unverified(_split(program, number, parts.early), core, timings)
     before, each, behind = (placed.period for placed in split.blocks[number : number + 3])
-    fits = all(need <= 1 << getattr(core, name) for name, (_, need) in split.needs.items())
+    fits = all(need <= 1 << getattr(core, name) for name, (_, need) in split.required_capacity.items())
     return split if fits and before + (turns - 1) * each + behind <= most else None
 
 
@@ -139,9 +139,14 @@ def _split(program: Instructions, number: int, early: Collection[int]) -> Instru
         replace(block, listed=tuple(_renumbered(each, numbers) for each in part), repeat=None) for part in alone
     )
     blocks[number : number + 1] = before, turn, behind
-    names = [{numbers[i]: name for i, name in face.names.items() if i in numbers} for face in program.faces]
-    faces = [replace(face, names={**face.names, **more}) for face, more in zip(program.faces, names, strict=True)]
-    return replace(program, faces=tuple(faces), blocks=tuple(blocks))
+    names = [
+        {numbers[i]: name for i, name in interface.names.items() if i in numbers} for interface in program.interfaces
+    ]
+    interfaces = [
+        replace(interface, names={**interface.names, **more})
+        for interface, more in zip(program.interfaces, names, strict=True)
+    ]
+    return replace(program, interfaces=tuple(interfaces), blocks=tuple(blocks))
 
 
 def _apart(block: Block, early: Collection[int], fresh: Iterator[int]) -> tuple[list[Instruction], list[Instruction]]:

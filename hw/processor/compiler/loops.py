@@ -21,20 +21,20 @@ from dynagate.fixedpoint.fuse import MOST_SHIFT
 from dynagate.fixedpoint.loops import FormattedLoop, read, tolerance_of, turns_of
 from dynagate.graph.graph import Port
 from dynagate.graph.loop import Until
-from dynagate.hw.processor.instructions import (
+from dynagate.hw.processor.compiler.instructions import (
     ONE,
     SUM,
     ZERO,
     Block,
-    Face,
     Instruction,
     Instructions,
     ProgramError,
+    ProgramInterface,
     Repeat,
     Source,
     instruction,
 )
-from dynagate.hw.processor.shape import LOAD, STORE
+from dynagate.hw.processor.isa.shape import LOAD, STORE
 
 
 class _Value(NamedTuple):
@@ -98,11 +98,13 @@ class _Compiler:
         own = tuple(replace(port, nodes=tuple(inputs[port.name])) for port in self.formatted.inputs)
         for port in own:
             formats |= dict(zip(port.nodes, self.formatted.input_formats(port.name), strict=True))
-        face = Face(self.loop.robot, self.loop.name, own, ports, formats, self.bounds(own), self.names, tuple(outputs))
+        interface = ProgramInterface(
+            self.loop.robot, self.loop.name, own, ports, formats, self.bounds(own), self.names, tuple(outputs)
+        )
         per_turn = frozenset(i for name in self.loop.per_turn for i in inputs[name] if start is not None)
         first = () if start is None else (start,)
-        self.blocks[0] = replace(self.blocks[0], inputs=(*first, *face.input_nodes))
-        return Instructions((face,), tuple(self.blocks), outputs, (self.formatted,), start, per_turn, self.places)
+        self.blocks[0] = replace(self.blocks[0], inputs=(*first, *interface.input_nodes))
+        return Instructions((interface,), tuple(self.blocks), outputs, (self.formatted,), start, per_turn, self.places)
 
     def bounds(self, ports: tuple[Port, ...]) -> dict[int, tuple[float, float]]:
         """Of the inputs, the values that their formats are for."""

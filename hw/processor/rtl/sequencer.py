@@ -6,8 +6,8 @@ from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value, unsigned
 from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
-from dynagate.hw.processor.shape import BLOCK_BITS, LANE, LEVELS, Core
-from dynagate.hw.processor.words import BLOCK_LANES, CONTROL, REGION_SHIFT
+from dynagate.hw.processor.isa.packets import BLOCK_LANES, CONTROL, REGION_SHIFT
+from dynagate.hw.processor.isa.shape import BLOCK_BITS, LANE, LEVELS, Core
 
 AHEAD = 3
 """Cycles from the end of a block, as the sequencer sees it, to the first word of the next one."""

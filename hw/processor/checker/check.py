@@ -6,12 +6,12 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from dynagate.hw.processor.instructions import SUM, Source
-from dynagate.hw.processor.shape import LOAD, NOISE, STORE
+from dynagate.hw.processor.compiler.instructions import SUM, Source
+from dynagate.hw.processor.isa.shape import LOAD, NOISE, STORE
 from dynagate.hw.units.latencies import ROUND_STARTS
 
 if TYPE_CHECKING:
-    from dynagate.hw.processor.schedule import Schedule, Slot
+    from dynagate.hw.processor.compiler.schedule import Schedule, Slot
 
 TURNS = 2
 """Of each loop in the replay: the first, and one that follows another."""
@@ -25,9 +25,9 @@ def check(scheduled: Schedule) -> None:
     listed = [each for block in scheduled.instructions.blocks for each in block.listed]
     assert len(listed) == len(scheduled.slots), f"{len(scheduled.slots)} slots of {len(listed)} instructions"
     replay = _Replay(scheduled)
-    lengths = {tuple(map(len, scheduled.outputs_of(k))) for k in range(len(scheduled.instructions.faces))}
+    lengths = {tuple(map(len, scheduled.outputs_of(k))) for k in range(len(scheduled.instructions.interfaces))}
     assert len(lengths) == 1, "functions bring out different numbers of results"
-    for function in range(len(scheduled.instructions.faces)):
+    for function in range(len(scheduled.instructions.interfaces)):
         for _ in range(TURNS if scheduled.instructions.start is not None else 1):
             for block in _path(scheduled, function):
                 replay.run(block)

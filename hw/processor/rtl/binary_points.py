@@ -10,8 +10,8 @@ from amaranth.hdl import Cat, Module, Mux, Signal, signed, unsigned
 from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
-from dynagate.hw.processor.shape import BLOCK_BITS, INPUT_CONVERSION, LANE, Core
-from dynagate.hw.processor.words import REGION_SHIFT
+from dynagate.hw.processor.isa.packets import REGION_SHIFT
+from dynagate.hw.processor.isa.shape import BLOCK_BITS, INPUT_CONVERSION, LANE, Core
 from dynagate.hw.units.float32 import POINT, FromFloatAt, ToFloatAt
 from dynagate.hw.units.rescale import delayed
 
@@ -65,7 +65,7 @@ class BinaryPoints(wiring.Component):
         return m
 
 
-class Into(wiring.Component):
+class InputConverter(wiring.Component):
     """Convert words of samples to integers, INPUT_CONVERSION cycles later.
 
     =======  ===  ==============================================
@@ -109,7 +109,7 @@ class Into(wiring.Component):
         return m
 
 
-class OutOf(wiring.Component):
+class OutputConverter(wiring.Component):
     """Words of answers, of which results become float32, `Core.output_conversion` cycles later.
 
     =========  ===  =======================================================

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from dynagate.hw.processor.instructions import (
+from dynagate.hw.processor.compiler.instructions import (
     MOST_REPEATS,
     ONE,
     SUM,
@@ -29,27 +29,27 @@ from dynagate.hw.processor.instructions import (
     Repeat,
     Source,
 )
-from dynagate.hw.processor.shape import BLOCK_BITS, FIRST_POINT, LEVELS, LOAD, NOISE, STORE, Core
+from dynagate.hw.processor.isa.shape import BLOCK_BITS, FIRST_POINT, LEVELS, LOAD, NOISE, STORE, Core
 from dynagate.hw.units.latencies import ROUND_STARTS
 
-MOST_TURNS = 8
-"""Of a loop in a sample."""
-SENDING = 9
-"""Cycles that the sender takes for a sample besides those for each result and each unit."""
+MAX_STEPS_PER_SAMPLE = 8
+"""Largest number of steps of a rollout whose inputs and results one sample may carry."""
+OUTPUT_OVERHEAD_CYCLES = 9
+"""Fixed cost of sending one sample's results, in cycles, besides one cycle for each result and two for each unit."""
 FEWEST_WORDS, FEWEST_CYCLES = 2, 6
 """Of a block."""
 TESTING = 7
 """Cycles from a multiply-add's result until the sequencer knows that it is positive, and has chosen the next block."""
 
 
-def fewest(repeat: Repeat) -> int:
-    """Turns of a loop."""
-    return 1 if repeat.until else repeat.most
+def min_iterations(loop: Repeat) -> int:
+    """Return the smallest number of iterations of a loop: 1 if it ends by a tolerance, else its fixed number."""
+    return 1 if loop.until else loop.most
 
 
-def most(repeat: Repeat) -> int:
-    """Turns of a loop."""
-    return repeat.most
+def max_iterations(loop: Repeat) -> int:
+    """Return the largest number of iterations of a loop."""
+    return loop.most
 
 
 @dataclass(frozen=True)
@@ -94,20 +94,20 @@ class Schedule:
     @cached_property
     def period(self) -> int:
         """Cycles from a sample, or a turn of a loop, to the next: the fewest, where a loop ends by a tolerance."""
-        return min(map(self.fewest_of, range(len(self.instructions.faces))))
+        return min(map(self.fewest_of, range(len(self.instructions.interfaces))))
 
     @cached_property
     def longest(self) -> int:
         """The most cycles likewise."""
-        return max(self.begins(k, most)[1] for k in range(len(self.instructions.faces)))
+        return max(self.begins(k, max_iterations)[1] for k in range(len(self.instructions.interfaces)))
 
     def fewest_of(self, function: int) -> int:
         """As `period`, of one of several functions."""
-        return self.begins(function, fewest)[1]
+        return self.begins(function, min_iterations)[1]
 
     def begins(self, function: int, turns: Callable[[Repeat], int]) -> tuple[dict[int, int], int]:
         """Cycles from the first word of a function to that of each of its blocks, in the first turn of the loops that
-        the block is in, and to the end. turns: of a loop, `fewest` or `most`."""
+        the block is in, and to the end. turns: `min_iterations` or `max_iterations`."""
         total, totals = 0, dict[int, int]()
         for k in self.instructions.of_function(function):
             block, placed = self.instructions.blocks[k], self.blocks[k]
@@ -119,8 +119,8 @@ class Schedule:
         return totals, total
 
     @property
-    def needs(self) -> dict[str, tuple[str, int]]:
-        """What a core must have room for, and how many of them, by the shape's number of bits."""
+    def required_capacity(self) -> dict[str, tuple[str, int]]:
+        """Return, for each size field of the core, what it counts and how many of these the program needs."""
         needs = {
             "program_bits": ("words", self.words),
             "place_bits": ("places", max(self.depths)),
@@ -128,7 +128,7 @@ class Schedule:
             "output_bits": ("results of a unit", max(map(len, self.outputs))),
         }
         if self.core.floats:  # tables of binary points have twice as many rows
-            functions = range(len(self.instructions.faces))
+            functions = range(len(self.instructions.interfaces))
             inputs = sum(len(self.instructions.blocks[entry].inputs) for entry in self.instructions.entries)
             results = sum(len(unit) for k in functions for unit in self.outputs_of(k))
             for name, more in (("input_bits", inputs), ("output_bits", results)):
@@ -138,7 +138,7 @@ class Schedule:
 
     @property
     def turns(self) -> int:
-        """Of a sample, which has the inputs and results of so many: as many as the core holds, MOST_TURNS at most."""
+        """Return how many steps one sample carries: as many as the core holds, MAX_STEPS_PER_SAMPLE at most."""
         per_turn, out = len(self.instructions.per_turn), max(map(len, self.outputs))
         if self.instructions.start is None:
             return 1
@@ -146,7 +146,7 @@ class Schedule:
         room = [((1 << self.core.input_bits) - fixed) // max(per_turn, 1), (1 << self.core.output_bits) // max(out, 1)]
         if self.core.floats:
             room.append(((1 << self.core.output_points) - FIRST_POINT) // sum(map(len, self.outputs)))
-        return max(min(MOST_TURNS, *room), 1)
+        return max(min(MAX_STEPS_PER_SAMPLE, *room), 1)
 
     @property
     def inputs(self) -> int:
@@ -182,7 +182,10 @@ class Schedule:
     def cycles_per_sample(self) -> int:
         """Most cycles from a sample to the next where results are taken at once: the sender may be slower than the
         units."""
-        return max(self.longest * self.turns, self.turns * sum(map(len, self.outputs)) + 2 * self.core.units + SENDING)
+        return max(
+            self.longest * self.turns,
+            self.turns * sum(map(len, self.outputs)) + 2 * self.core.units + OUTPUT_OVERHEAD_CYCLES,
+        )
 
     @property
     def use(self) -> float:
@@ -218,7 +221,7 @@ class Schedule:
     def verify(self) -> Schedule:
         """Returns itself. Raises AssertionError naming what the core would do wrong, which is a fault of the
         scheduler."""
-        from dynagate.hw.processor.checker import check
+        from dynagate.hw.processor.checker.check import check
 
         check(self)
         return self
@@ -290,7 +293,7 @@ def unverified(program: Instructions, core: Core, timings: BlockTimings) -> Sche
 def _padded(program: Instructions, core: Core, slots: list[list[Slot]]) -> Instructions:
     """With results that mean nothing at the end of functions, so that each unit brings out as many of every function.
     They are added to the slots of the last blocks."""
-    functions = [program.of_function(k) for k in range(len(program.faces))]
+    functions = [program.of_function(k) for k in range(len(program.interfaces))]
     counts = [
         [sum(slot.unit == u and slot.instruction.out for k in function for slot in slots[k]) for u in range(core.units)]
         for function in functions
@@ -541,7 +544,7 @@ def check_fits(scheduled: Schedule) -> None:
     """Raises ProgramError saying by how much a program is too large for its core, and which core would hold it."""
     core = scheduled.core
     faults, asked = [], []
-    for name, (what, need) in scheduled.needs.items():
+    for name, (what, need) in scheduled.required_capacity.items():
         if need > (have := 1 << getattr(core, name)):
             faults.append(f"{need} {what}, {need - have} more than the core's {have}")
             asked.append(f"{name}={(need - 1).bit_length()}")

@@ -6,8 +6,8 @@ from amaranth.hdl import Array, Cat, Module, Mux, Signal, signed
 from amaranth.lib import wiring
 from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
-from dynagate.hw.processor.machine import PHASES
-from dynagate.hw.processor.shape import FLAG_CYCLES, LANE, Core
+from dynagate.hw.processor.isa.shape import FLAG_CYCLES, LANE, Core
+from dynagate.hw.processor.rtl.machine import PHASES
 
 
 class Sender(wiring.Component):

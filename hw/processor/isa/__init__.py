@@ -1,0 +1,1 @@
+"""The core as a program sees it: its shape, its packets and the fields of its program words. No gateware."""

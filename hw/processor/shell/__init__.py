@@ -1,0 +1,1 @@
+"""The gateware of cores behind AXI4-Stream and AXI4-Lite."""
