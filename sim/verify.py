@@ -127,7 +127,9 @@ class Verified:
         lines.append("FAIL" if failed else "PASS")
         lines += [f"  {run.step}: {run.fault.strip().splitlines()[0]}" for run in failed]
         if failed:
-            lines.append(f"  expected all {len(self.runs)} benches to pass. To pass, build the design again; else {BUG}.")
+            lines.append(
+                f"  expected all {len(self.runs)} benches to pass. To pass, build the design again; else {BUG}."
+            )
         return "\n".join(lines)
 
 
