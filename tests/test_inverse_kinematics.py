@@ -454,3 +454,48 @@ def test_derivatives_in_jax() -> None:
             solve(q, link_6=np.eye(4))
     finally:
         jax.config.update("jax_enable_x64", before)
+
+
+def near_problems(count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return starts (count, 7) and poses near them, as a controller meets them."""
+    random = np.random.default_rng(seed)
+    q = random.uniform(0.8 * IIWA.lower, 0.8 * IIWA.upper, (count, 7))
+    return q + random.uniform(-0.2, 0.2, q.shape), kinematics(IIWA, q, HAND)
+
+
+def test_fixed_point_finds_nearly_the_same() -> None:
+    q0, poses = near_problems(64, seed=0)
+    with solver_of(IIWA, [HAND], device="numpy", tolerance=1e-3, starts=1) as opened:
+        fixed = opened.on_integers(q0, link_7=poses)
+        q0, poses = near_problems(32, seed=1)
+        expected, found = opened(q0, link_7=poses), fixed(q0, link_7=poses)
+    assert repr(fixed).endswith("on fixed>")
+    assert found.converged.mean() >= 0.9
+    together = found.converged & expected.converged
+    assert (distances(kinematics(IIWA, found.q, HAND), poses)[together] <= 1.3e-3).all()
+    np.testing.assert_allclose(found.q[together], expected.q[together], atol=0.02)
+    assert not np.array_equal(found.q, expected.q)
+
+
+def test_problems_that_give_no_ranges_are_refused(solver: InverseKinematics) -> None:
+    far = np.tile(np.eye(4), (4, 1, 1))
+    far[:, 0, 3] = 9.0
+    with pytest.raises(ArgumentError, match="4 of 4 problems do not converge from their start in float64; expected 50"):
+        solver.on_integers(link_7=far)
+    with pytest.raises(ArgumentError, match="word=33; expected a whole number, at most 32"):
+        solver.on_integers(link_7=far, word=33)
+    with (
+        solver_of(ARM, [FramePosition(ARM.links[-1].name)], posture=1.0, device="numpy") as opened,
+        pytest.raises(ArgumentError, match="posture of a solver in fixed point"),
+    ):
+        opened.on_integers(**{opened.inputs[0]: np.zeros(3)})
+
+
+@pytest.mark.parametrize("name", ["inverse_kinematics", "ik"])
+def test_designs_and_functions_point_to_the_solver(name: str) -> None:
+    with pytest.raises(ArgumentError, match=r"a solver without a design; write dynagate\.inverse_kinematics\(robot"):
+        dynagate.build(ARM, name, units=4)
+    with pytest.raises(ArgumentError, match=r"write dynagate\.inverse_kinematics"):
+        dynagate.compile(ARM, name)
+    with pytest.raises(AttributeError, match=r"write dynagate\.inverse_kinematics\(robot, frames\)"):
+        _ = dynagate.ik

@@ -22,6 +22,7 @@ ANSWERS = {
     **dict.fromkeys(("inversedynamics", "forwardkinematics"), "dynagate.compile(robot, function)"),
     **dict.fromkeys(("simulate", "step", "rollouts"), "dynagate.Rollout(robot, steps=..., dt=...)"),
     "randomconfiguration": "dynagate.Region.of(robot).sample('mass_matrix', count, seed)['q']",
+    **dict.fromkeys(("ik", "solveik", "clik"), "dynagate.inverse_kinematics(robot, frames)"),
     "cost": "dynagate.control.Cost",
     "contact": "dynagate.forces.Contact",
     "grad": "dynagate.jax.function(robot, function) under jax.grad",

@@ -45,6 +45,11 @@ _TURN = Function(
 
 IN_TIME = {ROLLOUT: "dynagate.Rollout(robot, ...)", "ilqr": "dynagate.ilqr(...)", "mppi": "dynagate.mppi(...)"}
 """What computes motions, by the name of the command-line function -> what to write in Python."""
+SOLVED = dict.fromkeys(
+    ("inversekinematics", "ik", "solveik"),
+    "inverse kinematics is a solver without a design; write dynagate.inverse_kinematics(robot, frames=['NAME'])",
+)
+"""Names that are searched for among the functions, without case and signs -> the answer."""
 
 
 def requested(name: str | Sequence[str], *, of_design: bool = False, per_sample: bool = False) -> Function:
@@ -150,6 +155,8 @@ def function(name: str | Sequence[str]) -> Function:
 
 def _answer(name: str) -> str:
     """Return what an error says after the name of no function: what was probably meant, and where the names are."""
+    if plain(name) in SOLVED:
+        return f"; {SOLVED[plain(name)]}"
     known = ELSEWHERE.get(plain(name))
     if known is not None:
         return f"; it is called {known.function!r} here: {known.differs}"

@@ -28,14 +28,19 @@ from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.base.explained import explained
 from dynagate.base.nearest import nearest
 from dynagate.control.ik import AT_LIMIT, IkOptions, begin, errors_graph, ik_loop
+from dynagate.control.known import ENOUGH
 from dynagate.control.targets import CenterOfMass, FramePose, Target
 from dynagate.dynamics.configuration import normalized
+from dynagate.fixedpoint.assign import Policy
+from dynagate.fixedpoint.format import SATURATE, Arithmetic
 from dynagate.graph import Graph, trace
 from dynagate.graph.derivatives import jacobian
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.loop import TURNS
 from dynagate.host.compiling import check_robot
-from dynagate.host.devices import DeviceOptions
+from dynagate.host.devices import DeviceOptions, Fixed
+from dynagate.host.devices.integer_loop import IntegerLoop
+from dynagate.host.ilqr import LONGEST, SHORTEST
 from dynagate.host.loop_solver import LoopSolver
 from dynagate.integrators.limits import LimitWatch, ranges
 from dynagate.robot import Robot
@@ -110,6 +115,9 @@ class InverseKinematics(LoopSolver):
         device: "cpu", C compiled for this processor with problems in the lanes of vectors; "cuda"; or "numpy".
             `dynagate.host.devices.Cpu(dtype="float32", threads=2)` sets options.
 
+    Attributes:
+        overflows: Problems of the last call with a result that did not fit its format, by graph, of `on_integers`.
+
     Raises:
         ArgumentError: An option is not right, or there is no target. Nothing is computed then.
         ArgumentTypeError: An option has another type.
@@ -156,6 +164,7 @@ class InverseKinematics(LoopSolver):
         self.options = IkOptions(targets, weights, int(iterations), largest)
         self.starts, self.seed = int(starts), int(seed)
         self.limits = LimitWatch(self.robot, (), kept=True)
+        self.overflows: Mapping[str, int] = {}
         self.compile(lambda: ik_loop(self.robot, self.options))
         self._fixed = {k: np.asarray(x, self.dtype)[None] for k, x in begin(self.robot, self.options).items()}
 
@@ -193,6 +202,45 @@ class InverseKinematics(LoopSolver):
         with np.errstate(all="ignore"):
             results = self._search(problems)
         return IkSolution(**{name: x.reshape((*leading, *x.shape[1:])) for name, x in results.items()})
+
+    def on_integers(
+        self, q0: npt.ArrayLike | None = None, *, word: int = 27, guard_bits: float = 1.0, **targets: npt.ArrayLike
+    ) -> InverseKinematics:
+        """Return the same solver in fixed point, with ranges from solving these problems in float64.
+
+        Results that do not fit their format saturate; `overflows` counts them by graph. Words of 27 bits reach errors
+        of about 1e-3 m and rad, words of 32 bits 1e-4, so the solver needs such a tolerance.
+
+        Args:
+            q0: Starts (..., nq), rad, m and unit quaternions; None for the middle of the joints' ranges.
+            word: Word length, 12 to 32 bits.
+            guard_bits: Bits above the largest value that the problems meet.
+            targets: Value of each target, by the names in `inputs`; all leading axes are broadcast.
+
+        Raises:
+            ArgumentError: An argument is not right, fewer than half of the problems converge from their start in
+                float64, or the solver has a posture, whose weights are too small for fixed point.
+        """
+        self.check_open()
+        check_count("word", word, LONGEST, SHORTEST)
+        if self.options.posture is not None:
+            raise ArgumentError("posture of a solver in fixed point; expected inverse_kinematics(...) without posture")
+        policy = Policy(int(word), guard_bits, arithmetic=Arithmetic(overflow=SATURATE))
+        problems, _ = self._problems(q0, None, targets)
+        solved = self._solved(problems, problems["q0"])["converged"]
+        if not len(solved) or solved.mean() < ENOUGH:
+            raise ArgumentError(
+                f"{int((~solved).sum())} of {len(solved)} problems do not converge from their start in float64; "
+                f"expected {ENOUGH:.0%} that do, from which ranges can be found: starts nearer to the solutions"
+            )
+        inputs = self._loop_inputs({name: x[solved] for name, x in problems.items()}, problems["q0"][solved])
+        count = int(solved.sum())
+        whole = {name: np.repeat(x, count // len(x), axis=0).astype(np.float64) for name, x in inputs.items()}
+        solver = object.__new__(type(self))  # a copy would close what this one uses
+        vars(solver).update(vars(self))
+        solver._compute = compute = IntegerLoop(self.loop, whole, policy)
+        solver.device, solver.dtype, solver.overflows = Fixed.name, compute.dtype, compute.integers.overflows
+        return solver
 
     def sensitivity(self, q: npt.ArrayLike, **targets: npt.ArrayLike) -> dict[str, Array]:
         """Return how a solution follows its targets: the smallest motion of the joints that keeps reaching them.
@@ -241,6 +289,14 @@ class InverseKinematics(LoopSolver):
                 k = iq.start
                 inside[:, iv.start] = (q[:, k] > lower[k] + AT_LIMIT) & (q[:, k] < upper[k] - AT_LIMIT)
         return inside
+
+    def _loop_inputs(self, problems: Mapping[str, Array], starts: Array) -> dict[str, Array]:
+        """Return the inputs of the loop by name, (batch, *shape), or (1, *shape) for all problems."""
+        inputs = {**self._fixed, "trial": of_type(starts, self.dtype)}
+        inputs |= {name: of_type(x, self.dtype) for name, x in self._parts(problems).items()}
+        if self.options.posture is not None:
+            inputs["rest"] = of_type(problems["posture"], self.dtype)
+        return inputs
 
     def _parts(self, problems: Mapping[str, Array]) -> dict[str, Array]:
         """Return the inputs of the loop that targets are split into, (batch, *shape) by name."""
@@ -321,10 +377,7 @@ class InverseKinematics(LoopSolver):
     def _solved(self, problems: Mapping[str, Array], starts: Array) -> dict[str, Array]:
         """Return the results of the loop from these starts (batch, nq)."""
         batch, options = len(starts), self.options
-        inputs = {**self._fixed, "trial": of_type(starts, self.dtype)}
-        inputs |= {name: of_type(x, self.dtype) for name, x in self._parts(problems).items()}
-        if options.posture is not None:
-            inputs["rest"] = of_type(problems["posture"], self.dtype)
+        inputs = self._loop_inputs(problems, starts)
         outputs = self.new_outputs(batch)
         self.bound(inputs, outputs, batch)()
         ends = np.cumsum([target.count for target in options.targets])[:-1]
