@@ -11,14 +11,28 @@ import dynagate
 import numpy as np
 import pinocchio
 import pytest
-from dynagate import Robot, RobotError, RobotWarning, robots
+from dynagate import Policy, Robot, RobotError, RobotWarning, robots
 from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.control import FramePose, FramePosition, FrameRotation, LookAt
+from dynagate.control.forward import recorded
+from dynagate.control.ik import IkOptions, begin, ik_loop
+from dynagate.fixedpoint.format import SATURATE, Arithmetic
+from dynagate.fixedpoint.fuse import fused
+from dynagate.fixedpoint.loops import LoopIntegers, assign_loop, integers_of, observe
+from dynagate.fixedpoint.observed_loops import Unlimited
+from dynagate.graph.blocks import in_blocks
+from dynagate.graph.loop import TURNS, Count, Loop
 from dynagate.host.inverse_kinematics import InverseKinematics
 from dynagate.host.links import DeviceError
+from dynagate.hw.processor.loops import loop_instructions
+from dynagate.hw.processor.motion import angles_of
+from dynagate.hw.processor.replay import Memory
+from dynagate.hw.processor.schedule import schedule
+from dynagate.hw.processor.shape import Core
 from dynagate.robot import Mimic
 
 from tests.oracle import pinocchio_of
+from tests.replays import replayed_turn
 
 ARM = robots.load("two_joint_arm")
 IIWA = robots.load("iiwa14")
@@ -499,3 +513,41 @@ def test_designs_and_functions_point_to_the_solver(name: str) -> None:
         dynagate.compile(ARM, name)
     with pytest.raises(AttributeError, match=r"write dynagate\.inverse_kinematics\(robot, frames\)"):
         _ = dynagate.ik
+
+
+def test_the_loop_is_a_program_of_a_core_with_four_units() -> None:
+    """Its words, replayed, give the integers of the loop; 16 iterations take 20,000 cycles at most."""
+    options = IkOptions((FramePose(HAND),), None, 16, 1e-3)
+    constants = {name: np.asarray(x, float).astype(object) for name, x in begin(IIWA, options).items()}
+    first = recorded("begin", "iiwa14", {"q0": (7,)}, lambda x: {"trial": x["q0"], **constants})
+    end = recorded(
+        "end", "iiwa14", {"q_new": (7,), "q_last": (7,)}, lambda x: {"found": x["q_new"], "next": x["q_last"] * 0.5}
+    )
+    steps, targets = (first, ik_loop(IIWA, options), end), ("link_7_position", "link_7_rotation")
+    blocks = in_blocks(Loop("calls", "iiwa14", steps, {"next": "q_last"}, Count(), ("q0", *targets), ("found", TURNS)))
+
+    def calls(count: int, seed: int) -> dict[str, np.ndarray]:
+        q0, poses = near_problems(count, seed)
+        return {"q0": q0, targets[0]: poses[:, :3, 3], targets[1]: poses[:, :3, :3]}
+
+    per_turn = {name: x[:, None] for name, x in calls(300, seed=0).items()}
+    observed = observe(blocks, {"q_last": np.zeros((300, 7))}, per_turn, lambda values: np.ones(300, bool))
+    for batch in (batch for batches in observed.inputs.values() for batch in batches):
+        for name in [name for name in batch if name.endswith("_before")]:  # the number of iterations
+            batch[name] = np.linspace(0.0, 16.0, batch[name].size).reshape(batch[name].shape)
+    policy = Policy(27, 1.0, arithmetic=Arithmetic(overflow=SATURATE))
+    formatted = assign_loop(blocks, observed, Unlimited(), policy)
+    angle = angles_of(formatted.graphs(), 27)
+    formatted = formatted.mapped(lambda graph: fused(graph, angle))
+    core = Core(units=4, word=27, saturates=1, place_bits=12, program_bits=16)
+    program = schedule(loop_instructions(formatted), core)
+    assert program.longest <= 20_000
+    problems = calls(16, seed=1)
+    states, own = integers_of(formatted, {"q_last": np.zeros((16, 7))}), integers_of(formatted, problems)
+    values, _ = LoopIntegers(formatted, states).turn(own)
+    results, _ = replayed_turn(program, {**states, **own}, Memory())
+    for name, words in results.items():
+        np.testing.assert_array_equal(words, [fixed.value for fixed in values[name]], err_msg=name)
+    q = np.stack([fixed.value * fixed.format.step for fixed in values["found"]], axis=1)
+    places = kinematics(IIWA, q, HAND)[:, :3, 3]
+    assert np.median(np.linalg.norm(places - problems[targets[0]], axis=1)) < 2e-3
