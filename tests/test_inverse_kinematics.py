@@ -551,3 +551,23 @@ def test_the_loop_is_a_program_of_a_core_with_four_units() -> None:
     q = np.stack([fixed.value * fixed.format.step for fixed in values["found"]], axis=1)
     places = kinematics(IIWA, q, HAND)[:, :3, 3]
     assert np.median(np.linalg.norm(places - problems[targets[0]], axis=1)) < 2e-3
+
+
+def test_a_joint_goes_on_at_the_other_end_of_a_whole_range() -> None:
+    links = tuple(replace(link, joint=replace(link.joint, lower=-3.3, upper=3.3)) for link in ARM.links)
+    arm = replace(ARM, links=links).with_frame("tip", ARM.links[-1].name, (0.1, 0.05, 0.3))
+    q = np.array([[3.45, 0.6], [-3.45, 0.6], [0.4, 3.45], [0.4, -3.45]])
+    targets = kinematics(arm, q, "tip")[:, :3, 3]
+    with solver_of(arm, [FramePosition("tip")], device="numpy", starts=1) as opened:
+        found = opened(np.clip(q, -3.2, 3.2), tip_position=targets)
+    assert found.converged.all()
+    assert (np.abs(found.q) <= 3.3).all()
+    np.testing.assert_allclose(np.cos(found.q - q), 1.0, atol=1e-9)
+
+
+def test_a_search_without_progress_ends(solver: InverseKinematics) -> None:
+    far = np.tile(np.eye(4), (8, 1, 1))
+    far[:, 0, 3] = np.linspace(2.0, 9.0, 8)
+    found = solver(configurations(IIWA, 8, seed=9), link_7=far)
+    assert not found.converged.any()
+    assert found.iterations.max() < 60
