@@ -46,7 +46,8 @@ class Friction(Force):
         friction_of(robot, self.force, self.speed)
         if friction_in(robot):
             raise ArgumentError(
-                f"robot '{robot.name}' has friction by with_friction(), and forces has {self!r:.60}; expected one of them"
+                f"robot '{robot.name}' has friction by with_friction(), and forces has {self!r:.60}; "
+                "expected one of them"
             )
 
     def torque(self, now: Now) -> Array:
