@@ -24,11 +24,11 @@ from dynagate.graph.blocks import in_blocks
 from dynagate.graph.loop import TURNS, Count, Loop
 from dynagate.host.inverse_kinematics import InverseKinematics
 from dynagate.host.links import DeviceError
-from dynagate.hw.processor.loops import loop_instructions
-from dynagate.hw.processor.motion import angles_of
-from dynagate.hw.processor.replay import Memory
-from dynagate.hw.processor.schedule import schedule
-from dynagate.hw.processor.shape import Core
+from dynagate.hw.processor.checker.replay import Memory
+from dynagate.hw.processor.compiler.loops import loop_instructions
+from dynagate.hw.processor.compiler.motion import angles_of
+from dynagate.hw.processor.compiler.schedule import schedule
+from dynagate.hw.processor.isa.shape import Core
 from dynagate.robot import Mimic
 
 from tests.oracle import pinocchio_of
