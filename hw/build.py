@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import dynagate
 from dynagate.base import storage, untrusted
-from dynagate.base.errors import ArgumentError, Error
+from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import checking_first, explained
 from dynagate.base.progress import Progress, showing
 from dynagate.design.design import (
     AxiStreams,
     ChosenFormats,
-    Design,
+    DatapathDesign,
     DesignFunction,
     ExtraStages,
     Field,
@@ -29,7 +29,7 @@ from dynagate.design.design import (
     Stream,
     Versions,
 )
-from dynagate.design.files import FILE, FORMAT_VERSION, is_whole, load, sealed, text_of, with_files
+from dynagate.design.files import FORMAT_VERSION, sealed
 from dynagate.design.ring import COMMAND
 from dynagate.design.source import source_digest
 from dynagate.design.verilog_list import LIST, list_text
@@ -53,12 +53,12 @@ from dynagate.graph.parts import parameter_ports, part_graph, parts_of
 from dynagate.graph.region import Region, limits_of
 from dynagate.hw import boards
 from dynagate.hw.axi import Axi, check_words
-from dynagate.hw.bench import bench_faults, bench_files
+from dynagate.hw.bench import bench_files
 from dynagate.hw.bench.vectors import vectors
 from dynagate.hw.cost import lookup_tables
 from dynagate.hw.datasheet import DATASHEET, datasheet
+from dynagate.hw.designs import BuildError, Resources, is_intact, write_design
 from dynagate.hw.designs import Design as BuiltDesign
-from dynagate.hw.designs import Resources
 from dynagate.hw.options import DEFAULT_FOLDER
 from dynagate.hw.plan import Plan, plan
 from dynagate.hw.recirculate import capacity
@@ -91,10 +91,6 @@ Planner = Callable[[FormattedGraph], Plan]
 """A plan of formats, at an interval of its own choice."""
 
 
-class BuildError(Error, RuntimeError):
-    """A design that cannot be written; the text names the folder."""
-
-
 @explained
 @dataclass(frozen=True, repr=False)
 class Build(BuiltDesign):
@@ -111,11 +107,7 @@ class Build(BuiltDesign):
     region: Region
     formatted: FormattedGraph
     plan: Plan
-    design: Design
-
-    @property
-    def interval(self) -> int:
-        return self.design.ii
+    design: DatapathDesign
 
     @property
     def resources(self) -> Resources:
@@ -345,18 +337,9 @@ def build_request(
     what = graph.name.replace(",", "+")
     name = f"{untrusted.file_name(robot.name)}-{what}-ii{planned.ii}-{design.hash[:12]}"
     result = Build(Path(folder) / name, robot, region, formatted, planned, design)
-    if not _is_whole(result):
+    if not is_intact(result.folder, result.design, (DATASHEET, FORMATS, *OUT_OF_CONTEXT)):
         _write(result, formats, progress)
     return result
-
-
-def _is_whole(result: Build) -> bool:
-    """Whether the folder holds the design with its datasheet, scripts and bench, none of it damaged."""
-    folder = result.folder
-    beside = (DATASHEET, FORMATS, *OUT_OF_CONTEXT)
-    if not (is_whole(folder, result.design) and all((folder / name).is_file() for name in beside)):
-        return False
-    return next(bench_faults(load(folder), folder), None) is None
 
 
 def _formatted(
@@ -395,23 +378,15 @@ def _numbers(graph: Graph, axi: Axi | None) -> dict[str, str]:
 
 
 def _write(result: Build, formats: str, progress: Progress) -> None:
-    """Everything into a folder of its own first, so that an interrupted build leaves nothing half done."""
     from dynagate.hw.datapath import Datapath
 
-    target = result.folder
-    with storage.scratch(target.parent, BuildError, target.name) as place:
-        top = Datapath(result.plan, result.design.device_hash)
-        verilog = _verilog(result, top, progress)
-        progress("vectors and benches")
-        bench = bench_files(result.design, top.late, vectors(result))
-        kept = {**verilog, LIST: list_text(verilog), **bench}
-        texts = {**kept, **_alone(result, verilog), DATASHEET: datasheet(result, top.late), FORMATS: formats}
-        texts[FILE] = text_of(with_files(result.design, {**kept, FORMATS: formats}))
-        draft = place / target.name
-        for name, text in texts.items():
-            (draft / name).parent.mkdir(parents=True, exist_ok=True)
-            (draft / name).write_text(text, encoding="utf-8")
-        storage.put(draft, target, last=FILE)
+    top = Datapath(result.plan, result.design.device_hash)
+    verilog = _verilog(result, top, progress)
+    progress("vectors and benches")
+    bench = bench_files(result.design, top.late, vectors(result))
+    kept = {**verilog, LIST: list_text(verilog), **bench, FORMATS: formats}
+    others = {**_alone(result, verilog), DATASHEET: datasheet(result, top.late)}
+    write_design(result.folder, result.design, kept, others)
 
 
 def _alone(result: Build, verilog: Mapping[str, str]) -> dict[str, str]:
@@ -458,11 +433,11 @@ def describe(
     chosen: ChosenFormats,
     options: dict[str, Any],
     axi: Axi | None,
-) -> Design:
+) -> DatapathDesign:
     """The design of a plan, and its hash, which covers the gateware's source too."""
     formatted = planned.formatted
     graph = formatted.graph
-    design = Design(
+    design = DatapathDesign(
         format=FORMAT_VERSION,
         versions=Versions(dynagate.__version__, source_digest(), version("amaranth")),
         robot=asdict(robot),
@@ -544,7 +519,7 @@ def _constant(formatted: FormattedGraph, node: int) -> tuple[int, int, int] | No
     return value, fmt.width, fmt.frac
 
 
-def check_streams(design: Design) -> None:
+def check_streams(design: DatapathDesign) -> None:
     """Raises ValueError: a payload is wider than Amaranth's netlists take."""
     for side, stream in (("input", design.input), ("output", design.output)):
         if stream.bits > WIDEST_STREAM:

@@ -1,20 +1,26 @@
-"""Common interface of built designs: datapaths, and programs for a processor."""
+"""Common interface of built designs, datapaths and programs for a processor, and the writer of their folders."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dynagate.base import storage
 from dynagate.base.elsewhere import answering, uncallable
-from dynagate.base.errors import ArgumentTypeError
+from dynagate.base.errors import ArgumentTypeError, Error
+from dynagate.design.design import Design as Record
+from dynagate.design.files import FILE, is_whole, load, text_of, with_files
 
 if TYPE_CHECKING:
-    from dynagate.design.design import Design as Record
-    from dynagate.design.program import ProgramDesign
     from dynagate.graph.region import Region
     from dynagate.robot import Robot
+
+
+class BuildError(Error, RuntimeError):
+    """A design that cannot be written; the text names the folder."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +55,7 @@ class Design(ABC):
     """Robot whose function the design computes."""
     region: Region
     """Operating region that the formats were chosen for."""
-    design: Record | ProgramDesign
+    design: Record
     """Content of the record in the folder."""
 
     @property
@@ -63,9 +69,9 @@ class Design(ABC):
         return self.design.latency
 
     @property
-    @abstractmethod
     def interval(self) -> int:
         """Cycles from a sample to the next."""
+        return self.design.interval
 
     @property
     @abstractmethod
@@ -86,3 +92,42 @@ class Design(ABC):
 _OPEN = "dynagate.open(design), which returns a device to call"
 answering(Design, dict.fromkeys(("open", "simulate", "simulator", "sim", "run", "compile", "load", "device"), _OPEN))
 uncallable(Design, ArgumentTypeError, "dynagate.open(design)(...)")
+
+
+def write_design(
+    target: Path,
+    record: Record,
+    kept: Mapping[str, str],
+    others: Mapping[str, str],
+    binaries: Mapping[str, bytes] | None = None,
+) -> None:
+    """Write the folder of a design: first into a folder of its own, so that nothing is left half done.
+
+    Args:
+        target: The folder.
+        record: Record of the design.
+        kept: Texts whose checksums design.json has, by place in the folder.
+        others: Texts that follow from those, by place.
+        binaries: Files that are no texts, by place.
+
+    Raises:
+        BuildError: The folder cannot be written.
+    """
+    texts = {**kept, **others, FILE: text_of(with_files(record, kept))}
+    contents = {name: text.encode() for name, text in texts.items()} | dict(binaries or {})
+    with storage.scratch(target.parent, BuildError, target.name) as scratch:
+        draft = scratch / target.name
+        for name, content in contents.items():
+            (draft / name).parent.mkdir(parents=True, exist_ok=True)
+            (draft / name).write_bytes(content)
+        storage.put(draft, target, last=FILE)
+
+
+def is_intact(folder: Path, record: Record, others: Sequence[str]) -> bool:
+    """Return whether a folder holds this design with its benches and these other files, none of them damaged."""
+    from dynagate.hw.bench import bench_faults, in_bench
+
+    if not is_whole(folder, record, others):
+        return False
+    kept = load(folder)
+    return not kept.modules or next(bench_faults(in_bench(kept), folder), None) is None

@@ -18,7 +18,7 @@ from cocotbext.axi import (
     AxiStreamSink,
     AxiStreamSource,
 )
-from dynagate.design.design import Design
+from dynagate.design.design import DatapathDesign
 from dynagate.hw.axi import PER_SAMPLE
 from dynagate.sim.bench import PERIOD_NS, pause_patterns, rounds, vectors
 
@@ -34,7 +34,7 @@ class Bench:
         data = vectors()
         self.inputs, self.outputs = data["inputs"], data["outputs"]
         self.bad, self.overflow = data["bad"], data["overflow"]
-        self.design = Design.from_json(json.loads(str(data["design"])))
+        self.design = DatapathDesign.from_json(json.loads(str(data["design"])))
         assert self.design.axi is not None
         self.axi = self.design.axi
         self.registers = {name: row.address for name, row in self.axi.registers.items()}
@@ -96,7 +96,7 @@ class Bench:
         """The results of these samples, in frames as TLAST has it. after: what the first one begins with."""
         rows = self.outputs[chosen]
         frames = [rows[k : k + 1] for k in range(len(rows))] if self.per_sample else [rows]
-        each = self.design.ii + self.axi.beats.input + self.axi.beats.output
+        each = self.design.interval + self.axi.beats.input + self.axi.beats.output
         cycles = 60 * len(rows) * each + 5000
         for k, part in enumerate(frames):
             got = await with_timeout(self.sink.recv(), cycles * PERIOD_NS, "ns")
@@ -163,7 +163,7 @@ async def registers_are_read_while_samples_stream(dut: Any) -> None:
         "version": 3,
         "hash_low": design.device_hash & 0xFFFFFFFF,
         "hash_high": design.device_hash >> 32,
-        "ii": design.ii,
+        "ii": design.interval,
         "latency": design.latency,
         "input_words": bench.inputs.shape[1] - 1,
         "output_words": bench.outputs.shape[1] - 1,
@@ -319,7 +319,7 @@ async def a_sample_alone_takes_what_its_parts_take(dut: Any) -> None:
     beats, conversion = bench.axi.beats, bench.axi.conversion
     parts = beats.input + beats.output + conversion.input + conversion.output + bench.design.latency
     dut._log.info("from the first beat in to the last beat out: %d cycles, %d of them in parts named", taken, parts)
-    assert parts <= taken <= parts + bench.design.ii + MOST_BETWEEN
+    assert parts <= taken <= parts + bench.design.interval + MOST_BETWEEN
 
 
 async def _note_beats(dut: Any, seen: dict[str, int]) -> None:

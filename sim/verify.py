@@ -20,23 +20,24 @@ from dynagate.base.errors import ArgumentError
 from dynagate.base.process import completed
 from dynagate.base.progress import Progress
 from dynagate.base.storage import read_file
-from dynagate.design import program
-from dynagate.design.design import Streamed
+from dynagate.design.design import Design
 from dynagate.design.files import (
     BENCH,
     FILE,
+    PROGRAM,
     REBUILD,
     SIMULATORS,
     DesignError,
     bench_texts_of,
     bench_vectors_of,
     load,
+    load_program,
+    load_words,
 )
 from dynagate.design.verilog_list import LIST, TOPS, is_verilog
 from dynagate.fixedpoint.files import FORMATS
-from dynagate.hw.bench import bench_faults, subjects, vector_texts
+from dynagate.hw.bench import bench_faults, in_bench, subjects, vector_texts
 from dynagate.hw.bench.calls import LONGEST_CALL
-from dynagate.hw.bench.packets import in_its_shell
 from dynagate.hw.bench.subject import DATAPATH, ROLLOUT, Subject
 from dynagate.hw.bench.vectors import Vectors
 from dynagate.sim.sources import SimulationError, read_sources
@@ -98,7 +99,7 @@ class Run:
 class Verified:
     """The runs of a design's benches. source: of the vectors, in words."""
 
-    design: Streamed
+    design: Design
     source: str
     runs: tuple[Run, ...]
 
@@ -170,7 +171,7 @@ def copy_design(folder: Path, target: Path) -> None:
 
     Raises DesignError: a file is larger than `MAX_FILE_BYTES`, no regular file, or cannot be read.
     """
-    names = [FILE, program.FILE, program.PROGRAM, LIST, FORMATS]
+    names = [FILE, PROGRAM, LIST, FORMATS]
     if folder.is_dir():
         names += [entry.name for entry in os.scandir(folder) if is_verilog(entry.name)]
     for module in TOPS:
@@ -209,19 +210,18 @@ def _verify(
     return Verified(design, "the folder's vectors" if drawn is None else "new vectors", tuple(runs))
 
 
-def _design(folder: Path) -> Streamed:
-    """The design, or the program in its shell. Raises DesignError."""
-    if not (folder / program.FILE).is_file():
-        return load(folder, bench=False)
-    own = program.load(folder, bench=False)
-    program.load_words(folder, own)
-    if own.shell is None:
-        if own.period > LONGEST_CALL:
-            call = f"a solver's call takes {own.period} cycles, where each loop takes one turn"
+def _design(folder: Path) -> Design:
+    """Return the record as the benches of the folder know it. Raise DesignError if there are none."""
+    design = load(folder, bench=False)
+    if design.is_loaded:
+        load_words(folder, load_program(folder, bench=False))
+    if not design.modules:
+        if design.interval > LONGEST_CALL:
+            call = f"a solver's call takes {design.interval} cycles, where each loop takes one turn"
             raise DesignError(f"{folder} has no bench: {call}; expected {LONGEST_CALL} at most: fewer knots or samples")
         built = "it was built by an earlier version of dynagate, or a solver's without problems"
         raise DesignError(f"{folder} has no bench: {built}; {REBUILD}")
-    return in_its_shell(own)
+    return in_bench(design)
 
 
 def _module(

@@ -5,7 +5,7 @@ changed; with `--record` it writes the file anew. Names on the command line limi
 
 Left out or masked, because they depend on the source, the machine or a random draw:
 
-* the hashes of a design and of a core, in all files, and `design.json` and `program.json`, which are full of them;
+* the hashes of a design and of a core, in all files, and `design.json`, which is full of them;
 * `reference.hex` of a bench: float64 numbers, whose last bits come from the mathematics library;
 * tags of samples on a stream, which begin at a random number;
 * programs of variational and position-based rollouts: some of their formats come from diverging motions, whose size
@@ -38,7 +38,8 @@ from click.testing import CliRunner
 from dynagate import Policy, Robot, robots
 from dynagate.cli import main
 from dynagate.design.codec import Words
-from dynagate.design.design import AxiStreams, Streamed
+from dynagate.design.design import AxiStreams
+from dynagate.design.design import Design as Record
 from dynagate.fixedpoint.format import SATURATE, Arithmetic
 from dynagate.host.board_links import LINKS, Row
 from dynagate.host.links import Link
@@ -49,7 +50,7 @@ from dynagate.hw.processor.isa.shape import Core
 from dynagate.hw.regmap import REGISTERS
 
 FILE = Path(__file__).parent / "digests.json"
-RECORDS = "design.json", "program.json"
+RECORD = "design.json"
 DIGITS = 32
 """Hexadecimal digits of a sha256 that are kept."""
 PACKAGES = "amaranth", "click", "numpy", "scipy"
@@ -210,7 +211,7 @@ def design_digests(kind: str, name: str) -> Digests:
     groups: dict[str, list[str]] = {"verilog": [], "bench": [], "program": [], "other": []}
     for path in design.files:
         place = path.relative_to(design.folder).as_posix()
-        if path.name in (*RECORDS, "reference.hex"):
+        if path.name in (RECORD, "reference.hex"):
             continue
         if path.suffix == ".bin":
             words = np.frombuffer(path.read_bytes(), "<u4").copy()
@@ -233,7 +234,7 @@ class GoldenLink(Link):
     result_words: int
     """Words of a result before its tag, for one of several functions. 0 stands for those of the whole design."""
 
-    def __init__(self, path: str, design: Streamed) -> None:
+    def __init__(self, path: str, design: Record) -> None:
         self.text, self.design = "golden", design
         self.sent: list[bytes] = []
         self.result_words = 0
@@ -252,7 +253,7 @@ class GoldenLink(Link):
         self._table = table
         self._set(table, "hash_low", design.device_hash & 0xFFFFFFFF)
         self._set(table, "hash_high", design.device_hash >> 32)
-        self._set(table, "ii", design.ii)
+        self._set(table, "ii", design.interval)
         self._set(table, "latency", design.latency)
         self._set(table, "cores", 2)
         self._set(table, "stream", 32)
@@ -284,7 +285,7 @@ class GoldenLink(Link):
         flat[:, after] = tags[: len(flat), words.input]
         if words.output == 1:
             flat[:, 0] = 1  # a core that accepts a program
-        elif getattr(self.design, "abreast", 1) > 1:
+        elif self.design.samples_per_packet > 1:
             flat[:, after - 1] = 0  # the flag, which the driver compares with counters
         return len(results)
 
@@ -308,7 +309,7 @@ class GoldenLink(Link):
 
 def opened(design: Design) -> Any:
     """Return the device of a design behind a `GoldenLink`."""
-    if design.design.axi is not None or RECORDS[1] in {path.name for path in design.files}:
+    if design.design.axi is not None or design.design.is_loaded:
         with patch.dict(LINKS, golden=Row(__name__, GoldenLink.__name__, "NAME")):
             return dynagate.open(design, link="golden:here")
     from dynagate.host.device import FunctionDevice

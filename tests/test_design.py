@@ -16,7 +16,8 @@ import dynagate
 import numpy as np
 import pytest
 from dynagate import Region, build, robots, trace
-from dynagate.design.design import Design
+from dynagate.design import files
+from dynagate.design.design import DatapathDesign
 from dynagate.design.files import bench_names, load, with_files
 from dynagate.design.files import load as load_design
 from dynagate.design.source import CORE, source_digest, source_files
@@ -88,7 +89,7 @@ DAMAGE = {
     "no hash": (changed(lambda c: c.pop("hash")), "its content has hash .*, not None; build the design again"),
     "format 99": (
         changed(lambda c: c.update(format=99)),
-        "design.json has format 99; expected 9: build the design again",
+        "design.json has format 99; expected 10: build the design again",
     ),
     "no files": (changed(lambda c: c.pop("files")), "lacks the checksums of accelerator.v, datapath.v, files.f; build"),
     "binary": (lambda f: (f / "design.json").write_bytes(b"\xff\xfe\0"), "is not a design file: 'utf-8' codec"),
@@ -132,7 +133,7 @@ def test_widths_that_the_verilog_does_not_have_are_not_streamed(sound: Build, fo
         field.update(lsb=8 * k, width=8)
     payload = 8 * len(sink["fields"])
     sink.update(bits=payload + len(sink["scopes"]), overflow=payload)
-    false = Design.from_json(resealed(content))
+    false = DatapathDesign.from_json(resealed(content))
     texts = {path.name: path.read_text().replace(content["hash"], false.hash) for path in folder.glob("*.v")}
     texts = {name: text.replace(content["hash"][:16], false.hash[:16]) for name, text in texts.items()}
     for name, text in texts.items():
@@ -321,7 +322,6 @@ def test_every_module_that_building_reads_counts_or_is_known_not_to_decide() -> 
         "dynagate.robot.limits",
         "dynagate.hw.bench",  # verifies what was built
         "dynagate.hw.bench.calls",
-        "dynagate.hw.bench.packets",
         "dynagate.hw.bench.programs",
         "dynagate.hw.bench.vectors",
         "dynagate.hw.processor.streams",  # around what was built

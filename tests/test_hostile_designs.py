@@ -16,9 +16,10 @@ import dynagate
 import numpy as np
 import pytest
 from dynagate import Axi, Region, robots
-from dynagate.design import program
-from dynagate.design.design import ChosenFormats, Design
+from dynagate.design import files
+from dynagate.design.design import ChosenFormats, DatapathDesign
 from dynagate.design.files import DesignError, load, top_files
+from dynagate.design.program import ProgramDesign, program_digest
 from dynagate.dynamics import AlgorithmOptions
 from dynagate.fixedpoint.assign import assign
 from dynagate.host.links import DeviceError
@@ -221,7 +222,7 @@ def _places(content: Any) -> Iterator[tuple[str | int, ...]]:
             yield from ((key, *rest) for rest in _places(value))
 
 
-def converted(design: Design) -> None:
+def converted(design: DatapathDesign) -> None:
     """Three samples to a design's words and any words back."""
     random = np.random.default_rng(1)
     arrays = {}
@@ -294,11 +295,11 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 def edited(folder: Path, place: Path, damage: Callable[[Content], object]) -> Path:
-    """A copy of a program whose program.json was changed, with a right hash."""
+    """A copy of a program whose design.json was changed, with a right hash."""
     shutil.copytree(folder, place)
-    content = json.loads((place / program.FILE).read_text())
+    content = json.loads((place / files.FILE).read_text())
     damage(content)
-    (place / program.FILE).write_text(json.dumps(resealed(content)))
+    (place / files.FILE).write_text(json.dumps(resealed(content)))
     return place
 
 
@@ -343,7 +344,7 @@ def test_a_program_that_does_not_fit_is_refused(
 ) -> None:
     place = edited(programs[kind], tmp_path / "edited", damage)
     for device in ("sim", "fixed"):
-        with pytest.raises(DesignError, match=rf"program.json is not a program: .*{message}"):
+        with pytest.raises(DesignError, match=rf"design.json is not a design: .*{message}"):
             dynagate.open(place, device=device)
 
 
@@ -356,12 +357,12 @@ def test_other_binary_points_of_a_program_are_refused(side: str, programs: dict[
 
     place = edited(programs["one"], tmp_path / "edited", moved)
     for device in ("sim", "fixed", "numpy"):
-        with pytest.raises(DesignError, match=r"with the streams that program\.json describes"):
+        with pytest.raises(DesignError, match=r"with the streams that design\.json describes"):
             dynagate.open(place, device=device)
-    content = json.loads((place / program.FILE).read_text())
-    design = program.load(place)
-    content["program"] = program.digest(np.fromfile(place / program.PROGRAM, "<u4").reshape(-1, 2), design)
-    (place / program.FILE).write_text(json.dumps(resealed(content)))
+    content = json.loads((place / files.FILE).read_text())
+    design = files.load_program(place)
+    content["program"] = program_digest((place / files.PROGRAM).read_bytes(), design)
+    (place / files.FILE).write_text(json.dumps(resealed(content)))
     with pytest.raises(DesignError, match=r"is not the one of its robot and region; build the design again"):
         dynagate.open(place, device="fixed")
 
@@ -382,20 +383,19 @@ def test_a_flipped_bit_in_a_program_s_folder_is_refused(
 def test_an_empty_program_is_refused(programs: dict[str, Path], tmp_path: Path) -> None:
     for damage in (lambda content: None, lambda content: content.update(program=digest_of_nothing(content))):
         place = edited(programs["one"], tmp_path / damage.__name__ / str(id(damage)), damage)
-        (place / program.PROGRAM).write_bytes(b"")
+        (place / files.PROGRAM).write_bytes(b"")
         for device in ("sim", "fixed"):
             with pytest.raises(DesignError, match=r"program\.bin was changed or damaged"):
                 dynagate.open(place, device=device)
 
 
 def digest_of_nothing(content: Content) -> str:
-    design = program.structured(content, program.ProgramDesign, "program")
-    return program.digest(np.zeros((0, 2), np.uint32), design)
+    return program_digest(b"", ProgramDesign.from_json(content))
 
 
 def test_a_host_with_a_board_needs_no_verilog(programs: dict[str, Path], tmp_path: Path) -> None:
     place = shutil.copytree(programs["one"], tmp_path / "few", ignore=lambda *_: {"tests", "accelerator.v", "files.f"})
-    assert program.load(place).title == "two_joint_arm inverse_dynamics"
+    assert files.load_program(place).title == "two_joint_arm inverse_dynamics"
 
 
 def test_a_core_that_is_none_is_refused(programs: dict[str, Path], tmp_path: Path) -> None:

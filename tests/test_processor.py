@@ -17,8 +17,9 @@ from click.testing import CliRunner
 from dynagate import Function, Policy, Region, Robot, robots, trace
 from dynagate.base.errors import ArgumentError
 from dynagate.cli import main
-from dynagate.design import program
+from dynagate.design import files
 from dynagate.design.files import DesignError
+from dynagate.design.program import ProgramDesign
 from dynagate.design.words import FIXED, PER_BATCH
 from dynagate.fixedpoint.assign import FormattedGraph, assign
 from dynagate.fixedpoint.beside import Beside
@@ -443,8 +444,8 @@ def test_the_core_refuses_a_damaged_program(
 ) -> None:
     driver = accelerator.device.driver  # type: ignore[attr-defined]
     assert isinstance(driver, ProgramDriver)
-    design = program.load(programs["arm"].folder)
-    words = program.load_words(programs["arm"].folder, design)
+    design = files.load_program(programs["arm"].folder)
+    words = files.load_words(programs["arm"].folder, design)
     assert checksum(words[1:-1]) == words[-1, 1]
     damaged = words.copy()
     damaged[len(words) // 2, 1] ^= 1 << 7
@@ -458,8 +459,8 @@ def test_the_core_refuses_a_foreign_program_and_one_that_is_cut(
     accelerator: dynagate.Function, programs: dict[str, ProcessorBuild]
 ) -> None:
     driver = accelerator.device.driver  # type: ignore[attr-defined]
-    design = program.load(programs["arm"].folder)
-    words = program.load_words(programs["arm"].folder, design)
+    design = files.load_program(programs["arm"].folder)
+    words = files.load_words(programs["arm"].folder, design)
     assert driver.registers.read("checksum") == words[-1, 1]
     foreign = words.copy()
     foreign[0, 1] ^= 1
@@ -589,14 +590,14 @@ def test_a_program_for_another_core_is_refused_and_the_one_before_stays(
 def test_the_host_refuses_a_core_that_shows_another_hash(
     programs: dict[str, ProcessorBuild], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(program.ProgramDesign, "device_hash", property(lambda self: 0x1234))
+    monkeypatch.setattr(ProgramDesign, "device_hash", property(lambda self: 0x1234))
     with pytest.raises(DesignError, match=r"is core [0-9a-f]{16}; .* for core 0000000000001234 \(units=2, "):
         dynagate.open(programs["arm"])
 
 
 def test_a_folder_is_read_again_and_damage_is_told(programs: dict[str, ProcessorBuild], tmp_path: Path) -> None:
     built = build(ARM, "forward_dynamics", tmp_path)
-    assert built.design == programs["arm"].design == program.load(built.folder)
+    assert built.design == programs["arm"].design == files.load_program(built.folder)
     inputs = states_of(built.graph, ARM, 20)
     with dynagate.open(built.folder, device="fixed") as again, dynagate.open(built, device="fixed") as before:
         np.testing.assert_array_equal(again(**inputs).qdd, before(**inputs).qdd)
@@ -606,16 +607,16 @@ def test_a_folder_is_read_again_and_damage_is_told(programs: dict[str, Processor
         ArgumentError, match=r"device 'cpu' does not run this design; expected one of sim, board, fixed"
     ):
         dynagate.open(built.folder, device="cpu")
-    content = (built.folder / program.PROGRAM).read_bytes()
-    (built.folder / program.PROGRAM).write_bytes(content[:-1] + b"?")
+    content = (built.folder / files.PROGRAM).read_bytes()
+    (built.folder / files.PROGRAM).write_bytes(content[:-1] + b"?")
     with pytest.raises(DesignError, match=r"program\.bin was changed or damaged: its sha256 is"):
         dynagate.open(built.folder)
-    text = (built.folder / program.FILE).read_text()
-    (built.folder / program.FILE).write_text(text.replace('"period": ', '"period": 1'))
+    text = (built.folder / files.FILE).read_text()
+    (built.folder / files.FILE).write_text(text.replace('"period": ', '"period": 1'))
     with pytest.raises(DesignError, match=r"program\.json was changed or damaged: its content has hash"):
         dynagate.open(built.folder)
     assert build(ARM, "forward_dynamics", tmp_path).design == built.design  # mended
-    assert program.load_words(built.folder, built.design).tobytes() == content
+    assert files.load_words(built.folder, built.design).tobytes() == content
 
 
 def test_a_program_too_large_says_by_how_much_and_which_core_holds_it(tmp_path: Path) -> None:
@@ -811,11 +812,11 @@ def test_the_command_builds_a_program(tmp_path: Path) -> None:
     status, text = call(*options, "--word", "27")
     assert status == 0, text
     folder = Path(text.splitlines()[-1])
-    expected = ["accelerator.v", "datasheet.md", "files.f", "formats.json", "program.bin", "program.json", "tests"]
+    expected = ["accelerator.v", "datasheet.md", "design.json", "files.f", "formats.json", "program.bin", "tests"]
     assert sorted(path.name for path in folder.iterdir()) == expected
     assert (folder / "datasheet.md").read_text() in text
     assert "| core | 3 units, 27 bits, angles to ±8 rad, 512 places, 4096 words |" in text
-    assert program.load(folder).core["word"] == 27
+    assert files.load_program(folder).core["word"] == 27
     status, text = call(*options, "--report")
     assert status == 0, text
     assert Path(text.splitlines()[-1]).is_dir()

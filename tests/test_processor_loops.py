@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from dynagate import Policy, Region, Robot, robots
 from dynagate.base.errors import ArgumentError
 from dynagate.cli import main
-from dynagate.design import program
+from dynagate.design import files
 from dynagate.design.files import DesignError
 from dynagate.design.words import FIXED
 from dynagate.dynamics import AlgorithmOptions
@@ -166,22 +166,22 @@ def test_the_usual_core_rolls_out(name: str, options: dict[str, Any], tmp_path: 
 
 
 def test_a_loop_s_folder_is_read_again(arm: ProcessorBuild, tmp_path: Path) -> None:
-    assert program.load(arm.folder) == arm.design
+    assert files.load_program(arm.folder) == arm.design
     assert arm.design.loop is not None
     assert "start" in listing(arm.schedule)
     assert "previous " in listing(arm.schedule)
     with dynagate.open(arm.folder, device="fixed") as again:
         check(again, arm, 3, 5)
-    broken = replace(arm.design, loop=replace(arm.design.loop, turns=9)).sealed()
-    (tmp_path / program.FILE).write_text(program.text_of(broken))
+    broken = files.sealed(replace(arm.design, loop=replace(arm.design.loop, turns=9)))
+    (tmp_path / files.FILE).write_text(files.text_of(broken))
     with pytest.raises(
         DesignError, match=r"loop has inputs beyond its stream, or two .*; loop has results beyond its stream"
     ):
-        program.load(tmp_path)
-    broken = replace(arm.design, loop=replace(arm.design.loop, carry=(("q_next", "tau0"),))).sealed()
-    (tmp_path / program.FILE).write_text(program.text_of(broken))
+        files.load_program(tmp_path)
+    broken = files.sealed(replace(arm.design, loop=replace(arm.design.loop, carry=(("q_next", "tau0"),))))
+    (tmp_path / files.FILE).write_text(files.text_of(broken))
     with pytest.raises(DesignError, match=r"loop carries 'q_next' to 'tau0'; expected an output and an input of one"):
-        program.load(tmp_path)
+        files.load_program(tmp_path)
     with pytest.raises(ArgumentError, match=r"overflow='raise' of a rollout; expected 'mask'"):
         dynagate.open(arm, overflow="raise")
 

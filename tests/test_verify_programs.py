@@ -20,8 +20,9 @@ from dynagate.control.chip import ChipSolver
 from dynagate.control.chip_ilqr import ChipIlqr
 from dynagate.control.chip_mppi import ChipMppi, MppiOptions
 from dynagate.control.ilqr import IlqrOptions
-from dynagate.design import program
+from dynagate.design import files
 from dynagate.design.files import BENCH, DesignError, checksum
+from dynagate.design.program import ProgramDesign
 from dynagate.hw.axi import Axi
 from dynagate.hw.bench.packets import in_its_shell
 from dynagate.hw.processor.build import ProcessorBuild, build_program, build_solver
@@ -68,7 +69,7 @@ def test_a_program_s_folder_verifies_itself_where_icarus_alone_is(built: Process
     assert done.stdout.endswith("PASS\n")
     seen = counts(done.stdout)
     assert {name for name, count in seen.items() if count == 0} == set()
-    loads = -(-len(program.load_words(copied, built.design)) // 32)
+    loads = -(-len(files.load_words(copied, built.design)) // 32)
     assert seen["samples of parts_of_a_program"] == 3 * loads + 1  # right, damaged, another core's, right again
     assert seen["samples that TLAST cut short"] > 1
     assert seen["patterns of both sides"] == 16
@@ -122,12 +123,12 @@ def test_an_edited_bench_of_a_program_is_refused(copied: Path, designs: Path, mo
 
     bench.write_text(sound[bench].replace("initial begin", 'initial begin\n    $system("true");', 1))
     refused(r"bench\.v was edited, or written by another version of dynagate; build the design again")
-    design = program.load(copied)
+    design = files.load_program(copied)
     forged = with_checksums(design, copied)
     bench.write_text(sound[bench].replace("initial begin", 'initial begin\n    $system("true");', 1))
-    (copied / program.FILE).write_text(program.text_of(with_checksums(design, copied)))
+    (copied / files.FILE).write_text(files.text_of(with_checksums(design, copied)))
     refused(r"bench\.v was edited, or written by another version of dynagate; build the design again")
-    (copied / program.FILE).write_text(program.text_of(forged))
+    (copied / files.FILE).write_text(files.text_of(forged))
     core.write_text(sound[core] + "\n")
     refused(r"accelerator\.v was changed or damaged: its sha256 is .*; build the design again")
     other = program_of(designs, "mass_matrix")
@@ -135,13 +136,13 @@ def test_an_edited_bench_of_a_program_is_refused(copied: Path, designs: Path, mo
     refused(f"inputs.hex has vectors of design {other.design.hash[:16]}; expected those of {design.hash[:16]}")
     bench.unlink()
     refused(r"bench\.v is missing; build the design again")
-    content = bytearray((copied / program.PROGRAM).read_bytes())
+    content = bytearray((copied / files.PROGRAM).read_bytes())
     content[20] ^= 1
-    (copied / program.PROGRAM).write_bytes(bytes(content))
+    (copied / files.PROGRAM).write_bytes(bytes(content))
     refused(r"program\.bin was changed or damaged: its sha256 is .*; build the design again")
 
 
-def with_checksums(design: program.ProgramDesign, folder: Path) -> program.ProgramDesign:
+def with_checksums(design: ProgramDesign, folder: Path) -> ProgramDesign:
     """With the checksums of the files as they are."""
     return replace(design, files={name: checksum((folder / name).read_text()) for name in design.files})
 
@@ -156,9 +157,9 @@ def test_building_again_mends_a_program_s_bench(designs: Path) -> None:
 
 
 def test_a_program_of_an_older_folder_has_no_bench(copied: Path) -> None:
-    design = program.load(copied)
-    bare = replace(design, shell=None, files={}).sealed()
-    (copied / program.FILE).write_text(program.text_of(bare))
+    design = files.load_program(copied)
+    bare = files.sealed(replace(design, shell=None, files={}))
+    (copied / files.FILE).write_text(files.text_of(bare))
     done = CliRunner().invoke(main, ["verify", str(copied)])
     assert done.exit_code == 1
     assert (

@@ -9,26 +9,37 @@ follow from the build.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib.resources import files as resources
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from dynagate.base.storage import read_file
 from dynagate.base.untrusted import plain_text
 from dynagate.design.codec import Words
-from dynagate.design.design import Streamed
+from dynagate.design.design import Design
 from dynagate.design.files import bench_folder, bench_texts_of, bench_vectors_of, checksum
 from dynagate.hw.bench.subject import Subject, subjects
 from dynagate.hw.bench.values import Counts, values
 from dynagate.hw.bench.vectors import Vectors
+from dynagate.hw.processor.streams import in_its_shell
 
 COCOTB = "test_bench.py"
 _LATE = re.compile(r"^  localparam integer LATE = (\d{1,2}(?:, LATE_\d+ = \d{1,2})*);$", flags=re.M)
 _HEX = re.compile(r"// [\x20-\x7e]*\n(?:[0-9a-f]*\n)*")
 
 
-def bench_files(design: Streamed, late: Sequence[int], vectors: Mapping[str, Vectors]) -> dict[str, str]:
+IN_BENCH: dict[str, Callable[[Any], Design]] = {"datapath": lambda design: design, "program": in_its_shell}
+"""The record of each body as the benches of its modules know it: with the streams of the shell around it."""
+
+
+def in_bench(design: Design) -> Design:
+    """Return the record as the benches of its modules know it."""
+    return IN_BENCH[design.body](design)
+
+
+def bench_files(design: Design, late: Sequence[int], vectors: Mapping[str, Vectors]) -> dict[str, str]:
     """Every file of a design's benches, by its place in the design's folder. late: of each function, the cycles by
     which overflow bits follow their values. vectors: by module."""
     files: dict[str, str] = {}
@@ -72,14 +83,14 @@ def _lines(words: Words, bits: int) -> Iterator[str]:
         yield f"{number:0{digits}x}"
 
 
-def bench_faults(design: Streamed, folder: Path) -> Iterator[str]:
+def bench_faults(design: Design, folder: Path) -> Iterator[str]:
     """What is wrong with the benches in a design's folder, a text each: a file that is missing, edited or of another
     design. design: of that folder."""
     for module in design.modules:
         yield from _faults_of(design, module, folder)
 
 
-def _faults_of(design: Streamed, module: str, folder: Path) -> Iterator[str]:
+def _faults_of(design: Design, module: str, folder: Path) -> Iterator[str]:
     bench, vectors = bench_folder(design, module), bench_vectors_of(module)
     texts = _texts_of(design, module)
     place = folder / bench
@@ -107,14 +118,14 @@ def _faults_of(design: Streamed, module: str, folder: Path) -> Iterator[str]:
             yield f"{place / name} was edited, or written by another version of dynagate"
 
 
-def _expected(design: Streamed, module: str, late: Sequence[int], contents: Mapping[str, str]) -> dict[str, str]:
+def _expected(design: Design, module: str, late: Sequence[int], contents: Mapping[str, str]) -> dict[str, str]:
     """The texts of a bench, as they follow from the design."""
     counts = Counts(*(_rows(contents, name) for name in ("ends.hex", "registers.hex", "inputs.hex", "rounds.hex")))
     (subject,) = (each for each in subjects(design, late) if each.module == module)
     return bench_texts(subject, late, counts)
 
 
-def _texts_of(design: Streamed, module: str) -> tuple[str, ...]:
+def _texts_of(design: Design, module: str) -> tuple[str, ...]:
     return bench_texts_of(module, first=module == design.modules[0])
 
 
@@ -122,7 +133,7 @@ def _rows(contents: Mapping[str, str], name: str) -> int:
     return contents[name].count("\n") - 1 if name in contents else 0
 
 
-def late_of(text: str, design: Streamed) -> list[int] | None:
+def late_of(text: str, design: Design) -> list[int] | None:
     """The one thing that the text of a bench says and neither design.json nor the vectors do; None where it does
     not."""
     line = _LATE.search(text)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from dynagate.design.design import AxiStreams, Streamed
+from dynagate.design.design import AxiStreams, Design
 from dynagate.design.words import PER_BATCH
 from dynagate.hw.bench.rounds import ROUNDS
 from dynagate.hw.bench.wire import Flags
@@ -52,7 +52,7 @@ class Counted(NamedTuple):
 
 
 def of_shell(
-    design: Streamed,
+    design: Design,
     held: Mapping[str, npt.NDArray[np.float32]],
     counted: Counted,
     settings: Mapping[int, Mapping[str, int]] | None = None,
@@ -61,7 +61,7 @@ def of_shell(
     registers, before rounds."""
     axi, address = _registers(design)
     constants = {
-        "ii": design.ii,
+        "ii": design.interval,
         "latency": design.latency,
         "input_words": axi.words.input,
         "output_words": axi.words.output,
@@ -78,13 +78,13 @@ def of_shell(
     return [*operations, *_counted(address, counted, ROUNDS), *_cleared(design, ROUNDS)]
 
 
-def _registers(design: Streamed) -> tuple[AxiStreams, dict[str, int]]:
+def _registers(design: Design) -> tuple[AxiStreams, dict[str, int]]:
     """A module's streams, and the addresses of its registers by name."""
     assert design.axi is not None
     return design.axi, {name: register.address for name, register in design.axi.registers.items()}
 
 
-def _first(design: Streamed, constants: Mapping[str, int]) -> list[Operation]:
+def _first(design: Design, constants: Mapping[str, int]) -> list[Operation]:
     """A soft reset, and what registers say before the first round. constants: besides what a module is."""
     axi, address = _registers(design)
     said = {
@@ -115,12 +115,12 @@ class Answered(NamedTuple):
     cut: int
 
 
-def of_cores(design: Streamed, cores: int, checksum: int, counted: Sequence[Answered]) -> list[Operation]:
+def of_cores(design: Design, cores: int, checksum: int, counted: Sequence[Answered]) -> list[Operation]:
     """Of the shell of a processor's cores. checksum: of the program. counted: at the ends at which a bench stops."""
     axi, address = _registers(design)
     nothing = dict.fromkeys(("ii", "latency", "input_words", "output_words", "samples_in", "checksum"), 0)
     stream = axi.width | (axi.last == PER_BATCH) << BATCH_BIT
-    loaded = {"ii": design.ii, "checksum": checksum, "samples_in": 0, "misaligned": 0}
+    loaded = {"ii": design.interval, "checksum": checksum, "samples_in": 0, "misaligned": 0}
     reset, *said = _first(design, {**nothing, "stream": stream, "cores": cores})
     return [
         *said,
@@ -161,7 +161,7 @@ def _counted(address: Mapping[str, int], counted: Counted, before: int, cut: int
     ]
 
 
-def _cleared(design: Streamed, before: int) -> list[Operation]:
+def _cleared(design: Design, before: int) -> list[Operation]:
     """A clear, and the counters after it."""
     axi, address = _registers(design)
     clears = 1 << axi.registers["control"].bits.index("clear")

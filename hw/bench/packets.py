@@ -23,7 +23,7 @@ from dynagate.hw.bench.rounds import ALONE, NONE, ROUNDS
 from dynagate.hw.bench.subject import Subject, subjects
 from dynagate.hw.bench.vectors import SEED, Arrays, Flags, Ints, Vectors
 from dynagate.hw.processor.isa.packets import checksum, packets
-from dynagate.hw.processor.streams import behind
+from dynagate.hw.processor.streams import in_its_shell
 from dynagate.hw.units.floating import BINARY32, from_floating, to_floating
 
 FEW = 5_000
@@ -95,12 +95,6 @@ def put(words: Words, codec: Codec, stream: Stream, name: str, bits: Words) -> N
     (port,) = (port for port in stream.ports if port.name == name)
     there = [k for k, index in enumerate(port.fields) if index != ZERO]
     codec.put_bits(words, bits[:, there], [port.fields[k] for k in there])
-
-
-def in_its_shell(design: ProgramDesign) -> ProgramDesign:
-    """A program as its bench knows it: with the streams of the shell."""
-    assert design.shell is not None
-    return behind(design, design.shell.width, design.shell.last)
 
 
 def streamed_vectors(design: ProgramDesign, loading: Words, groups: list[Group], few: int, seed: int = SEED) -> Vectors:

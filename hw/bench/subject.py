@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from dynagate.design.design import AxiStreams, Design, Sides, Streamed
+from dynagate.design.design import AxiStreams, DatapathDesign, Design, Sides
 from dynagate.design.files import bench_folder
 from dynagate.design.latency import stream_cycles
 from dynagate.design.program import ProgramDesign
@@ -34,7 +35,7 @@ class Subject:
     the first beat to the edge that sees the first beat of the result, of each end. slacks: at most so many more.
     silent_beats: of a sample of which no result comes."""
 
-    design: Streamed
+    design: Design
     module: str
     names: tuple[str, ...]
     in_bits: int
@@ -53,7 +54,7 @@ class Subject:
     @property
     def loads(self) -> bool:
         """Whether a program is loaded before the first sample: the module is a processor's cores."""
-        return isinstance(self.design, ProgramDesign)
+        return self.design.is_loaded
 
     @property
     def most(self) -> tuple[int, ...]:
@@ -87,16 +88,17 @@ class Subject:
         return self.design.modules[self.design.modules.index(self.module) :: -1]
 
 
-def subjects(design: Streamed, late: Sequence[int]) -> list[Subject]:
+def subjects(design: Design, late: Sequence[int]) -> list[Subject]:
     """The modules of a design that have benches. late: of each function, the cycles by which overflow bits follow
     their values."""
     return [_subject(design, module, late) for module in design.modules]
 
 
-def _subject(design: Streamed, module: str, late: Sequence[int]) -> Subject:
-    if isinstance(design, ProgramDesign):
-        return _of_cores(design, module)
-    assert isinstance(design, Design)
+def _subject(design: Design, module: str, late: Sequence[int]) -> Subject:
+    return SUBJECTS[design.body](design, module, late)
+
+
+def _of_datapath(design: DatapathDesign, module: str, late: Sequence[int]) -> Subject:
     ends = [(function.name, function.latency) for function in design.functions] or [(design.function, design.latency)]
     names = tuple(name for name, _ in ends)
     cycles = [latency + more for (_, latency), more in zip(ends, late, strict=True)]
@@ -118,7 +120,7 @@ def _subject(design: Streamed, module: str, late: Sequence[int]) -> Subject:
     )
 
 
-def _of_cores(design: ProgramDesign, module: str) -> Subject:
+def _of_cores(design: ProgramDesign, module: str, late: Sequence[int]) -> Subject:
     axi, shell = design.axi, design.shell
     assert axi is not None
     assert shell is not None
@@ -138,6 +140,10 @@ def _of_cores(design: ProgramDesign, module: str) -> Subject:
         (*(most - least for least, most in shell.spans), 0),
         cut_beats(axi),
     )
+
+
+SUBJECTS: dict[str, Callable[[Any, str, Sequence[int]], Subject]] = {"datapath": _of_datapath, "program": _of_cores}
+"""What makes the subject of a module of each body."""
 
 
 def cut_beats(axi: AxiStreams) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from dynagate.base.untrusted import plain_text
-from dynagate.design.design import Streamed
+from dynagate.design.design import Design
 from dynagate.design.files import bench_vectors_of
 from dynagate.design.verilog_list import names_of
 from dynagate.design.words import FIXED, FLOAT16, PER_SAMPLE, WORD
@@ -38,13 +38,13 @@ def values(subject: Subject, late: Sequence[int], counts: Counts, template: Temp
         "hash": design.hash,
         "short_hash": design.hash[:16],
         "title": plain_text(design.title),
-        "described_by": "program.json" if subject.loads else "design.json",
+        "described_by": "design.json",
         "samples": str(counts.samples),
-        "ii": str(design.ii),
+        "ii": str(design.interval),
         "latencies_text": _latencies_text(subject),
         "longest": str(longest),
         "quiet": str(subject.quiet),
-        "under_way": str(longest // design.ii + 2),
+        "under_way": str(longest // design.interval + 2),
         "in_beats": ", ".join(map(str, subject.in_beats)),
         "silent_beats": str(subject.silent_beats),
         "beats_of_sample": str(subject.in_beats[0]),
@@ -69,7 +69,7 @@ def values(subject: Subject, late: Sequence[int], counts: Counts, template: Temp
     return {**plain, **_of_bench(subject, late, counts, template), **_of_rules(subject, plain, template)}
 
 
-def _needed(design: Streamed) -> int:
+def _needed(design: Design) -> int:
     """Bytes of a sample's last beat until the end of its tag."""
     return 0 if design.axi is None else WORD // 8 * (design.axi.words.input % design.axi.lanes + 1)
 
@@ -108,7 +108,7 @@ def _latencies_text(subject: Subject) -> str:
     return ", ".join(f"{span} ({word(name)})" for span, name in zip(spans, subject.names, strict=True))
 
 
-def _modules_table(design: Streamed, late: Sequence[int]) -> str:
+def _modules_table(design: Design, late: Sequence[int]) -> str:
     """A row for each module with a bench."""
     rows = []
     for each in subjects(design, late):
@@ -130,14 +130,14 @@ def _of_bench(subject: Subject, late: Sequence[int], counts: Counts, template: T
         "OUT_BITS": subject.out_bits,
         "BEATS": counts.beats,
         "OUT_BEATS": subject.longest_result,
-        "II": design.ii,
-        "FULL": FULL_OF_CORES if subject.loads else design.ii,
+        "II": design.interval,
+        "FULL": FULL_OF_CORES if subject.loads else design.interval,
         "ENDS": ends,
         "OVERFLOW": sink.overflow,
         "SCOPES": len(subject.scopes),
         "LONGEST": subject.longest,
         "QUIET": subject.quiet,
-        "SILENCE": subject.quiet + 32 + (0 if subject.loads else 4 * design.ii),
+        "SILENCE": subject.quiet + 32 + (0 if subject.loads else 4 * design.interval),
         "RESETS": 1 + (subject.module == ACCELERATOR),
         "RESET_ROUND": _reset_round(subject),
         "LOADS": int(subject.loads),

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 from dynagate.design.codec import Words
-from dynagate.design.design import Design, result_codec
+from dynagate.design.design import DatapathDesign, result_codec
 from dynagate.design.ring import shell_design
 from dynagate.design.words import FIXED, FLOAT16, NUMBER_BITS, PER_SAMPLE
 from dynagate.dynamics import CODE
@@ -35,7 +35,7 @@ class Sent(NamedTuple):
 class Wire:
     """The streams of a design with a shell. fields: formats of a sample's numbers, a turn's command among them."""
 
-    def __init__(self, design: Design, formatted: FormattedGraph) -> None:
+    def __init__(self, design: DatapathDesign, formatted: FormattedGraph) -> None:
         assert design.axi is not None
         self.design, self.axi, self.formatted = design, design.axi, formatted
         self._codec = (shell_design(design) if design.ring else design).wire.input

@@ -1,4 +1,4 @@
-"""Robot + function -> a folder with a program for a core: program.json, program.bin and a datasheet."""
+"""Robot + function -> a folder with a program for a core: design.json, program.bin and a datasheet."""
 
 from __future__ import annotations
 
@@ -12,14 +12,13 @@ from typing import Any
 
 import dynagate
 from dynagate.base import storage, untrusted
-from dynagate.base.errors import ArgumentError, Error
+from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import explained
 from dynagate.base.progress import Progress
 from dynagate.control.chip import ChipSolver
-from dynagate.design import program
 from dynagate.design.design import ChosenFormats, Versions
-from dynagate.design.files import DesignError, checksum
-from dynagate.design.program import ProgramDesign, ProgramShell
+from dynagate.design.files import FORMAT_VERSION, PROGRAM, sealed, words_bytes
+from dynagate.design.program import ProgramDesign, ProgramShell, program_digest
 from dynagate.design.source import source_digest
 from dynagate.design.verilog_list import LIST, list_text
 from dynagate.dynamics import full_name
@@ -35,12 +34,12 @@ from dynagate.graph import Graph
 from dynagate.graph.certificate import CERTIFICATE
 from dynagate.graph.loop import loops_in
 from dynagate.graph.region import Region
-from dynagate.hw.bench import bench_faults, bench_files
+from dynagate.hw.bench import bench_files
 from dynagate.hw.bench.calls import LONGEST_CALL, solver_vectors
-from dynagate.hw.bench.packets import in_its_shell
 from dynagate.hw.bench.programs import program_vectors
 from dynagate.hw.bench.vectors import Vectors
-from dynagate.hw.designs import Design, Resources
+from dynagate.hw.datasheet import DATASHEET, table
+from dynagate.hw.designs import BuildError, Design, Resources, is_intact, write_design
 from dynagate.hw.processor.compiled import Compiled, compiled_program
 from dynagate.hw.processor.compiler.batched_iterations import MOST_TURNS, counts, turns_abreast
 from dynagate.hw.processor.compiler.instructions import SUM, ProgramError
@@ -54,21 +53,16 @@ from dynagate.hw.processor.core_spec import CoreSpec
 from dynagate.hw.processor.isa.packets import Words
 from dynagate.hw.processor.isa.shape import Core
 from dynagate.hw.processor.policy import file_policy, request_policy
-from dynagate.hw.processor.streams import TOP, Cores, core_verilog
+from dynagate.hw.processor.streams import TOP, Cores, core_verilog, in_its_shell
 from dynagate.hw.request import DesignRequest
 from dynagate.hw.units.latencies import dsp_blocks
 from dynagate.integrators.limits import limits_text
 from dynagate.robot import Robot
 
-DATASHEET = "datasheet.md"
 ENOUGH = 0.97
 """Of the cycles, below which more samples side by side are worth their program."""
 FEW_STATES = 8192
 """States that a word is tried on before all."""
-
-
-class ProgramFolderError(Error, RuntimeError):
-    """A program that cannot be written; the text names the folder."""
 
 
 @explained
@@ -76,9 +70,9 @@ class ProgramFolderError(Error, RuntimeError):
 class ProcessorBuild(Design):
     """A program and what it was made from.
 
-    folder: holds program.json, program.bin and datasheet.md. robot, region: whose function it is, and the states that
+    folder: holds design.json, program.bin and datasheet.md. robot, region: whose function it is, and the states that
     its formats are for. formatted: the graph in multiply-adds, whose integers the core computes. schedule: when and
-    where. design: what program.json holds."""
+    where. design: what design.json holds."""
 
     folder: Path
     robot: Robot
@@ -86,10 +80,6 @@ class ProcessorBuild(Design):
     formatted: FormattedGraph | FormattedLoop
     schedule: Schedule
     design: ProgramDesign
-
-    @property
-    def interval(self) -> int:
-        return self.design.period
 
     @property
     def resources(self) -> Resources:
@@ -124,7 +114,7 @@ def build_program(
     does not fit.
     """
     spec = CoreSpec.resolve(units)
-    storage.check_folder(folder, ProgramFolderError, "programs")
+    storage.check_folder(folder, BuildError, "programs")
     policy = request_policy(request, spec)
     progress = progress or (lambda text: None)
     region = (request.region or Region.of(request.robot)).of_robot(request.robot)
@@ -175,7 +165,7 @@ def build_solver(
     FormatsError: the file is not this solver's; ProgramError: the program, or what it keeps of its knots, does not fit.
     """
     spec = CoreSpec.resolve(units)
-    storage.check_folder(folder, ProgramFolderError, "programs")
+    storage.check_folder(folder, BuildError, "programs")
     _check_plan(solver, spec)
     spec.check_stream_format(words)
     asked = _counts(solver, abreast)
@@ -273,9 +263,10 @@ def _built(
     name = f"{untrusted.file_name(robot.name)}-{what}-units{scheduled.core.units}{more}"
     formatted = scheduled.instructions.formatted
     result = ProcessorBuild(folder / f"{name}-{design.hash[:12]}", robot, region, formatted, scheduled, design)
-    if not _is_whole(result.folder, design):
+    if not is_intact(result.folder, design, (DATASHEET, FORMATS)):
         files = {} if bench is None else _bench_files(design, words, bench, progress)
-        _write(result, words, files, text_of(compiled.formats))
+        kept = {**files, FORMATS: text_of(compiled.formats)}
+        write_design(result.folder, design, kept, {DATASHEET: datasheet(result)}, {PROGRAM: words_bytes(words)})
     return result
 
 
@@ -329,7 +320,7 @@ def _described(
     listed = scheduled.instructions.listed
     stream, functions, loop = streams_of(scheduled)
     design = ProgramDesign(
-        format=program.FORMAT,
+        format=FORMAT_VERSION,
         versions=Versions(dynagate.__version__, source_digest(), version("amaranth")),
         robot=asdict(region.robot),
         region={key: getattr(region, key) for key in ("lower", "upper", "velocity", "acceleration", "effort")},
@@ -350,24 +341,14 @@ def _described(
         functions=functions,
         abreast=samples,
         shell=None if cores is None else _shell(scheduled, cores),
-    ).sealed()
-    return replace(design, program=program.digest(words, design)).sealed()
+    )
+    design = sealed(design)
+    return sealed(replace(design, program=program_digest(words_bytes(words), design)))
 
 
 def _shell(scheduled: Schedule, cores: Cores) -> ProgramShell:
     axi = cores.axi
     return ProgramShell(axi.width, axi.last, cores.cores, spans(scheduled, axi.lanes))
-
-
-def _is_whole(folder: Path, design: ProgramDesign) -> bool:
-    try:
-        kept = program.load(folder)
-        program.load_words(folder, kept)
-    except DesignError:
-        return False
-    if kept.hash != design.hash or not all((folder / name).is_file() for name in (DATASHEET, FORMATS)):
-        return False
-    return kept.shell is None or next(bench_faults(in_its_shell(kept), folder), None) is None
 
 
 def _bench_files(design: ProgramDesign, words: Words, bench: _Bench, progress: Progress) -> dict[str, str]:
@@ -380,22 +361,6 @@ def _bench_files(design: ProgramDesign, words: Words, bench: _Bench, progress: P
     none_late = [0] * max(len(design.functions), 1)
     files = bench_files(in_its_shell(design), none_late, {TOP: bench.drawn(design, words)})
     return {**verilog, LIST: list_text(verilog), **files}
-
-
-def _write(result: ProcessorBuild, words: Words, texts: Mapping[str, str], formats: str) -> None:
-    """texts: of the Verilog and the bench."""
-    target = result.folder
-    with storage.scratch(target.parent, ProgramFolderError, target.name) as place:
-        draft = place / target.name
-        draft.mkdir()
-        (draft / program.PROGRAM).write_bytes(program.to_bytes(words))
-        held = {**texts, FORMATS: formats}
-        design = replace(result.design, files={name: checksum(text) for name, text in held.items()})
-        own = {DATASHEET: datasheet(result), FORMATS: formats, program.FILE: program.text_of(design)}
-        for name, text in {**texts, **own}.items():
-            (draft / name).parent.mkdir(parents=True, exist_ok=True)
-            (draft / name).write_text(text, encoding="utf-8")
-        storage.put(draft, target, last=program.FILE)
 
 
 def _span(span: tuple[int, int]) -> str:
@@ -458,5 +423,5 @@ def datasheet(built: ProcessorBuild) -> str:
         rows.append(("ranges", proved.text()))
     if (content := design.formats.certificate) is not None:
         rows.append((CERTIFICATE, Certificate.of_dict(content).text()))
-    lines = [f"# {title} on {core.units} units", "", "| | |", "|---|---|", *(f"| {a} | {b} |" for a, b in rows)]
-    return "\n".join([*lines, "", f"program {design.hash:.16}, core {design.core_hash:.16}", ""])
+    head = f"# {title} on {core.units} units\n\n{table(('', ''), rows)}"
+    return f"{head}\n\nprogram {design.hash:.16}, core {design.core_hash:.16}\n"

@@ -1,4 +1,4 @@
-"""What program.json says of an algorithm and a region, as Python has it."""
+"""What design.json says of an algorithm and a region, as Python has it."""
 
 from __future__ import annotations
 

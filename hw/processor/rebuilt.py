@@ -1,4 +1,4 @@
-"""The graph of a program, made again from program.json."""
+"""The graph of a program, made again from design.json."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from dynagate.design import program
-from dynagate.design.files import REBUILD, DesignError
-from dynagate.design.program import ProgramDesign, load, load_words
+from dynagate.design.files import FILE, REBUILD, DesignError, load_program, load_words
+from dynagate.design.program import ProgramDesign
 from dynagate.design.rebuilt import robot_of
 from dynagate.fixedpoint.assign import FormattedGraph, Policy
 from dynagate.fixedpoint.files import FormatsFile
@@ -38,7 +37,7 @@ def program_vectors_of(folder: Path, seed: int) -> dict[str, Vectors]:
     `formatted_program`."""
     from dynagate.hw.bench.programs import program_vectors
 
-    design = load(folder)
+    design = load_program(folder)
     words = load_words(folder, design)
     streamed = program_vectors(design, words, formatted_program(design, words), region_of(design), seed=seed)
     return dict.fromkeys(design.modules, streamed)
@@ -55,7 +54,7 @@ def formatted_program(design: ProgramDesign, words: Words) -> tuple[FormattedGra
     try:
         policy, file = Policy(), None
         if design.formats.file is not None:
-            file = FormatsFile.of(design.formats.file, program.FILE)
+            file = FormatsFile.of(design.formats.file, FILE)
         else:
             content: dict[str, Any] = dict(design.formats.policy or {})
             policy = Policy(**{**content, "arithmetic": Arithmetic(**content["arithmetic"])})

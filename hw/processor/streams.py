@@ -49,6 +49,12 @@ def behind(design: ProgramDesign, width: int, last: str) -> ProgramDesign:
     return replace(design, axi=streams)
 
 
+def in_its_shell(design: ProgramDesign) -> ProgramDesign:
+    """Return a program as its bench knows it: with the streams of the shell."""
+    assert design.shell is not None
+    return behind(design, design.shell.width, design.shell.last)
+
+
 def core_verilog(
     core: Core, axi: Axi, cores: int = 1, *, has_tlast: bool = True, progress: Progress | None = None
 ) -> Path:

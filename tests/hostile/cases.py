@@ -327,7 +327,7 @@ def designs(folder: Path) -> Draw:
 
 def programs(folder: Path) -> Draw:
     """Folders of programs whose description, program, formats or Verilog is not the one that was written."""
-    from dynagate.design import program
+    from dynagate.design.files import FILE
 
     from tests.designs import functions_of, resealed
 
@@ -342,7 +342,7 @@ def programs(folder: Path) -> Draw:
         name: dynagate.build(arm, units=2, region=region, folder=folder / name, **options).folder
         for name, options in asked.items()
     }
-    contents = {name: json.loads((place / program.FILE).read_text()) for name, place in made.items()}
+    contents = {name: json.loads((place / FILE).read_text()) for name, place in made.items()}
     files = {name: [path for path in sorted(place.rglob("*")) if path.is_file()] for name, place in made.items()}
 
     def results(name: str) -> list[bytes]:
@@ -360,11 +360,11 @@ def programs(folder: Path) -> Draw:
     def draw(random: random.Random, k: int) -> Case:
         kind = random.choice(list(made))
         if k == 0:
-            path = made[kind] / program.FILE
+            path = made[kind] / FILE
             what, changed = "as it was written", path.read_bytes()
         elif random.random() < 0.7:
             what, changed = spoilt_json(contents[kind], random, resealed)
-            path = made[kind] / program.FILE
+            path = made[kind] / FILE
         else:
             path = random.choice(files[kind])
             what, changed = spoilt(path.read_bytes(), random)

@@ -12,8 +12,7 @@ import click
 from dynagate.cli.extras import needs, require_programs, simulation_programs
 from dynagate.cli.groups import command
 from dynagate.cli.parameters import count
-from dynagate.design import program
-from dynagate.design.files import FILE, SIMULATORS
+from dynagate.design.files import FILE, OLD_PROGRAM, SIMULATORS, load
 
 if TYPE_CHECKING:
     from dynagate.hw.bench.vectors import Vectors
@@ -48,8 +47,7 @@ def verify(folder: Path, simulators: Sequence[str], seed: int | None) -> None:
     errors and functional coverage.
 
     The exit status is 0 where all of them pass, else 1. An edited bench is refused."""
-    is_program = (folder / program.FILE).is_file()
-    if not is_program and not (folder / FILE).is_file():
+    if not any((folder / name).is_file() for name in (FILE, OLD_PROGRAM)):
         expected = "expected a folder that `dynagate build` printed"
         raise click.BadParameter(f"no {FILE} in {folder}; {expected}", param_hint="FOLDER")
     if "verilator" in simulators:
@@ -64,7 +62,7 @@ def verify(folder: Path, simulators: Sequence[str], seed: int | None) -> None:
             from dynagate.views.kept import kept_build
 
             assert seed is not None
-            if is_program:
+            if load(place).is_loaded:
                 from dynagate.hw.processor.rebuilt import program_vectors_of
 
                 return program_vectors_of(place, seed)

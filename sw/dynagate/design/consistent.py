@@ -9,25 +9,39 @@ numbers and index it by others, in C too.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
+from typing import Any
 
-from dynagate.design.design import AxiStreams, Design, DesignFunction, Field, Port, Stream
+from dynagate.design.design import AxiStreams, DatapathDesign, Design, DesignFunction, Field, Port, Stream
+from dynagate.design.program import ProgramDesign, ProgramLoop, ProgramShell
 from dynagate.design.ring import COMMAND
 from dynagate.design.words import LASTS, WIDTHS, WORD, WORDS, beats, words_of
+from dynagate.dynamics import CODE
 from dynagate.fixedpoint.assign import LARGEST_WORD
 from dynagate.graph.packing import ZERO
 
 WIDEST, FINEST = 64, 1000
 """Bits of a node, and on either side of its binary point: more than any that is built."""
 LARGEST_II, LARGEST_LATENCY = 1 << 16, 1 << 24
+LARGEST_SHAPE = 64
+"""Above any number in a core's shape."""
+MOST_CYCLES = 1 << 31
+"""Above those of any sample that a bench streams."""
 READ_OR_WRITE = "read", "write"
 
 
 def faults(design: Design) -> Iterator[str]:
-    """What does not fit, each in a few words that name the field. Later ones may follow from earlier ones."""
+    """Return what does not fit, each in a few words that name the field. Later faults may follow from earlier ones."""
     if not isinstance(design.robot.get("name"), str):
         yield f"robot.name is {design.robot.get('name')!r:.40}; expected a text"
+    yield from repeated("functions", [function.name for function in design.functions])
+    yield from repeated("codes of functions", [function.code for function in design.functions])
+    for check in CHECKS[design.body]:
+        yield from check(design)
+
+
+def _datapath_faults(design: DatapathDesign) -> Iterator[str]:
     for name, value, most in (("ii", design.ii, LARGEST_II), ("latency", design.latency, LARGEST_LATENCY)):
         if not 1 <= value <= most:
             yield f"{name} is {value}; expected 1 to {most}"
@@ -38,8 +52,6 @@ def faults(design: Design) -> Iterator[str]:
     yield from _of_stream("output", sink, payload + len(sink.scopes) + end, payload, lowest=ZERO)
     for function in design.functions:
         yield from _of_function(design, function)
-    yield from repeated("functions", [function.name for function in design.functions])
-    yield from repeated("codes of functions", [function.code for function in design.functions])
     for k, node in enumerate(design.nodes):
         formats = [(node.width, node.frac), *([node.constant[1:]] if node.constant else [])]
         yield from (f"nodes[{k}] {fault}" for each in formats for fault in _of_format(*each))
@@ -117,7 +129,7 @@ def _of_port(port: Port, lowest: int, count: int) -> Iterator[str]:
             yield f"unit vector from {start} to {stop} of {len(port.fields)} entries"
 
 
-def _of_function(design: Design, function: DesignFunction) -> Iterator[str]:
+def _of_function(design: DatapathDesign, function: DesignFunction) -> Iterator[str]:
     where = f"functions, {function.name!r}"
     inputs = {port.name: port for port in design.input.ports}
     whole = {port.name: port.shape for port in design.output.ports}
@@ -142,7 +154,7 @@ def _of_function(design: Design, function: DesignFunction) -> Iterator[str]:
         yield f"{where}: latency {function.latency}; expected 1 to {design.latency}"
 
 
-def _of_ring(design: Design) -> Iterator[str]:
+def _of_ring(design: DatapathDesign) -> Iterator[str]:
     if design.ring is None:
         return
     if not 1 <= design.ring.capacity <= LARGEST_LATENCY:
@@ -158,7 +170,7 @@ def _of_ring(design: Design) -> Iterator[str]:
         yield f"stream.input.ports are {', '.join(inputs)}; expected q, qd, tau, and dt as a number"
 
 
-def _of_shell(design: Design, axi: AxiStreams) -> Iterator[str]:
+def _of_shell(design: DatapathDesign, axi: AxiStreams) -> Iterator[str]:
     source, sink = design.input, design.output
     for name, value, allowed in (("width", axi.width, WIDTHS), ("last", axi.last, LASTS), ("word", axi.word, WORDS)):
         if value not in allowed:
@@ -210,3 +222,110 @@ def _of_registers(axi: AxiStreams, needed: Sequence[str]) -> Iterator[str]:
 def repeated(what: str, names: Sequence[object]) -> Iterator[str]:
     if len(set(names)) != len(names):
         yield f"{what} hold one of them twice"
+
+
+def _program_faults(design: ProgramDesign) -> Iterator[str]:
+    if design.axi is not None:
+        yield "axi describes a shell; expected none: a device says which streams it has"
+    if not (len(design.core_hash) == 64 and set(design.core_hash) <= set("0123456789abcdef")):
+        yield "core_hash is no sha256"
+    if any(not 0 <= value < LARGEST_SHAPE for value in design.core.values()):
+        yield f"core has numbers out of 0 to {LARGEST_SHAPE - 1}"
+    yield from _of_cycles("program", design.latency, design.period)
+    streams = [("stream", design.stream), *((f"functions, {each.name!r}", each.stream) for each in design.functions)]
+    for where, stream in streams:
+        for side, first in (("input", 0 if design.functions else 1), ("output", 0)):
+            own = getattr(stream, side)
+            yield from _of_word_stream(f"{where}.{side}", side, own, first)
+            if own.bits != getattr(design.stream, side).bits:
+                yield f"{where}.{side} has {own.bits} bits; expected those of all, {getattr(design.stream, side).bits}"
+    yield from _of_program_functions(design)
+    ports = (*design.input.ports, *design.output.ports)
+    if design.abreast != 1 and (
+        design.abreast < 1 or design.functions or any(port.shape[:1] != (design.abreast,) for port in ports)
+    ):
+        yield f"abreast is {design.abreast}; expected the first of the shape of each port, of one function"
+    if design.loop is not None:
+        yield from _of_loop(design, design.loop)
+    if design.shell is not None:
+        yield from _of_bench_shell(design, design.shell)
+    sink = design.output
+    if sink.overflow != sink.bits - WORD or len(sink.scopes) != 1:
+        yield f"stream.output has its flag at bit {sink.overflow}; expected {sink.bits - WORD}, of one scope"
+
+
+def _of_bench_shell(design: ProgramDesign, shell: ProgramShell) -> Iterator[str]:
+    if shell.width not in WIDTHS or shell.last not in LASTS or not 1 <= shell.cores < LARGEST_SHAPE:
+        yield f"shell has {shell.cores} cores behind {shell.width} bits, TLAST per {shell.last!r:.20}"
+    if len(shell.spans) != max(len(design.functions), 1) or any(not 0 < a <= b < MOST_CYCLES for a, b in shell.spans):
+        yield f"shell has spans {shell.spans!r:.60}; expected the least and the most cycles of each function"
+
+
+def _of_loop(design: ProgramDesign, loop: ProgramLoop) -> Iterator[str]:
+    inputs, outputs = ({port.name: port for port in side.ports} for side in (design.input, design.output))
+    for source, target in loop.carry:
+        if target not in inputs or (source in outputs and outputs[source].shape != inputs[target].shape):
+            yield f"loop carries '{source}' to '{target}'; expected an output and an input of one shape"
+    if not (1 <= loop.turns <= 1 << 12 and loop.inputs >= 0 and 1 <= loop.start < design.input.words):
+        yield f"loop has {loop.turns} turns of {loop.inputs} inputs, its start at word {loop.start}"
+        return
+    carried = {k for port in design.input.ports if port.name in dict(loop.carry).values() for k in port.fields}
+    strides = [None if k in carried else loop.inputs for k in range(len(design.input.fields))]
+    if _repeats(design.input, strides, loop.turns, design.input.words, {loop.start}):
+        yield "loop has inputs beyond its stream, or two in one word"
+    if len(loop.outputs) != len(design.output.fields) or _repeats(
+        design.output, loop.outputs, loop.turns, design.output.overflow // WORD, set()
+    ):
+        yield "loop has results beyond its stream, or two in one word"
+
+
+def _repeats(stream: Stream, strides: Sequence[int | None], turns: int, end: int, used: set[int]) -> bool:
+    """Return whether a word for a field of any turn lies outside 0 to `end`, or holds two fields.
+
+    strides: words from a field to the same field of the next turn; None for a field of the first turn only. used: words
+    that hold something else.
+    """
+    for each, stride in zip(stream.fields, strides, strict=True):
+        words = [each.lsb // WORD + (stride or 0) * turn for turn in range(1 if stride is None else turns)]
+        if min(words) < 0 or max(words) >= end or len(used) + len(words) != len(used | set(words)):
+            return True
+        used = used | set(words)
+    return False
+
+
+def _of_word_stream(where: str, side: str, stream: Stream, first: int) -> Iterator[str]:
+    """first: word of the first field."""
+    yield from stream_faults(where, stream, 0 if side == "input" else ZERO)
+    if not 2 * WORD <= stream.bits <= WORD << 16 or stream.bits % WORD:
+        yield f"{where} has {stream.bits} bits; expected words of {WORD}"
+    end = stream.bits if side == "input" else stream.bits - WORD
+    for k, each in enumerate(stream.fields):
+        if not (first * WORD <= each.lsb < end and each.lsb % WORD == 0):
+            yield f"{where}.fields[{k}] has bits {each.lsb} to {each.lsb + each.width}; expected a word below {end}"
+    yield from repeated(f"{where}, words of fields", [each.lsb for each in stream.fields])
+
+
+def _of_program_functions(design: ProgramDesign) -> Iterator[str]:
+    """Check what several functions share, and the code by which a sample selects its function."""
+    if design.functions and design.functions[0].stream != design.stream:
+        yield "stream is not that of the first function"
+    for each in design.functions:
+        yield from _of_cycles(f"functions, {each.name!r}", each.latency, each.period)
+        codes = [port.fields for port in each.stream.input.ports if port.name == CODE.name]
+        inputs = each.stream.input.fields
+        heads = [inputs[k] for held in codes for k in held if 0 <= k < len(inputs)]
+        if [(head.lsb, head.frac, head.low, head.high) for head in heads] != [(0, 0, each.code, each.code)]:
+            yield f"functions, {each.name!r}: no field of its code {each.code} in the head of a sample"
+
+
+def _of_cycles(where: str, latency: int, period: int) -> Iterator[str]:
+    for name, value, most in (("latency", latency, MOST_CYCLES), ("period", period, MOST_CYCLES)):
+        if not 1 <= value < most:
+            yield f"{where} has {name} {value}; expected 1 to {most - 1}"
+
+
+CHECKS: dict[str, tuple[Callable[[Any], Iterator[str]], ...]] = {
+    "datapath": (_datapath_faults,),
+    "program": (_program_faults,),
+}
+"""What is checked of each body."""

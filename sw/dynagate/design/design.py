@@ -7,8 +7,9 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Literal, Protocol, TypeVar
 
+from dynagate.base.errors import ArgumentError
 from dynagate.base.structure import structured
 from dynagate.design.codec import Codec, Slot
 from dynagate.design.words import FIXED, FLOAT32, FLOAT64, WORD, beats, number_of, words_of
@@ -16,6 +17,7 @@ from dynagate.fixedpoint.format import Format
 from dynagate.graph.packing import ZERO, chosen_numbers
 
 Row = TypeVar("Row")
+OwnDesign = TypeVar("OwnDesign", bound="Design")
 
 
 @dataclass(frozen=True)
@@ -237,82 +239,54 @@ class RegisterCount:
     bits: int
 
 
-class NamedFunction(Protocol):
-    """One of several functions of a design or a program."""
+class OneFunction(Protocol):
+    """One of several functions of a design."""
 
     @property
     def name(self) -> str: ...
 
     @property
-    def latency(self) -> int: ...
-
-
-class Streamed(Protocol):
-    """What hosts, links and benches know of a design or a program: what its streams carry, in which shell."""
-
-    @property
-    def robot_name(self) -> str: ...
-
-    @property
-    def title(self) -> str: ...
-
-    @property
-    def function(self) -> str: ...
-
-    @property
-    def functions(self) -> Sequence[NamedFunction]: ...
-
-    @property
-    def stream(self) -> Sides[Stream]: ...
-
-    @property
-    def input(self) -> Stream: ...
-
-    @property
-    def output(self) -> Stream: ...
-
-    @property
-    def wire(self) -> Sides[Codec]: ...
-
-    @property
-    def ii(self) -> int: ...
+    def code(self) -> int: ...
 
     @property
     def latency(self) -> int: ...
 
-    @property
-    def axi(self) -> AxiStreams | None: ...
 
-    @property
-    def numbers(self) -> dict[str, str]: ...
+@dataclass(frozen=True, kw_only=True)
+class Design:
+    """The record of a design, as design.json holds it: all that hosts, links, simulations and benches know of it.
 
-    @property
-    def results(self) -> str: ...
+    A subclass for each body adds what only that body has: `DatapathDesign`, `design.program.ProgramDesign`.
+    """
 
-    @property
-    def saturates(self) -> bool: ...
-
-    @property
-    def device_hash(self) -> int: ...
-
-    @property
-    def hash(self) -> str: ...
-
-    @property
-    def modules(self) -> tuple[str, ...]: ...
-
-    @property
-    def files(self) -> dict[str, str]: ...
-
-    def of_function(self, function: Any) -> Streamed:
-        """What the streams hold for the samples of one of its functions."""
-
-
-class Named:
-    """What designs and programs are called by."""
-
+    format: int
+    """Version of the record's format."""
+    body: str
+    """Kind of hardware that computes the functions: "datapath" or "program"."""
+    versions: Versions
     robot: dict[str, Any]
+    """Fields of the `Robot`."""
+    region: dict[str, Any]
+    """Fields of the `Region`, without its robot."""
     function: str
+    """Name of the function; of several functions, with commas between them."""
+    options: dict[str, Any]
+    """Options of the algorithm that differ from their defaults."""
+    formats: ChosenFormats
+    latency: int
+    """Cycles from a sample, or from its first program word, to its last result."""
+    stream: Sides[Stream]
+    """What a sample and a result hold; of a program of several functions, those of the first."""
+    functions: Sequence[OneFunction] = ()
+    """The functions, if there are several."""
+    axi: AxiStreams | None = None
+    """Streams of the shell; None for a bare datapath, and for a program that is not open."""
+    hash: str = ""
+    """sha256 of all fields but itself and `files`; empty until the record is sealed."""
+    files: dict[str, str] = field(default_factory=dict, compare=False)
+    """sha256 of the Verilog, the formats and the benches, by place in the folder."""
+
+    # names
 
     @property
     def robot_name(self) -> str:
@@ -322,55 +296,139 @@ class Named:
     def title(self) -> str:
         return f"{self.robot_name} {self.function}"
 
+    # streams
 
-@dataclass(frozen=True)
-class Design(Named):
-    """hash: sha256 of all but itself and `files`; empty until the design is sealed. files: sha256 of the Verilog.
+    @property
+    def input(self) -> Stream:
+        return self.stream.input
 
-    robot, region, options, arithmetic, counts: as the dataclasses of these names have them, the region without its
-    robot, and of the options those that are not defaults. With `stages`, `ii` and the formats of the nodes they are all
-    that the datapath was built with; what bounded it, a budget, only decided whether. cycles: latency of each
-    class of units. units: their number by kind. axi: None for a bare datapath. functions: of several.
-    ring: of a rollout; `stream` is then what its datapath has, and `design.ring` says what the ring's streams hold.
+    @property
+    def output(self) -> Stream:
+        return self.stream.output
+
+    @property
+    def wire(self) -> Sides[Codec]:
+        """The codecs of the AXI streams."""
+        raise NotImplementedError
+
+    @property
+    def numbers(self) -> dict[str, str]:
+        """The type that AXI streams round numbers to, by input and output."""
+        raise NotImplementedError
+
+    @property
+    def results(self) -> str:
+        """The type of result arrays."""
+        raise NotImplementedError
+
+    @property
+    def saturates(self) -> bool:
+        """Whether results that overflow are the nearest numbers that fit."""
+        return False
+
+    @property
+    def samples_per_packet(self) -> int:
+        """Samples that share a packet, and its flag."""
+        return 1
+
+    def of_function(self, function: Any) -> Design:
+        """Return the record for samples of one of several functions."""
+        raise NotImplementedError
+
+    def with_outputs(self, names: Sequence[str]) -> Design:
+        """Return the record for results that have only these outputs of a function, in their order.
+
+        Raises:
+            ArgumentError: The results of this body are the same in every sample.
+        """
+        raise ArgumentError(f"{self.title} has no outputs to choose; expected all of them")
+
+    # hardware
+
+    @property
+    def interval(self) -> int:
+        """Cycles from a sample to the next."""
+        raise NotImplementedError
+
+    @property
+    def keeps_states(self) -> bool:
+        """Whether the design is a step of a motion whose results are the inputs of the next step."""
+        raise NotImplementedError
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether a program is loaded into the hardware before the first sample."""
+        return False
+
+    @property
+    def device_hash(self) -> int:
+        """The 64 bits that the hardware shows."""
+        return int(self.hash[:16], 16)
+
+    @property
+    def modules(self) -> tuple[str, ...]:
+        """The modules with benches in the folder, the innermost first."""
+        raise NotImplementedError
+
+    # text
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the content of design.json: lists instead of tuples, texts as keys."""
+        content: dict[str, Any] = json.loads(json.dumps(asdict(self)))
+        return content
+
+    @classmethod
+    def from_json(cls: type[OwnDesign], content: Mapping[str, Any]) -> OwnDesign:
+        """Return the record with this content.
+
+        Raises:
+            ArgumentError: Fields are missing, unknown or of another type; the text names them.
+        """
+        return structured(content, cls, "design")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DatapathDesign(Design):
+    """The record of a pipelined datapath.
+
+    With `ii`, `stages` and the formats of the nodes, the fields of every design are all that the datapath was built
+    with. What bounded it, a budget, only decided whether.
     """
 
-    format: int
-    versions: Versions
-    robot: dict[str, Any]
-    region: dict[str, Any]
-    function: str
-    options: dict[str, Any]
-    formats: ChosenFormats
+    body: Literal["datapath"] = "datapath"
     arithmetic: dict[str, str]
+    """Fields of the `Arithmetic`."""
     ii: int
+    """Initiation interval, in cycles."""
     stages: ExtraStages
-    latency: int
     cycles: dict[str, int]
-    stream: Sides[Stream]
+    """Latency of each class of units."""
     counts: dict[str, int]
+    """Operations by kind."""
     units: dict[str, int]
+    """Units by kind."""
     dsp_blocks: int
     lookup_tables_estimated: dict[str, int]
     registers: RegisterCount
     mux_inputs: int
     nodes: tuple[NodeRow, ...]
-    axi: AxiStreams | None = None
     functions: tuple[DesignFunction, ...] = ()
     ring: Ring | None = None
-    hash: str = ""
-    files: dict[str, str] = field(default_factory=dict)
+    """The ring around a rollout's step. `stream` is what its datapath has; `design.ring` has the ring's own streams."""
 
     @property
-    def device_hash(self) -> int:
-        """The 64 bits of the hash that the hardware shows."""
-        return int(self.hash[:16], 16)
+    def interval(self) -> int:
+        return self.ii
+
+    @property
+    def keeps_states(self) -> bool:
+        return self.ring is not None
 
     @property
     def modules(self) -> tuple[str, ...]:
-        """The modules with benches in its folder (`hw.bench`), the innermost first."""
         return "datapath", *(("rollout",) if self.ring else ()), *(("accelerator",) if self.axi else ())
 
-    def of_function(self, function: DesignFunction) -> Design:
+    def of_function(self, function: DesignFunction) -> DatapathDesign:
         """What the streams hold for the samples of one of several functions: the inputs have its own names, and the
         output stream its results alone."""
         own = {shared: name for name, shared in function.inputs}
@@ -384,13 +442,13 @@ class Design(Named):
         own_part = replace(self, function=function.name, latency=function.latency, stream=stream, functions=())
         return own_part._with_results(function.fields, function.outputs)
 
-    def with_outputs(self, names: Sequence[str]) -> Design:
+    def with_outputs(self, names: Sequence[str]) -> DatapathDesign:
         """What the streams hold where results have these outputs of a function alone. They keep their order."""
         ports = [port for port in self.output.ports if port.name in names]
         numbers = chosen_numbers((port.fields for port in ports), range(len(self.output.fields)))
         return self._with_results(numbers, ports)
 
-    def _with_results(self, fields: Sequence[int], ports: Sequence[Port]) -> Design:
+    def _with_results(self, fields: Sequence[int], ports: Sequence[Port]) -> DatapathDesign:
         """With some of the output fields in results, in this order."""
         place = {k: n for n, k in enumerate(fields)}
         outputs = tuple(replace(port, fields=tuple(place.get(k, ZERO) for k in port.fields)) for port in ports)
@@ -424,29 +482,6 @@ class Design(Named):
         return Sides(_slots(streamed, axi.word, axi.words.input), result_codec(self.output.fields, axi.word))
 
     @property
-    def saturates(self) -> bool:
-        """Whether results that overflow are the nearest numbers that fit."""
-        return False
-
-    @property
     def results(self) -> str:
         """The type of result arrays."""
         return FLOAT64 if self.axi is None or number_of(self.axi.word) is None else FLOAT32
-
-    @property
-    def input(self) -> Stream:
-        return self.stream.input
-
-    @property
-    def output(self) -> Stream:
-        return self.stream.output
-
-    def to_json(self) -> dict[str, Any]:
-        """The content of design.json: lists instead of tuples, texts as keys."""
-        content: dict[str, Any] = json.loads(json.dumps(asdict(self)))
-        return content
-
-    @classmethod
-    def from_json(cls, content: Mapping[str, Any]) -> Design:
-        """The design of a content of design.json. Raises ValueError naming the fields that are none of one."""
-        return structured(content, cls, "design")

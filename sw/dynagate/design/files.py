@@ -1,26 +1,38 @@
-"""design.json: the hash of its content, the checksums of the Verilog beside it, and reading it back."""
+"""The folder of a design: design.json with the hash of its content, and the checksums of the files next to it."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+import numpy as np
 
 from dynagate.base.errors import ArgumentError, Error
 from dynagate.base.storage import read_file, read_json
 from dynagate.design import consistent
-from dynagate.design.design import Design, Streamed
+from dynagate.design.codec import Words
+from dynagate.design.design import DatapathDesign, Design
+from dynagate.design.program import ProgramDesign, program_digest
 from dynagate.design.verilog_list import LIST, ListError, is_verilog, read_list
 from dynagate.fixedpoint.files import FORMATS
 
-FORMAT_VERSION = 9
+Record = TypeVar("Record", bound=Design)
+FORMAT_VERSION = 10
 FILE = "design.json"
+PROGRAM = "program.bin"
+"""The words that load a program."""
+BODIES: dict[str, type[Design]] = {"datapath": DatapathDesign, "program": ProgramDesign}
+"""The kinds of records, by their `body`."""
+OLD_PROGRAM = "program.json"
+"""The record of a program up to format 3 of programs."""
 BITSTREAM = "bitstream.json"
 """Measurements of a bitstream that free tools made, in its folder."""
 EXPECTED = "the folder that dynagate.build returned"
@@ -40,20 +52,22 @@ class DesignError(Error, ValueError):
     what was expected."""
 
 
-def sealed(design: Design) -> Design:
-    """The design with its hash, as it is read from design.json."""
+def sealed(design: Record) -> Record:
+    """Return the record with its hash, as it is read from design.json."""
     content = design.to_json()
-    return Design.from_json({**content, "hash": content_hash(content)})
+    return type(design).from_json({**content, "hash": content_hash(content)})
 
 
-def with_files(design: Design, texts: Mapping[str, str]) -> Design:
-    """The design with `files`: the sha256 of each file beside it, by name. The hash does not cover them, because the
-    Verilog holds the hash."""
+def with_files(design: Record, texts: Mapping[str, str]) -> Record:
+    """Return the record with `files`: the sha256 of each file next to it, by name.
+
+    The hash does not cover them, because the Verilog holds the hash.
+    """
     return replace(design, files={name: checksum(text) for name, text in texts.items()})
 
 
 def text_of(design: Design) -> str:
-    """What design.json holds."""
+    """Return what design.json holds."""
     return json.dumps(design.to_json(), indent=1) + "\n"
 
 
@@ -73,17 +87,31 @@ def _sha256(content: bytes) -> str:
 
 
 def load(path: str | PathLike[str], *, bench: bool = True) -> Design:
-    """The design of design.json, by its path or its folder's, checked against its hash; files that are listed in it
-    and lie beside it are checked against their checksums. bench: those of its bench too. Raises DesignError."""
+    """Read the record of a design and check it.
+
+    Args:
+        path: Path of design.json, or of its folder.
+        bench: Whether to check the files of the bench too.
+
+    Returns:
+        The record. Its hash is right, its parts fit each other, and each file listed in it that lies next to it has the
+        right checksum.
+
+    Raises:
+        DesignError: A file is missing, damaged, inconsistent, or of another format.
+    """
     path = Path(path) / FILE if os.path.isdir(path) else Path(path)
-    if (path.parent / BITSTREAM).is_file() and not path.exists():
-        raise DesignError(
-            f"{path.parent} holds a bitstream of a processor's cores and no design; expected the folder of a program "
-            "for them, which `dynagate build ROBOT --board BOARD` prints"
-        )
+    if not path.exists():
+        _refuse_others(path.parent)
     content = read_hashed(path, "design", EXPECTED, FORMAT_VERSION)
+    kind = BODIES.get(content["body"]) if isinstance(content.get("body"), str) else None
+    if kind is None:
+        raise DesignError(
+            f"{path} is not a design: body is {content.get('body')!r:.40}; expected one of {', '.join(BODIES)}; "
+            f"{REBUILD}"
+        )
     try:
-        design = Design.from_json(content)
+        design = kind.from_json(content)
     except ArgumentError as error:
         raise DesignError(f"{path} is not a design: {error}; {REBUILD}") from None
     if faults := list(islice(consistent.faults(design), MOST_FAULTS)):
@@ -92,7 +120,75 @@ def load(path: str | PathLike[str], *, bench: bool = True) -> Design:
     return design
 
 
-def check_files(path: Path, design: Streamed, *, bench: bool = True) -> None:
+def body_of(path: str | PathLike[str]) -> str | None:
+    """Return the body that a folder's design.json names, unchecked; None if it names none."""
+    path = Path(path) / FILE if os.path.isdir(path) else Path(path)
+    try:
+        body = read_json(path, DesignError, "design", EXPECTED).get("body")
+    except DesignError:
+        return "program" if (path.parent / OLD_PROGRAM).is_file() else None
+    return body if isinstance(body, str) else None
+
+
+def load_datapath(path: str | PathLike[str], *, bench: bool = True) -> DatapathDesign:
+    """Read the record of a datapath, as `load`. Raise DesignError also if it is the record of a program."""
+    return _of_body(load(path, bench=bench), DatapathDesign, path)
+
+
+def load_program(path: str | PathLike[str], *, bench: bool = True) -> ProgramDesign:
+    """Read the record of a program, as `load`. Raise DesignError also if it is the record of a datapath."""
+    return _of_body(load(path, bench=bench), ProgramDesign, path)
+
+
+def _of_body(design: Design, kind: type[Record], path: str | PathLike[str]) -> Record:
+    if not isinstance(design, kind):
+        (expected,) = (name for name, each in BODIES.items() if each is kind)
+        raise DesignError(f"{os.fspath(path)} holds a {design.body}; expected a {expected}")
+    return design
+
+
+def _refuse_others(folder: Path) -> None:
+    """Raise DesignError if a folder without design.json holds something else of dynagate."""
+    if (folder / BITSTREAM).is_file():
+        raise DesignError(
+            f"{folder} holds a bitstream of a processor's cores and no design; expected the folder of a program "
+            "for them, which `dynagate build ROBOT --board BOARD` prints"
+        )
+    old = folder / OLD_PROGRAM
+    if old.is_file():
+        content = read_json(old, DesignError, "program", EXPECTED)
+        raise DesignError(
+            f"{old} was written by an earlier version of dynagate, which had no {FILE} for programs; "
+            f"{REBUILD}{_command(content)}"
+        )
+
+
+def load_words(folder: Path, design: ProgramDesign) -> Words:
+    """Read program.bin, whose words load the program: (messages, 2).
+
+    Raises:
+        DesignError: The file is missing or empty, or its checksum is not the one in design.json.
+    """
+    path = folder / PROGRAM
+    try:
+        content = read_file(path)
+    except OSError as error:
+        raise DesignError(f"cannot read {path} ({error.strerror}); {REBUILD}") from error
+    actual = program_digest(content, design)
+    if actual != design.program or len(content) % 8 or not content:
+        raise DesignError(
+            f"{path} was changed or damaged: its sha256 is {actual:.16} with the streams that {FILE} describes, "
+            f"expected {design.program:.16}; {REBUILD}"
+        )
+    return np.frombuffer(content, dtype="<u4").astype(np.uint32).reshape(-1, 2)
+
+
+def words_bytes(words: Words) -> bytes:
+    """Return what program.bin holds."""
+    return np.ascontiguousarray(words, dtype="<u4").tobytes()
+
+
+def check_files(path: Path, design: Design, *, bench: bool = True) -> None:
     """The files beside a design against their checksums. path: of what the design was read from. bench: also the files
     of its bench. Raises DesignError."""
     needed, verilog = {*top_files(design), *([LIST] if design.modules else [])}, set(verilog_files(design))
@@ -108,7 +204,7 @@ def check_files(path: Path, design: Streamed, *, bench: bool = True) -> None:
         _check_list(path.parent, design)
 
 
-def _check_list(folder: Path, design: Streamed) -> None:
+def _check_list(folder: Path, design: Design) -> None:
     if not (folder / LIST).is_file():
         return
     try:
@@ -124,7 +220,9 @@ def read_hashed(path: Path, what: str, expected: str, version: int) -> dict[str,
     would do, for the text. Raises DesignError."""
     content = read_json(path, DesignError, what, expected)
     if content.get("format") != version:
-        raise DesignError(f"{path} has format {content.get('format')!r}; expected {version}: {REBUILD}")
+        raise DesignError(
+            f"{path} has format {content.get('format')!r}; expected {version}: {REBUILD}{_command(content)}"
+        )
     if content.get("hash") != (actual := content_hash(content)):
         raise DesignError(
             f"{path} was changed or damaged: its content has hash {actual:.16}, not {content.get('hash')!s:.16}; "
@@ -133,17 +231,31 @@ def read_hashed(path: Path, what: str, expected: str, version: int) -> dict[str,
     return content
 
 
-def verilog_files(design: Streamed) -> list[str]:
+def _command(content: Mapping[str, Any]) -> str:
+    """Return the command that builds a design of an older format again, if its record has what that takes."""
+    robot, core = content.get("robot"), content.get("core")
+    name = robot.get("name") if isinstance(robot, dict) else None
+    words = [name, content.get("function")]
+    if not all(isinstance(word, str) and re.fullmatch(r"[A-Za-z0-9_,.-]{1,200}", word) for word in words):
+        return ""
+    pace = "--ii", content.get("ii")
+    if isinstance(core, dict):
+        pace = "--units", core.get("units")
+    more = f" {pace[0]} {pace[1]}" if type(pace[1]) is int else ""
+    return f", for example `dynagate build {name} --function {words[1]}{more}` with its other options"
+
+
+def verilog_files(design: Design) -> list[str]:
     """Names of the files with a design's Verilog, as it was read from design.json."""
     return [name for name in design.files if is_verilog(name, design.modules)]
 
 
-def top_files(design: Streamed) -> list[str]:
+def top_files(design: Design) -> list[str]:
     """Names of the files of the modules that a design has for certain."""
     return [f"{name}.v" for name in design.modules]
 
 
-def bench_folder(design: Streamed, module: str) -> str:
+def bench_folder(design: Design, module: str) -> str:
     """Where the bench of a module lies in a design's folder."""
     return BENCH if module == design.modules[0] else f"{BENCH}/{module}"
 
@@ -158,7 +270,7 @@ def bench_vectors_of(module: str) -> tuple[str, ...]:
     return (*_VECTORS, *(("registers.hex",) if module != "datapath" else ()))
 
 
-def bench_names(design: Streamed) -> set[str]:
+def bench_names(design: Design) -> set[str]:
     """All files of a design's benches, by their place in its folder."""
     return {
         f"{bench_folder(design, module)}/{name}"
@@ -180,10 +292,14 @@ def _check_file(path: Path, checksum: object) -> None:
         )
 
 
-def is_whole(folder: Path, design: Design) -> bool:
-    """Whether a folder holds this design and its Verilog, none of it damaged."""
+def is_whole(folder: Path, design: Design, others: Sequence[str] = ()) -> bool:
+    """Return whether a folder holds this design with all its files, none of them damaged. others: more files that it
+    must have."""
     try:
         kept = load(folder)
+        if isinstance(kept, ProgramDesign):
+            load_words(folder, kept)
     except DesignError:
         return False
-    return kept.hash == design.hash and all((folder / name).is_file() for name in (*verilog_files(kept), LIST))
+    names = (*verilog_files(kept), *([LIST] if kept.modules else []), *others)
+    return kept.hash == design.hash and all((folder / name).is_file() for name in names)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from dynagate.design.codec import Codec
-from dynagate.design.design import AxiStreams, Port, Streamed
+from dynagate.design.design import AxiStreams, Design, Port
 from dynagate.design.words import FLOAT32, TAG_COUNT_MASK, WORD
 from dynagate.graph.packing import ZERO
 from dynagate.native.compile import C, library
@@ -71,7 +71,7 @@ int dynagate_take(float* const* out, const uint32_t* words, int64_t batch, uint3
 """
 
 
-def source(design: Streamed, axi: AxiStreams) -> Source:
+def source(design: Design, axi: AxiStreams) -> Source:
     """The C of a design's streams."""
     text = TEXT.format(
         tables="\n".join(_tables(design)),
@@ -92,7 +92,7 @@ def source(design: Streamed, axi: AxiStreams) -> Source:
     return Source(NAME, {f"{NAME}.c": text}, hashlib.sha256(text.encode()).hexdigest())
 
 
-def _tables(design: Streamed) -> Iterator[str]:
+def _tables(design: Design) -> Iterator[str]:
     """What inputs may be, a rounding step more than their ranges, for each row of a block."""
     for p, port in enumerate(design.input.ports):
         fields = [design.input.fields[index] for index in port.fields]
@@ -106,7 +106,7 @@ def _number(value: float) -> str:
     return {float("inf"): "1.0 / 0.0", float("-inf"): "-1.0 / 0.0"}.get(value, value.hex())
 
 
-def _fill(design: Streamed, axi: AxiStreams) -> Iterator[str]:
+def _fill(design: Design, axi: AxiStreams) -> Iterator[str]:
     stride = axi.beats.input * axi.lanes
     for p, port in enumerate(design.input.ports):
         count = len(port.fields)
@@ -152,14 +152,14 @@ def _loaded(file: Path) -> Any:
     return functions
 
 
-def has_source(design: Streamed, axi: AxiStreams) -> bool:
+def has_source(design: Design, axi: AxiStreams) -> bool:
     """Return whether the C can do what a design's streams need: all numbers are float32 and no result has a flag."""
     sides = design.wire
     slots = (*sides.input.slots, *sides.output.slots)
     return all(slot.number == FLOAT32 for slot in slots) and not axi.parameters and sides.output.flag is None
 
 
-def functions(design: Streamed, axi: AxiStreams) -> Any:
+def functions(design: Design, axi: AxiStreams) -> Any:
     """The compiled functions. Raises CompileError."""
     return _loaded(library(source(design, axi), double=False, toolchain=TOOLCHAIN))
 

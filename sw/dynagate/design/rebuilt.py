@@ -7,9 +7,8 @@ from os import PathLike
 from typing import Any
 
 from dynagate.base.errors import ArgumentError
-from dynagate.design.design import Design
-from dynagate.design.files import REBUILD, DesignError, load
-from dynagate.design.program import ProgramDesign
+from dynagate.design.design import DatapathDesign, Design
+from dynagate.design.files import REBUILD, DesignError, load_datapath
 from dynagate.design.source import source_digest
 from dynagate.fixedpoint.assign import FormattedGraph
 from dynagate.fixedpoint.certificate import Certificate, recertified
@@ -25,10 +24,12 @@ def formatted_design(path: str | PathLike[str], *, graph_of: Callable[..., Graph
     path: of design.json or its folder. graph_of: `trace`, or what knows more functions.
     Raises DesignError: as `files.load`, or another version of the generator wrote the design, whose graph may differ.
     """
-    return formatted_of(load(path), path, graph_of)
+    return formatted_of(load_datapath(path), path, graph_of)
 
 
-def formatted_of(design: Design, path: str | PathLike[str], graph_of: Callable[..., Graph] = trace) -> FormattedGraph:
+def formatted_of(
+    design: DatapathDesign, path: str | PathLike[str], graph_of: Callable[..., Graph] = trace
+) -> FormattedGraph:
     """`formatted_design` of a design that is loaded already. path: where from, for errors."""
     if design.versions.source != source_digest():
         raise DesignError(
@@ -41,7 +42,7 @@ def formatted_of(design: Design, path: str | PathLike[str], graph_of: Callable[.
         raise DesignError(f"{path} is not a design: {error!r}; {REBUILD}") from None
 
 
-def _formatted(design: Design, graph_of: Callable[..., Graph]) -> FormattedGraph:
+def _formatted(design: DatapathDesign, graph_of: Callable[..., Graph]) -> FormattedGraph:
     options = dict(design.options)
     if isinstance(options.get("frame"), dict):  # JSON has no numbers as keys
         options["frame"] = {int(first): link for first, link in options["frame"].items()}
@@ -63,7 +64,7 @@ def _formatted(design: Design, graph_of: Callable[..., Graph]) -> FormattedGraph
     return FormattedGraph(graph, formats, constants, bounds, Arithmetic(**design.arithmetic)).check()
 
 
-def robot_of(design: Design | ProgramDesign) -> Robot:
+def robot_of(design: Design) -> Robot:
     """The robot of a design, or of a program."""
     content = design.robot
     links = tuple(Link(**{**_tuples(link), "joint": _joint(link["joint"])}) for link in content["links"])

@@ -9,7 +9,7 @@ from typing import Any
 
 from dynagate.base.arguments import shown
 from dynagate.base.errors import ArgumentError
-from dynagate.design.design import Streamed
+from dynagate.design.design import Design
 from dynagate.host.links import Link
 
 
@@ -96,7 +96,7 @@ class LinkText:
             options[option] = value
         return cls(text, LINKS[name], path, options)
 
-    def opened(self, design: Streamed) -> Link:
+    def opened(self, design: Design) -> Link:
         """Raises ArgumentError naming an option that the link does not take, and what the link raises."""
         link = getattr(importlib.import_module(self.row.module), self.row.name)
         return link(self.path, design, **self._options(link))

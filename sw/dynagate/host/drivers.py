@@ -17,7 +17,7 @@ from tqdm import tqdm
 
 from dynagate.base.errors import ArgumentError, add_note
 from dynagate.design.codec import Words
-from dynagate.design.design import Design, NamedFunction, Streamed
+from dynagate.design.design import Design, OneFunction
 from dynagate.design.files import DesignError
 from dynagate.design.native_codec import SOME_NAN, pointers, quick
 from dynagate.host.inputs import Arrays, check_finite, check_fits, check_range
@@ -47,11 +47,11 @@ class Driver(ABC):
 
     def __init__(
         self,
-        design: Streamed,
+        design: Design,
         link: Link,
         table: dict[str, Register],
         *,
-        function: NamedFunction | None = None,
+        function: OneFunction | None = None,
         shows_progress: bool = False,
     ) -> None:
         self.whole, self.link = design, link
@@ -192,10 +192,10 @@ class DatapathDriver(Driver):
 
     def __init__(
         self,
-        design: Streamed,
+        design: Design,
         link: Link,
         *,
-        function: NamedFunction | None = None,
+        function: OneFunction | None = None,
         numbers: Mapping[str, str] | None = None,
         shows_progress: bool = False,
     ) -> None:
@@ -250,7 +250,7 @@ class ShellDriver(Driver):
     dtype = np.dtype(np.float32)
 
     def __init__(
-        self, design: Streamed, link: Link, *, function: NamedFunction | None = None, shows_progress: bool = False
+        self, design: Design, link: Link, *, function: OneFunction | None = None, shows_progress: bool = False
     ) -> None:
         with closed_on_failure(link):
             if design.axi is None:
@@ -261,7 +261,7 @@ class ShellDriver(Driver):
             self.recover()
             self.counters = self.read_counters()
 
-    def _set_streams(self, design: Streamed) -> None:
+    def _set_streams(self, design: Design) -> None:
         """The streams' words, for a design of one function."""
         assert design.axi is not None
         self.design, self.axi = design, design.axi
@@ -272,7 +272,6 @@ class ShellDriver(Driver):
     def choosing(self, outputs: Sequence[str]) -> ShellDriver | None:
         if not self.axi.choice:
             return None
-        assert isinstance(self.design, Design)  # a program's results are the same in every sample
         other = copy(self)
         other._set_streams(self.design.with_outputs(outputs))
         other._choice = self._bits_of(outputs)
@@ -296,7 +295,7 @@ class ShellDriver(Driver):
             self._check_register(name, expected)
         super()._check()
         for name, expected in (
-            ("ii", design.ii),
+            ("ii", design.interval),
             ("latency", design.latency),
             ("input_words", axi.words.input),
             ("output_words", axi.words.output),

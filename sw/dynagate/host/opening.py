@@ -12,9 +12,8 @@ from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.base.explained import explained
 from dynagate.base.nearest import nearest
 from dynagate.base.progress import Progress, showing
-from dynagate.design import program
-from dynagate.design.design import Design as DesignRecord
-from dynagate.design.program import ProgramDesign
+from dynagate.design.design import Design as Record
+from dynagate.design.files import load_program
 from dynagate.design.rebuilt import robot_of as design_robot
 from dynagate.host.device import Device, FunctionDevice
 from dynagate.host.devices import Board, Sim, TurnDevice
@@ -172,11 +171,11 @@ def _program(
     opened: Executor = opener(design, progress=say, **options)
     if isinstance(opened, TurnDevice):
         _check_overflow_of_rollout(overflow)
-        return RolloutDevice(opened, _watch_of(program.load(folder_of(design))))
+        return RolloutDevice(opened, _watch_of(load_program(folder_of(design))))
     return FunctionDevice(opened, overflow=overflow)
 
 
-def _watch_of(design: DesignRecord | ProgramDesign) -> LimitWatch:
+def _watch_of(design: Record) -> LimitWatch:
     """Return the watch of the limits of the robot that a rollout design moves."""
     options: Mapping[str, Any] = design.options
     return LimitWatch(design_robot(design), options.get("forces", ()))

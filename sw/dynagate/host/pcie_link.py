@@ -24,7 +24,7 @@ from typing import Any
 from dynagate.base.errors import ArgumentError
 from dynagate.base.process import python_command, python_environment
 from dynagate.design.codec import Words
-from dynagate.design.design import Streamed
+from dynagate.design.design import Design
 from dynagate.host.links import DeviceError, Transfer
 from dynagate.host.xdma_link import System, XdmaLink
 from dynagate.sim.pcie import Case
@@ -49,7 +49,7 @@ class PcieLink(XdmaLink):
     def __init__(
         self,
         folder: str,
-        design: Streamed,
+        design: Design,
         *,
         generation: int = 3,
         width: int = 8,

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -15,11 +14,10 @@ import numpy.typing as npt
 from dynagate.base.errors import ArgumentError, EntryError
 from dynagate.base.progress import Progress
 from dynagate.control.ilqr import TIGHTENED, TRIALS
-from dynagate.design import program
 from dynagate.design.codec import Words
 from dynagate.design.design import Port, Sides
-from dynagate.design.files import REBUILD, DesignError
-from dynagate.design.program import ProgramDesign, ProgramFunction
+from dynagate.design.files import FILE, REBUILD, DesignError, body_of, load_program, load_words
+from dynagate.design.program import ProgramDesign, ProgramFunction, shape_text
 from dynagate.design.rebuilt import robot_of
 from dynagate.design.source import source_digest
 from dynagate.design.words import PER_BATCH, PER_SAMPLE, WIDTHS, WORD, beats, number_of
@@ -58,9 +56,8 @@ ACCEPTED = 1
 def is_program(what: Any) -> bool:
     """Whether a design, or the folder at a path, is a program for a processor."""
     if isinstance(what, str | PathLike):
-        path = Path(what)
-        return path.name == program.FILE or os.path.isfile(path / program.FILE)
-    return isinstance(getattr(what, "design", None), ProgramDesign)
+        return body_of(what) == "program"
+    return getattr(getattr(what, "design", None), "body", None) == "program"
 
 
 def folder_of(design: ProcessorBuild | str | PathLike[str]) -> Path:
@@ -70,7 +67,7 @@ def folder_of(design: ProcessorBuild | str | PathLike[str]) -> Path:
             f"{design!r:.80} is no program; expected what build(robot, units=...) returned, or its folder"
         )
     path = Path(design) if isinstance(design, str | PathLike) else design.folder
-    return path.parent if path.name == program.FILE else path
+    return path.parent if path.name == FILE else path
 
 
 class ProgramDriver(ShellDriver):
@@ -103,7 +100,7 @@ class ProgramDriver(ShellDriver):
         if shown != design.device_hash:
             raise DesignError(
                 f"{self.link.text} is core {shown:016x}; {design.title} is a program for core "
-                f"{design.device_hash:016x} ({program.shape_text(design.core)}): build the program for this core"
+                f"{design.device_hash:016x} ({shape_text(design.core)}): build the program for this core"
             )
 
     def _load(self, words: Words, design: ProgramDesign) -> None:
@@ -237,14 +234,13 @@ class OnCore(Executor):
                 f"folder instead: dynagate.open({str(folder)!r})"
             )
         driver = self.devices[0].driver
-        here, link = driver.whole, driver.link
-        assert isinstance(here, ProgramDesign)
+        here, link = cast(ProgramDesign, driver.whole), driver.link
         assert here.axi is not None
-        words = program.load_words(folder, other)
+        words = load_words(folder, other)
         if other.core_hash != here.core_hash:
             raise DesignError(
-                f"{other.title} is a program for another core ({program.shape_text(other.core)}); this one has "
-                f"{program.shape_text(here.core)}: build the program for it, with core=..."
+                f"{other.title} is a program for another core ({shape_text(other.core)}); this one has "
+                f"{shape_text(here.core)}: build the program for it, with core=..."
             )
         for device in self.devices:
             device.collect()
@@ -321,7 +317,7 @@ def _program(design: ProcessorBuild | str | PathLike[str]) -> tuple[Path, Progra
     from dynagate.hw.processor.isa.shape import Core
 
     folder = folder_of(design)
-    content = program.load(folder)
+    content = load_program(folder)
     try:
         core = Core(**content.core)
     except (TypeError, ArgumentError) as error:
@@ -348,7 +344,7 @@ def open_sim(
     folder, content, core = _program(design)
     streams = axi if isinstance(axi, Axi) else Axi(WORD if axi is None else axi, words=core.stream_words)
     behind_it = behind(content, streams.width, streams.last)
-    words = program.load_words(folder, content)
+    words = load_words(folder, content)
     library = core_library(core, streams, cores, progress=progress)
     link = SimShellLink(library, behind_it, pauses=pauses, seed=seed)
     with closed_on_failure(link):
@@ -403,7 +399,7 @@ def open_board(
         progress(f"opening {link}")
     last = PER_SAMPLE if text.row is LINKS["uart"] else PER_BATCH
     behind_it = behind(content, WORD, last)
-    words = program.load_words(folder, content)
+    words = load_words(folder, content)
     opened = text.opened(behind_it)
     with closed_on_failure(opened):
         shown = opened.read_register(with_processor()["stream"].address) & 0xFFFF
@@ -426,7 +422,7 @@ def _width(link: Link, shown: int) -> int:
 
 def open_fixed(design: ProcessorBuild | str | PathLike[str], *, progress: Progress | None = None) -> Executor:
     """The integers of a program."""
-    content = program.load(folder_of(design)) if isinstance(design, str | PathLike) else design.design
+    content = load_program(folder_of(design)) if isinstance(design, str | PathLike) else design.design
     if len(functions := _functions(design)) > 1:
         graphs = [each for each in functions if isinstance(each, FormattedGraph)]
         devices = {each.graph.name: FixedDevice(each, content) for each in graphs}
@@ -464,13 +460,13 @@ def _functions(design: ProcessorBuild | str | PathLike[str]) -> tuple[FormattedG
     from dynagate.hw.processor.rebuilt import formatted_program
 
     folder = folder_of(design)
-    content = program.load(folder)
+    content = load_program(folder)
     if content.versions.source != source_digest():
         raise DesignError(
             f"{folder} was built by another version of dynagate, so its graph is not known; {REBUILD}, or open it on "
             "device 'sim'"
         )
-    return formatted_program(content, program.load_words(folder, content))
+    return formatted_program(content, load_words(folder, content))
 
 
 PROGRAM_DEVICES: dict[str, Callable[..., Executor]] = {

@@ -6,8 +6,7 @@ import os
 from os import PathLike
 from typing import Any
 
-from dynagate.design import files as datapath
-from dynagate.design import program
+from dynagate.design.files import FILE
 from dynagate.robot import Robot, robots
 
 
@@ -29,7 +28,7 @@ def names_design(what: Any) -> bool:
     """Return whether an argument is a design: what `dynagate.build` returned, its folder or the record in it."""
     if isinstance(what, str | PathLike):
         text = os.fspath(what)
-        is_record = os.path.basename(text) in (datapath.FILE, program.FILE)
+        is_record = os.path.basename(text) == FILE
         return is_record or (not names_robot(what) and os.path.isdir(text))
     return hasattr(what, "design") and hasattr(what, "folder")
 

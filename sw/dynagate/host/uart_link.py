@@ -12,7 +12,7 @@ import serial
 
 from dynagate.base.errors import ArgumentError
 from dynagate.design.codec import Words
-from dynagate.design.design import AxiStreams, Streamed
+from dynagate.design.design import AxiStreams, Design
 from dynagate.design.files import DesignError
 from dynagate.design.words import WORD
 from dynagate.host.links import DeviceError, Link, RegisterError, SilenceError
@@ -40,7 +40,7 @@ class UartLink(Link):
     has no shell of 32 bits, or the device speaks other frames.
     """
 
-    def __init__(self, path: str, design: Streamed, *, baud: int = BAUD, timeout: float = TIMEOUT) -> None:
+    def __init__(self, path: str, design: Design, *, baud: int = BAUD, timeout: float = TIMEOUT) -> None:
         if design.axi is None or design.axi.width != WORD:
             raise DesignError(f"{design.title} has no AXI shell of {WORD} bits; expected a build with axi=Axi({WORD})")
         self.text, self._path, self._baud, self._timeout = path, path, baud, timeout

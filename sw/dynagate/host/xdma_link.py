@@ -23,7 +23,7 @@ import os
 import struct
 from pathlib import Path
 
-from dynagate.design.design import Streamed
+from dynagate.design.design import Design
 from dynagate.host.dma import DmaLink, TimedOut
 from dynagate.host.links import DeviceError
 
@@ -72,7 +72,7 @@ class XdmaLink(DmaLink):
     def __init__(
         self,
         path: str,
-        design: Streamed,
+        design: Design,
         *,
         channel: int = 0,
         registers: int = 0,

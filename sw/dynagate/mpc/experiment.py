@@ -63,7 +63,7 @@ def simulated(
     robot: Robot, formatted: FormattedGraph, region: Region, progress: Progress | None = None
 ) -> Iterator[Derivatives]:
     """Derivatives from the datapath with these formats, built and run by Verilator. Raises SimulationError."""
-    from dynagate.design.files import load
+    from dynagate.design.files import load_datapath
     from dynagate.fixedpoint.evaluate import quantize_inputs
     from dynagate.fixedpoint.files import write_formats
     from dynagate.host.drivers import DatapathDriver
@@ -78,7 +78,7 @@ def simulated(
         file = Path(scratch) / "formats.json"
         write_formats(formatted, file)
         built = build_request(DesignRequest(robot, FUNCTION, formats=file, region=region), progress=progress)
-    design = load(built.folder)
+    design = load_datapath(built.folder)
     driver = DatapathDriver(design, SimLink(library(built.verilog, progress=progress), design))
 
     def streamed(state: dict[str, np.ndarray]) -> dict[str, np.ndarray]:

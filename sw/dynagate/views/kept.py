@@ -9,8 +9,8 @@ from typing import Any
 
 from dynagate.base.errors import ArgumentError
 from dynagate.base.progress import Progress
-from dynagate.design.design import Design
-from dynagate.design.files import REBUILD, DesignError, load
+from dynagate.design.design import DatapathDesign
+from dynagate.design.files import REBUILD, DesignError, load_datapath
 from dynagate.design.rebuilt import formatted_design, robot_of
 from dynagate.graph.region import Region
 from dynagate.hw.build import Build
@@ -28,7 +28,7 @@ def kept_build(path: str | PathLike[str], progress: Progress | None = None) -> B
     progress = progress or (lambda text: None)
     place = Path(path)
     progress(f"reading {place}")
-    design = load(place)
+    design = load_datapath(place)
     formatted = formatted_design(place, graph_of=graph_of)
     robot = robot_of(design)
     progress("scheduling and binding")
@@ -42,7 +42,7 @@ def kept_build(path: str | PathLike[str], progress: Progress | None = None) -> B
     return Build(folder, robot, Region(robot, **bounds), formatted, planned, design)
 
 
-def _stages(place: Path, design: Design) -> Stages:
+def _stages(place: Path, design: DatapathDesign) -> Stages:
     try:
         return Stages(**asdict(design.stages))
     except ArgumentError as error:

@@ -10,8 +10,7 @@ import numpy as np
 
 from dynagate.base.explained import explained
 from dynagate.base.progress import Progress
-from dynagate.design.design import Design
-from dynagate.design.program import ProgramDesign
+from dynagate.design.design import DatapathDesign, Design
 from dynagate.dynamics import ROLLOUT
 from dynagate.dynamics.options import AlgorithmOptions
 from dynagate.graph import Graph, trace
@@ -91,7 +90,9 @@ class Fixed(DeviceOptions):
         return assign(graph, region, self.policy)
 
 
-def fixed_device(formatted: FormattedGraph, limits: Mapping[str, Any], design: Design | None = None) -> Executor:
+def fixed_device(
+    formatted: FormattedGraph, limits: Mapping[str, Any], design: DatapathDesign | None = None
+) -> Executor:
     """The integers of a graph, or of each of the functions in it. limits: as `of_part` takes them, by function."""
     parts = parts_of(formatted.graph.name)
     if not parts:
@@ -107,7 +108,7 @@ class FixedDevice(Executor):
 
     text = "integers"
 
-    def __init__(self, formatted: FormattedGraph, design: Design | ProgramDesign | None = None) -> None:
+    def __init__(self, formatted: FormattedGraph, design: Design | None = None) -> None:
         self.formatted = formatted
         self.computes(formatted.graph)
         self.saturates = design is not None and design.saturates

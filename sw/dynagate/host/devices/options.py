@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, ClassVar
 from dynagate.base.arguments import check_flags, check_kind, check_number_type, equal, store_plain_numbers
 from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.base.progress import Progress
-from dynagate.design.design import Design
-from dynagate.design.files import FILE, load
+from dynagate.design.design import DatapathDesign
+from dynagate.design.files import FILE, load_datapath
 from dynagate.design.rebuilt import formatted_of
 from dynagate.dynamics import ROLLOUT
 from dynagate.dynamics import function as function_row
@@ -62,12 +62,12 @@ class DesignSource:
             )
 
     @cached_property
-    def kept(self) -> Design:
+    def kept(self) -> DatapathDesign:
         """As the folder has it, its files checked. Raises DesignError."""
-        return load(self.folder)
+        return load_datapath(self.folder)
 
     @property
-    def design(self) -> Design:
+    def design(self) -> DatapathDesign:
         return self.kept if self._built is None else self._built.design
 
     @cached_property

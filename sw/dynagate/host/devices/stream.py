@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 
 from dynagate.base.errors import Error
-from dynagate.design.design import Design
+from dynagate.design.design import DatapathDesign
 from dynagate.host.devices.face import Executor, Overflow
 from dynagate.host.devices.parts import FunctionsDevice, PartDevice
 from dynagate.host.drivers import DatapathDriver, Driver, ShellDriver
@@ -76,7 +76,7 @@ class StreamDevice(Executor):
         self.robot, self.function = design.robot_name, design.function
         self.inputs, self.outputs, self.dtype = design.input.ports, design.output.ports, driver.dtype
         self.saturates = design.saturates
-        self.text = f"ii {design.ii}, latency {design.latency}, {type(driver.link).__name__}"
+        self.text = f"ii {design.interval}, latency {design.latency}, {type(driver.link).__name__}"
         self._free: list[_Slot] = []
         self._used: deque[UnderWay] = deque()
 
@@ -127,7 +127,7 @@ class StreamDevice(Executor):
 
 
 def stream_device(
-    driver: type[DatapathDriver | ShellDriver], design: Design, link: Link, *, shows_progress: bool
+    driver: type[DatapathDriver | ShellDriver], design: DatapathDesign, link: Link, *, shows_progress: bool
 ) -> Executor:
     """A design behind a link, or each of its functions. The link is closed if one of them cannot be opened."""
     with closed_on_failure(link):

@@ -9,8 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dynagate.base.arguments import check_unit_vectors
-from dynagate.design.design import Design
-from dynagate.design.program import ProgramDesign
+from dynagate.design.design import DatapathDesign, Design
 from dynagate.fixedpoint.assign import FormattedGraph
 from dynagate.fixedpoint.evaluate import gather_outputs, infinite, quantize_inputs
 from dynagate.fixedpoint.recirculate import Recirculation, Turns
@@ -73,7 +72,7 @@ class IntegerTurns(TurnDevice):
         self,
         formatted: FormattedGraph,
         carry: Mapping[str, str] = CARRY,
-        design: Design | ProgramDesign | None = None,
+        design: Design | None = None,
     ) -> None:
         self.formatted, self.carry = formatted, carry
         self.computes(formatted.graph)
@@ -108,7 +107,7 @@ class IntegerTurns(TurnDevice):
 class StreamTurns(TurnDevice):
     """A rollout design whose turns a driver streams. design: with its ring."""
 
-    def __init__(self, design: Design, driver: RingDriver) -> None:
+    def __init__(self, design: DatapathDesign, driver: RingDriver) -> None:
         assert design.ring is not None
         self.driver, self.capacity, self.carry = driver, design.ring.capacity, dict(design.ring.carry)
         self.robot, self.function, self.text, self.dtype = (
