@@ -348,3 +348,51 @@ def test_every_module_that_building_reads_counts_or_is_known_not_to_decide() -> 
         "dynagate.robot.urdf",
     }
     assert counted <= set(modules())
+
+
+OLD = {"robot": {"name": "two_joint_arm"}, "function": "mass_matrix", "hash": ""}
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        (
+            "design.json",
+            {**OLD, "format": 9, "ii": 2},
+            r"design\.json has format 9; expected 10: build the design again, for example `dynagate build two_joint_arm "
+            r"--function mass_matrix --ii 2` with its other options$",
+        ),
+        (
+            "program.json",
+            {**OLD, "format": 3, "core": {"units": 4}},
+            r"program\.json was written by an earlier version of dynagate, which had no design\.json for programs; build "
+            r"the design again, for example `dynagate build two_joint_arm --function mass_matrix --units 4` with its",
+        ),
+        ("program.json", {"robot": {"name": "a; rm -r b"}, "core": 3}, r"for programs; build the design again$"),
+        (
+            "design.json",
+            resealed({**OLD, "format": 10, "body": "quantum"}),
+            r"design\.json is not a design: body is 'quantum'; expected one of datapath, program; build the design",
+        ),
+        ("design.json", resealed({**OLD, "format": 10}), r"body is None; expected one of datapath, program"),
+    ],
+)
+def test_records_of_other_forms_are_refused_with_what_to_do(
+    name: str, content: dict[str, object], message: str, tmp_path: Path
+) -> None:
+    (tmp_path / name).write_text(json.dumps(content))
+    for load in (files.load, dynagate.open):
+        with pytest.raises(DesignError, match=message):
+            load(tmp_path)
+
+
+def test_a_record_of_the_other_body_is_refused_by_name(designs: Path) -> None:
+    arm = robots.load("two_joint_arm")
+    for options, load, text in (
+        ({"ii": 4}, files.load_program, "holds a datapath; expected a program"),
+        ({"units": 2}, files.load_datapath, "holds a program; expected a datapath"),
+    ):
+        built = dynagate.build(arm, "mass_matrix", folder=designs, **options)
+        assert files.load(built.folder).body == ("program" if "units" in options else "datapath")
+        with pytest.raises(DesignError, match=text):
+            load(built.folder)

@@ -613,7 +613,7 @@ def test_a_folder_is_read_again_and_damage_is_told(programs: dict[str, Processor
         dynagate.open(built.folder)
     text = (built.folder / files.FILE).read_text()
     (built.folder / files.FILE).write_text(text.replace('"period": ', '"period": 1'))
-    with pytest.raises(DesignError, match=r"program\.json was changed or damaged: its content has hash"):
+    with pytest.raises(DesignError, match=r"design\.json was changed or damaged: its content has hash"):
         dynagate.open(built.folder)
     assert build(ARM, "forward_dynamics", tmp_path).design == built.design  # mended
     assert files.load_words(built.folder, built.design).tobytes() == content
