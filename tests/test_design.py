@@ -359,14 +359,14 @@ OLD = {"robot": {"name": "two_joint_arm"}, "function": "mass_matrix", "hash": ""
         (
             "design.json",
             {**OLD, "format": 9, "ii": 2},
-            r"design\.json has format 9; expected 10: build the design again, for example `dynagate build two_joint_arm "
-            r"--function mass_matrix --ii 2` with its other options$",
+            r"design\.json has format 9; expected 10: build the design again, for example `dynagate build "
+            r"two_joint_arm --function mass_matrix --ii 2` with its other options$",
         ),
         (
             "program.json",
             {**OLD, "format": 3, "core": {"units": 4}},
-            r"program\.json was written by an earlier version of dynagate, which had no design\.json for programs; build "
-            r"the design again, for example `dynagate build two_joint_arm --function mass_matrix --units 4` with its",
+            r"program\.json was written by an earlier version of dynagate, which had no design\.json for programs; "
+            r"build the design again, for example `dynagate build two_joint_arm --function mass_matrix --units 4` with its",
         ),
         ("program.json", {"robot": {"name": "a; rm -r b"}, "core": 3}, r"for programs; build the design again$"),
         (
@@ -381,18 +381,18 @@ def test_records_of_other_forms_are_refused_with_what_to_do(
     name: str, content: dict[str, object], message: str, tmp_path: Path
 ) -> None:
     (tmp_path / name).write_text(json.dumps(content))
-    for load in (files.load, dynagate.open):
+    for reads in (files.load, dynagate.open):
         with pytest.raises(DesignError, match=message):
-            load(tmp_path)
+            reads(tmp_path)
 
 
 def test_a_record_of_the_other_body_is_refused_by_name(designs: Path) -> None:
     arm = robots.load("two_joint_arm")
-    for options, load, text in (
+    for options, reads, text in (
         ({"ii": 4}, files.load_program, "holds a datapath; expected a program"),
         ({"units": 2}, files.load_datapath, "holds a program; expected a datapath"),
     ):
         built = dynagate.build(arm, "mass_matrix", folder=designs, **options)
         assert files.load(built.folder).body == ("program" if "units" in options else "datapath")
         with pytest.raises(DesignError, match=text):
-            load(built.folder)
+            reads(built.folder)
