@@ -329,6 +329,7 @@ def test_every_module_that_building_reads_counts_or_is_known_not_to_decide() -> 
         "dynagate.hw.scripts",
         "dynagate.hw.cost",
         "dynagate.hw.datasheet",
+        "dynagate.base.elsewhere",  # words of errors
         "dynagate.base.errors",
         "dynagate.base.forks",  # locks of forked children
         "dynagate.base.largest",  # what is refused
@@ -365,8 +366,9 @@ OLD = {"robot": {"name": "two_joint_arm"}, "function": "mass_matrix", "hash": ""
         (
             "program.json",
             {**OLD, "format": 3, "core": {"units": 4}},
-            r"program\.json was written by an earlier version of dynagate, which had no design\.json for programs; "
-            r"build the design again, for example `dynagate build two_joint_arm --function mass_matrix --units 4` with its",
+            r"program\.json was written by an earlier version of dynagate, which had no design\.json "
+            r"for programs; build the design again, for example `dynagate build two_joint_arm --function mass_matrix "
+            r"--units 4` with its other options$",
         ),
         ("program.json", {"robot": {"name": "a; rm -r b"}, "core": 3}, r"for programs; build the design again$"),
         (

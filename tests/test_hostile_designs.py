@@ -42,8 +42,10 @@ KINDS: dict[str, tuple[str, Axi, dict[str, Any]]] = {
 @cache
 def text_of(kind: str) -> str:
     """design.json of the two-joint arm."""
-    (function, axi, options), arm = KINDS[kind], robots.load("two_joint_arm")
-    region, algorithm = Region.of(arm), AlgorithmOptions(**options).as_dict()
+    function, axi, options = KINDS[kind]
+    arm = robots.load("two_joint_arm").with_variable(*options.get("variable", ()))
+    algorithm = AlgorithmOptions(**{name: each for name, each in options.items() if name != "variable"}).as_dict()
+    region = Region.of(arm)
     planned = plan(assign(graph_of(arm, function, **algorithm), region), 8)
     design = describe(arm, region, planned, ChosenFormats(24), algorithm, axi)
     return json.dumps(design.to_json() | {"files": dict.fromkeys([*sorted(top_files(design)), "files.f"], "")})
