@@ -13,13 +13,13 @@ from pathlib import Path
 from dynagate.base.errors import Error
 from dynagate.base.progress import Progress
 from dynagate.base.storage import DAY, read_json
-from dynagate.design.files import FILE
+from dynagate.design.files import FILE, PROGRAM
 from dynagate.design.verilog_list import LIST, TOPS, is_verilog
 from dynagate.fixedpoint.files import FORMATS
 from dynagate.hw.scripts import OUT_OF_CONTEXT
 from dynagate.native.cache import entries, size_of
 
-DESIGN_FILES = (*(f"{top}.v" for top in TOPS), LIST, FORMATS, "datasheet.md", *OUT_OF_CONTEXT, FILE)
+DESIGN_FILES = (*(f"{top}.v" for top in TOPS), LIST, FORMATS, "datasheet.md", *OUT_OF_CONTEXT, PROGRAM, FILE)
 """The files of a design beside its benches and its modules' parts; all else in its folder is not ours to remove. The
 last one makes it a design."""
 BENCH = re.compile(r"tests/(?:\w+/)?\w[\w.]*")
