@@ -22,7 +22,6 @@ from dynagate.base.warned import warn
 from dynagate.graph.evaluate import Port
 from dynagate.graph.packing import unpacked
 from dynagate.host.devices.face import Executor, Overflow
-from dynagate.host.devices.parts import FunctionsDevice
 from dynagate.host.inputs import Arrays, check_finite, check_names, check_values, checked, flat, restricted
 from dynagate.host.links import DeviceError, OverflowedError, OverflowWarning, Transfer
 from dynagate.host.opened import Opened
@@ -95,9 +94,8 @@ class Function(Opened):
         self._names = tuple(port.name for port in device.inputs)
         self._single: Single | None = None
         self._single_asked = False  # made at the first call, for there may be none
-        several = device.functions if isinstance(device, FunctionsDevice) else {}
         overflow = RAISE if self._raises else MASK
-        self.functions = {name: type(self)(each, overflow=overflow) for name, each in several.items()}
+        self.functions = {name: type(self)(each, overflow=overflow) for name, each in device.functions.items()}
         for each in self.functions.values():
             each._lock = self._lock
 
@@ -410,8 +408,9 @@ class Function(Opened):
     def _check(self, out: Results | None) -> None:
         if self._closed:
             raise DeviceError(f"{self!r} is closed; open it again")
-        if isinstance(self.device, FunctionsDevice):
-            raise ArgumentError(self.device.expected())
+        if self.device.functions:
+            calls = ", ".join(f"accelerator.{name}(...)" for name in self.device.functions)
+            raise ArgumentError(f"the accelerator computes several functions; expected a call of one: {calls}")
         if out is not None and not isinstance(out, Results):
             raise ArgumentTypeError(f"out is a {type(out).__name__}; expected results of an earlier call")
 

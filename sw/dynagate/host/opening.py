@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from dynagate.base.changed import changed_options
 from dynagate.base.errors import ArgumentError, ArgumentTypeError
@@ -145,8 +145,8 @@ def _datapath(
     if name == Board.name and link is not None:
         options["link"] = link
     opened = chosen_device(name, kind, options).of_design(source, say)
-    if isinstance(opened, TurnDevice):
-        return RolloutDevice(opened, _watch_of(source.design))
+    if opened.keeps_states:
+        return RolloutDevice(cast(TurnDevice, opened), _watch_of(source.design))
     return FunctionDevice(opened, overflow=overflow)
 
 
@@ -169,9 +169,9 @@ def _program(
     taken = [each.name for each in inspect.signature(opener).parameters.values() if each.kind is each.KEYWORD_ONLY]
     check_options(f"device '{name}' of a program", options, [each for each in taken if each != "progress"])
     opened: Executor = opener(design, progress=say, **options)
-    if isinstance(opened, TurnDevice):
+    if opened.keeps_states:
         _check_overflow_of_rollout(overflow)
-        return RolloutDevice(opened, _watch_of(load_program(folder_of(design))))
+        return RolloutDevice(cast(TurnDevice, opened), _watch_of(load_program(folder_of(design))))
     return FunctionDevice(opened, overflow=overflow)
 
 

@@ -203,14 +203,14 @@ def blocks_of(
     """The errors of the results of each output. built: of which robot, region and graph."""
     graph = formatted.graph
     reference = evaluate(graph, inputs)
-    numbers = {} if isinstance(built, Build) else built.design.numbers  # a bare datapath is simulated
+    numbers = built.design.numbers if built.design.is_loaded else {}  # a bare datapath is simulated
     fixed = evaluate_fixed(formatted, inputs, numbers)
     other: dict[str, Any] = {}
     if graph.name in ("forward_dynamics", "forward_dynamics_gradient") and {*inputs} <= {"q", "qd", "tau", "function"}:
         other = truth.forward_dynamics_gradient(built.robot, inputs, graph.forces)
-    whole = built.graph if isinstance(built, Build) else graph
+    whole = graph if built.design.is_loaded else built.graph
     floors = block_floors(whole, built.region, goal or Goal(ERROR_LIMIT, floor=FLOOR))
-    flags = fixed.overflow if isinstance(built, Build) else flagged_together(fixed.overflow, built.design.abreast)
+    flags = flagged_together(fixed.overflow, built.design.samples_per_packet)
     flags_equal = bool(np.array_equal(results.overflow, flags))
     good = ~results.overflow  # the others have no result
     blocks = []

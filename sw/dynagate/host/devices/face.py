@@ -41,6 +41,10 @@ class Executor(ABC):
     packing: Packing | None = None
     saturates: bool = False
     loaded: bool = True
+    keeps_states: bool = False
+    """Whether outputs are per step of a motion, whose states stay in the device."""
+    functions: Mapping[str, Executor] = {}
+    """The devices of several functions by name, of which one computes at a time."""
     angles: Mapping[str, Sequence[int]] = {}
 
     def new_inputs(self, batch: int) -> Arrays:

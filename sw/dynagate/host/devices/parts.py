@@ -111,11 +111,9 @@ class FunctionsDevice(Executor):
         self.inputs = self.outputs = ()
 
     def run(self, arrays: Arrays, outputs: Arrays, batch: int) -> Overflow:
-        raise ArgumentError(self.expected())
-
-    def expected(self) -> str:
-        calls = ", ".join(f"accelerator.{name}(...)" for name in self.functions)
-        return f"the accelerator computes several functions; expected a call of one: {calls}"
+        raise ArgumentError(
+            f"{self.text} computes several functions; expected a call of one of {', '.join(self.functions)}"
+        )
 
     def close(self) -> None:
         for device in self.functions.values():

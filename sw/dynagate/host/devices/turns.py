@@ -35,6 +35,7 @@ class TurnDevice(Executor):
     """
 
     exclusive = True
+    keeps_states = True
     carry: Mapping[str, str]
     bounds: Mapping[str, Sequence[Bounds]]
 
