@@ -174,7 +174,6 @@ def build(
     prefix: bool = False,
     external_forces: bool = False,
     outputs: Sequence[str] | None = None,
-    variable: Sequence[str] = (),
     dt: float | None = None,
     variable_dt: bool = False,
     integrator: str | None = None,
@@ -208,7 +207,7 @@ def build(
         stages: Register stages beyond the fewest.
         abreast: Samples that a program computes in lanes, 1 to 4.
         words: Format of a program's streams, "float32" or "fixed".
-        form, frame, mass, prefix, external_forces, outputs, variable: Options of the algorithm, as of
+        form, frame, mass, prefix, external_forces, outputs: Options of the algorithm, as of
             `dynagate.compile`.
         dt: Seconds of a time step; 1e-3 unless given.
         variable_dt: Make the time step of "rollout" an input; `dt` is the largest.
@@ -246,7 +245,6 @@ def build(
         prefix=prefix,
         external_forces=external_forces,
         outputs=outputs,
-        variable=variable,
         dt=dt,
         integrator=integrator,
         linearize=linearize,

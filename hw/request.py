@@ -8,7 +8,7 @@ from dynagate.base.arguments import check_flags, store_plain_numbers
 from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import check_fields, explained
 from dynagate.dynamics import ROLLOUT
-from dynagate.dynamics.options import DEFAULTS, AlgorithmOptions, with_options
+from dynagate.dynamics.options import DEFAULTS, AlgorithmOptions
 from dynagate.fixedpoint.assign import PROVED
 from dynagate.graph.certificate import check_certificate
 from dynagate.hw.axi import check_goal
@@ -40,9 +40,6 @@ class DesignRequest(DesignOptions, _Computed):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "robot", robot_of(self.robot))
-        robot, algorithm = with_options(self.robot, self.algorithm)
-        object.__setattr__(self, "robot", robot)
-        object.__setattr__(self, "algorithm", algorithm)
         store_plain_numbers(self)
         check_interval(self.ii)
         check_flags(certificate=self.certificate)

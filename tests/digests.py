@@ -68,7 +68,9 @@ def digest(content: str | bytes) -> str:
 # ---- designs ---------------------------------------------------------------------------------------------------------
 
 
-def pipeline(function: str | list[str], ii: int = 4, robot: str = ARM, **options: Any) -> dict[str, Any]:
+def pipeline(
+    function: str | list[str], ii: int = 4, robot: str | dynagate.Robot = ARM, **options: Any
+) -> dict[str, Any]:
     """Return the arguments of `dynagate.build` for a datapath."""
     return {"robot": robot, "function": function, "ii": ii, **options}
 
@@ -78,6 +80,7 @@ def program(function: str | list[str], units: int | Core = 2, robot: str = ARM, 
     return {"robot": robot, "function": function, "units": units, **options}
 
 
+VARIED = dynagate.robots.load(ARM).with_variable("forearm")
 THREE = ["inverse_dynamics", "forward_dynamics", "mass_matrix"]
 PIPELINES: dict[str, dict[str, Any]] = {
     "id": pipeline("inverse_dynamics", 2),
@@ -95,7 +98,7 @@ PIPELINES: dict[str, dict[str, Any]] = {
     "id axi64 batch": pipeline("inverse_dynamics", axi=Axi(64, "batch")),
     "id axi64 float16": pipeline("inverse_dynamics", axi=Axi(64, words="float16")),
     "id axi64 fixed": pipeline("inverse_dynamics", axi=Axi(64, words="fixed")),
-    "id variable": pipeline("inverse_dynamics", variable=["forearm"], axi=Axi(64)),
+    "id variable": pipeline("inverse_dynamics", robot=VARIED, axi=Axi(64)),
     "minv": pipeline("mass_matrix_inverse"),
     "minv direct": pipeline("mass_matrix_inverse", form="direct"),
     "m axi512": pipeline("mass_matrix", axi=Axi(512, "batch")),

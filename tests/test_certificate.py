@@ -260,12 +260,6 @@ def test_the_norm_is_above_the_length_and_not_far(size: int) -> None:
             "certificate without output 'qdd' of forward_dynamics_gradient; expected qdd among the outputs",
         ),
         (
-            "forward_dynamics",
-            {"variable": ("forearm",)},
-            "certificate with variable parameters forearm; expected one of them: it takes a bound of the mass matrix, "
-            "which the parameters change; a robot with other numbers can be certified",
-        ),
-        (
             "constrained_forward_dynamics",
             {},
             "certificate of constrained_forward_dynamics; expected one of forward_dynamics, forward_dynamics_gradient: "
@@ -278,6 +272,11 @@ def test_what_cannot_be_certified_is_refused(function: str, algorithm: dict[str,
         DesignRequest(ARM, function, algorithm=AlgorithmOptions(**algorithm), certificate=True)
     with pytest.raises(ValueError, match="certificate"):
         dynagate.compile(ARM, function, device="numpy", certificate=True, **algorithm)
+
+
+def test_a_robot_with_variable_parameters_is_refused() -> None:
+    with pytest.raises(ValueError, match="certificate with variable parameters forearm; expected one of"):
+        dynagate.compile(ARM.with_variable("forearm"), "forward_dynamics", device="numpy", certificate=True)
 
 
 def test_the_command_says_of_which_functions() -> None:

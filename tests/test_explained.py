@@ -159,7 +159,7 @@ ATTACKED: list[tuple[Callable[..., Any], dict[str, Any], list[str]]] = [
     ),
     (ROLLOUT, {"q0": ZERO, "qd0": ZERO, "tau": np.zeros((3, 2))}, ["dt", "active"]),
     (MASSES, {"q": ZERO}, ["out", "outputs"]),
-    (trace, {"robot": ARM, "name": "mass_matrix"}, ["form", "variable", "dt"]),
+    (trace, {"robot": ARM, "name": "mass_matrix"}, ["form", "outputs", "dt"]),
     (Region.of, {"robot": ARM}, ["velocity", "acceleration", "effort"]),
     (Policy, {"word": 20}, ["guard_bits", "samples", "seed", "ranges", "milliseconds"]),
     (dynagate.DesignRequest, {"robot": ARM}, ["ii", "policy", "goal", "axi", "budget", "stages", "region"]),

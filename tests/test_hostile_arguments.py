@@ -199,7 +199,7 @@ NO_OPTIONS: dict[str, Callable[[Any], object]] = {
     "abreast": lambda value: dynagate.build(ARM, "gravity_torque", units=2, abreast=value),
     "dt": lambda value: AlgorithmOptions(dt=value),
     "tolerance": lambda value: AlgorithmOptions(tolerance=value),
-    "variable": lambda value: AlgorithmOptions(variable=value),
+    "variable": lambda value: ARM.with_variable(value),
     "outputs": lambda value: AlgorithmOptions(outputs=value),
     "forces": lambda value: AlgorithmOptions(forces=value),
     "error": dynagate.Goal,
@@ -231,7 +231,7 @@ def called(name: str) -> Robot:
 def test_a_variable_link_may_have_any_name_that_is_no_argument(name: str) -> None:
     robot = called(name)
     inputs: dict[str, Any] = {"q": np.array([0.1, 0.2]), "qd": np.ones(2), "qdd": np.zeros(2)}
-    with dynagate.compile(robot, "inverse_dynamics", variable=[name], device="numpy") as accelerator:
+    with dynagate.compile(robot.with_variable(name), "inverse_dynamics", device="numpy") as accelerator:
         own = {**inputs, name: robot.links[1].parameters()}
         results = [accelerator(**own), accelerator.submit(**own).result(), accelerator.bind(**own)()]
     expected = dynagate.compile(ARM, "inverse_dynamics", device="numpy")(**inputs).tau
@@ -248,7 +248,7 @@ def test_an_input_has_other_characters_of_a_name_as_underlines(name: str, own: s
 def test_a_variable_link_that_cannot_be_an_input_is_named(name: str) -> None:
     text = "cannot be (the input .* is not q, qd, qdd, f_ext, out, outputs$|an input; expected a name with letters or)"
     with pytest.raises(ValueError, match=text):
-        dynagate.compile(called(name), "inverse_dynamics", variable=[name], device="numpy")
+        dynagate.compile(called(name).with_variable(name), "inverse_dynamics", device="numpy")
 
 
 FRAMES = [

@@ -35,17 +35,16 @@ KINDS: dict[str, tuple[str, Axi, dict[str, Any]]] = {
     "shell": ("inverse_dynamics", Axi(32), {}),
     "functions": ("mass_matrix,inverse_dynamics", Axi(64, choice=True), {}),
     "ring": ("rollout", Axi(32, words="fixed"), {"dt": 1e-3}),
-    "links": ("inverse_dynamics", Axi(128), {"variable": ["forearm"]}),
+    "links": ("inverse_dynamics", Axi(128), {}),
 }
 
 
 @cache
 def text_of(kind: str) -> str:
     """design.json of the two-joint arm."""
-    function, axi, options = KINDS[kind]
-    arm = robots.load("two_joint_arm").with_variable(*options.get("variable", ()))
-    algorithm = AlgorithmOptions(**{name: each for name, each in options.items() if name != "variable"}).as_dict()
-    region = Region.of(arm)
+    (function, axi, options), arm = KINDS[kind], robots.load("two_joint_arm")
+    arm = arm.with_variable("forearm") if kind == "links" else arm
+    region, algorithm = Region.of(arm), AlgorithmOptions(**options).as_dict()
     planned = plan(assign(graph_of(arm, function, **algorithm), region), 8)
     design = describe(arm, region, planned, ChosenFormats(24), algorithm, axi)
     return json.dumps(design.to_json() | {"files": dict.fromkeys([*sorted(top_files(design)), "files.f"], "")})

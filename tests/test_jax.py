@@ -95,8 +95,7 @@ def test_gradients_of_the_reference() -> None:
 
 
 def test_gradients_by_the_parameters_of_a_link() -> None:
-
-    f = function(ARM, "inverse_dynamics", variable=("forearm",))
+    f = function(ARM.with_variable("forearm"), "inverse_dynamics")
     state = normal((2,), (2,), (2,))
     check_grads(lambda p: f(*state, p).tau, [np.asarray(ARM.links[1].parameters())], 2, **LOOSE)
 

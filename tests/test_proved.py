@@ -404,7 +404,7 @@ def test_no_pivot_is_below_its_link_alone(form: str, tmp_path: Path) -> None:
         excess = [float(np.min(values[i]) / ranges[i].low) for i in ranges]
         assert min(excess) > 1.0 - 1e-12
         assert min(ranges[i].low for i in ranges) > 0.0
-    variable = trace(ARM, "forward_dynamics", variable=["forearm"])
+    variable = trace(ARM.with_variable("forearm"), "forward_dynamics")
     assert pivot_ranges(variable, ARM) == {}
 
 

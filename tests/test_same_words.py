@@ -136,7 +136,7 @@ NEAR: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: trace(ARM, "forward_dynamics", outputs=["qdds"]), ValueError, "has no output 'qdds' (did you mean 'qdd'?"),
     (lambda: trace(ARM, "step", integrator="eulers"), ValueError, "integrator 'eulers' (did you mean 'euler'?); exp"),
     (lambda: trace(ARM, "step", integrater="rk4"), TypeError, "argument 'integrater' (did you mean 'integrator'?)"),  # type: ignore[call-arg]
-    (lambda: trace(ARM, "step", variable=("fore_arm",)), ValueError, "moving link 'fore_arm' (did you mean 'forearm'?"),
+    (lambda: ARM.with_variable("fore_arm"), ValueError, "moving link 'fore_arm' (did you mean 'forearm'?"),
     (lambda: ARM.frame("fore_arm"), ValueError, "no frame 'fore_arm' (did you mean 'forearm'?); expected one of upper"),
     (
         lambda: ARM.with_payload("fore_arm", 1.0, (0, 0, 0), ((1, 0, 0), (0, 1, 0), (0, 0, 1))),
@@ -228,9 +228,9 @@ OTHERS: list[tuple[Callable[[], Any], type[Exception], str]] = [
         "outputs=3; expected a name, or a sequence of names",
     ),
     (
-        lambda: dynagate.compile(ARM, "mass_matrix", variable=3),
+        lambda: dynagate.compile(ARM, "mass_matrix", variable=3),  # type: ignore[call-arg]
         TypeError,
-        "variable=3; expected a name, or a sequence of names",
+        "unexpected keyword argument 'variable'; write robot.with_variable('forearm.mass'), and pass that robot",
     ),
     (lambda: Region.of(ARM).sample("mass_matrix", "a", 1), ValueError, "'a' states; expected 1 or more"),  # type: ignore[arg-type]
     (lambda: robots.load("hyq", floating_base="yes"), ValueError, "floating_base='yes'; expected True or False"),

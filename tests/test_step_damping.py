@@ -157,7 +157,7 @@ def test_every_form_and_the_function_step(tmp_path: Path) -> None:
         expected = evaluate(step_graph(robot, StepOptions(DT, implicit_damping=True)), state)
         for form in ("mass_matrix_solve", "aba") if not robot.followers else (None,):
             other = evaluate(step_graph(robot, StepOptions(DT, form=form, implicit_damping=True)), state)
-            graph = trace(robot, "step", form=form, dt=DT, implicit_damping=True, variable=(robot.links[-1].name,))
+            graph = trace(robot.with_variable(robot.links[-1].name), "step", form=form, dt=DT, implicit_damping=True)
             nominal = np.array([robot.links[-1].parameters()] * 2)
             one = evaluate(graph, {**state, robot.links[-1].name: nominal})
             for name, values in expected.items():

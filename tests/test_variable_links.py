@@ -43,7 +43,7 @@ def loaded(robot: Robot, link: str) -> tuple[Robot, np.ndarray]:
 def test_a_payload_is_what_pinocchio_merges(name: str, link: str) -> None:
     heavier, parameters = loaded(ARM, link)
     states = Region.of(ARM).sample(name, 6, seed=1)
-    results = evaluate(trace(ARM, name, variable=(link,)), {**states, link: np.tile(parameters, (6, 1))})
+    results = evaluate(trace(ARM.with_variable(link), name), {**states, link: np.tile(parameters, (6, 1))})
     for output, expected in evaluate(trace(heavier, name), states).items():
         np.testing.assert_allclose(results[output], expected, rtol=1e-9, atol=1e-9)
 
@@ -53,13 +53,13 @@ def test_seven_joints_with_a_payload_against_pinocchio() -> None:
     heavier, parameters = loaded(robot, "link_7")
     states = Region.of(robot).sample("inverse_dynamics", 4, seed=2)
     expected = reference(heavier, pinocchio_of(heavier), {**states, "tau": states["qdd"]})["tau"]
-    graph = trace(robot, "inverse_dynamics", variable=("link_7",))
+    graph = trace(robot.with_variable("link_7"), "inverse_dynamics")
     results = evaluate(graph, {**states, "link_7": np.tile(parameters, (4, 1))})
     np.testing.assert_allclose(results["tau"], expected, rtol=1e-9, atol=1e-9)
 
 
 def test_the_file_has_these_parameters() -> None:
-    graph = trace(ARM, "inverse_dynamics", variable=("forearm",))
+    graph = trace(ARM.with_variable("forearm"), "inverse_dynamics")
     (link,) = [each for each in ARM.links if each.name == "forearm"]
     states = Region.of(ARM).sample("inverse_dynamics", 3, seed=1)
     expected = evaluate(trace(ARM, "inverse_dynamics"), states)["tau"]
@@ -68,7 +68,7 @@ def test_the_file_has_these_parameters() -> None:
 
 
 def test_the_jacobian_by_parameters_is_pinocchios_regressor() -> None:
-    graph = trace(ARM, "inverse_dynamics", variable=("forearm",))
+    graph = trace(ARM.with_variable("forearm"), "inverse_dynamics")
     states = {**Region.of(ARM.with_variable("forearm")).states(graph, 4, seed=3)}
     columns = evaluate(jacobian(graph, ["tau"], ["forearm"], robot=ARM), states)["dtau_dforearm"]
     model = pinocchio_of(ARM)
@@ -96,7 +96,7 @@ def test_the_jacobian_by_parameters_is_pinocchios_regressor() -> None:
 )
 def test_a_link_that_cannot_vary_is_named(variable: tuple[str, ...], text: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="expected") as error:
-        dynagate.build(ARM, "inverse_dynamics", variable=variable, folder=tmp_path)
+        ARM.with_variable(*variable)
     assert str(error.value).startswith(text)
     options = [word for link in variable for word in ("--variable", link)]
     result = CliRunner().invoke(main, ["build", "two_joint_arm", "--folder", str(tmp_path), *options])
@@ -108,7 +108,7 @@ def test_a_link_that_cannot_vary_is_named(variable: tuple[str, ...], text: str, 
 def test_a_massless_link_cannot_vary() -> None:
     empty = replace(ARM.links[1], mass=0.0, com=(0.0, 0.0, 0.0), inertia=((0.0,) * 3,) * 3)
     with pytest.raises(ValueError, match="link 'forearm' has no mass, so 'forearm' cannot vary; expected a link with"):
-        trace(replace(ARM, links=(ARM.links[0], empty)), "inverse_dynamics", variable=("forearm",))
+        replace(ARM, links=(ARM.links[0], empty)).with_variable("forearm")
 
 
 def test_there_are_addresses_for_four_links() -> None:
@@ -121,12 +121,11 @@ def test_there_are_addresses_for_four_links() -> None:
 def test_registers_hold_a_links_parameters(tmp_path: Path) -> None:
     robot_link, heavier = ARM.links[1], ARM.links[1].joined(*PAYLOAD).parameters()
     built = dynagate.build(
-        ARM,
+        ARM.with_variable("forearm"),
         ["inverse_dynamics", "forward_dynamics"],
         per_sample=True,
         ii=8,
         axi=Axi(width=64),
-        variable=("forearm",),
         folder=tmp_path,
     )
     axi = built.design.axi
@@ -163,7 +162,7 @@ def test_registers_hold_a_links_parameters(tmp_path: Path) -> None:
 
 def test_registers_half_written_are_written_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """After a write that failed, the parameters of the call before are not taken for those in the device."""
-    built = dynagate.build(ARM, "inverse_dynamics", ii=32, axi=Axi(32), variable=("forearm",), folder=tmp_path)
+    built = dynagate.build(ARM.with_variable("forearm"), "inverse_dynamics", ii=32, axi=Axi(32), folder=tmp_path)
     states = {key: value.astype(np.float32) for key, value in Region.of(ARM).sample("inverse_dynamics", 4, 4).items()}
     (link,) = [each for each in ARM.links if each.name == "forearm"]
     light, heavy = (np.tile((share * link.parameters()).astype(np.float32), (4, 1)) for share in (1.0, 1.1))

@@ -150,10 +150,11 @@ def shelled(designs: Path, name: str) -> Build:
         "several": {**functions_of("inverse_dynamics,mass_matrix"), "ii": 3, "axi": Axi(64)},
         "several packed": {**functions_of("inverse_dynamics,mass_matrix"), "ii": 3, "axi": Axi(32, "batch", "fixed")},
         "choice": {"function": "forward_dynamics_gradient", "ii": 3, "axi": Axi(64, "sample", choice=True)},
-        "variable": {"function": "inverse_dynamics", "ii": 3, "variable": ("forearm",), "axi": Axi(64)},
+        "variable": {"function": "inverse_dynamics", "ii": 3, "axi": Axi(64)},
         "wide": {"function": "inverse_dynamics", "ii": 1, "axi": Axi(512, "batch")},
     }[name]
-    return dynagate.build(ARM, **options, policy=Policy(word=18), folder=designs)
+    robot = ARM.with_variable("forearm") if name == "variable" else ARM
+    return dynagate.build(robot, **options, policy=Policy(word=18), folder=designs)
 
 
 @pytest.mark.long

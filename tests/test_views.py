@@ -53,7 +53,7 @@ REQUESTS: dict[str, dict[str, Any]] = {
         "goal": Goal({"qdd": 2e-2}, dsp=MULTIPLIERS["18x18"]),
     },
     "functions": {"function": ["inverse_dynamics", "forward_dynamics"], "per_sample": True, "ii": 4},
-    "variable": {"function": "inverse_dynamics", "ii": 4, "variable": ("forearm",), "axi": Axi(64)},
+    "variable": {"function": "inverse_dynamics", "ii": 4, "axi": Axi(64)},
     "step": {"function": "step", "ii": 8},
 }
 
@@ -65,7 +65,9 @@ def built(designs: Path) -> Callable[[str], Build]:
 
     def of(name: str) -> Build:
         if name not in kept:
-            kept[name] = build(arm(), folder=designs, **REQUESTS[name])
+            kept[name] = build(
+                arm().with_variable("forearm") if name == "variable" else arm(), folder=designs, **REQUESTS[name]
+            )
         return kept[name]
 
     return of

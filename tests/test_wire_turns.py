@@ -28,7 +28,7 @@ def robot(name: str, folder: Path) -> Robot:
     return robots.load(name) if name != "unseen" else random_robot(UNSEEN, folder)[0]
 
 
-def drawn(random: np.random.Generator, arm: Robot) -> tuple[str, dict[str, Any]]:
+def drawn(random: np.random.Generator, arm: Robot) -> tuple[str, dict[str, Any], tuple[str, ...]]:
     """A function, or some, and the options of a design."""
     together = random.random() < 0.6
     names = [*TOGETHER] if together else ["inverse_dynamics", "forward_dynamics_gradient", "forward_dynamics_vjp"]
@@ -42,11 +42,10 @@ def drawn(random: np.random.Generator, arm: Robot) -> tuple[str, dict[str, Any]]
         "axi": Axi(width, last, words, choice=bool(random.random() < 0.7)),
         "policy": Policy(word=18, guard_bits=0.3 if random.random() < 0.5 else 1.0),
     }
-    if random.random() < 0.4:
-        options["variable"] = (arm.links[-1].name,)
+    variable = (arm.links[-1].name,) if random.random() < 0.4 else ()
     if name == "forward_dynamics_gradient" and random.random() < 0.7:
         options["outputs"] = ("dqdd_dq", "minv")
-    return name, options
+    return name, options, variable
 
 
 def states_of(arm: Robot, name: str, variable: tuple[str, ...], rounded: Any, count: int, seed: int) -> dict[str, Any]:
@@ -78,7 +77,7 @@ def check(hardware: Function, integers: Function, states: dict[str, Any], output
 
 
 def float16_holds(arm: Robot, function: str, options: dict[str, Any]) -> bool:
-    algorithm = {key: options[key] for key in ("outputs", "variable") if key in options}
+    algorithm = {key: options[key] for key in ("outputs",) if key in options}
     try:
         check_words(assign(trace(arm, function, **algorithm), Region.of(arm), options["policy"]), FLOAT16)
     except ValueError:
@@ -89,8 +88,8 @@ def float16_holds(arm: Robot, function: str, options: dict[str, Any]) -> bool:
 def turns(seed: int, name: str, folder: Path) -> None:
     random = np.random.default_rng(seed)
     arm = robot(name, folder)
-    function, options = drawn(random, arm)
-    axi, variable = options["axi"], options.get("variable", ())
+    function, options, variable = drawn(random, arm)
+    axi, arm = options["axi"], arm.with_variable(*variable)
     if axi.words == FLOAT16 and not float16_holds(arm, function, options):
         options["axi"] = axi = Axi(axi.width, axi.last, "fixed", axi.choice)
     built = dynagate.build(arm, function, folder=folder / "designs", **options)

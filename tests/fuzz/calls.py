@@ -110,7 +110,7 @@ def check(case: Case, findings: Findings) -> None:
         options = {name: case[name] for name in (*DEVICE_OPTIONS, *ALGORITHM) if name in case}
         options |= rollouts.forces_of(case)
         if "variable" in case:
-            options["variable"] = (case["variable"],)
+            robot = robot.with_variable(case["variable"])
         if case["device"] == "fixed":
             options["region"] = dynagate.Region.of(robot, velocity=6.0, acceleration=30.0)
         findings.guarded(case["device"], partial(_called, case, robot, reference, inputs, options, condition, findings))

@@ -99,14 +99,17 @@ _BUILD = "for hardware write dynagate.build(robot, function, ii=8)"
 _ROLLOUT = "for a motion write dynagate.Rollout(robot, steps=..., dt=...)"
 _OPEN = "it belongs to dynagate.open(design, ...)"
 
+_VARIABLE = {"variable": "write robot.with_variable('forearm.mass'), and pass that robot"}
 OF_OTHER_CALLS: dict[str, dict[str, str]] = {
     "compile": {
         **dict.fromkeys(("target", "fpga", "board", "hardware", "ii", "interval", "word", "axi", "units"), _BUILD),
         **dict.fromkeys(("steps", "horizon", "nsteps", "numsteps", "length"), _ROLLOUT),
         "jit": "every function is compiled",
+        **_VARIABLE,
     },
+    **dict.fromkeys(("trace", "function", "AlgorithmOptions"), _VARIABLE),
     "Contact": {"damping": "dynagate.forces.CompliantContact has the option dissipation"},
-    "build": dict.fromkeys(("device", "target", "board", "link", "simulate", "backend"), _OPEN),
+    "build": {**dict.fromkeys(("device", "target", "board", "link", "simulate", "backend"), _OPEN), **_VARIABLE},
 }
 """Options of a call that belong to another call: name of the call -> option, spelled as in OPTIONS -> what to write."""
 

@@ -464,7 +464,8 @@ def algorithm_options(command: Command) -> Command:
 
 
 def outputs_option(command: Command) -> Command:
-    """Below `algorithm_options`: chosen outputs and variable links are more entries of the mapping `algorithm`."""
+    """Below `algorithm_options`: chosen outputs are an entry of the mapping `algorithm`, variable parameters
+    are the robot's."""
 
     @functools.wraps(command)
     def checked(

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import Any
 
 from dynagate.base.arguments import ABOVE_ZERO, check_flags, check_time_step, names_of, number, store_plain_numbers
 from dynagate.base.explained import check_fields, explained
 from dynagate.dynamics.frames import Frame
-from dynagate.robot import Robot
 
 DEFAULT_FUNCTION = "forward_dynamics_gradient"
 """What is computed where nothing else is asked for."""
@@ -41,7 +40,6 @@ class AlgorithmOptions:
     rollouts. Damping acts in any case.
     external_forces: take the forces on the links as a last input f_ext (links, 6), in N m and N.
     outputs: names of the function's outputs to compute; None for all. What only the others need is left out.
-    variable: names of links whose inertial parameters are inputs of these names, (10,) as in `dynamics.parameters`.
     """
 
     form: str | None = None
@@ -50,7 +48,6 @@ class AlgorithmOptions:
     prefix: bool = False
     external_forces: bool = False
     outputs: Sequence[str] | None = None
-    variable: Sequence[str] = ()
     dt: float | None = None
     integrator: str | None = None
     linearize: bool = False
@@ -63,7 +60,6 @@ class AlgorithmOptions:
         store_plain_numbers(self)
         if self.outputs is not None:
             object.__setattr__(self, "outputs", names_of("outputs", self.outputs))
-        object.__setattr__(self, "variable", names_of("variable", self.variable))
         object.__setattr__(self, "forces", names_of("forces", self.forces))
         if self.dt is not None:
             check_time_step(self.dt)
@@ -75,11 +71,6 @@ class AlgorithmOptions:
     def as_dict(self) -> dict[str, Any]:
         """The options that differ from their defaults, by name."""
         return {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) != f.default}
-
-
-def with_options(robot: Robot, options: AlgorithmOptions) -> tuple[Robot, AlgorithmOptions]:
-    """Return the robot with the variable parameters that options name, and the options without them."""
-    return robot.with_variable(*options.variable), replace(options, variable=())
 
 
 DEFAULTS = AlgorithmOptions()

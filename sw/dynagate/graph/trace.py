@@ -43,14 +43,13 @@ def trace(
     integrator: str | None = None,
     implicit_damping: bool = False,
     outputs: Sequence[str] | None = None,
-    variable: Sequence[str] = (),
     forces: Sequence[Force | str] = (),
     progress: Progress | None = None,
 ) -> Graph:
     """The checked graph of one function of one robot: a listed one by its name, or one of your own.
 
     robot: also the name of one that ships, or the path of its URDF file.
-    form, frame, mass, prefix, external_forces, dt, integrator, implicit_damping, outputs, variable: as in
+    form, frame, mass, prefix, external_forces, dt, integrator, implicit_damping, outputs: as in
     `dynamics.AlgorithmOptions`. forces: `dynagate.forces.Friction`, or none.
     frame: for a function of a frame, the name of the frame. For the gradients, besides the frames of
     `dynamics.frames`: "fewest", the one of each chain that takes the fewest operations, or "accurate", the one that
@@ -64,8 +63,7 @@ def trace(
     robot = robot_of(robot)
     name, axes = of_frame(name, frame)
     algorithm = name if isinstance(name, Function) else function(name)
-    choice = AlgorithmOptions(outputs=outputs, variable=variable)
-    robot = robot.with_variable(*choice.variable) if choice.variable else robot
+    choice = AlgorithmOptions(outputs=outputs)
     chosen = _chosen_outputs(algorithm, robot, choice.outputs)
     check_inputs(robot, [*(argument.name for argument in algorithm.inputs), EXTERNAL.name, *CALLED])
     options = AlgorithmOptions(

@@ -15,7 +15,7 @@ from dynagate.base.explained import checking_first, explained
 from dynagate.base.progress import Progress, showing
 from dynagate.dynamics import ROLLOUT, check_named, of_frame, requested
 from dynagate.dynamics.frames import FrameOption
-from dynagate.dynamics.options import AlgorithmOptions, with_options
+from dynagate.dynamics.options import AlgorithmOptions
 from dynagate.forces import Force
 from dynagate.forces.listed import all_as_text
 from dynagate.graph.region import Region
@@ -52,7 +52,6 @@ def compile(
     prefix: bool = False,
     external_forces: bool = False,
     outputs: Sequence[str] | None = None,
-    variable: Sequence[str] = (),
     forces: str | Force | Sequence[Force | str] = (),
     dt: float | None = None,
     integrator: str | None = None,
@@ -87,7 +86,6 @@ def compile(
         prefix: Compute prefix products and sums in the gradients: fewer levels, more operations.
         external_forces: Take the forces on the links as a last input f_ext (links, 6), in N m and N.
         outputs: Names of the outputs to compute; all unless given. What only the others need is left out.
-        variable: Names of links whose inertial parameters (10,) are inputs of these names.
         forces: `dynagate.forces.Friction`, the only force that functions have, for Coulomb friction of the joints.
         dt: Seconds of a time step, for the functions that take one; 1e-3 unless given.
         integrator: "euler", "semi_implicit_euler", "rk2", "rk3" or "rk4", for the functions that take a time step.
@@ -135,7 +133,6 @@ def compile(
         prefix=prefix,
         external_forces=external_forces,
         outputs=outputs,
-        variable=variable,
         forces=all_as_text(forces),
         dt=dt,
         integrator=integrator,
@@ -144,8 +141,7 @@ def compile(
     chosen.check_form(algorithm.form, [name for name, each in DEVICES.items() if each.scans])
     check_overflow(overflow)
     with showing(progress) as say:
-        varied, algorithm = with_options(robot_of(robot), algorithm)
-        return Function(chosen.of_robot(varied, row.name, algorithm, say), overflow=overflow)
+        return Function(chosen.of_robot(robot_of(robot), row.name, algorithm, say), overflow=overflow)
 
 
 def check_robot(robot: object) -> None:

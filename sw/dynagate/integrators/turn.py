@@ -28,7 +28,7 @@ def graph_of(robot: Robot, name: str, *, progress: Progress | None = None, **opt
     """
     others: tuple[str, ...] = OF_ROLLOUTS
     if name == ROLLOUT:
-        others = ("frame", "mass", "prefix", "external_forces", "outputs", "variable")
+        others = ("frame", "mass", "prefix", "external_forces", "outputs")
     for option in others:
         if option in options:
             raise ArgumentError(f"{name} has no option '{option}'; expected it left out, or another function")

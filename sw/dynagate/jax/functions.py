@@ -63,7 +63,6 @@ def function(
     prefix: bool = False,
     external_forces: bool = False,
     outputs: Sequence[str] | None = None,
-    variable: Sequence[str] = (),
     forces: str | Force | Sequence[Force | str] = (),
     dt: float | None = None,
     integrator: str | None = None,
@@ -85,9 +84,8 @@ def function(
             always compiled code.
         policy: Formats of the integers, for "fixed" or "bits".
         region: States that the formats are for, for "fixed" or "bits".
-        form, frame, mass, prefix, external_forces, outputs, variable, forces, dt, integrator,
-            implicit_damping: Options of the algorithm, as of `dynagate.compile`. Parameters of `variable` links are
-            inputs, and differentiated by as any other.
+        form, frame, mass, prefix, external_forces, outputs, forces, dt, integrator, implicit_damping: Options of the
+            algorithm, as of `dynagate.compile`. Variable parameters of the robot are inputs too.
 
     Returns:
         The function, whose results are a named tuple.
@@ -106,7 +104,6 @@ def function(
         prefix=prefix,
         external_forces=external_forces,
         outputs=outputs,
-        variable=variable,
         forces=all_as_text(forces),
         dt=dt,
         integrator=integrator,

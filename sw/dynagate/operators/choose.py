@@ -8,7 +8,7 @@ from dataclasses import replace
 from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.dynamics import FUNCTIONS, AlgorithmOptions, requested
 from dynagate.dynamics.function_row import SCAN, SCANS
-from dynagate.dynamics.options import DEFAULTS, with_options
+from dynagate.dynamics.options import DEFAULTS
 from dynagate.fixedpoint.assign import Policy, assign
 from dynagate.graph import Graph, trace
 from dynagate.graph.region import Region
@@ -52,7 +52,7 @@ def operator(
     for name, value in (("policy", policy), ("region", region)):
         if value is not None and backend != FIXED and gradient != BITS:
             raise ArgumentError(f"{name} without integers to choose formats for; expected backend='{FIXED}'")
-    loaded, algorithm = with_options(robot_of(robot), algorithm)
+    loaded = robot_of(robot)
     function = requested(function).name
     reverse_scan = f"{function}_vjp"
     if algorithm.form == SCAN and reverse_scan in SCANS:
