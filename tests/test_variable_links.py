@@ -21,6 +21,7 @@ from dynagate.host.links import DeviceError
 from dynagate.host.registers import Registers
 from dynagate.hw.axi import Axi
 from dynagate.hw.regmap import ADDRESS_BITS, REGISTERS, registers_of
+from dynagate.robot import Mimic
 
 from tests.oracle import pinocchio_of, reference
 from tests.rebuilt import rebuilt
@@ -205,7 +206,7 @@ def by_rebuilding(robot: Robot, name: str) -> float:
     for k in range(3):
         other = trace(rebuilt(robot, {key: states[key][k] for key in robot.parameters}), name)
         for output, expected in evaluate(other, {p.name: states[p.name][k : k + 1] for p in other.inputs}).items():
-            worst = max(worst, float(np.abs(results[output][k] - expected[0]).max() / np.abs(expected).max()))
+            worst = max(worst, float(np.abs(results[output][k] - expected[0]).max() / (np.abs(expected).max() or 1.0)))
     return worst
 
 
@@ -215,6 +216,31 @@ def test_parameters_are_those_of_a_robot_rebuilt_with_them(robot: Robot, names: 
     varied = robot.with_variable(*names)
     for name in [*NAMES, "frame_pose_tool", "frame_acceleration_tool"]:
         assert by_rebuilding(varied, name) < 1e-12, name
+
+
+def test_mimics_and_constraints_have_parameters() -> None:
+    follower = replace(ARM.links[1], joint=replace(ARM.links[1].joint, mimic=Mimic(ARM.links[0].joint.name, -0.5, 0.2)))
+    coupled = replace(ARM, links=(ARM.links[0], follower)).with_variable("*", "*.damping", "*.position")
+    held = FRAMED.with_contact("tool", compliance=1e-3).with_variable(
+        "*.mass", "tool.placement", "gravity", "elbow.rotation"
+    )
+    assert by_rebuilding(coupled, "forward_dynamics") < 1e-12
+    for name in ("constrained_forward_dynamics", "contact_jacobian"):
+        assert by_rebuilding(held, name) < 1e-12, name
+
+
+@pytest.mark.parametrize("value", [None, 5, (3,), [["forearm"]], b"forearm"])
+def test_variable_is_a_sequence_of_names(value: Any) -> None:
+    with pytest.raises(TypeError, match="variable"):
+        Robot("arm", ARM.links, variable=value)
+    assert Robot("arm", ARM.links, variable=["forearm"]).variable == ("forearm",)  # type: ignore[arg-type]
+
+
+def test_a_former_option_says_what_to_write() -> None:
+    calls: list[Any] = [dynagate.compile, dynagate.build, trace]
+    for call in calls:
+        with pytest.raises(TypeError, match=r"'variable'; write robot.with_variable\('forearm.mass'\), and pass that"):
+            call(ARM, "mass_matrix", variable=("forearm",))
 
 
 def test_a_group_may_be_part_of_the_links_of_a_quadruped() -> None:

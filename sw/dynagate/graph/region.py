@@ -309,15 +309,21 @@ class Region:
             graph = _graph(robot, dynamics, external_forces, forces)
             state[effect] = evaluate(graph, {**state, **loads})[effect]
         if effect == "tau" and {"tau", "active"} <= set(needed):
-            state["tau"] = carried(robot, state["q"], state["tau"], held["active"])
+            state["tau"] = carried(self._constant, state["q"], state["tau"], held["active"])
         state |= held
         if "minv" in needed:
             graph = _graph(robot, "mass_matrix_inverse")
             state["minv"] = evaluate(graph, {"q": state["q"], **loads})["minv"]
 
+    @property
+    def _constant(self) -> Robot:
+        """The robot with its own numbers for its variable parameters."""
+        return replace(self.robot, variable=()) if self.robot.variable else self.robot
+
     def _stand(self, state: dict[str, Array], seed: int) -> dict[str, Array]:
-        """Draws which constraints are active, and brings sampled states near what they hold (`graph.stance`)."""
-        robot, count = self.robot, len(state["q"])
+        """Draw which constraints are active, and bring sampled states near what they hold (`graph.stance`), by the
+        robot's own numbers for its variable parameters."""
+        robot, count = self._constant, len(state["q"])
         random = np.random.default_rng([seed, 5])
         active = random.integers(0, 2, (count, len(robot.constraints))).astype(np.float64)
         ends = np.array(self.lower), np.array(self.upper)
@@ -346,7 +352,7 @@ class Region:
                 f"{graph.name} has the variable parameters {', '.join(varied)}, and the region's robot has "
                 f"{', '.join(own) or 'none'}; expected the same: Region.of(robot.with_variable(...))"
             )
-        region = self if varied else self.of_robot(replace(self.robot, variable=()))
+        region = self if varied else self.of_robot(self._constant)
         return region.sample(graph.name, count, seed, kind=kind, external_forces=external_forces, forces=graph.forces)
 
 

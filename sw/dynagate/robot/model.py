@@ -26,6 +26,7 @@ from dynagate.base.arguments import (
     is_finite,
     is_number,
     is_whole,
+    names_of,
     number,
     numbers,
     one_or_each,
@@ -400,6 +401,7 @@ class Robot:
             self._check_constraint(constraint)
         self._check_passive()
         number(f"robot '{self.name}' has friction_speed ", self.friction_speed, AT_LEAST_ZERO, RobotError)
+        object.__setattr__(self, "variable", names_of("variable", self.variable))
         if self.variable:
             _ = self.variables
 
