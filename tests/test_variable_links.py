@@ -161,6 +161,24 @@ def test_registers_hold_a_links_parameters(tmp_path: Path) -> None:
         assert np.isnan(words).all()
 
 
+def test_registers_hold_single_numbers_and_groups(tmp_path: Path) -> None:
+    robot = ARM.with_variable("*.mass", "gravity", "elbow.damping", "elbow.rotation")
+    built = dynagate.build(robot, "inverse_dynamics", ii=32, axi=Axi(64), folder=tmp_path)
+    assert built.design.axi is not None
+    registers = [*built.design.axi.registers][-10:]
+    assert registers == [
+        *("mass_0", "mass_1", "gravity_0", "gravity_1", "gravity_2", "elbow_damping_0"),
+        *(f"elbow_rotation_{k}" for k in range(4)),
+    ]
+    states = {key: value.astype(np.float32) for key, value in Region.of(robot).sample("inverse_dynamics", 6, 3).items()}
+    held = {key: np.repeat(states[key][:1], 6, axis=0) for key in robot.parameters}
+    with dynagate.open(built, shell=True) as hardware, dynagate.open(built.folder, device="fixed") as integers:
+        results = hardware(**{**states, **held})
+        np.testing.assert_array_equal(results.tau, integers(**{**states, **held}).tau.astype(np.float32))
+        with pytest.raises(ValueError, match="input 'mass' is not the same in samples 0 and 1; registers hold it"):
+            hardware(**states)
+
+
 def test_registers_half_written_are_written_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """After a write that failed, the parameters of the call before are not taken for those in the device."""
     built = dynagate.build(ARM.with_variable("forearm"), "inverse_dynamics", ii=32, axi=Axi(32), folder=tmp_path)

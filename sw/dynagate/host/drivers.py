@@ -379,11 +379,11 @@ class ShellDriver(Driver):
         for port in self.design.input.ports:
             if port.name not in self.axi.parameters or not len(arrays[port.name]):
                 continue
-            rows = arrays[port.name].astype(np.float32)
+            rows = arrays[port.name].astype(np.float32).reshape(len(arrays[port.name]), -1)
             if (other := (rows != rows[0]).any(axis=1)).any():
                 raise ArgumentError(
                     f"input '{port.name}' is not the same in samples 0 and {int(np.argmax(other))}; registers hold it: "
-                    "expected one link for a batch"
+                    "expected one set of numbers for a batch"
                 )
             for k, index in enumerate(port.fields):
                 field = self.design.input.fields[index]
