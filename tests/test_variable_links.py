@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from dynagate import Robot, Rollout, evaluate, robots, trace
 from dynagate.cli import main
 from dynagate.control import Cost
-from dynagate.forces import Friction
+from dynagate.forces import Damping
 from dynagate.graph.derivatives import jacobian, vjp
 from dynagate.graph.region import Region
 from dynagate.host.links import DeviceError
@@ -415,7 +415,7 @@ def test_forms_without_parameters_say_so() -> None:
         dynagate.build(robot, "gravity_torque", units=2)
 
 
-@pytest.mark.parametrize("options", [{"integrator": "rk4"}, {"feedback": True, "forces": [Friction(0.1)]}])
+@pytest.mark.parametrize("options", [{"integrator": "rk4"}, {"feedback": True, "forces": [Damping(0.1)]}])
 def test_rollouts_have_parameters_and_gradients_by_them(options: dict[str, Any]) -> None:
     robot = ARM.with_friction(0.2).with_variable("*.mass", "forearm.com", "gravity", "elbow.rotation", "*.friction")
     state = Region.of(robot, velocity=1.0).sample("forward_dynamics", 3, seed=1)
