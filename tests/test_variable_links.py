@@ -236,6 +236,15 @@ def test_parameters_are_those_of_a_robot_rebuilt_with_them(robot: Robot, names: 
         assert by_rebuilding(varied, name) < 1e-12, name
 
 
+@pytest.mark.parametrize("name", ["gravity", "shoulder.rotation", "elbow.rotation"])
+def test_a_joint_along_gravity_feels_what_turns_it_away(name: str) -> None:
+    lying = replace(ARM, gravity=(0.0, -9.81, 0.0))  # along both joints, which then feel no weight
+    assert by_rebuilding(lying.with_variable(name), "inverse_dynamics") < 1e-12
+    hand = replace(ARM.links[1], name="hand", parent=1, joint=replace(ARM.links[1].joint, name="wrist"))
+    longer = replace(lying, links=(*ARM.links, hand))  # three parallel joints, unless the elbow turns
+    assert by_rebuilding(longer.with_variable(name), "inverse_dynamics") < 1e-12
+
+
 def test_mimics_and_constraints_have_parameters() -> None:
     follower = replace(ARM.links[1], joint=replace(ARM.links[1].joint, mimic=Mimic(ARM.links[0].joint.name, -0.5, 0.2)))
     coupled = replace(ARM, links=(ARM.links[0], follower)).with_variable("*", "*.damping", "*.position")
