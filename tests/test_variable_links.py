@@ -424,6 +424,26 @@ def test_forms_without_parameters_say_so() -> None:
         dynagate.build(robot, "gravity_torque", units=2)
 
 
+def test_implicit_damping_has_variable_damping_and_armature() -> None:
+    robot = ARM.with_armature(0.02).with_damping([0.5, 2.0]).with_variable("*.damping", "elbow.armature", "gravity")
+    state = Region.of(robot, velocity=1.0).sample("forward_dynamics", 2, seed=1)
+    own, tau = {key: state[key] for key in robot.parameters}, np.ones((3, 2))
+    options: dict[str, Any] = {"steps": 3, "dt": 0.02, "implicit_damping": True}
+    rollout, costs = Rollout(robot, **options), np.random.default_rng(2).normal(size=(2, 2, 4, 2))
+    trajectories = rollout(state["q"], state["qd"], tau, **own)
+    for k in range(2):
+        other = rebuilt(robot, {key: value[k] for key, value in own.items()})
+        expected = Rollout(other, device="numpy", **options)(state["q"][k], state["qd"][k], tau)
+        np.testing.assert_allclose(trajectories.q[k], expected.q, rtol=1e-12, atol=1e-12)
+    gradient = rollout.vjp(trajectories, np.tile(tau, (2, 1, 1)), *costs, **own)
+    for key, value in own.items():
+        step = 1e-6 * np.random.default_rng(3).normal(size=value.shape)
+        ends = [rollout(state["q"], state["qd"], tau, **{**own, key: value + side * step}) for side in (0.5, -0.5)]
+        totals = [np.sum(costs[0] * end.q + costs[1] * end.qd, axis=(1, 2)) for end in ends]
+        by_gradient = np.sum((gradient[key] * step).reshape(2, -1), axis=1)
+        np.testing.assert_allclose(by_gradient, totals[0] - totals[1], rtol=1e-5, atol=1e-13)
+
+
 @pytest.mark.parametrize("options", [{"integrator": "rk4"}, {"feedback": True, "forces": [Damping(0.1)]}])
 def test_rollouts_have_parameters_and_gradients_by_them(options: dict[str, Any]) -> None:
     robot = ARM.with_friction(0.2).with_variable("*.mass", "forearm.com", "gravity", "elbow.rotation", "*.friction")
@@ -480,7 +500,7 @@ def test_leading_axes_of_parameters_broadcast_in_rollouts() -> None:
             "position-based integrator",
         ),
         (lambda robot: Rollout(robot, steps=2, dt=0.01, device="fixed"), "a rollout on a chip cannot take"),
-        (lambda robot: Rollout(robot, steps=2, dt=0.01, implicit_damping=True), "implicit_damping=True cannot take"),
+        (lambda robot: trace(robot, "step", implicit_damping=True), "implicit_damping=True of this form cannot take"),
         (
             lambda robot: dynagate.ilqr(robot, knots=3, dt=0.01, cost=COST),
             "a solver cannot take the variable parameters 'forearm",

@@ -7,9 +7,13 @@ forward dynamics of a robot whose rotors have dt D more inertia, as MuJoCo's Eul
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from dynagate.base.arguments import check_flags
 from dynagate.base.errors import ArgumentError
 from dynagate.dynamics.explicit import METHODS
+from dynagate.dynamics.parameters import Overrides, Values
+from dynagate.dynamics.spatial import Array, array
 from dynagate.robot.model import Robot
 from dynagate.robot.variable import ARMATURE, DAMPING, check_constant
 
@@ -43,5 +47,38 @@ def robot_in_step(robot: Robot, implicit_damping: bool, dt: float | None) -> Rob
     if not implicit_damping:
         return robot
     assert dt is not None
-    check_constant(robot, "implicit_damping=True", (ARMATURE, DAMPING))
+    check_constant(robot, "implicit_damping=True of this form", (ARMATURE, DAMPING))
     return robot.with_armature([link.joint.armature + dt * link.joint.damping for link in robot.links])
+
+
+EVERY_ARMATURE = "*.armature"
+"""The variable parameter that a step with implicit damping has in place of those of armature."""
+
+
+def varied_in_step(robot: Robot, implicit_damping: bool, dt: float | None) -> Robot:
+    """Return `robot_in_step` of a robot whose armature or damping may be inputs.
+
+    If they are, the armature of all joints but floating ones is an input of the dynamics, of the numbers that
+    `varied_armature` computes.
+    """
+    varied = [variable for variable in robot.variables if variable.kind in (ARMATURE, DAMPING)]
+    if not (implicit_damping and varied):
+        return robot_in_step(robot, implicit_damping, dt)
+    for i, link in enumerate(robot.links):
+        if link.joint.kind.free:
+            check_constant(robot, "implicit_damping=True", (ARMATURE, DAMPING), i)
+    own = replace(robot, variable=())
+    others = tuple(each.name for each in robot.variables if each.kind != ARMATURE)
+    return replace(robot_in_step(own, implicit_damping, dt), variable=(*others, EVERY_ARMATURE))
+
+
+def varied_armature(robot: Robot, values: Values, dt: float) -> dict[str, Array]:
+    """Return the numbers of EVERY_ARMATURE by its input: armature and dt times damping, over any scalar.
+
+    values: of the robot's variable parameters, by input.
+    """
+    own = Overrides.of(robot, values)
+    (variable,) = replace(robot, variable=(EVERY_ARMATURE,)).variables
+    joints = [(i, robot.links[i].joint) for i in variable.owners]
+    armature = [own.armature.get(i, joint.armature) + own.damping.get(i, joint.damping) * dt for i, joint in joints]
+    return {variable.input: array(armature)}

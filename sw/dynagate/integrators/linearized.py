@@ -32,7 +32,7 @@ def linearized_step_graph(robot: Robot, options: StepOptions) -> Graph:
     for k in range(stages.count):
         at = stages.stage(accelerations, k)
         by_q, by_qd = stages.rates(stages.values(accelerations), rates, f"q_{k}", f"qd_{k}")
-        inputs = {"q": at.q, "qd": at.qd, "tau": at.tau, **step.held, **step.parameters}
+        inputs = {"q": at.q, "qd": at.qd, "tau": at.tau, **step.held, **step.dynamics_parameters}
         result = output_values(gradient.outputs, step.recording.replay(gradient, inputs))
         accelerations[f"qdd_{k}"] = result["qdd"]
         pushed = by_tau + stages.forces_rates(at, by_q, by_qd)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,8 +15,8 @@ from dynagate.base.naming import scope
 from dynagate.base.nearest import nearest
 from dynagate.dynamics import Tree
 from dynagate.dynamics.explicit import METHODS
-from dynagate.dynamics.spatial import select
-from dynagate.dynamics.step_damping import check_damping, robot_in_step
+from dynagate.dynamics.spatial import array, select
+from dynagate.dynamics.step_damping import check_damping, varied_armature, varied_in_step
 from dynagate.forces import Force, Forces, Friction
 from dynagate.forces.force import check_forces
 from dynagate.forces.listed import joint_friction
@@ -24,6 +25,7 @@ from dynagate.graph.derivatives import output_values
 from dynagate.graph.recorder import Recording
 from dynagate.graph.sizes import parameter_inputs, typical_sizes
 from dynagate.robot import Robot
+from dynagate.robot.variable import ARMATURE, DAMPING
 
 Array = npt.NDArray[Any]
 
@@ -68,7 +70,7 @@ class StepOptions:
 
     def in_step(self, robot: Robot) -> Robot:
         """The robot whose forward dynamics the step has."""
-        return robot_in_step(robot, self.implicit_damping, self.dt)
+        return varied_in_step(robot, self.implicit_damping, self.dt)
 
 
 class StepRecording:
@@ -95,6 +97,35 @@ class StepRecording:
         self.forces = Forces(robot, options.forces)
         self.force_inputs = {name: self.velocities(name, "qd") for name in self.forces.inputs}
         self.parameters = parameter_inputs(self.recording, robot, self._sizes)
+        self.dynamics_parameters = self._in_dynamics()
+
+    def _in_dynamics(self) -> dict[str, Array]:
+        """The variable parameters of the robot whose forward dynamics the step has."""
+        stepped = self.options.in_step(self.robot)
+        if stepped.variable == self.robot.variable:
+            return self.parameters
+        assert self.options.dt is not None
+        inputs = {variable.input for variable in stepped.variables}
+        same = {name: values for name, values in self.parameters.items() if name in inputs}
+        return {**same, **varied_armature(self.robot, self.parameters, self.options.dt)}
+
+    def shares(self, products: Mapping[str, Array]) -> dict[str, Array]:
+        """Return the products by the robot's variable parameters, from those by `dynamics_parameters`."""
+        stepped = self.options.in_step(self.robot)
+        if stepped.variable == self.robot.variable:
+            return {name: products[f"vjp_{name}"] for name in self.parameters}
+        every = stepped.variables[-1]
+        by_joint = dict(zip(every.owners, products[f"vjp_{every.input}"], strict=True))
+        result = {}
+        for variable in self.robot.variables:
+            own = products.get(f"vjp_{variable.input}")
+            if variable.kind in (ARMATURE, DAMPING):
+                factor = self.options.dt if variable.kind == DAMPING else 1.0
+                passed = array([by_joint[i] * factor for i in variable.owners]).reshape(variable.shape)
+                own = passed + own if variable.kind == DAMPING and own is not None else passed
+            assert own is not None
+            result[variable.input] = own
+        return result
 
     def velocities(self, name: str, like: str = "") -> Array:
         """A new input (nv,), with numbers of the same size as the input `like` of the listed functions has."""
@@ -140,7 +171,7 @@ def step_graph(robot: Robot, options: StepOptions) -> Graph:
     forward = trace(options.in_step(robot), options.dynamics, form=options.form)
 
     def acceleration(q: Array, qd: Array, tau: Array) -> Array:
-        values = step.recording.replay(forward, {"q": q, "qd": qd, "tau": tau, **step.held, **step.parameters})
+        values = step.recording.replay(forward, {"q": q, "qd": qd, "tau": tau, **step.held, **step.dynamics_parameters})
         return output_values(forward.outputs, values)["qdd"]
 
     q, qd = step.after(acceleration, step.q, step.qd, step.tau)

@@ -47,7 +47,7 @@ class _Reverse:
 
     def __init__(self, step: StepRecording) -> None:
         self.robot, self.recording, self.held = step.robot, step.recording, step.held
-        self.parameters = step.parameters
+        self.step = step
         robot = step.options.in_step(step.robot)
         self.dynamics = trace(robot, f"{step.options.dynamics}_vjp", form=step.options.form)
         self.stages = Stages(step)
@@ -74,14 +74,15 @@ class _Reverse:
                 f"qd_{k}": back["vjp_qd"] + pushed["qd"],
             }
             by_tau = by_tau + back["vjp_tau"]
-            for name in self.parameters:
-                share = back[f"vjp_{name}"] + pushed[name]
+            for name, product in self.step.shares(back).items():
+                share = product + pushed[name]
                 shares[name] = shares[name] + share if name in shares else share
         by_state = self.stages.derivative.reverse(values, weights, ["q", "qd"])
         return {"q": by_state["q"], "qd": by_state["qd"], "tau": by_tau, **shares}
 
     def _dynamics(self, stage: Stage, lam: Array) -> dict[str, Array]:
-        inputs = {"q": stage.q, "qd": stage.qd, "tau": stage.tau, "lam_qdd": lam, **self.held, **self.parameters}
+        state = {"q": stage.q, "qd": stage.qd, "tau": stage.tau, "lam_qdd": lam}
+        inputs = {**state, **self.held, **self.step.dynamics_parameters}
         if self.held:
             inputs["lam_force"] = np.zeros(self.robot.constraint_rows).astype(object)
         return output_values(self.dynamics.outputs, self.recording.replay(self.dynamics, inputs))
