@@ -11,6 +11,7 @@ import pytest
 from dynagate import Robot, evaluate, robots, trace
 from dynagate.forces import Friction
 from dynagate.graph import Graph
+from dynagate.graph.region import Region
 from dynagate.graph.truth import relative_errors
 from dynagate.native import cuda
 from dynagate.native.cuda import emit_cuda
@@ -36,6 +37,15 @@ def test_host_code_equals_the_graph(robot: str, name: str, planes: bool, tmp_pat
 
 def test_host_code_has_friction(tmp_path: Path) -> None:
     _check(robots.load("two_joint_arm"), "inverse_dynamics_gradient", False, tmp_path, forces=[Friction(0.5)])
+
+
+def test_host_code_has_parameters_as_inputs(tmp_path: Path) -> None:
+    robot = robots.load("two_joint_arm").with_variable("*.mass", "gravity", "elbow.damping", "elbow.placement")
+    graph = trace(robot, "forward_dynamics_vjp")
+    inputs = Region.of(robot, velocity=2.0).states(graph, 33, seed=2)
+    results = as_host_code(graph, inputs, tmp_path)
+    for output, expected in evaluate(graph, inputs).items():
+        assert relative_errors(results[output], expected).max() <= tolerances.SAME_FORMULA, output
 
 
 # rows with most entries zero, and with few
