@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from dynagate.base.errors import ArgumentError
-from dynagate.forces import Force
 from dynagate.fixedpoint.assign import SAMPLED, FormattedGraph, Policy, assign_word
 from dynagate.fixedpoint.evaluate import evaluate_integers
 from dynagate.fixedpoint.format import Arithmetic, Fixed, Format, quantize, rescale, to_float, wide
 from dynagate.fixedpoint.ranges import sampled_ranges
+from dynagate.forces import Force
 from dynagate.graph.late import late_terms_last
 from dynagate.graph.loop import Loop
 from dynagate.graph.region import Kind, Region

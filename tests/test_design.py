@@ -329,7 +329,6 @@ def test_every_module_that_building_reads_counts_or_is_known_not_to_decide() -> 
         "dynagate.hw.scripts",
         "dynagate.hw.cost",
         "dynagate.hw.datasheet",
-        "dynagate.base.elsewhere",  # words of errors
         "dynagate.base.errors",
         "dynagate.base.forks",  # locks of forked children
         "dynagate.base.largest",  # what is refused
