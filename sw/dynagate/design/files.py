@@ -101,7 +101,7 @@ def load(path: str | PathLike[str], *, bench: bool = True) -> Design:
         DesignError: A file is missing, damaged, inconsistent, or of another format.
     """
     path = Path(path) / FILE if os.path.isdir(path) else Path(path)
-    if not path.exists():
+    if not os.path.exists(path):
         _refuse_others(path.parent)
     content = read_hashed(path, "design", EXPECTED, FORMAT_VERSION)
     kind = BODIES.get(content["body"]) if isinstance(content.get("body"), str) else None
@@ -126,7 +126,7 @@ def body_of(path: str | PathLike[str]) -> str | None:
     try:
         body = read_json(path, DesignError, "design", EXPECTED).get("body")
     except DesignError:
-        return "program" if (path.parent / OLD_PROGRAM).is_file() else None
+        return "program" if os.path.isfile(path.parent / OLD_PROGRAM) else None
     return body if isinstance(body, str) else None
 
 
@@ -149,13 +149,13 @@ def _of_body(design: Design, kind: type[Record], path: str | PathLike[str]) -> R
 
 def _refuse_others(folder: Path) -> None:
     """Raise DesignError if a folder without design.json holds something else of dynagate."""
-    if (folder / BITSTREAM).is_file():
+    if os.path.isfile(folder / BITSTREAM):
         raise DesignError(
             f"{folder} holds a bitstream of a processor's cores and no design; expected the folder of a program "
             "for them, which `dynagate build ROBOT --board BOARD` prints"
         )
     old = folder / OLD_PROGRAM
-    if old.is_file():
+    if os.path.isfile(old):
         content = read_json(old, DesignError, "program", EXPECTED)
         raise DesignError(
             f"{old} was written by an earlier version of dynagate, which had no {FILE} for programs; "
