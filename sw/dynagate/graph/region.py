@@ -109,17 +109,30 @@ class Region:
         effort: Limits | Literal["limits"] = None,
         parameters: Mapping[str, tuple[npt.ArrayLike, npt.ArrayLike]] | None = None,
     ) -> Region:
-        """The region inside the joint limits of a robot, its name or its path; a continuous joint takes one turn, -π
-        to π, a floating one POSITION m.
+        """Return the region inside the joint limits of a robot.
 
-        velocity: rad/s or m/s, one number, one per degree of freedom, or by joint name, instead of the limits in the
-        URDF. acceleration: likewise, instead of DEFAULT_ACCELERATION. effort: N m or N, likewise, instead of the limits
-        in the URDF, or "limits" for those, and instead of accelerations. Joints that carry a contact
-        (`Robot.with_contact`) have SWING for DEFAULT_ACCELERATION. parameters: (low, high) of variable parameters
-        (`Robot.with_variable`) by their names or inputs, each end one number or an array of the input's shape; others
-        vary around the robot's own numbers, as `graph.parameter_ranges` says.
-        Raises TypeError: robot is none; LimitError: joints have no limit and none is given; RobotError: acceleration
-        and effort are both given, a limit is no positive number, or names a joint that the robot does not have.
+        A continuous joint takes one turn, -π to π, and a floating one POSITION m. Joints that carry a contact
+        (`Robot.with_contact`) have SWING for DEFAULT_ACCELERATION.
+
+        Args:
+            robot: The robot, its name or its path.
+            velocity: Limits in rad/s or m/s instead of those in the robot's file: one number, (nv,) numbers, or numbers
+                by joint name.
+            acceleration: Limits in rad/s² or m/s², likewise, instead of DEFAULT_ACCELERATION.
+            effort: Limits in N m or N, likewise, instead of those in the file. "limits" means those in the file, and
+                no limits of accelerations.
+            parameters: (low, high) of variable parameters (`Robot.with_variable`) by their names or inputs. Each end is
+                one number or an array of the input's shape. Other parameters vary around the robot's own numbers, as
+                `graph.parameter_ranges` says.
+
+        Returns:
+            The region.
+
+        Raises:
+            TypeError: robot is none.
+            LimitError: Joints have no limit and none is given.
+            RobotError: acceleration and effort are both given, a limit is not positive, or it names a joint that the
+                robot does not have.
         """
         robot = robot_of(robot)
         if acceleration is not None and effort is not None:
