@@ -180,7 +180,7 @@ def test_calls_refused(sampler: Mppi) -> None:
     for changes, text in [
         ({"draw": 1.5}, "draw=1.5; expected a whole number"),
         ({"tau": np.zeros((3, 2))}, "tau has shape (3, 2); expected (20, 2), or its last axes"),
-        ({"target": 1.0}, "mppi has no input 'target'; expected goal, hold"),
+        ({"target": 1.0}, "mppi has no input 'target' (write goal); expected goal, hold"),
     ]:
         with pytest.raises(ValueError, match=re.escape(text)):
             sampler(**{**start, **changes})
