@@ -139,7 +139,7 @@ class WalkingTask:
                 self._steps = PositionBased(own, self.dt, contact=contact, servo=servo, iterations=60, threads=threads)
         else:
             self._steps = StewartTrinkle(own, self.dt, self.legged.feet, mu=MU, servo=servo)
-        self._watch = LimitWatch(own, True, ())  # simulators say themselves which positions they pass
+        self._watch = LimitWatch(own, (), kept=True)  # simulators say themselves which positions they pass
         self._watch.of_efforts &= not isinstance(self._steps, ServoedRollout)  # this one also what it is given
         self._motors = self.legged.motors
         self.motors = own.nv - self._motors.start
