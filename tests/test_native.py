@@ -13,6 +13,7 @@ import subprocess
 import sys
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -599,7 +600,7 @@ def _compile(folder: Path) -> str:
 
 
 def test_two_processes_may_compile_at_once(tmp_path: Path) -> None:
-    with ProcessPoolExecutor(4) as pool:
+    with ProcessPoolExecutor(4, get_context("spawn")) as pool:  # JAX, once imported, warns of forks
         paths = set(pool.map(_compile, [tmp_path] * 4))
     assert len(paths) == 1
     ctypes.CDLL(paths.pop())
