@@ -282,7 +282,7 @@ def test_other_functions_have_no_options_of_rollouts(tmp_path: Path) -> None:
     [
         (
             {"device": "cuda"},
-            "device 'cuda' computes from a robot, or not this kind of design; expected one of fixed, sim",
+            "device 'cuda' does not run this design; expected one of fixed, sim",
         ),
         ({"device": "fixed", "pauses": (0.1, 0.1)}, "device 'fixed' of a rollout design takes no option 'pauses'"),
         ({"shell": True}, "shell=True, but .* has no AXI shell; expected a design built with"),
