@@ -26,7 +26,7 @@ SHIPPED = "expected one of hyq, iiwa14, two_joint_arm, or a URDF file's path"
 REFUSED = [
     (
         "build two_joint_arm --force Limits(1.0)",
-        "forward_dynamics_gradient has no option --force; expected it left out",
+        "forward_dynamics_gradient has no force Limits; expected Friction, or --function rollout",
     ),
     ("build two_joint_arm --function rollout --force Limits(0.0)", "limits has stiffness 0.0; expected a finite"),
     # the robot
