@@ -744,7 +744,6 @@ BUILD_FLAGS = (
     "variable_dt",
     "implicit_damping",
     "linearize",
-    "stops",
 )
 
 
@@ -819,9 +818,6 @@ def entries(folder: Path) -> dict[str, tuple[Callable[..., object], dict[str, An
                 "forces": (),
                 "linearize": False,
                 "implicit_damping": False,
-                "friction": 0.0,
-                "friction_speed": 0.01,
-                "stops": False,
                 "form": None,
             },
         ),
@@ -877,8 +873,6 @@ def entries(folder: Path) -> dict[str, tuple[Callable[..., object], dict[str, An
                 "joint_bounds": None,
                 "within": 1e-3,
                 "integrator": "euler",
-                "friction": 0.0,
-                "friction_speed": 0.01,
                 "forces": (),
                 "implicit_damping": False,
                 "threads": 1,
@@ -939,9 +933,6 @@ def entries(folder: Path) -> dict[str, tuple[Callable[..., object], dict[str, An
             {
                 "ii": 16,
                 "abreast": 1,
-                "friction": 0.0,
-                "friction_speed": 0.01,
-                "variable": (),
                 "forces": (),
                 **unset,
                 **flags,
@@ -954,13 +945,12 @@ def jax_entries(arm: Robot) -> dict[str, tuple[Callable[..., object], dict[str, 
     """The operators for JAX with options that they take."""
     from dynagate.jax import function, rollout
 
-    friction = {"friction": 0.0, "friction_speed": 0.01}
     own = {"backend": "numpy", "form": None, "frame": None, "mass": None, "prefix": False, "outputs": None}
-    others = {"variable": (), "dt": None, "integrator": None, "implicit_damping": False, "external_forces": False}
+    others = {"dt": None, "integrator": None, "implicit_damping": False, "external_forces": False, "forces": ()}
     moves = {"steps": 2, "dt": 0.01, "backend": "numpy", "integrator": "euler", "forces": (), "linearize": False}
     return {
-        "jax function": (lambda **o: function(arm, "forward_dynamics", **o), {**own, **others, **friction}),
-        "jax rollout": (lambda **o: rollout(arm, **o), {**moves, **friction}),
+        "jax function": (lambda **o: function(arm, "forward_dynamics", **o), {**own, **others}),
+        "jax rollout": (lambda **o: rollout(arm, **o), moves),
     }
 
 
