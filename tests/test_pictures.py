@@ -228,7 +228,10 @@ OPTIONS: list[tuple[dict[str, Any], str]] = [
     ({"forces": {"forarm": [0, 0, 1]}}, "forces has 'forarm', which is no link or frame .did you mean 'forearm'"),
     ({"forces": {"forearm": [0, 1]}}, r"forces\['forearm'\] has shape \(2,\); expected \(3,\) or \(1, 3\)"),
     ({"forces": {"forearm": [0, 0, np.inf]}}, r"forces\['forearm'\] is not finite; expected finite numbers in N"),
-    ({"shapes": dynagate.Shapes(meshes="/nowhere")}, "/nowhere is no folder; expected the one in which the robot's meshes lie"),
+    (
+        {"shapes": dynagate.Shapes(meshes="/nowhere")},
+        "/nowhere is no folder; expected the one in which the robot's meshes lie",
+    ),
 ]
 
 
