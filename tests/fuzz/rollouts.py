@@ -114,10 +114,12 @@ def order_of(robot: Robot) -> list[str]:
 
 
 def forces_of(case: Case) -> dict[str, Any]:
-    """Return the option `forces` for the friction and stops of a case, empty without any."""
+    """Return the option `forces` for the friction, stops and cubic force of a case, empty without any."""
     forces: list[Force] = [Stops()] if case.get("stops") else []
     if "friction" in case:
         forces.append(Friction(case["friction"], case["friction_speed"]))
+    if "cubic" in case:
+        forces.append(Cubic(case["cubic"]))
     return {"forces": forces} if forces else {}
 
 
@@ -214,8 +216,6 @@ def truth_of(case: Case, reference: Reference) -> Truth:
 def _on(device: str, where: str, case: Case, robot: Robot, truth: Truth, findings: Findings) -> None:
     """A rollout on a device against the reference's motion."""
     options = {name: case[name] for name in OPTIONS if name in case} | forces_of(case)
-    if "cubic" in case:
-        options["forces"] = [Cubic(case["cubic"])]
     single = device == "float32"
     place = {"device": "cpu", "dtype": "float32"} if single else {"device": device}
     if device == "cuda":
@@ -246,14 +246,13 @@ def _on(device: str, where: str, case: Case, robot: Robot, truth: Truth, finding
 
 def _of_equal_options(where: str, case: Case, rollout: Rollout, truth: Truth, findings: Findings) -> None:
     """The same numbers, bit for bit, with options that are equal but not identical; and an empty batch."""
-    options = {name: case[name] for name in OPTIONS if name in case} | forces_of(case)
+    options = {name: case[name] for name in OPTIONS if name in case}
     call = {"dt": case["dt"]} if case.get("dt_of_call") else {}
     dt = None if case.get("dt_of_call") else twin(case["dt"])
-    forces = {"forces": [Cubic(case["cubic"])]} if "cubic" in case else {}
     start = truth.motion["q"][:, 0], truth.motion["qd"][:, 0], truth.tau
     results = rollout(*start, **call)
     try:
-        other = Rollout(rollout.robot, dt=dt, **twin({**options, "device": rollout.device}), **forces)
+        other = Rollout(rollout.robot, dt=dt, **twin({**options, "device": rollout.device}), **forces_of(case))
         twins = other(*start, **twin(call))
     except Error as error:  # the options themselves are accepted
         findings.wrong(f"{where} equal options", f"are refused: {error}")
