@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -52,25 +52,20 @@ class Part(NamedTuple):
 class Target(ABC):
     """Something that a configuration should reach. The classes below are the kinds."""
 
+    shape: ClassVar[tuple[int, ...]]
+    """Shape of the value for one problem."""
+    count: ClassVar[int]
+    """Number of errors."""
+
     @property
     @abstractmethod
     def input(self) -> str:
         """Name of the value that a call passes."""
 
     @property
-    @abstractmethod
-    def shape(self) -> tuple[int, ...]:
-        """Shape of the value for one problem."""
-
-    @property
-    @abstractmethod
-    def count(self) -> int:
-        """Number of errors."""
-
-    @property
-    @abstractmethod
     def parts(self) -> dict[str, Part]:
-        """Inputs of the loop that the value is split into, by name."""
+        """Inputs of the loop that the value is split into, by name: the value itself, unless a class splits it."""
+        return {self.input: Part(self.shape, ...)}
 
     @property
     @abstractmethod
@@ -102,9 +97,26 @@ class Target(ABC):
         """Raise ArgumentError if the values (batch, *shape) are no such targets."""
 
 
+@dataclass(frozen=True)
+class _FrameTarget(Target):
+    """A target of a frame or link, whose name a call passes with the suffix of the class."""
+
+    frame: str
+
+    suffix: ClassVar[str]
+
+    @property
+    def input(self) -> str:
+        return self.frame + self.suffix
+
+    @property
+    def functions(self) -> tuple[str, ...]:
+        return f"frame_pose_{self.frame}", f"frame_jacobian_{self.frame}"
+
+
 @explained
 @dataclass(frozen=True)
-class FramePosition(Target):
+class FramePosition(_FrameTarget):
     """The origin of a frame is at a point.
 
     A call passes the point as `<frame>_position` (..., 3), in m in the base frame.
@@ -117,31 +129,14 @@ class FramePosition(Target):
         ArgumentError: The name is empty, or the weight is not above 0.
     """
 
-    frame: str
     weight: float = 1.0
+
+    suffix: ClassVar[str] = "_position"
+    shape: ClassVar[tuple[int, ...]] = (3,)
+    count: ClassVar[int] = 3
 
     def __post_init__(self) -> None:
         _check(self, "weight")
-
-    @property
-    def input(self) -> str:
-        return f"{self.frame}_position"
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return (3,)
-
-    @property
-    def count(self) -> int:
-        return 3
-
-    @property
-    def parts(self) -> dict[str, Part]:
-        return {self.input: Part((3,), ...)}
-
-    @property
-    def functions(self) -> tuple[str, ...]:
-        return _of_frame(self.frame)
 
     def rows(self, values: Mapping[str, Array]) -> list[tuple[float, Rows]]:
         error = values[f"frame_position_{self.frame}"] - values[self.input]
@@ -156,7 +151,7 @@ class FramePosition(Target):
 
 @explained
 @dataclass(frozen=True)
-class FrameRotation(Target):
+class FrameRotation(_FrameTarget):
     """A frame has a rotation.
 
     A call passes the rotation as `<frame>_rotation` (..., 3, 3): v_base = rotation @ v_frame.
@@ -169,31 +164,14 @@ class FrameRotation(Target):
         ArgumentError: The name is empty, or the weight is not above 0.
     """
 
-    frame: str
     weight: float = 1.0
+
+    suffix: ClassVar[str] = "_rotation"
+    shape: ClassVar[tuple[int, ...]] = (3, 3)
+    count: ClassVar[int] = 3
 
     def __post_init__(self) -> None:
         _check(self, "weight")
-
-    @property
-    def input(self) -> str:
-        return f"{self.frame}_rotation"
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return (3, 3)
-
-    @property
-    def count(self) -> int:
-        return 3
-
-    @property
-    def parts(self) -> dict[str, Part]:
-        return {self.input: Part((3, 3), ...)}
-
-    @property
-    def functions(self) -> tuple[str, ...]:
-        return _of_frame(self.frame)
 
     def rows(self, values: Mapping[str, Array]) -> list[tuple[float, Rows]]:
         turned = values[f"frame_rotation_{self.frame}"] @ values[self.input].T
@@ -211,7 +189,7 @@ class FrameRotation(Target):
 
 @explained
 @dataclass(frozen=True)
-class FramePose(Target):
+class FramePose(_FrameTarget):
     """A frame has a pose.
 
     A call passes the pose as `<frame>` (..., 4, 4): the rotation, the origin in m, and a last row of 0, 0, 0, 1.
@@ -225,9 +203,12 @@ class FramePose(Target):
         ArgumentError: The name is empty, or a weight is not above 0.
     """
 
-    frame: str
     position: float = 1.0
     rotation: float = 0.1
+
+    suffix: ClassVar[str] = ""
+    shape: ClassVar[tuple[int, ...]] = (4, 4)
+    count: ClassVar[int] = 6
 
     def __post_init__(self) -> None:
         _check(self, "position", "rotation")
@@ -237,28 +218,12 @@ class FramePose(Target):
         return FramePosition(self.frame, self.position), FrameRotation(self.frame, self.rotation)
 
     @property
-    def input(self) -> str:
-        return self.frame
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return (4, 4)
-
-    @property
-    def count(self) -> int:
-        return 6
-
-    @property
     def parts(self) -> dict[str, Part]:
         position, rotation = self._places
         return {
             position.input: Part((3,), (slice(None), slice(3), 3)),
             rotation.input: Part((3, 3), (slice(None), slice(3), slice(3))),
         }
-
-    @property
-    def functions(self) -> tuple[str, ...]:
-        return _of_frame(self.frame)
 
     def rows(self, values: Mapping[str, Array]) -> list[tuple[float, Rows]]:
         return [group for part in self._places for group in part.rows(values)]
@@ -281,7 +246,7 @@ class FramePose(Target):
 
 @explained
 @dataclass(frozen=True)
-class LookAt(Target):
+class LookAt(_FrameTarget):
     """An axis of a frame points at a point, as a camera looks at an object.
 
     A call passes the point as `<frame>_look_at` (..., 3), in m in the base frame.
@@ -295,9 +260,12 @@ class LookAt(Target):
         ArgumentError: The name is empty, the axis is no direction, or the weight is not above 0.
     """
 
-    frame: str
     axis: tuple[float, float, float] = (0.0, 0.0, 1.0)
     weight: float = 1.0
+
+    suffix: ClassVar[str] = "_look_at"
+    shape: ClassVar[tuple[int, ...]] = (3,)
+    count: ClassVar[int] = 2
 
     def __post_init__(self) -> None:
         _check(self, "weight")
@@ -305,26 +273,6 @@ class LookAt(Target):
         if not (length := float(np.linalg.norm(axis))) > 0.0:
             raise ArgumentError(f"axis={self.axis!r}; expected a direction of a length above 0")
         object.__setattr__(self, "axis", tuple((axis / length).tolist()))
-
-    @property
-    def input(self) -> str:
-        return f"{self.frame}_look_at"
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return (3,)
-
-    @property
-    def count(self) -> int:
-        return 2
-
-    @property
-    def parts(self) -> dict[str, Part]:
-        return {self.input: Part((3,), ...)}
-
-    @property
-    def functions(self) -> tuple[str, ...]:
-        return _of_frame(self.frame)
 
     def rows(self, values: Mapping[str, Array]) -> list[tuple[float, Rows]]:
         jacobian, turn = values[f"frame_jacobian_{self.frame}"], values[f"frame_rotation_{self.frame}"]
@@ -371,20 +319,15 @@ class CenterOfMass(Target):
 
     weight: float = 1.0
 
+    shape: ClassVar[tuple[int, ...]] = (3,)
+    count: ClassVar[int] = 3
+
     def __post_init__(self) -> None:
         _check_weights(self, "weight")
 
     @property
     def input(self) -> str:
         return "center_of_mass"
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return (3,)
-
-    @property
-    def count(self) -> int:
-        return 3
 
     @property
     def parts(self) -> dict[str, Part]:
@@ -431,10 +374,6 @@ def _check(target: Any, *weights: str) -> None:
 def _check_weights(target: Any, *weights: str) -> None:
     for name in weights:
         object.__setattr__(target, name, number(f"{name}=", getattr(target, name), WEIGHT))
-
-
-def _of_frame(frame: str) -> tuple[str, str]:
-    return f"frame_pose_{frame}", f"frame_jacobian_{frame}"
 
 
 def _flat(matrices: Floats) -> Floats:
