@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
@@ -253,7 +254,7 @@ class OneFunction(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Design:
+class Design(ABC):
     """The record of a design, as design.json holds it: all that hosts, links, simulations and benches know of it.
 
     A subclass for each body adds what only that body has: `DatapathDesign`, `design.program.ProgramDesign`.
@@ -307,19 +308,19 @@ class Design:
         return self.stream.output
 
     @property
+    @abstractmethod
     def wire(self) -> Sides[Codec]:
         """The codecs of the AXI streams."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def numbers(self) -> dict[str, str]:
         """The type that AXI streams round numbers to, by input and output."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def results(self) -> str:
         """The type of result arrays."""
-        raise NotImplementedError
 
     @property
     def saturates(self) -> bool:
@@ -331,9 +332,9 @@ class Design:
         """Samples that share a packet, and its flag."""
         return 1
 
+    @abstractmethod
     def of_function(self, function: Any) -> Design:
         """Return the record for samples of one of several functions."""
-        raise NotImplementedError
 
     def with_outputs(self, names: Sequence[str]) -> Design:
         """Return the record for results that have only these outputs of a function, in their order.
@@ -346,14 +347,14 @@ class Design:
     # hardware
 
     @property
+    @abstractmethod
     def interval(self) -> int:
         """Cycles from a sample to the next."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def keeps_states(self) -> bool:
         """Whether the design is a step of a motion whose results are the inputs of the next step."""
-        raise NotImplementedError
 
     @property
     def is_loaded(self) -> bool:
@@ -366,9 +367,9 @@ class Design:
         return int(self.hash[:16], 16)
 
     @property
+    @abstractmethod
     def modules(self) -> tuple[str, ...]:
         """The modules with benches in the folder, the innermost first."""
-        raise NotImplementedError
 
     # text
 
