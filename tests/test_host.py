@@ -414,7 +414,7 @@ def test_truncated_library_is_refused(arm: Build, tmp_path: Path) -> None:
 def test_unknown_device_is_refused(arm: Build) -> None:
     with pytest.raises(ValueError, match="device 'gpu'; expected one of numpy, fixed, sim, board"):
         dynagate.open(arm, device="gpu")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="device 'gpu'; expected one of numpy, fixed, cpu, cuda"):
+    with pytest.raises(ValueError, match=r"device 'gpu' \(write cuda\); expected one of numpy, fixed, cpu, cuda"):
         dynagate.compile(robots.load("two_joint_arm"), "forward_dynamics_gradient", device="gpu")  # type: ignore[arg-type]
 
 
