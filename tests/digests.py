@@ -411,6 +411,12 @@ REPORTS: dict[str, tuple[str, ...]] = {
     "run": ("run", *SMALL, "--ii", "2", "--states", "64"),
     "run units": ("run", *SMALL, "--units", "2", "--states", "64"),
     "run rollout units": ("run", ARM, "--function", "rollout", "--units", "2", "--states", "8", "--steps", "4"),
+    "run error": ("run", ARM, "--function", "forward_dynamics", "--ii", "2", "--error", "1e-2", "--states", "32"),
+    "run two": ("run", ARM, "--function", ",".join(THREE[::2]), "--ii", "2", "--states", "16"),
+    "run two units": ("run", ARM, "--function", ",".join(THREE[::2]), "--units", "2", "--states", "16"),
+    "run rollout": ("run", ARM, "--function", "rollout", "--ii", "4", "--states", "6", "--steps", "5"),
+    "run ilqr": ("run", ARM, "--function", "ilqr", "--knots", "4", "--units", "2", "--states", "3"),
+    "run mppi": ("run", ARM, "--function", "mppi", "--knots", "4", "--samples", "8", "--units", "2", "--states", "3"),
     "refused": ("build", ARM, "--words", "float16"),
     "refused program": ("build", ARM, "--units", "2", "--axi", "64"),
 }
