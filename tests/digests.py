@@ -1,4 +1,4 @@
-"""Digests of what dynagate writes: Verilog, programs, the bytes of streams, help and reports.
+"""Digests of what dynagate writes: Verilog, programs, the bytes of streams, graphs, C, CUDA, help and reports.
 
 `tests/digests.json` holds a sha256 for each entry, never the text. `python -m tests.digests` lists the entries that
 changed; with `--record` it writes the file anew. Names on the command line limit both to these entries.
@@ -37,17 +37,37 @@ import numpy as np
 from click.testing import CliRunner
 from dynagate import Policy, Robot, robots
 from dynagate.cli import main
+from dynagate.control import Cost, FramePosition
+from dynagate.control.chip import ChipSolver
+from dynagate.control.chip_ilqr import ChipIlqr
+from dynagate.control.chip_mppi import ChipMppi, MppiOptions
+from dynagate.control.ilqr import IlqrOptions
 from dynagate.design.codec import Words
 from dynagate.design.design import AxiStreams
 from dynagate.design.design import Design as Record
 from dynagate.fixedpoint.format import SATURATE, Arithmetic
+from dynagate.graph import Graph
+from dynagate.graph.loop import Loop
+from dynagate.graph.scan import Scan
+from dynagate.graph.scan_trace import SCANS, trace_scan
 from dynagate.host.board_links import LINKS, Row
 from dynagate.host.links import Link
 from dynagate.hw.axi import Axi
 from dynagate.hw.designs import Design
 from dynagate.hw.plan import Stages
+from dynagate.hw.processor.compiler.loops import loop_instructions
+from dynagate.hw.processor.compiler.solver import formatted_solver
+from dynagate.hw.processor.core_spec import CoreSpec
 from dynagate.hw.processor.isa.shape import Core
 from dynagate.hw.regmap import REGISTERS
+from dynagate.integrators.feedback import reverse_with_feedback, with_feedback
+from dynagate.integrators.methods import METHODS, method_of
+from dynagate.integrators.motion import reverse_loop
+from dynagate.integrators.step import StepOptions
+from dynagate.native.cuda import emit_cuda
+from dynagate.native.cuda_loop import emit_cuda_loop
+from dynagate.native.emit import emit
+from dynagate.native.loop import emit_loop
 
 FILE = Path(__file__).parent / "digests.json"
 RECORD = "design.json"
@@ -388,6 +408,97 @@ def stream_digests(kind: str, name: str) -> Digests:
     return {f"{label}, packets": packets, f"{label}, values": value_digest(values)}
 
 
+# ---- graphs, loops and their C and CUDA ------------------------------------------------------------------------------
+
+FRAMES = {ARM: "forearm", IIWA: "link_7", HYQ: "lf_lower_leg"}
+"""A link of each robot, for functions of a frame and for contacts."""
+CONSTRAINED = ("constrained_", "impact", "delassus", "constraint_drift", "contact_jacobian")
+"""Beginnings of the names of functions of a robot with contacts."""
+COST = Cost.quadratic(q=2.0, qd=0.1, tau=1e-3, final=4.0)
+STEPS = StepOptions(0.01)
+
+
+def graph_text(graph: Graph) -> str:
+    """Return the operations and ports of a graph as text."""
+    nodes = "\n".join(f"{node.op} {node.args} {node.constant} {node.name}" for node in graph.nodes)
+    ports = "\n".join(f"{p.name} {p.shape} {p.nodes} {p.unit_vectors}" for p in (*graph.inputs, *graph.outputs))
+    return f"{graph.name} {graph.robot}\n{nodes}\n{ports}"
+
+
+def loop_text(step: Graph | Loop | Scan) -> str:
+    """Return a loop, its steps and those of the loops in it as text."""
+    if isinstance(step, Graph):
+        return graph_text(step)
+    if isinstance(step, Scan):
+        links = f"{step.name} {step.down} {step.parents} {step.kinds} {step.tables} {sorted(step.starts.items())}"
+        return "\n".join([links, *map(graph_text, step.bodies)])
+    head = f"{step.name} {step.carry} {step.stop} {step.per_turn} {step.kept} {step.last} {step.backwards} {step.every}"
+    return "\n".join([head, *map(loop_text, step.steps), "end"])
+
+
+def functions_digests(robot_name: str) -> Digests:
+    """Return the digests of the graphs of a robot's functions, and of their C and CUDA."""
+    robot, found = robots.load(robot_name), {}
+    touching = robot.with_contact(FRAMES[robot_name], compliance=1e-3)
+    for function in dynagate.FUNCTIONS:
+        frame = {"frame": FRAMES[robot_name]} if function.startswith("frame_") else {}
+        constrained = function.startswith(CONSTRAINED)
+        graph = dynagate.trace(touching if constrained else robot, function, **frame)
+        text = "\n".join([graph_text(graph), *emit(graph).files.values(), emit_cuda(graph)])
+        found[f"functions of {robot_name}, {function}"] = digest(text)
+    return found
+
+
+def loops() -> dict[str, Loop]:
+    """Return rollouts, solvers and scans of the arm by name."""
+    arm = robots.load(ARM)
+    found = {f"rollout {name}": method_of(name).motion(arm, STEPS).loop for name in METHODS}
+    found["rollout linear"] = method_of("rk4").motion(arm, STEPS, linearize=True).loop
+    found["rollout with feedback"] = with_feedback(method_of("rk4").motion(arm, STEPS), arm, True).loop
+    found["reverse with feedback"] = reverse_with_feedback(reverse_loop(method_of("rk4"), arm, STEPS), arm, True)
+    found["reverse"] = reverse_loop(method_of("rk4"), arm, STEPS)
+    found |= {f"scan {name}": trace_scan(arm, name) for name in SCANS if not name.startswith(CONSTRAINED)}
+    ilqr: dict[str, Any] = {"knots": 4, "dt": 0.01, "cost": COST, "device": "numpy"}
+    found["ilqr"] = dynagate.ilqr(arm, bounds=True, **ilqr).loop
+    found["ilqr of bounds"] = dynagate.ilqr(arm, joint_bounds=True, **ilqr).loop
+    found["mppi"] = dynagate.mppi(arm, samples=4, temperature=1.0, spread=0.1, joint_bounds=True, **ilqr).loop
+    targets = [FramePosition("forearm")]
+    found["inverse kinematics"] = dynagate.inverse_kinematics(arm, targets, device="numpy").loop
+    return found
+
+
+def loops_digests() -> Digests:
+    """Return the digests of loops, and of their C and CUDA."""
+    return {
+        f"loops, {name}": digest("\n".join([loop_text(loop), *emit_loop(loop).files.values(), emit_cuda_loop(loop)]))
+        for name, loop in loops().items()
+    }
+
+
+def solver_digests(name: str) -> Digests:
+    """Return the digests of a solver's program for a processor: its blocks, formats and instructions."""
+    arm = robots.load(ARM)
+    if name == "ilqr":
+        solver: ChipSolver = ChipIlqr.of(arm, COST, IlqrOptions(4, STEPS, 5, 1e-6, 1e-9, 1e9))
+    else:
+        solver = ChipMppi.of(arm, COST, MppiOptions(4, STEPS, 6, 1.0, np.full(2, 0.1), nodes=3))
+    random, problems = np.random.default_rng(3), dict[str, Any]()
+    for port in solver.blocks.loop.inputs:
+        if port.name in solver.blocks.loop.per_turn:
+            problems[port.name] = random.uniform(-0.3, 0.3, (8, *port.shape))
+    whole = {each: np.rint(abs(problems[each]) * 10.0) for each in ("draw", "seed") if each in problems}
+    formatted = formatted_solver(solver, problems | whole, Policy(27))
+    formats = "\n".join(f"{graph.formats} {graph.constants}" for graph in formatted.graphs())
+    shape = CoreSpec.resolve(4).with_functions("solver", list(formatted.graphs()), Policy(27), "fixed")
+    program = loop_instructions(formatted.mapped(shape.fused))
+    blocks = "\n".join(map(str, program.blocks))
+    return {
+        f"solver of {name}, blocks": digest(loop_text(solver.blocks.loop) + str(dict(solver.blocks.starts))),
+        f"solver of {name}, formats": digest(formats),
+        f"solver of {name}, program": digest(blocks),
+    }
+
+
 # ---- the command line ------------------------------------------------------------------------------------------------
 
 SMALL = ("two_joint_arm", "--function", "inverse_dynamics")
@@ -478,6 +589,8 @@ QUICK = (
     *("help", "pipeline id", "pipeline three axi", "pipeline rollout fixed", "program id", "program two"),
     *("stream of pipeline three axi", "stream of pipeline rollout fixed", "stream of program id"),
     *("stream of program two", "report of build units", "report of refused"),
+    *("functions of two_joint_arm", "functions of iiwa14", "functions of hyq", "loops"),
+    *("solver of ilqr", "solver of mppi"),
 )
 """The groups that are cheap enough for every run of the tests."""
 
@@ -488,6 +601,10 @@ def groups() -> dict[str, Callable[[], Digests]]:
     for kind, table in (("pipeline", PIPELINES), ("program", PROGRAMS)):
         found |= {f"{kind} {name}": partial(design_digests, kind, name) for name in table}
         found |= {f"stream of {kind} {name}": partial(stream_digests, kind, name) for name in STREAMED[kind]}
+    found |= {f"functions of {name}": partial(functions_digests, name) for name in robots.names()}
+    found |= {"loops": loops_digests} | {
+        f"solver of {name}": partial(solver_digests, name) for name in ("ilqr", "mppi")
+    }
     return found | {f"report of {name}": partial(report_digests, name) for name in REPORTS}
 
 
