@@ -1,4 +1,4 @@
-"""What a newcomer has and does: the wheel of install.md, an empty home, and the blocks of a page in their order."""
+"""What a newcomer has and does: a clone, an empty home, and the blocks of a page in their order."""
 
 from __future__ import annotations
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import time
 from pathlib import Path
@@ -34,24 +33,12 @@ def keep(page: str, record: dict[str, int]) -> None:
     RECORD.write_text(json.dumps({**kept, page: record}, indent=1) + "\n")
 
 
-@pytest.fixture(scope="module")
-def index(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Where pip finds the wheel: it is built by the block that opens docs/install.md."""
-    newcomer = Newcomer.at(tmp_path_factory.mktemp("wheel"))
-    (_, build), *_ = blocks(INSTALL, "sh")
-    newcomer.call(build, folder=clone(newcomer.folder / "clone"))
-    places = [newcomer.environment["PIP_FIND_LINKS"], os.environ.get("PIP_FIND_LINKS", "")]
-    return " ".join(places).strip()
-
-
 @pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)
-def test_a_newcomer_follows_a_tutorial(page: Path, index: str, tmp_path: Path) -> None:
+def test_a_newcomer_follows_a_tutorial(page: Path, tmp_path: Path) -> None:
     newcomer = Newcomer.at(tmp_path)
-    newcomer.environment["PIP_FIND_LINKS"] = index
     ((_, install),) = blocks(page, "console")
     steps = blocks(page, "sh|python")
-    if "install '." in install:  # from a clone
-        clone(newcomer.folder)
+    clone(newcomer.folder)
     start = time.monotonic()
     newcomer.call(install)
     installed = time.monotonic() - start
@@ -72,11 +59,11 @@ def test_a_newcomer_follows_a_tutorial(page: Path, index: str, tmp_path: Path) -
     assert "Warning" not in text.replace(expected, "")
 
 
-def test_three_commands_lead_to_a_checked_simulation(index: str, tmp_path: Path) -> None:
-    """Run the commands of the installation page outside of a clone, where the wheel is at hand."""
+def test_three_commands_lead_to_a_checked_simulation(tmp_path: Path) -> None:
+    """Run the commands of the installation page in a clone."""
     newcomer = Newcomer.at(tmp_path)
-    newcomer.environment["PIP_FIND_LINKS"] = index
-    (_, commands), *_ = blocks(INSTALL, "sh", heading="In three commands")
+    clone(newcomer.folder)
+    ((_, commands),) = blocks(INSTALL, "sh", heading="Simulate a robot in three commands")
     assert len(commands.splitlines()) == 3
     start = time.monotonic()
     text = newcomer.call(commands)
