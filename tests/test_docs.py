@@ -80,7 +80,6 @@ REPEATED = [
     (WHEN, r"\((\d+) to (\d+) cycles\)", PERFORMANCE, r"(\d+) to (\d+) cycles from the first beat in"),
     (WHEN, r"([\d.]+) µs a call from Python", PERFORMANCE, r"It takes ([\d.]+) µs for one state"),
     (WHEN, r"(\d+) to (\d+) µs a call from Python", PERFORMANCE, r"call from Python takes (\d+) to (\d+) µs"),
-    (WHEN, r"\| 256 samples, .* \| ([\d.]+) µs \|", PERFORMANCE, r"\| 256 \| ([\d.]+) µs"),
     (WHEN, r"([\d,]+) M \(65,536 samples, float32", PERFORMANCE, r"A batch of 65,536 is ([\d,]+) M"),
     (WHEN, r"65,536 samples in ([\d.]+) ms", PERFORMANCE, r"65,536 samples take ([\d.]+) ms"),
     (
