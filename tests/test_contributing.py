@@ -19,6 +19,7 @@ EXERCISES = (
     "A force: a magnet",
     "A method: the implicit midpoint rule",
     "A link: a loop-back",
+    "A column of a report: the error of nine states in ten",
 )
 
 

@@ -13,7 +13,9 @@ from pathlib import Path
 import dynagate
 import pytest
 from dynagate import robots
-from dynagate.host.report import _checked, reports_on_simulator
+from dynagate.host.report import Report, report_design
+from dynagate.host.report.bodies import body_of
+from dynagate.host.report.functions import counts_of, measure_functions
 from dynagate.hw.build import build_request
 from dynagate.hw.request import DesignRequest
 
@@ -61,7 +63,7 @@ VERIFICATION = ROOT / "docs" / "verification.md"
 
 @pytest.mark.long
 def test_the_page_of_verification_shows_what_make_run_prints(designs: Path) -> None:
-    (report,) = reports_on_simulator(RUN, folder=designs, states=1024, seed=1)
+    report = report_design(RUN, folder=designs)
     assert report.passed
     assert report.text() in VERIFICATION.read_text()
 
@@ -70,9 +72,13 @@ def test_the_page_of_verification_has_the_counts_and_errors_of_the_integers(desi
     """The integers, which the simulated design of `make run` equals, give everything but the cycles measured."""
     built, page = build_request(RUN, folder=designs), VERIFICATION.read_text()
     with dynagate.open(built, device="fixed") as integers:
-        report = _checked(built, None, integers, {"uniform": 1024, "limits": 256, "rest": 256}, 1, None, print)
+        measured = measure_functions(built, body_of(built).functions, integers, counts_of(1024))
+    (function,) = measured.functions
     (latency,) = re.findall(r"^  latency +(\d+) cycles measured", page, flags=re.M)
-    assert replace(report, latency=int(latency), cycles_per_sample=8.0).text() in page
+    measured = replace(measured, functions=(replace(function, latency=int(latency), cycles_per_sample=8.0),))
+    body = body_of(built)
+    title = f"{built.robot.name} {built.function}, {body.words}"
+    assert Report(title, (body, body.pace_of_functions(measured), measured)).text() in page
 
 
 PERFORMANCE, WHEN = "docs/performance.md", "docs/when.md"

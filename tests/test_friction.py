@@ -18,7 +18,7 @@ from dynagate.control import Cost
 from dynagate.dynamics import FUNCTIONS, AlgorithmOptions, function
 from dynagate.forces import Damping, Friction, Stops
 from dynagate.graph.truth import STEP, forward_dynamics_gradient, relative_errors
-from dynagate.host.report import reports_on_simulator
+from dynagate.host.report import Checks, report_design
 from dynagate.hw.request import DesignRequest
 from dynagate.integrators.step import StepOptions, step_graph
 
@@ -190,7 +190,7 @@ def test_a_design_keeps_its_friction(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("name", "options"), [("inverse_dynamics_gradient", {}), ("step", {"dt": 0.01})])
 def test_the_datapath_computes_the_integers(name: str, options: dict[str, Any], tmp_path: Path) -> None:
     request = DesignRequest(ARM, name, ii=4, algorithm=AlgorithmOptions(**options, **FRICTION))
-    (report,) = reports_on_simulator(request, states=64, folder=tmp_path)
+    report = report_design(request, folder=tmp_path, checks=Checks(64))
     assert report.passed, report.text()
 
 

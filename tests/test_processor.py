@@ -34,7 +34,10 @@ from dynagate.graph.evaluate import evaluate
 from dynagate.graph.ops import FUSED
 from dynagate.host.links import DeviceError
 from dynagate.host.processor import ProgramDevice, ProgramDriver, open_sim
-from dynagate.host.processor_report import processor_report
+from dynagate.host.report import Checks, report_design
+from dynagate.host.report.bodies import ProgramBody, ProgramPace
+from dynagate.host.report.functions import FunctionMeasurement
+from dynagate.host.report.rules import passed
 from dynagate.hw.axi import Axi
 from dynagate.hw.processor.build import ProcessorBuild
 from dynagate.hw.processor.checker.replay import _sum, replay
@@ -663,19 +666,16 @@ def test_what_a_program_cannot_be_is_refused(options: dict[str, Any], text: str,
 
 
 def test_ranges_of_a_program_are_proved(tmp_path: Path) -> None:
-    report = processor_report(
-        DesignRequest(ARM, "inverse_dynamics", policy=Policy(ranges="proved"), abreast=2),
-        SMALL,
-        folder=tmp_path,
-        states=60,
-    )
+    request = DesignRequest(ARM, "inverse_dynamics", policy=Policy(ranges="proved"), abreast=2)
+    report = report_design(request, SMALL, folder=tmp_path, checks=Checks(60))
     assert report.passed, report.text()
-    assert report.overflows == dict.fromkeys(report.overflows, 0)
-    content = report.built.design.formats.proved
+    assert not any(report.section(FunctionMeasurement).overflows.values())
+    built = report.section(ProgramBody).built
+    content = built.design.formats.proved
     assert content is not None
     (block,) = Beside.of_dict(content).blocks.values()
     assert 0.0 < block.measured_error <= block.proved_error < 1e-3
-    assert "| tau | error at most " in (report.built.folder / "datasheet.md").read_text()
+    assert "| tau | error at most " in (built.folder / "datasheet.md").read_text()
 
 
 def test_an_accuracy_gives_the_shortest_word_that_meets_it(tmp_path: Path) -> None:
@@ -726,8 +726,8 @@ def test_formats_come_from_a_file(formats: Path, tmp_path: Path) -> None:
         np.testing.assert_array_equal(again(**states).qdd, accelerator(**states).qdd)
     assert build(ARM, "forward_dynamics", tmp_path).design.hash != built.design.hash
     request = DesignRequest(ARM, "forward_dynamics", formats=formats, region=built.region)
-    report = processor_report(request, SMALL, folder=tmp_path, states=40)
-    assert report.blocks[0].exact
+    report = report_design(request, SMALL, folder=tmp_path, checks=Checks(40))
+    assert report.section(FunctionMeasurement).blocks[0].exact
 
 
 @pytest.mark.parametrize(
@@ -764,13 +764,14 @@ def test_angles_beyond_the_cores_are_refused(tmp_path: Path) -> None:
 
 
 def test_the_report_of_a_program(tmp_path: Path) -> None:
-    report = processor_report(DesignRequest(ARM, "inverse_dynamics"), SMALL, folder=tmp_path, states=60)
+    report = report_design(DesignRequest(ARM, "inverse_dynamics"), SMALL, folder=tmp_path, checks=Checks(60))
     assert report.passed
     text = report.text()
     assert text.startswith("two_joint_arm inverse_dynamics, 24-bit words, 2 units\n  instructions    ")
     assert text.endswith("\nPASS")
-    assert not replace(report, cycles_per_sample=report.built.schedule.cycles_per_sample + 1.0).passed
-    assert not replace(report, blocks=tuple(replace(block, exact=False) for block in report.blocks)).passed
+    pace, (block,) = report.section(ProgramPace), report.section(FunctionMeasurement).blocks
+    assert not passed(replace(pace, cycles_per_sample=pace.limit + 1.0).rules)
+    assert not passed(replace(block, exact=False).rules)
 
 
 def test_iiwa14s_gradient_takes_720_cycles_at_most() -> None:
@@ -880,12 +881,11 @@ def test_several_functions_share_a_program(several: ProcessorBuild) -> None:
             np.testing.assert_array_equal(got.overflow, expected.overflow)
             for output in expected:
                 np.testing.assert_array_equal(got[output], expected[output])
-    report = processor_report(
-        DesignRequest(ARM, "inverse_dynamics,mass_matrix"), SMALL, folder=several.folder.parent, states=40
-    )
+    request = DesignRequest(ARM, "inverse_dynamics,mass_matrix")
+    report = report_design(request, SMALL, folder=several.folder.parent, checks=Checks(40))
     assert report.passed
-    assert [block.name for block in report.blocks] == ["tau", "m"]
-    assert report.cycles_per_sample > 20
+    assert [block.name for block in report.section(FunctionMeasurement).blocks] == ["tau", "m"]
+    assert report.section(ProgramPace).cycles_per_sample > 20
     with dynagate.open(several) as chip:
         m = chip.mass_matrix([0.1, 0.2]).m
     with dynagate.compile(ARM, "mass_matrix") as exact:

@@ -22,7 +22,8 @@ from dynagate.fixedpoint.format import Arithmetic, Format, to_float
 from dynagate.graph.graph import Graph, Node, Port
 from dynagate.host.drivers import ShellDriver
 from dynagate.host.processor import ProgramDevice, open_sim
-from dynagate.host.processor_report import processor_report, program_rollout_report
+from dynagate.host.report import Checks, report_design
+from dynagate.host.report.bodies import ProgramBody
 from dynagate.hw.axi import Axi
 from dynagate.hw.processor.build import ProcessorBuild
 from dynagate.hw.processor.compiler.instructions import ProgramError, instructions
@@ -144,9 +145,9 @@ def test_samples_side_by_side_and_several_functions(tmp_path: Path) -> None:
     names = "inverse_dynamics,mass_matrix,forward_dynamics"
     region = Region.of(ARM, velocity=5.0)
     request = DesignRequest(ARM, names, region=region)
-    report = processor_report(request, FLOATS, folder=tmp_path, states=60)
+    report = report_design(request, FLOATS, folder=tmp_path, checks=Checks(60))
     assert report.passed, report.text()
-    built = report.built
+    built = report.section(ProgramBody).built
     with dynagate.open(built) as chip, dynagate.open(built.folder, device="fixed") as integers:
         for turn, name in enumerate(names.split(",") * 2):
             inputs = region.sample(name, 9, turn)
@@ -154,7 +155,7 @@ def test_samples_side_by_side_and_several_functions(tmp_path: Path) -> None:
             for output in expected:
                 np.testing.assert_array_equal(got[output], expected[output])
     beside = replace(request, function="inverse_dynamics", abreast=3)
-    report = processor_report(beside, FLOATS, folder=tmp_path, states=60)
+    report = report_design(beside, FLOATS, folder=tmp_path, checks=Checks(60))
     assert report.passed, report.text()
 
 
@@ -166,9 +167,9 @@ def test_trajectories_of_float32(options: dict[str, Any], tmp_path: Path) -> Non
     """The word that says where a trajectory starts is a float32 too."""
     units, words = (2, FLOAT32) if options else (FLOATS, None)
     request = DesignRequest(ARM, "rollout", words=words, algorithm=AlgorithmOptions(**options))
-    report = program_rollout_report(request, units, steps=11, folder=tmp_path, states=6)
+    report = report_design(request, units, folder=tmp_path, checks=Checks(states=6, steps=11))
     assert report.passed, report.text()
-    assert report.built.core.floats == 1
+    assert report.section(ProgramBody).built.core.floats == 1
 
 
 @pytest.mark.long

@@ -22,7 +22,10 @@ from dynagate.fixedpoint.evaluate import quantize_inputs
 from dynagate.fixedpoint.recirculate import Recirculation
 from dynagate.host import RolloutDevice
 from dynagate.host.processor import open_sim
-from dynagate.host.processor_report import program_rollout_report
+from dynagate.host.report import Checks, report_design
+from dynagate.host.report.bodies import LoopPace
+from dynagate.host.report.motions import MotionMeasurement
+from dynagate.host.report.rules import passed
 from dynagate.hw.axi import Axi
 from dynagate.hw.processor.build import ProcessorBuild
 from dynagate.hw.processor.checker.replay import Memory, replay
@@ -187,17 +190,17 @@ def test_a_loop_s_folder_is_read_again(arm: ProcessorBuild, tmp_path: Path) -> N
 
 
 def test_the_report_of_a_rollout(tmp_path: Path) -> None:
-    report = program_rollout_report(
-        DesignRequest(ARM, "rollout", algorithm=AlgorithmOptions(dt=0.01)), SMALL, folder=tmp_path, states=9, steps=16
-    )
+    request = DesignRequest(ARM, "rollout", algorithm=AlgorithmOptions(dt=0.01))
+    report = report_design(request, SMALL, folder=tmp_path, checks=Checks(states=9, steps=16))
     text = report.text()
     assert text.startswith("two_joint_arm rollout, 24-bit words, 2 units, semi_implicit_euler, 0.01 s a step")
     assert "9 trajectories of 16 steps: integers and flags equal" in text
     assert "  loop            8 turns in a sample; " in text
     assert report.passed
     assert text.endswith("PASS")
-    assert not replace(report, trajectories=replace(report.trajectories, exact=False)).passed
-    assert not replace(report, cycles_per_turn=report.cycles_per_turn + 20).passed
+    pace = report.section(LoopPace)
+    assert not passed(replace(report.section(MotionMeasurement), exact=False).rules)
+    assert not passed(replace(pace, cycles_per_step=pace.cycles_per_step + 20).rules)
 
 
 @pytest.mark.long

@@ -27,7 +27,8 @@ from dynagate.fixedpoint.fuse import fused
 from dynagate.fixedpoint.loops import FormattedLoop, LoopIntegers, integers_of, values_of
 from dynagate.forces import Servo
 from dynagate.host import processor
-from dynagate.host.solver_report import SolverReport
+from dynagate.host.report.rules import passed, verdict
+from dynagate.host.report.solvers import SolverMeasurement
 from dynagate.hw.processor.build import build_solver
 from dynagate.hw.processor.checker.replay import Memory
 from dynagate.hw.processor.compiler import pipelining
@@ -502,11 +503,9 @@ def test_options_of_the_commands(options: tuple[str, ...], text: str) -> None:
     assert text in " ".join(done.output.split()), done.output
 
 
-def test_a_report_fails_where_integers_or_gains_differ(scheduled: Schedule) -> None:
-    turns = np.array([3, 4])
-    near = {"cost": np.zeros(2), "error": np.zeros(2), "turns": turns, "cycles": 1000 * turns}
-    report = SolverReport(cast("Any", None), True, True, converged=(2, 2), overflows=0, **near)
-    assert report.verdict == "PASS"
+def test_a_report_fails_where_integers_or_gains_differ() -> None:
+    measured = SolverMeasurement("gains", exact=True, warm=True, cost=np.zeros(2), error=np.zeros(2))
+    assert verdict(measured.rules) == "PASS"
     for changes, text in [
         (
             {"exact": False},
@@ -519,9 +518,9 @@ def test_a_report_fails_where_integers_or_gains_differ(scheduled: Schedule) -> N
         ),
         ({"cost": np.full(2, np.nan)}, "is 0 of 2"),
     ]:
-        other = replace(report, **changes)
-        assert not other.passed
-        assert text in other.verdict
+        other = replace(measured, **changes)
+        assert not passed(other.rules)
+        assert text in verdict(other.rules)
 
 
 @pytest.mark.long

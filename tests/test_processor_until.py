@@ -25,7 +25,8 @@ from dynagate.graph.blocks import in_blocks
 from dynagate.graph.loop import TURNS, Count, Loop, Until, evaluate_loop
 from dynagate.graph.recorder import Recording
 from dynagate.host import RolloutDevice
-from dynagate.host.processor_report import program_rollout_report
+from dynagate.host.report import Checks, report_design
+from dynagate.host.report.motions import SolvedSteps
 from dynagate.hw.processor.build import ProcessorBuild
 from dynagate.hw.processor.checker.replay import Memory
 from dynagate.hw.processor.compiler import pipelining
@@ -408,11 +409,11 @@ def test_a_tolerance_that_no_step_meets_is_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["two_joint_arm", "iiwa14", "hyq"])
 def test_the_usual_core_runs_the_methods(name: str, method: str, tmp_path: Path) -> None:
     request = DesignRequest(robots.load(name), "rollout", algorithm=AlgorithmOptions(dt=2e-3, integrator=method))
-    report = program_rollout_report(request, 4, folder=tmp_path, states=9, steps=10)
+    report = report_design(request, 4, folder=tmp_path, checks=Checks(states=9, steps=10))
     assert report.passed
     assert "iterations a step" in report.text()
-    assert report.solved is not None
-    assert report.solved.failed <= 0.01 * report.solved.steps
+    solved = report.section(SolvedSteps)
+    assert solved.failed <= 0.01 * solved.steps
 
 
 @pytest.mark.long

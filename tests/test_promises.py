@@ -19,7 +19,8 @@ from dynagate.fixedpoint.sweep import measure
 from dynagate.graph import Node, Port
 from dynagate.graph.region import KINDS, REST
 from dynagate.graph.truth import relative_errors
-from dynagate.host.report import reports_on_simulator
+from dynagate.host.report import Checks, report_design
+from dynagate.host.report.bodies import DatapathBody
 from dynagate.hw.request import DesignRequest
 
 from tests.test_real_robots import DATA
@@ -170,9 +171,9 @@ def test_external_forces_are_in_every_state(function: str, tmp_path: Path) -> No
 def test_external_forces_are_built_with_a_goal_and_run(designs: Path) -> None:
     algorithm = AlgorithmOptions(external_forces=True)
     request = DesignRequest(ARM, "inverse_dynamics", ii=8, goal=Goal(1e-3), algorithm=algorithm)
-    (report,) = reports_on_simulator(request, folder=designs, states=64)
+    report = report_design(request, folder=designs, checks=Checks(64))
     assert report.passed, report.text()
-    assert report.built.design.formats.statement["samples"]["limits"]["states"] == 16384
+    assert report.section(DatapathBody).built.design.formats.statement["samples"]["limits"]["states"] == 16384
 
 
 @pytest.mark.parametrize(

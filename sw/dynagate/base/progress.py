@@ -17,6 +17,11 @@ if TYPE_CHECKING:
 Progress = Callable[[str], Any]
 """A function that receives a line of text before each slow stage."""
 
+
+def quiet(text: str) -> None:
+    """Show no progress: the default of functions that report it."""
+
+
 QUIET = 1.0
 """Seconds after which a step is shown that leaves no line behind."""
 

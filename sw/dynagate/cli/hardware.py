@@ -300,8 +300,7 @@ def run(
     The exit status is 0 where all of them pass, else 1."""
     require_programs("'dynagate run'", simulation_programs())
     from dynagate.cli.progress import ProgressLine
-    from dynagate.host.report import reports_on_simulator
-    from dynagate.host.rollout_report import rollout_report
+    from dynagate.host.report import Checks, report_design
 
     _check_steps(name, steps)
     if name == ROLLOUT:
@@ -309,20 +308,12 @@ def run(
         _check_not_proved(options["proved"])
         _check_alone(options["abreast"])
     request = _request(robot, region, name=name, **options)
-    turns = {"steps": steps or DEFAULT_STEPS} if name == ROLLOUT else {}
+    core = None if units is None else _one(units)
     with ProgressLine() as progress:
-        asked: dict[str, Any] = {"folder": folder, "states": states, "seed": seed, "progress": progress, **turns}
-        if units is not None:
-            from dynagate.host.processor_report import processor_report, program_rollout_report
-
-            of_units = program_rollout_report if name == ROLLOUT else processor_report
-            reports: Sequence[Any] = [of_units(request, _one(units), **asked)]
-        elif name == ROLLOUT:
-            reports = [rollout_report(request, **asked)]
-        else:
-            reports = reports_on_simulator(request, **asked)
-    click.echo("\n\n".join(report.text() for report in reports))
-    sys.exit(0 if all(report.passed for report in reports) else 1)
+        checks = Checks(states, steps or DEFAULT_STEPS, seed)
+        report = report_design(request, core, folder=folder, checks=checks, progress=progress)
+    click.echo(report.text())
+    sys.exit(0 if report.passed else 1)
 
 
 def _check_not_proved(proved: bool) -> None:

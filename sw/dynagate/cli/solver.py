@@ -72,21 +72,21 @@ def _solve(region: Any, knots: int, samples: int, asked: dict[str, Any]) -> None
     if context.get_parameter_source("states") is not ParameterSource.COMMANDLINE:
         asked["states"] = STATES
     from dynagate.cli.progress import ProgressLine
-    from dynagate.host.solver_report import Reaching, solver_report
+    from dynagate.host.report import Checks, report_solver
+    from dynagate.host.report.solvers import Reaching
     from dynagate.integrators.step import StepOptions
 
     each = StepOptions(asked["dt"] or DT, implicit_damping=asked["implicit_damping"])
     with ProgressLine() as progress:
-        report = solver_report(
+        report = report_solver(
             Reaching.of(function, region, knots, each, samples),
-            units=asked["units"],
+            asked["units"],
+            folder=asked["folder"],
             word=asked["word"] or WORD,
             formats=asked["formats"],
             words=asked["words"],
-            folder=asked["folder"],
-            states=asked["states"],
-            seed=asked["seed"],
             abreast=abreast,
+            checks=Checks(asked["states"], seed=asked["seed"]),
             progress=progress,
         )
     click.echo(report.text())

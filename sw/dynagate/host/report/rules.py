@@ -2,15 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-from dynagate.fixedpoint.confidence import OVERFLOWS, WHICH
-from dynagate.graph.region import Kind
-
-if TYPE_CHECKING:
-    from dynagate.host.report import Block
 
 LONGER = "use a longer --word"
 BUG = "report this as a bug: the hardware does not do what its design says"
@@ -51,29 +44,3 @@ def verdict(rules: Iterable[Rule]) -> str:
 def passed(rules: Iterable[Rule]) -> bool:
     """Return whether all rules hold."""
     return all(rule.holds for rule in rules)
-
-
-def of_blocks(blocks: Sequence[Block], quantile: float = 1.0) -> list[Rule]:
-    """Return the rules on the errors of results. quantile: share of the states that must keep the limit."""
-    rules = []
-    share = "the largest error" if quantile == 1.0 else f"the error that {quantile:.4g} of the states keep"
-    helps = f"{LONGER}, a larger --error, or a smaller operating region"
-    for b in blocks:
-        rules.append(equal(f"{b.name}: the comparison of the hardware with its integers", b.exact))
-        rules.append(most(f"{b.name}: {share} in the region", b.at_quantile, b.allowed, helps, "{:.2e}"))
-        if quantile < 1.0 and b.truth is not None:
-            rules.append(most(f"{b.name}: the largest error against the truth", b.truth, b.allowed, helps, "{:.2e}"))
-    return rules
-
-
-def of_overflows(overflows: Mapping[Kind, int], states: Mapping[Kind, int]) -> list[Rule]:
-    """Return the rules on how many states of each kind may overflow."""
-    return [
-        most(
-            f"the number of overflows among {states[kind]} states {WHICH[kind]}",
-            count,
-            int(OVERFLOWS[kind] * states[kind] + 1.0 * (kind == "limits")),
-            f"{LONGER}, or give ranges more room: guard_bits=1",
-        )
-        for kind, count in overflows.items()
-    ]

@@ -1,35 +1,32 @@
-"""A solver as a program on a simulated processor, end to end: build, load, solve problems, compare with the integers
-and with float64."""
+"""Measure a solver as a program: solve problems on a simulated core, and compare with the integers and with float64."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from os import PathLike
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from dynagate.base.progress import Progress
+from dynagate.base.progress import Progress, quiet
 from dynagate.control.chip import ChipSolver, calls_of
 from dynagate.control.chip_ilqr import ChipIlqr
 from dynagate.control.chip_mppi import ChipMppi, MppiOptions
 from dynagate.control.cost import Cost
 from dynagate.control.ilqr import IlqrOptions
-from dynagate.fixedpoint.files import FORMATS
 from dynagate.graph import trace
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.region import Region
 from dynagate.host.ilqr import ILQR
 from dynagate.host.opening import open
-from dynagate.host.processor_report import of_program
+from dynagate.host.report.rules import Rule, equal
+from dynagate.host.report.sections import labeled
 from dynagate.host.solver import bounds_of
-from dynagate.host.verdict import Rule, equal, passed, verdict
-from dynagate.hw.processor.build import ProcessorBuild, build_solver
-from dynagate.hw.processor.isa.shape import Core
 from dynagate.integrators.step import StepOptions
+
+if TYPE_CHECKING:
+    from dynagate.hw.processor.build import ProcessorBuild
 
 Array = npt.NDArray[Any]
 
@@ -45,6 +42,10 @@ TEMPERATURE, ACCELERATION = 1.0, 1.0
 """Of MPPI; and rad/s² or m/s², of a joint alone, whose torque is the standard deviation of torques."""
 FAR, FAST = 0.5, 0.05
 """Starts and goals in this share of the limits, rad within π; speeds up to this share of the limits."""
+
+
+ITERATIONS = "turns"
+"""Result of a solver that iterates: the iterations of a problem."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,11 @@ class Reaching:
         sampler = ChipMppi.of(robot, cost, own)
         return cls(sampler, region, "tau", lambda exact: np.abs(exact["tau"]).max(axis=1))
 
+    def error(self, got: Mapping[str, Array], exact: Mapping[str, Array]) -> Array:
+        """Return the relative error of the compared result of each problem, (batch,)."""
+        difference = np.abs(got[self.compared] - exact[self.compared])
+        return np.asarray(difference.reshape(len(difference), -1).max(axis=1) / self.against(exact))
+
     def problems(self, batch: int, seed: int) -> dict[str, Array]:
         """Starts, goals and guesses of torques, which hold the robot where it is, (batch, ·); and of noise the seed and
         the draws. A third of the problems begins at rest."""
@@ -98,30 +104,75 @@ def _drawn(region: Region, batch: int, seed: int) -> dict[str, Array]:
 
 
 @dataclass(frozen=True)
-class SolverReport:
-    """exact: every integer is equal. warm: whether the integers of calls that go on with the plan before are equal too.
-    cost, error: of each problem, relative; error: of gains or torques. cycles: of each problem, measured from its first
-    word to its results. turns: iterations of each problem, of a solver that has them. converged: of the problems, on
-    the chip and in float64, likewise."""
+class SolverPace:
+    """Section of a report: cycles of the problems that a solver solved, and what became of them."""
 
-    built: ProcessorBuild
-    exact: bool
-    warm: bool
-    cost: Array
-    error: Array
-    overflows: int
+    options: Mapping[str, Any]
+    """Options of the design."""
     cycles: Array
-    turns: Array | None = None
+    """Cycles of each problem from its first word to its results, measured."""
+    overflows: int
+    """Number of problems in which a number overflowed."""
+    iterations: Array | None = None
+    """Iterations of each problem, or None if the solver does not iterate."""
     converged: tuple[int, int] = (0, 0)
+    """Number of problems that converged, on the chip and in float64."""
+    rules: Sequence[Rule] = ()
+
+    @property
+    def lines(self) -> list[str]:
+        count, options = len(self.cycles), self.options
+        if self.iterations is None:
+            cycles = self.cycles.max() / (options["samples"] * options["knots"])
+            return [
+                labeled(
+                    "samples",
+                    f"{options['samples']}, {options['abreast']} side by side, temperature "
+                    f"{options['temperature']:g}, torques spread by "
+                    + ", ".join(f"{x:.2g}" for x in options["spread"]),
+                ),
+                labeled(
+                    "call",
+                    f"{np.median(self.cycles):.0f} cycles measured, {self.cycles.max()} at most; "
+                    f"{cycles:.0f} a knot of a sample",
+                ),
+                labeled("overflows", f"in {self.overflows} of {count}"),
+            ]
+        iterations = self.iterations.sum()
+        return [
+            labeled(
+                "iteration",
+                f"{self.cycles.sum() / iterations:.0f} cycles measured over {iterations} of {count} problems; "
+                f"{self.cycles.max()} the longest problem",
+            ),
+            labeled("converged", f"{self.converged[0]} of {count}; in float64 {self.converged[1]}"),
+            labeled("overflows", f"in {self.overflows} of {count}; what a line search refuses is among them"),
+        ]
+
+
+@dataclass(frozen=True)
+class SolverMeasurement:
+    """Section of a report: problems that a solver solved, compared with the integers and with float64."""
+
+    result: str
+    """What is compared besides the cost, in the plural: "gains" or "torques"."""
+    exact: bool
+    """Whether every integer is equal."""
+    warm: bool
+    """Whether the integers of calls that go on with the plan before are equal too."""
+    cost: Array
+    """Relative error of each problem's cost."""
+    error: Array
+    """Relative error of each problem's gains or torques."""
 
     @property
     def near(self) -> int:
-        """Problems whose cost and gains, or torques, are near float64's."""
+        """Return how many problems have a cost, and gains or torques, near float64's."""
         return int(((self.cost <= COST_ERROR) & (self.error <= RESULT_ERROR)).sum())
 
     @property
     def rules(self) -> list[Rule]:
-        """The integers are equal, and FEW of the problems and more are near float64."""
+        """Return the rules: the integers are equal, and a share FEW of the problems and more are near float64."""
         count = len(self.cost)
         return [
             equal("the comparison of the core with its integers", self.exact),
@@ -137,75 +188,28 @@ class SolverReport:
         ]
 
     @property
-    def passed(self) -> bool:
-        """Whether all rules hold."""
-        return passed(self.rules)
-
-    @property
-    def verdict(self) -> str:
-        """PASS, or FAIL and the rules that do not hold."""
-        return verdict(self.rules)
-
-    def text(self) -> str:
-        scheduled, options = self.built.schedule, self.built.design.options
-        count = len(self.cost)
-        lines = [
-            f"{self.built.robot.name} {self.built.design.function}, {options['knots']} knots of {options['dt']:g} s, "
-            f"{scheduled.core.word}-bit words, {scheduled.core.units} units",
-            f"  formats         {self.built.folder / FORMATS}",
-            *of_program(self.built),
-            f"  kept            {scheduled.instructions.kept} of {1 << scheduled.core.turn_bits} values of turns",
-            *self._pace(),
-            f"  cost            {np.median(self.cost):.1e} from float64's, {self.cost.max():.1e} at most, relative",
-            f"  {'torques' if self.turns is None else 'gains':<16}{np.median(self.error):.1e} of the largest, "
-            f"{self.error.max():.1e} at most",
-            f"  near            {self.near} of {count} within {COST_ERROR:g} and {RESULT_ERROR:g}",
-            f"  integers        {'equal' if self.exact else 'NOT EQUAL'}; of calls that go on with the plan before "
-            f"{'equal' if self.warm else 'NOT EQUAL'}",
-            self.verdict,
-        ]
-        return "\n".join(lines)
-
-    def _pace(self) -> list[str]:
-        """Cycles, and what became of the problems."""
-        count, options = len(self.cost), self.built.design.options
-        if self.turns is None:
-            each = self.cycles.max() / (options["samples"] * options["knots"])
-            return [
-                f"  samples         {options['samples']}, {options['abreast']} side by side, temperature "
-                f"{options['temperature']:g}, torques spread by " + ", ".join(f"{x:.2g}" for x in options["spread"]),
-                f"  call            {np.median(self.cycles):.0f} cycles measured, {self.cycles.max()} at most; "
-                f"{each:.0f} a knot of a sample",
-                f"  overflows       in {self.overflows} of {count}",
-            ]
+    def lines(self) -> list[str]:
+        exact, warm = ("equal" if same else "NOT EQUAL" for same in (self.exact, self.warm))
         return [
-            f"  iteration       {self.cycles.sum() / self.turns.sum():.0f} cycles measured over {self.turns.sum()} of "
-            f"{count} problems; {self.cycles.max()} the longest problem",
-            f"  converged       {self.converged[0]} of {count}; in float64 {self.converged[1]}",
-            f"  overflows       in {self.overflows} of {count}; what a line search refuses is among them",
+            labeled("cost", f"{np.median(self.cost):.1e} from float64's, {self.cost.max():.1e} at most, relative"),
+            labeled(self.result, f"{np.median(self.error):.1e} of the largest, {self.error.max():.1e} at most"),
+            labeled("near", f"{self.near} of {len(self.cost)} within {COST_ERROR:g} and {RESULT_ERROR:g}"),
+            labeled("integers", f"{exact}; of calls that go on with the plan before {warm}"),
         ]
 
 
-def solver_report(
-    reaching: Reaching,
-    *,
-    units: int | Core,
-    word: int,
-    folder: str | PathLike[str],
-    formats: str | PathLike[str] | None = None,
-    words: str | None = None,
-    states: int = 8,
-    seed: int = 1,
-    abreast: int | None = None,
-    progress: Progress | None = None,
-) -> SolverReport:
-    """Build a solver's program, load it into a simulated core, solve `states` problems, and compare. formats: a file of
-    them, instead of problems that find them. words, abreast: as of `build_solver`. The errors are those of that and of
-    `open`."""
-    progress = progress or (lambda text: None)
-    known = reaching.problems(FORMAT_PROBLEMS, seed + 1) if formats is None else {}
-    own: dict[str, Any] = {"formats": formats, "region": reaching.region, "abreast": abreast, "words": words}
-    built = build_solver(reaching.solver, known, units, word=word, progress=progress, folder=Path(folder), **own)
+def measure_solver(
+    built: ProcessorBuild, reaching: Reaching, states: int, seed: int, progress: Progress = quiet
+) -> tuple[SolverPace, SolverMeasurement]:
+    """Solve problems on a simulated core, and compare the results.
+
+    Args:
+        built: The program of the solver.
+        reaching: The solver.
+        states: Number of problems.
+        seed: Seed of the problems.
+        progress: Function that receives a line of text before each slow stage.
+    """
     progress("solving them in float64")
     (cold, exact), (warm, _) = calls_of(reaching.solver, reaching.problems(states, seed), 2)
     series = {name: np.stack([cold[name][0], warm[name][0]]) for name in cold}
@@ -218,31 +222,23 @@ def solver_report(
             calls.append(chip(**{name: x[k] for name, x in cold.items()}))
             cycles.append(chip.transfer.latency)
         again = chip(**series)
-    return _compared(reaching, built, exact, (calls, expected), (again, after), np.array(cycles))
-
-
-def _compared(
-    reaching: Reaching,
-    built: ProcessorBuild,
-    exact: Mapping[str, Array],
-    cold: tuple[list[Any], Any],
-    warm: tuple[Any, Any],
-    cycles: Array,
-) -> SolverReport:
-    """cold, warm: results of the core, problem by problem or of all, and of the integers. cycles: of the problems."""
     names = [port.name for port in built.design.output.ports]
-    calls, expected = cold
     got = {name: np.stack([getattr(call, name) for call in calls]) for name in names}
-    apart = np.abs(got[reaching.compared] - exact[reaching.compared]).reshape(len(calls), -1).max(axis=1)
-    iterates = "turns" in got
-    return SolverReport(
-        built,
+    overflows = int(sum(call.overflow for call in calls))
+    measurement = SolverMeasurement(
+        "gains" if ITERATIONS in got else "torques",
         all(np.array_equal(got[name], getattr(expected, name)) for name in names),
-        all(np.array_equal(getattr(warm[0], name), getattr(warm[1], name)) for name in names),
+        all(np.array_equal(getattr(again, name), getattr(after, name)) for name in names),
         np.abs(got["cost"] / exact["cost"] - 1.0),
-        apart / reaching.against(exact),
-        int(sum(call.overflow for call in calls)),
-        cycles,
-        got["turns"].astype(int) if iterates else None,
-        (int((got["converged"] > 0).sum()), int((exact["converged"] > 0).sum())) if iterates else (0, 0),
+        reaching.error(got, exact),
     )
+    return _pace(built, got, exact, np.array(cycles), overflows), measurement
+
+
+def _pace(
+    built: ProcessorBuild, got: Mapping[str, Array], exact: Mapping[str, Array], cycles: Array, overflows: int
+) -> SolverPace:
+    if ITERATIONS not in got:
+        return SolverPace(built.design.options, cycles, overflows)
+    converged = int((got["converged"] > 0).sum()), int((exact["converged"] > 0).sum())
+    return SolverPace(built.design.options, cycles, overflows, got[ITERATIONS].astype(int), converged)

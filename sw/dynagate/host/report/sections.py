@@ -1,0 +1,65 @@
+"""A report of a checked design: a title, sections of lines, and the rules by which it passes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+from dynagate.host.report.rules import Rule, passed, verdict
+
+Kind = TypeVar("Kind")
+
+
+class Section(Protocol):
+    """A part of a report: what was counted or measured, and the rules that it has to keep."""
+
+    @property
+    def lines(self) -> Sequence[str]:
+        """Lines of the report, without its title and verdict."""
+
+    @property
+    def rules(self) -> Sequence[Rule]:
+        """Rules of the report that concern this section."""
+
+
+@dataclass(frozen=True)
+class Lines:
+    """A section of lines without rules."""
+
+    lines: Sequence[str]
+    rules: Sequence[Rule] = ()
+
+
+@dataclass(frozen=True)
+class Report:
+    """A report of a design that was built, run and compared with the other ways to compute it."""
+
+    title: str
+    """First line."""
+    sections: tuple[Section, ...]
+    """Sections in the order in which they are printed."""
+
+    def section(self, kind: type[Kind]) -> Kind:
+        """Return the section of a class, such as `FunctionMeasurement`. The report must have one."""
+        return next(section for section in self.sections if isinstance(section, kind))
+
+    @property
+    def rules(self) -> list[Rule]:
+        """Return the rules of all sections."""
+        return [rule for section in self.sections for rule in section.rules]
+
+    @property
+    def passed(self) -> bool:
+        """Return whether all rules hold."""
+        return passed(self.rules)
+
+    def text(self) -> str:
+        """Return the report for a terminal. Its last lines are PASS, or FAIL and the rules that do not hold."""
+        lines = [line for section in self.sections for line in section.lines]
+        return "\n".join([self.title, *lines, verdict(self.rules)])
+
+
+def labeled(label: str, text: str) -> str:
+    """Return a line of a report: a label, and a text that begins in the same column on every line."""
+    return f"  {label:<16}{text}"
