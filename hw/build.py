@@ -13,7 +13,7 @@ import dynagate
 from dynagate.base import storage, untrusted
 from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import checking_first, explained
-from dynagate.base.progress import Progress, showing
+from dynagate.base.progress import Progress, quiet, showing
 from dynagate.design.design import (
     AxiStreams,
     ChosenFormats,
@@ -311,7 +311,7 @@ def build_request(
         )
     storage.check_folder(Path(folder), BuildError, "designs")
     storage.sweep(Path(folder))
-    progress = progress or (lambda text: None)
+    progress = progress or quiet
     robot, axi, options = request.robot, request.axi, request.algorithm.as_dict()
     region = (request.region or Region.of(robot)).of_robot(robot)
     progress(f"tracing {robot.name} {request.function}")

@@ -15,13 +15,14 @@ from typing import Any
 from dynagate.base import storage
 from dynagate.base.errors import ArgumentError
 from dynagate.base.process import completed, ending
+from dynagate.base.progress import Progress, quiet
 from dynagate.base.untrusted import plain_text
 from dynagate.design import files as design_files
 from dynagate.design.verilog_list import LIST, files_of, module_meanings
 from dynagate.fixedpoint.assign import FormattedGraph
 from dynagate.hw.axi import Axi
 from dynagate.hw.boards import TOOLS, Board
-from dynagate.hw.build import SHELL_TOP, TOP, Build, Progress, build_request
+from dynagate.hw.build import SHELL_TOP, TOP, Build, build_request
 from dynagate.hw.choice import Choice, choose, rate_text
 from dynagate.hw.datasheet import register_table, table
 from dynagate.hw.plan import Plan
@@ -312,13 +313,13 @@ def _written(content: _Content, target: Path) -> Project:
     return Project(target, flow)
 
 
-def run_tool(project: Project, *, progress: Progress | None = None) -> list[Path] | None:
+def run_tool(project: Project, *, progress: Progress = quiet) -> list[Path] | None:
     """Run the vendor's tools on a project; None where they are not on the path. Returns what they wrote. Raises
     ProjectError with the end of what they printed; all of it is in make.log."""
     flow = project.flow
     if not check_tool(flow):
         return None
-    (progress or (lambda text: None))(f"{flow.tool}: synthesis, place and route")
+    progress(f"{flow.tool}: synthesis, place and route")
     log = project.folder / "make.log"
     with log.open("w", encoding="utf-8") as output:
         done = completed(["make", "-C", str(project.folder), "-f", "Makefile"], stdout=output, stderr=subprocess.STDOUT)

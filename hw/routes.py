@@ -27,7 +27,7 @@ from amaranth.lib.cdc import FFSynchronizer
 from amaranth.lib.wiring import In, Out
 from dynagate.base.errors import ArgumentError
 from dynagate.base.process import run
-from dynagate.base.progress import Progress
+from dynagate.base.progress import Progress, quiet
 from dynagate.base.untrusted import plain_text
 from dynagate.design import files as design_files
 from dynagate.design.files import BITSTREAM
@@ -205,7 +205,7 @@ def bitstream(
     megahertz: float = ASKED_MHZ,
     baud: int | None = None,
     seeds: Sequence[int] = SEEDS,
-    progress: Progress | None = None,
+    progress: Progress = quiet,
 ) -> Routed:
     """The bitstream of a design, or of cores, in its AXI shell, in folder/<board>.bit. Next to it are netlist.v, the
     constraints, nextpnr's report and log, bitstream.json, which holds the result, design.json of a design, by which
@@ -223,7 +223,7 @@ def bitstream(
     folder.mkdir(parents=True, exist_ok=True)
     for name in (f"{board.name}.{family.suffix}", BITSTREAM, design_files.FILE, README):  # of a design before
         (folder / name).unlink(missing_ok=True)
-    flow = _Flow(gateware, board, folder, baud, progress or (lambda text: None))
+    flow = _Flow(gateware, board, folder, baud, progress)
     clock, cells, tried = flow.fastest(clock, oscillator, seeds)
     seed = max(tried, key=lambda seed: tried[seed])
     result = Routed(

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dynagate.base.errors import Error
 from dynagate.base.process import completed, ending
-from dynagate.base.progress import Progress
+from dynagate.base.progress import Progress, quiet
 from dynagate.hw.yosys import YosysError, run_yosys
 
 if TYPE_CHECKING:
@@ -128,13 +128,12 @@ def tops(built: Build) -> dict[str, Any]:
     return {TOP: datapath}
 
 
-def synthesize(built: Build, family: str = "xcup", *, progress: Progress | None = None) -> Synthesis:
+def synthesize(built: Build, family: str = "xcup", *, progress: Progress = quiet) -> Synthesis:
     """Synthesize the design: the datapath, with the ring and the shell that it has. The result is kept beside it as
     synth-<family>.json.
 
     Raises SynthesisError: Yosys is missing or fails, or (UltraScale+) its DSP blocks are not the plan's.
     """
-    progress = progress or (lambda text: None)
     if family not in SCRIPTS:
         raise SynthesisError(f"family '{family}'; expected one of {', '.join(SCRIPTS)}")
     kept = built.folder / f"synth-{family}.json"

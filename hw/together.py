@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dynagate.base.progress import Progress
+from dynagate.base.progress import Progress, quiet
 from dynagate.design.words import beats
 from dynagate.fixedpoint.assign import Policy, assign
 from dynagate.graph import trace
@@ -87,7 +87,7 @@ def compare(
     ii: int,
     region: Region | None = None,
     policy: Policy | None = None,
-    progress: Progress = lambda text: None,
+    progress: Progress = quiet,
 ) -> Comparison:
     """Plans each of several functions alone, and all of them together. Raises ValueError as `plan` and `trace` do."""
     region = region or Region.of(robot)

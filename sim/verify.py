@@ -18,7 +18,7 @@ from pathlib import Path
 
 from dynagate.base.errors import ArgumentError
 from dynagate.base.process import completed
-from dynagate.base.progress import Progress
+from dynagate.base.progress import Progress, quiet
 from dynagate.base.storage import read_file
 from dynagate.design.design import Design
 from dynagate.design.files import (
@@ -139,7 +139,7 @@ def verify(
     simulators: Sequence[str] = SIMULATORS,
     *,
     drawn: Callable[[Path], Mapping[str, Vectors]] | None = None,
-    progress: Progress | None = None,
+    progress: Progress = quiet,
 ) -> Verified:
     """Run the benches of a design's folder.
 
@@ -148,7 +148,7 @@ def verify(
     Raises DesignError: the design is damaged, a file of its bench was edited, or vectors are another design's.
     SimulationError: a simulator is missing, or what it is told does not compile.
     """
-    place, progress = Path(folder).absolute(), progress or (lambda text: None)
+    place = Path(folder).absolute()
     if unknown := [name for name in simulators if name not in SIMULATORS]:
         raise ArgumentError(f"simulator '{unknown[0]}'; expected some of {', '.join(SIMULATORS)}")
     check_simulators(simulators)

@@ -23,7 +23,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from dynagate.base.process import completed
-from dynagate.base.progress import Progress
+from dynagate.base.progress import Progress, quiet
 from dynagate.base.storage import scratch, sweep
 from dynagate.native.cache import cache_folder, kept
 from dynagate.native.compile import machine, run
@@ -223,7 +223,7 @@ class _Model:
 
     def compiled(self, progress: Progress | None) -> Path:
         """The folder with the model's archive and header."""
-        progress = progress or (lambda text: None)
+        progress = progress or quiet
 
         def make(work: Path, result: Path) -> None:
             with _place() as place:

@@ -14,7 +14,7 @@ import dynagate
 from dynagate.base import storage, untrusted
 from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import explained
-from dynagate.base.progress import Progress
+from dynagate.base.progress import Progress, quiet
 from dynagate.control.chip import ChipSolver
 from dynagate.design.design import ChosenFormats, Versions
 from dynagate.design.files import FORMAT_VERSION, PROGRAM, sealed, words_bytes
@@ -116,7 +116,7 @@ def build_program(
     spec = CoreSpec.resolve(units)
     storage.check_folder(folder, BuildError, "programs")
     policy = request_policy(request, spec)
-    progress = progress or (lambda text: None)
+    progress = progress or quiet
     region = (request.region or Region.of(request.robot)).of_robot(request.robot)
     progress(f"tracing {request.robot.name} {request.function}")
     if request.goal is None:
@@ -169,7 +169,7 @@ def build_solver(
     _check_plan(solver, spec)
     spec.check_stream_format(words)
     asked = _counts(solver, abreast)
-    progress = progress or (lambda text: None)
+    progress = progress or quiet
     policy = Policy(word if spec.grows else spec.core.word, arithmetic=Arithmetic(overflow=SATURATE))
     robot, loop = solver.robot, solver.blocks.loop
     region = region or Region.of(robot)
@@ -252,7 +252,7 @@ def _built(
     folder: Path,
     bench: _Bench | None = None,
     samples: int = 1,
-    progress: Progress = lambda text: None,
+    progress: Progress = quiet,
 ) -> ProcessorBuild:
     """In its folder, unless it is there. samples: side by side."""
     robot, scheduled, words = region.robot, compiled.schedule, messages(compiled.schedule)

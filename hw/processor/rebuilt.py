@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from dynagate.base.progress import quiet
 from dynagate.design.files import FILE, REBUILD, DesignError, load_program, load_words
 from dynagate.design.program import ProgramDesign
 from dynagate.design.rebuilt import robot_of
@@ -71,9 +72,7 @@ def formatted_program(design: ProgramDesign, words: Words) -> tuple[FormattedGra
             certificate=certificate,
             abreast=design.abreast,
         )
-        scheduled = compiled_program(
-            request, CoreSpec(Core(**design.core)), region, policy, lambda text: None, file
-        ).schedule
+        scheduled = compiled_program(request, CoreSpec(Core(**design.core)), region, policy, quiet, file).schedule
     except (KeyError, TypeError, ValueError) as error:
         raise DesignError(f"the program of {design.title} cannot be made again: {error!r}; {REBUILD}") from None
     same = streams_of(scheduled) == (design.stream, design.functions, design.loop)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dynagate.base.errors import Error
-from dynagate.base.progress import Progress
+from dynagate.base.progress import Progress, quiet
 from dynagate.design.design import AxiStreams, Sides
 from dynagate.design.program import ProgramDesign
 from dynagate.design.words import beats
@@ -55,9 +55,7 @@ def in_its_shell(design: ProgramDesign) -> ProgramDesign:
     return behind(design, design.shell.width, design.shell.last)
 
 
-def core_verilog(
-    core: Core, axi: Axi, cores: int = 1, *, has_tlast: bool = True, progress: Progress | None = None
-) -> Path:
+def core_verilog(core: Core, axi: Axi, cores: int = 1, *, has_tlast: bool = True, progress: Progress = quiet) -> Path:
     """Return the Verilog of cores in their shell, in the user's cache; it is written unless it is there.
 
     has_tlast: whether the source of packets sets TLAST, which a serial line does not. Raises ValueError as
@@ -66,7 +64,6 @@ def core_verilog(
     from dynagate.hw.processor.shell.core_shell import check_shell, shell_text
 
     check_shell(core, axi, cores)
-    progress = progress or (lambda text: None)
 
     def make(work: Path, result: Path) -> None:
         progress("Amaranth: processor to Verilog")

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache, partial
 
-from dynagate.base.progress import Progress
+from dynagate.base.progress import Progress, quiet
 from dynagate.bench.driver import BATCH, DriverCost
 from dynagate.design.design import ChosenFormats
 from dynagate.dynamics import AlgorithmOptions
@@ -53,11 +53,11 @@ class Refusal:
 
 
 def board_rows(
-    robot: Robot, region: Region, functions: Sequence[str] = FUNCTIONS, progress: Progress | None = None
+    robot: Robot, region: Region, functions: Sequence[str] = FUNCTIONS, progress: Progress = quiet
 ) -> list[BoardRow | Refusal]:
     """Each function of a robot on each board, at the shortest interval that fits, in words of the default length: what
     `dynagate bitstream` chooses."""
-    return list(_rows(robot, region, functions, progress or (lambda text: None)))
+    return list(_rows(robot, region, functions, progress))
 
 
 def _rows(robot: Robot, region: Region, functions: Sequence[str], progress: Progress) -> Iterator[BoardRow | Refusal]:

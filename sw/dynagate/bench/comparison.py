@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 
 from dynagate.base.errors import ArgumentError
-from dynagate.base.progress import Progress
+from dynagate.base.progress import Progress, quiet
 from dynagate.bench import budget, codegen, contacts, gpu, peers, rollouts, solvers
 from dynagate.bench.budget import FLOAT32, STAGES, Chosen
 from dynagate.bench.deadline import deadline
@@ -65,7 +65,7 @@ def compare(
     pinocchio: bool = True,
     pinocchio_single: bool = False,
     everything: bool = False,
-    progress: Progress | None = None,
+    progress: Progress = quiet,
     begun: Mapping[str, Any] | None = None,
     keep: Callable[[dict[str, Any]], Any] | None = None,
 ) -> dict[str, Any]:
@@ -77,7 +77,6 @@ def compare(
     Raises ValueError for an empty batch, no threads or an interval that no datapath has, CompileError where there is no
     C compiler.
     """
-    progress = progress or (lambda text: None)
     _check(batches, threads, ii)
     if robot.constraints:
         contacts.check_points(robot)

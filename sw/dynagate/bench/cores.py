@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from dynagate.base.errors import ArgumentError
-from dynagate.base.progress import Progress
+from dynagate.base.progress import Progress, quiet
 from dynagate.bench.boards import FUNCTIONS
 from dynagate.design.words import WORD
 from dynagate.fixedpoint.assign import FormattedGraph, Policy, assign
@@ -50,10 +50,10 @@ class NotHeld:
 
 
 def core_rows(
-    robot: Robot, region: Region, functions: Sequence[str] = FUNCTIONS, progress: Progress | None = None
+    robot: Robot, region: Region, functions: Sequence[str] = FUNCTIONS, progress: Progress = quiet
 ) -> list[CoreRow | NotHeld]:
     """Each function of a robot as a program for the cores of each board that has some, in the cores' words."""
-    return list(_rows(robot, region, functions, progress or (lambda text: None)))
+    return list(_rows(robot, region, functions, progress))
 
 
 def _rows(robot: Robot, region: Region, functions: Sequence[str], progress: Progress) -> Iterator[CoreRow | NotHeld]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dynagate.base.progress import Progress
+from dynagate.base.progress import Progress, quiet
 from dynagate.dynamics import LISTED
 from dynagate.dynamics import function as function_row
 from dynagate.graph import Counts, trace
@@ -45,7 +45,7 @@ def describe(
     *,
     function: str | None = None,
     form: str | None = None,
-    progress: Progress | None = None,
+    progress: Progress = quiet,
     **options: Any,
 ) -> list[Row]:
     """A row per function and form, or those of this function or form alone, in the default choices and in those of
@@ -53,7 +53,6 @@ def describe(
     function depends on friction. progress: called before each slow stage. Raises RobotError: the
     robot does not have this function, or not in this form.
     """
-    progress = progress or (lambda text: None)
     rows = []
     listed = LISTED if function is None else {function_row(function).name: function_row(function)}
     for name, row in listed.items():

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from dynagate.base.exact import exact
-from dynagate.base.progress import Progress
+from dynagate.base.progress import Progress, quiet
 from dynagate.base.warned import warn
 from dynagate.graph.graph import Graph, GraphError, GraphWarning, Node, Port
 from dynagate.graph.identities import merge_identities
@@ -36,7 +36,7 @@ def lower(
     outputs: Sequence[RecordedPort],
     new_trace: Callable[[], Any],
     ports: Mapping[str, Port],
-    progress: Progress = lambda text: None,
+    progress: Progress = quiet,
 ) -> Graph:
     """The checked graph of recorded nodes.
 

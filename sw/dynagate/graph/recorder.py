@@ -18,7 +18,7 @@ import numpy.typing as npt
 from dynagate.base.errors import ArgumentError
 from dynagate.base.exact import Exact, exact
 from dynagate.base.naming import current_scope
-from dynagate.base.progress import Progress
+from dynagate.base.progress import Progress, quiet
 from dynagate.dynamics.spatial import difference
 from dynagate.graph.graph import Graph, Port
 from dynagate.graph.ops import OPS
@@ -170,7 +170,7 @@ class Recording:
     progress: called with a text before what takes seconds.
     """
 
-    def __init__(self, name: str, robot: str, progress: Progress = lambda text: None) -> None:
+    def __init__(self, name: str, robot: str, progress: Progress = quiet) -> None:
         self.name, self.robot, self._progress = name, robot, progress
         self.trace = Trace(lambda count: progress(f"recording {name}, {count:,} operations so far"))
         self.inputs: dict[str, Array] = {}
@@ -255,7 +255,7 @@ class Recording:
                     [_port(name, np.asarray(values, dtype=object)) for name, values in outputs.items()],
                     Trace,
                     self._ports,
-                    self._progress if len(self.trace.nodes) >= MANY else lambda text: None,
+                    self._progress if len(self.trace.nodes) >= MANY else quiet,
                 )
             if not all(math.isfinite(node.constant or 0.0) for node in graph.nodes):
                 raise OverflowError

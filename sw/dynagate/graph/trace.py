@@ -13,6 +13,7 @@ import numpy as np
 
 from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import explained
+from dynagate.base.progress import Progress, quiet
 from dynagate.dynamics import EXTERNAL, SWITCHES, SYMMETRIC, AlgorithmOptions, Function, Tree, function, of_frame
 from dynagate.dynamics.frames import FrameOption
 from dynagate.dynamics.friction import friction_in
@@ -22,7 +23,7 @@ from dynagate.graph.choose import FRAME_SEARCHES, FRAMES
 from dynagate.graph.derived import JVP, VJP, derived
 from dynagate.graph.graph import Graph
 from dynagate.graph.kept import Kept
-from dynagate.graph.recorder import Progress, Recording
+from dynagate.graph.recorder import Recording
 from dynagate.graph.sizes import parameter_inputs, size_of, typical_sizes
 from dynagate.robot import Robot
 from dynagate.robot.checked import RobotOrName, robot_of
@@ -78,7 +79,7 @@ def trace(
         if axes in FRAME_SEARCHES:
             options["frame"] = _found_frame(robot, axes)
     with _without_collection():
-        return _traced(_Asked(robot, algorithm, chosen, options, common, progress or (lambda text: None)))
+        return _traced(_Asked(robot, algorithm, chosen, options, common, progress or quiet))
 
 
 def _products(algorithm: Function, robot: Robot) -> dict[str, tuple[int, ...]]:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dynagate.base.progress import Progress
+from dynagate.base.progress import Progress, quiet
 from dynagate.control.chip import ChipSolver
 from dynagate.control.chip_ilqr import ChipIlqr
 from dynagate.control.chip_mppi import ChipMppi, MppiOptions
@@ -281,7 +281,7 @@ def compared(
     """A table of controllers: Crocoddyl's and one of PLANNERS in float64, and with `units` ours in words of so many
     bits, as integers and, with rtl, on the simulated core. samples: of a plan by MPPI. implicit_damping: in the
     steps of the robot and of all controllers, as of a `Rollout`."""
-    progress = progress or (lambda text: None)
+    progress = progress or quiet
     loop = Loop(robot, reach, seconds, implicit_damping=implicit_damping)
     progress("Crocoddyl")
     rows = [loop.crocoddyl()]

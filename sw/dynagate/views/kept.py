@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from dynagate.base.errors import ArgumentError
-from dynagate.base.progress import Progress
+from dynagate.base.progress import Progress, quiet
 from dynagate.design.design import DatapathDesign
 from dynagate.design.files import REBUILD, DesignError, load_datapath
 from dynagate.design.rebuilt import formatted_design, robot_of
@@ -25,7 +25,7 @@ def kept_build(path: str | PathLike[str], progress: Progress | None = None) -> B
     path: of the folder, or of design.json in it. progress: called with what is about to happen. Raises DesignError: as
     `design.rebuilt.formatted_design`, or the schedule is not the one in design.json.
     """
-    progress = progress or (lambda text: None)
+    progress = progress or quiet
     place = Path(path)
     progress(f"reading {place}")
     design = load_datapath(place)
