@@ -317,7 +317,6 @@ def test_every_module_that_building_reads_counts_or_is_known_not_to_decide() -> 
         "dynagate.integrators.equations_vjp",  # gradients of rollouts, which no chip has
         "dynagate.integrators.step_vjp",
         "dynagate.integrators.limits",  # warnings alone
-        "dynagate.robot.helical",
         "dynagate.robot.shapes",  # read from the file again
         "dynagate.robot.limits",
         "dynagate.hw.bench",  # verifies what was built

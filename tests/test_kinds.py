@@ -13,7 +13,7 @@ from dynagate import Region, Robot, RobotError, evaluate, robots, trace
 from dynagate.dynamics.kinds import MOTIONS, motion_of
 from dynagate.dynamics.spatial import array
 from dynagate.robot.kinds import KINDS, Revolute, kind_of
-from dynagate.robot.model import Joint
+from dynagate.robot.parts import Joint
 
 from tests.oracle import JOINTS
 from tests.robots import random_robot

@@ -13,7 +13,7 @@ import pinocchio
 import pytest
 from dynagate import Region, Robot, evaluate, trace
 from dynagate.robot import Joint, Link
-from dynagate.robot.model import Vector3
+from dynagate.robot.vectors import Vector3
 
 from tests.oracle import pinocchio_of
 from tests.samples import State, states

@@ -36,7 +36,7 @@ from dynagate.integrators.linearized import linearized_step_graph
 from dynagate.integrators.position_based_method import PositionBasedIntegrator
 from dynagate.integrators.step import StepOptions, step_graph
 from dynagate.integrators.step_vjp import step_vjp_graph
-from dynagate.robot.model import Joint, Link
+from dynagate.robot.parts import Joint, Link
 
 from tests.robots import hopper
 

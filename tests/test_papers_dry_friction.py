@@ -9,7 +9,8 @@ import pytest
 from dynagate import Robot
 from dynagate.forces import Plane, Point
 from dynagate.forces.contact import corners
-from dynagate.robot.model import Joint, Link, matrix3, vector3
+from dynagate.robot.parts import Joint, Link
+from dynagate.robot.vectors import matrix3, vector3
 
 from examples.papers.position_based.complementarity import StewartTrinkle
 from examples.papers.position_based.friction_cone import impulses

@@ -19,7 +19,7 @@ from dynagate.dynamics.configuration import neutral
 from dynagate.forces import Contact, Drag, Plane, Point, Servo
 from dynagate.forces.contact import corners
 from dynagate.robot import Robot
-from dynagate.robot.model import Joint
+from dynagate.robot.parts import Joint
 
 from examples.papers.position_based.complementarity import StewartTrinkle
 from examples.papers.position_based.drag_points import drag_points, printed

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from dynagate import Robot, RobotError, RobotWarning, robots
 from dynagate.forces import Point
-from dynagate.robot.model import matrix3
+from dynagate.robot.vectors import matrix3
 
 from examples.papers.position_based.complementarity import StewartTrinkle
 from examples.papers.position_based.integrator import PositionBased

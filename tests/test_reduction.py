@@ -16,7 +16,7 @@ from dynagate.dynamics.gradients import sparsest
 from dynagate.dynamics.inverse_dynamics import inverse_dynamics
 from dynagate.dynamics.mass_matrix import mass_matrix
 from dynagate.dynamics.reduction import LARGER, Dipole, bodies, moved_frames, regrouped
-from dynagate.robot.model import IDENTITY, vector3
+from dynagate.robot.vectors import IDENTITY, vector3
 
 from tests import tolerances
 from tests.robots import random_urdf

@@ -10,7 +10,7 @@ import pytest
 from dynagate import Region, Robot, RobotError, RobotWarning, evaluate, robots, trace
 from dynagate.dynamics import FUNCTIONS, Tree
 from dynagate.graph.truth import relative_errors
-from dynagate.robot.model import matrix3, vector3
+from dynagate.robot.vectors import matrix3, vector3
 
 from tests import tolerances
 from tests.oracle import compare, pinocchio_model

@@ -31,7 +31,7 @@ from dynagate.native.gpu_loop import GpuLoop
 from dynagate.native.loop import LoopKernel
 from dynagate.native.scan_text import slots
 from dynagate.robot import RobotError
-from dynagate.robot.model import Mimic
+from dynagate.robot.parts import Mimic
 from dynagate.robot.random_chain import random_chain
 
 from tests.robots import floating_robot, random_urdf

@@ -14,7 +14,8 @@ from dynagate.fixedpoint.evaluate import evaluate as evaluate_fixed
 from dynagate.graph import truth
 from dynagate.graph.truth import relative_errors
 from dynagate.robot.kinds import KINDS
-from dynagate.robot.model import Joint, Link, matrix3, vector3
+from dynagate.robot.parts import Joint, Link
+from dynagate.robot.vectors import matrix3, vector3
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 

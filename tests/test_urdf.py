@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from dynagate import Robot, RobotError, RobotWarning, robots
-from dynagate.robot.model import ReadingOptions
+from dynagate.robot.options import ReadingOptions
 from dynagate.robot.urdf import read_urdf
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -20,7 +20,7 @@ from dynagate import Robot, RobotError, evaluate, trace
 from dynagate.graph.loop import evaluate_loop
 from dynagate.graph.scan_trace import trace_scan
 from dynagate.robot import Constraint, Frame
-from dynagate.robot.model import matrix3, vector3
+from dynagate.robot.vectors import matrix3, vector3
 
 from tests.fuzz import rollouts
 from tests.fuzz.findings import Findings

@@ -21,7 +21,8 @@ from typing import Any
 
 import numpy as np
 from dynagate import Robot
-from dynagate.robot.model import Joint, Link, Mimic, matrix3, vector3
+from dynagate.robot.parts import Joint, Link, Mimic
+from dynagate.robot.vectors import matrix3, vector3
 
 Recipe = dict[str, Any]
 SINGLE = ("revolute", "continuous", "prismatic")

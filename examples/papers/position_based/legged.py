@@ -8,7 +8,8 @@ import numpy as np
 from dynagate.forces.contact import Point
 from dynagate.forces.servo import Servo
 from dynagate.robot import Robot
-from dynagate.robot.model import Joint, Link, Vector3, vector3
+from dynagate.robot.parts import Joint, Link
+from dynagate.robot.vectors import Vector3, vector3
 
 from examples.papers.position_based.links import Floats
 from examples.papers.position_based.robots import NOTHING, Y, Z, bar

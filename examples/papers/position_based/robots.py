@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 from dynagate.robot import Robot
-from dynagate.robot.model import STANDARD_GRAVITY, Joint, Link, Vector3, matrix3, vector3
+from dynagate.robot.parts import Joint, Link
+from dynagate.robot.vectors import STANDARD_GRAVITY, Vector3, matrix3, vector3
 
 Y: Vector3 = (0.0, 1.0, 0.0)
 Z: Vector3 = (0.0, 0.0, 1.0)

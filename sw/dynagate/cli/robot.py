@@ -18,7 +18,7 @@ from dynagate.cli.errors import as_options
 from dynagate.cli.parameters import Named, Value, mapping, one_or_named
 from dynagate.graph.region import LimitError, Region
 from dynagate.robot import Robot, RobotWarning
-from dynagate.robot.model import CONTACTS, LOOPS
+from dynagate.robot.constraint import CONTACTS, LOOPS
 
 USUAL_VELOCITY = 1.0
 """rad/s or m/s, of joints without a velocity limit where no design depends on it."""

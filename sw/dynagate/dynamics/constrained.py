@@ -29,7 +29,8 @@ from dynagate.dynamics.mass_matrix import CONFIGURATIONS, SINGULAR, factorize, i
 from dynagate.dynamics.spatial import Array, Force, Scalar, array, cross, symmetric, zeros
 from dynagate.dynamics.stance import Stance, weighed
 from dynagate.dynamics.tree import Tree
-from dynagate.robot.model import Robot, RobotError
+from dynagate.robot.errors import RobotError
+from dynagate.robot.model import Robot
 
 SOFTENED = 1e-2
 """ε beside an entry of Aᵀ A: forces of frames in line do not grow beyond what rounding tells."""

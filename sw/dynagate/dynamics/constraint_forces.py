@@ -24,7 +24,7 @@ from dynagate.dynamics.spatial import Array, Scalar, array, cos, sin, zeros
 from dynagate.dynamics.tree import Tree
 from dynagate.robot import RobotError
 from dynagate.robot.kinds import JointKind
-from dynagate.robot.model import summed
+from dynagate.robot.vectors import summed
 
 
 def check_bodies(tree: Tree) -> None:

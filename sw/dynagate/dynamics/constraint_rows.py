@@ -23,7 +23,7 @@ from dynagate.dynamics.frames import chains, poses
 from dynagate.dynamics.inverse_dynamics import Balance
 from dynagate.dynamics.spatial import Array, Scalar, array, zeros
 from dynagate.dynamics.tree import Tree
-from dynagate.robot.model import Constraint
+from dynagate.robot.constraint import Constraint
 
 
 class Where(NamedTuple):

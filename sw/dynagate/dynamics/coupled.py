@@ -17,7 +17,7 @@ from dynagate.dynamics.mass_matrix import Factor, factorize, inverse_from_factor
 from dynagate.dynamics.spatial import Array, Scalar, array
 from dynagate.dynamics.step import step
 from dynagate.dynamics.tree import Tree
-from dynagate.robot.model import RobotError
+from dynagate.robot.errors import RobotError
 
 Vector = Sequence[Scalar]
 Results = Any

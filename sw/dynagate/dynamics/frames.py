@@ -17,8 +17,8 @@ from dynagate.dynamics.joints import JointTransform
 from dynagate.dynamics.prefix import along
 from dynagate.dynamics.spatial import Array, Scalar, array, zeros
 from dynagate.dynamics.tree import Tree
-from dynagate.robot.model import Frame as Place
-from dynagate.robot.model import Link
+from dynagate.robot.parts import Frame as Place
+from dynagate.robot.parts import Link
 
 NAMED = ("base", "middle", "sparsest")
 """The frames that have names. The gradients replace "sparsest" by a map (`gradients.sparsest`)."""

@@ -20,7 +20,7 @@ from dynagate.dynamics.listed import FUNCTIONS, LISTED
 from dynagate.dynamics.options import OF_ROLLOUTS
 from dynagate.dynamics.together import State, Together
 from dynagate.dynamics.tree import Tree
-from dynagate.robot.model import Frame, Link
+from dynagate.robot.parts import Frame, Link
 
 TOGETHER = (
     "inverse_dynamics",

@@ -20,7 +20,9 @@ import numpy.typing as npt
 from dynagate.base.exact import exact, written
 from dynagate.dynamics.kinds import Z, motion_of
 from dynagate.dynamics.spatial import Array, Inertia, array, exact_rotation, zeros
-from dynagate.robot.model import Link, Robot, summed, vector3
+from dynagate.robot.model import Robot
+from dynagate.robot.parts import Link
+from dynagate.robot.vectors import summed, vector3
 
 Vector = npt.NDArray[np.float64]
 

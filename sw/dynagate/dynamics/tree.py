@@ -17,7 +17,8 @@ from dynagate.dynamics.links import Each, Link, Links, Pass, Whole
 from dynagate.dynamics.parameters import Overrides, Pose, Values, inertia_in
 from dynagate.dynamics.reduction import Body, Given, Varied, bodies, given_links, moved_frames, regrouped
 from dynagate.dynamics.spatial import Array, Force, Inertia, Motion, Scalar, array, cross, exact_rotation, zeros
-from dynagate.robot.model import Robot, turn_z_to
+from dynagate.robot.model import Robot
+from dynagate.robot.vectors import turn_z_to
 
 
 class Place(NamedTuple):

@@ -27,8 +27,8 @@ from dynagate.dynamics.spatial import Array, Scalar, array, select, zeros
 from dynagate.forces.checks import check_items, check_numbers
 from dynagate.forces.force import Force, Now, Wrench
 from dynagate.robot import Robot
-from dynagate.robot.model import Vector3, vector3
 from dynagate.robot.shapes import Shape
+from dynagate.robot.vectors import Vector3, vector3
 
 
 class ContactError(Error, ValueError):

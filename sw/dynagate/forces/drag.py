@@ -16,8 +16,8 @@ from dynagate.dynamics.spatial import Array, array, cross, skew, symmetric
 from dynagate.forces.checks import check_numbers
 from dynagate.forces.force import Force, Now, Wrench
 from dynagate.robot import Robot
-from dynagate.robot.model import Vector3
 from dynagate.robot.variable import COM, INERTIA, INERTIAL, MASS, check_constant
+from dynagate.robot.vectors import Vector3
 
 Floats = npt.NDArray[np.float64]
 

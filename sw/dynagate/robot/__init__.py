@@ -1,7 +1,10 @@
 """Robots: the immutable tree, the URDF reader, and the robots that ship with the package."""
 
 from dynagate.robot import robots
-from dynagate.robot.model import Constraint, Frame, Joint, Link, Mimic, Robot, RobotError, RobotWarning
+from dynagate.robot.constraint import Constraint
+from dynagate.robot.errors import RobotError, RobotWarning
+from dynagate.robot.model import Robot
+from dynagate.robot.parts import Frame, Joint, Link, Mimic
 from dynagate.robot.shapes import Shape, collision_shapes
 
 __all__ = [

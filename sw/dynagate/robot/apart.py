@@ -17,7 +17,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from dynagate.base.process import ending, python_command, python_environment
-from dynagate.robot.model import RobotError
+from dynagate.robot.errors import RobotError
 
 SECONDS = 4
 """Processor time beyond that of imports; other programs on the machine make it take longer."""

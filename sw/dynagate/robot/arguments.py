@@ -10,7 +10,8 @@ from typing import Any
 
 from dynagate.base.arguments import FINITE, Accepted, number, numbers, shown
 from dynagate.base.errors import ArgumentTypeError
-from dynagate.robot.model import GRAVITY, RobotError
+from dynagate.robot.errors import RobotError
+from dynagate.robot.options import GRAVITY
 from dynagate.robot.rotations import NEAR
 
 

@@ -18,8 +18,8 @@ import numpy as np
 
 from dynagate.base.errors import MissingExtraError
 from dynagate.robot.apart import TOO_LARGE, read_apart
+from dynagate.robot.errors import RobotError
 from dynagate.robot.markup import check_file
-from dynagate.robot.model import RobotError
 
 KINDS = ("body", "joint", "geom", "site", "equality", "tendon", "actuator", "flex")
 """Kinds of objects whose names are kept."""

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.polynomial import Polynomial
 
-from dynagate.robot.model import JOINTS, LEAST_COMPLIANCE, Constraint, RobotError
+from dynagate.robot.constraint import JOINTS, LEAST_COMPLIANCE, Constraint
+from dynagate.robot.errors import RobotError
 from dynagate.robot.rotations import matrix_of
 from dynagate.robot.terms import is_constraint, name_of
 

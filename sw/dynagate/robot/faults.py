@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from dynagate.base.warned import warn
-from dynagate.robot.model import Robot, RobotError, RobotWarning
+from dynagate.robot.errors import RobotError, RobotWarning
+from dynagate.robot.tree import RobotTree
 
 SHOWN = 10
 
@@ -57,7 +58,7 @@ class Faults:
         return " ".join(flags)
 
 
-def warn_of_friction(file: str, robot: Robot) -> None:
+def warn_of_friction(file: str, robot: RobotTree) -> None:
     """Issue a RobotWarning if joints have Coulomb friction, which functions and motions have on request only."""
     joints = [link.joint.name for link in robot.links if link.joint.friction]
     if joints:

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dynagate.robot.errors import RobotError
 from dynagate.robot.markup import numbers, only
-from dynagate.robot.model import RobotError
 from dynagate.robot.rotations import Rounding, matrix_of
 
 Array = npt.NDArray[np.float64]

@@ -11,14 +11,16 @@ from dataclasses import replace
 
 from dynagate.base.arguments import FINITE, number
 from dynagate.base.errors import ArgumentTypeError
-from dynagate.robot.model import Joint, Link, Mimic, Robot, RobotError
+from dynagate.robot.errors import RobotError
+from dynagate.robot.parts import Joint, Link, Mimic
+from dynagate.robot.tree import Tree
 
 NOTHING = ((0.0, 0.0, 0.0), (0.0, 0.0, 0.0), (0.0, 0.0, 0.0))
 TURN, SLIDE = "{} turn", "{} slide"
 """Names of the link between the two joints, and of the joint that mimics."""
 
 
-def with_helical(robot: Robot, joint: str, pitch: float) -> Robot:
+def with_helical(robot: Tree, joint: str, pitch: float) -> Tree:
     """As `Robot.with_helical`."""
     pitch = number("pitch=", pitch, FINITE.called("a finite number, in m/rad"), ArgumentTypeError)
     place = next((i for i, link in enumerate(robot.links) if link.joint.name == joint), None)

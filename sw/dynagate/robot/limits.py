@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-if TYPE_CHECKING:
-    from dynagate.robot.model import Link, Robot
+from dynagate.robot.parts import Link
+from dynagate.robot.tree import RobotTree
 
 Array = npt.NDArray[np.float64]
 
@@ -16,7 +16,7 @@ SCREEN = 60
 """Joints that a screen has lines for."""
 
 
-def position_limits(robot: Robot) -> tuple[Array, Array]:
+def position_limits(robot: RobotTree) -> tuple[Array, Array]:
     """Lower and upper limits (nq,) of a configuration."""
     lower, upper = np.full(robot.nq, -np.inf), np.full(robot.nq, np.inf)
     for joint, at, _ in robot.moving():
@@ -29,7 +29,7 @@ def position_limits(robot: Robot) -> tuple[Array, Array]:
     return lower, upper
 
 
-def limits(robot: Robot, kind: str) -> Array:
+def limits(robot: RobotTree, kind: str) -> Array:
     """Limits (nv,) of one kind, "velocity" or "effort", as the joints have them."""
     result = np.full(robot.nv, np.inf)
     for joint, _, at in robot.moving():
@@ -39,7 +39,7 @@ def limits(robot: Robot, kind: str) -> Array:
     return result
 
 
-def screen(robot: Robot) -> str:
+def screen(robot: RobotTree) -> str:
     """Name, sizes and mass of a robot, a line for each joint, and the names of its frames and constraints."""
     mass = sum(link.mass for link in robot.links)
     gravity = ", ".join(f"{x:g}" for x in robot.gravity)
@@ -56,13 +56,13 @@ def screen(robot: Robot) -> str:
     return "\n".join([head, "rad, m, rad/s, m/s, N m, N; - where the file gives no limit", *lines])
 
 
-def joint_table(robot: Robot) -> list[list[str]]:
+def joint_table(robot: RobotTree) -> list[list[str]]:
     """Return the names of the columns, and a row for each joint with its type, place, limits and mass."""
     head = ["", "joint", "type", "link", "on", "q", "v", "position", "velocity", "effort", "kg"]
     return [head, *(_row(robot, i, *each) for i, each in enumerate(robot.slices()))]
 
 
-def _row(robot: Robot, i: int, link: Link, q: slice, v: slice) -> list[str]:
+def _row(robot: RobotTree, i: int, link: Link, q: slice, v: slice) -> list[str]:
     joint = link.joint
     kind = joint.type
     if joint.mimic is not None:

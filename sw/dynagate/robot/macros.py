@@ -1,4 +1,4 @@
-"""URDF written with macros -> Robot, through the `xacro` package.
+"""URDF written with macros -> RobotTree, through the `xacro` package.
 
 Macros read other files and environment variables, and their expressions can run any program: expand none that you do
 not trust.
@@ -14,8 +14,11 @@ from typing import TYPE_CHECKING
 from dynagate.base.errors import ArgumentTypeError, MissingExtraError
 from dynagate.robot.apart import read_apart
 from dynagate.robot.arguments import path_of
+from dynagate.robot.errors import RobotError
 from dynagate.robot.markup import check_file
-from dynagate.robot.model import ReadingOptions, Robot, RobotError
+from dynagate.robot.options import ReadingOptions
+from dynagate.robot.tree import RobotTree
+from dynagate.robot.urdf import read_urdf
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -23,15 +26,13 @@ if TYPE_CHECKING:
 
 def read_xacro(
     path: str | PathLike[str], arguments: Mapping[str, str] | None = None, **options: Unpack[ReadingOptions]
-) -> Robot:
+) -> RobotTree:
     """Read a robot whose URDF xacro makes. arguments: of the file's <xacro:arg>, by name. options: of `read_urdf`.
 
     Raises RobotError: the file is missing or too large, xacro cannot expand it or needs more time or memory than
     `dynagate.robot.apart` gives it, or what it makes is refused as a URDF; MissingExtraError without the `xacro`
     package; TypeError: an argument of another type.
     """
-    from dynagate.robot.urdf import read_urdf
-
     path = path_of(path, "from_xacro")
     if not isinstance(arguments, Mapping | None):
         raise ArgumentTypeError(f"arguments={arguments!r}; expected a mapping, such as {{'name': 'value'}}")

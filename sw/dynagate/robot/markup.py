@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from dynagate.base.storage import read_file
-from dynagate.robot.model import RobotError
+from dynagate.robot.errors import RobotError
 
 MAX_BYTES = 16 * 2**20
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from dynagate.robot.errors import RobotError
 from dynagate.robot.kinds import single_kinds
 from dynagate.robot.markup import attribute, number, only
-from dynagate.robot.model import SMALLEST_RATIO, Mimic, RobotError
+from dynagate.robot.parts import SMALLEST_RATIO, Mimic
 
 
 class NoLeader(RobotError):

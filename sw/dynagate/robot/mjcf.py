@@ -1,4 +1,4 @@
-"""MJCF file -> Robot, through the model that MuJoCo's own compiler makes of it.
+"""MJCF file -> RobotTree, through the model that MuJoCo's own compiler makes of it.
 
 Defaults, includes, angles in degrees and inertias from shapes are MuJoCo's to resolve. The file is read by MuJoCo, with
 all files that it names: read none that you do not trust.
@@ -20,25 +20,17 @@ from dynagate.base.storage import read_file
 from dynagate.base.warned import warn
 from dynagate.robot.arguments import check_reading, path_of
 from dynagate.robot.compiled import compiled
+from dynagate.robot.constraint import Constraint
 from dynagate.robot.equalities import equalities
+from dynagate.robot.errors import RobotError, RobotWarning
 from dynagate.robot.faults import Faults, warn_of_friction
+from dynagate.robot.inertia import check_inertia
 from dynagate.robot.markup import MAX_BYTES
-from dynagate.robot.model import (
-    Constraint,
-    Frame,
-    Joint,
-    Link,
-    Robot,
-    RobotError,
-    RobotWarning,
-    Vector3,
-    check_inertia,
-    matrix3,
-    vector3,
-    without_noise,
-)
+from dynagate.robot.parts import Frame, Joint, Link
 from dynagate.robot.rotations import Rounding, matrix_of
 from dynagate.robot.terms import Terms, name_of
+from dynagate.robot.tree import RobotTree
+from dynagate.robot.vectors import Vector3, matrix3, vector3, without_noise
 
 OWN = {
     "floating_base": "a <freejoint/> in the file",
@@ -72,7 +64,7 @@ def read_mjcf(
     allow_unphysical: bool = False,
     round_rotations: float = 1e-9,
     **others: Any,
-) -> Robot:
+) -> RobotTree:
     """Read a robot from MuJoCo's format: bodies, hinge, slide, ball and free joints, armature, damping, frictionloss,
     limits and gravity. Bodies without a joint are merged into those that carry them. A body of several joints is as
     many links, of which the last has its name and mass. Bodies without a joint and sites are frames (`Robot.frame`).
@@ -140,7 +132,7 @@ class _Reader:
         self.frames: list[Frame] = []
         self.taken: set[str] = set()  # names of links and frames
 
-    def robot(self, stem: str, gravity: Vector3) -> Robot:
+    def robot(self, stem: str, gravity: Vector3) -> RobotTree:
         model = self.model
         joints = [name_of(model, "joint", j) for j in range(model.njnt)]
         for name in self.lock:
@@ -173,7 +165,7 @@ class _Reader:
         if self.faults:
             raise self.faults.error()
         named = model.name
-        return Robot(
+        return RobotTree(
             named if named not in ("", "MuJoCo Model") else stem,
             tuple(self.links),
             gravity,

@@ -7,10 +7,11 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from dynagate.base.errors import ArgumentTypeError
-from dynagate.robot.model import Robot, RobotError
+from dynagate.robot.errors import RobotError
+from dynagate.robot.tree import RobotTree
 
 
-def permutation(robot: Robot, names: Sequence[str], *, w_first: bool) -> tuple[np.ndarray, np.ndarray]:
+def permutation(robot: RobotTree, names: Sequence[str], *, w_first: bool) -> tuple[np.ndarray, np.ndarray]:
     """As `Robot.permutation`."""
     if (
         isinstance(names, str | np.ma.MaskedArray)
@@ -35,7 +36,7 @@ def permutation(robot: Robot, names: Sequence[str], *, w_first: bool) -> tuple[n
     return np.array(q_index, dtype=np.intp), np.array(v_index, dtype=np.intp)
 
 
-def _refuse(robot: Robot, names: Sequence[str], fault: str) -> None:
+def _refuse(robot: RobotTree, names: Sequence[str], fault: str) -> None:
     """Raises RobotError where there are names that have this fault."""
     if names:
         named = ", ".join(f"'{name}'" for name in names)

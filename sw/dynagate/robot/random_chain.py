@@ -9,7 +9,9 @@ import numpy as np
 from dynagate.base.arguments import is_whole, shown
 from dynagate.base.errors import ArgumentError
 from dynagate.base.largest import MAX_LINKS
-from dynagate.robot.model import Joint, Link, Robot, matrix3, vector3
+from dynagate.robot.model import Robot
+from dynagate.robot.parts import Joint, Link
+from dynagate.robot.vectors import matrix3, vector3
 
 SPEED = 1.0
 """rad/s or m/s: the velocity limit of the joints."""

@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from dynagate.base.arguments import check_flags
 from dynagate.base.errors import ArgumentTypeError
+from dynagate.robot.errors import RobotError
+from dynagate.robot.macros import read_xacro
 from dynagate.robot.markup import is_mjcf
-
-if TYPE_CHECKING:
-    from dynagate.robot.model import ReadingOptions, Robot
+from dynagate.robot.mjcf import read_mjcf
+from dynagate.robot.options import ReadingOptions
+from dynagate.robot.tree import RobotTree
+from dynagate.robot.urdf import read_urdf
 
 
 def read_file(
     path: str | PathLike[str], trust: bool, arguments: Mapping[str, str] | None, options: ReadingOptions
-) -> Robot:
+) -> RobotTree:
     """Return the robot of a file. Arguments and errors are those of `Robot.from_file`; options: those that are set."""
-    from dynagate.robot.model import Robot, RobotError
-
     check_flags(trust=trust)
     if not isinstance(path, str | PathLike):
         raise ArgumentTypeError(f"path={path!r:.60}; expected the path of a robot's file")
@@ -29,9 +29,9 @@ def read_file(
     if arguments is not None and not is_xacro:
         raise RobotError(f"arguments= for {file.name}; expected a .xacro file, whose macros take arguments")
     if not (is_xacro or is_mjcf(file)):
-        return Robot.from_urdf(file, **options)
+        return read_urdf(file, **options)
     if not trust:
         risk = "can run any program" if is_xacro else "names files that MuJoCo opens"
         kind = "xacro" if is_xacro else "MJCF"
         raise RobotError(f"{file.name} is {kind}, which {risk}; expected trust=True for a file that you trust, or URDF")
-    return Robot.from_xacro(file, arguments, **options) if is_xacro else Robot.from_mjcf(file, **options)
+    return read_xacro(file, arguments, **options) if is_xacro else read_mjcf(file, **options)

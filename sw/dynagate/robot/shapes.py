@@ -14,10 +14,13 @@ from dynagate.base.explained import explained
 from dynagate.base.nearest import nearest
 from dynagate.base.warned import warn
 from dynagate.robot.arguments import path_of
+from dynagate.robot.errors import RobotError, RobotWarning
 from dynagate.robot.geometry import SIZES, origin_of, sizes_of
 from dynagate.robot.markup import only, parse
-from dynagate.robot.model import IDENTITY, Frame, Matrix3, Robot, RobotError, RobotWarning, Vector3, matrix3, vector3
+from dynagate.robot.model import Robot
+from dynagate.robot.parts import Frame
 from dynagate.robot.rotations import Rounding
+from dynagate.robot.vectors import IDENTITY, Matrix3, Vector3, matrix3, vector3
 
 
 @explained

@@ -18,29 +18,18 @@ from dynagate.base.arguments import check_flags
 from dynagate.base.nearest import nearest
 from dynagate.base.warned import warn
 from dynagate.robot.arguments import check_reading, path_of
+from dynagate.robot.errors import RobotError, RobotWarning
 from dynagate.robot.faults import Faults, warn_of_friction
 from dynagate.robot.geometry import origin_of
+from dynagate.robot.inertia import check_inertia
 from dynagate.robot.kinds import KINDS, kind_of, single_kinds
 from dynagate.robot.markup import attribute, number, numbers, only, parse
 from dynagate.robot.mimicry import NoLeader, followed
-from dynagate.robot.model import (
-    STANDARD_GRAVITY,
-    Frame,
-    Joint,
-    Link,
-    Matrix3,
-    Mimic,
-    Robot,
-    RobotError,
-    RobotWarning,
-    Vector3,
-    check_inertia,
-    matrix3,
-    vector3,
-    without_noise,
-)
+from dynagate.robot.parts import Frame, Joint, Link, Mimic
 from dynagate.robot.rotations import NEAR, Rounding
+from dynagate.robot.tree import RobotTree
 from dynagate.robot.unread import unread
+from dynagate.robot.vectors import STANDARD_GRAVITY, Matrix3, Vector3, matrix3, vector3, without_noise
 
 ROOT_JOINT = "root_joint"
 """The joint of a floating base, named as Pinocchio names it; a number follows where the file has a joint so named."""
@@ -79,7 +68,7 @@ def read_urdf(
     lax: bool = False,
     round_rotations: float = 1e-9,
     expanded: bytes | None = None,
-) -> Robot:
+) -> RobotTree:
     """Read a robot. Fixed joints are merged into the link above them; what is fixed to the base is dropped.
 
     floating_base: the root link moves freely, by a floating joint called ROOT_JOINT, instead of being the base.
@@ -199,7 +188,7 @@ class _Reader:
         if text := _near_right_angles(self.rounding):
             yield text
 
-    def robot(self) -> Robot:
+    def robot(self) -> RobotTree:
         top, children = self._tree()
         if self.options.floating_base:
             self._link(top, -1, Joint(self._root_joint(), "floating"))
@@ -218,7 +207,7 @@ class _Reader:
             self.faults.add(f"robot '{self.name}' has no moving joint on its fixed base", floating_base=True)
         if self.faults:
             raise self.faults.error()
-        return Robot(
+        return RobotTree(
             self.name,
             tuple(self.links),
             vector3(self.options.gravity),

@@ -10,16 +10,16 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from dynagate.base.arguments import shown
 from dynagate.base.nearest import nearest
-
-if TYPE_CHECKING:
-    from dynagate.robot.model import Link, Robot
+from dynagate.robot.errors import RobotError
+from dynagate.robot.parts import Link
+from dynagate.robot.tree import RobotTree
 
 Array = npt.NDArray[Any]
 
@@ -74,7 +74,7 @@ def quaternion_of(rotation: Any) -> Array:
     return row / np.linalg.norm(row) * (1.0 if row[3] >= 0.0 else -1.0)
 
 
-def _pose(robot: Robot, place: int) -> Array:
+def _pose(robot: RobotTree, place: int) -> Array:
     """Return position and quaternion (7,) of a joint's placement or a frame. place: as in `Variable.owners`."""
     if place < len(robot.links):
         joint = robot.links[place].joint
@@ -130,7 +130,7 @@ class Kind:
 
     owner: str
     shape: tuple[int, ...]
-    value: Callable[[Robot, int], Array]
+    value: Callable[[RobotTree, int], Array]
     text: str
     stacked: str
     accepted: Callable[[Array], Array] | None = None
@@ -264,12 +264,12 @@ class Variable(NamedTuple):
         starts = (k * kind.size + kind.unit for k in range(len(self.owners)))
         return tuple((start, start + 4) for start in starts)
 
-    def value(self, robot: Robot) -> Array:
+    def value(self, robot: RobotTree) -> Array:
         """Return the numbers that the robot itself has, in the shape of the input."""
         kind = KINDS[self.kind]
         return np.stack([kind.value(robot, i) for i in self.owners]).reshape(self.shape)
 
-    def checked_kind(self, robot: Robot) -> str:
+    def checked_kind(self, robot: RobotTree) -> str:
         """Return the kind that the numbers of this input are checked by: UNCHECKED where the robot's own would fail,
         which it was read with `allow_unphysical=True`."""
         accepted = KINDS[self.kind].accepted
@@ -298,7 +298,7 @@ def wrong_entry(kind: str, flat: Array) -> tuple[int, int, int, str] | None:
     return sample, owner * row.size, row.size, row.expected
 
 
-def variables_of(robot: Robot) -> tuple[Variable, ...]:
+def variables_of(robot: RobotTree) -> tuple[Variable, ...]:
     """Return the variable parameters of a robot, in the order of `Robot.variable`.
 
     Raises:
@@ -313,9 +313,7 @@ def variables_of(robot: Robot) -> tuple[Variable, ...]:
     return tuple(variables)
 
 
-def _variable(robot: Robot, name: str) -> Variable:
-    from dynagate.robot.model import RobotError
-
+def _variable(robot: RobotTree, name: str) -> Variable:
     if name == GRAVITY and GRAVITY not in {link.name for link in robot.links}:
         return Variable(name, GRAVITY, (0,), GRAVITY, False)
     owner, dot, kind = name.rpartition(".")
@@ -342,7 +340,7 @@ def _variable(robot: Robot, name: str) -> Variable:
     return Variable(name, kind, tuple(owners), input_name, "*" in owner)
 
 
-def _owners(robot: Robot, what: str, name: str) -> list[int]:
+def _owners(robot: RobotTree, what: str, name: str) -> list[int]:
     """Return the numbers of the links, joints or frames that a name, or a pattern with *, means."""
     names = [link.name if what == LINK else link.joint.name for link in robot.links]
     if "*" in name:  # frames vary one by one
@@ -352,7 +350,7 @@ def _owners(robot: Robot, what: str, name: str) -> list[int]:
     return [i for i, each in enumerate(names) if each == name]
 
 
-def _in_group(robot: Robot, kind: str, i: int) -> bool:
+def _in_group(robot: RobotTree, kind: str, i: int) -> bool:
     """Return whether a link or joint is one of a group: not a link without mass, nor a joint that leaves all directions
     free, on which nothing acts and whose placement nothing needs."""
     if KINDS[kind].owner == LINK:
@@ -371,9 +369,7 @@ def _input(owner: str, kind: str) -> str:
     return f"_{name}" if name[:1].isdigit() else name
 
 
-def _check_apart(robot: Robot, own: Variable, other: Variable) -> None:
-    from dynagate.robot.model import RobotError
-
+def _check_apart(robot: RobotTree, own: Variable, other: Variable) -> None:
     if own.name == other.name:
         raise RobotError(f"'{own.name}' is variable twice in robot '{robot.name}'; expected each parameter once")
     same = own.kind == other.kind or {own.kind, other.kind} in CLASHES
@@ -388,7 +384,7 @@ def _check_apart(robot: Robot, own: Variable, other: Variable) -> None:
         )
 
 
-def _unknown(robot: Robot, name: str, kind: str) -> str:
+def _unknown(robot: RobotTree, name: str, kind: str) -> str:
     """Return the text of the error for a name that is no parameter's."""
     links = [link.name for link in robot.links]
     if kind:
@@ -404,7 +400,7 @@ def _unknown(robot: Robot, name: str, kind: str) -> str:
     )
 
 
-def _no_owner(robot: Robot, name: str, what: str, owner: str) -> str:
+def _no_owner(robot: RobotTree, name: str, what: str, owner: str) -> str:
     names = [link.name if what == LINK else link.joint.name for link in robot.links]
     if what == PLACE:
         names += [frame.name for frame in robot.frames]
@@ -416,7 +412,7 @@ def _no_owner(robot: Robot, name: str, what: str, owner: str) -> str:
     )
 
 
-def check_constant(robot: Robot, what: str, kinds: Sequence[str] = (), owner: int | None = None) -> None:
+def check_constant(robot: RobotTree, what: str, kinds: Sequence[str] = (), owner: int | None = None) -> None:
     """Raise RobotError if a robot has variable parameters that a form cannot take as inputs.
 
     Args:
@@ -425,11 +421,9 @@ def check_constant(robot: Robot, what: str, kinds: Sequence[str] = (), owner: in
         kinds: Kinds of parameters that the form cannot take; all unless given.
         owner: The link whose parameters it cannot take; all unless given.
     """
-    from dynagate.robot.model import RobotError
-
     names = [
         f"'{variable.name}'"
-        for variable in robot.variables
+        for variable in variables_of(robot)
         if (not kinds or variable.kind in kinds) and (owner is None or owner in variable.owners)
     ]
     if names:
@@ -439,10 +433,8 @@ def check_constant(robot: Robot, what: str, kinds: Sequence[str] = (), owner: in
         )
 
 
-def check_inputs(robot: Robot, inputs: Sequence[str]) -> None:
+def check_inputs(robot: RobotTree, inputs: Sequence[str]) -> None:
     """Raise RobotError if a variable parameter would have the name of another input. inputs: names of those."""
-    from dynagate.robot.model import RobotError
-
     for variable in variables_of(robot):
         if variable.input in inputs:
             raise RobotError(

@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dynagate.base.storage import read_file
+from dynagate.robot.errors import RobotError
 from dynagate.robot.geometry import origin_of, sizes_of
 from dynagate.robot.markup import numbers, parse
-from dynagate.robot.model import RobotError
 from dynagate.robot.rotations import Rounding
 
 PACKAGE = "package.xml"

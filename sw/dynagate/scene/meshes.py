@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from dynagate.base.extras import brought_by
 from dynagate.robot.apart import SECONDS, read_apart
-from dynagate.robot.model import RobotError
+from dynagate.robot.errors import RobotError
 from dynagate.robot.visuals import GRAY, mesh_bytes
 from dynagate.scene.solids import Solid, surface
 

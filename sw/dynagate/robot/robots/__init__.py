@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 
 from dynagate.base.explained import explained
 from dynagate.base.nearest import nearest
+from dynagate.robot.errors import RobotError
 from dynagate.robot.markup import is_mjcf
-from dynagate.robot.model import ReadingOptions, Robot, RobotError
+from dynagate.robot.model import Robot
+from dynagate.robot.options import ReadingOptions
 from dynagate.robot.random_chain import random_chain as random_chain
 
 if TYPE_CHECKING:

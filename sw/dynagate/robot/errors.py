@@ -1,0 +1,13 @@
+"""Errors and warnings of robot descriptions."""
+
+from __future__ import annotations
+
+from dynagate.base.errors import Error
+
+
+class RobotError(Error, ValueError):
+    """A robot description that is malformed or unphysical. The text names the link or joint and the fault."""
+
+
+class RobotWarning(UserWarning):
+    """A robot description that can be read and hardly means what it says. The text names the option that mends it."""

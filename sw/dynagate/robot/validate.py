@@ -1,0 +1,273 @@
+"""Checks of a robot's parts against each other. None of them changes what a caller passed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from dynagate.base.arguments import AT_LEAST_ZERO, FINITE, is_finite, is_number, number, numbers, shown
+from dynagate.base.largest import MAX_CONSTRAINT_ROWS
+from dynagate.base.nearest import nearest
+from dynagate.robot.constraint import CONSTRAINT_ROWS, CONTACTS, LEAST_COMPLIANCE, LOOPS, Constraint
+from dynagate.robot.errors import RobotError
+from dynagate.robot.inertia import OR_TOO_LARGE, check_array, is_small
+from dynagate.robot.kinds import KINDS, single_kinds
+from dynagate.robot.options import GRAVITY
+from dynagate.robot.parts import SMALLEST_RATIO, UNPRINTABLE, Frame, Joint, Link, Mimic
+from dynagate.robot.vectors import Vector3, vector3
+
+
+def check_world(name: str, links: Sequence[Link], gravity: Vector3, friction_speed: float) -> None:
+    """Raise RobotError if a robot has an unprintable name, no links, or gravity or a friction speed of other kinds."""
+    if not name.isprintable():
+        raise RobotError(f"robot {name!r}: {UNPRINTABLE}")
+    if not len(links):
+        raise RobotError(f"robot '{name}' has no moving joint; expected at least one")
+    numbers(f"robot '{name}' has gravity ", gravity, (3,), GRAVITY, RobotError)
+    number(f"robot '{name}' has friction_speed ", friction_speed, AT_LEAST_ZERO, RobotError)
+
+
+def check_links(links: Sequence[Link]) -> None:
+    """Raise RobotError if a link or its joint is not as `Link` and `Joint` say."""
+    for index, link in enumerate(links):
+        _check_link(index, link)
+        if link.joint.mimic is not None:
+            _check_mimic(links, link.joint, link.joint.mimic)
+
+
+def _check_link(index: int, link: Link) -> None:
+    """Raise RobotError if a link or its joint is not as their classes say. index: the number of the link."""
+    for kind, name in (("link", link.name), ("joint", link.joint.name)):
+        if not name.isprintable():
+            raise RobotError(f"{kind} {name!r}: {UNPRINTABLE}")
+    if not -1 <= link.parent < index:
+        raise RobotError(f"link '{link.name}' has parent index {link.parent}; expected -1 (the base) to {index - 1}")
+    if link.joint.type not in KINDS:
+        raise RobotError(
+            f"joint '{link.joint.name}' has type '{link.joint.type}'; supported: {', '.join(KINDS)}, fixed"
+        )
+    _check_entries(link)
+    if not is_small([*link.joint.translation, *np.ravel(link.joint.rotation), *link.joint.axis]):
+        raise RobotError(f"joint '{link.joint.name}' has an origin or axis that is not finite{OR_TOO_LARGE}")
+    if abs(math.hypot(*link.joint.axis) - 1.0) > 1e-9:
+        raise RobotError(f"joint '{link.joint.name}' has axis {link.joint.axis}; expected a unit vector")
+    if not link.joint.kind.has_axis and link.joint.axis != (0.0, 0.0, 1.0):
+        raise RobotError(f"joint '{link.joint.name}' is {link.joint.type} and has no axis; leave it (0, 0, 1)")
+    for name in ("damping", "armature", "friction"):
+        value = getattr(link.joint, name)
+        number(f"joint '{link.joint.name}' has {name} ", value, AT_LEAST_ZERO, RobotError)
+    if not is_small([link.mass, *link.com, *np.ravel(link.inertia)]):
+        raise RobotError(f"link '{link.name}' has a mass, center of mass or inertia that is not finite{OR_TOO_LARGE}")
+
+
+def _check_entries(link: Link) -> None:
+    """Raise RobotError if an entry of a link or its joint is no number, or an array of another shape."""
+    joint = link.joint
+    for label, value, shape in (
+        (f"joint '{joint.name}' has a translation that", joint.translation, (3,)),
+        (f"joint '{joint.name}' has a rotation that", joint.rotation, (3, 3)),
+        (f"joint '{joint.name}' has an axis that", joint.axis, (3,)),
+        (f"link '{link.name}' has a mass that", link.mass, ()),
+        (f"link '{link.name}' has a center of mass that", link.com, (3,)),
+        (f"link '{link.name}' has an inertia that", link.inertia, (3, 3)),
+    ):
+        check_array(label, value, shape)
+    for name in ("lower", "upper", "velocity", "effort"):
+        value = getattr(joint, name)
+        if value is not None and not (is_number(value) and value == value):
+            raise RobotError(f"joint '{joint.name}' has {name} {shown(value)}; expected a number, or None")
+
+
+def _check_mimic(links: Sequence[Link], joint: Joint, mimic: Mimic) -> None:
+    """Raise RobotError if a joint follows one that it cannot follow, or by numbers of no gear."""
+    if not joint.kind.single:
+        raise RobotError(
+            f"joint '{joint.name}' is {joint.type}; expected one of {', '.join(single_kinds())} to mimic another"
+        )
+    leaders = [link.joint for link in links if link.joint.name == mimic.joint]
+    if not leaders:
+        raise RobotError(f"joint '{joint.name}' mimics joint '{mimic.joint}', which the robot does not have")
+    if len(leaders) > 1:
+        raise RobotError(f"joint '{joint.name}' mimics '{mimic.joint}', which is the name of {len(leaders)} joints")
+    (leader,) = leaders
+    if leader.mimic is not None or not leader.kind.single:
+        kind = "mimics another" if leader.mimic else f"is {leader.type}"
+        raise RobotError(
+            f"joint '{joint.name}' mimics joint '{leader.name}', which {kind}; expected a joint of one degree of "
+            "freedom of its own"
+        )
+    known = is_finite(mimic.multiplier) and is_finite(mimic.offset)
+    if not (known and SMALLEST_RATIO <= abs(mimic.multiplier) <= 1.0 / SMALLEST_RATIO):
+        raise RobotError(
+            f"joint '{joint.name}' mimics joint '{mimic.joint}' with multiplier {shown(mimic.multiplier)} and "
+            f"offset {shown(mimic.offset)}; expected a multiplier of size {SMALLEST_RATIO:g} to "
+            f"{1.0 / SMALLEST_RATIO:g} and a finite offset"
+        )
+
+
+def check_frames(links: Sequence[Link], frames: Sequence[Frame]) -> None:
+    """Raise RobotError if a frame is not as `Frame` says."""
+    for frame in frames:
+        check_frame(links, frame)
+
+
+def check_frame(links: Sequence[Link], frame: Frame) -> None:
+    """Raise RobotError if a frame is on no link of these, or has no pose."""
+    if not frame.name.isprintable():
+        raise RobotError(f"frame {frame.name!r}: {UNPRINTABLE}")
+    if not -1 <= frame.link < len(links):
+        raise RobotError(f"frame '{frame.name}' is on link {frame.link}; expected -1 to {len(links) - 1}")
+    check_array(f"frame '{frame.name}' has a translation that", frame.translation, (3,))
+    check_array(f"frame '{frame.name}' has a rotation that", frame.rotation, (3, 3))
+    turn = np.array(frame.rotation)
+    if not is_small([*turn.flat, *frame.translation]):
+        raise RobotError(f"frame '{frame.name}' has a pose that is not finite{OR_TOO_LARGE}")
+    if np.abs(turn @ turn.T - np.eye(3)).max() > 1e-9 or np.linalg.det(turn) < 0.0:
+        raise RobotError(f"frame '{frame.name}' has rotation {turn.tolist()}; expected a rotation matrix")
+
+
+def frame_of(robot: str, links: Sequence[Link], frames: Sequence[Frame], name: str) -> Frame:
+    """Return a link or a frame by its name. Raise RobotError, which lists the names, if there is none.
+
+    robot: name of the robot, for the error.
+    """
+    for i, link in enumerate(links):
+        if link.name == name:
+            return Frame(name, i)
+    for frame in frames:
+        if frame.name == name:
+            return frame
+    names = [link.name for link in links] + [frame.name for frame in frames]
+    raise RobotError(f"robot '{robot}' has no frame '{name}'{nearest(name, names)}; expected one of {', '.join(names)}")
+
+
+def checked_constraints(
+    robot: str, links: Sequence[Link], frames: Sequence[Frame], constraints: Sequence[Constraint]
+) -> tuple[Constraint, ...]:
+    """Return the constraints with normals of length 1. Raise RobotError if one is not as `Constraint` says.
+
+    robot: name of the robot, for errors.
+    """
+    _check_rows(robot, constraints)
+    checked: list[Constraint] = []
+    for constraint in constraints:
+        _check_names(robot, constraint)
+        if constraint.of_joints:
+            checked.append(_of_joints(robot, links, constraint))
+        else:
+            _check_places(robot, links, frames, constraint)
+            checked.append(constraint)
+        ends = [(other.of_joints, {other.frame, other.to}) for other in constraints]
+        if ends.count((constraint.of_joints, {constraint.frame, constraint.to})) > 1:
+            raise RobotError(f"robot '{robot}' has two constraints that are {constraint.text}; expected one")
+        _check_gains(constraint)
+        checked[-1] = _with_unit_normal(checked[-1])
+        if constraint.stiffness and constraint.is_contact:
+            raise RobotError(
+                f"{constraint.text} has stiffness {constraint.stiffness:g}; expected 0: only loops know where to"
+            )
+    return tuple(checked)
+
+
+def _check_rows(robot: str, constraints: Sequence[Constraint]) -> None:
+    """Raise RobotError if the constraints have too many rows. Their kinds are not checked yet."""
+    rows = sum(CONSTRAINT_ROWS.get(each.kind, 1) if isinstance(each.kind, str) else 1 for each in constraints)
+    if rows > MAX_CONSTRAINT_ROWS:
+        raise RobotError(
+            f"the {len(constraints)} constraints of robot '{robot}' have {rows} rows; expected at most "
+            f"{MAX_CONSTRAINT_ROWS}: hold fewer frames, or hold them at points"
+        )
+
+
+def _check_names(robot: str, constraint: Constraint) -> None:
+    """Raise RobotError if what a constraint holds, or its kind, is no text."""
+    for what in ("frame", "kind", "to"):
+        name = getattr(constraint, what)
+        if not isinstance(name, str):
+            raise RobotError(f"a constraint of robot '{robot}' has {what}={name!r}; expected a name")
+
+
+def _check_gains(constraint: Constraint) -> None:
+    """Raise RobotError if a gain of a constraint is negative, not finite, or a compliance that rounding loses."""
+    for what in ("stiffness", "damping", "compliance", "moment_compliance"):
+        if getattr(constraint, what) is None:
+            continue
+        value = number(f"{constraint.text} has {what} ", getattr(constraint, what), AT_LEAST_ZERO, RobotError)
+        if what.endswith("compliance") and 0.0 < value < LEAST_COMPLIANCE:
+            raise RobotError(f"{constraint.text} has {what} {value:g}; expected 0, or {LEAST_COMPLIANCE:g} or more")
+
+
+def _of_joints(robot: str, links: Sequence[Link], equality: Constraint) -> Constraint:
+    """Return an equality of joints with its polynomial as a tuple. Raise RobotError if it cannot hold them."""
+    for name in (equality.frame, equality.to) if equality.to else (equality.frame,):
+        joints = [link.joint for link in links if link.joint.name == name]
+        if not joints:
+            names = [link.joint.name for link in links]
+            raise RobotError(
+                f"{equality.text}: robot '{robot}' has no joint '{name}'{nearest(name, names)}; expected one of "
+                f"{', '.join(names)}"
+            )
+        if not (len(joints) == 1 and joints[0].kind.single):
+            fault = f"is {joints[0].type}" if len(joints) == 1 else f"is the name of {len(joints)} joints"
+            raise RobotError(f"{equality.text}: '{name}' {fault}; expected one of {', '.join(single_kinds())}")
+    if equality.frame == equality.to:
+        raise RobotError(f"{equality.text} of robot '{robot}' is of one joint; expected two")
+    equality = replace(equality, polynomial=tuple(equality.polynomial))
+    if equality.polynomial:
+        numbers(f"{equality.text} has polynomial ", equality.polynomial, (None,), FINITE, RobotError)
+    if not equality.polynomial or (equality.polynomial[1:] and not equality.to):
+        several = "one number or more" if equality.to else "one number, without another joint,"
+        raise RobotError(f"{equality.text} has polynomial {equality.polynomial}; expected {several} that are finite")
+    return equality
+
+
+def _check_places(robot: str, links: Sequence[Link], frames: Sequence[Frame], constraint: Constraint) -> None:
+    """Raise RobotError if a contact or loop is of an unknown kind, or holds frames that it cannot hold."""
+    kinds = LOOPS if constraint.to else CONTACTS
+    if constraint.kind not in kinds:
+        raise RobotError(f"{constraint.text} is of kind '{constraint.kind}'; expected one of {', '.join(kinds)}")
+    link = frame_of(robot, links, frames, constraint.frame).link
+    if constraint.to and frame_of(robot, links, frames, constraint.to).link == link:
+        raise RobotError(f"{constraint.text} of robot '{robot}' is between places of one link; expected two links")
+    if not constraint.to and link < 0:
+        raise RobotError(f"{constraint.text} of robot '{robot}' is fixed to the base; expected a frame that moves")
+    if constraint.polynomial:
+        raise RobotError(
+            f"{constraint.text} is of kind '{constraint.kind}' and has a polynomial; expected one of joints alone"
+        )
+
+
+def _with_unit_normal(constraint: Constraint) -> Constraint:
+    """Return a constraint with its normal brought to length 1. Raise RobotError if its geometry is of another kind."""
+    size = math.hypot(*numbers(f"{constraint.text} has normal ", constraint.normal, (3,), FINITE, RobotError))
+    if not size > 0.0:
+        raise RobotError(f"{constraint.text} has normal {constraint.normal}; expected three finite numbers, not all 0")
+    number(f"{constraint.text} has length ", constraint.length, FINITE, RobotError)
+    constraint = replace(constraint, normal=vector3(x / size for x in constraint.normal))
+    if constraint.kind != "plane" and constraint.normal != (0.0, 0.0, 1.0):
+        raise RobotError(
+            f"{constraint.text} is of kind '{constraint.kind}' and has a normal; expected one of a plane alone"
+        )
+    if constraint.kind == "distance" and not 0.0 < constraint.length < math.inf:
+        raise RobotError(f"{constraint.text} has length {constraint.length:g}; expected a finite number above 0, in m")
+    if constraint.kind != "distance" and constraint.length != 0.0:
+        raise RobotError(
+            f"{constraint.text} is of kind '{constraint.kind}' and has a length; expected one of a distance alone"
+        )
+    return constraint
+
+
+def check_passive(robot: str, links: Sequence[Link], passive: Sequence[str]) -> None:
+    """Raise RobotError if a name in `passive` is of no joint that has coordinates, or is there twice."""
+    moving = {link.joint.name for link in links if link.joint.nv}
+    for name in passive:
+        if name not in moving:
+            raise RobotError(
+                f"robot '{robot}' has no joint '{name}' of its moving to be passive; expected some of "
+                f"{', '.join(sorted(moving))}"
+            )
+        if passive.count(name) > 1:
+            raise RobotError(f"joint '{name}' of robot '{robot}' is passive twice; expected each joint once")
