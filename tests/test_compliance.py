@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 from dynagate import Region, Robot, RobotError, trace
 from dynagate.dynamics.block_ldl import BlockFactor
+from dynagate.dynamics.stance import Stance
+from dynagate.dynamics.tree import Tree
 from dynagate.fixedpoint.assign import Policy, assign
 from dynagate.fixedpoint.evaluate import evaluate as evaluate_integers
 from dynagate.graph.loop import evaluate_loop
@@ -90,6 +92,33 @@ def test_a_fixed_contact_by_hand(compliance: float) -> None:
     np.testing.assert_allclose(got["force"], [-jacobian * expected / compliance], rtol=1e-12, atol=1e-15)
     after = run(robot, "impact", {"q": 0.0 * one, "qd": one, "active": one, RESTITUTION: 0.0 * one})
     np.testing.assert_allclose(after["qd_after"], [[0.1 * expected]], rtol=1e-12)
+
+
+def test_balls_at_frames_by_hand() -> None:
+    """A body of 3 kg that floats: balls weigh the power of two above what it weighs at its center of mass."""
+    inertia = ((0.02, 0.0, 0.0), (0.0, 0.03, 0.0), (0.0, 0.0, 0.04))
+    body = Robot("body", (Link("a", -1, Joint("free", "floating"), 3.0, (0.0, 0.0, 0.0), inertia),))
+    body = replace(body, frames=(Frame("center", 0), Frame("wall", -1)))
+    moving, turning = 4.0, 2.0**-5  # above 3 kg, and above 3 / (1 / 0.02 + 1 / 0.03 + 1 / 0.04) kg m²
+    for kind, compliances, ball in (
+        ("point", (0.0, None), (moving, 0.0)),
+        ("fixed", (0.0, None), (moving, turning)),
+        ("fixed", (0.0, 17.0), (moving, 0.0)),
+        ("fixed", (0.13, 0.0), (0.0, turning)),
+        ("fixed", (0.12, 15.0), (moving, turning)),
+        ("fixed", (0.13, 17.0), (0.0, 0.0)),
+    ):
+        for held in (body.with_contact("center", kind), body.with_loop("center", "wall", kind)):
+            got = Stance(Tree(soft(held, *compliances))).balls([1.0])
+            assert set(got) == ({0} if any(ball) else set()), (kind, compliances)
+            if got:
+                assert got[0].mass == ball[0]
+                assert np.array_equal(np.asarray(got[0].second, float), 0.5 * ball[1] * np.eye(3))
+    for held in (body.with_contact("center", "plane"), body.with_loop("center", "wall", "hinge")):
+        assert not Stance(Tree(held)).balls([1.0])
+    twice = body.with_contact("center").with_frame("aside", "a").with_contact("aside", "fixed")
+    assert Stance(Tree(twice)).balls([1.0, 0.5])[0].mass == 1.5 * moving
+    assert not Stance(Tree(pair().with_frame("other", "a").with_loop("hook", "other"))).balls([1.0])
 
 
 @pytest.mark.parametrize(("moving", "turning"), MIXTURES)

@@ -17,13 +17,17 @@ from dynagate import Robot, Rollout, evaluate, neutral, robots, trace
 from dynagate.base.errors import ArgumentError
 from dynagate.bench.mujoco_peer import model_text
 from dynagate.forces.contact import ContactError, corners
+from dynagate.graph import Graph
 from dynagate.graph.loop import Loop, evaluate_loop
 from dynagate.integrators import Plane, Point, RigidContact
 from dynagate.integrators.contact_step import contact_loop
 from dynagate.native.gpu_loop import GpuLoop
 from dynagate.robot import Joint, Link
 
+from tests.fuzz.contacts import Scene
+from tests.kkt import OfRobot
 from tests.oracle import pinocchio_of
+from tests.test_compliance import pair
 from tests.test_constrained import FEET, LOCAL
 from tests.test_gpu import ON_HOST
 
@@ -275,6 +279,46 @@ def test_gradients_at_special_states_are_differences_of_one_side(name: str) -> N
             np.testing.assert_allclose(got["qd0"][k], by_qd, rtol=1e-4, atol=1e-4)
 
 
+PLATE = [Point("box", (x, y, 0.0)) for x in (-0.15, 0.15) for y in (-0.1, 0.1)]
+"""The corners of a plate through the box's center of mass. A force there loads all four in the same way."""
+WEIGHT = np.array([0.0, 0.0, 2.0 * GRAVITY, 0.0, 0.0, 0.0])
+JUST = 0.5 * 2.0 * GRAVITY * np.array([0.6, 0.8, 0.0, 0.0, 0.0, 0.0])
+"""The largest force along the ground, in N, that friction with a coefficient of 0.5 holds."""
+ASIDE = np.array([0.6, 0.8, 0.0, 0.0, 0.0, 0.0])
+UP = np.array([0.0, 0.0, 1.0, 0.0, 0.0, 0.0])
+STEP = 1e-6
+"""rad, m, rad/s or m/s, of a one-sided difference."""
+KINKS = {
+    "pressed at a gap of 0, lower": (0.0, 0.0 * JUST, -UP),
+    "held without a load at a gap of 0, higher": (0.0, WEIGHT, UP),
+    "on the border of the cone, at a gap of 0, lower and pushed less": (0.0, JUST, -UP - ASIDE),
+    "on the border of the cone, below the ground, pushed less": (-1e-3, JUST, -ASIDE),
+}
+
+
+@pytest.mark.parametrize("name", KINKS)
+def test_gradients_at_kinks_are_those_of_the_side_that_the_docs_state(name: str) -> None:
+    """One-sided differences along ways by height, speed and force that lead to that side at every corner."""
+    height, push, side = KINKS[name]
+    contact = RigidContact(PLATE, friction=0.5, compliance=0.2, tolerance=1e-11, sweeps=2000)
+    rollout = Rollout(BOX, steps=2, dt=1e-3, contacts=contact, device="numpy")
+    random, tau = np.random.default_rng(6), np.tile(push, (2, 1))
+    q0, qd0 = on_slope(0.0, height), np.zeros(6)
+    cost_q, cost_qd = random.normal(size=(2, 3, 6))
+    cost_q[:-1] = cost_qd[:-1] = 0.0
+    out = rollout(q0, qd0, tau)
+    got = rollout.vjp(out, tau, cost_q, cost_qd)
+    assert out.converged.all()
+    by_q, by_qd, by_tau = random.uniform(0.5, 1.5, (3, 18, 1)) * (side + random.uniform(-0.2, 0.2, (3, 18, 6)))
+    by_tau *= [1e3, 1e3, 1e3, 10.0, 10.0, 10.0]  # N and N m that change speeds as much in a step of 1 ms
+    starts = dynagate.integrate(BOX, np.tile(q0, (18, 1)), STEP * by_q)
+    ends = rollout(starts, STEP * by_qd, np.repeat((push + STEP * by_tau)[:, None], 2, axis=1))
+    change = dynagate.difference(BOX, np.tile(out.q[-1], (18, 1)), ends.q[:, -1]) @ cost_q[-1]
+    change += (ends.qd[:, -1] - out.qd[-1]) @ cost_qd[-1]
+    slopes = by_q @ got["q0"] + by_qd @ got["qd0"] + by_tau @ got["tau"].sum(axis=0)
+    np.testing.assert_allclose(slopes, change / STEP, rtol=1e-4, atol=1e-4)
+
+
 def test_contacts_without_a_load_have_no_slope() -> None:
     """A robot at rest that its own torques carry touches the ground: rounding leaves loads and gaps of either sign."""
     arm, rng = robots.load("two_joint_arm"), np.random.default_rng(3)
@@ -518,3 +562,82 @@ def test_active_of_rollouts_is_checked() -> None:
         swinging(4, device="fixed")
     with pytest.raises(dynagate.RobotError, match="robot 'two_joint_arm' has no contacts and no loops"):
         Rollout("two_joint_arm", steps=4, dt=1e-3, constrained=True)
+
+
+def swept(w: np.ndarray, b: np.ndarray, recovery: np.ndarray, r: np.ndarray, s: np.ndarray, mu: float) -> Any:
+    """Return impulses and lifts after one sweep of Gauss and Seidel, and by how much a point has moved, in m/s."""
+    r, s, moved = r.copy(), s.copy(), 0.0
+    for c in range(len(s)):
+        n, tangents = 3 * c, slice(3 * c + 1, 3 * c + 3)
+        before = r[n : n + 3].copy(), s[c]
+        steep = steepness(w)[c]
+        r[n] = max(0.0, r[n] - (w[n] @ r + b[n]) / steep[0])
+        wish = r[tangents] - (w[tangents] @ r + b[tangents]) / steep[1]
+        r[tangents] = wish * min(1.0, mu * r[n] / max(1e-300, np.linalg.norm(wish)))
+        leaving = 0.0 if r[n] > 0.0 else w[n] @ r + b[n]
+        s[c] = max(0.0, s[c] - (w[n, ::3] @ s + leaving + recovery[c]) / steep[0])
+        changes = np.abs([*(r[n : n + 3] - before[0]), s[c] - before[1]])
+        moved = max(moved, *(changes * [steep[0], steep[1], steep[1], steep[0]]))
+    return r, s, moved
+
+
+def steepness(w: np.ndarray) -> np.ndarray:
+    """Return ρ (..., pairs, 2) of W (..., 3 pairs, 3 pairs): of the normal, and the largest of all tangents."""
+    pairs = np.arange(w.shape[-1] // 3)
+    blocks = w.reshape(*w.shape[:-2], len(pairs), 3, len(pairs), 3)[..., pairs, :, pairs, :]
+    blocks = np.moveaxis(blocks, 0, -3)
+    return np.stack([blocks[..., 0, 0], np.linalg.eigvalsh(blocks[..., 1:, 1:])[..., -1]], axis=-1)
+
+
+def test_a_step_begins_with_what_sweeps_solve() -> None:
+    """Two bodies above and below two planes: M⁻¹ Jᵀ, J M⁻¹ Jᵀ + c, and what the points have without impulses."""
+    robot, dt, planes = pair(), 2e-3, [Plane.slope(20.0), Plane((0.6, 0.0, 0.8), -0.1)]
+    points = [{"link": "a", "at": (0.1, -0.2, 0.3), "radius": 0.15}, {"link": "b", "at": (-0.1, 0.4, 0.2)}]
+    contact = RigidContact([Point(*point.values()) for point in points], planes, compliance=0.01)
+    reference = OfRobot(robot)
+    scene = Scene(reference, points, planes, 0.0, 0.01)
+    begin = contact_loop(robot, contact, dt).steps[0]
+    assert isinstance(begin, Graph)
+    random = np.random.default_rng(5)
+    q = dynagate.integrate(robot, np.tile(neutral(robot), (20, 1)), random.uniform(-0.3, 0.3, (20, robot.nv)))
+    q[:, 2] -= random.uniform(0.0, 0.8, 20)
+    qd, tau = random.uniform(-1.0, 1.0, (2, 20, robot.nv))
+    got = evaluate(begin, {"q": q, "qd": qd, "tau": tau})
+    meetings = [scene.meeting(row) for row in q]
+    gaps = np.array([gap for _, gap in meetings])
+    assert (gaps > 0.0).any(axis=0).all()
+    assert (gaps < 0.0).any(axis=0).all()
+    for i, (jacobian, gap) in enumerate(meetings):
+        free = reference.pushed_step(q[i], qd[i], tau[i], dt, 0.0 * qd[i], 0.0 * qd[i])[2]
+        answer = np.linalg.solve(reference.mass(q[i]), jacobian.T)
+        w, b = jacobian @ answer + 0.01 * np.eye(12), jacobian @ free
+        b[::3] += np.maximum(gap, 0.0) / dt
+        expected = {"free": free, "answer": answer.T, "w": w, "b": b, "inverse": 1.0 / steepness(w)}
+        expected["recovery"] = 0.2 / dt * np.minimum(gap, 0.0)
+        for name, value in expected.items():
+            np.testing.assert_allclose(got[name][i], value, rtol=1e-8, atol=1e-9, err_msg=name)
+    assert not got["s"].any()
+    assert not got["count"].any()
+
+
+def test_a_sweep_is_one_of_gauss_and_seidel() -> None:
+    """Pressed, open, sliding, sticking and lifted points, with all impulses and with none before."""
+    random, mu = np.random.default_rng(7), 0.5
+    loop = contact_loop(BOX, RigidContact(CORNERS[:3], friction=mu), 1e-3)
+    search = loop.steps[1]
+    assert isinstance(search, Loop)
+    (sweep,) = search.steps
+    assert isinstance(sweep, Graph)
+    half = random.normal(size=(200, 9, 12))
+    half[:, ::3] *= 3.0
+    scale = random.choice([0.1, 1.0, 10.0], size=(200, 1, 1))
+    w = scale * half @ np.swapaxes(half, 1, 2)
+    b, recovery = random.normal(size=(200, 9)), -random.uniform(0.0, 1.0, (200, 3))
+    r, s = random.uniform(0.0, 0.3, (200, 9)), random.uniform(0.0, 0.3, (200, 3))
+    r[:50], s[:50] = 0.0, 0.0
+    state = {"w": w, "b": b, "recovery": recovery, "r": r, "s": s, "count": np.arange(200.0)}
+    got = evaluate(sweep, {**state, "inverse": 1.0 / steepness(w)})
+    expected = [swept(*row, mu) for row in zip(w, b, recovery, r, s, strict=True)]
+    for name, rows in zip(("swept", "lifted", "moved"), zip(*expected, strict=True), strict=True):
+        np.testing.assert_allclose(got[name], rows, rtol=1e-9, atol=1e-12)
+    np.testing.assert_array_equal(got["counted"], np.arange(1.0, 201.0))
