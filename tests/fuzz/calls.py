@@ -138,6 +138,7 @@ def _inputs(case: Case, reference: Reference, heavier: Recipe) -> Arrays:
     for link in completed(heavier):
         if link["name"] == case.get("variable"):
             arrays[link["name"]] = np.tile(parameters(link), (len(q), 1))
+            arrays[f"delta_{link['name']}"] = arrays[link["name"]] * random.uniform(-1.0, 1.0, (len(q), 10))
     return arrays
 
 
@@ -212,6 +213,11 @@ def outputs_of(name: str, reference: Reference, x: Arrays, case: Case) -> Arrays
         result = {output: compute(*at, pushed)}
         (whole,) = reference.slopes(lambda *state: (compute(*state, wide),), *at)
         parts = dict(zip(("q", "qd", by), np.split(whole, 3, axis=-1), strict=True))
+        if case.get("variable") in x:
+            slope = reference.inverse_by_parameters(
+                case["variable"], q, x["qd"], result["qdd"] if forward else x["qdd"]
+            )
+            parts[case["variable"]] = -np.linalg.solve(reference.mass(q), slope) if forward else slope
         result |= {f"d{output}_d{part}": slope for part, slope in parts.items()}
         result |= {f"vjp_{part}": np.einsum("bi,bij->bj", x[f"lam_{output}"], slope) for part, slope in parts.items()}
         terms = [np.einsum("bij,bj->bi", slope, x[f"delta_{part}"]) for part, slope in parts.items()]

@@ -201,6 +201,21 @@ class Reference:
         lost = self.dry * rates / np.sqrt(rates * rates + self.speed**2)
         return (total + self.armature * slopes + self.damping * rates + lost) @ self.coupling
 
+    def inverse_by_parameters(self, name: str, q: Array, v: Array, a: Array) -> Array:
+        """∂τ/∂p (..., nv, 10) by the numbers of a link: [m, m c, I about the origin xx xy yy xz yz zz], in its axes."""
+        body, columns = self.bodies(q, v, a)[name], []
+        spin = skew(body["dw"]) + skew(body["w"]) @ skew(body["w"])
+        felt = body["acceleration"] - self.gravity
+        for number in np.eye(10):
+            first = times(body["turn"], number[1:4] + np.zeros_like(felt))
+            own = np.zeros((3, 3))
+            own[np.tril_indices(3)] = number[4:]
+            own = body["turn"] @ (own + np.tril(own, -1).T) @ transposed(body["turn"])
+            force = number[0] * felt + times(spin, first)
+            moment = times(skew(first), felt) + times(own, body["dw"]) + times(skew(body["w"]), times(own, body["w"]))
+            columns.append(times(transposed(body["moving"]), force) + times(transposed(body["turning"]), moment))
+        return transposed(self.coupling) @ np.stack(columns, axis=-1)
+
     def mass(self, q: Array) -> Array:
         """M (..., nv, nv)."""
         zero = np.zeros((*q.shape[:-1], self.nv))

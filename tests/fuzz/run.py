@@ -173,7 +173,10 @@ def fuzz(
         number = 0
         while time.monotonic() < end:
             case = drawn(seed, number, kinds)
-            findings = apart(case)
+            try:
+                findings = apart(case)
+            except RuntimeError as error:
+                raise RuntimeError(f"case {number} of seed {seed}: {error}") from error
             counts[case["kind"]] += 1
             counts["comparisons"] += findings.compared
             counts["refused"] += bool(findings.refused)
