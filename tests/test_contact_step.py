@@ -592,7 +592,10 @@ def steepness(w: np.ndarray) -> np.ndarray:
 def test_a_step_begins_with_what_sweeps_solve() -> None:
     """Two bodies above and below two planes: M⁻¹ Jᵀ, J M⁻¹ Jᵀ + c, and what the points have without impulses."""
     robot, dt, planes = pair(), 2e-3, [Plane.slope(20.0), Plane((0.6, 0.0, 0.8), -0.1)]
-    points = [{"link": "a", "at": (0.1, -0.2, 0.3), "radius": 0.15}, {"link": "b", "at": (-0.1, 0.4, 0.2)}]
+    points: list[dict[str, Any]] = [
+        {"link": "a", "at": (0.1, -0.2, 0.3), "radius": 0.15},
+        {"link": "b", "at": (-0.1, 0.4, 0.2)},
+    ]
     contact = RigidContact([Point(*point.values()) for point in points], planes, compliance=0.01)
     reference = OfRobot(robot)
     scene = Scene(reference, points, planes, 0.0, 0.01)
