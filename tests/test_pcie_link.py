@@ -68,6 +68,22 @@ def test_results_equal_the_integers(card: Function, built: Build) -> None:
     assert card.device.driver.registers.read("samples_out") == 300  # type: ignore[attr-defined]
 
 
+def test_the_example_on_the_page_runs(built: Build, capsys: pytest.CaptureFixture[str]) -> None:
+    """docs/pcie.md opens a card by `generation` and `width`, calls it, and prints the cycles that it took."""
+    page = (Path(__file__).parent.parent / "docs" / "pcie.md").read_text()
+    (block,) = re.findall(r"^```text\n(with dynagate\.open.*?)^```", page, flags=re.S | re.M)
+    inputs = states(built, 20, 2)
+    space = {"dynagate": dynagate, "built": built, "states": inputs}
+    exec(compile(block, "pcie.md", "exec"), space)
+    with dynagate.open(built, device="fixed") as integers:
+        expected = integers(**inputs)
+    assert not expected.overflow.any()
+    np.testing.assert_array_equal(space["results"].qdd, expected.qdd.astype(np.float32))
+    printed = re.search(r"latency=(\d+), per_sample=([\d.]+)", capsys.readouterr().out)
+    assert printed is not None
+    assert float(printed[2]) == int(printed[1]) / 20
+
+
 def test_a_read_may_wait_behind_others_on_a_slow_link(designs: Path) -> None:
     """Results outweigh inputs, and the link is slower than the datapath: an answer waits behind those of a full buffer,
     32 µs. A read times out after 10 µs in which the link carries nothing."""

@@ -228,7 +228,7 @@ def _columns(tree: Tree, link: int, where: Poses, at: Array) -> Array:
 
 
 def _inverse_steepness(w: Array) -> Array:
-    """1 / ρ (pairs, 2): of the normal, and of twice the larger tangent's."""
+    """Return 1 / ρ (pairs, 2) in kg. ρ: the entry of W for the normal, the largest eigenvalue for the tangents."""
     result = zeros(len(w) // 3, 2)
     for c in range(len(result)):
         n, t = 3 * c, 3 * c + 1
