@@ -45,8 +45,8 @@ def summary(built: Build) -> str:
     design = built.design
     rows = [
         *_facts(built),
-        ("multipliers", f"{design.units.get('multiply', 0)}; {design.dsp_blocks} DSP48E2 blocks (counted)"),
-        ("registers", f"{design.registers.words} words, {design.registers.bits} bits (datapath values)"),
+        ("multipliers", f"{design.body.units.get('multiply', 0)}; {design.body.dsp_blocks} DSP48E2 blocks (counted)"),
+        ("registers", f"{design.body.registers.words} words, {design.body.registers.bits} bits (datapath values)"),
     ]
     if design.axi is not None:
         rows.insert(-2, _kept(built, _with_streams(design.axi)))
@@ -112,7 +112,7 @@ def _facts(built: Build) -> list[tuple[str, str]]:
         ),
         ("a result every", f"{plan.ii} cycles; {plan.latency // plan.ii + 1} samples under way"),
     ]
-    if design.ring is not None and (text := limits_text(built.robot, design.options)):
+    if design.body.ring is not None and (text := limits_text(built.robot, design.options)):
         rows.append(("limits", text))
     return rows
 
@@ -129,7 +129,7 @@ def _interfaces(built: Build) -> str:
     if built.design.functions:
         each = [
             (f"`{f.name}`", f.code, ", ".join(own for own, _ in f.inputs), f.latency, len(f.fields))
-            for f in built.design.functions
+            for f in built.design.body.functions
         ]
         text += "\n\n" + table(("function", "code", "inputs", "delivered in cycle", "words of a result"), each)
     if axi is None:
@@ -143,7 +143,7 @@ def _interfaces(built: Build) -> str:
 
 def _ring(built: Build) -> str:
     """What keeps the states of trajectories."""
-    ring = built.design.ring
+    ring = built.design.body.ring
     if ring is None:
         return ""
     carried = ", ".join(f"`{source}` returns as `{target}`" for source, target in ring.carry)
@@ -209,7 +209,7 @@ def _units(built: Build) -> str:
     adders = sum(isinstance(HARDWARE[node.op], Own) for node in built.graph.nodes)
     rows.append(("adders, each its own", adders, 1, adders, f"{1 / plan.ii:.0%}", 0))
     text = "## Units\n\n" + table(("class", "units", "cycles", "operations", "in use", "DSP48E2"), rows)
-    tables = Counter(built.design.lookup_tables_estimated)
+    tables = Counter(built.design.body.lookup_tables_estimated)
     parts = ", ".join(f"{name} {count}" for name, count in tables.most_common())
     muxes = f"{plan.binding.mux_inputs} multiplexer inputs"
     return (

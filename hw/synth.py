@@ -123,8 +123,8 @@ def tops(built: Build) -> dict[str, Any]:
     datapath = Datapath(built.plan, built.design.device_hash)
     if built.design.axi is not None:
         return {SHELL_TOP: shell_of(built, datapath), TOP: datapath}
-    if built.design.ring is not None:
-        return {RING_TOP: Recirculate(built.plan, dict(built.design.ring.carry)), TOP: datapath}
+    if built.design.body.ring is not None:
+        return {RING_TOP: Recirculate(built.plan, dict(built.design.body.ring.carry)), TOP: datapath}
     return {TOP: datapath}
 
 

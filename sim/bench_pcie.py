@@ -18,7 +18,7 @@ from cocotb.triggers import ClockCycles
 from cocotb.utils import get_sim_time
 from cocotbext.axi import AxiLiteBus, AxiLiteMaster
 from cocotbext.pcie.core import Device
-from dynagate.design.design import DatapathDesign
+from dynagate.design.design import Design
 from dynagate.sim.bench import pause_patterns, vectors
 from dynagate.sim.pcie import CLOCK_NS, Case, Measured, case_of
 from dynagate.sim.pcie_dma import C2H, H2C, BeatBus, BeatSink, BeatSource, DmaEndpoint
@@ -37,7 +37,7 @@ class Bench:
     def __init__(self, dut: Any, case: Case) -> None:
         logging.getLogger("cocotb.pcie").setLevel("ERROR")  # enumeration warns of every empty slot
         self.dut, self.case = dut, case
-        self.design = DatapathDesign.from_json(json.loads(str(DATA["design"])))
+        self.design = Design.from_json(json.loads(str(DATA["design"])))
         assert self.design.axi is not None
         self.axi = self.design.axi
         wires = {"clock": dut.aclk, "reset": dut.aresetn, "reset_active_level": False}

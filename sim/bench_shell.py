@@ -18,7 +18,7 @@ from cocotbext.axi import (
     AxiStreamSink,
     AxiStreamSource,
 )
-from dynagate.design.design import DatapathDesign
+from dynagate.design.design import Design
 from dynagate.hw.axi import PER_SAMPLE
 from dynagate.sim.bench import PERIOD_NS, pause_patterns, rounds, vectors
 
@@ -34,7 +34,7 @@ class Bench:
         data = vectors()
         self.inputs, self.outputs = data["inputs"], data["outputs"]
         self.bad, self.overflow = data["bad"], data["overflow"]
-        self.design = DatapathDesign.from_json(json.loads(str(data["design"])))
+        self.design = Design.from_json(json.loads(str(data["design"])))
         assert self.design.axi is not None
         self.axi = self.design.axi
         self.registers = {name: row.address for name, row in self.axi.registers.items()}

@@ -16,7 +16,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from dynagate.base.progress import Progress
-from dynagate.design.design import DatapathDesign
+from dynagate.design.datapath import DatapathBody
+from dynagate.design.design import Design
 from dynagate.design.words import WORD
 from dynagate.hw.axi import Axi
 from dynagate.hw.processor.isa.packets import longest_packet
@@ -31,7 +32,7 @@ SLICE = 64
 PINS = ("clk", "rx", "tx")
 
 
-def device_library(folder: Path, design: DatapathDesign, *, progress: Progress | None = None) -> Path:
+def device_library(folder: Path, design: Design[DatapathBody], *, progress: Progress | None = None) -> Path:
     """The library of a design's accelerator behind a serial line of LEAST_CLOCKS clocks a bit. Raises
     SimulationError."""
     assert design.axi is not None

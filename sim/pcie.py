@@ -120,7 +120,7 @@ def datapath_rate(built: Build) -> float:
     """Samples a second that the accelerator takes at the assumed clock."""
     axi = built.design.axi
     assert axi is not None, "the design has no AXI shell"
-    return 1e9 / CLOCK_NS / max(built.design.ii, axi.beats.input, axi.beats.output)
+    return 1e9 / CLOCK_NS / max(built.design.body.ii, axi.beats.input, axi.beats.output)
 
 
 def bytes_of(built: Build) -> tuple[int, int]:

@@ -71,7 +71,7 @@ def row(built: Build, width: int, case: Case, streaming: Measured, batch: Measur
     cells = [
         f"{case.link}",
         f"{case.max_payload}",
-        f"{width}, {built.design.ii}",
+        f"{width}, {built.design.body.ii}",
         f"{sizes[0]}, {sizes[1]}",
         f"{link / 1e6:.1f}",
         f"{datapath / 1e6:.1f}",

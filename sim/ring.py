@@ -36,14 +36,14 @@ def run_ring_bench(
     trajectory. The second turn of the first trajectory says that an input does not fit. ring: another module than the
     built one. icarus: in Icarus Verilog, not in Verilator.
     """
-    assert built.design.ring is not None
-    turns = Turns.of(steps, built.design.ring.capacity)
+    assert built.design.body.ring is not None
+    turns = Turns.of(steps, built.design.body.ring.capacity)
     tags = np.random.default_rng(seed).integers(-(1 << 31), 1 << 31, len(turns.turn))
     payloads, results = _payloads(built, inputs, steps, turns, tags)
     data: dict[str, Any] = {"latency": built.plan.latency, "ii": built.plan.ii, "seed": seed, "every": np.array(every)}
     data |= {"inputs": payloads, "outputs": results, "shown": np.array([_shown(turns, steps, k) for k in every])}
     same = np.full(len(steps), steps[0])
-    alike = Turns.of(same, built.design.ring.capacity)
+    alike = Turns.of(same, built.design.body.ring.capacity)
     payloads, results = _payloads(built, inputs, same, alike, np.zeros(len(alike.turn), np.int64), stops=False)
     data |= {"steps": steps[0], "endless": payloads, "ended": results}
     files = (ring or built.ring, built.verilog)
@@ -68,8 +68,8 @@ def _payloads(
     stops: bool = True,
 ) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]]:
     """Payloads of the turns, and of their results."""
-    assert built.design.ring is not None
-    formatted, design, carry = built.formatted, ring_design(built.design), dict(built.design.ring.carry)
+    assert built.design.body.ring is not None
+    formatted, design, carry = built.formatted, ring_design(built.design), dict(built.design.body.ring.carry)
     nodes, count = built.graph.input_nodes, len(turns.turn)
     integers = quantize_inputs(formatted, turns.inputs(inputs, carry.values()))
     last = np.arange(count) == count - 1

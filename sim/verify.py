@@ -24,7 +24,6 @@ from dynagate.design.design import Design
 from dynagate.design.files import (
     BENCH,
     FILE,
-    PROGRAM,
     REBUILD,
     SIMULATORS,
     DesignError,
@@ -32,8 +31,8 @@ from dynagate.design.files import (
     bench_vectors_of,
     load,
     load_program,
-    load_words,
 )
+from dynagate.design.program import PROGRAM, load_words
 from dynagate.design.verilog_list import LIST, TOPS, is_verilog
 from dynagate.fixedpoint.files import FORMATS
 from dynagate.hw.bench import bench_faults, in_bench, subjects, vector_texts

@@ -216,7 +216,7 @@ def _smaller(options: dict[str, Any]) -> dict[str, Any]:
 def hashes(design: Design) -> list[str]:
     """Return the hexadecimal texts that stand for the hashes of a design and its core."""
     record = design.design
-    texts = [record.hash, getattr(record, "core_hash", record.hash), record.versions.source]
+    texts = [record.hash, getattr(record.body, "core_hash", record.hash), record.versions.source]
     texts += [f"{int(text[:16], 16) ^ 1:016x}{text[16:]}" for text in texts]  # another core, in the bench of a program
     return [part for text in texts for part in (text, text[:16], text[:12], text[:8], text[8:16])]
 
@@ -344,7 +344,7 @@ def opened(design: Design) -> Any:
 
     record: Any = design.design
     link = GoldenLink("here", record)
-    if record.ring is None:
+    if record.body.ring is None:
         return FunctionDevice(stream_device(DatapathDriver, record, link, shows_progress=False), overflow="mask")
     return RolloutDevice(StreamTurns(record, DatapathRingDriver(record, link)))
 

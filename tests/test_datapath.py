@@ -166,7 +166,7 @@ def test_design_file_says_which_module_has_each_signal(function: str, designs: P
     """Parts of the algorithm that keep nothing in registers have no module."""
     built = arm(designs, 3, function)
     bodies = modules_of(built)
-    for node in built.design.nodes:
+    for node in built.design.body.nodes:
         if node.ready is not None:
             assert re.search(rf"\b{node.signal}\b", bodies[node.module]), node
 

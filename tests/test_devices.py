@@ -107,7 +107,7 @@ def test_a_build_takes_its_options_by_name(designs: Path, design: Build) -> None
     again = build(ARM, "forward_dynamics", ii=3, folder=designs)
     assert again.design == design.design
     assert (design.latency, design.interval) == (design.design.latency, 3)
-    assert design.resources.dsp == design.design.dsp_blocks
+    assert design.resources.dsp == design.design.body.dsp_blocks
     assert design.folder / "datapath.v" in design.files
     with pytest.raises(
         TypeError,

@@ -419,7 +419,7 @@ def test_a_chip_has_forces_in_its_datapath(designs: Path) -> None:
     design = built.design
     assert [of_text(text) for text in design.options["forces"]] == forces
     again = formatted_of(load(built.folder), built.folder, graph_of)
-    assert len(again.graph.nodes) == len(design.nodes)
+    assert len(again.graph.nodes) == len(design.body.nodes)
 
 
 def test_forces_as_text() -> None:

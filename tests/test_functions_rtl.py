@@ -85,8 +85,8 @@ def test_stages_that_a_target_wants(designs: Path, tmp_path: Path) -> None:
     )
     assert slow.plan.latency > lean.plan.latency
     assert {
-        name: cycles + 2 * name.startswith("multiply") for name, cycles in lean.design.cycles.items()
-    } == slow.design.cycles
+        name: cycles + 2 * name.startswith("multiply") for name, cycles in lean.design.body.cycles.items()
+    } == slow.design.body.cycles
     run_datapath_bench(slow, slow.region.sample("forward_dynamics", 160, seed=1))
 
 

@@ -17,9 +17,10 @@ import numpy as np
 import pytest
 from dynagate import Axi, Region, robots
 from dynagate.design import files
-from dynagate.design.design import ChosenFormats, DatapathDesign
+from dynagate.design.datapath import DatapathBody
+from dynagate.design.design import ChosenFormats, Design
 from dynagate.design.files import DesignError, load, top_files
-from dynagate.design.program import ProgramDesign, program_digest
+from dynagate.design.program import PROGRAM, program_digest
 from dynagate.dynamics import AlgorithmOptions
 from dynagate.fixedpoint.assign import assign
 from dynagate.host.links import DeviceError
@@ -223,7 +224,7 @@ def _places(content: Any) -> Iterator[tuple[str | int, ...]]:
             yield from ((key, *rest) for rest in _places(value))
 
 
-def converted(design: DatapathDesign) -> None:
+def converted(design: Design[DatapathBody]) -> None:
     """Three samples to a design's words and any words back."""
     random = np.random.default_rng(1)
     arrays = {}
@@ -362,7 +363,7 @@ def test_other_binary_points_of_a_program_are_refused(side: str, programs: dict[
             dynagate.open(place, device=device)
     content = json.loads((place / files.FILE).read_text())
     design = files.load_program(place)
-    content["program"] = program_digest((place / files.PROGRAM).read_bytes(), design)
+    content["program"] = program_digest((place / PROGRAM).read_bytes(), design)
     (place / files.FILE).write_text(json.dumps(resealed(content)))
     with pytest.raises(DesignError, match=r"is not the one of its robot and region; build the design again"):
         dynagate.open(place, device="fixed")
@@ -384,14 +385,14 @@ def test_a_flipped_bit_in_a_program_s_folder_is_refused(
 def test_an_empty_program_is_refused(programs: dict[str, Path], tmp_path: Path) -> None:
     for damage in (lambda content: None, lambda content: content.update(program=digest_of_nothing(content))):
         place = edited(programs["one"], tmp_path / damage.__name__ / str(id(damage)), damage)
-        (place / files.PROGRAM).write_bytes(b"")
+        (place / PROGRAM).write_bytes(b"")
         for device in ("sim", "fixed"):
             with pytest.raises(DesignError, match=r"program\.bin was changed or damaged"):
                 dynagate.open(place, device=device)
 
 
 def digest_of_nothing(content: Content) -> str:
-    return program_digest(b"", ProgramDesign.from_json(content))
+    return program_digest(b"", Design.from_json(content))
 
 
 def test_a_host_with_a_board_needs_no_verilog(programs: dict[str, Path], tmp_path: Path) -> None:

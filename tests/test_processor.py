@@ -19,7 +19,7 @@ from dynagate.base.errors import ArgumentError
 from dynagate.cli import main
 from dynagate.design import files
 from dynagate.design.files import DesignError
-from dynagate.design.program import ProgramDesign
+from dynagate.design.program import PROGRAM, ProgramBody, load_words
 from dynagate.design.words import FIXED, PER_BATCH
 from dynagate.fixedpoint.assign import FormattedGraph, assign
 from dynagate.fixedpoint.beside import Beside
@@ -35,7 +35,7 @@ from dynagate.graph.ops import FUSED
 from dynagate.host.links import DeviceError
 from dynagate.host.processor import ProgramDevice, ProgramDriver, open_sim
 from dynagate.host.report import Checks, report_design
-from dynagate.host.report.bodies import ProgramBody, ProgramPace
+from dynagate.host.report.bodies import ProgramPace, ProgramSection
 from dynagate.host.report.functions import FunctionMeasurement
 from dynagate.host.report.rules import passed
 from dynagate.hw.axi import Axi
@@ -448,7 +448,7 @@ def test_the_core_refuses_a_damaged_program(
     driver = accelerator.device.driver  # type: ignore[attr-defined]
     assert isinstance(driver, ProgramDriver)
     design = files.load_program(programs["arm"].folder)
-    words = files.load_words(programs["arm"].folder, design)
+    words = load_words(programs["arm"].folder, design)
     assert checksum(words[1:-1]) == words[-1, 1]
     damaged = words.copy()
     damaged[len(words) // 2, 1] ^= 1 << 7
@@ -463,7 +463,7 @@ def test_the_core_refuses_a_foreign_program_and_one_that_is_cut(
 ) -> None:
     driver = accelerator.device.driver  # type: ignore[attr-defined]
     design = files.load_program(programs["arm"].folder)
-    words = files.load_words(programs["arm"].folder, design)
+    words = load_words(programs["arm"].folder, design)
     assert driver.registers.read("checksum") == words[-1, 1]
     foreign = words.copy()
     foreign[0, 1] ^= 1
@@ -593,7 +593,7 @@ def test_a_program_for_another_core_is_refused_and_the_one_before_stays(
 def test_the_host_refuses_a_core_that_shows_another_hash(
     programs: dict[str, ProcessorBuild], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ProgramDesign, "device_hash", property(lambda self: 0x1234))
+    monkeypatch.setattr(ProgramBody, "device_hash", lambda self, design: 0x1234)
     with pytest.raises(DesignError, match=r"is core [0-9a-f]{16}; .* for core 0000000000001234 \(units=2, "):
         dynagate.open(programs["arm"])
 
@@ -610,8 +610,8 @@ def test_a_folder_is_read_again_and_damage_is_told(programs: dict[str, Processor
         ArgumentError, match=r"device 'cpu' does not run this design; expected one of sim, board, fixed"
     ):
         dynagate.open(built.folder, device="cpu")
-    content = (built.folder / files.PROGRAM).read_bytes()
-    (built.folder / files.PROGRAM).write_bytes(content[:-1] + b"?")
+    content = (built.folder / PROGRAM).read_bytes()
+    (built.folder / PROGRAM).write_bytes(content[:-1] + b"?")
     with pytest.raises(DesignError, match=r"program\.bin was changed or damaged: its sha256 is"):
         dynagate.open(built.folder)
     text = (built.folder / files.FILE).read_text()
@@ -619,7 +619,7 @@ def test_a_folder_is_read_again_and_damage_is_told(programs: dict[str, Processor
     with pytest.raises(DesignError, match=r"design\.json was changed or damaged: its content has hash"):
         dynagate.open(built.folder)
     assert build(ARM, "forward_dynamics", tmp_path).design == built.design  # mended
-    assert files.load_words(built.folder, built.design).tobytes() == content
+    assert load_words(built.folder, built.design).tobytes() == content
 
 
 def test_a_program_too_large_says_by_how_much_and_which_core_holds_it(tmp_path: Path) -> None:
@@ -670,7 +670,7 @@ def test_ranges_of_a_program_are_proved(tmp_path: Path) -> None:
     report = report_design(request, SMALL, folder=tmp_path, checks=Checks(60))
     assert report.passed, report.text()
     assert not any(report.section(FunctionMeasurement).overflows.values())
-    built = report.section(ProgramBody).built
+    built = report.section(ProgramSection).built
     content = built.design.formats.proved
     assert content is not None
     (block,) = Beside.of_dict(content).blocks.values()

@@ -23,7 +23,7 @@ from dynagate.graph.graph import Graph, Node, Port
 from dynagate.host.drivers import ShellDriver
 from dynagate.host.processor import ProgramDevice, open_sim
 from dynagate.host.report import Checks, report_design
-from dynagate.host.report.bodies import ProgramBody
+from dynagate.host.report.bodies import ProgramSection
 from dynagate.hw.axi import Axi
 from dynagate.hw.processor.build import ProcessorBuild
 from dynagate.hw.processor.compiler.instructions import ProgramError, instructions
@@ -147,7 +147,7 @@ def test_samples_side_by_side_and_several_functions(tmp_path: Path) -> None:
     request = DesignRequest(ARM, names, region=region)
     report = report_design(request, FLOATS, folder=tmp_path, checks=Checks(60))
     assert report.passed, report.text()
-    built = report.section(ProgramBody).built
+    built = report.section(ProgramSection).built
     with dynagate.open(built) as chip, dynagate.open(built.folder, device="fixed") as integers:
         for turn, name in enumerate(names.split(",") * 2):
             inputs = region.sample(name, 9, turn)
@@ -169,7 +169,7 @@ def test_trajectories_of_float32(options: dict[str, Any], tmp_path: Path) -> Non
     request = DesignRequest(ARM, "rollout", words=words, algorithm=AlgorithmOptions(**options))
     report = report_design(request, units, folder=tmp_path, checks=Checks(states=6, steps=11))
     assert report.passed, report.text()
-    assert report.section(ProgramBody).built.core.floats == 1
+    assert report.section(ProgramSection).built.core.floats == 1
 
 
 @pytest.mark.long

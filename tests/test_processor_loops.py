@@ -15,7 +15,9 @@ from dynagate import Policy, Region, Robot, robots
 from dynagate.base.errors import ArgumentError
 from dynagate.cli import main
 from dynagate.design import files
+from dynagate.design.design import Design
 from dynagate.design.files import DesignError
+from dynagate.design.program import ProgramBody
 from dynagate.design.words import FIXED
 from dynagate.dynamics import AlgorithmOptions
 from dynagate.fixedpoint.evaluate import quantize_inputs
@@ -168,20 +170,26 @@ def test_the_usual_core_rolls_out(name: str, options: dict[str, Any], tmp_path: 
         check(chip, built, 4, 10)
 
 
+def with_loop(built: ProcessorBuild, **changes: Any) -> Design[ProgramBody]:
+    """The record of a program with other fields of its loop."""
+    body = built.design.body
+    assert body.loop is not None
+    return replace(built.design, body=replace(body, loop=replace(body.loop, **changes)))
+
+
 def test_a_loop_s_folder_is_read_again(arm: ProcessorBuild, tmp_path: Path) -> None:
     assert files.load_program(arm.folder) == arm.design
-    assert arm.design.loop is not None
     assert "start" in listing(arm.schedule)
     assert "previous " in listing(arm.schedule)
     with dynagate.open(arm.folder, device="fixed") as again:
         check(again, arm, 3, 5)
-    broken = files.sealed(replace(arm.design, loop=replace(arm.design.loop, turns=9)))
+    broken = files.sealed(with_loop(arm, turns=9))
     (tmp_path / files.FILE).write_text(files.text_of(broken))
     with pytest.raises(
         DesignError, match=r"loop has inputs beyond its stream, or two .*; loop has results beyond its stream"
     ):
         files.load_program(tmp_path)
-    broken = files.sealed(replace(arm.design, loop=replace(arm.design.loop, carry=(("q_next", "tau0"),))))
+    broken = files.sealed(with_loop(arm, carry=(("q_next", "tau0"),)))
     (tmp_path / files.FILE).write_text(files.text_of(broken))
     with pytest.raises(DesignError, match=r"loop carries 'q_next' to 'tau0'; expected an output and an input of one"):
         files.load_program(tmp_path)

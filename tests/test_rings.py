@@ -297,13 +297,13 @@ def test_what_open_refuses(plain: Build, options: dict[str, Any], message: str) 
 def test_a_design_has_what_a_rollout_needs(shelled: Build) -> None:
     design = load(shelled.folder)
     assert design == replace(shelled.design, files=design.files)
-    assert design.ring is not None
+    assert design.body.ring is not None
     assert design.axi is not None
     assert {"accelerator.v", "datapath.v", "rollout.v", "files.f"} <= design.files.keys()
     assert {"steps", "every"} <= design.axi.registers.keys()
     text = (shelled.folder / "datasheet.md").read_text()
     assert "## Ring" in text
-    assert f"{design.ring.capacity} trajectories" in text
+    assert f"{design.body.ring.capacity} trajectories" in text
     assert "`every`" in text
     kept = (
         "| limits | positions of 2 joints are not kept: the force `Stops` or `Limits` keeps them; torques of 2 joints"

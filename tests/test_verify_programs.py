@@ -21,8 +21,9 @@ from dynagate.control.chip_ilqr import ChipIlqr
 from dynagate.control.chip_mppi import ChipMppi, MppiOptions
 from dynagate.control.ilqr import IlqrOptions
 from dynagate.design import files
+from dynagate.design.design import Design
 from dynagate.design.files import BENCH, DesignError, checksum
-from dynagate.design.program import ProgramDesign
+from dynagate.design.program import PROGRAM, ProgramBody, load_words
 from dynagate.hw.axi import Axi
 from dynagate.hw.bench.packets import in_its_shell
 from dynagate.hw.processor.build import ProcessorBuild, build_program, build_solver
@@ -69,7 +70,7 @@ def test_a_program_s_folder_verifies_itself_where_icarus_alone_is(built: Process
     assert done.stdout.endswith("PASS\n")
     seen = counts(done.stdout)
     assert {name for name, count in seen.items() if count == 0} == set()
-    loads = -(-len(files.load_words(copied, built.design)) // 32)
+    loads = -(-len(load_words(copied, built.design)) // 32)
     assert seen["samples of parts_of_a_program"] == 3 * loads + 1  # right, damaged, another core's, right again
     assert seen["samples that TLAST cut short"] > 1
     assert seen["patterns of both sides"] == 16
@@ -98,7 +99,7 @@ def test_faults_of_a_core_are_found(fault: str, copied: Path) -> None:
 
 @icarus
 def test_the_latency_is_the_datasheet_s_to_the_cycle(built: ProcessorBuild, copied: Path) -> None:
-    ((least, most),) = built.design.shell.spans  # type: ignore[union-attr]
+    ((least, most),) = built.design.body.shell.spans  # type: ignore[union-attr]
     assert least == most
     assert f"| {least} cycles from the first beat in to the first beat out" in (copied / "datasheet.md").read_text()
     bench = copied / BENCH / "bench.v"
@@ -136,13 +137,13 @@ def test_an_edited_bench_of_a_program_is_refused(copied: Path, designs: Path, mo
     refused(f"inputs.hex has vectors of design {other.design.hash[:16]}; expected those of {design.hash[:16]}")
     bench.unlink()
     refused(r"bench\.v is missing; build the design again")
-    content = bytearray((copied / files.PROGRAM).read_bytes())
+    content = bytearray((copied / PROGRAM).read_bytes())
     content[20] ^= 1
-    (copied / files.PROGRAM).write_bytes(bytes(content))
+    (copied / PROGRAM).write_bytes(bytes(content))
     refused(r"program\.bin was changed or damaged: its sha256 is .*; build the design again")
 
 
-def with_checksums(design: ProgramDesign, folder: Path) -> ProgramDesign:
+def with_checksums(design: Design[ProgramBody], folder: Path) -> Design[ProgramBody]:
     """With the checksums of the files as they are."""
     return replace(design, files={name: checksum((folder / name).read_text()) for name in design.files})
 
@@ -158,7 +159,7 @@ def test_building_again_mends_a_program_s_bench(designs: Path) -> None:
 
 def test_a_program_of_an_older_folder_has_no_bench(copied: Path) -> None:
     design = files.load_program(copied)
-    bare = files.sealed(replace(design, shell=None, files={}))
+    bare = files.sealed(replace(design, body=replace(design.body, shell=None), files={}))
     (copied / files.FILE).write_text(files.text_of(bare))
     done = CliRunner().invoke(main, ["verify", str(copied)])
     assert done.exit_code == 1
@@ -266,9 +267,11 @@ def test_what_a_solver_s_bench_does_not_have_is_said(designs: Path, monkeypatch:
     for where in ("hw.processor.build", "sim.verify"):
         monkeypatch.setattr(f"dynagate.{where}.LONGEST_CALL", 1000)
     built = solver_of("ilqr", designs)
-    assert built.design.period > 1000
+    assert built.design.body.period > 1000
     assert not (built.folder / BENCH).exists()
-    text = rf"has no bench: a solver's call takes {built.design.period} cycles, where .* expected 1000 at most: fewer"
+    text = (
+        rf"has no bench: a solver's call takes {built.design.body.period} cycles, where .* expected 1000 at most: fewer"
+    )
     with pytest.raises(DesignError, match=text):
         verify(built.folder)
     with pytest.raises(DesignError, match="cannot be made again: its folder does not hold the solver's cost"):

@@ -36,7 +36,7 @@ IN_BENCH: dict[str, Callable[[Any], Design]] = {"datapath": lambda design: desig
 
 def in_bench(design: Design) -> Design:
     """Return the record as the benches of its modules know it."""
-    return IN_BENCH[design.body](design)
+    return IN_BENCH[design.body.kind](design)
 
 
 def bench_files(design: Design, late: Sequence[int], vectors: Mapping[str, Vectors]) -> dict[str, str]:

@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 from dynagate.control.chip import CALL, ChipSolver, calls_of
 from dynagate.design.codec import Words
-from dynagate.design.program import ProgramDesign
+from dynagate.design.design import Design
+from dynagate.design.program import ProgramBody
 from dynagate.fixedpoint.loops import FormattedLoop, LoopIntegers
 from dynagate.hw.bench.packets import FEWEST, Packet, entered, put, streamed_vectors
 from dynagate.hw.bench.programs import PIECES, turn_results
@@ -22,7 +23,7 @@ FAR_EVERY = 10
 
 
 def solver_vectors(
-    design: ProgramDesign,
+    design: Design[ProgramBody],
     loading: Words,
     formatted: FormattedLoop,
     solver: ChipSolver,

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 from dynagate.design.codec import Codec, Words
-from dynagate.design.design import Stream
-from dynagate.design.program import ProgramDesign
+from dynagate.design.design import Design, Stream
+from dynagate.design.program import ProgramBody
 from dynagate.design.words import FIXED, PER_SAMPLE
 from dynagate.fixedpoint.format import Format, Integers, quantize
 from dynagate.graph.packing import ZERO
@@ -65,13 +65,13 @@ class Entered(NamedTuple):
     bad: Flags
 
 
-def entered(design: ProgramDesign, arrays: Arrays, formats: Mapping[str, Sequence[Format]]) -> Entered:
+def entered(design: Design[ProgramBody], arrays: Arrays, formats: Mapping[str, Sequence[Format]]) -> Entered:
     """arrays: (samples, ...) by port. formats: of a port's numbers."""
     words, integers = {}, {}
     bad = np.zeros(len(next(iter(arrays.values()))), np.bool_)
     for name, array in arrays.items():
         rows = np.asarray(array, np.float64).reshape(len(bad), -1).T
-        if design.stream_words == FIXED:
+        if design.body.stream_words == FIXED:
             integers[name] = [quantize(row, fmt).value for row, fmt in zip(rows, formats[name], strict=True)]
             words[name] = results(design, integers[name], formats[name])
             continue
@@ -83,9 +83,9 @@ def entered(design: ProgramDesign, arrays: Arrays, formats: Mapping[str, Sequenc
     return Entered(words, integers, bad)
 
 
-def results(design: ProgramDesign, integers: Sequence[Integers], formats: Sequence[Format]) -> Words:
+def results(design: Design[ProgramBody], integers: Sequence[Integers], formats: Sequence[Format]) -> Words:
     """The bits of integers that leave, (samples, numbers), as integers or as float32."""
-    if design.stream_words == FIXED:
+    if design.body.stream_words == FIXED:
         return np.stack(integers, axis=1).astype(np.int64).astype(np.uint32)
     return np.stack([to_floating(each, fmt, BINARY32) for each, fmt in zip(integers, formats, strict=True)], axis=1)
 
@@ -97,7 +97,9 @@ def put(words: Words, codec: Codec, stream: Stream, name: str, bits: Words) -> N
     codec.put_bits(words, bits[:, there], [port.fields[k] for k in there])
 
 
-def streamed_vectors(design: ProgramDesign, loading: Words, groups: list[Group], few: int, seed: int = SEED) -> Vectors:
+def streamed_vectors(
+    design: Design[ProgramBody], loading: Words, groups: list[Group], few: int, seed: int = SEED
+) -> Vectors:
     """Vectors of groups of samples, and of what loads the program before and among them. design: with its shell.
     loading: what loads it, (messages, 2). few: samples of the rounds that every simulator runs, about."""
     (subject,) = subjects(in_its_shell(design), [])
@@ -153,9 +155,9 @@ def _streamed(subject: Subject, loading: Words, groups: list[Group], few: int) -
 
 
 def _vectors(
-    design: ProgramDesign, subject: Subject, streamed: list[Packet], bounds: Ints, crc: int, seed: int
+    design: Design[ProgramBody], subject: Subject, streamed: list[Packet], bounds: Ints, crc: int, seed: int
 ) -> Vectors:
-    axi, shell = subject.design.axi, design.shell
+    axi, shell = subject.design.axi, design.body.shell
     assert axi is not None
     assert shell is not None
     tags = np.random.default_rng(seed).integers(1 << 32, size=len(streamed)).astype(np.uint32)
@@ -194,7 +196,7 @@ def _beats(words: Words, lanes: int, last: bool) -> Words:
     return np.concatenate([padded, ends], axis=1)
 
 
-def _masks(design: ProgramDesign, subject: Subject) -> Words:
+def _masks(design: Design[ProgramBody], subject: Subject) -> Words:
     """Of each function, ones where its results have bits: one with fewer numbers than others ends with words that mean
     nothing."""
     axi = subject.design.axi
@@ -202,7 +204,7 @@ def _masks(design: ProgramDesign, subject: Subject) -> Words:
     masks = np.zeros((len(subject.names), subject.longest_result, axi.lanes + 1), np.uint32)
     own = [design.of_function(function) for function in design.functions] or [design]
     for k, each in enumerate(own):
-        codec, loop = each.wire.output, design.loop
+        codec, loop = each.wire.output, design.body.loop
         words = np.zeros((1, axi.beats.output * axi.lanes), np.uint32)
         ones = np.full((1, len(each.output.fields)), -1)
         for turn in range(1 if loop is None else loop.turns):

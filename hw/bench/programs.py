@@ -8,7 +8,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 from dynagate.design.codec import Words
-from dynagate.design.program import ProgramDesign
+from dynagate.design.design import Design
+from dynagate.design.program import ProgramBody
 from dynagate.design.words import FIXED
 from dynagate.dynamics import CODE
 from dynagate.fixedpoint.assign import FormattedGraph
@@ -49,7 +50,7 @@ Functions = Sequence[FormattedGraph | FormattedLoop]
 
 
 def program_vectors(
-    design: ProgramDesign,
+    design: Design[ProgramBody],
     loading: Words,
     functions: Functions,
     region: Region,
@@ -58,18 +59,20 @@ def program_vectors(
 ) -> Vectors:
     """design: with its shell. loading: what loads the program, (messages, 2). functions: what it computes, on states of
     the region. count: of samples, at most."""
-    assert design.shell is not None
-    turns = 1 if design.loop is None else design.loop.turns
-    cycles = max(turns * design.period, design.input.words + design.output.words)
-    few, count = (min(count, max(busy * design.shell.cores // cycles, FEWEST)) for busy in (FEW, BUSY))
-    if design.loop is None:
+    assert design.body.shell is not None
+    turns = 1 if design.body.loop is None else design.body.loop.turns
+    cycles = max(turns * design.body.period, design.input.words + design.output.words)
+    few, count = (min(count, max(busy * design.body.shell.cores // cycles, FEWEST)) for busy in (FEW, BUSY))
+    if design.body.loop is None:
         groups = _of_functions(design, functions, region, count, seed)
     else:
         groups = _of_turns(design, functions[0], region, count, seed)
     return streamed_vectors(design, loading, groups, few, seed)
 
 
-def _of_functions(design: ProgramDesign, functions: Functions, region: Region, count: int, seed: int) -> list[Group]:
+def _of_functions(
+    design: Design[ProgramBody], functions: Functions, region: Region, count: int, seed: int
+) -> list[Group]:
     """Samples of all functions in random order."""
     each: list[Group] = []
     for k, formatted in enumerate(functions):
@@ -80,10 +83,10 @@ def _of_functions(design: ProgramDesign, functions: Functions, region: Region, c
 
 
 def _of_function(
-    design: ProgramDesign, end: int, formatted: FormattedGraph, region: Region, count: int, seed: int
+    design: Design[ProgramBody], end: int, formatted: FormattedGraph, region: Region, count: int, seed: int
 ) -> Iterator[Packet]:
     """Samples of one state each, or of several side by side."""
-    graph, beside, kept = formatted.graph, design.abreast, kept_in_limits(formatted.graph)
+    graph, beside, kept = formatted.graph, design.body.abreast, kept_in_limits(formatted.graph)
 
     def draw(n: int, own: int, kind: Kind) -> Arrays:
         return region.states(graph, n, own, kind)
@@ -116,11 +119,11 @@ def _of_function(
         yield Packet(end, sent[k], came[k], bool(flagged[k]), bool(bad[k]), rows)
 
 
-def _strange(design: ProgramDesign, states: Arrays, kept: Collection[str], seed: int) -> tuple[Arrays, Flags]:
+def _strange(design: Design[ProgramBody], states: Arrays, kept: Collection[str], seed: int) -> tuple[Arrays, Flags]:
     """Where streams carry floats, some samples with a number that is none, and which ones they are."""
     names = [name for name in states if name not in kept]
     count = len(next(iter(states.values())))
-    if design.stream_words == FIXED or not names:
+    if design.body.stream_words == FIXED or not names:
         return states, np.zeros(count, np.bool_)
     numbers = flat({name: states[name] for name in names})
     numbers, strange = with_strange(numbers, range(numbers.shape[1]), seed)
@@ -154,16 +157,16 @@ class _Turns(NamedTuple):
 
 
 def _of_turns(
-    design: ProgramDesign,
+    design: Design[ProgramBody],
     formatted: FormattedGraph | FormattedLoop,
     region: Region,
     count: int,
     seed: int,
 ) -> list[Group]:
     """Trajectories of PIECES samples, as many at a time as there are cores, since each goes on with its own."""
-    assert design.loop is not None
-    assert design.shell is not None
-    loop, cores = design.loop, design.shell.cores
+    assert design.body.loop is not None
+    assert design.body.shell is not None
+    loop, cores = design.body.loop, design.body.shell.cores
     pieces = [PIECES[k % len(PIECES)] for k in range(max(count * len(PIECES) // (cores * sum(PIECES)), FEWEST))]
     batch, longest = len(pieces) * cores, max(PIECES) * loop.turns
     states, inside = _starts(formatted, region, batch * longest, seed)
@@ -191,7 +194,7 @@ def _starts(formatted: FormattedGraph | FormattedLoop, region: Region, count: in
     return of_all_kinds(lambda n, own, kind: region.states(graph, n, own, kind), kept_in_limits(graph), count, seed)
 
 
-def _graph_turns(formatted: FormattedGraph, each: Arrays, design: ProgramDesign) -> _Turns:
+def _graph_turns(formatted: FormattedGraph, each: Arrays, design: Design[ProgramBody]) -> _Turns:
     """each: (batch, turns, ...), of the states those of the first turn count."""
     graph, carried, formats = formatted.graph, set(CARRY.values()), _formats(formatted)
     longest = next(iter(each.values())).shape[1]
@@ -221,8 +224,8 @@ def _graph_turns(formatted: FormattedGraph, each: Arrays, design: ProgramDesign)
     )
 
 
-def _loop_turns(formatted: FormattedLoop, each: Arrays, design: ProgramDesign, robot: Robot) -> _Turns:
-    motion = ChipMotion.of(robot, options_of(design), design.core["word"])
+def _loop_turns(formatted: FormattedLoop, each: Arrays, design: Design[ProgramBody], robot: Robot) -> _Turns:
+    motion = ChipMotion.of(robot, options_of(design), design.body.core["word"])
     formats = {port.name: formatted.input_formats(port.name) for port in formatted.inputs}
     begun = entered(design, motion.begun(each["q"][:, 0], each["qd"][:, 0]), formats)
     loop, per_turn = LoopIntegers(formatted, begun.integers), formatted.loop.per_turn
@@ -248,7 +251,7 @@ def _loop_turns(formatted: FormattedLoop, each: Arrays, design: ProgramDesign, r
     )
 
 
-def turn_results(design: ProgramDesign, loop: LoopIntegers, inputs: Mapping[str, Sequence[Integers]]) -> Columns:
+def turn_results(design: Design[ProgramBody], loop: LoopIntegers, inputs: Mapping[str, Sequence[Integers]]) -> Columns:
     """The words of a turn's results."""
     values, _ = loop.turn(inputs)
     ports = (port.name for port in design.output.ports)
@@ -262,10 +265,10 @@ def _bad(begun: Entered, rows: Sequence[Entered]) -> Flags:
     return bad
 
 
-def _piece(design: ProgramDesign, turns: _Turns, i: int, piece: int, known: bool, late: Flags) -> Packet:
+def _piece(design: Design[ProgramBody], turns: _Turns, i: int, piece: int, known: bool, late: Flags) -> Packet:
     """A sample of trajectory i."""
-    assert design.loop is not None
-    loop = design.loop
+    assert design.body.loop is not None
+    loop = design.body.loop
     source, sink = design.wire.input, design.wire.output
     sent, came = source.zeros(1), sink.zeros(1)
     source.put(sent, np.full((1, 1), float(piece == 0)), [len(design.input.fields)])

@@ -6,10 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dynagate.design.design import AxiStreams, DatapathDesign, Design, Sides
+from dynagate.design.datapath import DatapathBody
+from dynagate.design.design import AxiStreams, Design, Sides
 from dynagate.design.files import bench_folder
 from dynagate.design.latency import stream_cycles
-from dynagate.design.program import ProgramDesign
+from dynagate.design.program import ProgramBody
 from dynagate.design.ring import ring_design
 from dynagate.design.words import FLOAT32, beats
 from dynagate.hw.processor.isa.shape import Core
@@ -95,10 +96,10 @@ def subjects(design: Design, late: Sequence[int]) -> list[Subject]:
 
 
 def _subject(design: Design, module: str, late: Sequence[int]) -> Subject:
-    return SUBJECTS[design.body](design, module, late)
+    return SUBJECTS[design.body.kind](design, module, late)
 
 
-def _of_datapath(design: DatapathDesign, module: str, late: Sequence[int]) -> Subject:
+def _of_datapath(design: Design[DatapathBody], module: str, late: Sequence[int]) -> Subject:
     ends = [(function.name, function.latency) for function in design.functions] or [(design.function, design.latency)]
     names = tuple(name for name, _ in ends)
     cycles = [latency + more for (_, latency), more in zip(ends, late, strict=True)]
@@ -120,14 +121,14 @@ def _of_datapath(design: DatapathDesign, module: str, late: Sequence[int]) -> Su
     )
 
 
-def _of_cores(design: ProgramDesign, module: str, late: Sequence[int]) -> Subject:
-    axi, shell = design.axi, design.shell
+def _of_cores(design: Design[ProgramBody], module: str, late: Sequence[int]) -> Subject:
+    axi, shell = design.axi, design.body.shell
     assert axi is not None
     assert shell is not None
     names = tuple(function.name for function in design.functions) or (design.function,)
     part, answer = beats(PART_WORDS, axi.width), ANSWER + PART_WORDS + (axi.lanes > 1)
-    if design.stream_words == FLOAT32:  # answers go through the converter of results, too
-        answer += Core(**design.core).output_conversion
+    if design.body.stream_words == FLOAT32:  # answers go through the converter of results, too
+        answer += Core(**design.body.core).output_conversion
     return Subject(
         design,
         module,

@@ -97,12 +97,12 @@ def _joined(parts: Sequence[Streamed]) -> Streamed:
 
 def _part(built: Build, wire: Wire | None, part: Part, size: int, seed: int) -> Streamed:
     """Turns of trajectories of random lengths, or of those that a register ends."""
-    assert built.design.ring is not None
+    assert built.design.body.ring is not None
     steps = _lengths(part, size, seed)
     longest, batch = int(steps.max()), len(steps)
-    order = Turns.of(steps, built.design.ring.capacity)
+    order = Turns.of(steps, built.design.body.ring.capacity)
     states, inside = drawn_states(built, batch * longest, seed)
-    carry, count = dict(built.design.ring.carry), len(order.turn)
+    carry, count = dict(built.design.body.ring.carry), len(order.turn)
     for name in carry.values():  # the stream repeats where a trajectory started
         first = states[name].reshape(batch, longest, -1)[:, :1]
         states[name] = np.repeat(first, longest, axis=1).reshape(states[name].shape)

@@ -69,9 +69,9 @@ def vectors(built: Build, count: int = SAMPLES, seed: int = SEED) -> dict[str, V
 
     states, inside = drawn_states(built, count, seed)
     modules = built.design.modules
-    is_bare = ACCELERATOR not in modules or built.design.ring is not None
+    is_bare = ACCELERATOR not in modules or built.design.body.ring is not None
     each = _of_datapath(built, states, inside) if is_bare else _of_both(built, states, inside, seed)
-    if built.design.ring is not None:
+    if built.design.body.ring is not None:
         each |= turns(built, count, seed)
     return {module: each[module] for module in modules}
 

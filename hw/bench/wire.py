@@ -8,7 +8,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 from dynagate.design.codec import Words
-from dynagate.design.design import DatapathDesign, result_codec
+from dynagate.design.datapath import DatapathBody
+from dynagate.design.design import Design, result_codec
 from dynagate.design.ring import shell_design
 from dynagate.design.words import FIXED, FLOAT16, NUMBER_BITS, PER_SAMPLE
 from dynagate.dynamics import CODE
@@ -35,10 +36,10 @@ class Sent(NamedTuple):
 class Wire:
     """The streams of a design with a shell. fields: formats of a sample's numbers, a turn's command among them."""
 
-    def __init__(self, design: DatapathDesign, formatted: FormattedGraph) -> None:
+    def __init__(self, design: Design[DatapathBody], formatted: FormattedGraph) -> None:
         assert design.axi is not None
         self.design, self.axi, self.formatted = design, design.axi, formatted
-        self._codec = (shell_design(design) if design.ring else design).wire.input
+        self._codec = (shell_design(design) if design.body.ring else design).wire.input
         self.fields = [slot.format for slot in self._codec.slots]
         held = sum(len(port.nodes) for port in formatted.graph.inputs if port.name in design.axi.parameters)
         nodes = formatted.graph.input_nodes

@@ -16,9 +16,9 @@ from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import explained
 from dynagate.base.progress import Progress, quiet
 from dynagate.control.chip import ChipSolver
-from dynagate.design.design import ChosenFormats, Versions
-from dynagate.design.files import FORMAT_VERSION, PROGRAM, sealed, words_bytes
-from dynagate.design.program import ProgramDesign, ProgramShell, program_digest
+from dynagate.design.design import ChosenFormats, Design, Versions
+from dynagate.design.files import FORMAT_VERSION, sealed
+from dynagate.design.program import PROGRAM, ProgramBody, ProgramShell, program_digest, words_bytes
 from dynagate.design.source import source_digest
 from dynagate.design.verilog_list import LIST, list_text
 from dynagate.dynamics import full_name
@@ -39,7 +39,8 @@ from dynagate.hw.bench.calls import LONGEST_CALL, solver_vectors
 from dynagate.hw.bench.programs import program_vectors
 from dynagate.hw.bench.vectors import Vectors
 from dynagate.hw.datasheet import DATASHEET, table
-from dynagate.hw.designs import BuildError, Design, Resources, is_intact, write_design
+from dynagate.hw.designs import BuildError, Resources, is_intact, write_design
+from dynagate.hw.designs import Design as BuiltDesign
 from dynagate.hw.processor.compiled import Compiled, compiled_program
 from dynagate.hw.processor.compiler.batched_iterations import MOST_TURNS, counts, turns_abreast
 from dynagate.hw.processor.compiler.instructions import SUM, ProgramError
@@ -67,7 +68,7 @@ FEW_STATES = 8192
 
 @explained
 @dataclass(frozen=True, repr=False)
-class ProcessorBuild(Design):
+class ProcessorBuild(BuiltDesign):
     """A program and what it was made from.
 
     folder: holds design.json, program.bin and datasheet.md. robot, region: whose function it is, and the states that
@@ -79,13 +80,13 @@ class ProcessorBuild(Design):
     region: Region
     formatted: FormattedGraph | FormattedLoop
     schedule: Schedule
-    design: ProgramDesign
+    design: Design[ProgramBody]
 
     @property
     def resources(self) -> Resources:
         core = self.core
         blocks = core.units * dsp_blocks(core.word, core.word)
-        return Resources(blocks, None, None, self.design.words * core.program_word)
+        return Resources(blocks, None, None, self.design.body.words * core.program_word)
 
     @property
     def graph(self) -> Graph:
@@ -133,7 +134,7 @@ def build_program(
     scheduled, certificate = compiled.schedule, compiled.certificate
     chosen = replace(chosen, certificate=None if certificate is None else certificate.as_dict())
 
-    def drawn(design: ProgramDesign, words: Words) -> Vectors:
+    def drawn(design: Design[ProgramBody], words: Words) -> Vectors:
         return program_vectors(design, words, scheduled.instructions.functions, region)
 
     return _built(
@@ -186,7 +187,7 @@ def build_solver(
     count, scheduled = _fastest(formatted, solver.samples, asked, shape, spec)
     compiled = Compiled(scheduled, {**solver.described, "abreast": count}, described((formatted,), solver.described))
 
-    def drawn(design: ProgramDesign, words: Words) -> Vectors:
+    def drawn(design: Design[ProgramBody], words: Words) -> Vectors:
         (loop,) = scheduled.instructions.functions
         assert isinstance(loop, FormattedLoop)
         return solver_vectors(design, words, loop, solver, problems)
@@ -242,7 +243,7 @@ class _Bench:
     """cores: in which a program's bench runs it. drawn: the vectors, of the design and what loads the program."""
 
     cores: Cores
-    drawn: Callable[[ProgramDesign, Words], Vectors]
+    drawn: Callable[[Design[ProgramBody], Words], Vectors]
 
 
 def _built(
@@ -316,10 +317,24 @@ def _described(
     words: Words,
     samples: int,
     cores: Cores | None,
-) -> ProgramDesign:
+) -> Design[ProgramBody]:
     listed = scheduled.instructions.listed
     stream, functions, loop = streams_of(scheduled)
-    design = ProgramDesign(
+    body = ProgramBody(
+        core=asdict(scheduled.core),
+        core_hash=scheduled.core.hash,
+        period=scheduled.period,
+        words=scheduled.words,
+        instructions=len(listed),
+        functions_used=sum(each.kind != SUM for each in listed),
+        places=scheduled.depths,
+        program="",
+        loop=loop,
+        functions=functions,
+        abreast=samples,
+        shell=None if cores is None else _shell(scheduled, cores),
+    )
+    design = Design(
         format=FORMAT_VERSION,
         versions=Versions(dynagate.__version__, source_digest(), version("amaranth")),
         robot=asdict(region.robot),
@@ -327,23 +342,13 @@ def _described(
         function=",".join(full_name(interface.name) for interface in scheduled.instructions.interfaces),
         options={key: options[key] for key in sorted(options)},
         formats=chosen,
-        core=asdict(scheduled.core),
-        core_hash=scheduled.core.hash,
-        period=scheduled.period,
         latency=scheduled.cycles,
-        words=scheduled.words,
-        instructions=len(listed),
-        functions_used=sum(each.kind != SUM for each in listed),
-        places=scheduled.depths,
         stream=stream,
-        program="",
-        loop=loop,
-        functions=functions,
-        abreast=samples,
-        shell=None if cores is None else _shell(scheduled, cores),
+        body=body,
     )
     design = sealed(design)
-    return sealed(replace(design, program=program_digest(words_bytes(words), design)))
+    digest = program_digest(words_bytes(words), design)
+    return sealed(replace(design, body=replace(body, program=digest)))
 
 
 def _shell(scheduled: Schedule, cores: Cores) -> ProgramShell:
@@ -351,7 +356,7 @@ def _shell(scheduled: Schedule, cores: Cores) -> ProgramShell:
     return ProgramShell(axi.width, axi.last, cores.cores, spans(scheduled, axi.lanes))
 
 
-def _bench_files(design: ProgramDesign, words: Words, bench: _Bench, progress: Progress) -> dict[str, str]:
+def _bench_files(design: Design[ProgramBody], words: Words, bench: _Bench, progress: Progress) -> dict[str, str]:
     """The Verilog of cores and the bench that runs a program in them, by their place in the program's folder."""
     cores = bench.cores
     verilog = {
@@ -385,32 +390,32 @@ def datasheet(built: ProcessorBuild) -> str:
     depths = ", ".join(map(str, scheduled.depths[:-1]))
     rows = [
         ("core", core.text),
-        ("instructions", f"{design.instructions}, {design.functions_used} of them functions"),
+        ("instructions", f"{design.body.instructions}, {design.body.functions_used} of them functions"),
         ("cycles", f"{design.latency} from the first program word to the last result{_at_least(scheduled)}"),
-        (f"cycles between {'samples' if design.loop is None else 'turns'}", f"{design.period}"),
-        *([("samples side by side", f"{design.abreast}, in those cycles")] if design.abreast > 1 else []),
+        (f"cycles between {'samples' if design.body.loop is None else 'turns'}", f"{design.body.period}"),
+        *([("samples side by side", f"{design.body.abreast}, in those cycles")] if design.body.abreast > 1 else []),
         ("slots used", f"{scheduled.use:.0%}"),
-        ("program", f"{design.words} of {1 << core.program_bits} words of {core.program_word} bits"),
+        ("program", f"{design.body.words} of {1 << core.program_bits} words of {core.program_word} bits"),
         (
             "values",
             f"{depths} of {1 << core.place_bits} places of the units, {scheduled.depths[-1]} of the shared memory",
         ),
         ("multiply-add", f"{core.latency} cycles until its result can be read"),
     ]
-    if design.loop is not None and (text := limits_text(built.robot, design.options)):
+    if design.body.loop is not None and (text := limits_text(built.robot, design.options)):
         rows.append(("limits", text))
     rows += [(f"{each.name}, cycles", f"{each.latency}") for each in design.functions]
     if (held := design.formats.file) is not None:
         graphs = [graph for section in held["functions"].values() for graph in section["graphs"]]
         widths = [width for graph in graphs for width, _ in graph["formats"].values()]
         rows.append(("formats", f"from a file, {min(widths)} to {max(widths)} bits in words of {core.word}"))
-    if design.shell is not None:
+    if design.body.shell is not None:
         rows += [
             (
                 f"{interface.name}, alone",
-                f"{_span(span)} from the first beat in to the first beat out, {design.shell.text}",
+                f"{_span(span)} from the first beat in to the first beat out, {design.body.shell.text}",
             )
-            for interface, span in zip(scheduled.instructions.interfaces, design.shell.spans, strict=True)
+            for interface, span in zip(scheduled.instructions.interfaces, design.body.shell.spans, strict=True)
         ]
     if design.formats.statement is not None:
         statement = Statement.of_dict(design.formats.statement)
@@ -424,4 +429,4 @@ def datasheet(built: ProcessorBuild) -> str:
     if (content := design.formats.certificate) is not None:
         rows.append((CERTIFICATE, Certificate.of_dict(content).text()))
     head = f"# {title} on {core.units} units\n\n{table(('', ''), rows)}"
-    return f"{head}\n\nprogram {design.hash:.16}, core {design.core_hash:.16}\n"
+    return f"{head}\n\nprogram {design.hash:.16}, core {design.body.core_hash:.16}\n"

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from dynagate.design.program import ProgramDesign
+from dynagate.design.design import Design
+from dynagate.design.program import ProgramBody
 from dynagate.dynamics.options import AlgorithmOptions
 
 
-def options_of(design: ProgramDesign) -> AlgorithmOptions:
+def options_of(design: Design[ProgramBody]) -> AlgorithmOptions:
     """Those of the algorithm. Raises TypeError, ValueError: the design has others."""
     return AlgorithmOptions(**{name: tuples(value) for name, value in design.options.items()})
 

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from dynagate.base.progress import quiet
-from dynagate.design.files import FILE, REBUILD, DesignError, load_program, load_words
-from dynagate.design.program import ProgramDesign
+from dynagate.design.design import Design
+from dynagate.design.files import FILE, REBUILD, DesignError, load_program
+from dynagate.design.program import ProgramBody, load_words
 from dynagate.design.rebuilt import robot_of
 from dynagate.fixedpoint.assign import FormattedGraph, Policy
 from dynagate.fixedpoint.files import FormatsFile
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from dynagate.hw.bench.vectors import Vectors
 
 
-def region_of(design: ProgramDesign) -> Region:
+def region_of(design: Design[ProgramBody]) -> Region:
     """The states that its formats are for. Raises TypeError, ValueError: the design has no region."""
     return Region(robot_of(design), **{name: tuples(value) for name, value in design.region.items()})
 
@@ -44,7 +45,7 @@ def program_vectors_of(folder: Path, seed: int) -> dict[str, Vectors]:
     return dict.fromkeys(design.modules, streamed)
 
 
-def formatted_program(design: ProgramDesign, words: Words) -> tuple[FormattedGraph | FormattedLoop, ...]:
+def formatted_program(design: Design[ProgramBody], words: Words) -> tuple[FormattedGraph | FormattedLoop, ...]:
     """The graphs, or loops of graphs, whose integers a program computes, by function. Raises DesignError: it is not the
     program of its robot, or it is a solver's."""
     if "knots" in design.options:
@@ -70,12 +71,12 @@ def formatted_program(design: ProgramDesign, words: Words) -> tuple[FormattedGra
             region=region,
             algorithm=options,
             certificate=certificate,
-            abreast=design.abreast,
+            abreast=design.body.abreast,
         )
-        scheduled = compiled_program(request, CoreSpec(Core(**design.core)), region, policy, quiet, file).schedule
+        scheduled = compiled_program(request, CoreSpec(Core(**design.body.core)), region, policy, quiet, file).schedule
     except (KeyError, TypeError, ValueError) as error:
         raise DesignError(f"the program of {design.title} cannot be made again: {error!r}; {REBUILD}") from None
-    same = streams_of(scheduled) == (design.stream, design.functions, design.loop)
+    same = streams_of(scheduled) == (design.stream, design.functions, design.body.loop)
     if not (same and np.array_equal(messages(scheduled), words)):
         raise DesignError(f"the program of {design.title} is not the one of its robot and region; {REBUILD}")
     return scheduled.instructions.functions

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from dynagate.base.errors import Error
 from dynagate.base.progress import Progress, quiet
-from dynagate.design.design import AxiStreams, Sides
-from dynagate.design.program import ProgramDesign
+from dynagate.design.design import AxiStreams, Design, Sides
+from dynagate.design.program import ProgramBody
 from dynagate.design.words import beats
 from dynagate.hw.axi import Axi
 from dynagate.hw.regmap import IDENTITY, VERSION, with_processor
@@ -40,19 +40,19 @@ class Cores:
         check_shell(self.core, self.axi, self.cores)
 
 
-def behind(design: ProgramDesign, width: int, last: str) -> ProgramDesign:
+def behind(design: Design[ProgramBody], width: int, last: str) -> Design[ProgramBody]:
     """A program's design with its streams in a shell. width: bits of a beat. last: what TLAST ends."""
     words = Sides(design.input.words, design.output.words)
     own = Sides(beats(words.input, width), beats(words.output, width))
     table = with_processor()
-    streams = AxiStreams(width, last, words, own, Sides(0, 0), IDENTITY, VERSION, table, word=design.stream_words)
+    streams = AxiStreams(width, last, words, own, Sides(0, 0), IDENTITY, VERSION, table, word=design.body.stream_words)
     return replace(design, axi=streams)
 
 
-def in_its_shell(design: ProgramDesign) -> ProgramDesign:
+def in_its_shell(design: Design[ProgramBody]) -> Design[ProgramBody]:
     """Return a program as its bench knows it: with the streams of the shell."""
-    assert design.shell is not None
-    return behind(design, design.shell.width, design.shell.last)
+    assert design.body.shell is not None
+    return behind(design, design.body.shell.width, design.body.shell.last)
 
 
 def core_verilog(

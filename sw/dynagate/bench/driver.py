@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from dynagate.design.codec import Words
-from dynagate.design.design import DatapathDesign
+from dynagate.design.datapath import DatapathBody
+from dynagate.design.design import Design
 from dynagate.graph.region import Region
 from dynagate.host import Function
 from dynagate.host.devices import StreamDevice
@@ -30,10 +31,10 @@ class NullLink(Link):
     design: with an AXI shell.
     """
 
-    def __init__(self, design: DatapathDesign) -> None:
+    def __init__(self, design: Design[DatapathBody]) -> None:
         assert design.axi is not None
         self.text, self._axi = "a device that takes no time", design.axi
-        shown = {"identity": self._axi.identity, "version": self._axi.version, "ii": design.ii}
+        shown = {"identity": self._axi.identity, "version": self._axi.version, "ii": design.body.ii}
         shown |= {"hash_low": design.device_hash & 0xFFFFFFFF, "hash_high": design.device_hash >> 32}
         shown |= {"latency": design.latency, "input_words": self._axi.words.input}
         shown |= {"output_words": self._axi.words.output}
@@ -65,13 +66,13 @@ class DriverCost:
     sample_ns: float
 
     @classmethod
-    def measured(cls, design: DatapathDesign, region: Region, *, rounds: int = ROUNDS) -> DriverCost:
+    def measured(cls, design: Design[DatapathBody], region: Region, *, rounds: int = ROUNDS) -> DriverCost:
         """Of a design with an AXI shell. region: where its inputs are drawn from."""
         one, batch = (driver_ns(design, region, count, rounds=rounds) for count in (1, BATCH))
         return cls(one, (batch - one) / (BATCH - 1))
 
 
-def driver_ns(design: DatapathDesign, region: Region, batch: int, *, rounds: int = ROUNDS) -> float:
+def driver_ns(design: Design[DatapathBody], region: Region, batch: int, *, rounds: int = ROUNDS) -> float:
     """Nanoseconds of a bound call with a batch, less those of the device that takes no time."""
     driver = ShellDriver(design, NullLink(design))
     samples, results = (np.zeros((batch, *shape), np.uint32) for shape in (driver.sample, driver.result))
@@ -85,7 +86,7 @@ def driver_ns(design: DatapathDesign, region: Region, batch: int, *, rounds: int
         return fastest_ns(run, rounds) - fastest_ns(transfer, rounds)
 
 
-def _inputs(design: DatapathDesign, region: Region, batch: int) -> dict[str, Any]:
+def _inputs(design: Design[DatapathBody], region: Region, batch: int) -> dict[str, Any]:
     """Inputs (batch, *shape) by name, inside the ranges that the design's formats were chosen for."""
     inputs = region.sample(design.function, batch, seed=1)
     for port in design.input.ports:

@@ -13,7 +13,8 @@ from pathlib import Path
 from dynagate.base.errors import Error
 from dynagate.base.progress import Progress
 from dynagate.base.storage import DAY, read_json
-from dynagate.design.files import FILE, PROGRAM
+from dynagate.design.files import FILE
+from dynagate.design.program import PROGRAM
 from dynagate.design.verilog_list import LIST, TOPS, is_verilog
 from dynagate.fixedpoint.files import FORMATS
 from dynagate.hw.scripts import OUT_OF_CONTEXT

@@ -1,24 +1,38 @@
-"""A design: all that simulation, host, datasheet and report read of what was built. design.json is its text."""
+"""The record of a design: all that simulation, host, datasheet and report read of it. design.json is its text.
+
+A record has one form for every kind of hardware. What differs between kinds is in its `body`: a pipelined datapath
+(`design.datapath`) or a program for a small processor (`design.program`). `design.bodies` lists them.
+"""
 
 from __future__ import annotations
 
 import json
 import math
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any, Generic, Literal, Protocol, TypeVar
+from pathlib import Path
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
-from dynagate.base.errors import ArgumentError
+from dynagate.base.errors import ArgumentError, Error
 from dynagate.base.structure import structured
+from dynagate.design.bodies import body_row
 from dynagate.design.codec import Codec, Slot
-from dynagate.design.words import FIXED, FLOAT32, FLOAT64, WORD, beats, number_of, words_of
+from dynagate.design.words import FIXED, FLOAT32, WORD, beats, number_of, words_of
 from dynagate.fixedpoint.format import Format
-from dynagate.graph.packing import ZERO, chosen_numbers
 
 Row = TypeVar("Row")
-OwnDesign = TypeVar("OwnDesign", bound="Design")
+AnyBody = TypeVar("AnyBody", bound="Body", covariant=True)
+
+FILE = "design.json"
+REBUILD = "build the design again"
+
+
+class DesignError(Error, ValueError):
+    """A design that is missing, damaged, of another format version, or not the device's; the text names the file and
+    what was expected."""
 
 
 @dataclass(frozen=True)
@@ -96,14 +110,14 @@ FLAG = Format(2, 0)
 def result_codec(fields: Sequence[Field], word: str) -> Codec:
     """Return the codec of results with these fields on an AXI stream of these words."""
     widths = [field.width for field in fields]
-    codec = _slots(fields, word, words_of(widths, word, flag=True))
+    codec = slots(fields, word, words_of(widths, word, flag=True))
     if word != FIXED:
         return codec
     end = sum(widths)
     return replace(codec, flag=Slot(end, FLAG, fill=WORD - end % WORD))
 
 
-def _slots(fields: Sequence[Field], word: str, words: int) -> Codec:
+def slots(fields: Sequence[Field], word: str, words: int) -> Codec:
     """Return the codec of fields that follow each other on an AXI stream."""
     number = number_of(word)
     slots, bit = [], 0
@@ -161,30 +175,6 @@ class AxiStreams:
 
 
 @dataclass(frozen=True)
-class DesignFunction:
-    """One of several functions of a design. code: of its samples. inputs: its own inputs by name -> those of the
-    design. limits: (low, high) of each entry of those that several functions share under different names. latency: of
-    its samples. outputs: fields of its results, as indices into the design's, in the order of their words."""
-
-    name: str
-    code: int
-    inputs: tuple[tuple[str, str], ...]
-    limits: dict[str, tuple[tuple[float, float], ...]]
-    latency: int
-    outputs: tuple[Port, ...]
-    fields: tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class Ring:
-    """A step whose state stays on the chip. carry: output -> input of the next turn. capacity: trajectories under
-    way."""
-
-    carry: tuple[tuple[str, str], ...]
-    capacity: int
-
-
-@dataclass(frozen=True)
 class Versions:
     """Of what generated the design. source: the digest of the generator's source."""
 
@@ -210,36 +200,6 @@ class ChosenFormats:
     file: dict[str, Any] | None = None
 
 
-@dataclass(frozen=True)
-class NodeRow:
-    """A node in the hardware. constant: its own, as integer, width and frac. ready: the cycle from which its signal has
-    its value; None for a constant or a moved binary point."""
-
-    name: str
-    signal: str
-    module: str
-    width: int
-    frac: int
-    constant: tuple[int, int, int] | None
-    ready: int | None
-
-
-@dataclass(frozen=True)
-class ExtraStages:
-    """Register stages that the target wanted beyond the least, behind products and sums (`hw.plan.Stages`)."""
-
-    multiply: int
-    add: int
-
-
-@dataclass(frozen=True)
-class RegisterCount:
-    """Registers between units."""
-
-    words: int
-    bits: int
-
-
 class OneFunction(Protocol):
     """One of several functions of a design."""
 
@@ -253,98 +213,20 @@ class OneFunction(Protocol):
     def latency(self) -> int: ...
 
 
-@dataclass(frozen=True, kw_only=True)
-class Design(ABC):
-    """The record of a design, as design.json holds it: all that hosts, links, simulations and benches know of it.
+class Body(ABC):
+    """What differs between kinds of hardware in the record of a design.
 
-    A subclass for each body adds what only that body has: `DatapathDesign`, `design.program.ProgramDesign`.
+    A subclass is a frozen dataclass with the fields that only its kind has. Methods that need the rest of the record
+    receive the design whose body this is. `design.bodies.BODIES` has a row for each subclass.
     """
 
-    format: int
-    """Version of the record's format."""
-    body: str
-    """Kind of hardware that computes the functions: "datapath" or "program"."""
-    versions: Versions
-    robot: dict[str, Any]
-    """Fields of the `Robot`."""
-    region: dict[str, Any]
-    """Fields of the `Region`, without its robot."""
-    function: str
-    """Name of the function; of several functions, with commas between them."""
-    options: dict[str, Any]
-    """Options of the algorithm that differ from their defaults."""
-    formats: ChosenFormats
-    latency: int
-    """Cycles from a sample, or from its first program word, to its last result."""
-    stream: Sides[Stream]
-    """What a sample and a result hold; of a program of several functions, those of the first."""
-    functions: Sequence[OneFunction] = ()
-    """The functions, if there are several."""
-    axi: AxiStreams | None = None
-    """Streams of the shell; None for a bare datapath, and for a program that is not open."""
-    hash: str = ""
-    """sha256 of all fields but itself and `files`; empty until the record is sealed."""
-    files: dict[str, str] = field(default_factory=dict, compare=False)
-    """sha256 of the Verilog, the formats and the benches, by place in the folder."""
-
-    # names
-
-    @property
-    def robot_name(self) -> str:
-        return str(self.robot["name"])
-
-    @property
-    def title(self) -> str:
-        return f"{self.robot_name} {self.function}"
-
-    # streams
-
-    @property
-    def input(self) -> Stream:
-        return self.stream.input
-
-    @property
-    def output(self) -> Stream:
-        return self.stream.output
+    kind: ClassVar[str]
+    """Name of the kind, which is `body` in design.json."""
 
     @property
     @abstractmethod
-    def wire(self) -> Sides[Codec]:
-        """The codecs of the AXI streams."""
-
-    @property
-    @abstractmethod
-    def numbers(self) -> dict[str, str]:
-        """The type that AXI streams round numbers to, by input and output."""
-
-    @property
-    @abstractmethod
-    def results(self) -> str:
-        """The type of result arrays."""
-
-    @property
-    def saturates(self) -> bool:
-        """Whether results that overflow are the nearest numbers that fit."""
-        return False
-
-    @property
-    def samples_per_packet(self) -> int:
-        """Samples that share a packet, and its flag."""
-        return 1
-
-    @abstractmethod
-    def of_function(self, function: Any) -> Design:
-        """Return the record for samples of one of several functions."""
-
-    def with_outputs(self, names: Sequence[str]) -> Design:
-        """Return the record for results that have only these outputs of a function, in their order.
-
-        Raises:
-            ArgumentError: The results of this body are the same in every sample.
-        """
-        raise ArgumentError(f"{self.title} has no outputs to choose; expected all of them")
-
-    # hardware
+    def functions(self) -> Sequence[OneFunction]:
+        """The functions, if there are several."""
 
     @property
     @abstractmethod
@@ -362,127 +244,206 @@ class Design(ABC):
         return False
 
     @property
-    def device_hash(self) -> int:
-        """The 64 bits that the hardware shows."""
-        return int(self.hash[:16], 16)
+    def saturates(self) -> bool:
+        """Whether results that overflow are the nearest numbers that fit."""
+        return False
 
     @property
+    def samples_per_packet(self) -> int:
+        """Samples that share a packet, and its flag."""
+        return 1
+
     @abstractmethod
-    def modules(self) -> tuple[str, ...]:
-        """The modules with benches in the folder, the innermost first."""
+    def wire(self, design: Design[Any]) -> Sides[Codec]:
+        """Return the codecs of the AXI streams."""
 
-    # text
+    @abstractmethod
+    def numbers(self, design: Design[Any]) -> dict[str, str]:
+        """Return the type that AXI streams round numbers to, by input and output; nothing for packed integers."""
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the content of design.json: lists instead of tuples, texts as keys."""
-        content: dict[str, Any] = json.loads(json.dumps(asdict(self)))
-        return content
+    @abstractmethod
+    def results(self, design: Design[Any]) -> str:
+        """Return the type of result arrays."""
 
-    @classmethod
-    def from_json(cls: type[OwnDesign], content: Mapping[str, Any]) -> OwnDesign:
-        """Return the record with this content.
+    @abstractmethod
+    def modules(self, design: Design[Any]) -> tuple[str, ...]:
+        """Return the modules with benches in the folder, the innermost first."""
+
+    @abstractmethod
+    def of_function(self, design: Design[Any], function: Any) -> Design[Any]:
+        """Return the record for samples of one of several functions."""
+
+    def with_outputs(self, design: Design[Any], names: Sequence[str]) -> Design[Any]:
+        """Return the record for results that have only these outputs of a function, in their order.
 
         Raises:
-            ArgumentError: Fields are missing, unknown or of another type; the text names them.
+            ArgumentError: The results of this body are the same in every sample.
         """
-        return structured(content, cls, "design")
+        raise ArgumentError(f"{design.title} has no outputs to choose; expected all of them")
+
+    def device_hash(self, design: Design[Any]) -> int:
+        """Return the 64 bits that the hardware shows."""
+        return int(design.hash[:16], 16)
+
+    @abstractmethod
+    def faults(self, design: Design[Any]) -> Iterator[str]:
+        """Yield what does not fit in the record, as `design.consistent.faults`, for the fields of this body."""
+
+    def check_folder(self, folder: Path, design: Design[Any]) -> None:  # noqa: B027  # most bodies have no such file
+        """Check the files that only this body has and whose checksums are not in `files`.
+
+        Raises:
+            DesignError: A file is missing or damaged.
+        """
 
 
 @dataclass(frozen=True, kw_only=True)
-class DatapathDesign(Design):
-    """The record of a pipelined datapath.
+class Design(Generic[AnyBody]):
+    """The record of a design, as design.json holds it: all that hosts, links, simulations and benches know of it."""
 
-    With `ii`, `stages` and the formats of the nodes, the fields of every design are all that the datapath was built
-    with. What bounded it, a budget, only decided whether.
-    """
+    format: int
+    """Version of the record's format."""
+    versions: Versions
+    robot: dict[str, Any]
+    """Fields of the `Robot`."""
+    region: dict[str, Any]
+    """Fields of the `Region`, without its robot."""
+    function: str
+    """Name of the function; of several functions, with commas between them."""
+    options: dict[str, Any]
+    """Options of the algorithm that differ from their defaults."""
+    formats: ChosenFormats
+    latency: int
+    """Cycles from a sample, or from its first program word, to its last result."""
+    stream: Sides[Stream]
+    """What a sample and a result hold; of a program of several functions, those of the first."""
+    body: AnyBody
+    """The hardware that computes the functions."""
+    axi: AxiStreams | None = None
+    """Streams of the shell; None for a bare datapath, and for a program that is not open."""
+    hash: str = ""
+    """sha256 of all fields but itself and `files`; empty until the record is sealed."""
+    files: dict[str, str] = field(default_factory=dict, compare=False)
+    """sha256 of the Verilog, the formats and the benches, by place in the folder."""
 
-    body: Literal["datapath"] = "datapath"
-    arithmetic: dict[str, str]
-    """Fields of the `Arithmetic`."""
-    ii: int
-    """Initiation interval, in cycles."""
-    stages: ExtraStages
-    cycles: dict[str, int]
-    """Latency of each class of units."""
-    counts: dict[str, int]
-    """Operations by kind."""
-    units: dict[str, int]
-    """Units by kind."""
-    dsp_blocks: int
-    lookup_tables_estimated: dict[str, int]
-    registers: RegisterCount
-    mux_inputs: int
-    nodes: tuple[NodeRow, ...]
-    functions: tuple[DesignFunction, ...] = ()
-    ring: Ring | None = None
-    """The ring around a rollout's step. `stream` is what its datapath has; `design.ring` has the ring's own streams."""
-
-    @property
-    def interval(self) -> int:
-        return self.ii
+    # names
 
     @property
-    def keeps_states(self) -> bool:
-        return self.ring is not None
+    def robot_name(self) -> str:
+        return str(self.robot["name"])
 
     @property
-    def modules(self) -> tuple[str, ...]:
-        return "datapath", *(("rollout",) if self.ring else ()), *(("accelerator",) if self.axi else ())
-
-    def of_function(self, function: DesignFunction) -> DatapathDesign:
-        """What the streams hold for the samples of one of several functions: the inputs have its own names, and the
-        output stream its results alone."""
-        own = {shared: name for name, shared in function.inputs}
-        fields = list(self.input.fields)
-        ports = []
-        for port in self.input.ports:
-            for k, (low, high) in zip(port.fields, function.limits.get(own.get(port.name, ""), ()), strict=False):
-                fields[k] = replace(fields[k], low=low, high=high)
-            ports.append(replace(port, name=own.get(port.name, port.name)))
-        stream = Sides(replace(self.input, fields=tuple(fields), ports=tuple(ports)), self.output)
-        own_part = replace(self, function=function.name, latency=function.latency, stream=stream, functions=())
-        return own_part._with_results(function.fields, function.outputs)
-
-    def with_outputs(self, names: Sequence[str]) -> DatapathDesign:
-        """What the streams hold where results have these outputs of a function alone. They keep their order."""
-        ports = [port for port in self.output.ports if port.name in names]
-        numbers = chosen_numbers((port.fields for port in ports), range(len(self.output.fields)))
-        return self._with_results(numbers, ports)
-
-    def _with_results(self, fields: Sequence[int], ports: Sequence[Port]) -> DatapathDesign:
-        """With some of the output fields in results, in this order."""
-        place = {k: n for n, k in enumerate(fields)}
-        outputs = tuple(replace(port, fields=tuple(place.get(k, ZERO) for k in port.fields)) for port in ports)
-        kept = tuple(self.output.fields[k] for k in fields)
-        stream = Sides(self.input, replace(self.output, fields=kept, ports=outputs))
-        axi = None if self.axi is None else self.axi.with_results([field.width for field in kept])
-        return replace(self, stream=stream, axi=axi)
+    def title(self) -> str:
+        return f"{self.robot_name} {self.function}"
 
     @property
-    def numbers(self) -> dict[str, str]:
-        """The type, "float32" or "float16", that an AXI shell rounds numbers to, by input and output. A bare datapath
-        and its integers in numpy round to it too, so that all compute the same."""
-        if self.axi is None:
-            return {}
-        streamed = number_of(self.axi.word)
-        names = [port.name for port in (*self.input.ports, *self.output.ports)]
-        types = {name: FLOAT32 if name in self.axi.parameters else streamed for name in names}
-        return {name: number for name, number in types.items() if number is not None}
+    def functions(self) -> Sequence[OneFunction]:
+        """The functions, if there are several."""
+        return self.body.functions
+
+    # streams
+
+    @property
+    def input(self) -> Stream:
+        return self.stream.input
+
+    @property
+    def output(self) -> Stream:
+        return self.stream.output
 
     @cached_property
     def wire(self) -> Sides[Codec]:
-        """The codecs of the AXI streams, which leave out inputs that registers hold.
+        """The codecs of the AXI streams."""
+        return self.body.wire(self)
 
-        Packed integers lie one after the other from bit 0 up. The bit after those of a result is 1 if the result cannot
-        be used; the bits above it in its word have the same value.
-        """
-        axi = self.axi
-        assert axi is not None, "a bare datapath has no AXI streams"
-        held = {k for port in self.input.ports if port.name in axi.parameters for k in port.fields}
-        streamed = [field for k, field in enumerate(self.input.fields) if k not in held]
-        return Sides(_slots(streamed, axi.word, axi.words.input), result_codec(self.output.fields, axi.word))
+    @property
+    def numbers(self) -> dict[str, str]:
+        """The type that AXI streams round numbers to, by input and output."""
+        return self.body.numbers(self)
 
     @property
     def results(self) -> str:
         """The type of result arrays."""
-        return FLOAT64 if self.axi is None or number_of(self.axi.word) is None else FLOAT32
+        return self.body.results(self)
+
+    @property
+    def saturates(self) -> bool:
+        """Whether results that overflow are the nearest numbers that fit."""
+        return self.body.saturates
+
+    @property
+    def samples_per_packet(self) -> int:
+        """Samples that share a packet, and its flag."""
+        return self.body.samples_per_packet
+
+    def of_function(self, function: Any) -> Design[AnyBody]:
+        """Return the record for samples of one of several functions."""
+        return self.body.of_function(self, function)
+
+    def with_outputs(self, names: Sequence[str]) -> Design[AnyBody]:
+        """Return the record for results that have only these outputs of a function, in their order.
+
+        Raises:
+            ArgumentError: The results of this body are the same in every sample.
+        """
+        return self.body.with_outputs(self, names)
+
+    # hardware
+
+    @property
+    def interval(self) -> int:
+        """Cycles from a sample to the next."""
+        return self.body.interval
+
+    @property
+    def keeps_states(self) -> bool:
+        """Whether the design is a step of a motion whose results are the inputs of the next step."""
+        return self.body.keeps_states
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether a program is loaded into the hardware before the first sample."""
+        return self.body.is_loaded
+
+    @property
+    def device_hash(self) -> int:
+        """The 64 bits that the hardware shows."""
+        return self.body.device_hash(self)
+
+    @property
+    def modules(self) -> tuple[str, ...]:
+        """The modules with benches in the folder, the innermost first."""
+        return self.body.modules(self)
+
+    # text
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the content of design.json: lists instead of tuples, texts as keys.
+
+        The fields of the body are next to those of every design, and `body` is its kind.
+        """
+        content = asdict(self)
+        body = content.pop("body")
+        flat: dict[str, Any] = json.loads(
+            json.dumps({"format": self.format, "body": self.body.kind, **content, **body})
+        )
+        return flat
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> Design[Any]:
+        """Return the record with this content.
+
+        Raises:
+            ArgumentError: There is no such body, or fields are missing, unknown or of another type; the text names
+                them.
+        """
+        generic: Any = cls
+        kind = generic[body_row(content.get("body")).record()]
+        shared = {each.name for each in fields(cls)}
+        nested = {name: value for name, value in content.items() if name in shared}
+        nested["body"] = {name: value for name, value in content.items() if name not in shared}
+        try:
+            design: Design[Any] = structured(nested, kind, "design")
+        except ArgumentError as error:
+            raise ArgumentError(re.sub(r"\bdesign\.body\b", "design", str(error))) from None
+        return design

@@ -11,32 +11,23 @@ from dataclasses import replace
 from itertools import islice
 from os import PathLike
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-import numpy as np
-
-from dynagate.base.errors import ArgumentError, Error
+from dynagate.base.errors import ArgumentError
 from dynagate.base.storage import read_file, read_json
 from dynagate.design import consistent
-from dynagate.design.codec import Words
-from dynagate.design.design import DatapathDesign, Design
-from dynagate.design.program import ProgramDesign, program_digest
+from dynagate.design.datapath import DatapathBody
+from dynagate.design.design import FILE, REBUILD, AnyBody, Design, DesignError
+from dynagate.design.program import ProgramBody
 from dynagate.design.verilog_list import LIST, ListError, is_verilog, read_list
 from dynagate.fixedpoint.files import FORMATS
 
-Record = TypeVar("Record", bound=Design)
 FORMAT_VERSION = 10
-FILE = "design.json"
-PROGRAM = "program.bin"
-"""The words that load a program."""
-BODIES: dict[str, type[Design]] = {"datapath": DatapathDesign, "program": ProgramDesign}
-"""The kinds of records, by their `body`."""
 OLD_PROGRAM = "program.json"
 """The record of a program up to format 3 of programs."""
 BITSTREAM = "bitstream.json"
 """Measurements of a bitstream that free tools made, in its folder."""
 EXPECTED = "the folder that dynagate.build returned"
-REBUILD = "build the design again"
 SIMULATORS = ("icarus", "verilator")
 """Those that `dynagate verify` runs."""
 BENCH = "tests"
@@ -47,18 +38,13 @@ MOST_FAULTS = 3
 """That an error tells: the others follow from them, as a rule."""
 
 
-class DesignError(Error, ValueError):
-    """A design that is missing, damaged, of another format version, or not the device's; the text names the file and
-    what was expected."""
-
-
-def sealed(design: Record) -> Record:
+def sealed(design: Design[AnyBody]) -> Design[AnyBody]:
     """Return the record with its hash, as it is read from design.json."""
     content = design.to_json()
-    return type(design).from_json({**content, "hash": content_hash(content)})
+    return Design.from_json({**content, "hash": content_hash(content)})
 
 
-def with_files(design: Record, texts: Mapping[str, str]) -> Record:
+def with_files(design: Design[AnyBody], texts: Mapping[str, str]) -> Design[AnyBody]:
     """Return the record with `files`: the sha256 of each file next to it, by name.
 
     The hash does not cover them, because the Verilog holds the hash.
@@ -66,7 +52,7 @@ def with_files(design: Record, texts: Mapping[str, str]) -> Record:
     return replace(design, files={name: checksum(text) for name, text in texts.items()})
 
 
-def text_of(design: Design) -> str:
+def text_of(design: Design[Any]) -> str:
     """Return what design.json holds."""
     return json.dumps(design.to_json(), indent=1) + "\n"
 
@@ -86,7 +72,7 @@ def _sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def load(path: str | PathLike[str], *, bench: bool = True) -> Design:
+def load(path: str | PathLike[str], *, bench: bool = True) -> Design[Any]:
     """Read the record of a design and check it.
 
     Args:
@@ -104,14 +90,8 @@ def load(path: str | PathLike[str], *, bench: bool = True) -> Design:
     if not os.path.exists(path):
         _refuse_others(path.parent)
     content = read_hashed(path, "design", EXPECTED, FORMAT_VERSION)
-    kind = BODIES.get(content["body"]) if isinstance(content.get("body"), str) else None
-    if kind is None:
-        raise DesignError(
-            f"{path} is not a design: body is {content.get('body')!r:.40}; expected one of {', '.join(BODIES)}; "
-            f"{REBUILD}"
-        )
     try:
-        design = kind.from_json(content)
+        design = Design.from_json(content)
     except ArgumentError as error:
         raise DesignError(f"{path} is not a design: {error}; {REBUILD}") from None
     if faults := list(islice(consistent.faults(design), MOST_FAULTS)):
@@ -130,20 +110,19 @@ def body_of(path: str | PathLike[str]) -> str | None:
     return body if isinstance(body, str) else None
 
 
-def load_datapath(path: str | PathLike[str], *, bench: bool = True) -> DatapathDesign:
+def load_datapath(path: str | PathLike[str], *, bench: bool = True) -> Design[DatapathBody]:
     """Read the record of a datapath, as `load`. Raise DesignError also if it is the record of a program."""
-    return _of_body(load(path, bench=bench), DatapathDesign, path)
+    return _of_body(load(path, bench=bench), DatapathBody, path)
 
 
-def load_program(path: str | PathLike[str], *, bench: bool = True) -> ProgramDesign:
+def load_program(path: str | PathLike[str], *, bench: bool = True) -> Design[ProgramBody]:
     """Read the record of a program, as `load`. Raise DesignError also if it is the record of a datapath."""
-    return _of_body(load(path, bench=bench), ProgramDesign, path)
+    return _of_body(load(path, bench=bench), ProgramBody, path)
 
 
-def _of_body(design: Design, kind: type[Record], path: str | PathLike[str]) -> Record:
-    if not isinstance(design, kind):
-        (expected,) = (name for name, each in BODIES.items() if each is kind)
-        raise DesignError(f"{os.fspath(path)} holds a {design.body}; expected a {expected}")
+def _of_body(design: Design[Any], kind: type[AnyBody], path: str | PathLike[str]) -> Design[AnyBody]:
+    if not isinstance(design.body, kind):
+        raise DesignError(f"{os.fspath(path)} holds a {design.body.kind}; expected a {kind.kind}")
     return design
 
 
@@ -163,32 +142,7 @@ def _refuse_others(folder: Path) -> None:
         )
 
 
-def load_words(folder: Path, design: ProgramDesign) -> Words:
-    """Read program.bin, whose words load the program: (messages, 2).
-
-    Raises:
-        DesignError: The file is missing or empty, or its checksum is not the one in design.json.
-    """
-    path = folder / PROGRAM
-    try:
-        content = read_file(path)
-    except OSError as error:
-        raise DesignError(f"cannot read {path} ({error.strerror}); {REBUILD}") from error
-    actual = program_digest(content, design)
-    if actual != design.program or len(content) % 8 or not content:
-        raise DesignError(
-            f"{path} was changed or damaged: its sha256 is {actual:.16} with the streams that {FILE} describes, "
-            f"expected {design.program:.16}; {REBUILD}"
-        )
-    return np.frombuffer(content, dtype="<u4").astype(np.uint32).reshape(-1, 2)
-
-
-def words_bytes(words: Words) -> bytes:
-    """Return what program.bin holds."""
-    return np.ascontiguousarray(words, dtype="<u4").tobytes()
-
-
-def check_files(path: Path, design: Design, *, bench: bool = True) -> None:
+def check_files(path: Path, design: Design[Any], *, bench: bool = True) -> None:
     """The files beside a design against their checksums. path: of what the design was read from. bench: also the files
     of its bench. Raises DesignError."""
     needed, verilog = {*top_files(design), *([LIST] if design.modules else [])}, set(verilog_files(design))
@@ -245,17 +199,17 @@ def _command(content: Mapping[str, Any]) -> str:
     return f", for example `dynagate build {name} --function {words[1]}{more}` with its other options"
 
 
-def verilog_files(design: Design) -> list[str]:
+def verilog_files(design: Design[Any]) -> list[str]:
     """Names of the files with a design's Verilog, as it was read from design.json."""
     return [name for name in design.files if is_verilog(name, design.modules)]
 
 
-def top_files(design: Design) -> list[str]:
+def top_files(design: Design[Any]) -> list[str]:
     """Names of the files of the modules that a design has for certain."""
     return [f"{name}.v" for name in design.modules]
 
 
-def bench_folder(design: Design, module: str) -> str:
+def bench_folder(design: Design[Any], module: str) -> str:
     """Where the bench of a module lies in a design's folder."""
     return BENCH if module == design.modules[0] else f"{BENCH}/{module}"
 
@@ -270,7 +224,7 @@ def bench_vectors_of(module: str) -> tuple[str, ...]:
     return (*_VECTORS, *(("registers.hex",) if module != "datapath" else ()))
 
 
-def bench_names(design: Design) -> set[str]:
+def bench_names(design: Design[Any]) -> set[str]:
     """All files of a design's benches, by their place in its folder."""
     return {
         f"{bench_folder(design, module)}/{name}"
@@ -292,13 +246,12 @@ def _check_file(path: Path, checksum: object) -> None:
         )
 
 
-def is_whole(folder: Path, design: Design, others: Sequence[str] = ()) -> bool:
+def is_whole(folder: Path, design: Design[Any], others: Sequence[str] = ()) -> bool:
     """Return whether a folder holds this design with all its files, none of them damaged. others: more files that it
     must have."""
     try:
         kept = load(folder)
-        if isinstance(kept, ProgramDesign):
-            load_words(folder, kept)
+        kept.body.check_folder(folder, kept)
     except DesignError:
         return False
     names = (*verilog_files(kept), *([LIST] if kept.modules else []), *others)

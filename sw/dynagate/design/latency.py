@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from dynagate.design.design import DatapathDesign
+from dynagate.design.datapath import DatapathBody
+from dynagate.design.design import Design
 
 
-def around(design: DatapathDesign) -> tuple[int, int]:
+def around(design: Design[DatapathBody]) -> tuple[int, int]:
     """Cycles of a sample alone in the shell before the datapath and behind it."""
     axi = design.axi
     assert axi is not None
     return axi.beats.input + axi.conversion.input + 3, axi.conversion.output + 8
 
 
-def stream_cycles(design: DatapathDesign, inside: int) -> tuple[int, int]:
+def stream_cycles(design: Design[DatapathBody], inside: int) -> tuple[int, int]:
     """The least and the most cycles of a sample alone from the first beat in to the first beat out of a shell. inside:
     those in the datapath, overflow bits included. A sample waits for the next slot, and where there are several
     functions a result may wait a cycle for its turn."""
     least = inside + sum(around(design))
-    return least, least + design.ii - 1 + (len(design.functions) > 1)
+    return least, least + design.body.ii - 1 + (len(design.functions) > 1)

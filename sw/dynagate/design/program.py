@@ -4,15 +4,24 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
-from typing import Literal
+from pathlib import Path
+from typing import Any, ClassVar
 
-from dynagate.design.codec import Codec, Slot
-from dynagate.design.design import Design, Field, Sides, Stream
-from dynagate.design.words import FIXED, FLOAT32, FLOAT64, WORD, number_of
+import numpy as np
+
+from dynagate.base.storage import read_file
+from dynagate.design.codec import Codec, Slot, Words
+from dynagate.design.consistent import repeated, stream_faults
+from dynagate.design.design import FILE, REBUILD, Body, Design, DesignError, Field, Sides, Stream
+from dynagate.design.words import FIXED, FLOAT32, FLOAT64, LASTS, WIDTHS, WORD, number_of
+from dynagate.dynamics import CODE
 from dynagate.fixedpoint.format import Format
+from dynagate.graph.packing import ZERO
+
+PROGRAM = "program.bin"
+"""The words that load a program."""
 
 
 @dataclass(frozen=True)
@@ -59,13 +68,13 @@ class ProgramShell:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ProgramDesign(Design):
-    """The record of a program for a core.
+class ProgramBody(Body):
+    """What the record of a program for a core holds beyond that of every design.
 
     Streams have words of 32 bits. The first word of a sample is its head, the last one of a result its flag.
     """
 
-    body: Literal["program"] = "program"
+    kind: ClassVar[str] = "program"
     core: dict[str, int]
     """Fields of `hw.processor.isa.shape.Core`."""
     core_hash: str
@@ -105,42 +114,35 @@ class ProgramDesign(Design):
         return True
 
     @property
-    def modules(self) -> tuple[str, ...]:
-        return () if self.shell is None else ("accelerator",)
-
-    @property
-    def device_hash(self) -> int:
-        """The 64 bits that the core shows."""
-        return int(self.core_hash[:16], 16)
-
-    def of_function(self, function: ProgramFunction) -> ProgramDesign:
-        """For the samples of one of several functions."""
-        own = {"function": function.name, "latency": function.latency, "period": function.period}
-        return replace(self, **own, stream=function.stream, functions=())  # type: ignore[arg-type]
+    def saturates(self) -> bool:
+        """Whether results that overflow are the nearest numbers that fit."""
+        return bool(self.core.get("saturates"))
 
     @property
     def stream_words(self) -> str:
         """What the core's streams carry, one of `design.words.WORDS`."""
         return FLOAT32 if self.core.get("floats") else FIXED
 
-    @property
-    def numbers(self) -> dict[str, str]:
-        """The type that they round numbers to, by input and output; nothing where they carry integers."""
+    def modules(self, design: Design[Any]) -> tuple[str, ...]:
+        return () if self.shell is None else ("accelerator",)
+
+    def device_hash(self, design: Design[Any]) -> int:
+        """Return the 64 bits that the core shows."""
+        return int(self.core_hash[:16], 16)
+
+    def of_function(self, design: Design[ProgramBody], function: ProgramFunction) -> Design[ProgramBody]:
+        body = replace(self, period=function.period, functions=())
+        return replace(design, function=function.name, latency=function.latency, stream=function.stream, body=body)
+
+    def numbers(self, design: Design[Any]) -> dict[str, str]:
         number = number_of(self.stream_words)
-        return {} if number is None else {port.name: number for port in (*self.input.ports, *self.output.ports)}
+        return {} if number is None else {port.name: number for port in (*design.input.ports, *design.output.ports)}
 
-    @property
-    def saturates(self) -> bool:
-        """Whether results that overflow are the nearest numbers that fit."""
-        return bool(self.core.get("saturates"))
-
-    @property
-    def results(self) -> str:
+    def results(self, design: Design[Any]) -> str:
         return number_of(self.stream_words) or FLOAT64
 
-    @cached_property
-    def wire(self) -> Sides[Codec]:
-        """The codecs of the streams: a word for each number, the sign of an integer in all bits above it.
+    def wire(self, design: Design[Any]) -> Sides[Codec]:
+        """Return the codecs of the streams: a word for each number, the sign of an integer in all bits above it.
 
         Of a loop, they have the first step. The slot after those of the input fields says where the loop starts. The
         head of a sample, its first word, is an integer whatever the streams carry.
@@ -150,22 +152,167 @@ class ProgramDesign(Design):
         def slot(field: Field, number: str | None = number) -> Slot:
             return Slot(field.lsb, field.format, number, WORD)
 
-        inputs = [slot(field, number if field.lsb else None) for field in self.input.fields]
+        inputs = [slot(field, number if field.lsb else None) for field in design.input.fields]
         if self.loop is not None:
             inputs.append(Slot(WORD * self.loop.start, Format(WORD, 0), number, WORD))
-        outputs = tuple(slot(field) for field in self.output.fields)
-        flag = Slot(self.output.overflow, Format(WORD, 0), None, WORD)
-        return Sides(Codec(tuple(inputs), self.input.words), Codec(outputs, self.output.words, flag))
+        outputs = tuple(slot(field) for field in design.output.fields)
+        flag = Slot(design.output.overflow, Format(WORD, 0), None, WORD)
+        return Sides(Codec(tuple(inputs), design.input.words), Codec(outputs, design.output.words, flag))
+
+    def faults(self, design: Design[ProgramBody]) -> Iterator[str]:
+        return _faults(design)
+
+    def check_folder(self, folder: Path, design: Design[ProgramBody]) -> None:
+        load_words(folder, design)
 
 
-def program_digest(content: bytes, design: ProgramDesign) -> str:
+def load_words(folder: Path, design: Design[ProgramBody]) -> Words:
+    """Read program.bin, whose words load the program: (messages, 2).
+
+    Raises:
+        DesignError: The file is missing or empty, or its checksum is not the one in design.json.
+    """
+    path = folder / PROGRAM
+    try:
+        content = read_file(path)
+    except OSError as error:
+        raise DesignError(f"cannot read {path} ({error.strerror}); {REBUILD}") from error
+    actual, expected = program_digest(content, design), design.body.program
+    if actual != expected or len(content) % 8 or not content:
+        raise DesignError(
+            f"{path} was changed or damaged: its sha256 is {actual:.16} with the streams that {FILE} describes, "
+            f"expected {expected:.16}; {REBUILD}"
+        )
+    return np.frombuffer(content, dtype="<u4").astype(np.uint32).reshape(-1, 2)
+
+
+def words_bytes(words: Words) -> bytes:
+    """Return what program.bin holds."""
+    return np.ascontiguousarray(words, dtype="<u4").tobytes()
+
+
+def program_digest(content: bytes, design: Design[ProgramBody]) -> str:
     """Return the checksum of a program: of what program.bin holds, and of the streams that tell how to read results."""
-    read_with = {name: asdict(each) for name, each in (("stream", design.stream), ("loop", design.loop)) if each}
-    functions = [asdict(each) for each in design.functions]
-    faces = json.dumps([read_with, functions, design.abreast], sort_keys=True).encode()
+    read_with = {name: asdict(each) for name, each in (("stream", design.stream), ("loop", design.body.loop)) if each}
+    functions = [asdict(each) for each in design.body.functions]
+    faces = json.dumps([read_with, functions, design.body.abreast], sort_keys=True).encode()
     return hashlib.sha256(hashlib.sha256(faces).digest() + content).hexdigest()
 
 
 def shape_text(core: Mapping[str, int]) -> str:
     """A core's shape for errors."""
     return ", ".join(f"{name}={value}" for name, value in core.items())
+
+
+# ---- checks ----------------------------------------------------------------------------------------------------------
+
+LARGEST_SHAPE = 64
+"""Above any number in a core's shape."""
+MOST_CYCLES = 1 << 31
+"""Above those of any sample that a bench streams."""
+
+
+def _faults(design: Design[ProgramBody]) -> Iterator[str]:
+    body = design.body
+    if design.axi is not None:
+        yield "axi describes a shell; expected none: a device says which streams it has"
+    if not (len(body.core_hash) == 64 and set(body.core_hash) <= set("0123456789abcdef")):
+        yield "core_hash is no sha256"
+    if any(not 0 <= value < LARGEST_SHAPE for value in body.core.values()):
+        yield f"core has numbers out of 0 to {LARGEST_SHAPE - 1}"
+    yield from _of_cycles("program", design.latency, body.period)
+    streams = [
+        ("stream", design.stream),
+        *((f"functions, {each.name!r}", each.stream) for each in body.functions),
+    ]
+    for where, stream in streams:
+        for side, first in (("input", 0 if body.functions else 1), ("output", 0)):
+            own = getattr(stream, side)
+            yield from _of_word_stream(f"{where}.{side}", side, own, first)
+            if own.bits != getattr(design.stream, side).bits:
+                yield f"{where}.{side} has {own.bits} bits; expected those of all, {getattr(design.stream, side).bits}"
+    yield from _of_program_functions(design)
+    ports = (*design.input.ports, *design.output.ports)
+    if body.abreast != 1 and (
+        body.abreast < 1 or body.functions or any(port.shape[:1] != (body.abreast,) for port in ports)
+    ):
+        yield f"abreast is {body.abreast}; expected the first of the shape of each port, of one function"
+    if body.loop is not None:
+        yield from _of_loop(design, body.loop)
+    if body.shell is not None:
+        yield from _of_bench_shell(design, body.shell)
+    sink = design.output
+    if sink.overflow != sink.bits - WORD or len(sink.scopes) != 1:
+        yield f"stream.output has its flag at bit {sink.overflow}; expected {sink.bits - WORD}, of one scope"
+
+
+def _of_bench_shell(design: Design[ProgramBody], shell: ProgramShell) -> Iterator[str]:
+    if shell.width not in WIDTHS or shell.last not in LASTS or not 1 <= shell.cores < LARGEST_SHAPE:
+        yield f"shell has {shell.cores} cores behind {shell.width} bits, TLAST per {shell.last!r:.20}"
+    if len(shell.spans) != max(len(design.body.functions), 1) or any(
+        not 0 < a <= b < MOST_CYCLES for a, b in shell.spans
+    ):
+        yield f"shell has spans {shell.spans!r:.60}; expected the least and the most cycles of each function"
+
+
+def _of_loop(design: Design[ProgramBody], loop: ProgramLoop) -> Iterator[str]:
+    inputs, outputs = ({port.name: port for port in side.ports} for side in (design.input, design.output))
+    for source, target in loop.carry:
+        if target not in inputs or (source in outputs and outputs[source].shape != inputs[target].shape):
+            yield f"loop carries '{source}' to '{target}'; expected an output and an input of one shape"
+    if not (1 <= loop.turns <= 1 << 12 and loop.inputs >= 0 and 1 <= loop.start < design.input.words):
+        yield f"loop has {loop.turns} turns of {loop.inputs} inputs, its start at word {loop.start}"
+        return
+    carried = {k for port in design.input.ports if port.name in dict(loop.carry).values() for k in port.fields}
+    strides = [None if k in carried else loop.inputs for k in range(len(design.input.fields))]
+    if _repeats(design.input, strides, loop.turns, design.input.words, {loop.start}):
+        yield "loop has inputs beyond its stream, or two in one word"
+    if len(loop.outputs) != len(design.output.fields) or _repeats(
+        design.output, loop.outputs, loop.turns, design.output.overflow // WORD, set()
+    ):
+        yield "loop has results beyond its stream, or two in one word"
+
+
+def _repeats(stream: Stream, strides: Sequence[int | None], turns: int, end: int, used: set[int]) -> bool:
+    """Return whether a word for a field of any turn lies outside 0 to `end`, or holds two fields.
+
+    strides: words from a field to the same field of the next turn; None for a field of the first turn only. used: words
+    that hold something else.
+    """
+    for each, stride in zip(stream.fields, strides, strict=True):
+        words = [each.lsb // WORD + (stride or 0) * turn for turn in range(1 if stride is None else turns)]
+        if min(words) < 0 or max(words) >= end or len(used) + len(words) != len(used | set(words)):
+            return True
+        used = used | set(words)
+    return False
+
+
+def _of_word_stream(where: str, side: str, stream: Stream, first: int) -> Iterator[str]:
+    """first: word of the first field."""
+    yield from stream_faults(where, stream, 0 if side == "input" else ZERO)
+    if not 2 * WORD <= stream.bits <= WORD << 16 or stream.bits % WORD:
+        yield f"{where} has {stream.bits} bits; expected words of {WORD}"
+    end = stream.bits if side == "input" else stream.bits - WORD
+    for k, each in enumerate(stream.fields):
+        if not (first * WORD <= each.lsb < end and each.lsb % WORD == 0):
+            yield f"{where}.fields[{k}] has bits {each.lsb} to {each.lsb + each.width}; expected a word below {end}"
+    yield from repeated(f"{where}, words of fields", [each.lsb for each in stream.fields])
+
+
+def _of_program_functions(design: Design[ProgramBody]) -> Iterator[str]:
+    """Check what several functions share, and the code by which a sample selects its function."""
+    if design.body.functions and design.body.functions[0].stream != design.stream:
+        yield "stream is not that of the first function"
+    for each in design.body.functions:
+        yield from _of_cycles(f"functions, {each.name!r}", each.latency, each.period)
+        codes = [port.fields for port in each.stream.input.ports if port.name == CODE.name]
+        inputs = each.stream.input.fields
+        heads = [inputs[k] for held in codes for k in held if 0 <= k < len(inputs)]
+        if [(head.lsb, head.frac, head.low, head.high) for head in heads] != [(0, 0, each.code, each.code)]:
+            yield f"functions, {each.name!r}: no field of its code {each.code} in the head of a sample"
+
+
+def _of_cycles(where: str, latency: int, period: int) -> Iterator[str]:
+    for name, value, most in (("latency", latency, MOST_CYCLES), ("period", period, MOST_CYCLES)):
+        if not 1 <= value < most:
+            yield f"{where} has {name} {value}; expected 1 to {most - 1}"

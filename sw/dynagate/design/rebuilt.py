@@ -7,7 +7,8 @@ from os import PathLike
 from typing import Any
 
 from dynagate.base.errors import ArgumentError
-from dynagate.design.design import DatapathDesign, Design
+from dynagate.design.datapath import DatapathBody
+from dynagate.design.design import Design
 from dynagate.design.files import REBUILD, DesignError, load_datapath
 from dynagate.design.source import source_digest
 from dynagate.fixedpoint.assign import FormattedGraph
@@ -28,7 +29,7 @@ def formatted_design(path: str | PathLike[str], *, graph_of: Callable[..., Graph
 
 
 def formatted_of(
-    design: DatapathDesign, path: str | PathLike[str], graph_of: Callable[..., Graph] = trace
+    design: Design[DatapathBody], path: str | PathLike[str], graph_of: Callable[..., Graph] = trace
 ) -> FormattedGraph:
     """`formatted_design` of a design that is loaded already. path: where from, for errors."""
     if design.versions.source != source_digest():
@@ -42,7 +43,7 @@ def formatted_of(
         raise DesignError(f"{path} is not a design: {error!r}; {REBUILD}") from None
 
 
-def _formatted(design: DatapathDesign, graph_of: Callable[..., Graph]) -> FormattedGraph:
+def _formatted(design: Design[DatapathBody], graph_of: Callable[..., Graph]) -> FormattedGraph:
     options = dict(design.options)
     if isinstance(options.get("frame"), dict):  # JSON has no numbers as keys
         options["frame"] = {int(first): link for first, link in options["frame"].items()}
@@ -50,7 +51,7 @@ def _formatted(design: DatapathDesign, graph_of: Callable[..., Graph]) -> Format
     graph = late_terms_last(graph_of(robot, design.function, **options))
     if design.formats.certificate is not None:
         graph = recertified(graph, robot, Certificate.of_dict(design.formats.certificate))
-    if [node.name for node in design.nodes] != [node.name for node in graph.nodes]:
+    if [node.name for node in design.body.nodes] != [node.name for node in graph.nodes]:
         raise ArgumentError("its nodes are not those of its robot and function")
     bounds = {
         i: design.input.fields[k].range
@@ -58,10 +59,10 @@ def _formatted(design: DatapathDesign, graph_of: Callable[..., Graph]) -> Format
         for i, k in zip(port.nodes, described.fields, strict=True)
     }
     constants = {
-        i: (node.constant[0], Format(*node.constant[1:])) for i, node in enumerate(design.nodes) if node.constant
+        i: (node.constant[0], Format(*node.constant[1:])) for i, node in enumerate(design.body.nodes) if node.constant
     }
-    formats = tuple(Format(node.width, node.frac) for node in design.nodes)
-    return FormattedGraph(graph, formats, constants, bounds, Arithmetic(**design.arithmetic)).check()
+    formats = tuple(Format(node.width, node.frac) for node in design.body.nodes)
+    return FormattedGraph(graph, formats, constants, bounds, Arithmetic(**design.body.arithmetic)).check()
 
 
 def robot_of(design: Design) -> Robot:

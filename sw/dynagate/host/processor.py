@@ -15,9 +15,9 @@ from dynagate.base.errors import ArgumentError, EntryError
 from dynagate.base.progress import Progress
 from dynagate.control.ilqr import TIGHTENED, TRIALS
 from dynagate.design.codec import Words
-from dynagate.design.design import Port, Sides
-from dynagate.design.files import FILE, REBUILD, DesignError, body_of, load_program, load_words
-from dynagate.design.program import ProgramDesign, ProgramFunction, shape_text
+from dynagate.design.design import Design, Port, Sides
+from dynagate.design.files import FILE, REBUILD, DesignError, body_of, load_program
+from dynagate.design.program import ProgramBody, ProgramFunction, load_words, shape_text
 from dynagate.design.rebuilt import robot_of
 from dynagate.design.source import source_digest
 from dynagate.design.words import PER_BATCH, PER_SAMPLE, WIDTHS, WORD, beats, number_of
@@ -57,7 +57,7 @@ def is_program(what: Any) -> bool:
     """Whether a design, or the folder at a path, is a program for a processor."""
     if isinstance(what, str | PathLike):
         return body_of(what) == "program"
-    return getattr(getattr(what, "design", None), "body", None) == "program"
+    return getattr(getattr(getattr(what, "design", None), "body", None), "kind", None) == "program"
 
 
 def folder_of(design: ProcessorBuild | str | PathLike[str]) -> Path:
@@ -76,11 +76,11 @@ class ProgramDriver(ShellDriver):
     Raises DesignError: the device is another core, or the core refuses the program.
     """
 
-    whole: ProgramDesign
+    whole: Design[ProgramBody]
 
     def __init__(
         self,
-        design: ProgramDesign,
+        design: Design[ProgramBody],
         words: Words | None,
         link: Link,
         *,
@@ -100,10 +100,10 @@ class ProgramDriver(ShellDriver):
         if shown != design.device_hash:
             raise DesignError(
                 f"{self.link.text} is core {shown:016x}; {design.title} is a program for core "
-                f"{design.device_hash:016x} ({shape_text(design.core)}): build the program for this core"
+                f"{design.device_hash:016x} ({shape_text(design.body.core)}): build the program for this core"
             )
 
-    def _load(self, words: Words, design: ProgramDesign) -> None:
+    def _load(self, words: Words, design: Design[ProgramBody]) -> None:
         """Raises DesignError: the core refuses the program."""
         from dynagate.hw.processor.isa.packets import packets
 
@@ -142,14 +142,14 @@ class ProgramTurns(TurnDevice):
     def __init__(self, driver: ProgramDriver, *, motion: ChipMotion | None = None) -> None:
         self.driver, design, link = driver, driver.whole, driver.link
         self.cores = driver.registers.read("cores")
-        assert design.loop is not None
-        self.design, self.loop, self.carry = design, design.loop, dict(design.loop.carry)
+        assert design.body.loop is not None
+        self.design, self.loop, self.carry = design, design.body.loop, dict(design.body.loop.carry)
         self.robot, self.function, self.text = design.robot_name, design.function, link.text
         self.inputs, self.outputs, self.dtype = design.input.ports, design.output.ports, self.driver.dtype
         bounds = [(field.range, field.format.step) for field in design.input.fields]
         self.bounds = {port.name: [bounds[k] for k in port.fields] for port in design.input.ports}
         self.motion = motion
-        self._number = number_of(design.stream_words)
+        self._number = number_of(design.body.stream_words)
         if motion is not None:
             self.inputs, self.bounds = outside(motion, self.inputs, self.bounds, design.region["velocity"])
 
@@ -228,19 +228,19 @@ class OnCore(Executor):
             DeviceError: The link failed. The core then has no program, and `loaded` is False.
         """
         folder, other, _ = _program(design)
-        if other.loop is not None:
+        if other.body.loop is not None:
             raise ArgumentError(
                 f"{other.title} keeps the states of its trajectories, so its calls take other arguments; open its "
                 f"folder instead: dynagate.open({str(folder)!r})"
             )
         driver = self.devices[0].driver
-        here, link = cast(ProgramDesign, driver.whole), driver.link
+        here, link = cast(Design[ProgramBody], driver.whole), driver.link
         assert here.axi is not None
         words = load_words(folder, other)
-        if other.core_hash != here.core_hash:
+        if other.body.core_hash != here.body.core_hash:
             raise DesignError(
-                f"{other.title} is a program for another core ({shape_text(other.core)}); this one has "
-                f"{shape_text(here.core)}: build the program for it, with core=..."
+                f"{other.title} is a program for another core ({shape_text(other.body.core)}); this one has "
+                f"{shape_text(here.body.core)}: build the program for it, with core=..."
             )
         for device in self.devices:
             device.collect()
@@ -261,7 +261,7 @@ class ProgramDevice(StreamDevice, OnCore):
     def __init__(self, driver: ProgramDriver) -> None:
         StreamDevice.__init__(self, driver)
         design = driver.whole
-        self.abreast = count = design.abreast
+        self.abreast = count = design.body.abreast
         if count > 1:
             self.inputs, self.outputs = (
                 tuple(replace(p, shape=p.shape[1:], fields=p.fields[: len(p.fields) // count]) for p in side.ports)
@@ -312,17 +312,17 @@ class ProgramFunctions(FunctionsDevice, OnCore):
         return self._streams
 
 
-def _program(design: ProcessorBuild | str | PathLike[str]) -> tuple[Path, ProgramDesign, Core]:
+def _program(design: ProcessorBuild | str | PathLike[str]) -> tuple[Path, Design[ProgramBody], Core]:
     """The folder of a program, its design and its core. Raises DesignError."""
     from dynagate.hw.processor.isa.shape import Core
 
     folder = folder_of(design)
     content = load_program(folder)
     try:
-        core = Core(**content.core)
+        core = Core(**content.body.core)
     except (TypeError, ArgumentError) as error:
         raise DesignError(f"{folder} is a program for no core: {error}; {REBUILD}") from None
-    if core.hash != content.core_hash:
+    if core.hash != content.body.core_hash:
         raise DesignError(f"{folder} is a program for a core of another version of dynagate; {REBUILD}")
     return folder, content, core
 
@@ -351,38 +351,38 @@ def open_sim(
         return _device(behind_it, words, link, progress is not None)
 
 
-def _device(design: ProgramDesign, words: Words, link: Link, shows_progress: bool) -> Executor:
+def _device(design: Design[ProgramBody], words: Words, link: Link, shows_progress: bool) -> Executor:
     """The device of a program, which is loaded first."""
     if isinstance(link, SimShellLink):
-        link.slowest = design.period * RETRIES * (1 + design.options.get("iterations", 0))
+        link.slowest = design.body.period * RETRIES * (1 + design.options.get("iterations", 0))
     if design.functions:
         return _several(design, words, link, shows_progress)
     driver = ProgramDriver(design, words, link, shows_progress=shows_progress)
-    return ProgramDevice(driver) if design.loop is None else ProgramTurns(driver, motion=_motion(design))
+    return ProgramDevice(driver) if design.body.loop is None else ProgramTurns(driver, motion=_motion(design))
 
 
-def _several(design: ProgramDesign, words: Words, link: Link, shows_progress: bool) -> ProgramFunctions:
+def _several(design: Design[ProgramBody], words: Words, link: Link, shows_progress: bool) -> ProgramFunctions:
     """Several functions of a program behind one link. The first driver loads it."""
     drivers = [
         ProgramDriver(design, None if k else words, link, function=function, shows_progress=shows_progress)
-        for k, function in enumerate(design.functions)
+        for k, function in enumerate(design.body.functions)
     ]
     for each in drivers:
         drivers[0].group.add(each)
         each.held, each.group = drivers[0].held, drivers[0].group
     streams = [StreamDevice(driver) for driver in drivers]
-    devices = {f.name: PartDevice(f, stream) for f, stream in zip(design.functions, streams, strict=True)}
+    devices = {f.name: PartDevice(f, stream) for f, stream in zip(design.body.functions, streams, strict=True)}
     return ProgramFunctions(design.function, devices, streams)
 
 
-def _motion(design: ProgramDesign) -> ChipMotion | None:
+def _motion(design: Design[ProgramBody]) -> ChipMotion | None:
     """How a rollout begins whose steps solve equations. Raises DesignError: the design has none such."""
     if design.options.get("integrator") not in SOLVING:
         return None
     from dynagate.hw.processor.options import options_of
 
     try:
-        return ChipMotion.of(robot_of(design), options_of(design), design.core["word"])
+        return ChipMotion.of(robot_of(design), options_of(design), design.body.core["word"])
     except (KeyError, TypeError, ValueError) as error:
         raise DesignError(f"the motion of {design.title} cannot be made again: {error!r}; {REBUILD}") from None
 
@@ -435,7 +435,7 @@ def open_fixed(design: ProcessorBuild | str | PathLike[str], *, progress: Progre
         return MotionIntegers(formatted, motion, content)
     if formatted.graph.name == ROLLOUT:
         return IntegerTurns(formatted, design=content)
-    return FixedDevice(formatted, content) if content.abreast == 1 else FlaggedTogether(formatted, content)
+    return FixedDevice(formatted, content) if content.body.abreast == 1 else FlaggedTogether(formatted, content)
 
 
 def open_numpy(design: ProcessorBuild | str | PathLike[str], *, progress: Progress | None = None) -> Executor:

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dynagate.design.design import DatapathDesign
+from dynagate.design.datapath import DatapathBody
+from dynagate.design.design import Design
 from dynagate.design.ring import FLAGS_PORT, TAG_PORT, ring_design, shell_design
 from dynagate.fixedpoint.recirculate import START, STOP
 from dynagate.host.drivers import DatapathDriver, Driver, ShellDriver
@@ -35,7 +36,7 @@ class RingDriver(Driver):
 class DatapathRingDriver(RingDriver, DatapathDriver):
     """A bare ring: integers in payloads. All results come out, and the host leaves some away."""
 
-    def __init__(self, design: DatapathDesign, link: Link, *, shows_progress: bool = False) -> None:
+    def __init__(self, design: Design[DatapathBody], link: Link, *, shows_progress: bool = False) -> None:
         super().__init__(ring_design(design), link, numbers=design.numbers, shows_progress=shows_progress)
 
     def turns(
@@ -50,7 +51,7 @@ class DatapathRingDriver(RingDriver, DatapathDriver):
 class ShellRingDriver(RingDriver, ShellDriver):
     """A ring in its AXI shell."""
 
-    def __init__(self, design: DatapathDesign, link: Link, *, shows_progress: bool = False) -> None:
+    def __init__(self, design: Design[DatapathBody], link: Link, *, shows_progress: bool = False) -> None:
         self._shown: Ints = np.zeros(0, np.int64)
         with closed_on_failure(link):
             super().__init__(shell_design(design), link, shows_progress=shows_progress)

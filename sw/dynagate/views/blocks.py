@@ -6,7 +6,8 @@ import math
 from collections import Counter
 from dataclasses import dataclass
 
-from dynagate.design.design import DatapathDesign
+from dynagate.design.datapath import DatapathBody
+from dynagate.design.design import Design
 from dynagate.hw.build import Build
 from dynagate.hw.flow import FIFO_LATENCY
 from dynagate.hw.timeline import spans
@@ -69,7 +70,7 @@ def _values(built: Build, place: dict[str, int], entry: int, exit_: int) -> dict
     return dict(values)
 
 
-def _stream_text(design: DatapathDesign, side: str) -> str:
+def _stream_text(design: Design[DatapathBody], side: str) -> str:
     stream = getattr(design, side)
     text = f"{len(stream.fields)} numbers, {stream.bits} bits"
     if design.axi is not None:

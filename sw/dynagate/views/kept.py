@@ -9,7 +9,8 @@ from typing import Any
 
 from dynagate.base.errors import ArgumentError
 from dynagate.base.progress import Progress, quiet
-from dynagate.design.design import DatapathDesign
+from dynagate.design.datapath import DatapathBody
+from dynagate.design.design import Design
 from dynagate.design.files import REBUILD, DesignError, load_datapath
 from dynagate.design.rebuilt import formatted_design, robot_of
 from dynagate.graph.region import Region
@@ -32,8 +33,8 @@ def kept_build(path: str | PathLike[str], progress: Progress | None = None) -> B
     formatted = formatted_design(place, graph_of=graph_of)
     robot = robot_of(design)
     progress("scheduling and binding")
-    planned = plan(formatted, design.ii, _stages(place, design))
-    if [_ready(planned, i) for i in range(len(design.nodes))] != [node.ready for node in design.nodes]:
+    planned = plan(formatted, design.body.ii, _stages(place, design))
+    if [_ready(planned, i) for i in range(len(design.body.nodes))] != [node.ready for node in design.body.nodes]:
         raise DesignError(f"{place} has a schedule that its robot and function do not give again; {REBUILD}")
     folder = place if place.is_dir() else place.parent
     bounds: dict[str, Any] = {
@@ -42,9 +43,9 @@ def kept_build(path: str | PathLike[str], progress: Progress | None = None) -> B
     return Build(folder, robot, Region(robot, **bounds), formatted, planned, design)
 
 
-def _stages(place: Path, design: DatapathDesign) -> Stages:
+def _stages(place: Path, design: Design[DatapathBody]) -> Stages:
     try:
-        return Stages(**asdict(design.stages))
+        return Stages(**asdict(design.body.stages))
     except ArgumentError as error:
         raise DesignError(f"{place} is not a design: {error}; {REBUILD}") from None
 

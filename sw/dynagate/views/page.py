@@ -94,8 +94,8 @@ def _facts(built: Build) -> Table:
         ("latency", f"{plan.latency} cycles"),
         ("samples under way", plan.latency // plan.ii + 1),
     ]
-    if design.ring is not None:
-        rows.append(("ring", f"keeps the states of up to {design.ring.capacity} trajectories"))
+    if design.body.ring is not None:
+        rows.append(("ring", f"keeps the states of up to {design.body.ring.capacity} trajectories"))
     if design.functions:
         rows += [(f"function {f.name}", f"code {f.code}, delivered in cycle {f.latency}") for f in design.functions]
     return Table(("", ""), rows)
@@ -169,7 +169,7 @@ def _errors(built: Build) -> Table:
 
 def _resources(built: Build) -> Table:
     plan, design = built.plan, built.design
-    tables = design.lookup_tables_estimated
+    tables = design.body.lookup_tables_estimated
     rows = [
         ("DSP48E2 blocks", plan.dsp_blocks(), "counted from the plan"),
         ("lookup tables of 6 inputs", sum(tables.values()), ", ".join(f"{part} {n}" for part, n in tables.items())),

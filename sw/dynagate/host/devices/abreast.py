@@ -11,7 +11,8 @@ from dynagate.host.devices.fixed import FixedDevice
 from dynagate.host.inputs import Arrays
 
 if TYPE_CHECKING:
-    from dynagate.design.program import ProgramDesign
+    from dynagate.design.design import Design
+    from dynagate.design.program import ProgramBody
     from dynagate.fixedpoint.assign import FormattedGraph
 
 
@@ -24,9 +25,9 @@ def flagged_together(flags: Overflow, count: int) -> Overflow:
 class FlaggedTogether(FixedDevice):
     """The integers of a program whose samples lie side by side."""
 
-    def __init__(self, formatted: FormattedGraph, design: ProgramDesign) -> None:
+    def __init__(self, formatted: FormattedGraph, design: Design[ProgramBody]) -> None:
         super().__init__(formatted, design)
-        self._count = design.abreast
+        self._count = design.body.abreast
 
     def run(self, arrays: Arrays, outputs: Arrays, batch: int) -> Overflow:
         return flagged_together(super().run(arrays, outputs, batch), self._count)

@@ -37,6 +37,6 @@ class Board(DeviceOptions):
         text, design, shows = LinkText.of(self.link, str(source.folder)), source.kept, progress is not None
         if progress:
             progress(f"opening {self.link}")
-        if design.ring is None:
+        if design.body.ring is None:
             return stream_device(ShellDriver, design, text.opened(design), shows_progress=shows)
         return StreamTurns(design, ShellRingDriver(design, text.opened(design), shows_progress=shows))

@@ -10,7 +10,8 @@ import numpy as np
 
 from dynagate.base.explained import explained
 from dynagate.base.progress import Progress
-from dynagate.design.design import DatapathDesign, Design
+from dynagate.design.datapath import DatapathBody
+from dynagate.design.design import Design
 from dynagate.dynamics import ROLLOUT
 from dynagate.dynamics.options import AlgorithmOptions
 from dynagate.graph import Graph, trace
@@ -80,9 +81,9 @@ class Fixed(DeviceOptions):
 
     def of_design(self, source: DesignSource, progress: Progress | None = None) -> Executor:
         design = source.design
-        if design.ring is not None:
-            return IntegerTurns(source.formatted, dict(design.ring.carry), design)
-        return fixed_device(source.formatted, {each.name: each.limits for each in design.functions}, design)
+        if design.body.ring is not None:
+            return IntegerTurns(source.formatted, dict(design.body.ring.carry), design)
+        return fixed_device(source.formatted, {each.name: each.limits for each in design.body.functions}, design)
 
     def _assigned(self, graph: Graph, region: Region) -> FormattedGraph:
         from dynagate.fixedpoint.assign import assign
@@ -91,7 +92,7 @@ class Fixed(DeviceOptions):
 
 
 def fixed_device(
-    formatted: FormattedGraph, limits: Mapping[str, Any], design: DatapathDesign | None = None
+    formatted: FormattedGraph, limits: Mapping[str, Any], design: Design[DatapathBody] | None = None
 ) -> Executor:
     """The integers of a graph, or of each of the functions in it. limits: as `of_part` takes them, by function."""
     parts = parts_of(formatted.graph.name)

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dynagate.design.program import ProgramDesign
+from dynagate.design.design import Design
+from dynagate.design.program import ProgramBody
 from dynagate.fixedpoint.loops import FormattedLoop, LoopIntegers, integers_of, values_of
 from dynagate.graph.graph import Port
 from dynagate.host.devices.face import Overflow
@@ -37,7 +38,7 @@ class MotionIntegers(TurnDevice):
     text = "integers"
     exclusive = False
 
-    def __init__(self, formatted: FormattedLoop, motion: ChipMotion, design: ProgramDesign) -> None:
+    def __init__(self, formatted: FormattedLoop, motion: ChipMotion, design: Design[ProgramBody]) -> None:
         self.formatted, self.motion = formatted, motion
         self.robot, self.function = formatted.loop.robot, formatted.loop.name
         self.carry = dict(formatted.loop.carry)

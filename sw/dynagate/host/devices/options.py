@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, ClassVar
 from dynagate.base.arguments import check_flags, check_kind, check_number_type, equal, store_plain_numbers
 from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.base.progress import Progress
-from dynagate.design.design import DatapathDesign
+from dynagate.design.datapath import DatapathBody
+from dynagate.design.design import Design
 from dynagate.design.files import FILE, load_datapath
 from dynagate.design.rebuilt import formatted_of
 from dynagate.dynamics import ROLLOUT
@@ -62,12 +63,12 @@ class DesignSource:
             )
 
     @cached_property
-    def kept(self) -> DatapathDesign:
+    def kept(self) -> Design[DatapathBody]:
         """As the folder has it, its files checked. Raises DesignError."""
         return load_datapath(self.folder)
 
     @property
-    def design(self) -> DatapathDesign:
+    def design(self) -> Design[DatapathBody]:
         return self.kept if self._built is None else self._built.design
 
     @cached_property
@@ -79,7 +80,7 @@ class DesignSource:
     def is_rollout(self) -> bool:
         """Of a path that holds no design the device says so."""
         there = self._built is not None or os.path.isfile(self.folder / FILE)
-        return there and self.design.ring is not None
+        return there and self.design.body.ring is not None
 
 
 @dataclass(frozen=True)

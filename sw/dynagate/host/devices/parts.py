@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dynagate.base.errors import ArgumentError
-from dynagate.design.design import DesignFunction
+from dynagate.design.datapath import DesignFunction
 from dynagate.design.program import ProgramFunction
 from dynagate.dynamics import CODE, Part
 from dynagate.host.devices.face import Executor, Overflow

@@ -51,10 +51,10 @@ class Sim(DeviceOptions):
                 raise ArgumentError(f"shell=True, but {folder} has no AXI shell; {WITH_SHELL}")
             shell = shell_library(folder / "accelerator.v", folder / "datapath.v", progress=progress)
             whole = SimShellLink(shell, design, pauses=self.pauses, seed=self.seed)
-            if design.ring is None:
+            if design.body.ring is None:
                 return stream_device(ShellDriver, design, whole, shows_progress=shows)
             return StreamTurns(design, ShellRingDriver(design, whole, shows_progress=shows))
-        if design.ring is None:
+        if design.body.ring is None:
             bare = SimLink(
                 library(folder / "datapath.v", progress=progress), design, pauses=self.pauses, seed=self.seed
             )

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dynagate.design.program import ProgramDesign
+from dynagate.design.design import Design
+from dynagate.design.program import ProgramBody
 from dynagate.fixedpoint.loops import FormattedLoop, LoopIntegers, integers_of, values_of
 from dynagate.host.devices.face import Executor, Overflow
 from dynagate.host.inputs import Arrays, brought
@@ -23,7 +24,7 @@ class SolverIntegers(Executor):
     text = "integers"
     saturates = True
 
-    def __init__(self, formatted: FormattedLoop, design: ProgramDesign) -> None:
+    def __init__(self, formatted: FormattedLoop, design: Design[ProgramBody]) -> None:
         self.formatted, self._numbers = formatted, design.numbers
         self.robot, self.function = formatted.loop.robot, formatted.loop.name
         self.inputs = formatted.inputs

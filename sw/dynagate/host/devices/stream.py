@@ -6,7 +6,8 @@ from collections import deque
 from collections.abc import Callable, Sequence
 
 from dynagate.base.errors import Error
-from dynagate.design.design import DatapathDesign
+from dynagate.design.datapath import DatapathBody
+from dynagate.design.design import Design
 from dynagate.host.devices.face import Executor, Overflow
 from dynagate.host.devices.parts import FunctionsDevice, PartDevice
 from dynagate.host.drivers import DatapathDriver, Driver, ShellDriver
@@ -127,7 +128,7 @@ class StreamDevice(Executor):
 
 
 def stream_device(
-    driver: type[DatapathDriver | ShellDriver], design: DatapathDesign, link: Link, *, shows_progress: bool
+    driver: type[DatapathDriver | ShellDriver], design: Design[DatapathBody], link: Link, *, shows_progress: bool
 ) -> Executor:
     """A design behind a link, or each of its functions. The link is closed if one of them cannot be opened."""
     with closed_on_failure(link):
@@ -143,6 +144,6 @@ def stream_device(
         each.held, each.group = first.held, first.group
     devices = {
         function.name: PartDevice(function, StreamDevice(drivers[function.name]), dict(function.inputs))
-        for function in design.functions
+        for function in design.body.functions
     }
     return FunctionsDevice(design.function, devices)

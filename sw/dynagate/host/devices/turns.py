@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dynagate.base.arguments import check_unit_vectors
-from dynagate.design.design import DatapathDesign, Design
+from dynagate.design.datapath import DatapathBody
+from dynagate.design.design import Design
 from dynagate.fixedpoint.assign import FormattedGraph
 from dynagate.fixedpoint.evaluate import gather_outputs, infinite, quantize_inputs
 from dynagate.fixedpoint.recirculate import Recirculation, Turns
@@ -108,9 +109,9 @@ class IntegerTurns(TurnDevice):
 class StreamTurns(TurnDevice):
     """A rollout design whose turns a driver streams. design: with its ring."""
 
-    def __init__(self, design: DatapathDesign, driver: RingDriver) -> None:
-        assert design.ring is not None
-        self.driver, self.capacity, self.carry = driver, design.ring.capacity, dict(design.ring.carry)
+    def __init__(self, design: Design[DatapathBody], driver: RingDriver) -> None:
+        assert design.body.ring is not None
+        self.driver, self.capacity, self.carry = driver, design.body.ring.capacity, dict(design.body.ring.carry)
         self.robot, self.function, self.text, self.dtype = (
             design.robot_name,
             design.function,

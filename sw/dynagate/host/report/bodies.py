@@ -29,7 +29,7 @@ FULL_RING = 20
 """Steps of each trajectory while the slots of a pipeline are counted."""
 
 
-class Body(ABC):
+class BodySection(ABC):
     """Section of a report: what the body of a design consists of. Its methods are what differs between bodies."""
 
     built: Build | ProcessorBuild
@@ -69,7 +69,7 @@ class Body(ABC):
 
 
 @dataclass(frozen=True)
-class DatapathBody(Body):
+class DatapathSection(BodySection):
     """A pipelined datapath: its operations, units and registers."""
 
     built: Build
@@ -84,7 +84,7 @@ class DatapathBody(Body):
     @property
     def lines(self) -> list[str]:
         design = self.built.design
-        counts, units, registers = design.counts, design.units, design.registers
+        counts, units, registers = design.body.counts, design.body.units, design.body.registers
         return [
             labeled(
                 "operations",
@@ -95,7 +95,7 @@ class DatapathBody(Body):
             labeled(
                 "units",
                 f"{units.get('multiply', 0)} multipliers, {units.get('sincos', 0)} sin/cos, "
-                f"{units.get('reciprocal', 0)} reciprocal; {design.dsp_blocks} DSP48E2 blocks (counted)",
+                f"{units.get('reciprocal', 0)} reciprocal; {design.body.dsp_blocks} DSP48E2 blocks (counted)",
             ),
             labeled("registers", f"{registers.words} words, {registers.bits} bits (datapath values)"),
         ]
@@ -118,7 +118,7 @@ class DatapathBody(Body):
         )
 
     def pace_of_motion(self, chip: TurnDevice, starts: Mapping[str, Array], progress: Progress) -> RingPace:
-        ring = self.built.design.ring
+        ring = self.built.design.body.ring
         assert ring is not None
         latency = chip.transfer.latency
         progress("counting slots and cycles of a turn")
@@ -203,7 +203,7 @@ def _first(starts: Mapping[str, Array], count: int, steps: int) -> dict[str, Arr
 
 
 @dataclass(frozen=True)
-class ProgramBody(Body):
+class ProgramSection(BodySection):
     """A program: its instructions and cycles, and what it occupies in the memories of its core."""
 
     built: ProcessorBuild
@@ -219,14 +219,14 @@ class ProgramBody(Body):
         return [
             labeled(
                 "instructions",
-                f"{design.instructions}, {design.functions_used} of them functions ({kinds or 'none'})",
+                f"{design.body.instructions}, {design.body.functions_used} of them functions ({kinds or 'none'})",
             ),
             labeled(
                 "cycles",
                 f"{scheduled.cycles} from the first program word to the last result; "
                 f"{scheduled.use:.0%} of the slots used",
             ),
-            labeled("program", f"{design.words} of {1 << core.program_bits} words of {core.program_word} bits"),
+            labeled("program", f"{design.body.words} of {1 << core.program_bits} words of {core.program_word} bits"),
             labeled("values", f"{max(scheduled.depths)} of {1 << core.place_bits} places at most"),
         ]
 
@@ -237,7 +237,7 @@ class ProgramBody(Body):
 
     def pace_of_functions(self, measured: FunctionMeasurement) -> ProgramPace:
         return ProgramPace(
-            self.built.design.abreast,
+            self.built.design.body.abreast,
             self.built.schedule.cycles_per_sample,
             max(function.cycles_per_sample for function in measured.functions),
             measured.states.total(),
@@ -299,10 +299,10 @@ def _throughput(cycles_per_sample: float, states: int) -> str:
     return labeled("throughput", f"{cycles_per_sample:.4g} cycles per result measured over {states} states")
 
 
-BODIES: dict[type[Any], Callable[[Any], Body]] = {Build: DatapathBody, ProcessorBuild: ProgramBody}
+BODIES: dict[type[Any], Callable[[Any], BodySection]] = {Build: DatapathSection, ProcessorBuild: ProgramSection}
 """Sections of bodies by the class of the built design."""
 
 
-def body_of(built: Build | ProcessorBuild) -> Body:
+def body_of(built: Build | ProcessorBuild) -> BodySection:
     """Return the section of a built design."""
     return BODIES[type(built)](built)

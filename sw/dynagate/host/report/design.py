@@ -12,7 +12,7 @@ from dynagate.dynamics import ROLLOUT
 from dynagate.fixedpoint.files import FORMATS
 from dynagate.host.function import Function
 from dynagate.host.opening import open
-from dynagate.host.report.bodies import Body, ProgramBody, body_of
+from dynagate.host.report.bodies import BodySection, ProgramSection, body_of
 from dynagate.host.report.functions import counts_of, measure_functions
 from dynagate.host.report.motions import (
     SolvedSteps,
@@ -88,7 +88,7 @@ def report_design(
     return Report(title, (body, body.pace_of_functions(measured), measured))
 
 
-def _motion_sections(body: Body, checks: Checks, progress: Progress) -> tuple[Section, ...]:
+def _motion_sections(body: BodySection, checks: Checks, progress: Progress) -> tuple[Section, ...]:
     """Run trajectories on a rollout design, and compare them."""
     built = body.built
     starts = start_inputs(built, checks.states, checks.steps, checks.seed)
@@ -147,7 +147,7 @@ def report_solver(
         progress=progress,
     )
     pace, measured = measure_solver(built, reaching, checks.states, checks.seed, progress)
-    body, chosen, instructions = ProgramBody(built), built.design.options, built.schedule.instructions
+    body, chosen, instructions = ProgramSection(built), built.design.options, built.schedule.instructions
     kept = f"{instructions.kept} of {1 << built.core.turn_bits} values of turns"
     return Report(
         f"{built.robot.name} {built.function}, {chosen['knots']} knots of {chosen['dt']:g} s, {body.words}",

@@ -1,0 +1,55 @@
+"""The kinds of hardware that a design may have: a row for each, whose parts are imported when they are needed.
+
+A host reads records without importing a generator of hardware, so a row names its parts instead of holding them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+from dynagate.base.errors import ArgumentError
+
+
+@dataclass(frozen=True)
+class BodyRow:
+    """A kind of hardware. Each part is named as "module:class"."""
+
+    record_class: str
+    """The subclass of `design.design.Body` with the fields in design.json."""
+    hardware_class: str
+    """The subclass of `hw.hardware.Hardware` that a build has, and that is made again from a folder."""
+
+    def record(self) -> type[Any]:
+        """Return the class of the record."""
+        return _imported(self.record_class)
+
+    def hardware(self) -> type[Any]:
+        """Return the class of the hardware."""
+        return _imported(self.hardware_class)
+
+
+BODIES = {
+    "datapath": BodyRow("dynagate.design.datapath:DatapathBody", "dynagate.hw.pipeline:Pipeline"),
+    "program": BodyRow("dynagate.design.program:ProgramBody", "dynagate.hw.processor.scheduled:ScheduledProgram"),
+}
+"""The kinds of hardware, by `body` in design.json."""
+
+
+def body_row(kind: object) -> BodyRow:
+    """Return the row of a kind of hardware.
+
+    Raises:
+        ArgumentError: There is no such kind.
+    """
+    row = BODIES.get(kind) if isinstance(kind, str) else None
+    if row is None:
+        raise ArgumentError(f"body is {kind!r:.40}; expected one of {', '.join(BODIES)}")
+    return row
+
+
+def _imported(name: str) -> type[Any]:
+    module, _, attribute = name.partition(":")
+    found: type[Any] = getattr(import_module(module), attribute)
+    return found

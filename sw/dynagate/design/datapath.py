@@ -1,0 +1,306 @@
+"""The record of a pipelined datapath: its schedule, its units and what each node of its graph is in hardware."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from typing import Any, ClassVar
+
+from dynagate.design.codec import Codec
+from dynagate.design.consistent import format_faults, port_faults, repeated, stream_faults
+from dynagate.design.design import AxiStreams, Body, Design, Port, Sides, Stream, result_codec, slots
+from dynagate.design.ring import COMMAND
+from dynagate.design.words import (
+    FLOAT32,
+    FLOAT64,
+    LASTS,
+    WIDTHS,
+    WORD,
+    WORDS,
+    beats,
+    number_of,
+    words_of,
+)
+from dynagate.graph.packing import ZERO, chosen_numbers
+
+
+@dataclass(frozen=True)
+class DesignFunction:
+    """One of several functions of a design. code: of its samples. inputs: its own inputs by name -> those of the
+    design. limits: (low, high) of each entry of those that several functions share under different names. latency: of
+    its samples. outputs: fields of its results, as indices into the design's, in the order of their words."""
+
+    name: str
+    code: int
+    inputs: tuple[tuple[str, str], ...]
+    limits: dict[str, tuple[tuple[float, float], ...]]
+    latency: int
+    outputs: tuple[Port, ...]
+    fields: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Ring:
+    """A step whose state stays on the chip. carry: output -> input of the next turn. capacity: trajectories under
+    way."""
+
+    carry: tuple[tuple[str, str], ...]
+    capacity: int
+
+
+@dataclass(frozen=True)
+class NodeRow:
+    """A node in the hardware. constant: its own, as integer, width and frac. ready: the cycle from which its signal has
+    its value; None for a constant or a moved binary point."""
+
+    name: str
+    signal: str
+    module: str
+    width: int
+    frac: int
+    constant: tuple[int, int, int] | None
+    ready: int | None
+
+
+@dataclass(frozen=True)
+class ExtraStages:
+    """Register stages that the target wanted beyond the least, behind products and sums (`hw.plan.Stages`)."""
+
+    multiply: int
+    add: int
+
+
+@dataclass(frozen=True)
+class RegisterCount:
+    """Registers between units."""
+
+    words: int
+    bits: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class DatapathBody(Body):
+    """What the record of a pipelined datapath holds beyond that of every design.
+
+    With `ii`, `stages` and the formats of the nodes, the fields of every design are all that the datapath was built
+    with. What bounded it, a budget, only decided whether.
+    """
+
+    kind: ClassVar[str] = "datapath"
+    arithmetic: dict[str, str]
+    """Fields of the `Arithmetic`."""
+    ii: int
+    """Initiation interval, in cycles."""
+    stages: ExtraStages
+    cycles: dict[str, int]
+    """Latency of each class of units."""
+    counts: dict[str, int]
+    """Operations by kind."""
+    units: dict[str, int]
+    """Units by kind."""
+    dsp_blocks: int
+    lookup_tables_estimated: dict[str, int]
+    registers: RegisterCount
+    mux_inputs: int
+    nodes: tuple[NodeRow, ...]
+    functions: tuple[DesignFunction, ...] = ()
+    ring: Ring | None = None
+    """The ring around a rollout's step. `stream` is what its datapath has; `design.ring` has the ring's own streams."""
+
+    @property
+    def interval(self) -> int:
+        return self.ii
+
+    @property
+    def keeps_states(self) -> bool:
+        return self.ring is not None
+
+    def modules(self, design: Design[Any]) -> tuple[str, ...]:
+        return "datapath", *(("rollout",) if self.ring else ()), *(("accelerator",) if design.axi else ())
+
+    def of_function(self, design: Design[DatapathBody], function: DesignFunction) -> Design[DatapathBody]:
+        """Return the record for samples of one of several functions: the inputs have the names of the function, and
+        the output stream has only its results."""
+        own = {shared: name for name, shared in function.inputs}
+        fields = list(design.input.fields)
+        ports = []
+        for port in design.input.ports:
+            for k, (low, high) in zip(port.fields, function.limits.get(own.get(port.name, ""), ()), strict=False):
+                fields[k] = replace(fields[k], low=low, high=high)
+            ports.append(replace(port, name=own.get(port.name, port.name)))
+        stream = Sides(replace(design.input, fields=tuple(fields), ports=tuple(ports)), design.output)
+        body = replace(self, functions=())
+        part = replace(design, function=function.name, latency=function.latency, stream=stream, body=body)
+        return _with_results(part, function.fields, function.outputs)
+
+    def with_outputs(self, design: Design[DatapathBody], names: Sequence[str]) -> Design[DatapathBody]:
+        """Return the record for results that have only these outputs of a function, in their order."""
+        ports = [port for port in design.output.ports if port.name in names]
+        numbers = chosen_numbers((port.fields for port in ports), range(len(design.output.fields)))
+        return _with_results(design, numbers, ports)
+
+    def numbers(self, design: Design[Any]) -> dict[str, str]:
+        """Return the type, "float32" or "float16", that an AXI shell rounds numbers to, by input and output. A bare
+        datapath and its integers in numpy round to it too, so that all compute the same."""
+        if design.axi is None:
+            return {}
+        streamed = number_of(design.axi.word)
+        names = [port.name for port in (*design.input.ports, *design.output.ports)]
+        types = {name: FLOAT32 if name in design.axi.parameters else streamed for name in names}
+        return {name: number for name, number in types.items() if number is not None}
+
+    def wire(self, design: Design[Any]) -> Sides[Codec]:
+        """Return the codecs of the AXI streams, which leave out inputs that registers hold.
+
+        Packed integers lie one after the other from bit 0 up. The bit after those of a result is 1 if the result cannot
+        be used; the bits above it in its word have the same value.
+        """
+        axi = design.axi
+        assert axi is not None, "a bare datapath has no AXI streams"
+        held = {k for port in design.input.ports if port.name in axi.parameters for k in port.fields}
+        streamed = [field for k, field in enumerate(design.input.fields) if k not in held]
+        return Sides(slots(streamed, axi.word, axi.words.input), result_codec(design.output.fields, axi.word))
+
+    def results(self, design: Design[Any]) -> str:
+        return FLOAT64 if design.axi is None or number_of(design.axi.word) is None else FLOAT32
+
+    def faults(self, design: Design[DatapathBody]) -> Iterator[str]:
+        return _faults(design)
+
+
+def _with_results(design: Design[DatapathBody], fields: Sequence[int], ports: Sequence[Port]) -> Design[DatapathBody]:
+    """Return the record with some of the output fields in results, in this order."""
+    place = {k: n for n, k in enumerate(fields)}
+    outputs = tuple(replace(port, fields=tuple(place.get(k, ZERO) for k in port.fields)) for port in ports)
+    kept = tuple(design.output.fields[k] for k in fields)
+    stream = Sides(design.input, replace(design.output, fields=kept, ports=outputs))
+    axi = None if design.axi is None else design.axi.with_results([field.width for field in kept])
+    return replace(design, stream=stream, axi=axi)
+
+
+# ---- checks ----------------------------------------------------------------------------------------------------------
+
+LARGEST_II, LARGEST_LATENCY = 1 << 16, 1 << 24
+READ_OR_WRITE = "read", "write"
+
+
+def _faults(design: Design[DatapathBody]) -> Iterator[str]:
+    for name, value, most in (("ii", design.body.ii, LARGEST_II), ("latency", design.latency, LARGEST_LATENCY)):
+        if not 1 <= value <= most:
+            yield f"{name} is {value}; expected 1 to {most}"
+    source, sink = design.input, design.output
+    yield from _of_stream("input", source, sum(field.width for field in source.fields), 0, lowest=0)
+    end = (len(design.body.functions) - 1).bit_length() if design.body.functions else 0
+    payload = sum(field.width for field in sink.fields)
+    yield from _of_stream("output", sink, payload + len(sink.scopes) + end, payload, lowest=ZERO)
+    for function in design.body.functions:
+        yield from _of_function(design, function)
+    for k, node in enumerate(design.body.nodes):
+        formats = [(node.width, node.frac), *([node.constant[1:]] if node.constant else [])]
+        yield from (f"nodes[{k}] {fault}" for each in formats for fault in format_faults(*each))
+    yield from _of_ring(design)
+    if design.axi is not None:
+        yield from _of_shell(design, design.axi)
+
+
+def _of_stream(side: str, stream: Stream, bits: int, overflow: int, lowest: int) -> Iterator[str]:
+    """bits, overflow: as the widths of the fields have them. lowest: of the fields of a port."""
+    where = f"stream.{side}"
+    yield from stream_faults(where, stream, lowest)
+    low = accumulate((field.width for field in stream.fields), initial=0)
+    for k, (field, lsb) in enumerate(zip(stream.fields, low, strict=False)):
+        if field.lsb != lsb:
+            yield f"{where}.fields[{k}] has lsb {field.lsb}; expected {lsb}"
+    if (stream.bits, stream.overflow) != (bits, overflow):
+        yield f"{where} has {stream.bits} bits, overflow {stream.overflow}; its fields have {bits} and {overflow}"
+
+
+def _of_function(design: Design[DatapathBody], function: DesignFunction) -> Iterator[str]:
+    where = f"functions, {function.name!r}"
+    inputs = {port.name: port for port in design.input.ports}
+    whole = {port.name: port.shape for port in design.output.ports}
+    for own, shared in function.inputs:
+        if shared not in inputs:
+            yield f"{where}: no input {shared!r}"
+        elif len(function.limits.get(own, inputs[shared].fields)) != len(inputs[shared].fields):
+            yield f"{where}: {len(function.limits[own])} limits of {own!r}"
+    for own in (name for side in zip(*function.inputs, strict=True) for name in repeated("", list(side))):
+        yield f"{where}: inputs {own}"
+    count = len(design.output.fields)
+    if not function.fields or not set(function.fields) <= set(range(count)):
+        yield f"{where}: fields {function.fields!s:.40}; expected some of {count}"
+    yield from repeated(f"{where}: fields", function.fields)
+    for port in function.outputs:
+        if whole.get(port.name) != port.shape:
+            yield f"{where}: no output {port.name!r} of shape {port.shape}"
+        yield from (f"{where}, {port.name!r}: {fault}" for fault in port_faults(port, ZERO, count))
+        if not set(port.fields) <= {ZERO, *function.fields}:
+            yield f"{where}, {port.name!r}: fields that are not the function's"
+    if not 1 <= function.latency <= design.latency:
+        yield f"{where}: latency {function.latency}; expected 1 to {design.latency}"
+
+
+def _of_ring(design: Design[DatapathBody]) -> Iterator[str]:
+    if design.body.ring is None:
+        return
+    if not 1 <= design.body.ring.capacity <= LARGEST_LATENCY:
+        yield f"ring.capacity is {design.body.ring.capacity}; expected 1 to {LARGEST_LATENCY}"
+    inputs, outputs = ({port.name: port.shape for port in side.ports} for side in (design.input, design.output))
+    if dict(design.body.ring.carry) != {"q_next": "q", "qd_next": "qd"} or len(design.body.ring.carry) != 2:
+        yield f"ring.carry is {design.body.ring.carry}; expected q_next to q and qd_next to qd"
+    shapes = [inputs.get("q"), inputs.get("qd"), inputs.get("tau"), outputs.get("q_next"), outputs.get("qd_next")]
+    q, qd, tau, q_next, qd_next = shapes
+    if not (q and qd and len(q) == len(qd) == 1 and q == q_next and qd == tau == qd_next):
+        yield f"stream: q, qd, tau, q_next and qd_next have shapes {shapes}; expected vectors of a state"
+    if {*inputs} - {"q", "qd", "tau", "dt"} or inputs.get("dt", ()) != ():
+        yield f"stream.input.ports are {', '.join(inputs)}; expected q, qd, tau, and dt as a number"
+
+
+def _of_shell(design: Design[DatapathBody], axi: AxiStreams) -> Iterator[str]:
+    source, sink = design.input, design.output
+    for name, value, allowed in (("width", axi.width, WIDTHS), ("last", axi.last, LASTS), ("word", axi.word, WORDS)):
+        if value not in allowed:
+            yield f"axi.{name} is {value!r:.40}; expected one of {', '.join(map(str, allowed))}"
+            return
+    held = {port.name: port for port in source.ports if port.name in axi.parameters}
+    if [*held] != [*axi.parameters]:
+        yield f"axi.parameters are {axi.parameters!s:.60}; expected inputs"
+    registers = [f"{name}_{k}" for name, port in held.items() for k in range(len(port.fields))]
+    yield from _of_registers(axi, registers)
+    within = {index for port in held.values() for index in port.fields}
+    streamed = [field.width for k, field in enumerate(source.fields) if k not in within]
+    if within & set(range(len(streamed))):
+        yield "axi.parameters are not the last fields of stream.input"
+    streamed += [COMMAND.width] if design.body.ring is not None else []
+    results = [function.fields for function in design.body.functions] or [tuple(range(len(sink.fields)))]
+    widths = [[sink.fields[k].width for k in fields if 0 <= k < len(sink.fields)] for fields in results]
+    expected = words_of(streamed, axi.word), max(words_of(each, axi.word, flag=True) for each in widths)
+    for side, value, expects in zip(("input", "output"), (axi.words.input, axi.words.output), expected, strict=True):
+        if value != expects:
+            yield f"axi.words.{side} is {value}; expected {expects}"
+    for side, value, words in zip(("input", "output"), (axi.beats.input, axi.beats.output), expected, strict=True):
+        if value != beats(words, axi.width):
+            yield f"axi.beats.{side} is {value}; expected {beats(words, axi.width)}"
+    if axi.conversion.input < 0 or axi.conversion.output < 0:
+        yield f"axi.conversion is {axi.conversion}; expected cycles"
+    if axi.choice:
+        several = [f"{function.name}.{port.name}" for function in design.body.functions for port in function.outputs]
+        outputs = several or [port.name for port in sink.ports]
+        bits = axi.registers["outputs"].bits if "outputs" in axi.registers else ()
+        if sorted(bits) != sorted(outputs):
+            yield f"axi.registers, 'outputs': bits {bits}; expected {', '.join(outputs)}"
+
+
+def _of_registers(axi: AxiStreams, needed: Sequence[str]) -> Iterator[str]:
+    if {row.address for row in axi.registers.values()} != set(range(0, 4 * len(axi.registers), 4)):
+        yield f"axi.registers have addresses that are not each multiple of 4 below {4 * len(axi.registers)}"
+    for name, row in axi.registers.items():
+        if row.name != name or row.access not in READ_OR_WRITE:
+            yield f"axi.registers, {name!r}: {row.name!r} at {row.address}, {row.access!r}"
+        if len(row.bits) > WORD:
+            yield f"axi.registers, {name!r}: {len(row.bits)} bits"
+        yield from repeated(f"axi.registers, {name!r}: bits", row.bits)
+    for name in needed:
+        if name not in axi.registers:
+            yield f"axi.registers have no {name!r}; expected it for axi.parameters"
