@@ -51,5 +51,5 @@ def body_row(kind: object) -> BodyRow:
 
 def _imported(name: str) -> type[Any]:
     module, _, attribute = name.partition(":")
-    found: type[Any] = getattr(import_module(module), attribute)
-    return found
+    part: type[Any] = getattr(import_module(module), attribute)
+    return part
