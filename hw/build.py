@@ -183,7 +183,8 @@ def build(
         units: Multiply-add units of a processor, 2 to 8, or its core. The design is then a program for it.
         per_sample: Each sample names one of the functions in the list. All share the datapath.
         word: Word length in bits, short for policy=Policy(word=...); 24 unless given.
-        error: Largest error relative to the largest result, short for goal=Goal(error). Word lengths are found for it.
+        error: Relative L2 error of each output block in 99.9 % of the states, short for goal=Goal(error). Word lengths
+            are found for it.
         policy: Word length, binary points and samples.
         goal: Accuracy that word lengths are found for.
         formats: File of formats to use; the folder of each design has one.

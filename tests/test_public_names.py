@@ -70,7 +70,19 @@ def test_every_public_name_is_there(module: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["Design", "Device", "Function", "Robot.from_file", "Rollout", "build", "compile", "open"]
+    "name",
+    [
+        "Design",
+        "Device",
+        "Function",
+        "Robot.from_file",
+        "Robot.with_friction",
+        "Rollout",
+        "build",
+        "compile",
+        "inverse_kinematics",
+        "open",
+    ],
 )
 def test_examples_of_docstrings_run(name: str, tmp_path: Path) -> None:
     thing = dynagate

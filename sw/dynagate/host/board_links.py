@@ -35,7 +35,7 @@ LINKS = {
         "PynqLink",
         "PATH.bit",
         package="pynq",
-        install="pip install 'dynagate[board]' --no-build-isolation, on the board",
+        install="on a PC: pip install 'dynagate[board]' --no-build-isolation, as docs/zynq.md explains",
     ),
     "xrt": Row(
         "dynagate.host.xrt_link",

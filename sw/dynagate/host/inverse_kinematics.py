@@ -125,10 +125,10 @@ class InverseKinematics(LoopSolver):
         CompileError: There is no compiler, or it fails.
 
     Example:
-        >>> solver = dynagate.inverse_kinematics("iiwa14", ["iiwa_link_7"], device="numpy")
+        >>> solver = dynagate.inverse_kinematics("iiwa14", ["link_7"], device="numpy")
         >>> pose = np.array([[1, 0, 0, 0.5], [0, -1, 0, 0.1], [0, 0, -1, 0.4], [0, 0, 0, 1]])
-        >>> solver(iiwa_link_7=pose)
-        <IkSolution of one, 1 converged, ...>
+        >>> bool(solver(link_7=pose).converged)
+        True
     """
 
     results = IkSolution

@@ -50,9 +50,9 @@ def open(
 
     Args:
         design: What `dynagate.build` returned, or the path of its folder.
-        link: Where the design runs: "sim", its simulation with the AXI shell if it has one, or a board:
-            "xdma:/dev/xdma0", "pynq:PATH.bit", "xrt:PATH.xclbin" or "uart:/dev/ttyUSB0". Options follow, such as
-            ",channel=1,timeout=2" (docs/driver.md).
+        link: Where the design runs: "sim", its simulation with the AXI shell if it has one; "pcie", a simulated card;
+            or a board: "xdma:/dev/xdma0", "pynq:PATH.bit", "xrt:PATH.xclbin" or "uart:/dev/ttyUSB0". Options follow,
+            such as ",channel=1,timeout=2" (docs/driver.md).
         device: "sim", the simulated datapath; "board"; "fixed", the integers of the design in numpy; or "numpy", the
             function in float64. Unless given, "board" if there is a link to one, else "sim".
         shell: Simulate the AXI streams and registers around the datapath.

@@ -131,7 +131,7 @@ def _pynq() -> Any:
     except ModuleNotFoundError as error:
         raise MissingExtraError(
             f"a link to a Zynq board needs pynq (no module {error.name}); expected the board's own Python, or the "
-            "extra: pip install 'dynagate[board]' 'setuptools<=80'"
+            "extra: pip install 'dynagate[board]' --no-build-isolation (docs/zynq.md)"
         ) from None
     return pynq
 

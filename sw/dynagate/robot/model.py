@@ -150,10 +150,10 @@ class Robot(EditableTree):
             gravity: Acceleration of gravity in the base frame, m/s²; that of the file, or (0, 0, -9.81), unless given.
             lock: Joints that do not move, with their positions, rad or m.
             damping: Read the damping of joints.
-            ignore_friction: Leave out the friction of joints.
+            ignore_friction: Leave out the Coulomb friction of joints without a warning.
             allow_unphysical: Accept inertias that no rigid body has.
-            unlimited: Accept joints without limits.
-            lax: Accept more of what other parsers accept.
+            unlimited: Drop unusable position limits, and velocity and effort limits that are negative or 0.
+            lax: Ignore XML errors that lose nothing of the robot.
             round_rotations: Round rotations to right angles within this angle, rad.
 
         Raises:
