@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from dynagate.fixedpoint.format import Integers
 from dynagate.hw.processor.checker.replay import Memory, Replayed, replay
-from dynagate.hw.processor.compiler.schedule import Schedule
+from dynagate.hw.processor.compiler.scheduled import Schedule
 
 
 def by_result(scheduled: Schedule, got: Replayed) -> dict[int, Integers]:

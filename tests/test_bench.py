@@ -41,7 +41,8 @@ from dynagate.hw.choice import _most_bytes, choose, rate_text
 from dynagate.hw.plan import plan
 from dynagate.hw.processor.board import cores_of
 from dynagate.hw.processor.compiler.instructions import instructions
-from dynagate.hw.processor.compiler.schedule import OUTPUT_OVERHEAD_CYCLES, schedule
+from dynagate.hw.processor.compiler.schedule import schedule
+from dynagate.hw.processor.compiler.scheduled import OUTPUT_OVERHEAD_CYCLES
 from dynagate.robot import Joint, Link
 from dynagate.robot.urdf import read_urdf
 from dynagate.views.bars import Bar, draw_bars, ticks

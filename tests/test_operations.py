@@ -29,6 +29,7 @@ from dynagate.graph import Graph
 from dynagate.graph.ops import FUSED, OPS, table
 from dynagate.graph.truth import relative_errors
 from dynagate.hw.plan import demand
+from dynagate.hw.processor.checker.check import checked
 from dynagate.hw.processor.checker.replay import replay
 from dynagate.hw.processor.compiler.instructions import instructions
 from dynagate.hw.processor.compiler.schedule import schedule
@@ -170,7 +171,7 @@ def test_random_numbers_are_the_same_in_integers_and_in_a_program() -> None:
         for slot in scheduled.slots
     ]
     with pytest.raises(AssertionError, match="two random numbers begin a round at once"):
-        replace(scheduled, slots=tuple(sorted(slots, key=lambda slot: slot.cycle))).verify()
+        checked(replace(scheduled, slots=tuple(sorted(slots, key=lambda slot: slot.cycle))))
 
 
 def test_who_has_no_random_numbers() -> None:

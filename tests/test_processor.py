@@ -40,9 +40,11 @@ from dynagate.host.report.functions import FunctionMeasurement
 from dynagate.host.report.rules import passed
 from dynagate.hw.axi import Axi
 from dynagate.hw.processor.build import ProcessorBuild
+from dynagate.hw.processor.checker.check import checked
 from dynagate.hw.processor.checker.replay import _sum, replay
 from dynagate.hw.processor.compiler.instructions import ProgramError, instructions
-from dynagate.hw.processor.compiler.schedule import Schedule, Slot, schedule
+from dynagate.hw.processor.compiler.schedule import schedule
+from dynagate.hw.processor.compiler.scheduled import Schedule, Slot
 from dynagate.hw.processor.compiler.words import messages
 from dynagate.hw.processor.isa.packets import KIND_SHIFT, REGION_SHIFT, Kind, checksum, packets
 from dynagate.hw.processor.isa.shape import BLOCK_BITS, Core
@@ -203,7 +205,7 @@ def _over_a_constant(slots: list[Slot], core: Core) -> list[Slot]:
 def test_a_wrong_schedule_is_caught(wrong: Callable[[list[Slot], Core], list[Slot]], text: str) -> None:
     right = arm_schedule()
     with pytest.raises(AssertionError, match=text):
-        replace(right, slots=tuple(wrong(list(right.slots), SMALL))).verify()
+        checked(replace(right, slots=tuple(wrong(list(right.slots), SMALL))))
 
 
 def test_equal_requests_give_equal_words_and_cores() -> None:

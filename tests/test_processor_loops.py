@@ -30,10 +30,11 @@ from dynagate.host.report.motions import MotionMeasurement
 from dynagate.host.report.rules import passed
 from dynagate.hw.axi import Axi
 from dynagate.hw.processor.build import ProcessorBuild
+from dynagate.hw.processor.checker.check import checked
 from dynagate.hw.processor.checker.replay import Memory, replay
 from dynagate.hw.processor.compiler.instructions import Source
 from dynagate.hw.processor.compiler.listing import listing
-from dynagate.hw.processor.compiler.schedule import MAX_STEPS_PER_SAMPLE, Slot
+from dynagate.hw.processor.compiler.scheduled import MAX_STEPS_PER_SAMPLE, Slot
 from dynagate.hw.processor.isa.shape import Core
 from dynagate.hw.request import DesignRequest
 from dynagate.integrators.step import CARRY
@@ -118,7 +119,7 @@ def test_a_loop_that_forgets_its_state_is_caught(tmp_path: Path) -> None:
         early = replace(own, cycle=max(state - scheduled.core.latency, 0))
         slots = tuple(early if slot is own else slot for slot in slots)
     with pytest.raises(AssertionError, match="overwritten|holds|two instructions"):
-        replace(scheduled, slots=slots).verify()
+        checked(replace(scheduled, slots=slots))
 
 
 @pytest.fixture(scope="module")

@@ -30,6 +30,7 @@ from dynagate.host import processor
 from dynagate.host.report.rules import passed, verdict
 from dynagate.host.report.solvers import SolverMeasurement
 from dynagate.hw.processor.build import build_solver
+from dynagate.hw.processor.checker.check import checked
 from dynagate.hw.processor.checker.replay import Memory
 from dynagate.hw.processor.compiler import pipelining
 from dynagate.hw.processor.compiler.batched_iterations import counts, turns_abreast
@@ -37,7 +38,8 @@ from dynagate.hw.processor.compiler.instructions import ProgramError
 from dynagate.hw.processor.compiler.loops import loop_instructions
 from dynagate.hw.processor.compiler.motion import angles_of
 from dynagate.hw.processor.compiler.pipelining import pipelined
-from dynagate.hw.processor.compiler.schedule import Schedule, check_fits, schedule
+from dynagate.hw.processor.compiler.schedule import check_fits, schedule
+from dynagate.hw.processor.compiler.scheduled import Schedule
 from dynagate.hw.processor.compiler.solver import formatted_solver
 from dynagate.hw.processor.core_spec import CoreSpec
 from dynagate.hw.processor.isa.shape import LOAD, STORE, Core
@@ -277,7 +279,7 @@ def test_a_value_of_a_turn_that_is_kept_too_early_is_caught(scheduled: Schedule)
     both = {id(load): replace(load, cycle=store.cycle), id(store): replace(store, cycle=load.cycle)}
     slots = sorted((both.get(id(slot), slot) for slot in scheduled.slots), key=lambda slot: (slot.cycle, slot.unit))
     with pytest.raises(AssertionError, match="is too late|holds"):
-        replace(scheduled, slots=tuple(slots)).verify()
+        checked(replace(scheduled, slots=tuple(slots)))
 
 
 def test_too_many_knots_are_refused(formatted: FormattedLoop) -> None:

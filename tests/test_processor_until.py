@@ -28,13 +28,15 @@ from dynagate.host import RolloutDevice
 from dynagate.host.report import Checks, report_design
 from dynagate.host.report.motions import SolvedSteps
 from dynagate.hw.processor.build import ProcessorBuild
+from dynagate.hw.processor.checker.check import checked
 from dynagate.hw.processor.checker.replay import Memory
 from dynagate.hw.processor.compiler import pipelining
 from dynagate.hw.processor.compiler.instructions import Instructions, ProgramError, Repeat
 from dynagate.hw.processor.compiler.loops import loop_instructions
 from dynagate.hw.processor.compiler.motion import ToleranceError, angles_of, motion_of
 from dynagate.hw.processor.compiler.pipelining import pipelined
-from dynagate.hw.processor.compiler.schedule import Schedule, schedule
+from dynagate.hw.processor.compiler.schedule import schedule
+from dynagate.hw.processor.compiler.scheduled import Schedule
 from dynagate.hw.processor.compiler.words import messages
 from dynagate.hw.processor.isa.shape import Core
 from dynagate.hw.request import DesignRequest
@@ -227,7 +229,7 @@ def test_a_wrong_program_of_loops_is_caught() -> None:
     other = next(s for s in scheduled.slots if s.bank == cell.bank and s.place not in (None, cell.place))
     slots = tuple(replace(slot, place=cell.place) if slot is other else slot for slot in scheduled.slots)
     with pytest.raises(AssertionError, match="holds|overwritten|twice"):
-        replace(scheduled, slots=slots).verify()
+        checked(replace(scheduled, slots=slots))
 
 
 def test_too_many_loops_are_refused() -> None:

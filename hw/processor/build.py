@@ -45,7 +45,8 @@ from dynagate.hw.processor.compiled import Compiled, compiled_program
 from dynagate.hw.processor.compiler.batched_iterations import MOST_TURNS, counts, turns_abreast
 from dynagate.hw.processor.compiler.instructions import SUM, ProgramError
 from dynagate.hw.processor.compiler.loops import loop_instructions
-from dynagate.hw.processor.compiler.schedule import Schedule, schedule
+from dynagate.hw.processor.compiler.schedule import schedule
+from dynagate.hw.processor.compiler.scheduled import Schedule
 from dynagate.hw.processor.compiler.solver import formatted_solver
 from dynagate.hw.processor.compiler.spans import spans
 from dynagate.hw.processor.compiler.stream_layout import streams_of

@@ -18,7 +18,8 @@ from dynagate.hw.processor.compiler.batched_samples import abreast
 from dynagate.hw.processor.compiler.instructions import Instructions, instructions, together
 from dynagate.hw.processor.compiler.loops import loop_instructions
 from dynagate.hw.processor.compiler.motion import motion_of
-from dynagate.hw.processor.compiler.schedule import Schedule, schedule
+from dynagate.hw.processor.compiler.schedule import schedule
+from dynagate.hw.processor.compiler.scheduled import Schedule
 from dynagate.hw.processor.core_spec import CoreSpec
 from dynagate.hw.processor.isa.shape import Core
 from dynagate.hw.processor.policy import file_policy

@@ -19,7 +19,8 @@ from dynagate.hw.axi import Axi
 from dynagate.hw.processor.compiler.instructions import ProgramError
 from dynagate.hw.processor.compiler.motion import angles_of
 from dynagate.hw.processor.compiler.pipelining import pipelined
-from dynagate.hw.processor.compiler.schedule import Schedule, check_fits
+from dynagate.hw.processor.compiler.schedule import check_fits
+from dynagate.hw.processor.compiler.scheduled import Schedule
 from dynagate.hw.processor.isa.shape import LARGEST_WORD, MOST_TURN_BITS, SMALLEST_WORD, Core
 from dynagate.hw.processor.streams import Cores
 

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from dynagate.hw.processor.compiler.instructions import SUM, Source
+from dynagate.hw.processor.compiler.scheduled import Schedule, Slot
 from dynagate.hw.processor.isa.shape import LOAD, NOISE, STORE
 from dynagate.hw.units.latencies import ROUND_STARTS
-
-if TYPE_CHECKING:
-    from dynagate.hw.processor.compiler.schedule import Schedule, Slot
 
 TURNS = 2
 """Of each loop in the replay: the first, and one that follows another."""
 
 Held = tuple[Source, int]
 """A value, and which of the values that were made by its name."""
+
+
+def checked(scheduled: Schedule) -> Schedule:
+    """Return the schedule. Raise AssertionError, which names what the core would do wrong, if it does not compute its
+    instructions: a fault of the scheduler."""
+    check(scheduled)
+    return scheduled
 
 
 def check(scheduled: Schedule) -> None:

@@ -11,7 +11,7 @@ from dynagate.fixedpoint.elementary import cosine, exponential, reciprocal, reci
 from dynagate.fixedpoint.format import Format, Integers, Rescaled, rescale, wide
 from dynagate.fixedpoint.operations.counters import noise
 from dynagate.hw.processor.compiler.instructions import Source
-from dynagate.hw.processor.compiler.schedule import Schedule
+from dynagate.hw.processor.compiler.scheduled import Schedule
 from dynagate.hw.processor.compiler.words import program_words
 from dynagate.hw.processor.isa.packets import unpack_fields
 from dynagate.hw.processor.isa.shape import KINDS, LEVELS, LOAD, NOISE, OPERANDS, STORE, Core

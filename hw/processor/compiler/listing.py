@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dynagate.hw.processor.compiler.instructions import SUM, Instruction, Source
-from dynagate.hw.processor.compiler.schedule import Schedule, Slot
+from dynagate.hw.processor.compiler.scheduled import Schedule, Slot
 from dynagate.hw.processor.isa.shape import LOAD, STORE
 
 

@@ -14,8 +14,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from dynagate.hw.processor.checker.check import checked
 from dynagate.hw.processor.compiler.instructions import ONE, SUM, Block, Instruction, Instructions, Source
-from dynagate.hw.processor.compiler.schedule import BlockTimings, Schedule, unverified
+from dynagate.hw.processor.compiler.schedule import BlockTimings, unverified
+from dynagate.hw.processor.compiler.scheduled import Schedule
 from dynagate.hw.processor.isa.shape import BLOCK_BITS, LOAD, STORE, Core
 
 GAIN = 0.05
@@ -30,7 +32,7 @@ def pipelined(scheduled: Schedule) -> Schedule:
     timings = BlockTimings()  # of the blocks that stay the same from one loop to the next
     for number in reversed(range(len(scheduled.instructions.blocks))):
         scheduled = _tried(scheduled, number, timings) or scheduled
-    return scheduled.verify()
+    return checked(scheduled)
 
 
 def _tried(scheduled: Schedule, number: int, timings: BlockTimings) -> Schedule | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from dynagate.hw.processor.compiler.instructions import Repeat
-from dynagate.hw.processor.compiler.schedule import Schedule, max_iterations, min_iterations
+from dynagate.hw.processor.compiler.scheduled import Schedule, max_iterations, min_iterations
 from dynagate.hw.processor.isa.shape import FLAG_CYCLES, INPUT_CONVERSION
 
 AROUND = 16

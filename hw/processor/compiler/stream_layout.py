@@ -8,7 +8,7 @@ from dynagate.design.words import WORD
 from dynagate.dynamics import CODE
 from dynagate.fixedpoint.loops import FormattedLoop
 from dynagate.graph.packing import ZERO
-from dynagate.hw.processor.compiler.schedule import Schedule
+from dynagate.hw.processor.compiler.scheduled import Schedule
 from dynagate.hw.processor.isa.shape import BLOCK_BITS
 from dynagate.integrators.step import CARRY
 

@@ -7,7 +7,8 @@ from collections.abc import Callable
 import numpy as np
 from dynagate.fixedpoint.format import Format
 from dynagate.hw.processor.compiler.instructions import SUM
-from dynagate.hw.processor.compiler.schedule import FEWEST_WORDS, Schedule
+from dynagate.hw.processor.compiler.schedule import FEWEST_WORDS
+from dynagate.hw.processor.compiler.scheduled import Schedule
 from dynagate.hw.processor.isa.packets import (
     BLOCK_LANES,
     CONTROL,

@@ -17,7 +17,8 @@ from dynagate.hw import boards
 from dynagate.hw.choice import Rates, rate_text
 from dynagate.hw.processor.board import BoardCores, cores_of
 from dynagate.hw.processor.compiler.instructions import Instructions, ProgramError, instructions
-from dynagate.hw.processor.compiler.schedule import OUTPUT_OVERHEAD_CYCLES, Schedule, check_fits, schedule
+from dynagate.hw.processor.compiler.schedule import check_fits, schedule
+from dynagate.hw.processor.compiler.scheduled import OUTPUT_OVERHEAD_CYCLES, Schedule
 from dynagate.hw.processor.isa.shape import Core
 from dynagate.robot import Robot
 
