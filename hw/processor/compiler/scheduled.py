@@ -192,11 +192,3 @@ class Schedule:
         slot = self.by_result[source.node]  # type: ignore[index]
         assert slot.place is not None
         return slot.bank, slot.place
-
-    def verify(self) -> Schedule:
-        """Returns itself. Raises AssertionError naming what the core would do wrong, which is a fault of the
-        scheduler."""
-        from dynagate.hw.processor.checker.check import check
-
-        check(self)
-        return self
