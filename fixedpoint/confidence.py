@@ -143,8 +143,8 @@ def state(
 ) -> Statement:
     """The statement on a design, measured by the integer executor against float64 on fresh states. goal: quantile,
     confidence, floor, and number of fresh states; its errors are not used. draw: each draw has states of its own.
-    floors: those of `block_floors`, if they are known. number: the type that streams round results to, "float32" or
-    "float16"."""
+    floors: those of `block_floors`, if they are known. number: the type that streams round results to,
+    "float32"; None if they do not round."""
     goal = goal or Goal(0.5)
     graph = formatted.graph
     floors = floors or block_floors(graph, region, goal)

@@ -130,7 +130,7 @@ def quantize(x: npt.ArrayLike, to: Format) -> Rescaled:
 
 
 def carried(x: npt.NDArray[Any], number: str | None) -> npt.NDArray[Any]:
-    """Numbers after a stream that carries this type, "float32" or "float16"; None: as they are. What is too large
+    """Numbers after a stream that carries this type, "float32"; None: as they are. What is too large
     becomes infinite."""
     if number is None:
         return x

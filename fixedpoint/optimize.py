@@ -109,7 +109,7 @@ def optimize(
     has them is the given one with late terms last (`graph.late`).
 
     policy: guard bits, samples of the ranges and arithmetic; its word length is not used. trajectories: as in `assign`.
-    number: the type that streams round results to, "float32" or "float16"; errors are those of the rounded results.
+    number: the type that streams round results to, "float32"; errors are those of the rounded results.
     Raises AccuracyError: even the widest words do not meet the goal; ValueError: the goal names an unknown block.
     """
     names = [port.name for port in graph.outputs]

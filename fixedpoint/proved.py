@@ -41,7 +41,7 @@ PRICE = 0.05
 ABOVE = 1.0 + 2.0**-47
 """A bound of an error is a sum of a dozen positive terms, each rounded in float64: times this it is above the sum."""
 
-STREAMED = {"float32": (24, 150, 2.0**128), "float16": (11, 25, 65504.0)}
+STREAMED = {"float32": (24, 150, 2.0**128)}
 """Of a type on streams: rounding errs by 2**-first of a number, or by 2**-second; numbers from the third on are
 lost."""
 

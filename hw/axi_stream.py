@@ -15,14 +15,13 @@ from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
-from dynagate.design.words import FIXED, FLOAT16, FLOAT32, NUMBER_BITS, WORD, beats, words_of
+from dynagate.design.words import FIXED, FLOAT32, WORD, beats, words_of
 from dynagate.fixedpoint.format import Format
 from dynagate.hw.axi import PER_SAMPLE
 from dynagate.hw.layouts import Layouts
 from dynagate.hw.stream_ports import stream_ports
-from dynagate.hw.units.float16 import FromHalf, ToHalf
 from dynagate.hw.units.float32 import FromFloat, ToFloat
-from dynagate.hw.units.floating import BINARY16, BINARY32
+from dynagate.hw.units.floating import BINARY32
 from dynagate.hw.units.raw import WHOLE, FromWord, ToWord
 from dynagate.hw.units.rescale import by_beat, delayed
 
@@ -32,13 +31,12 @@ class Converters(NamedTuple):
     own says so."""
 
     into: type[FromFloat | FromWord]
-    out: type[ToFloat | ToHalf | ToWord]
+    out: type[ToFloat | ToWord]
     nan: int | None
 
 
 CONVERTERS = {
     FLOAT32: Converters(FromFloat, ToFloat, BINARY32.nan),
-    FLOAT16: Converters(FromHalf, ToHalf, BINARY16.nan),
     FIXED: Converters(FromWord, ToWord, None),
 }
 
@@ -97,7 +95,7 @@ class InputStream(wiring.Component):
         self, formats: Sequence[Format], width: int, ii: int, last: str = PER_SAMPLE, words: str = FLOAT32
     ) -> None:
         self.width, self.last = width, last
-        self.words, self.lane = words_of([fmt.width for fmt in formats], words), NUMBER_BITS[words]
+        self.words, self.lane = words_of([fmt.width for fmt in formats], words), WORD
         self.formats = (WHOLE,) * self.words if words == FIXED else tuple(formats)
         self.converter = CONVERTERS[words].into
         self.beats = beats(self.words, width)
@@ -290,7 +288,7 @@ class OutputStream(wiring.Component):
         layouts: Sequence[Sequence[Sequence[int]]] | None = None,
         words: str = FLOAT32,
     ) -> None:
-        self.width, self.last, self.lane = width, last, NUMBER_BITS[words]
+        self.width, self.last, self.lane = width, last, WORD
         self._converter, self._nan = CONVERTERS[words].out, CONVERTERS[words].nan
         self.fields = tuple(formats)
         of_fields = tuple(tuple(map(tuple, each)) for each in layouts or [[range(len(formats))]])

@@ -20,7 +20,7 @@ from dynagate.design.files import FORMAT_VERSION, sealed
 from dynagate.design.ring import COMMAND
 from dynagate.design.source import source_digest
 from dynagate.design.verilog_list import LIST, list_text
-from dynagate.design.words import FIXED, FLOAT16, FLOAT32, beats, number_of, words_of
+from dynagate.design.words import FIXED, FLOAT32, beats, number_of, words_of
 from dynagate.dynamics import CODE, ROLLOUT, Part, check_named, full_name, of_frame, requested
 from dynagate.dynamics.frames import FrameOption
 from dynagate.dynamics.options import AlgorithmOptions
@@ -39,7 +39,7 @@ from dynagate.graph.packing import ZERO
 from dynagate.graph.parts import parameter_ports, part_graph, parts_of
 from dynagate.graph.region import Region, limits_of
 from dynagate.hw import boards
-from dynagate.hw.axi import Axi, check_words
+from dynagate.hw.axi import Axi
 from dynagate.hw.bench import bench_files
 from dynagate.hw.bench.vectors import vectors
 from dynagate.hw.cost import lookup_tables
@@ -52,7 +52,7 @@ from dynagate.hw.recirculate import capacity
 from dynagate.hw.regmap import IDENTITY, VERSION, registers_of, with_ring
 from dynagate.hw.request import DesignRequest
 from dynagate.hw.scripts import OUT_OF_CONTEXT, out_of_context
-from dynagate.hw.units.floating import FROM_FLOAT_LATENCY, TO_HALF_LATENCY, to_float_latency
+from dynagate.hw.units.floating import FROM_FLOAT_LATENCY, to_float_latency
 from dynagate.hw.units.raw import FromWord, ToWord
 from dynagate.integrators.step import CARRY
 from dynagate.integrators.turn import graph_of
@@ -316,8 +316,6 @@ def build_request(
     planned = planner(formatted) if planner else plan(formatted, request.ii, request.stages)
     if request.budget is not None:
         request.budget.check(planned)
-    if axi is not None:
-        check_words(formatted, axi.words)
     design = describe(robot, region, planned, chosen, options, axi)
     check_streams(design)
     what = graph.name.replace(",", "+")
@@ -497,7 +495,7 @@ def _conversion(words: str, widest: int) -> Sides[int]:
     """Cycles of the converters on both streams. widest: bits of a number of a result."""
     if words == FIXED:
         return Sides(FromWord.latency, ToWord.latency)
-    return Sides(FROM_FLOAT_LATENCY, TO_HALF_LATENCY if words == FLOAT16 else to_float_latency(widest))
+    return Sides(FROM_FLOAT_LATENCY, to_float_latency(widest))
 
 
 def _constant(formatted: FormattedGraph, node: int) -> tuple[int, int, int] | None:

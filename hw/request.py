@@ -11,7 +11,6 @@ from dynagate.dynamics import ROLLOUT
 from dynagate.dynamics.options import DEFAULTS, AlgorithmOptions
 from dynagate.fixedpoint.assign import PROVED
 from dynagate.graph.certificate import check_certificate
-from dynagate.hw.axi import check_goal
 from dynagate.hw.options import DesignOptions
 from dynagate.hw.schedule import check_interval
 from dynagate.robot import Robot
@@ -54,5 +53,3 @@ class DesignRequest(DesignOptions, _Computed):
             raise ArgumentError("a rollout takes no goal for single turns; expected a policy, or --word BITS")
         if self.function == ROLLOUT and self.axi is not None and self.axi.choice:
             raise ArgumentError("a rollout has no outputs to choose; expected choice left out")
-        if self.goal is not None and self.axi is not None:
-            check_goal(self.goal, self.axi.words)

@@ -116,7 +116,6 @@ PIPELINES: dict[str, dict[str, Any]] = {
     "id stages": pipeline("inverse_dynamics", stages=Stages(multiply=1, add=1)),
     "id axi32": pipeline("inverse_dynamics", axi=Axi(32)),
     "id axi64 batch": pipeline("inverse_dynamics", axi=Axi(64, "batch")),
-    "id axi64 float16": pipeline("inverse_dynamics", axi=Axi(64, words="float16")),
     "id axi64 fixed": pipeline("inverse_dynamics", axi=Axi(64, words="fixed")),
     "id variable": pipeline("inverse_dynamics", robot=VARIED, axi=Axi(64)),
     "minv": pipeline("mass_matrix_inverse"),
@@ -180,7 +179,7 @@ PROGRAMS: dict[str, dict[str, Any]] = {
 
 STREAMED = {
     "pipeline": (
-        *("id", "id 18 bits", "id forces", "id axi32", "id axi64 batch", "id axi64 float16", "id axi64 fixed"),
+        *("id", "id 18 bits", "id forces", "id axi32", "id axi64 batch", "id axi64 fixed"),
         *("id variable", "m axi512", "fdg", "fdg choice", "three", "three axi", "three choice", "three fixed"),
         *("rollout", "rollout axi", "rollout fixed", "rollout linear"),
     ),
@@ -315,9 +314,6 @@ class GoldenLink(Link):
     def _numbers(self, shape: tuple[int, int]) -> Words:
         if self.axi is None or self.axi.word == "fixed":
             return self._random.integers(1 << 32, size=shape, dtype=np.uint32)
-        if self.axi.word == "float16":
-            halves = self._random.normal(size=(shape[0], 2 * shape[1])).astype(np.float16)
-            return np.ascontiguousarray(halves).view(np.uint32)
         return self._random.normal(size=shape).astype(np.float32).view(np.uint32)
 
     def read_register(self, address: int) -> int:

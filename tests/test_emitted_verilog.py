@@ -27,7 +27,6 @@ from dynagate.hw.netlist import verilog_text
 from dynagate.hw.processor.isa.shape import Core
 from dynagate.hw.processor.shell.core_shell import CoreShell
 from dynagate.hw.units.exp import Exp
-from dynagate.hw.units.float16 import FromHalf, ToHalf
 from dynagate.hw.units.float32 import FromFloat, FromFloatAt, ToFloat, ToFloatAt
 from dynagate.hw.units.reciprocal import Reciprocal
 from dynagate.hw.units.root import Root
@@ -167,8 +166,6 @@ UNITS: dict[str, Callable[[], Any]] = {
     "from float at": lambda: FromFloatAt(20),
     "to float": lambda: ToFloat(WORDS),
     "to float at": lambda: ToFloatAt(20),
-    "from half": lambda: FromHalf(WORDS),
-    "to half": lambda: ToHalf(WORDS),
 }
 SHIFTS = {"$shl": "left", "$sshl": "left", "$shr": "right", "$sshr": "right", "$shift": "right", "$shiftx": "right"}
 

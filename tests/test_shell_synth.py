@@ -38,7 +38,7 @@ def test_a_shell_of_two_functions(designs: Path) -> None:
         ("inverse_dynamics,forward_dynamics", 4, 24, Axi(64, "batch")),
         ("inverse_dynamics,forward_dynamics,mass_matrix", 2, 27, Axi(512, "batch", choice=True)),
         ("inverse_dynamics,forward_dynamics", 1, 16, Axi(128, words="fixed")),
-        ("forward_dynamics", 8, 24, Axi(32, words="float16")),
+        ("forward_dynamics", 8, 24, Axi(32, words="fixed")),
     ],
 )
 def test_the_rule_of_the_pipeline_in_shells(function: str, ii: int, word: int, axi: Axi, designs: Path) -> None:

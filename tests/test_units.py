@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 from dynagate.base import philox
 from dynagate.base.philox import ROUNDS
-from dynagate.fixedpoint.format import FLOOR, HALF_UP, SATURATE, WRAP, Arithmetic, Fixed, Format, quantize, to_float
+from dynagate.fixedpoint.format import FLOOR, HALF_UP, SATURATE, WRAP, Arithmetic, Fixed, Format, quantize
 from dynagate.fixedpoint.goal import MULTIPLIERS
 from dynagate.fixedpoint.operations import FIXED
 from dynagate.fixedpoint.tabulated import table_plan
 from dynagate.graph.ops import OPS
-from dynagate.hw.units.float16 import FromHalf, ToHalf
 from dynagate.hw.units.float32 import FromFloat, FromFloatAt, ToFloat, ToFloatAt
 from dynagate.hw.units.floating import BINARY32, from_floating, point_into, point_out_of, to_floating
 from dynagate.hw.units.latencies import ROUND_CYCLES, dsp_blocks, parts, product_latency, shift_of
@@ -266,55 +265,6 @@ def test_float32_whose_binary_points_come_beside(width: int, units: Path) -> Non
     inputs = {"x": x, "point": np.array([point_out_of(fmt) for fmt in formats])[own]}
     words = np.choose(own, [to_floating(x, fmt, BINARY32) for fmt in formats])
     run_unit_bench("to_float_at", ToFloatAt(width), inputs, {"o": words}, units)
-
-
-HALF_FORMATS = [Format(24, 6), Format(20, 30), Format(32, 26), Format(17, 0), Format(9, 20)]
-"""Numbers of all sizes, those that are subnormal as float16 and those that are too large among them."""
-
-
-def test_from_float16(units: Path) -> None:
-    """Every float16 there is, in one of the formats each."""
-    unit = FromHalf(HALF_FORMATS)
-    every_half = np.random.default_rng(4).permutation(np.arange(1 << 16, dtype=np.uint16))
-    words = np.array_split(every_half, len(HALF_FORMATS))
-    expected = [unit.model(x, k) for k, x in enumerate(words)]
-    for fmt, x, got in zip(HALF_FORMATS, words, expected, strict=True):  # the model is the host's own rounding
-        real = x.view(np.float16).astype(np.float64)
-        right = np.isfinite(real)
-        other = quantize(real[right], fmt)
-        np.testing.assert_array_equal(got.overflow[right], other.overflow)
-        np.testing.assert_array_equal(got.value[right][~other.overflow], other.value[~other.overflow])
-        assert got.overflow[~right].all()
-    outputs = {"o": np.concatenate([e.value for e in expected]), "bad": np.concatenate([e.overflow for e in expected])}
-    beat = np.repeat(np.arange(len(words)), [len(x) for x in words])
-    run_unit_bench("from_half", unit, {"x": np.concatenate(words), "beat": beat}, outputs, units)
-
-
-def near_ties(fmt: Format, seed: int) -> np.ndarray:
-    """Integers of a format around every kind of tie between two float16 numbers, and over all sizes."""
-    random = np.random.default_rng(seed)
-    halves = np.abs(random.integers(0, 0x7C00, 1500).astype(np.uint16).view(np.float16).astype(np.float64))
-    above = np.nextafter(halves.astype(np.float16), np.float16(np.inf)).astype(np.float64)
-    ties = np.ldexp((halves + np.where(np.isfinite(above), above, 65536.0)) / 2.0, fmt.frac)
-    near = np.floor(ties)[:, None] + np.array([-1.0, 0.0, 1.0])
-    values = np.clip(np.concatenate([near, -near]).ravel(), fmt.lowest, fmt.highest).astype(np.int64)
-    sizes = some(fmt, seed) >> random.integers(0, fmt.width, COUNT)
-    return np.concatenate([values, sizes])
-
-
-def test_to_float16_is_numpys(units: Path) -> None:
-    unit = ToHalf(HALF_FORMATS)
-    columns = [every(fmt) if fmt.width <= 10 else near_ties(fmt, 8) for fmt in HALF_FORMATS]
-    with np.errstate(over="ignore"):
-        expected = [
-            to_float(x, fmt).astype(np.float16).view(np.uint16) for x, fmt in zip(columns, HALF_FORMATS, strict=True)
-        ]
-    halves = np.abs(np.concatenate(expected).view(np.float16))
-    assert np.isinf(halves).any()
-    assert ((halves > 0) & (halves < 2.0**-14)).any()
-    beat = np.repeat(np.arange(len(columns)), [len(column) for column in columns])
-    inputs = {"x": np.concatenate(columns), "beat": beat}
-    run_unit_bench("to_half", unit, inputs, {"o": np.concatenate(expected)}, units)
 
 
 def test_bench_notices_a_wrong_result(units: Path) -> None:

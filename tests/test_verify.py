@@ -146,7 +146,6 @@ def shelled(designs: Path, name: str) -> Build:
     """Designs behind AXI, of all kinds of streams."""
     options: dict[str, Any] = {
         "packed": {"function": "forward_dynamics", "ii": 2, "axi": Axi(32, "batch", "fixed")},
-        "halves": {"function": "forward_dynamics", "ii": 4, "axi": Axi(64, "sample", "float16")},
         "several": {**functions_of("inverse_dynamics,mass_matrix"), "ii": 3, "axi": Axi(64)},
         "several packed": {**functions_of("inverse_dynamics,mass_matrix"), "ii": 3, "axi": Axi(32, "batch", "fixed")},
         "choice": {"function": "forward_dynamics_gradient", "ii": 3, "axi": Axi(64, "sample", choice=True)},
@@ -158,7 +157,7 @@ def shelled(designs: Path, name: str) -> Build:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", ["packed", "halves", "several", "several packed", "choice", "variable", "wide"])
+@pytest.mark.parametrize("name", ["packed", "several", "several packed", "choice", "variable", "wide"])
 def test_shells_of_all_kinds(name: str, designs: Path) -> None:
     verified = verify(shelled(designs, name).folder)
     assert verified.passed, verified.text()

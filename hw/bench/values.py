@@ -10,10 +10,10 @@ from dynagate.base.untrusted import plain_text
 from dynagate.design.design import Design
 from dynagate.design.files import bench_vectors_of
 from dynagate.design.verilog_list import names_of
-from dynagate.design.words import FIXED, FLOAT16, PER_SAMPLE, WORD
+from dynagate.design.words import FIXED, PER_SAMPLE, WORD
 from dynagate.hw.bench.rounds import NONE, ROUNDS
 from dynagate.hw.bench.subject import ACCELERATOR, DATAPATH, PART_WORDS, ROLLOUT, Subject, subjects
-from dynagate.hw.units.floating import BINARY16, BINARY32
+from dynagate.hw.units.floating import BINARY32
 
 Template = Callable[[str], str]
 FULL_OF_CORES = 8
@@ -201,7 +201,7 @@ def _unusable(subject: Subject) -> tuple[list[str], list[str]]:
     design = subject.design
     axi = design.axi
     assert axi is not None
-    kind = None if subject.loads else {FIXED: None, FLOAT16: BINARY16}.get(axi.word, BINARY32)
+    kind = None if subject.loads or axi.word == FIXED else BINARY32
     mask, value = (1, 1) if kind is None else ((1 << kind.bits) - 1, kind.nan)
     bits = subject.out_bits
     declared = [

@@ -11,11 +11,11 @@ from dynagate.design.codec import Words
 from dynagate.design.datapath import DatapathBody
 from dynagate.design.design import Design, result_codec
 from dynagate.design.ring import shell_design
-from dynagate.design.words import FIXED, FLOAT16, NUMBER_BITS, PER_SAMPLE
+from dynagate.design.words import FIXED, PER_SAMPLE, WORD
 from dynagate.dynamics import CODE
 from dynagate.fixedpoint.assign import FormattedGraph
 from dynagate.fixedpoint.format import Integers, quantize
-from dynagate.hw.units.floating import BINARY16, BINARY32, from_floating, to_floating
+from dynagate.hw.units.floating import BINARY32, from_floating, to_floating
 
 STRANGE = 40
 """Of so many samples on AXI streams of floats, one has a number that is none."""
@@ -45,7 +45,6 @@ class Wire:
         nodes = formatted.graph.input_nodes
         streamed = [port.name for port in formatted.graph.inputs for _ in port.nodes][: len(nodes) - held]
         self.plain = [k for k, name in enumerate(streamed) if name != CODE.name]  # numbers that are no commands
-        self._kind = BINARY16 if self.axi.word == FLOAT16 else BINARY32
 
     def with_strange(self, numbers: npt.NDArray[np.float64], seed: int) -> tuple[npt.NDArray[np.float64], Flags]:
         """Samples, (samples, fields), one in STRANGE of which has a number that is none where streams carry floats, and
@@ -62,10 +61,10 @@ class Wire:
             self._codec.put_integers(words, np.stack([*integers.values()], axis=1))
             return Sent(words, integers, np.zeros(len(numbers), np.bool_))
         with np.errstate(over="ignore"):
-            bits = numbers.astype(self._kind.number).view(self._kind.word)
-        lanes, widths = self.axi.width // NUMBER_BITS[self.axi.word], [fmt.width for fmt in self.fields]
+            bits = numbers.astype(BINARY32.number).view(BINARY32.word)
+        lanes, widths = self.axi.width // WORD, [fmt.width for fmt in self.fields]
         converted = [
-            from_floating(np.ascontiguousarray(bits[:, k]), fmt, max(widths[k % lanes :: lanes]), self._kind)
+            from_floating(np.ascontiguousarray(bits[:, k]), fmt, max(widths[k % lanes :: lanes]), BINARY32)
             for k, fmt in enumerate(self.fields)
         ]
         bad = np.any([each.overflow for each in converted], axis=0)
@@ -83,9 +82,9 @@ class Wire:
             codec.put_flags(words, -unusable.astype(np.int64))
             return words
         bits = np.stack(
-            [to_floating(values[k], field.format, self._kind) for k, field in zip(fields, own, strict=True)], axis=1
+            [to_floating(values[k], field.format, BINARY32) for k, field in zip(fields, own, strict=True)], axis=1
         )
-        bits[unusable] = self._kind.nan
+        bits[unusable] = BINARY32.nan
         codec.put_bits(words, bits, range(len(own)))
         return words
 

@@ -11,12 +11,10 @@ from dynagate.fixedpoint.format import Arithmetic, Format, Integers, Rescaled, r
 
 FROM_FLOAT_LATENCY = 4
 """Cycles from a float32 to an integer."""
-TO_HALF_LATENCY = 7
-"""Cycles from an integer to a float16."""
 POINT_BITS = 11
 """Bits of the signed exponent that says where a number's binary point is."""
 Words = npt.NDArray[Any]
-"""Floating-point numbers as their bits: uint32 of float32, uint16 of float16."""
+"""Floating-point numbers as their bits: uint32 of float32."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +47,6 @@ class Kind:
 
 
 BINARY32 = Kind(32, 24, np.float32, np.uint32)
-BINARY16 = Kind(16, 11, np.float16, np.uint16)
 
 
 def from_floating(words: Words, fmt: Format, widest: int, kind: Kind) -> Rescaled:

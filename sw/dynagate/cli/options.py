@@ -16,7 +16,7 @@ from dynagate.base.nearest import nearest
 from dynagate.cli import parameters
 from dynagate.cli.parameters import BoardOrFile, Named, Value, count, mapping, one_or_named
 from dynagate.cli.robot import Command, refuse_without, with_options
-from dynagate.design.words import FIXED, FLOAT16, FLOAT32
+from dynagate.design.words import FIXED, FLOAT32
 from dynagate.design.words import WORDS as STREAM_WORDS
 from dynagate.dynamics import ALIASES, ALL, FRAME_FUNCTIONS, LISTED, ROLLOUT, TOGETHER, Function, function
 from dynagate.dynamics.options import DEFAULT_FUNCTION
@@ -80,8 +80,6 @@ def units_option(command: Command) -> Command:
             word = context.params.get("word")
             if word is not None and word < SMALLEST_PROCESSOR_WORD:
                 raise click.UsageError(f"--word {word} with --units; expected {SMALLEST_PROCESSOR_WORD} bits or more")
-            if rest["words"] == FLOAT16:
-                raise click.UsageError(f"--words {FLOAT16} with --units; expected {FLOAT32} or {FIXED}")
             if rest["abreast"] > MOST_ABREAST:
                 raise click.UsageError(
                     f"--abreast {rest['abreast']}; expected 1 to {MOST_ABREAST} samples side by side, or a solver's"

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dynagate.design.words import NUMBER_BITS, WORD
+from dynagate.design.words import WORD
 from dynagate.fixedpoint.format import Format, quantize, to_float
 
 Words = npt.NDArray[np.uint32]
@@ -35,14 +35,14 @@ class Slot:
     format: Format
     """Format of the integer; of an IEEE number, the format that the hardware converts it to."""
     number: str | None = None
-    """"float32" or "float16" if the bits are an IEEE number; None if they are the integer."""
+    """"float32" if the bits are an IEEE number; None if they are the integer."""
     fill: int = 0
     """Bits that the number occupies; the sign fills those above the integer. 0 stands for the number's own bits."""
 
     @property
     def bits(self) -> int:
         """Bits that the number occupies."""
-        return self.fill or (self.format.width if self.number is None else NUMBER_BITS[self.number])
+        return self.fill or (self.format.width if self.number is None else WORD)
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,7 @@ class Codec:
         number = self._number(which)
         if number is not None:
             own = np.ascontiguousarray(values.astype(number))
-            self.put_bits(words, own.view(f"uint{NUMBER_BITS[number]}"), which)
+            self.put_bits(words, own.view(np.uint32), which)
             return
         for k, index in enumerate(which):
             slot = self.slots[index]

@@ -141,7 +141,7 @@ class DatapathBody(Body):
         return _with_results(design, numbers, ports)
 
     def numbers(self, design: Design[Any]) -> dict[str, str]:
-        """Return the type, "float32" or "float16", that an AXI shell rounds numbers to, by input and output. A bare
+        """Return the type, "float32", that an AXI shell rounds numbers to, by input and output. A bare
         datapath and its integers in numpy round to it too, so that all compute the same."""
         if design.axi is None:
             return {}

@@ -144,7 +144,7 @@ class AxiStreams:
     sample; the word after them is its tag. beats: of a sample and its tag. conversion: cycles from and to what the
     streams carry. identity, version: what these registers show. parameters: inputs that registers hold instead of the
     stream, each entry in one called as the input and its place, as a float32. word: "float32", a word for each number;
-    "float16", half a word; or "fixed", the datapath's integers packed and a bit more in results that says that they
+    or "fixed", the datapath's integers packed and a bit more in results that says that they
     cannot be used. choice: register OUTPUTS chooses the outputs of each function that its results have."""
 
     width: int

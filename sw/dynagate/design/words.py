@@ -1,14 +1,14 @@
-"""What AXI streams carry: a float32 or a float16 for each number, or the datapath's integers, packed."""
+"""What AXI streams carry: a float32 for each number, or the datapath's integers, packed."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 
-FLOAT32, FLOAT16, FIXED = "float32", "float16", "fixed"
+FLOAT32, FIXED = "float32", "fixed"
 FLOAT64 = "float64"
 """Of result arrays that no stream has rounded."""
-WORDS = FLOAT32, FLOAT16, FIXED
+WORDS = FLOAT32, FIXED
 PER_SAMPLE, PER_BATCH = "sample", "batch"
 LASTS = PER_SAMPLE, PER_BATCH
 """What TLAST ends."""
@@ -21,12 +21,6 @@ TAG_WORDS = 1
 TAG_COUNT_BITS = 20
 """Low bits of a tag, which count samples. The bits above are the epoch, which begins anew with each reset."""
 TAG_COUNT_MASK = (1 << TAG_COUNT_BITS) - 1
-NUMBER_BITS = {FLOAT32: 32, FLOAT16: 16, FIXED: WORD}
-"""Bits that a stream converts at a time: a number, or a word of packed integers."""
-LARGEST_FLOAT16, SMALLEST_FLOAT16 = 65504.0, 2.0**-14
-"""The largest float16, and the smallest one of full precision."""
-FLOAT16_ERROR = 2.0**-11
-"""Of a number rounded to the 11 bits of a float16, relative to it."""
 
 
 def number_of(words: str) -> str | None:
@@ -37,7 +31,7 @@ def number_of(words: str) -> str | None:
 def words_of(widths: Sequence[int], words: str, *, flag: bool = False) -> int:
     """Words of a sample, or of a result, of numbers of so many bits. flag: packed integers have a bit more, which says
     that the result cannot be used."""
-    bits = sum(widths) + flag if words == FIXED else NUMBER_BITS[words] * len(widths)
+    bits = sum(widths) + flag if words == FIXED else WORD * len(widths)
     return math.ceil(bits / WORD)
 
 

@@ -348,11 +348,7 @@ class ShellDriver(Driver):
                 f"{self.link.text} says that an input of sample {self.counters.first_bad_input} does not fit; all "
                 "inputs do"
             )
-        return values, self.flagged(values, empty)
-
-    def flagged(self, values: Outputs, empty: Overflow) -> Overflow:
-        """Which samples overflowed: those without a result, and those with a number that the words do not hold."""
-        return empty | self.words.infinite(values)
+        return values, empty
 
     def _set_registers(self, arrays: Arrays) -> None:
         """Writes what registers are to hold for these samples. Raises as `_hold` does."""
@@ -407,7 +403,7 @@ class ShellDriver(Driver):
         values, empty = self._take(samples, words)
         if empty.any():
             self._refuse(samples, np.flatnonzero(empty))
-        return values, self.flagged(values, empty)
+        return values, empty
 
     def bound(self, arrays: Arrays, outputs: Arrays, batch: int) -> Callable[[], Overflow | None] | None:
         words = self.words

@@ -78,7 +78,7 @@ class ShellRingDriver(RingDriver, ShellDriver):
                 f"{self.link.text} says that an input of turn {counted.first_bad_input} does not fit; all inputs do"
             )
         outputs, empty = self.words.untagged(self.link.text, results)
-        return outputs, self.flagged(outputs, empty)
+        return outputs, empty
 
     def verify(self, samples: Array, results: Array) -> None:
         super().verify(samples[self._shown], results)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from dynagate.design import native_codec
 from dynagate.design.codec import Words, row_bits
 from dynagate.design.design import AxiStreams, Design, Field, Port, Stream
-from dynagate.design.words import FIXED, FLOAT16
+from dynagate.design.words import FIXED
 from dynagate.fixedpoint.evaluate import EXACT, infinite
 from dynagate.fixedpoint.format import carried
 from dynagate.graph.packing import ZERO
@@ -248,12 +248,6 @@ class StreamWords:
     def numbers(self, samples: Words) -> npt.NDArray[Any]:
         """Return the numbers in samples of the input stream, (batch, numbers)."""
         return self.design.wire.input.values(_rows(samples))
-
-    def infinite(self, outputs: Arrays) -> Flags:
-        """Return which results, (batch,), have a number that is too large for a float16."""
-        if self.axi.word != FLOAT16:
-            return np.zeros(len(next(iter(outputs.values()))), np.bool_)
-        return infinite(outputs)
 
 
 def _rows(words: Words) -> Words:
