@@ -24,8 +24,8 @@ class Results(Mapping[str, Any]):
     Each is an array (..., *shape): the leading axes of the inputs, then the shape below. It is float64 unless the
     device was opened for float32, and lies on the GPU where the inputs do. With `pack=True` an output is (..., entries)
     instead. Results keep their arrays: assigning to an attribute raises AttributeError, writing into an array does not.
-    `Results(tau=array)` makes results of arrays of your own, to be written by a call as `out`. overflow: (...), of
-    accelerators alone.
+    `Results(tau=array)` makes results of arrays of your own, to be written by a call as `out`. overflow: (...), True
+    for samples in which a number did not fit its format; False in floating point.
 
     An attribute may have its name in Pinocchio, MuJoCo or textbooks, such as M, nle or ddq_dq: reading it returns the
     output of the same meaning (docs/from_pinocchio.md). Any other name raises AttributeError (KeyError for `[]`) with
