@@ -17,8 +17,12 @@ help:  ## Show this list
 run: $(VENV)/run.stamp  ## Build, simulate and check iiwa14's forward dynamics gradient at II = 8
 	$(BIN)/dynagate run iiwa14 --function forward_dynamics_gradient --ii 8 --states 1024
 
-test: $(VENV)/test.stamp lint  ## Run lint, types and all tests but the long ones
-	$(BIN)/python -m pytest -n auto --dist worksteal
+# Lint runs next to the tests, because mypy uses one core. Its output follows theirs.
+test: $(VENV)/test.stamp  ## Run lint, types and all tests but the long ones
+	@mkdir -p build
+	@{ $(LINT); } >build/lint.log 2>&1 & lint=$$!; \
+	$(BIN)/python -m pytest -n auto --dist worksteal; tests=$$?; \
+	wait $$lint; lint=$$?; cat build/lint.log; exit $$((tests || lint))
 
 test-fast: $(VENV)/test.stamp  ## Run some quick tests of each subject: tests/fast.txt lists them
 	$(BIN)/python -m pytest -n auto --dist worksteal $$(grep -v '^#' tests/fast.txt)
@@ -58,11 +62,10 @@ docs: $(VENV)/docs.stamp  ## Build the documentation site in build/site, without
 	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going -c docs build/pages build/site
 	@echo build/site/index.html
 
+LINT = $(BIN)/ruff check $(SOURCES) && $(BIN)/ruff format --check $(SOURCES) \
+	&& $(BIN)/mypy -p dynagate && $(BIN)/python docs/lint_pages.py
 lint: $(VENV)/test.stamp  ## Check style, types and the language of pages
-	$(BIN)/ruff check $(SOURCES)
-	$(BIN)/ruff format --check $(SOURCES)
-	$(BIN)/mypy -p dynagate
-	$(BIN)/python docs/lint_pages.py
+	$(LINT)
 
 format: $(VENV)/test.stamp  ## Format the code
 	$(BIN)/ruff check --fix $(SOURCES)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
+import os
 from collections import Counter
 from pathlib import Path
 
@@ -10,6 +12,10 @@ import pytest
 
 HERE = Path(__file__).parent
 BUILD = HERE.parent / "build"
+
+# OpenBLAS starts a thread for each core, and idle threads spin. Two parallel workers on two cores would spend more
+# processor time on waiting than on small matrices. The variable is read when numpy is imported, so it is set here.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -22,6 +28,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for item in items:
             if "long" in item.keywords:
                 item.add_marker(skip)
+
+
+def pytest_collection_finish() -> None:
+    """Exclude the collected tests and imported modules from garbage collection: they live to the end of the run."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 20)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
