@@ -8,11 +8,14 @@ import runpy
 import subprocess
 import sys
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 
+import click
 import dynagate
 import pytest
 from dynagate import robots
+from dynagate.cli import main
 from dynagate.host.report import Report, report_design
 from dynagate.host.report.bodies import body_of
 from dynagate.host.report.functions import counts_of, measure_functions
@@ -140,3 +143,78 @@ def test_index_of_the_reference_lists_the_names_of_its_pages() -> None:
     for page, listed in rows:
         names = re.findall(r"^::: (?:[\w.]+\.)?(\w+)$", (folder / page).read_text(), flags=re.M)
         assert [name.split(".")[-1] for name in re.findall(r"`([\w.]+)`", listed)] == names, page
+
+
+def spans(page: Path) -> list[tuple[int, str]]:
+    """Code spans and lines of shell blocks of a page, by the number of their line."""
+    found, language = [], None
+    for number, line in enumerate(page.read_text().splitlines(), 1):
+        if line.startswith("```"):
+            language = line[3:] if language is None else None
+        elif language in ("sh", "console"):
+            found.append((number, line))
+        elif language is None:
+            found += [(number, span) for span in re.findall(r"`([^`]+)`", line)]
+    return found
+
+
+def test_commands_on_pages_exist_with_their_options() -> None:
+    context = click.Context(main)
+    commands = {name: main.get_command(context, name) for name in main.list_commands(context)}
+    options = {
+        name: {"--help", *(text for each in command.params for text in (*each.opts, *each.secondary_opts))}
+        for name, command in commands.items()
+        if command is not None
+    }
+    for page in PAGES:
+        for number, text in spans(page):
+            for name, rest in re.findall(r"\bdynagate ([a-z][a-z-]+)\b([^|#]*)", text):
+                assert name in options, f"{page.name}:{number}: no command '{name}'"
+                for option in re.findall(r"(?<!\S)--[a-z][\w-]*", rest):
+                    assert option in options[name], f"{page.name}:{number}: {name} has no option {option}"
+
+
+CALLED_ELSEWHERE = {"JointModelFreeFlyer"}
+"""Classes of other packages that pages call."""
+
+
+def test_names_on_pages_exist() -> None:
+    """Dotted names of the package, and classes that a code span calls, which are public."""
+    modules = [dynagate, *(import_module(f"dynagate.{name}") for name in ("control", "forces", "hw"))]
+    classes = {name for module in modules for name in dir(module)} | {"ActionModel", "Step", "TerminalModel"}
+    for page in PAGES:
+        if page.name == APART:
+            continue
+        for number, text in spans(page):
+            for name in re.findall(r"\bdynagate\.([a-z][\w.]*\w)", text):
+                assert resolves(name), f"{page.name}:{number}: no dynagate.{name}"
+            for name in re.findall(r"^([A-Z]\w+)\(", text):
+                assert name in classes | CALLED_ELSEWHERE, f"{page.name}:{number}: no class {name}"
+
+
+def resolves(name: str) -> bool:
+    """Whether a dotted name of the package is a module or leads to a value. One that needs an extra counts as there."""
+    thing: object = dynagate
+    parts = name.split(".")
+    for count, part in enumerate(parts, 1):
+        try:
+            thing = getattr(thing, part)
+        except dynagate.Error:
+            return True
+        except AttributeError:
+            try:
+                thing = import_module(".".join(["dynagate", *parts[:count]]))
+            except ModuleNotFoundError as error:
+                return not (error.name or "").startswith("dynagate")
+    return True
+
+
+def test_files_of_the_repository_on_pages_exist() -> None:
+    places = [ROOT, *(ROOT / name for name in ("sw/dynagate", "hw", "sim", "fixedpoint"))]
+    folders = {path.name for place in places for path in place.iterdir() if path.is_dir()}
+    for page in PAGES:
+        for number, text in spans(page):
+            for name in re.findall(r"^((?:[\w-]+/)+[\w.-]+\.(?:py|md|toml|h|cuh|v))$", text):
+                if name.split("/")[0] in folders:
+                    there = any((place / name).exists() for place in places)
+                    assert there, f"{page.name}:{number}: no file {name}"
