@@ -109,6 +109,15 @@ def test_manual_lists_every_extra() -> None:
     assert listed == set(PROJECT["optional-dependencies"])
 
 
+def test_pages_install_extras_that_exist_from_a_clone() -> None:
+    pages = [ROOT / "README.md", ROOT / "examples" / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    for page in pages:
+        for line in page.read_text().splitlines():
+            for where, extras in re.findall(r"install.*'(dynagate|\.)\[([\w,]+)\]'", line):
+                assert set(extras.split(",")) <= set(PROJECT["optional-dependencies"]), f"{page.name}: {line}"
+                assert where == "." or page.name == "install.md", f"{page.name}: {line}"
+
+
 def troubles() -> list[str]:
     """The messages of dynagate that the manual explains."""
     table = (ROOT / "docs" / "install.md").read_text().partition("| message of dynagate |")[2].partition("\n\n")[0]
