@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from dynagate.hw.cost import Budget
     from dynagate.hw.plan import Stages
 
+INTERVAL = "Start one sample in this many cycles."
+"""Help of the option for the initiation interval."""
 DEFAULT_FOLDER = Path("build") / "designs"
 """Where designs are kept, each in a folder of its own."""
 

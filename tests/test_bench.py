@@ -32,6 +32,7 @@ from dynagate.bench import (
     sampling,
     solvers,
 )
+from dynagate.bench.options import BenchOptions
 from dynagate.cli import main
 from dynagate.design.words import sample_bytes
 from dynagate.fixedpoint.assign import Policy, assign
@@ -61,7 +62,7 @@ def quick(patch: pytest.MonkeyPatch) -> dict[str, Any]:
     patch.setattr(solvers, "CALLS", 20)
     patch.setattr(sampling, "CALLS", 2)
     robot = robots.load("two_joint_arm")
-    return comparison.compare(robot, Region.of(robot), batches=(16, 64), pinocchio=False)
+    return comparison.compare(robot, Region.of(robot), BenchOptions((16, 64), no_pinocchio=True))
 
 
 @pytest.fixture(scope="module")
@@ -159,7 +160,7 @@ def test_partitions_of_the_datapath_have_the_measured_part_of_the_host(result: d
 def test_an_interrupted_run_goes_on(result: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """What was measured is taken over; after a change of what is asked, of the robot or of the file it is not."""
     arm = robots.load("two_joint_arm")
-    asked: dict[str, Any] = {"batches": (16, 64), "pinocchio": False}
+    asked = BenchOptions((16, 64), no_pinocchio=True)
     kept: list[dict[str, Any]] = []
 
     def stop(figures: dict[str, Any]) -> None:
@@ -171,7 +172,7 @@ def test_an_interrupted_run_goes_on(result: dict[str, Any], monkeypatch: pytest.
     del parts["degrees_of_freedom"]
     monkeypatch.setattr(comparison, "_parts", lambda *_: parts)
     with pytest.raises(KeyboardInterrupt):
-        comparison.compare(arm, Region.of(arm), **asked, keep=stop)
+        comparison.compare(arm, Region.of(arm), asked, keep=stop)
     begun = kept[-1]
     assert "accuracy" in begun
     assert "deadline" not in begun
@@ -179,15 +180,15 @@ def test_an_interrupted_run_goes_on(result: dict[str, Any], monkeypatch: pytest.
     monkeypatch.setattr(
         comparison, "_parts", lambda *_: {name: (lambda name=name: counted.append(name)) for name in parts}
     )
-    whole = comparison.compare(arm, Region.of(arm), **asked, begun=begun)
+    whole = comparison.compare(arm, Region.of(arm), asked, begun=begun)
     assert counted == ["fpga_modeled", "deadline", "paper"]
     assert comparison.ASKED not in whole
     for change in ({"batches": (16,)}, {"threads": 1}, {"ii": 16}, {"everything": True}):
         counted.clear()
-        comparison.compare(arm, Region.of(arm), **{**asked, **change}, begun=begun)
+        comparison.compare(arm, Region.of(arm), replace(asked, **change), begun=begun)
         assert counted == list(parts)
     counted.clear()
-    comparison.compare(arm, Region.of(arm), **asked, begun=whole)  # a run that is over is measured anew
+    comparison.compare(arm, Region.of(arm), asked, begun=whole)  # a run that is over is measured anew
     assert counted == list(parts)
 
 
@@ -556,4 +557,4 @@ def test_robots_with_feet_have_rows_of_their_own(monkeypatch: pytest.MonkeyPatch
         r"float64 +300 +2\.0 x", contacts.text({**found, "pinocchio": (600.0, 1.0), "float64": {"ns": 300}})
     )
     with pytest.raises(ArgumentError, match="expected point contacts alone to compare with Pinocchio"):
-        comparison.compare(robot.with_contact("trunk", "fixed"), Region.of("hyq"), pinocchio=False)
+        comparison.compare(robot.with_contact("trunk", "fixed"), Region.of("hyq"), BenchOptions(no_pinocchio=True))

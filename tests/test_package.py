@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
@@ -154,3 +155,61 @@ def test_names_say_what_they_hold() -> None:
         if isinstance(node, ast.Name | ast.arg) and name in vague
     ]
     assert not named, "expected the noun: " + ", ".join(named)
+
+
+MOST_PARAMETERS = 9
+COUNTED = ("hw", "sim", "fixedpoint", "design", "host", "views", "cli", "bench")
+"""Folders whose functions have at most MOST_PARAMETERS parameters."""
+COMPLETED = {
+    "dynagate.hw.build.build": "dynagate.build",
+    "dynagate.hw.processor.build.build_solver": "dynagate.hw.build_solver",
+    "dynagate.host.compiling.compile": "dynagate.compile",
+    "dynagate.host.opening.open": "dynagate.open",
+    "dynagate.host.rollouts.Rollout.__init__": "dynagate.Rollout",
+    "dynagate.host.ilqr.Ilqr.__init__": "dynagate.ilqr",
+    "dynagate.host.mppi.Mppi.__init__": "dynagate.mppi",
+}
+"""Public calls with more parameters: each option is a keyword, so that an editor completes it and a type checker
+reports a wrong one (tests/test_typed_calls.py)."""
+
+
+def parameters(function: ast.FunctionDef) -> list[str]:
+    """Return the names of a function's parameters, without that of the object or class."""
+    takes = function.args
+    names = [each.arg for each in (*takes.posonlyargs, *takes.args, *takes.kwonlyargs)]
+    names += [each.arg for each in (takes.vararg, takes.kwarg) if each is not None]
+    return names[1:] if names[:1] in (["self"], ["cls"]) else names
+
+
+def functions(node: ast.AST, name: str) -> Iterator[tuple[str, ast.FunctionDef]]:
+    """Yield the functions in a module by their qualified names."""
+    for child in ast.iter_child_nodes(node):
+        inner = f"{name}.{child.name}" if isinstance(child, ast.FunctionDef | ast.ClassDef) else name
+        if isinstance(child, ast.FunctionDef):
+            yield inner, child
+        yield from functions(child, inner)
+
+
+def test_functions_have_few_parameters() -> None:
+    """Options of a private function travel in one object."""
+    long = {
+        name: len(parameters(function))
+        for module, path in modules().items()
+        if module.split(".")[1:2] and module.split(".")[1] in COUNTED
+        for name, function in functions(ast.parse(path.read_text()), module)
+        if len(parameters(function)) > MOST_PARAMETERS
+    }
+    extra = {name: count for name, count in long.items() if name not in COMPLETED}
+    assert not extra, f"expected at most {MOST_PARAMETERS} parameters, or options in a dataclass: {extra}"
+    assert not COMPLETED.keys() - long.keys(), "these have few parameters now: take them off the list"
+
+
+def test_calls_with_many_parameters_are_public() -> None:
+    import dynagate
+
+    for name, public in COMPLETED.items():
+        module, _, attribute = name.removesuffix(".__init__").rpartition(".")
+        target = dynagate
+        for part in public.split(".")[1:]:
+            target = getattr(target, part)
+        assert getattr(sys.modules[module], attribute) is target, name

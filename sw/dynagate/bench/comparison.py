@@ -11,13 +11,13 @@ from typing import Any, Literal
 
 import numpy as np
 
-from dynagate.base.errors import ArgumentError
 from dynagate.base.progress import Progress, quiet
 from dynagate.bench import budget, codegen, contacts, gpu, peers, rollouts, solvers
 from dynagate.bench.budget import FLOAT32, STAGES, Chosen
 from dynagate.bench.deadline import deadline
 from dynagate.bench.gpu import GRADIENT, LAYOUTS, SEED
 from dynagate.bench.measure import less_product, machine, single_call, timing
+from dynagate.bench.options import BenchOptions
 from dynagate.bench.paper import LEFT_OUT, STEPS, paper
 from dynagate.design.words import sample_bytes
 from dynagate.dynamics import FUNCTIONS
@@ -28,13 +28,11 @@ from dynagate.graph.evaluate import evaluate
 from dynagate.graph.region import Region
 from dynagate.host import Function, Opened, compile
 from dynagate.hw.plan import Plan, plan
-from dynagate.hw.schedule import check_interval
 from dynagate.native.gpu import has_driver
 from dynagate.native.kernel import Kernel
 from dynagate.robot import Robot
 
 HOST_LAYOUTS: dict[str, dict[str, Any]] = {**LAYOUTS, "packed planes": {"pack": True, "layout": "planes"}}
-BATCHES = (16, 32, 64, 128, 256, 1024, 4096, 16384, 65536)
 THROUGHPUT_BATCHES = (1024, 4096, 8192)
 """From one whose results stay in a second-level cache to one whose gradients leave it, but whose torques do not."""
 
@@ -58,32 +56,34 @@ ASKED = "asked"
 def compare(
     robot: Robot,
     region: Region,
+    options: BenchOptions | None = None,
     *,
-    batches: Sequence[int] = BATCHES,
-    threads: int = 2,
-    ii: int = 8,
-    pinocchio: bool = True,
-    pinocchio_single: bool = False,
-    everything: bool = False,
     progress: Progress = quiet,
     begun: Mapping[str, Any] | None = None,
     keep: Callable[[dict[str, Any]], Any] | None = None,
 ) -> dict[str, Any]:
     """All figures of one run, as JSON takes them: machine, single calls, partitions, batches, accuracy, modeled FPGA.
 
-    Times are nanoseconds: per call, or per sample of a batch. everything: of a large robot too what `budget` leaves
-    out; else "left_out" of the figures says what that is. begun: figures of a run of the same that was interrupted,
-    which are taken over. keep: called with the figures after each part; those of the last part are whole.
-    Raises ValueError for an empty batch, no threads or an interval that no datapath has, CompileError where there is no
-    C compiler.
+    Times are nanoseconds: per call, or per sample of a batch. Without `options.everything`, "left_out" of the figures
+    says what `budget` leaves out for a large robot.
+
+    Args:
+        robot: The robot.
+        region: The states that are drawn.
+        options: What is measured.
+        progress: Function that receives a line of text before each slow stage.
+        begun: Figures of an interrupted run with the same options, which are taken over.
+        keep: Function that receives the figures after each part; those of the last part are complete.
+
+    Raises:
+        CompileError: There is no C compiler.
     """
-    _check(batches, threads, ii)
+    options = options or BenchOptions()
     if robot.constraints:
         contacts.check_points(robot)
-    asked = {"batches": list(batches), "threads": threads, "ii": ii}
     states = region.sample(GRADIENT, 4, SEED).values()
     drawn = hashlib.sha256(b"".join(np.ascontiguousarray(value).tobytes() for value in states)).hexdigest()
-    asked |= {"pinocchio": pinocchio, "pinocchio_single": pinocchio_single, "everything": everything, "states": drawn}
+    asked = {**options.as_dict(), "states": drawn}
     result: dict[str, Any] = {"robot": robot.name, "degrees_of_freedom": robot.nv, "machine": machine()}
     result[ASKED] = asked
     known = begun if begun is not None and goes_on(begun, result) else {}
@@ -185,15 +185,6 @@ def _parts(
         "deadline": budget.DATAPATHS,
     }
     return parts | {part: unless_left_out(what, parts[part]) for part, what in of_budget.items()}
-
-
-def _check(batches: Sequence[int], threads: int, ii: int) -> None:
-    """All that can be refused before anything is measured."""
-    if not batches or min(batches) < 1:
-        raise ArgumentError(f"batches {list(batches)}; expected at least one, of 1 sample or more each")
-    if threads < 1:
-        raise ArgumentError(f"{threads} threads; expected 1 or more")
-    check_interval(ii)
 
 
 def _options(robot: Robot, name: str) -> dict[str, Any]:

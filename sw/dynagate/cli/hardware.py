@@ -6,14 +6,18 @@ import dataclasses
 import functools
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
 
+from dynagate.base.errors import ArgumentError
+from dynagate.base.option import option
 from dynagate.cli import parameters
 from dynagate.cli.extras import needs, require_programs, simulation_programs
+from dynagate.cli.fields import options_of
 from dynagate.cli.groups import command
 from dynagate.cli.options import (
     algorithm_options,
@@ -32,7 +36,7 @@ from dynagate.design.words import FLOAT32, WORD
 from dynagate.dynamics import ROLLOUT
 from dynagate.graph.region import Region
 from dynagate.hw import boards
-from dynagate.hw.axi import PER_BATCH, PER_SAMPLE, WIDTHS
+from dynagate.hw.axi import PER_BATCH, PER_SAMPLE, WIDTHS, Axi
 from dynagate.hw.schedule import LONGEST_INTERVAL
 from dynagate.hw.synth import SCRIPTS
 from dynagate.robot import Robot
@@ -52,6 +56,31 @@ BUDGETS = ("dsp", "lut", "register_bits")
 MOST_MEGAHERTZ = 1000
 
 
+@dataclass(frozen=True)
+class ShellOptions:
+    """The AXI shell around a datapath. Raises ArgumentError: an option of the shell, and no shell."""
+
+    axi: str | None = option(
+        "Add AXI streams with this many bits, and registers.", None, choices=tuple(map(str, WIDTHS))
+    )
+    tlast: str | None = option(
+        f"End a sample or a batch by TLAST, with --axi.  [default: {PER_SAMPLE}]",
+        None,
+        choices=(PER_SAMPLE, PER_BATCH),
+    )
+    choice: bool = option("Let the host choose at run time which outputs are sent, with --axi.", False)
+
+    def __post_init__(self) -> None:
+        if self.tlast and self.axi is None:
+            raise ArgumentError("--tlast without --axi; expected both: TLAST is a signal of the AXI streams")
+        if self.choice and self.axi is None:
+            raise ArgumentError("--choice without --axi; expected both: a register of the shell chooses the outputs")
+
+    def with_words(self, words: str | None) -> Axi | None:
+        """Return the shell with the number format of its streams, or None."""
+        return None if self.axi is None else Axi(int(self.axi), self.tlast or PER_SAMPLE, words or FLOAT32, self.choice)
+
+
 @command(
     short_help="Write Verilog, design.json and a datasheet.",
     epilog=examples("build iiwa14 --ii 8", "build my_robot.urdf --function forward_dynamics --error 1e-3 --axi 512"),
@@ -63,17 +92,7 @@ MOST_MEGAHERTZ = 1000
 @algorithm_options
 @outputs_option
 @step_options
-@click.option(
-    "--axi",
-    type=click.Choice([str(width) for width in WIDTHS]),
-    help="Add AXI streams with this many bits, and registers.",
-)
-@click.option(
-    "--tlast",
-    type=click.Choice((PER_SAMPLE, PER_BATCH)),
-    help=f"End a sample or a batch by TLAST, with --axi.  [default: {PER_SAMPLE}]",
-)
-@click.option("--choice", is_flag=True, help="Let the host choose at run time which outputs are sent, with --axi.")
+@options_of(ShellOptions, "shell")
 @click.option(
     "--budget",
     "budgets",
@@ -91,35 +110,29 @@ def build(
     robot: Robot,
     region: Region,
     units: int | Cores | None,
-    axi: str | None,
-    tlast: str | None,
+    shell: ShellOptions,
     words: str | None,
-    choice: bool,
     budgets: dict[str, int],
     report: bool,
     **request: Any,
 ) -> None:
     """Build the Verilog of ROBOT's datapath and print the folder where it lies. With --units it is a program."""
     from dynagate.cli.progress import ProgressLine
-    from dynagate.hw.axi import Axi
     from dynagate.hw.build import DATASHEET
     from dynagate.hw.cost import Budget
     from dynagate.hw.datasheet import summary
 
-    if tlast and axi is None:
-        raise click.UsageError("--tlast without --axi; expected both: TLAST is a signal of the AXI streams")
-    if words and axi is None and units is None:
+    if words and shell.axi is None and units is None:
         raise click.UsageError("--words without --axi or --units; expected one of them: the AXI streams carry them")
-    if choice and axi is None:
-        raise click.UsageError("--choice without --axi; expected both: a register of the shell chooses the outputs")
-    shell = None if axi is None else Axi(int(axi), tlast or PER_SAMPLE, words or FLOAT32, choice)
     if units is not None:
-        if axi is not None or budgets:
+        if shell.axi is not None or budgets:
             raise click.UsageError(f"--units with --{'budget' if budgets else 'axi'}; expected --units without it")
         _build_program(robot, region, units, report, words=words, **request)
         return
     with ProgressLine() as progress:
-        built = built_as_asked(robot, region, axi=shell, budget=Budget(**budgets), progress=progress, **request)
+        built = built_as_asked(
+            robot, region, axi=shell.with_words(words), budget=Budget(**budgets), progress=progress, **request
+        )
     if report:
         click.echo((built.folder / DATASHEET).read_text())
     else:

@@ -323,12 +323,14 @@ def design_options(command: Command, *, interval: Command = ii_option) -> Comman
 
 
 def integer_options(command: Command) -> Command:
-    """--integers, and the options of their formats. The command gets a `Goal` or None as `goal`, `word`, `formats`, a
-    file or None, `proved` and `certificate`."""
+    """The options of the formats of --integers, which is a field of the command's `options`.
+
+    The command gets a `Goal` or None as `goal`, `word`, `formats`, a file or None, `proved` and `certificate`.
+    """
 
     @functools.wraps(command)
     def checked(*robot: Any, **rest: Any) -> Any:
-        if not rest["integers"]:
+        if not rest["options"].integers:
             refuse_without(
                 "integers",
                 {name: rest[name] for name in ("word", "target", "floor", "near_rest", "formats")}
@@ -340,7 +342,6 @@ def integer_options(command: Command) -> Command:
 
     return with_options(
         checked,
-        click.option("--integers", is_flag=True, help="Write C without floats: the integers of a datapath, one state."),
         *FORMAT_OPTIONS,
         PROVED,
         CERTIFICATE,

@@ -22,11 +22,7 @@ steps_option = click.option(
 )
 
 
-implicit_damping_option = click.option(
-    "--implicit-damping",
-    is_flag=True,
-    help="Take joint damping at the velocity after each step, so that no step is too long for it.",
-)
+IMPLICIT_DAMPING = "Take joint damping at the velocity after each step, so that no step is too long for it."
 
 
 class IntegratorName(click.Choice[str]):
@@ -75,7 +71,7 @@ def step_options(command: Command) -> Command:
             help="Step by this integrator. The last two solve an equation in each step of a rollout and need --units."
             "  [default: semi_implicit_euler]",
         ),
-        implicit_damping_option,
+        click.option("--implicit-damping", is_flag=True, help=IMPLICIT_DAMPING),
         click.option(
             "--tolerance",
             type=Value(parameters.positive, "a number of more than 0"),

@@ -4,28 +4,30 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from dynagate.base.errors import ArgumentError
+from dynagate.base.option import option
 from dynagate.base.storage import read_file
+from dynagate.bench.options import BenchOptions
 from dynagate.cli import parameters
 from dynagate.cli.extras import needs, require
+from dynagate.cli.fields import options_of
 from dynagate.cli.groups import command
 from dynagate.cli.options import (
     algorithm_options,
     examples,
     folder_option,
     function_option,
-    ii_option,
     integer_options,
     outputs_option,
 )
 from dynagate.cli.output import is_special, write_text, written_together
-from dynagate.cli.parameters import count
 from dynagate.cli.robot import first_given, region_options, robot_options
 from dynagate.design.files import content_hash
 from dynagate.graph.certificate import CERTIFICATE
@@ -37,7 +39,6 @@ if TYPE_CHECKING:
     from dynagate.fixedpoint.goal import Goal
     from dynagate.graph import Graph
 
-MOST_SAMPLES, MOST_THREADS = 10_000_000, 1024
 CHECKSUM = "checksum"
 """Entry of a file of figures that an interrupted run goes on with: the sha256 of all other entries."""
 TESTED_SPEED = 1.0
@@ -63,6 +64,22 @@ def info(robot: Robot, region: Region, name: str | None, as_json: bool, algorith
     click.echo(json.dumps([row.as_dict() for row in rows], indent=1) if as_json else table(robot, rows))
 
 
+@dataclass(frozen=True)
+class EmitOptions:
+    """Kind of the source that is written."""
+
+    cuda: bool = option("Write CUDA, float32, instead of C.", False)
+    integers: bool = option("Write C without floats: the integers of a datapath, one state.", False)
+    single: str | None = option("Write small C for one state, in this type.", None, choices=("float32", "float64"))
+    pack: bool = option("Leave out entries that are always zero or equal to one before.", False)
+
+    def __post_init__(self) -> None:
+        for name in ("integers", "single"):
+            for other in ("single", "cuda", "pack"):
+                if name != other and getattr(self, name) and getattr(self, other):
+                    raise ArgumentError(f"{name} and {other} are both given; expected one")
+
+
 @command(
     short_help="Write a function as C or CUDA source.",
     epilog=examples(
@@ -77,19 +94,14 @@ def info(robot: Robot, region: Region, name: str | None, as_json: bool, algorith
 @function_option("Write this function")
 @algorithm_options
 @outputs_option
-@click.option("--cuda", is_flag=True, help="Write CUDA, float32, instead of C.")
+@options_of(EmitOptions)
 @integer_options
-@click.option("--single", type=click.Choice(["float32", "float64"]), help="Write small C for one state, in this type.")
-@click.option("--pack", is_flag=True, help="Leave out entries that are always zero or equal to one before.")
 @folder_option("Write the files into this folder.", required=True)
 def emit(
     robot: Robot,
     region: Region | None,
     name: str,
-    cuda: bool,
-    integers: bool,
-    single: str | None,
-    pack: bool,
+    options: EmitOptions,
     folder: Path,
     algorithm: dict[str, Any],
     **formats: Any,
@@ -105,38 +117,34 @@ def emit(
     from dynagate.native.emit import emit as emitted
     from dynagate.native.emit import kernel_name
 
-    for alone, is_alone in (("--integers", integers), ("--single", single is not None)):
-        for option, is_asked in (("--single", single), ("--cuda", cuda), ("--pack", pack)):
-            if is_alone and is_asked and alone != option:
-                raise click.UsageError(f"{alone} and {option} are both given; expected one")
     if formats["goal"] is not None:
         require("--error", "hw", "scipy")
     if formats["certificate"]:
         check_certificate(name, AlgorithmOptions(**algorithm), robot)
     if algorithm.get("form") == SCAN:
-        unfit: dict[str, Any] = {"--integers": integers, "--single": single}
-        unfit |= {f"--{option}": algorithm.get(option) for option in ("outputs", "variable")}
-        for option, is_asked in unfit.items():
-            if is_asked:
-                raise click.UsageError(f"--form {SCAN} and {option} are both given; expected one")
+        unfit: dict[str, Any] = {"--integers": options.integers, "--single": options.single}
+        unfit |= {f"--{other}": algorithm.get(other) for other in ("outputs", "variable")}
+        for other, value in unfit.items():
+            if value:
+                raise click.UsageError(f"--form {SCAN} and {other} are both given; expected one")
     with ProgressLine() as progress:
         progress(f"tracing {robot.name} {name}")
         if algorithm.get("form") == SCAN:
-            _write(folder, _scan(robot, name, cuda, algorithm))
+            _write(folder, _scan(robot, name, options.cuda, algorithm))
             return
         graph, packing = trace(robot, name, **algorithm), None
-        if pack:
+        if options.pack:
             graph, packing = packed(graph)
-        if single is not None:
+        if options.single is not None:
             from dynagate.native.single import emit_single
 
             progress("writing C of one state")
-            files = emit_single(graph, Region.of(robot, velocity=TESTED_SPEED), single)
+            files = emit_single(graph, Region.of(robot, velocity=TESTED_SPEED), options.single)
         elif region is not None:
             files = _integers(graph, region, progress, **formats)
         else:
-            progress(f"writing {'CUDA' if cuda else 'C'}")
-            files = {f"{kernel_name(graph)}.cu": emit_cuda(graph, packing=packing)} if cuda else {}
+            progress(f"writing {'CUDA' if options.cuda else 'C'}")
+            files = {f"{kernel_name(graph)}.cu": emit_cuda(graph, packing=packing)} if options.cuda else {}
             files = files or emitted(graph, packing).files
         _write(folder, files)
 
@@ -201,6 +209,29 @@ def _integers(
     return emit_integers(formatted, region, known)
 
 
+@dataclass(frozen=True)
+class BenchOutput:
+    """Files that the figures of a comparison are written to."""
+
+    json_file: Path | None = option(
+        "Keep the figures as JSON, part by part: the same command goes on with an interrupted run.",
+        None,
+        name="--json",
+        unit="FILE",
+        type=parameters.File(),
+    )
+    record_file: Path | None = option(
+        "Add the figures to FILE with machine, date, commit and command, as docs/figures.json has them.",
+        None,
+        name="--record",
+        unit="FILE",
+        type=parameters.File(),
+    )
+    figures: Path | None = option(
+        "Draw three figures as SVG into this folder.", None, unit="FOLDER", type=parameters.Folder()
+    )
+
+
 @command(
     short_help="Measure the gradient on every device here.",
     epilog=examples(
@@ -212,77 +243,24 @@ def _integers(
 @needs("bench", "amaranth", "scipy")
 @robot_options
 @region_options()
-@click.option(
-    "--json",
-    "json_file",
-    type=parameters.File(),
-    metavar="FILE",
-    help="Keep the figures as JSON, part by part: the same command goes on with an interrupted run.",
-)
-@click.option(
-    "--record",
-    "record_file",
-    type=parameters.File(),
-    metavar="FILE",
-    help="Add the figures to FILE with machine, date, commit and command, as docs/figures.json has them.",
-)
-@click.option(
-    "--figures", type=parameters.Folder(), metavar="FOLDER", help="Draw three figures as SVG into this folder."
-)
-@click.option(
-    "--batch",
-    "batches",
-    type=count(MOST_SAMPLES),
-    multiple=True,
-    metavar="SAMPLES",
-    help="Measure batches with this many samples (repeatable).",
-)
-@click.option(
-    "--threads",
-    default=2,
-    show_default=True,
-    type=count(MOST_THREADS),
-    help="Use this many threads in threaded measurements.",
-)
-@ii_option
-@click.option("--no-pinocchio", is_flag=True, help="Leave Pinocchio out, which compiles for minutes the first time.")
-@click.option("--pinocchio-float32", is_flag=True, help="Measure the error of its float32 too: 8 GB to compile.")
-@click.option(
-    "--all",
-    "everything",
-    is_flag=True,
-    help="Also measure what takes more than two minutes to compile for a large robot.",
-)
+@options_of(BenchOutput, "output")
+@options_of(BenchOptions)
 @click.option("--boards", "boards_alone", is_flag=True, help="Model the boards and measure their driver, nothing else.")
-def bench(
-    robot: Robot,
-    region: Region,
-    json_file: Path | None,
-    record_file: Path | None,
-    figures: Path | None,
-    batches: Sequence[int],
-    threads: int,
-    ii: int,
-    no_pinocchio: bool,
-    pinocchio_float32: bool,
-    everything: bool,
-    boards_alone: bool,
-) -> None:
+def bench(robot: Robot, region: Region, options: BenchOptions, output: BenchOutput, boards_alone: bool) -> None:
     """Measure the gradient of ROBOT's forward dynamics on every device that is here, beside Pinocchio; model boards.
 
     For each board: the shortest interval that fits, the rates of datapath and link by arithmetic, and the time that the
     driver takes on this computer, measured."""
-    if no_pinocchio and pinocchio_float32:
-        raise click.UsageError("--no-pinocchio and --pinocchio-float32 are both given; expected one")
     if boards_alone:
         _refuse_beside_boards()
 
     from dynagate.bench import record, report
     from dynagate.bench.boards import board_rows, board_table
-    from dynagate.bench.comparison import BATCHES, compare
+    from dynagate.bench.comparison import compare
     from dynagate.bench.cores import core_rows, core_table
     from dynagate.cli.progress import ProgressLine
 
+    json_file, record_file = output.json_file, output.record_file
     if record_file and record_file.exists():
         record.read(record_file)
     result: dict[str, Any] = {"robot": robot.name}
@@ -297,12 +275,7 @@ def bench(
             result = compare(
                 robot,
                 region,
-                batches=sorted(set(batches)) or BATCHES,
-                threads=threads,
-                ii=ii,
-                pinocchio=not no_pinocchio,
-                pinocchio_single=pinocchio_float32,
-                everything=everything,
+                options,
                 progress=progress,
                 begun=_begun(json_file),
                 keep=keep,
@@ -322,10 +295,10 @@ def bench(
         _write_json(json_file, result)
     if record_file:
         write_text(record_file, record.added(result, record_file, " ".join(["dynagate", *sys.argv[1:]])))
-    if figures:
+    if output.figures:
         from dynagate.bench.figures import figures as draw_figures
 
-        with written_together(figures) as scratch:
+        with written_together(output.figures) as scratch:
             draw_figures(result, scratch)
 
 

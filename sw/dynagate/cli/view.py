@@ -7,6 +7,7 @@ import math
 import os
 import zipfile
 import zlib
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,10 @@ import numpy as np
 
 from dynagate.base.arguments import REAL
 from dynagate.base.errors import ArgumentError
+from dynagate.base.option import option
 from dynagate.base.storage import MAX_FILE_BYTES, read_file
 from dynagate.cli import parameters
+from dynagate.cli.fields import options_of
 from dynagate.cli.groups import command
 from dynagate.cli.look import shown
 from dynagate.cli.options import examples
@@ -25,61 +28,45 @@ from dynagate.cli.robot import robot_options
 from dynagate.robot import Robot, robots
 
 
+@dataclass(frozen=True)
+class ViewOptions:
+    """How a motion is drawn or shown."""
+
+    output: Path | None = option(
+        "Write this file: .svg, which moves in a browser, .gif, .png or .html.  [default: ROBOT.svg]",
+        None,
+        unit="FILE",
+        type=parameters.File(),
+    )
+    dt: float = option(
+        "Show the states this far apart in time.",
+        0.02,
+        unit="SECONDS",
+        type=Value(parameters.positive, "a number of more than 0"),
+    )
+    theme: str = option(
+        "Draw for a light or dark page; auto follows the reader's browser.", "auto", choices=("auto", "light", "dark")
+    )
+    opened: bool = option("Open the file in the browser.", False, name="--open")
+    turn: bool = option("Show the robot in the browser instead, to be turned and played.", False)
+    meshes: Path | None = option(
+        "Read mesh files from this folder only.  [default: the robot's package, or its file's folder]",
+        None,
+        unit="FOLDER",
+        type=click.Path(exists=True, file_okay=False, path_type=Path),
+    )
+    port: int = option("Serve the page at this port, with --turn.", 8080, type=click.IntRange(1, 65535))
+
+
 @command(
     short_help="Draw a robot and its motion.",
     epilog=examples("view iiwa14 --open", "view my_robot.urdf trajectory.npz --turn"),
 )
 @robot_options
 @click.argument("trajectory", required=False, type=click.Path(path_type=Path))
-@click.option(
-    "--output",
-    type=parameters.File(),
-    metavar="FILE",
-    help="Write this file: .svg, which moves in a browser, .gif, .png or .html.  [default: ROBOT.svg]",
-)
-@click.option(
-    "--dt",
-    default=0.02,
-    show_default=True,
-    type=Value(parameters.positive, "a number of more than 0"),
-    metavar="SECONDS",
-    help="Show the states this far apart in time.",
-)
-@click.option(
-    "--theme",
-    default="auto",
-    show_default=True,
-    type=click.Choice(["auto", "light", "dark"]),
-    help="Draw for a light or dark page; auto follows the reader's browser.",
-)
-@click.option("--open", "opened", is_flag=True, help="Open the file in the browser.")
-@click.option("--turn", is_flag=True, help="Show the robot in the browser instead, to be turned and played.")
-@click.option(
-    "--meshes",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    metavar="FOLDER",
-    help="Read mesh files from this folder only.  [default: the robot's package, or its file's folder]",
-)
-@click.option(
-    "--port",
-    default=8080,
-    show_default=True,
-    type=click.IntRange(1, 65535),
-    help="Serve the page at this port, with --turn.",
-)
+@options_of(ViewOptions)
 @click.pass_context
-def view(
-    context: click.Context,
-    robot: Robot,
-    trajectory: Path | None,
-    output: Path | None,
-    dt: float,
-    theme: str,
-    opened: bool,
-    turn: bool,
-    meshes: Path | None,
-    port: int,
-) -> None:
+def view(context: click.Context, robot: Robot, trajectory: Path | None, options: ViewOptions) -> None:
     """Draw ROBOT, or show it in the browser (--turn), in the motion of TRAJECTORY or else one joint after the other.
 
     The shapes and meshes of its URDF file are drawn, or else capsules along its links.
@@ -91,15 +78,15 @@ def view(
     q = sweep(robot) if trajectory is None else _read(trajectory)
     file = Path(robots.file_of(context.params["robot"]))
     urdf = file if file.suffix == ".urdf" else None
-    options: dict[str, Any] = {"dt": dt, "theme": theme, "shapes": Shapes(urdf, meshes)}
-    if turn:
-        if output or opened:
+    chosen: dict[str, Any] = {"dt": options.dt, "theme": options.theme, "shapes": Shapes(urdf, options.meshes)}
+    if options.turn:
+        if options.output or options.opened:
             raise click.UsageError("--turn beside --output or --open; expected one: a page is shown, or a file drawn")
-        _turned(robot, q if q.ndim < 3 else q[0], port=port, **options)
+        _turned(robot, q if q.ndim < 3 else q[0], port=options.port, **chosen)
         return
-    target = output or Path(f"{robot.name}.svg")
-    draw(robot, q, target, **options)
-    shown(target, opened=opened)
+    target = options.output or Path(f"{robot.name}.svg")
+    draw(robot, q, target, **chosen)
+    shown(target, opened=options.opened)
 
 
 def _turned(robot: Robot, q: Any, **options: Any) -> None:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from dynagate.base.arguments import is_whole
 from dynagate.base.elsewhere import answering
-from dynagate.base.errors import ArgumentError
+from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.base.explained import explained
 from dynagate.base.notebook import arrays_table
 from dynagate.robot import Robot
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 Array = npt.NDArray[Any]
 SHOWN = 3
 """Number of motions that a notebook shows in one picture."""
+EXTRAS = ("impulse", "lift", "tau", "away", "iterations", "residual")
+"""Fields of `Trajectories` that only some rollouts have."""
 OUTPUTS = {"q_next": "q", "qd_next": "qd", "a": "a", "b": "b"}
 OUTPUTS |= {"failures": "converged", "iterations_of_step": "iterations", "residual_of_step": "residual"}
 """Output of a step -> the field of `Trajectories` that has it for all steps."""
@@ -77,16 +79,17 @@ class Trajectories:
         b: Array | None,
         diverged: Array,
         converged: Array | None = None,
-        impulse: Array | None = None,
-        iterations: Array | None = None,
-        residual: Array | None = None,
-        tau: Array | None = None,
-        away: Array | None = None,
-        lift: Array | None = None,
+        **extras: Array | None,
     ) -> None:
+        if unknown := sorted(extras.keys() - set(EXTRAS)):
+            raise ArgumentTypeError(f"Trajectories() takes no '{unknown[0]}'; expected some of {', '.join(EXTRAS)}")
         self.q, self.qd, self.a, self.b, self.diverged, self._converged = q, qd, a, b, diverged, converged
-        self.impulse, self.lift, self.tau, self.away = impulse, lift, tau, away
-        self.iterations, self.residual = iterations, residual
+        self.impulse: Array | None = extras.get("impulse")
+        self.lift: Array | None = extras.get("lift")
+        self.tau: Array | None = extras.get("tau")
+        self.away: Array | None = extras.get("away")
+        self.iterations: Array | None = extras.get("iterations")
+        self.residual: Array | None = extras.get("residual")
         self._robot: Robot | None = None
         self._dt = 0.02
 
