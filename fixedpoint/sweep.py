@@ -17,6 +17,7 @@ import numpy as np
 from dynagate.base.errors import ArgumentError, ArgumentTypeError, Error
 from dynagate.base.figures import grid, new_figure, origin, plain_logarithmic, saved
 from dynagate.base.storage import read_file
+from dynagate.base.text_table import Column, table_lines
 from dynagate.fixedpoint.assign import ONE_WORD, FormattedGraph, Policy, assign
 from dynagate.fixedpoint.confidence import block_floors, measured
 from dynagate.fixedpoint.goal import Goal, dsp_blocks
@@ -193,15 +194,22 @@ def _point(entry: Any) -> Point:
     return point
 
 
+COLUMNS: list[Column[Point]] = [
+    Column("policy", 12, lambda point: point.policy, left=True),
+    Column("word", 5, lambda point: point.word),
+    Column("median", 10, lambda point: point.median, ".1e"),
+    Column("error", 10, lambda point: point.error, ".1e"),
+    Column("overflow", 10, lambda point: point.overflow, ".1e"),
+    Column("DSP", 8, lambda point: point.dsp),
+    Column("LUT", 9, lambda point: point.lut),
+    Column("bits", 9, lambda point: point.register_bits),
+]
+"""Columns of the table that a terminal shows."""
+
+
 def table(points: Sequence[Point]) -> str:
-    """For the terminal: a line per point."""
-    lines = [f"{'policy':<12}{'word':>5}{'median':>10}{'error':>10}{'overflow':>10}{'DSP':>8}{'LUT':>9}{'bits':>9}"]
-    for p in points:
-        lines.append(
-            f"{p.policy:<12}{p.word:>5}{p.median:>10.1e}{p.error:>10.1e}{p.overflow:>10.1e}{p.dsp:>8}{p.lut:>9}"
-            f"{p.register_bits:>9}"
-        )
-    return "\n".join(lines)
+    """Return a table for the terminal, with a line for each point."""
+    return "\n".join(table_lines(COLUMNS, points))
 
 
 def write_csv(points: Sequence[Point], path: Path) -> None:

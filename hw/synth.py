@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from dynagate.base.errors import Error
 from dynagate.base.process import completed, ending
 from dynagate.base.progress import Progress, quiet
+from dynagate.base.text_table import Column, table_lines
 from dynagate.hw.yosys import YosysError, run_yosys
 
 if TYPE_CHECKING:
@@ -336,17 +337,22 @@ def table(built: Build, results: list[Synthesis]) -> str:
     return table_of(title, results)
 
 
+COLUMNS: list[Column[Synthesis]] = [
+    Column("family", 8, lambda netlist: netlist.family, left=True),
+    Column("DSP", 7, lambda netlist: netlist.multipliers),
+    Column("LUT", 9, lambda netlist: netlist.lookup_tables),
+    Column("FF", 9, lambda netlist: netlist.count("FD", "TRELLIS_FF")),
+    Column("SRL", 7, lambda netlist: netlist.count("SRL")),
+    Column("carry", 8, lambda netlist: netlist.count(*CARRIES)),
+    Column("BRAM", 6, lambda netlist: netlist.count("RAMB", "DP16KD")),
+    Column("paths beyond the rule", 0, lambda netlist: sum(netlist.breaches.values()), left=True, gap=2),
+]
+"""Columns of the table that a terminal shows."""
+
+
 def table_of(title: str, results: list[Synthesis]) -> str:
-    """What each family's netlist has, below a title."""
-    lines = [
-        title,
-        f"  {'family':<8}{'DSP':>7}{'LUT':>9}{'FF':>9}{'SRL':>7}{'carry':>8}{'BRAM':>6}  paths beyond the rule",
-    ]
-    for s in results:
-        lines.append(
-            f"  {s.family:<8}{s.multipliers:>7}{s.lookup_tables:>9}{s.count('FD', 'TRELLIS_FF'):>9}{s.count('SRL'):>7}"
-            f"{s.count(*CARRIES):>8}{s.count('RAMB', 'DP16KD'):>6}  {sum(s.breaches.values())}"
-        )
+    """Return a table of what each family's netlist has, below a title."""
+    lines = [title, *table_lines(COLUMNS, results, indent=2)]
     for s in results:
         lines.append(f"  {s.family}: paths by (multipliers, carry chains, levels of lookup tables) and register inputs")
         lines += [f"    {tuple(path)!s:<12}{count:>9}" for path, count in s.paths.items()]

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from functools import cache, partial
 
 from dynagate.base.progress import Progress, quiet
+from dynagate.base.text_table import Column, table_lines
 from dynagate.bench.driver import BATCH, DriverCost
 from dynagate.design.design import ChosenFormats
 from dynagate.dynamics import AlgorithmOptions
@@ -22,7 +23,6 @@ from dynagate.robot import Robot
 
 FUNCTIONS = ("inverse_dynamics", "forward_dynamics", "forward_dynamics_gradient")
 SHORT_ROUNDS = 30
-LINE = "{:<28}{:<9}{:>4}{:>5}{:>15}{:>15}{:>15}{:>15}  {:<9}{:>19}"
 
 
 @dataclass(frozen=True)
@@ -97,6 +97,21 @@ def _driver_cost(robot: Robot, region: Region, choice: Choice) -> DriverCost:
     return DriverCost.measured(design, region, rounds=SHORT_ROUNDS)
 
 
+COLUMNS: list[Column[BoardRow]] = [
+    Column("function", 28, lambda row: row.function, left=True),
+    Column("board", 9, lambda row: row.board, left=True),
+    Column("II", 4, lambda row: row.ii),
+    Column("MHz", 5, lambda row: row.clock_mhz, "g"),
+    Column("datapath", 15, lambda row: rate_text(row.datapath)),
+    Column("stream", 15, lambda row: rate_text(row.stream)),
+    Column("link", 15, lambda row: rate_text(row.link)),
+    Column("end to end", 15, lambda row: rate_text(row.end_to_end)),
+    Column("by", 9, lambda row: row.decided_by, left=True, gap=2),
+    Column("driver", 19, lambda row: f"{row.driver.call_ns / 1e3:.1f} µs + {row.driver.sample_ns:.1f} ns"),
+]
+"""Columns of the table that a terminal shows."""
+
+
 def board_table(rows: Sequence[BoardRow | Refusal]) -> str:
     """For the terminal: a line for each function and board, the links' models, and who does not fit."""
     fitting = [row for row in rows if isinstance(row, BoardRow)]
@@ -104,13 +119,8 @@ def board_table(rows: Sequence[BoardRow | Refusal]) -> str:
     lines = [
         "boards: samples a second of a stream of batches, modeled (clocks assumed, nothing was measured on a board);",
         f"driver: one core's time here for a call and a sample, measured in batches of {BATCH} on a device of no time",
-        LINE.format("function", "board", "II", "MHz", "datapath", "stream", "link", "end to end", "by", "driver"),
+        *table_lines(COLUMNS, fitting),
     ]
-    for row in fitting:
-        rates = map(rate_text, (row.datapath, row.stream, row.link, row.end_to_end))
-        driver = f"{row.driver.call_ns / 1e3:.1f} µs + {row.driver.sample_ns:.1f} ns"
-        clock = f"{row.clock_mhz:g}"
-        lines.append(LINE.format(row.function, row.board, row.ii, clock, *rates, row.decided_by, driver))
     models = {name: boards.load(name).link.limit.derivation for name in sorted({row.board for row in rows})}
     lines += [f"link of {name}, modeled: {text}" for name, text in models.items()]
     return "\n".join([*lines, *(f"not on {row.board}: {row.reason}" for row in refused)])

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from dynagate.base.errors import ArgumentError
 from dynagate.base.progress import Progress, quiet
+from dynagate.base.text_table import Column, table_lines
 from dynagate.bench.boards import FUNCTIONS
 from dynagate.design.words import WORD
 from dynagate.fixedpoint.assign import FormattedGraph, Policy, assign
@@ -22,7 +23,6 @@ from dynagate.hw.processor.compiler.scheduled import OUTPUT_OVERHEAD_CYCLES, Sch
 from dynagate.hw.processor.isa.shape import Core
 from dynagate.robot import Robot
 
-LINE = "{:<28}{:<9}{:>6}{:>8}{:>6}{:>15}{:>15}{:>15}{:>15}  {:<9}"
 OVERHEAD = 2
 """Words of a packet besides inputs, or results: a head or a flag, and a tag."""
 
@@ -93,17 +93,31 @@ def _row(function: str, own: BoardCores, scheduled: Schedule) -> CoreRow:
     return CoreRow(function, own.board.name, own.cores, scheduled.period, own.board.clock_mhz, rates)
 
 
+def _decided_by(row: CoreRow) -> str:
+    return "cores" if row.rates.decided_by == "datapath" else row.rates.decided_by
+
+
+COLUMNS: list[Column[CoreRow]] = [
+    Column("function", 28, lambda row: row.function, left=True),
+    Column("board", 9, lambda row: row.board, left=True),
+    Column("cores", 6, lambda row: row.cores),
+    Column("cycles", 8, lambda row: row.cycles),
+    Column("MHz", 6, lambda row: row.clock_mhz, "g"),
+    Column("cores", 15, lambda row: rate_text(row.rates.datapath)),
+    Column("stream", 15, lambda row: rate_text(row.rates.stream)),
+    Column("link", 15, lambda row: rate_text(row.rates.link)),
+    Column("end to end", 15, lambda row: rate_text(row.rates.end_to_end)),
+    Column("by", 9, _decided_by, left=True, gap=2),
+]
+"""Columns of the table that a terminal shows."""
+
+
 def core_table(rows: Sequence[CoreRow | NotHeld]) -> str:
-    """For the terminal: a line for each function and board, and what no core holds."""
-    lines = [
-        "the processor's cores: samples a second of programs, modeled likewise",
-        LINE.format("function", "board", "cores", "cycles", "MHz", "cores", "stream", "link", "end to end", "by"),
-    ]
-    for row in (row for row in rows if isinstance(row, CoreRow)):
-        rates = row.rates
-        texts = map(rate_text, (rates.datapath, rates.stream, rates.link, rates.end_to_end))
-        decided = "cores" if rates.decided_by == "datapath" else rates.decided_by
-        lines.append(
-            LINE.format(row.function, row.board, row.cores, row.cycles, f"{row.clock_mhz:g}", *texts, decided).rstrip()
-        )
-    return "\n".join([*lines, *(f"no core of {r.board}: {r.reason}" for r in rows if isinstance(r, NotHeld))])
+    """Return a table for the terminal: a line for each function and board, and the programs that no core holds."""
+    return "\n".join(
+        [
+            "the processor's cores: samples a second of programs, modeled likewise",
+            *table_lines(COLUMNS, [row for row in rows if isinstance(row, CoreRow)]),
+            *(f"no core of {row.board}: {row.reason}" for row in rows if isinstance(row, NotHeld)),
+        ]
+    )

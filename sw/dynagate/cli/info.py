@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from dynagate.base.progress import Progress, quiet
+from dynagate.base.text_table import Column, table_lines
 from dynagate.dynamics import LISTED
 from dynagate.dynamics import function as function_row
 from dynagate.graph import Counts, trace
@@ -95,15 +96,24 @@ def _choice(key: str, value: Any) -> str:
     return f"{key}={value:g}" if isinstance(value, float) else str(value)
 
 
+def _form(row: Row) -> str:
+    return " ".join([row.form, *(_choice(key, value) for key, value in row.options.items())])
+
+
+COLUMNS: list[Column[Row]] = [
+    Column("function", 38, lambda row: row.function, left=True),
+    Column("form", 28, _form, left=True),
+    Column("products", 9, lambda row: row.counts.mul),
+    Column("constant", 9, lambda row: row.counts.mul_const),
+    Column("adds", 9, lambda row: row.counts.add),
+    Column("1/x", 9, lambda row: row.counts.reciprocal),
+    Column("sin/cos", 9, lambda row: row.counts.trig),
+    Column("depth", 9, lambda row: row.counts.depth),
+    Column("float32", 9, lambda row: row.float32_error, ".1e"),
+]
+"""Columns of the table that a terminal shows."""
+
+
 def table(robot: Robot, rows: list[Row]) -> str:
-    columns = "".join(f"{name:>9}" for name in ("products", "constant", "adds", "1/x", "sin/cos", "depth", "float32"))
-    head = f"{'function':<38}{'form':<28}{columns}"
-    lines = [f"{robot.name}: {robot.nv} degrees of freedom", head]
-    for row in rows:
-        c = row.counts
-        form = " ".join([row.form, *(_choice(key, value) for key, value in row.options.items())])
-        lines.append(
-            f"{row.function:<38}{form:<28}{c.mul:>9}{c.mul_const:>9}{c.add:>9}{c.reciprocal:>9}{c.trig:>9}"
-            f"{c.depth:>9}{row.float32_error:>9.1e}"
-        )
-    return "\n".join(lines)
+    """Return a table for the terminal, with a line for each form of a function."""
+    return "\n".join([f"{robot.name}: {robot.nv} degrees of freedom", *table_lines(COLUMNS, rows)])

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from dynagate.base.progress import Progress
+from dynagate.base.text_table import Column, table_lines
 from dynagate.fixedpoint.assign import ONE_WORD, FormattedGraph, Policy
 from dynagate.fixedpoint.evaluate import evaluate as evaluate_fixed
 from dynagate.fixedpoint.goal import Goal
@@ -174,18 +175,23 @@ def _formats(
     return ONE_WORD["word" if policy == "rtl" else policy](graph, region, Policy(word=int(value)), trajectories)
 
 
+COLUMNS: list[Column[Outcome]] = [
+    Column("policy", 12, lambda outcome: outcome.policy, left=True),
+    Column("setting", 9, lambda outcome: outcome.setting, "g"),
+    Column("words", 9, lambda outcome: f"{outcome.words[0]}-{outcome.words[1]}"),
+    Column("success", 9, lambda outcome: str(outcome.success)),
+    Column("iterations", 12, lambda outcome: outcome.iterations),
+    Column("cost", 13, lambda outcome: outcome.cost if np.isfinite(outcome.cost) else None, ".6g"),
+    Column(f"within {CLOSE:.0%}", 11, lambda outcome: "yes" if outcome.same else "no"),
+    Column("tracking", 11, lambda outcome: outcome.tracking, ".5f"),
+]
+"""Columns of the table that a terminal shows."""
+
+
 def table(reference: Solution, outcomes: Sequence[Outcome]) -> str:
     lines = [
         f"float64: {'converged' if reference.success else 'not converged'} in {reference.iterations} iterations, "
         f"cost {reference.cost:.6g}",
-        f"{'policy':<12}{'setting':>9}{'words':>9}{'success':>9}{'iterations':>12}{'cost':>13}"
-        f"{f'within {CLOSE:.0%}':>11}{'tracking':>11}",
+        *table_lines(COLUMNS, outcomes),
     ]
-    for o in outcomes:
-        words = f"{o.words[0]}-{o.words[1]}"
-        cost = f"{o.cost:.6g}" if np.isfinite(o.cost) else "-"
-        lines.append(
-            f"{o.policy:<12}{o.setting:>9g}{words:>9}{o.success!s:>9}{o.iterations:>12}{cost:>13}"
-            f"{'yes' if o.same else 'no':>11}{o.tracking:>11.5f}"
-        )
     return "\n".join(lines)

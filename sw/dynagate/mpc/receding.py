@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dynagate.base.progress import Progress, quiet
+from dynagate.base.text_table import Column, table_lines
 from dynagate.control.chip import ChipSolver
 from dynagate.control.chip_ilqr import ChipIlqr
 from dynagate.control.chip_mppi import ChipMppi, MppiOptions
@@ -57,12 +58,21 @@ class Row:
     same: bool | None = None
     cycles: tuple[float, float] | None = None
 
-    def line(self) -> str:
+    @property
+    def notes(self) -> str:
+        """Return what is known of the chip's torques and cycles."""
         same = "" if self.same is None else "torques of the integers" if self.same else "OTHER TORQUES"
         cycles = "" if self.cycles is None else f"{self.cycles[0]:,.0f} cycles a plan, {self.cycles[1]:,.0f} at most"
-        return (
-            f"{self.name:<24}{self.end:>11.4f}{self.rms:>11.4f}  {', '.join(x for x in (same, cycles) if x)}".rstrip()
-        )
+        return ", ".join(x for x in (same, cycles) if x)
+
+
+COLUMNS: list[Column[Row]] = [
+    Column("controller", 24, lambda row: row.name, left=True),
+    Column("end, rad", 11, lambda row: row.end, ".4f"),
+    Column("rms, rad", 11, lambda row: row.rms, ".4f"),
+    Column("", 0, lambda row: row.notes, left=True, gap=2),
+]
+"""Columns of the table that a terminal shows."""
 
 
 class Loop:
@@ -293,4 +303,4 @@ def compared(
         assert units is not None
         rows += loop.on_chip(planner, states, units, word, rtl, progress)
     head = f"{robot.name}, {loop.steps} plans of {KNOTS} knots and {planner.text}, {DT:g} s apart, torques disturbed"
-    return "\n".join([head, f"{'controller':<24}{'end, rad':>11}{'rms, rad':>11}", *(each.line() for each in rows)])
+    return "\n".join([head, *table_lines(COLUMNS, rows)])

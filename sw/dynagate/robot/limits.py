@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dynagate.base.text_table import aligned
 from dynagate.robot.parts import Link
 from dynagate.robot.tree import RobotTree
 
@@ -44,9 +45,7 @@ def screen(robot: RobotTree) -> str:
     mass = sum(link.mass for link in robot.links)
     gravity = ", ".join(f"{x:g}" for x in robot.gravity)
     head = f"{robot.name}: {len(robot.links)} joints, nq {robot.nq}, nv {robot.nv}, {mass:.4g} kg, gravity ({gravity})"
-    table = joint_table(robot)[: SCREEN + 1]
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in table]
+    lines = aligned(joint_table(robot)[: SCREEN + 1])
     if len(robot.links) > SCREEN:
         lines.append(f"... and {len(robot.links) - SCREEN} joints more")
     if robot.frames:
