@@ -7,6 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dynagate.base.option import option
+from dynagate.design.words import FIXED, FLOAT32, WORDS
+from dynagate.hw.schedule import LONGEST_INTERVAL
+
 if TYPE_CHECKING:
     from dynagate.fixedpoint.assign import Policy
     from dynagate.fixedpoint.goal import Goal
@@ -15,6 +19,8 @@ if TYPE_CHECKING:
     from dynagate.hw.cost import Budget
     from dynagate.hw.plan import Stages
 
+MOST_ABREAST, MOST_TURNS = 4, 16
+"""Largest number of samples that a program computes in lanes: of a function, and of a solver."""
 INTERVAL = "Start one sample in this many cycles."
 """Help of the option for the initiation interval."""
 DEFAULT_FOLDER = Path("build") / "designs"
@@ -34,14 +40,24 @@ class DesignOptions:
     words: what the streams of a program's core carry, "float32", or "fixed" for integers, the default.
     """
 
-    ii: int = 8
+    ii: int = option(INTERVAL, 8, unit="CYCLES", most=LONGEST_INTERVAL)
     policy: Policy | None = None
     goal: Goal | None = None
-    formats: str | os.PathLike[str] | None = None
+    formats: str | os.PathLike[str] | None = option("Read the formats from this file.", None, unit="FILE")
     axi: Axi | None = None
     budget: Budget | None = None
     stages: Stages | None = None
     region: Region | None = None
-    certificate: bool = False
-    abreast: int = 1
-    words: str | None = None
+    certificate: bool = option("Add an output of forward dynamics that bounds the error of each result.", False)
+    abreast: int = option(
+        f"Compute this many samples in lanes, with --units: 1 to {MOST_ABREAST}, or 1 to {MOST_TURNS} with "
+        "--function mppi, whose default is the number with the fewest cycles.",
+        1,
+        unit="SAMPLES",
+        most=MOST_TURNS,
+    )
+    words: str | None = option(
+        f"Send this number format in the AXI streams.  [default: {FLOAT32}; with --units, {FIXED}]",
+        None,
+        choices=WORDS,
+    )

@@ -41,8 +41,9 @@ from dynagate.hw.bench.vectors import Vectors
 from dynagate.hw.datasheet import DATASHEET, table
 from dynagate.hw.designs import BuildError, Resources, is_intact, write_design
 from dynagate.hw.designs import Design as BuiltDesign
+from dynagate.hw.options import MOST_TURNS
 from dynagate.hw.processor.compiled import Compiled, compiled_program
-from dynagate.hw.processor.compiler.batched_iterations import MOST_TURNS, counts, turns_abreast
+from dynagate.hw.processor.compiler.batched_iterations import counts, turns_abreast
 from dynagate.hw.processor.compiler.instructions import SUM, ProgramError
 from dynagate.hw.processor.compiler.loops import loop_instructions
 from dynagate.hw.processor.compiler.schedule import schedule

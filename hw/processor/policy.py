@@ -10,7 +10,7 @@ from dynagate.dynamics import ROLLOUT
 from dynagate.fixedpoint.assign import PROVED, SAMPLED, FormattedGraph, Policy
 from dynagate.fixedpoint.files import FormatsFile
 from dynagate.graph.parts import parts_of
-from dynagate.hw.processor.compiler.batched_samples import MOST_ABREAST
+from dynagate.hw.options import MOST_ABREAST
 from dynagate.hw.processor.compiler.instructions import ProgramError
 from dynagate.hw.processor.core_spec import CoreSpec
 from dynagate.hw.processor.isa.shape import LARGEST_WORD, SMALLEST_WORD

@@ -15,10 +15,10 @@ from dynagate.fixedpoint.assign import FormattedGraph
 from dynagate.fixedpoint.loops import FormattedLoop, turns_of
 from dynagate.graph.graph import Graph, Node, Port
 from dynagate.graph.loop import Count, Loop
+from dynagate.hw.options import MOST_TURNS
 from dynagate.hw.processor.compiler.batched_samples import moved
 
 Step = FormattedGraph | FormattedLoop
-MOST_TURNS = 16
 
 
 def counts(turns: int) -> list[int]:

@@ -8,8 +8,6 @@ from dataclasses import replace
 from dynagate.fixedpoint.assign import FormattedGraph
 from dynagate.graph.graph import Graph, Node, Port
 
-MOST_ABREAST = 4
-
 
 def abreast(formatted: FormattedGraph, count: int) -> FormattedGraph:
     """The graph of so many samples of a graph, which share nothing. Its inputs and outputs are (count, *shape)."""

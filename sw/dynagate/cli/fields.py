@@ -56,12 +56,12 @@ def _name(each: Field[Any]) -> str:
     return described.name or f"--{each.name.replace('_', '-')}"
 
 
-def field_option(kind: type[Any], name: str) -> Command:
-    """Return the option of one field of a dataclass."""
-    return click_option(next(each for each in fields(kind) if each.name == name))
+def field_option(kind: type[Any], name: str, **settings: Any) -> Command:
+    """Return the option of one field of a dataclass. settings: as of `click.option`, in place of those of the field."""
+    return click_option(next(each for each in fields(kind) if each.name == name), **settings)
 
 
-def click_option(each: Field[Any]) -> Command:
+def click_option(each: Field[Any], **settings: Any) -> Command:
     """Return the option of a field. Its type follows from the annotation of the field."""
     described = option_of(each)
     assert described is not None
@@ -69,20 +69,17 @@ def click_option(each: Field[Any]) -> Command:
     if each.type == "bool":
         return click.option(name, each.name, is_flag=True, help=described.help)
     default = None if each.default in (MISSING, ()) else each.default
-    settings: dict[str, Any] = {"multiple": True} if str(each.type).startswith(("tuple", "dict")) else {}
-    if described.callback is not None:
-        settings["callback"] = described.callback
-    return click.option(
-        name,
-        each.name,
-        default=default,
-        show_default=default is not None,
-        type=_type(described),
-        metavar=described.unit,
-        help=described.help,
-        required=each.default is MISSING,
-        **settings,
-    )
+    usual = {
+        "default": default,
+        "show_default": default is not None,
+        "type": _type(described),
+        "metavar": described.unit,
+        "help": described.help,
+        "required": each.default is MISSING,
+        "callback": described.callback,
+        "multiple": str(each.type).startswith(("tuple", "dict")),
+    }
+    return click.option(name, each.name, **{**usual, **settings})
 
 
 def _type(described: Option) -> Any:

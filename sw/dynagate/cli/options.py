@@ -14,11 +14,20 @@ from click.shell_completion import CompletionItem
 from dynagate.base.errors import ArgumentError
 from dynagate.base.nearest import nearest
 from dynagate.cli import parameters
+from dynagate.cli.fields import field_option
 from dynagate.cli.parameters import BoardOrFile, Named, Value, count, mapping, one_or_named
 from dynagate.cli.robot import Command, refuse_without, with_options
-from dynagate.design.words import FIXED, FLOAT32
-from dynagate.design.words import WORDS as STREAM_WORDS
-from dynagate.dynamics import ALIASES, ALL, FRAME_FUNCTIONS, LISTED, ROLLOUT, TOGETHER, Function, function
+from dynagate.dynamics import (
+    ALIASES,
+    ALL,
+    FRAME_FUNCTIONS,
+    LISTED,
+    ROLLOUT,
+    TOGETHER,
+    AlgorithmOptions,
+    Function,
+    function,
+)
 from dynagate.dynamics.options import DEFAULT_FUNCTION
 from dynagate.fixedpoint.assign import LARGEST_WORD, SMALLEST_WORD
 from dynagate.fixedpoint.goal import MULTIPLIERS
@@ -27,27 +36,20 @@ from dynagate.forces.force import check_forces
 from dynagate.graph.certificate import FUNCTIONS as CERTIFIED
 from dynagate.graph.choose import FRAMES
 from dynagate.hw import boards
-from dynagate.hw.schedule import LONGEST_INTERVAL, MOST_STAGES
+from dynagate.hw.options import MOST_ABREAST, DesignOptions
+from dynagate.hw.schedule import MOST_STAGES
 from dynagate.robot import Robot, RobotError
 from dynagate.robot.variable import check_inputs
 
 DEFAULT_WORD = 24
 MOST_STATES = 10_000_000
-FEWEST_UNITS, MOST_UNITS, SMALLEST_PROCESSOR_WORD, MOST_ABREAST, MOST_TURNS = 2, 8, 18, 4, 16
+FEWEST_UNITS, MOST_UNITS, SMALLEST_PROCESSOR_WORD = 2, 8, 18
 """As in `hw.processor`, which needs Amaranth."""
-MASSES = ("body", "shared")
 SOLVERS = ("ilqr", "mppi")
 """A function of commands that have --knots."""
 WORDS = parameters.Words(SMALLEST_WORD, LARGEST_WORD)
 
-ii_option = click.option(
-    "--ii",
-    default=8,
-    show_default=True,
-    type=count(LONGEST_INTERVAL),
-    metavar="CYCLES",
-    help="Start one sample in this many cycles.",
-)
+ii_option = field_option(DesignOptions, "ii")
 FORBIDDEN_WITH_UNITS = ("ii", "stages")
 """Options of a pipeline, and of what a program does not have."""
 
@@ -105,20 +107,8 @@ def units_option(command: Command) -> Command:
             type=BoardOrFile(),
             help="Make a program for the processor cores of this board (see bitstream --core).",
         ),
-        click.option(
-            "--abreast",
-            default=1,
-            show_default=True,
-            type=count(MOST_TURNS),
-            metavar="SAMPLES",
-            help=f"Compute this many samples in lanes, with --units: 1 to {MOST_ABREAST}, or 1 to {MOST_TURNS} with "
-            "--function mppi, whose default is the number with the fewest cycles.",
-        ),
-        click.option(
-            "--words",
-            type=click.Choice(STREAM_WORDS),
-            help=f"Send this number format in the AXI streams.  [default: {FLOAT32}; with --units, {FIXED}]",
-        ),
+        field_option(DesignOptions, "abreast"),
+        field_option(DesignOptions, "words"),
     )
 
 
@@ -257,12 +247,7 @@ FORMAT_OPTIONS = (
         "[default: 0.1]",
     ),
     click.option("--near-rest", is_flag=True, help="Keep the error for states near rest too, with --error."),
-    click.option(
-        "--formats",
-        type=click.Path(exists=True, dir_okay=False, path_type=Path),
-        metavar="FILE",
-        help="Read the formats from this file.",
-    ),
+    field_option(DesignOptions, "formats", type=click.Path(exists=True, dir_okay=False, path_type=Path)),
 )
 """Where formats come from."""
 
@@ -285,9 +270,7 @@ PROVED = click.option(
 )
 
 
-CERTIFICATE = click.option(
-    "--certificate", is_flag=True, help="Add an output of forward dynamics that bounds the error of each result."
-)
+CERTIFICATE = field_option(DesignOptions, "certificate")
 
 
 def _check_proofs(rest: dict[str, Any]) -> None:
@@ -419,13 +402,16 @@ class _Force(click.ParamType):
         return parameters.completions(FORCES, incomplete)
 
 
+_FRAME_HELP = f"Express the gradients in this frame: {', '.join(FRAMES)}, or a link's index."
+
+
 def algorithm_options(command: Command) -> Command:
     """The command gets them as one mapping, `algorithm`, checked for its function; for any where it has none."""
 
     @functools.wraps(command)
     def gathered(robot: Robot, *region: Any, form: str | None, prefix: bool, **rest: Any) -> Any:
         algorithm = {"form": form, "frame": rest.pop("frame"), "mass": rest.pop("mass"), "prefix": prefix or None}
-        algorithm["forces"] = rest.pop("force") or None
+        algorithm["forces"] = rest.pop("forces") or None
         algorithm = {option: value for option, value in algorithm.items() if value is not None}
         functions = [function(rest["name"])] if rest.get("name") else list(LISTED.values())
         _check_algorithm(robot, functions, algorithm)
@@ -433,32 +419,11 @@ def algorithm_options(command: Command) -> Command:
 
     return with_options(
         gathered,
-        click.option(
-            "--form",
-            metavar="FORM",
-            shell_complete=_complete_form,
-            help="Use this algorithm; `dynagate info` lists them.  [default: the first]",
-        ),
-        click.option(
-            "--frame",
-            type=_Frame(),
-            metavar="FRAME",
-            help=f"Express the gradients in this frame: {', '.join(FRAMES)}, or a link's index.",
-        ),
-        click.option(
-            "--mass", type=click.Choice(MASSES), help="Express the mass matrix of the gradients in these frames."
-        ),
-        click.option(
-            "--prefix", is_flag=True, help="Use prefix products and sums in gradients: fewer levels, more operations."
-        ),
-        click.option(
-            "--force",
-            type=_Force(),
-            multiple=True,
-            metavar="FORCE",
-            help="Apply this force (repeatable): friction or 'Friction(0.3)', and in a rollout stops, "
-            "'Limits(stiffness=100.0)' and others.",
-        ),
+        field_option(AlgorithmOptions, "form", shell_complete=_complete_form),
+        field_option(AlgorithmOptions, "frame", type=_Frame(), help=_FRAME_HELP),
+        field_option(AlgorithmOptions, "mass"),
+        field_option(AlgorithmOptions, "prefix"),
+        field_option(AlgorithmOptions, "forces", type=_Force(), multiple=True, default=None, show_default=False),
     )
 
 
@@ -496,14 +461,7 @@ def outputs_option(command: Command) -> Command:
             shell_complete=_complete_link,
             help="Make this parameter of the robot an input, such as forearm.mass or gravity (repeatable).",
         ),
-        click.option(
-            "--outputs",
-            default=None,
-            metavar="OUTPUT,OUTPUT,...",
-            shell_complete=_complete_outputs,
-            callback=_outputs,
-            help="Compute only these outputs.  [default: all]",
-        ),
+        field_option(AlgorithmOptions, "outputs", shell_complete=_complete_outputs, callback=_outputs),
     )
 
 

@@ -8,9 +8,10 @@ from typing import Any
 import click
 
 from dynagate.cli import parameters
+from dynagate.cli.fields import field_option
 from dynagate.cli.parameters import Value, count
 from dynagate.cli.robot import Command, with_options
-from dynagate.dynamics import ROLLOUT, function
+from dynagate.dynamics import ROLLOUT, AlgorithmOptions, function
 
 MOST_STEPS = 1_000_000
 DEFAULT_STEPS = 50
@@ -20,9 +21,6 @@ steps_option = click.option(
     type=count(MOST_STEPS),
     help=f"Simulate this many steps of each trajectory.  [default: {DEFAULT_STEPS}]",
 )
-
-
-IMPLICIT_DAMPING = "Take joint damping at the velocity after each step, so that no step is too long for it."
 
 
 class IntegratorName(click.Choice[str]):
@@ -59,26 +57,10 @@ def step_options(command: Command) -> Command:
 
     return with_options(
         checked,
-        click.option(
-            "--dt",
-            type=Value(parameters.positive, "a number of more than 0"),
-            metavar="SECONDS",
-            help="Step by this time.  [default: 0.001]",
-        ),
-        click.option(
-            "--integrator",
-            type=IntegratorName(),
-            help="Step by this integrator. The last two solve an equation in each step of a rollout and need --units."
-            "  [default: semi_implicit_euler]",
-        ),
-        click.option("--implicit-damping", is_flag=True, help=IMPLICIT_DAMPING),
-        click.option(
-            "--tolerance",
-            type=Value(parameters.positive, "a number of more than 0"),
-            metavar="NUMBER",
-            help="End the search of a variational or position-based step at this residual."
-            "  [default: the smallest that the word allows]",
-        ),
-        click.option("--linearize", is_flag=True, help="Also return ∂x⁺/∂x and ∂x⁺/∂τ of each step of a rollout."),
-        click.option("--variable-dt", is_flag=True, help="Make the time step of a rollout an input, at most --dt."),
+        field_option(AlgorithmOptions, "dt", type=Value(parameters.positive, "a number of more than 0")),
+        field_option(AlgorithmOptions, "integrator", type=IntegratorName()),
+        field_option(AlgorithmOptions, "implicit_damping"),
+        field_option(AlgorithmOptions, "tolerance", type=Value(parameters.positive, "a number of more than 0")),
+        field_option(AlgorithmOptions, "linearize"),
+        field_option(AlgorithmOptions, "variable_dt"),
     )

@@ -32,8 +32,8 @@ from dynagate.cli.options import (
 from dynagate.cli.output import written_together
 from dynagate.cli.parameters import Named, Value, mapping
 from dynagate.cli.robot import Command, check_joints, first_given, region_options, robot_options
-from dynagate.cli.rollout import IMPLICIT_DAMPING
 from dynagate.cli.solver import MOST_SAMPLES
+from dynagate.dynamics.options import IMPLICIT_DAMPING
 from dynagate.dynamics.step_damping import robot_in_step
 from dynagate.fixedpoint.assign import LARGEST_WORD, SMALLEST_WORD
 from dynagate.graph.region import Region

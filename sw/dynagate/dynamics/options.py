@@ -8,10 +8,13 @@ from typing import Any
 
 from dynagate.base.arguments import ABOVE_ZERO, check_flags, check_time_step, names_of, number, store_plain_numbers
 from dynagate.base.explained import check_fields, explained
+from dynagate.base.option import option
 from dynagate.dynamics.frames import Frame
 
 DEFAULT_FUNCTION = "forward_dynamics_gradient"
 """What is computed where nothing else is asked for."""
+IMPLICIT_DAMPING = "Take joint damping at the velocity after each step, so that no step is too long for it."
+"""Help of the option for joint damping in a step."""
 FLAGS = ("prefix", "external_forces", "linearize", "variable_dt", "implicit_damping")
 """Options that are True or False."""
 OF_ROLLOUTS = ("linearize", "variable_dt", "tolerance")
@@ -42,19 +45,42 @@ class AlgorithmOptions:
     outputs: names of the function's outputs to compute; None for all. What only the others need is left out.
     """
 
-    form: str | None = None
-    frame: Frame | None = None
-    mass: str | None = None
-    prefix: bool = False
+    form: str | None = option(
+        "Use this algorithm; `dynagate info` lists them.  [default: the first]", None, unit="FORM"
+    )
+    frame: Frame | None = option(
+        "Express the gradients in this frame, by its name or by a link's index.", None, unit="FRAME"
+    )
+    mass: str | None = option(
+        "Express the mass matrix of the gradients in these frames.", None, choices=("body", "shared")
+    )
+    prefix: bool = option("Use prefix products and sums in gradients: fewer levels, more operations.", False)
     external_forces: bool = False
-    outputs: Sequence[str] | None = None
-    dt: float | None = None
-    integrator: str | None = None
-    linearize: bool = False
-    variable_dt: bool = False
-    forces: Sequence[str] = ()
-    tolerance: float | None = None
-    implicit_damping: bool = False
+    outputs: Sequence[str] | None = option(
+        "Compute only these outputs.  [default: all]", None, unit="OUTPUT,OUTPUT,..."
+    )
+    dt: float | None = option("Step by this time.  [default: 0.001]", None, unit="SECONDS")
+    integrator: str | None = option(
+        "Step by this integrator. The last two solve an equation in each step of a rollout and need --units."
+        "  [default: semi_implicit_euler]",
+        None,
+    )
+    linearize: bool = option("Also return ∂x⁺/∂x and ∂x⁺/∂τ of each step of a rollout.", False)
+    variable_dt: bool = option("Make the time step of a rollout an input, at most --dt.", False)
+    forces: Sequence[str] = option(
+        "Apply this force (repeatable): friction or 'Friction(0.3)', and in a rollout stops, "
+        "'Limits(stiffness=100.0)' and others.",
+        (),
+        name="--force",
+        unit="FORCE",
+    )
+    tolerance: float | None = option(
+        "End the search of a variational or position-based step at this residual."
+        "  [default: the smallest that the word allows]",
+        None,
+        unit="NUMBER",
+    )
+    implicit_damping: bool = option(IMPLICIT_DAMPING, False)
 
     def __post_init__(self) -> None:
         store_plain_numbers(self)
