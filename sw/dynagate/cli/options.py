@@ -87,7 +87,7 @@ def units_option(command: Command) -> Command:
                     f"--abreast {rest['abreast']}; expected 1 to {MOST_ABREAST} samples side by side, or a solver's"
                 )
             rest["stages"] = None
-        elif rest["words"] is not None and "axi" not in rest:
+        elif rest["words"] is not None and "shell" not in rest:
             raise click.UsageError("--words without --units; expected both: the streams of a processor carry them")
         elif rest["abreast"] != 1:
             raise click.UsageError("--abreast without --units; expected both: samples lie side by side in a program")
