@@ -382,10 +382,11 @@ def test_deadline_has_measured_exact_and_modeled_figures_and_says_which() -> Non
 
 
 def test_command_prints_and_keeps(result: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[dict[str, Any]] = []
+    asked: list[BenchOptions] = []
 
-    def compared(robot: Robot, region: Region, **options: Any) -> dict[str, Any]:
+    def compared(robot: Robot, region: Region, options: BenchOptions, **rest: Any) -> dict[str, Any]:
         asked.append(options)
+        assert rest["begun"] is None
         return result
 
     monkeypatch.setattr(comparison, "compare", compared)
@@ -398,18 +399,16 @@ def test_command_prints_and_keeps(result: dict[str, Any], tmp_path: Path, monkey
     kept = json.loads(file.read_text())
     assert (kept["robot"], kept["machine"]["cores"] > 0) == ("two_joint_arm", True)
     assert [row["function"] for row in kept["boards_modeled"]] == list(boards.FUNCTIONS)
-    assert [(each["batches"], each["pinocchio"], each["threads"], each["begun"]) for each in asked] == [
-        ([16], False, 2, None)
-    ]
+    assert asked == [BenchOptions((16,), no_pinocchio=True)]
     assert "ns per sample, batches of" in done.output
     assert len(list(folder.glob("*.svg"))) == 3
     assert set(kept["paper"]) == {"figure1", "figure2", "figure3"}
     left_out = {**result, "fpga_modeled": "left out", "deadline": "left out", "paper": {}}
     left_out["paper"] = paper.paper({**left_out, "threads": 2})
-    monkeypatch.setattr(comparison, "compare", lambda robot, region, **options: asked.append(options) or left_out)
+    monkeypatch.setattr(comparison, "compare", lambda robot, region, options, **_: asked.append(options) or left_out)
     done = CliRunner().invoke(main, ["bench", "two_joint_arm", "--all"])
     assert done.exit_code == 0, done.output
-    assert [each["everything"] for each in asked] == [False, True]
+    assert asked[1:] == [BenchOptions(everything=True)]
     assert "link of ulx3s" not in done.output
 
 
@@ -417,9 +416,9 @@ def test_figures_of_an_interrupted_run_are_refused_once_edited(tmp_path: Path, m
     figures = {"robot": "two_joint_arm", "asked": {"ii": 8}, "machine": {"cores": 2}, "partitions": [{"batch": 16}]}
     begun: list[Any] = []
 
-    def interrupted(robot: Robot, region: Region, **options: Any) -> dict[str, Any]:
-        begun.append(options["begun"])
-        options["keep"](figures)
+    def interrupted(robot: Robot, region: Region, options: BenchOptions, **rest: Any) -> dict[str, Any]:
+        begun.append(rest["begun"])
+        rest["keep"](figures)
         raise KeyboardInterrupt
 
     monkeypatch.setattr(comparison, "compare", interrupted)

@@ -819,7 +819,7 @@ def test_the_command_builds_a_program(tmp_path: Path) -> None:
     assert sorted(path.name for path in folder.iterdir()) == expected
     assert (folder / "datasheet.md").read_text() in text
     assert "| core | 3 units, 27 bits, angles to ±8 rad, 512 places, 4096 words |" in text
-    assert files.load_program(folder).core["word"] == 27
+    assert files.load_program(folder).body.core["word"] == 27
     status, text = call(*options, "--report")
     assert status == 0, text
     assert Path(text.splitlines()[-1]).is_dir()
