@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import runpy
 import subprocess
 from pathlib import Path
@@ -97,3 +98,27 @@ def test_record_refuses_a_file_of_something_else(text: str, tmp_path: Path) -> N
     path.write_text(text)
     with pytest.raises(ArgumentError, match="not a file of figures"):
         record.added(RESULT, path, "dynagate bench arm")
+
+
+def unmarked(text: str) -> str:
+    """Return the prose of a page without its marked figures, tables of figures and blocks of code."""
+    text = FIGURES["MARK"].sub("", FIGURES["TABLE"].sub("", text))
+    return re.sub(r"^```.*?^```$", "", text, flags=re.S | re.M)
+
+
+@pytest.mark.parametrize("page", list(FIGURES["pages"]()), ids=lambda page: str(page.relative_to(ROOT)))
+def test_a_figure_of_the_file_is_marked_where_a_page_has_it(page: Path) -> None:
+    """Blocks, register bits and operations of designs on all pages; measured times on those that are about speed."""
+    kept = FIGURES["figures"]()
+    known = {
+        text
+        for design in kept["designs"].values()
+        for name in ("dsp", "register_bits", "operations")
+        for text in (str(design[name]), f"{design[name]:,}")
+    }
+    if page.name in ("README.md", "performance.md", "when.md"):
+        times = [row["ns"] for run in kept["runs"].values() for row in run["figures"].values()]
+        known |= {FIGURES["written"](time, form) for time in times if time > 100.0 for form in ("ns", "us")}
+    numbers = re.findall(r"(?<![\w.,])(\d[\d,.]*\d)( [nµ]s\b)?", unmarked(page.read_text()))
+    found = known & {text for number, unit in numbers for text in (number, number + unit)}
+    assert not found, f"{found} are in docs/figures.json; mark them as docs/figures.py explains"
