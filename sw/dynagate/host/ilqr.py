@@ -42,26 +42,46 @@ SHORTEST, LONGEST = 12, 32
 
 @explained
 class Ilqr(Solver):
-    """A solver of optimal control problems of a robot, by iLQR. Call it; use it as a context.
+    """Plan motions of a robot by iLQR. Call the solver with start states; use it as a context.
 
-    robot: also the path of a URDF file, or the name of a robot that ships. knots: how many torques. dt: seconds of
-    each. cost: `dynagate.control.Cost`. iterations: at most. tolerance: of what a step can still gain, in the cost's
-    unit. regularization: the smallest and largest number that is added to curvatures.
-    bounds: of torques, N m or N: True for the robot's effort limits, one number or (nv,) for both directions, or a pair
-    of lowest and highest. The rollouts cut torques, and the gains leave those alone that are at a bound and would leave
-    it. Joints that nothing drives (`Robot.with_passive`, and floating ones) have no torque.
-    joint_bounds: of positions and speeds: True for the robot's limits, one number or (nv,) for positions in both
-    directions, (2 nv,) for speeds too, or a pair of lowest and highest; rad or m, rad/s or m/s, infinite for none. An
-    augmented Lagrangian keeps them (`control.joint_bounds`), and a start beyond them comes back along a line that ends
-    with the last knot. within: how far, of a joint's range, they may be missed where a problem has converged.
-    integrator: an explicit one; form, forces, constrained, implicit_damping: as of a
-    `Rollout`.
-    device: "cpu", all iterations in one call of compiled C, problems side by side in vectors; "cuda"; or "numpy".
-    dtype: "float64" or "float32" ("cpu", "cuda"). threads: that share the problems ("cpu").
-    overflows: of a solver `on_integers`, by graph, how many of its states in the last call had a result that did not
-    fit.
+    Args:
+        robot: The robot, the path of its URDF file, or the name of a robot that ships.
+        knots: Number of torques of the horizon.
+        dt: Seconds of each torque.
+        cost: The cost of a motion, `dynagate.control.Cost`.
+        iterations: Largest number of iterations, at most 1,000.
+        tolerance: A problem has converged if the next iteration can gain no more than this, in the unit of the cost.
+        regularization: Smallest and largest number that is added to curvatures.
+        bounds: Bounds of torques, N m or N: True for the robot's effort limits, one number or (nv,) for both
+            directions, or a pair of lowest and highest. The rollouts cut torques. Gains leave a joint at a bound
+            unchanged. Joints without a motor (`Robot.with_passive`, floating joints) have no torque.
+        joint_bounds: Bounds of positions and speeds, rad or m and rad/s or m/s: True for the robot's limits, one number
+            or (nv,) for positions in both directions, (2 nv,) for speeds too, or a pair of lowest and highest, infinite
+            for none. An augmented Lagrangian keeps them. A start beyond them returns along a line that ends at the last
+            knot.
+        within: Tolerated violation of joint bounds, as a part of the range of the joint.
+        integrator: An explicit integrator, as of `dynagate.Rollout`.
+        form, forces, constrained, implicit_damping: Options of the steps, as of `dynagate.Rollout`.
+        device: "cpu", all iterations in one call of compiled C with problems in the lanes of vectors; "cuda"; or
+            "numpy", the reference.
+        dtype: "float64" or "float32" ("cpu", "cuda").
+        threads: Threads that share the problems ("cpu").
 
-    Raises ValueError or TypeError naming an option that is not right, before any work.
+    Attributes:
+        overflows: Problems of the last call with a result that did not fit its format, by graph, of `on_integers`.
+
+    Raises:
+        ArgumentError: An option is not right. Nothing is computed then.
+        ArgumentTypeError: An option has another type.
+        RobotError: There is no such robot, or an option does not fit its joints.
+        CompileError: There is no compiler, or it fails.
+
+    Example:
+        >>> cost = dynagate.control.Cost.quadratic(q=1.0, qd=0.1, tau=0.01, final=10.0)
+        >>> solver = dynagate.ilqr("two_joint_arm", knots=5, dt=0.02, cost=cost, device="numpy")
+        >>> plan = solver(np.zeros(2), np.zeros(2), goal=[0.1, 0.2])
+        >>> plan.q.shape, plan.tau.shape, plan.gains.shape, bool(plan.converged)
+        ((6, 2), (5, 2), (5, 2, 4), True)
     """
 
     results = Solution

@@ -71,23 +71,43 @@ answering(
 
 @explained
 class Mppi(Solver):
-    """A controller that weighs random torques by the cost of their rollouts (Williams et al. 2017). Call it; use it as
-    a context.
+    """Control a robot by sampled torques, weighted by the cost of their rollouts (MPPI, Williams et al. 2017).
 
-    robot: also the path of a URDF file, or the name of a robot that ships. knots: how many torques. dt: seconds of
-    each. cost: `dynagate.control.Cost`. samples: rollouts of a problem; the first one is the guess itself.
-    temperature: how much more cost gives a sample 1 / e of the weight. spread: standard deviation of the torques, N m
-    or N, one or (nv,). nodes: points of the horizon at which they are drawn, with straight lines between; as many as
-    knots unless given. iterations: draws of a call, each about the mean of the one before.
-    seed: of the noise, which is the same on every machine (`base.philox`): draw k of a seed has the same integers.
-    bounds: of torques, and joint_bounds: of positions and speeds, as of `Ilqr`. A sample that passes the latter costs
-    so much more that it has the weight e⁻¹⁰ at a ten thousandth of a joint's range, and where all samples do, those
-    count that pass them least. integrator, form, forces, constrained, implicit_damping: as
-    of a `Rollout`.
-    device: "cpu", samples side by side in vectors; "cuda"; or "numpy". dtype: "float64" or "float32" ("cpu",
-    "cuda"). threads: that share the problems ("cpu").
+    Call the controller with start states; use it as a context.
 
-    Raises ValueError or TypeError naming an option that is not right, before any work.
+    Args:
+        robot: The robot, the path of its URDF file, or the name of a robot that ships.
+        knots: Number of torques of the horizon.
+        dt: Seconds of each torque.
+        cost: The cost of a motion, `dynagate.control.Cost`.
+        temperature: A sample with this much more cost has 1/e of the weight, in the unit of the cost.
+        spread: Standard deviation of the torques, N m or N, one or (nv,).
+        samples: Rollouts of a problem. The first one is the guess itself.
+        nodes: Points of the horizon at which torques are drawn, with straight lines between; as many as knots unless
+            given.
+        iterations: Draws of a call, each about the mean of the one before.
+        seed: Seed of the noise, which is the same on every machine.
+        bounds: Bounds of torques, as of `dynagate.ilqr`.
+        joint_bounds: Bounds of positions and speeds, as of `dynagate.ilqr`. A sample costs a `temperature` more for
+            each 1e-5 of a joint's range beyond them.
+        integrator: An explicit integrator, as of `dynagate.Rollout`.
+        form, forces, constrained, implicit_damping: Options of the steps, as of `dynagate.Rollout`.
+        device: "cpu", C with samples in the lanes of vectors; "cuda"; or "numpy", the reference.
+        dtype: "float64" or "float32" ("cpu", "cuda").
+        threads: Threads that share the problems ("cpu").
+
+    Raises:
+        ArgumentError: An option is not right. Nothing is computed then.
+        ArgumentTypeError: An option has another type.
+        RobotError: There is no such robot, or an option does not fit its joints.
+        CompileError: There is no compiler, or it fails.
+
+    Example:
+        >>> cost = dynagate.control.Cost.quadratic(q=1.0, qd=0.1, tau=0.01, final=10.0)
+        >>> options = {"temperature": 1.0, "spread": [1.0, 0.5], "samples": 16, "device": "numpy"}
+        >>> sampler = dynagate.mppi("two_joint_arm", knots=5, dt=0.02, cost=cost, **options)
+        >>> sampler(np.zeros(2), np.zeros(2), goal=[0.1, 0.2]).tau.shape
+        (5, 2)
     """
 
     results = Sampled

@@ -38,24 +38,36 @@ if TYPE_CHECKING:
 @explained
 @dataclass(frozen=True)
 class Robot(EditableTree):
-    """A tree of links, parents before children, each moved by the joint above it. A floating base is a first link with
-    a floating joint.
+    """A robot: a tree of links, parents before children, each moved by the joint above it.
 
-    name: as in its file. links: each with its joint, its inertia and its parent.
-    q (nq,) lists the joints' configurations in the order of the links and v (nv,) their velocities; `joint_names` says
-    that order, which may be another library's or not (`permutation`). A floating joint
-    has (x, y, z, qx, qy, qz, qw), position and unit quaternion in the parent's frame, and (linear, angular) velocity in
-    the link's own frame, as Pinocchio has them; a spherical joint has the quaternion and the angular velocity.
-    gravity: acceleration of free fall in the base frame, m/s². rounding: the largest angle in rad by which the reader
-    turned a joint or an inertia of the file to make right angles exact; no part of what the robot is. frames: places
-    with a name besides the links, such as links on fixed joints; no function but those of frames and constraints
-    depends on them. constraints: the frames that may be held (`with_contact`, `with_loop`), which the constrained
-    functions alone know. passive: joints that nothing drives, by name, besides floating ones (`with_passive`), which
-    constrained inverse dynamics alone knows. variable: names of the parameters that are inputs of every function
-    (`with_variable`). friction_speed: speed, rad/s or m/s, at which 0.7 of the friction of joints acts; 0 if functions
-    leave friction out (`with_friction`).
-    Raises RobotError: there is no link, links, frames or constraints are not as these sentences say, or a number is not
-    finite.
+    The configuration q (nq,) and the velocity v (nv,) have the joints in the order of the links, which `joint_names`
+    lists. Another library may have another order (`permutation`). A spherical joint has a unit quaternion
+    (x, y, z, w) and the angular velocity in the link's frame. A floating base is a first link with a floating joint: a
+    position and a unit quaternion in the parent's frame, and a (linear, angular) velocity in the link's frame, as in
+    Pinocchio.
+
+    Args:
+        name: Name in the file.
+        links: Links, each with its joint, its inertia and its parent.
+        gravity: Acceleration of free fall in the base frame, m/s².
+        rounding: Largest angle, rad, by which the parser turned a joint or an inertia of the file to make right angles
+            exact.
+        frames: Named places besides the links, such as links on fixed joints. They have an effect on functions of
+            frames and on constraints only.
+        constraints: Frames that may be held (`with_contact`, `with_loop`), for the constrained functions.
+        passive: Names of joints without a motor, in addition to floating ones (`with_passive`), for constrained inverse
+            dynamics and solvers.
+        variable: Names of parameters that are inputs of every function (`with_variable`).
+        friction_speed: Speed, rad/s or m/s, at which 0.7 of the friction of joints acts; 0 if functions leave friction
+            out (`with_friction`).
+
+    Raises:
+        RobotError: There is no link, a number is not finite, or links, frames and constraints do not fit together.
+
+    Example:
+        >>> robot = dynagate.Robot.from_file(dynagate.robots.path("two_joint_arm"))
+        >>> robot.nq, robot.nv, robot.joint_names
+        (2, 2, ('shoulder', 'elbow'))
     """
 
     @classmethod
@@ -95,15 +107,23 @@ class Robot(EditableTree):
         return f"{picture}<p>{escape(str(self).splitlines()[0])}</p>{html_table(head, rows)}"
 
     def permutation(self, names: Sequence[str], *, w_first: bool = False) -> tuple[np.ndarray, np.ndarray]:
-        """Where another library's coordinates are in this robot's, for a library with the joints in another order.
+        """Return the places of another library's coordinates among this robot's.
 
-        names: its joints in its order, each of this robot's once; those that mimic others may be left out. w_first:
-        its quaternions are (w, x, y, z), as in MuJoCo and Isaac Lab 1 and 2; Isaac Lab 3 has
-        (x, y, z, w).
-        Returns (q_index (nq,), v_index (nv,)), whole numbers: theirs = ours[..., q_index] for configurations, and with
-        v_index for velocities, accelerations and torques; ours = theirs[..., np.argsort(q_index)]. The frames that
-        velocities are in stay as they are. Raises RobotError: a name is missing, unknown or there twice; TypeError:
-        names are no texts.
+        The frames of velocities are not changed.
+
+        Args:
+            names: The other library's joints in its order, each of this robot's once. Joints that mimic others may be
+                left out.
+            w_first: Whether its quaternions are (w, x, y, z), as in MuJoCo and in Isaac Lab 1 and 2. Isaac Lab 3 has
+                (x, y, z, w).
+
+        Returns:
+            Whole numbers q_index (nq,) for configurations and v_index (nv,) for velocities, accelerations and torques:
+            theirs = ours[..., q_index] and ours = theirs[..., np.argsort(q_index)].
+
+        Raises:
+            RobotError: A name is missing, unknown or there twice.
+            TypeError: A name is not a text.
         """
         return permutation(self, names, w_first=w_first)
 
