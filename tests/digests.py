@@ -196,7 +196,8 @@ def built(kind: str, name: str) -> Design:
     """Return a design of one of the tables, built once in a temporary folder."""
     options = dict((PIPELINES if kind == "pipeline" else PROGRAMS)[name])
     folder = Path(tempfile.mkdtemp(prefix="digests-", dir=_temporary().name))
-    robot, function = robots.load(options.pop("robot")), options.pop("function")
+    robot, function = options.pop("robot"), options.pop("function")
+    robot = robots.load(robot) if isinstance(robot, str) else robot
     return dynagate.build(robot, function, folder=folder, progress=lambda text: None, **_smaller(options))
 
 
