@@ -123,8 +123,8 @@ def intervals(date: str) -> str:
     for ii in (1, 2, 4, 8, 16, 32):
         with tempfile.TemporaryDirectory() as folder:
             built = dynagate.build(robot, "forward_dynamics_gradient", ii=ii, folder=folder)
-        blocks.append((float(ii), float(built.plan.dsp_blocks())))
-        latency.append((float(ii), float(built.plan.latency)))
+        blocks.append((float(ii), float(built.hardware.plan.dsp_blocks())))
+        latency.append((float(ii), float(built.hardware.plan.latency)))
     note = f"Two-joint arm, gradient of forward dynamics, 24 bits, DSP48E2, datapath latency. Drawn {date}."
     series = {"DSP blocks": blocks, "latency, cycles": latency}
     return lines(

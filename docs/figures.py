@@ -112,7 +112,7 @@ def design_figures(folder: Path) -> dict[str, dict[str, Any]]:
 
 def figures_of(built: Any) -> dict[str, Any]:
     """Return the exact figures of a datapath: cycles by its schedule, DSP blocks and register bits by its plan."""
-    plan = built.plan
+    plan = built.hardware.plan
     return {
         "latency_cycles": plan.latency,
         "interval_cycles": plan.ii,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, fields, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -15,7 +15,8 @@ from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import checking_first, explained
 from dynagate.base.progress import Progress, quiet, showing
 from dynagate.design.datapath import DatapathBody, DesignFunction, ExtraStages, NodeRow, RegisterCount, Ring
-from dynagate.design.design import AxiStreams, ChosenFormats, Design, Field, Port, Sides, Stream, Versions
+from dynagate.design.design import AxiStreams, ChosenFormats, Field, Port, Sides, Stream, Versions
+from dynagate.design.design import Design as Record
 from dynagate.design.files import FORMAT_VERSION, sealed
 from dynagate.design.ring import COMMAND
 from dynagate.design.source import source_digest
@@ -27,7 +28,7 @@ from dynagate.dynamics.options import AlgorithmOptions
 from dynagate.fixedpoint.assign import PROVED, FormattedGraph, Policy, assign
 from dynagate.fixedpoint.beside import beside
 from dynagate.fixedpoint.certificate import certified
-from dynagate.fixedpoint.files import FORMATS, FormatsFile, described
+from dynagate.fixedpoint.files import FormatsFile, described
 from dynagate.fixedpoint.files import text_of as text_of_formats
 from dynagate.fixedpoint.goal import Goal
 from dynagate.fixedpoint.optimize import optimize
@@ -43,10 +44,10 @@ from dynagate.hw.axi import Axi
 from dynagate.hw.bench import bench_files
 from dynagate.hw.bench.vectors import vectors
 from dynagate.hw.cost import lookup_tables
-from dynagate.hw.datasheet import DATASHEET, datasheet
-from dynagate.hw.designs import BuildError, Resources, is_intact, write_design
-from dynagate.hw.designs import Design as BuiltDesign
+from dynagate.hw.designs import BuildError, Contents, Design, in_folder
 from dynagate.hw.options import DEFAULT_FOLDER
+from dynagate.hw.pipeline import Pipeline
+from dynagate.hw.pipeline_datasheet import datasheet
 from dynagate.hw.plan import Plan, plan
 from dynagate.hw.recirculate import capacity
 from dynagate.hw.regmap import IDENTITY, VERSION, registers_of, with_ring
@@ -76,56 +77,6 @@ WIDEST_STREAM = 65000
 
 Planner = Callable[[FormattedGraph], Plan]
 """A plan of formats, at an interval of its own choice."""
-
-
-@explained
-@dataclass(frozen=True, repr=False)
-class Build(BuiltDesign):
-    """What was built and from what.
-
-    folder: holds the Verilog that files.f lists, design.json, datasheet.md, ooc.tcl, and the benches in tests.
-    robot, region: of the request.
-    formatted: the graph with a format for each node. plan: the schedule, and the units that compute it. design: what
-    design.json holds.
-    """
-
-    folder: Path
-    robot: Robot
-    region: Region
-    formatted: FormattedGraph
-    plan: Plan
-    design: Design[DatapathBody]
-
-    @property
-    def resources(self) -> Resources:
-        design = self.design
-        tables = sum(design.body.lookup_tables_estimated.values())
-        return Resources(design.body.dsp_blocks, tables, design.body.registers.bits, None)
-
-    @property
-    def graph(self) -> Graph:
-        """The graph whose nodes the datapath computes."""
-        return self.formatted.graph
-
-    @property
-    def title(self) -> str:
-        """What the design is, as plain text."""
-        return f"{untrusted.plain_text(self.robot.name)} {self.graph.name}"
-
-    @property
-    def verilog(self) -> Path:
-        """The module `datapath`: integers in, integers out. Its parts lie in files beside it."""
-        return self.folder / "datapath.v"
-
-    @property
-    def ring(self) -> Path:
-        """The module that keeps a rollout's states around the datapath; there if the build is of "rollout"."""
-        return self.folder / f"{RING_TOP}.v"
-
-    @property
-    def accelerator(self) -> Path:
-        """The module around the datapath; there if the build had `axi`."""
-        return self.folder / f"{SHELL_TOP}.v"
 
 
 def _check_function(function: str | Sequence[str]) -> None:
@@ -170,7 +121,7 @@ def build(
     forces: str | Force | Sequence[Force | str] = (),
     folder: str | os.PathLike[str] = DEFAULT_FOLDER,
     progress: Progress | None = None,
-) -> BuiltDesign:
+) -> Design[Any]:
     """Build a design that computes a function of a robot: a pipelined datapath, or with `units` a program.
 
     A design that is in the folder already is kept, and a damaged one is written again.
@@ -284,7 +235,7 @@ def build_request(
     folder: str | os.PathLike[str] = DEFAULT_FOLDER,
     progress: Progress | None = None,
     planner: Planner | None = None,
-) -> Build:
+) -> Design[Pipeline]:
     """`build` of a request in one object.
 
     folder, progress: as `build` takes them. planner: chooses the interval once the formats are there, in place of
@@ -320,10 +271,8 @@ def build_request(
     check_streams(design)
     what = graph.name.replace(",", "+")
     name = f"{untrusted.file_name(robot.name)}-{what}-ii{planned.ii}-{design.hash[:12]}"
-    result = Build(Path(folder) / name, robot, region, formatted, planned, design)
-    if not is_intact(result.folder, result.design, (DATASHEET, FORMATS, *OUT_OF_CONTEXT)):
-        _write(result, formats, progress)
-    return result
+    result = Design(Path(folder) / name, robot, region, design, Pipeline(planned))
+    return in_folder(result, formats, OUT_OF_CONTEXT, lambda: _contents(result, progress))
 
 
 def _formatted(
@@ -361,19 +310,19 @@ def _numbers(graph: Graph, axi: Axi | None) -> dict[str, str]:
     return {name: number for name, number in types.items() if number is not None}
 
 
-def _write(result: Build, formats: str, progress: Progress) -> None:
+def _contents(result: Design[Pipeline], progress: Progress) -> Contents:
+    """Return the files of a design: its Verilog, its benches and what synthesizes it."""
     from dynagate.hw.datapath import Datapath
 
-    top = Datapath(result.plan, result.design.device_hash)
+    top = Datapath(result.hardware.plan, result.design.device_hash)
     verilog = _verilog(result, top, progress)
     progress("vectors and benches")
     bench = bench_files(result.design, top.late, vectors(result))
-    kept = {**verilog, LIST: list_text(verilog), **bench, FORMATS: formats}
-    others = {**_alone(result, verilog), DATASHEET: datasheet(result, top.late)}
-    write_design(result.folder, result.design, kept, others)
+    kept = {**verilog, LIST: list_text(verilog), **bench}
+    return Contents(kept, datasheet(result, top.late), _alone(result, verilog))
 
 
-def _alone(result: Build, verilog: Mapping[str, str]) -> dict[str, str]:
+def _alone(result: Design[Pipeline], verilog: Mapping[str, str]) -> dict[str, str]:
     """What synthesizes the outermost module of the Verilog alone, by name."""
     design, board = result.design, boards.load(ALONE_ON)
     top = SHELL_TOP if design.axi is not None else RING_TOP if design.body.ring is not None else TOP
@@ -382,7 +331,7 @@ def _alone(result: Build, verilog: Mapping[str, str]) -> dict[str, str]:
     return out_of_context(result.title, design.hash, tuple(verilog), top, clock, part=part, clock_mhz=mhz)
 
 
-def _verilog(result: Build, top: Datapath, progress: Progress) -> dict[str, str]:
+def _verilog(result: Design[Pipeline], top: Datapath, progress: Progress) -> dict[str, str]:
     """The text of the datapath `top`, and of the ring and the shell if there are such, by file name, in the order in
     which tools are to read them."""
     from dynagate.hw.netlist import verilog_files
@@ -390,16 +339,16 @@ def _verilog(result: Build, top: Datapath, progress: Progress) -> dict[str, str]
 
     head = f"// {result.title}, generated by dynagate; design {result.design.hash}\n"
     progress("Amaranth: datapath to Verilog")
-    texts = verilog_files(top, TOP, result.plan.signal_names)
+    texts = verilog_files(top, TOP, result.hardware.plan.signal_names)
     if (ring := result.design.body.ring) is not None:
-        texts |= verilog_files(Recirculate(result.plan, dict(ring.carry)), RING_TOP)
+        texts |= verilog_files(Recirculate(result.hardware.plan, dict(ring.carry)), RING_TOP)
     if result.design.axi is not None:
         progress("Amaranth: shell to Verilog")
         texts |= verilog_files(shell_of(result, top), SHELL_TOP)
     return {name: head + text for name, text in texts.items()}
 
 
-def shell_of(result: Build, datapath: Datapath) -> Shell:
+def shell_of(result: Design[Pipeline], datapath: Datapath) -> Shell:
     """The accelerator of a design that has one. Its registers begin with the robot's own variable parameters."""
     from dynagate.hw.shell import Shell
 
@@ -417,7 +366,7 @@ def describe(
     chosen: ChosenFormats,
     options: dict[str, Any],
     axi: Axi | None,
-) -> Design[DatapathBody]:
+) -> Record[DatapathBody]:
     """The design of a plan, and its hash, which covers the gateware's source too."""
     formatted = planned.formatted
     graph = formatted.graph
@@ -436,7 +385,7 @@ def describe(
         functions=_functions(planned, region),
         ring=Ring(tuple(CARRY.items()), capacity(planned.latency, planned.ii)) if graph.name == ROLLOUT else None,
     )
-    design = Design(
+    design = Record(
         format=FORMAT_VERSION,
         versions=Versions(dynagate.__version__, source_digest(), version("amaranth")),
         robot=asdict(robot),
@@ -506,7 +455,7 @@ def _constant(formatted: FormattedGraph, node: int) -> tuple[int, int, int] | No
     return value, fmt.width, fmt.frac
 
 
-def check_streams(design: Design[DatapathBody]) -> None:
+def check_streams(design: Record[DatapathBody]) -> None:
     """Raises ValueError: a payload is wider than Amaranth's netlists take."""
     for side, stream in (("input", design.input), ("output", design.output)):
         if stream.bits > WIDEST_STREAM:

@@ -1,22 +1,34 @@
-"""Common interface of built designs, datapaths and programs for a processor, and the writer of their folders."""
+"""A built design, whatever its body, and the writer of its folder.
+
+`Design` is what `dynagate.build` returns. `Hardware` is what differs between a pipelined datapath (`hw.pipeline`) and a
+program for a small processor (`hw.processor.scheduled`).
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from dynagate.base import storage
 from dynagate.base.elsewhere import answering, uncallable
 from dynagate.base.errors import ArgumentTypeError, Error
+from dynagate.base.explained import explained
+from dynagate.base.progress import Progress
 from dynagate.design.design import Design as Record
 from dynagate.design.files import FILE, is_whole, load, text_of, with_files
+from dynagate.fixedpoint.files import FORMATS
+from dynagate.graph.region import Region
+from dynagate.hw.datasheet import DATASHEET, Datasheet
+from dynagate.robot import Robot
 
 if TYPE_CHECKING:
-    from dynagate.graph.region import Region
-    from dynagate.robot import Robot
+    from dynagate.graph import Graph
+    from dynagate.hw.bench.vectors import Vectors
+
+AnyHardware = TypeVar("AnyHardware", bound="Hardware", covariant=True)
 
 
 class BuildError(Error, RuntimeError):
@@ -40,7 +52,56 @@ class Resources:
     """Memory for the words of a program, in bits."""
 
 
-class Design(ABC):
+class Hardware(ABC):
+    """What a build scheduled: the graph with its formats, and when each operation runs.
+
+    A subclass for each body holds its schedule. `design.bodies.BODIES` has a row for each.
+    """
+
+    @property
+    @abstractmethod
+    def title(self) -> str:
+        """The robot and the function, as plain text."""
+
+    @property
+    @abstractmethod
+    def formatted(self) -> Any:
+        """The graph, or the loop of graphs, whose integers the hardware computes."""
+
+    @property
+    @abstractmethod
+    def graph(self) -> Graph:
+        """The graph that the hardware computes.
+
+        Raises:
+            ArgumentError: It computes a loop.
+        """
+
+    @abstractmethod
+    def resources(self, record: Record[Any]) -> Resources:
+        """Return the device resources that the design takes."""
+
+    @abstractmethod
+    def summary(self, design: Design[Any]) -> str:
+        """Return what the design takes, for a terminal."""
+
+    @abstractmethod
+    def vectors(self, design: Design[Any], seed: int) -> dict[str, Vectors]:
+        """Return random samples and their results for the bench of each module, by the module's name."""
+
+    @classmethod
+    @abstractmethod
+    def rebuild(cls, record: Record[Any], folder: Path, progress: Progress) -> Hardware:
+        """Schedule the design in a folder again and compare the schedule with its record.
+
+        Raises:
+            DesignError: Another version of the generator built the design, or the schedule differs.
+        """
+
+
+@explained
+@dataclass(frozen=True, repr=False)
+class Design(Generic[AnyHardware]):
     """A built design: a pipelined datapath, or with `units` a program for a small processor.
 
     Example:
@@ -55,8 +116,10 @@ class Design(ABC):
     """Robot whose function the design computes."""
     region: Region
     """Operating region that the formats were chosen for."""
-    design: Record
+    design: Record[Any]
     """Content of the record in the folder."""
+    hardware: AnyHardware
+    """Schedule of the hardware: a `Pipeline`, or a `ScheduledProgram`."""
 
     @property
     def function(self) -> str:
@@ -74,9 +137,36 @@ class Design(ABC):
         return self.design.interval
 
     @property
-    @abstractmethod
     def resources(self) -> Resources:
-        """Return the device resources that the design takes."""
+        """Device resources that the design takes."""
+        return self.hardware.resources(self.design)
+
+    @property
+    def formatted(self) -> Any:
+        """The graph with a format for each node; for some programs, a loop of such graphs."""
+        return self.hardware.formatted
+
+    def vectors(self, seed: int) -> dict[str, Vectors]:
+        """Return random samples and their results for the bench of each module, by the module's name."""
+        return self.hardware.vectors(self, seed)
+
+    @property
+    def graph(self) -> Graph:
+        """The graph that the design computes.
+
+        Raises:
+            ArgumentError: It computes a loop.
+        """
+        return self.hardware.graph
+
+    @property
+    def title(self) -> str:
+        """The robot and the function, as plain text."""
+        return self.hardware.title
+
+    def module(self, name: str) -> Path:
+        """Return the path of the Verilog of a module: "datapath", "rollout" or "accelerator"."""
+        return self.folder / f"{name}.v"
 
     @property
     def files(self) -> list[Path]:
@@ -84,9 +174,9 @@ class Design(ABC):
         return sorted(file for file in self.folder.rglob("*") if file.is_file())
 
     def __repr__(self) -> str:
-        kind = type(self).__name__.removesuffix("Build") or "Datapath"
+        kind = self.design.body.kind
         rate = f"a sample each {self.interval} cycles, latency {self.latency}"
-        return f"<Design {self.robot.name} {self.function}, {kind.lower()}: {rate}, {self.resources.dsp} DSP>"
+        return f"<Design {self.robot.name} {self.function}, {kind}: {rate}, {self.resources.dsp} DSP>"
 
 
 _OPEN = "dynagate.open(design), which returns a device to call"
@@ -94,27 +184,48 @@ answering(Design, dict.fromkeys(("open", "simulate", "simulator", "sim", "run", 
 uncallable(Design, ArgumentTypeError, "dynagate.open(design)(...)")
 
 
-def write_design(
-    target: Path,
-    record: Record,
-    kept: Mapping[str, str],
-    others: Mapping[str, str],
-    binaries: Mapping[str, bytes] | None = None,
-) -> None:
-    """Write the folder of a design: first into a folder of its own, so that nothing is left half done.
+@dataclass(frozen=True)
+class Contents:
+    """Files of a design's folder, by their place in it."""
+
+    kept: Mapping[str, str]
+    """Texts whose checksums design.json has: Verilog and benches."""
+    datasheet: Datasheet
+    others: Mapping[str, str] = field(default_factory=dict)
+    """Texts that follow from those."""
+    binaries: Mapping[str, bytes] = field(default_factory=dict)
+
+
+def in_folder(
+    design: Design[AnyHardware], formats: str, needed: Sequence[str], contents: Callable[[], Contents]
+) -> Design[AnyHardware]:
+    """Write the folder of a design, unless it is there and none of its files is damaged.
 
     Args:
-        target: The folder.
-        record: Record of the design.
-        kept: Texts whose checksums design.json has, by place in the folder.
-        others: Texts that follow from those, by place.
-        binaries: Files that are no texts, by place.
+        design: The design.
+        formats: Text of formats.json.
+        needed: Names of files that a complete folder has beyond those of every design.
+        contents: Makes the other files.
+
+    Returns:
+        The design.
 
     Raises:
         BuildError: The folder cannot be written.
     """
+    if not is_intact(design.folder, design.design, (DATASHEET, FORMATS, *needed)):
+        files = contents()
+        texts = {**files.others, DATASHEET: files.datasheet.text()}
+        _write(design.folder, design.design, {**files.kept, FORMATS: formats}, texts, files.binaries)
+    return design
+
+
+def _write(
+    target: Path, record: Record[Any], kept: Mapping[str, str], others: Mapping[str, str], binaries: Mapping[str, bytes]
+) -> None:
+    """Write a folder: first into a folder of its own, so that nothing is left half done."""
     texts = {**kept, **others, FILE: text_of(with_files(record, kept))}
-    contents = {name: text.encode() for name, text in texts.items()} | dict(binaries or {})
+    contents = {name: text.encode() for name, text in texts.items()} | dict(binaries)
     with storage.scratch(target.parent, BuildError, target.name) as scratch:
         draft = scratch / target.name
         for name, content in contents.items():

@@ -22,9 +22,11 @@ from dynagate.design.verilog_list import LIST, files_of, module_meanings
 from dynagate.fixedpoint.assign import FormattedGraph
 from dynagate.hw.axi import Axi
 from dynagate.hw.boards import TOOLS, Board
-from dynagate.hw.build import SHELL_TOP, TOP, Build, build_request
+from dynagate.hw.build import SHELL_TOP, TOP, build_request
 from dynagate.hw.choice import Choice, choose, rate_text
 from dynagate.hw.datasheet import register_table, table
+from dynagate.hw.designs import Design
+from dynagate.hw.pipeline import Pipeline
 from dynagate.hw.plan import Plan
 from dynagate.hw.processor.board import BoardCores
 from dynagate.hw.regmap import REGISTERS, Register, with_processor
@@ -192,7 +194,7 @@ def bitstream_design(
     clock_mhz: float | None = None,
     folder: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
-) -> tuple[Build, Choice]:
+) -> tuple[Design[Pipeline], Choice]:
     """Build a request's design for a board: its streams, and the shortest interval that fits (`choice.choose`).
 
     request: its `ii`, `axi` and `budget` are the board's to say. ii: this interval, if it fits. folder: where designs
@@ -229,7 +231,7 @@ class _Content:
     drawing: str
 
 
-def write_project(built: Build, choice: Choice, folder: str | os.PathLike[str] = DEFAULT_FOLDER) -> Project:
+def write_project(built: Design[Pipeline], choice: Choice, folder: str | os.PathLike[str] = DEFAULT_FOLDER) -> Project:
     """Write the project of a design into a folder of its own within `folder`: whole or not at all. What tools wrote
     there before stays. Raises ProjectError: the folder cannot be written."""
     tops = {TOP: "the datapath", SHELL_TOP: "the datapath behind AXI"}

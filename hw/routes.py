@@ -35,12 +35,14 @@ from dynagate.design.words import WORD
 from dynagate.hw import pll, uart
 from dynagate.hw.axi import Axi
 from dynagate.hw.boards import Board, Serial
-from dynagate.hw.build import Build, shell_of
+from dynagate.hw.build import shell_of
 from dynagate.hw.datapath import Datapath
 from dynagate.hw.datasheet import table
+from dynagate.hw.designs import Design
 from dynagate.hw.families import ASKED_MHZ, FAMILIES, Family
 from dynagate.hw.frames import BAUD
 from dynagate.hw.netlist import rtlil_text
+from dynagate.hw.pipeline import Pipeline
 from dynagate.hw.plan import Plan
 from dynagate.hw.processor.isa.packets import longest_packet
 from dynagate.hw.processor.isa.shape import Core
@@ -86,7 +88,7 @@ class Gateware:
     design: str | None = None
 
     @classmethod
-    def of(cls, built: Build) -> Gateware:
+    def of(cls, built: Design[Pipeline]) -> Gateware:
         """Of a design. Raises ValueError: it has no AXI shell of a word."""
         axi = built.design.axi
         if axi is None or axi.width != WORD:
@@ -95,12 +97,12 @@ class Gateware:
             )
 
         def modules() -> dict[str, Any]:
-            datapath = Datapath(built.plan, built.design.device_hash)
+            datapath = Datapath(built.hardware.plan, built.design.device_hash)
             return {"datapath": datapath, "accelerator": shell_of(built, datapath)}
 
         title = f"{plain_text(built.robot.name)} {built.graph.name}"
         design = (built.folder / design_files.FILE).read_text(encoding="utf-8")
-        return cls(modules, axi.beats.input, 0, multipliers(built.plan), built.plan.ii, title, design)
+        return cls(modules, axi.beats.input, 0, multipliers(built.hardware.plan), built.hardware.plan.ii, title, design)
 
     @classmethod
     def of_cores(cls, core: Core, cores: int) -> Gateware:
@@ -198,7 +200,7 @@ class Routed:
 
 
 def bitstream(
-    built: Build | Gateware,
+    built: Design[Pipeline],
     board: Board,
     folder: Path,
     *,
@@ -207,7 +209,7 @@ def bitstream(
     seeds: Sequence[int] = SEEDS,
     progress: Progress = quiet,
 ) -> Routed:
-    """The bitstream of a design, or of cores, in its AXI shell, in folder/<board>.bit. Next to it are netlist.v, the
+    """The bitstream of a design in its AXI shell, in folder/<board>.bit. Next to it are netlist.v, the
     constraints, nextpnr's report and log, bitstream.json, which holds the result, design.json of a design, by which
     `dynagate.open` opens the folder, and README.md.
 
@@ -218,7 +220,22 @@ def bitstream(
     than the device, or the clock makes no such baud. SynthesisError: a tool is missing or fails, or the design does not
     fit.
     """
-    family, oscillator, clock, baud, gateware = _checked(built, board, megahertz, baud, seeds)
+    gateware = Gateware.of(built)
+    return route(gateware, board, folder, megahertz=megahertz, baud=baud, seeds=seeds, progress=progress)
+
+
+def route(
+    gateware: Gateware,
+    board: Board,
+    folder: Path,
+    *,
+    megahertz: float = ASKED_MHZ,
+    baud: int | None = None,
+    seeds: Sequence[int] = SEEDS,
+    progress: Progress = quiet,
+) -> Routed:
+    """Return the bitstream of what goes behind a serial line, as `bitstream` does for a design."""
+    family, oscillator, clock, baud = _checked(gateware, board, megahertz, baud, seeds)
     limit = family.limit(board)
     folder.mkdir(parents=True, exist_ok=True)
     for name in (f"{board.name}.{family.suffix}", BITSTREAM, design_files.FILE, README):  # of a design before
@@ -292,9 +309,9 @@ def first_clock(board: Board, megahertz: float = ASKED_MHZ) -> pll.Clock:
 
 
 def _checked(
-    built: Build | Gateware, board: Board, megahertz: float, baud: int | None, seeds: Sequence[int]
-) -> tuple[Family, float, pll.Clock, int, Gateware]:
-    """Return the board's family, oscillator in MHz, first clock and baud, and the gateware.
+    gateware: Gateware, board: Board, megahertz: float, baud: int | None, seeds: Sequence[int]
+) -> tuple[Family, float, pll.Clock, int]:
+    """Return the board's family, oscillator in MHz, first clock and baud.
 
     Raises the errors of `bitstream` that need no tool.
     """
@@ -302,7 +319,6 @@ def _checked(
     family, serial = FAMILIES[board.flow], board.link.limit
     assert board.oscillator_mhz is not None
     assert isinstance(serial, Serial)
-    gateware = Gateware.of(built) if isinstance(built, Build) else built
     if not seeds:
         raise ArgumentError("no seed; expected one or more")
     needed, there = gateware.blocks or 0, board.resources.dsp
@@ -315,7 +331,7 @@ def _checked(
     uart.clocks_per_bit(clock.megahertz, baud)
     for tool in (family.nextpnr, family.packer):
         _tool(tool, family.extra)
-    return family, board.oscillator_mhz, clock, baud, gateware
+    return family, board.oscillator_mhz, clock, baud
 
 
 class _Flow:

@@ -24,7 +24,8 @@ from dynagate.base.text_table import Column, table_lines
 from dynagate.hw.yosys import YosysError, run_yosys
 
 if TYPE_CHECKING:
-    from dynagate.hw.build import Build
+    from dynagate.hw.designs import Design
+    from dynagate.hw.pipeline import Pipeline
 
 _XILINX = "synth_xilinx -family {family} -noiopad -noclkbuf -top datapath -run {part}"
 # abc instead of Yosys's default abc9: a tenth of the time on large datapaths, and fewer levels of lookup tables
@@ -115,21 +116,21 @@ def passes(family: str, top: str = TOP) -> list[str]:
     return [text.replace(f"-top {TOP}", f"-top {top}") for text in SCRIPTS[family]]
 
 
-def tops(built: Build) -> dict[str, Any]:
+def tops(built: Design[Pipeline]) -> dict[str, Any]:
     """The gateware of a design's modules by name, the one around all others first."""
     from dynagate.hw.build import RING_TOP, SHELL_TOP, shell_of
     from dynagate.hw.datapath import Datapath
     from dynagate.hw.recirculate import Recirculate
 
-    datapath = Datapath(built.plan, built.design.device_hash)
+    datapath = Datapath(built.hardware.plan, built.design.device_hash)
     if built.design.axi is not None:
         return {SHELL_TOP: shell_of(built, datapath), TOP: datapath}
     if built.design.body.ring is not None:
-        return {RING_TOP: Recirculate(built.plan, dict(built.design.body.ring.carry)), TOP: datapath}
+        return {RING_TOP: Recirculate(built.hardware.plan, dict(built.design.body.ring.carry)), TOP: datapath}
     return {TOP: datapath}
 
 
-def synthesize(built: Build, family: str = "xcup", *, progress: Progress = quiet) -> Synthesis:
+def synthesize(built: Design[Pipeline], family: str = "xcup", *, progress: Progress = quiet) -> Synthesis:
     """Synthesize the design: the datapath, with the ring and the shell that it has. The result is kept beside it as
     synth-<family>.json.
 
@@ -142,14 +143,14 @@ def synthesize(built: Build, family: str = "xcup", *, progress: Progress = quiet
     if result is None:
         result = _run(built, family, progress)
         kept.write_text(json.dumps(result.as_dict(), indent=1) + "\n")
-    if family == "xcup" and result.multipliers != built.plan.dsp_blocks():
+    if family == "xcup" and result.multipliers != built.hardware.plan.dsp_blocks():
         raise SynthesisError(
-            f"the netlist has {result.multipliers} DSP48E2 blocks; the plan counts {built.plan.dsp_blocks()}"
+            f"the netlist has {result.multipliers} DSP48E2 blocks; the plan counts {built.hardware.plan.dsp_blocks()}"
         )
     return result
 
 
-def _run(built: Build, family: str, progress: Progress) -> Synthesis:
+def _run(built: Design[Pipeline], family: str, progress: Progress) -> Synthesis:
     return synthesize_modules(tops(built), family, progress)
 
 
@@ -327,9 +328,9 @@ def _is_clocked(cell: Any, port: str) -> bool:
     return False
 
 
-def table(built: Build, results: list[Synthesis]) -> str:
+def table(built: Design[Pipeline], results: list[Synthesis]) -> str:
     """For the terminal: what each family's netlist has, beside the plan."""
-    plan = built.plan
+    plan = built.hardware.plan
     title = (
         f"{built.robot.name} {built.graph.name}, II = {plan.ii}: {plan.latency} cycles, "
         f"{plan.unit_counts()['multiply']} multipliers, {plan.dsp_blocks()} DSP48E2 planned"

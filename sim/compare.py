@@ -10,7 +10,9 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 from dynagate.fixedpoint.evaluate import evaluate_integers, quantize_inputs
-from dynagate.hw.build import TOP, Build
+from dynagate.hw.build import TOP
+from dynagate.hw.designs import Design
+from dynagate.hw.pipeline import Pipeline
 from dynagate.sim.runner import input_payloads
 from dynagate.sim.verilate import SimulationError, library
 
@@ -34,7 +36,7 @@ class Difference:
 
 
 def first_difference(
-    built: Build, inputs: Mapping[str, npt.NDArray[np.float64]], *, verilog: Path | None = None
+    built: Design[Pipeline], inputs: Mapping[str, npt.NDArray[np.float64]], *, verilog: Path | None = None
 ) -> Difference | None:
     """Run states one at a time with every node's signal public; None where all nodes of all of them agree.
 
@@ -42,12 +44,12 @@ def first_difference(
     have a fault of their own. verilog: another datapath than the built one.
     Raises SimulationError: the model cannot be compiled, or lacks a node's signal.
     """
-    plan = built.plan
+    plan = built.hardware.plan
     nodes = sorted(plan.position, key=lambda i: (plan.ready(i), i))
     signals = [plan.signal_names[i] for i in nodes]
     modules = [".".join((TOP, *plan.module(i))) for i in nodes]
     public = list(zip(modules, signals, strict=True))
-    model = ctypes.CDLL(str(library(verilog or built.verilog, signals=public)))
+    model = ctypes.CDLL(str(library(verilog or built.module("datapath"), signals=public)))
     model.dynagate_open.restype = ctypes.c_void_p
     words = np.ctypeslib.ndpointer(np.uint32, flags="C_CONTIGUOUS")
     values = np.ctypeslib.ndpointer(np.uint64, flags="C_CONTIGUOUS")

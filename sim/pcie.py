@@ -16,7 +16,9 @@ import numpy.typing as npt
 from dynagate.base.errors import ArgumentError
 from dynagate.design.files import text_of
 from dynagate.design.words import sample_bytes
-from dynagate.hw.build import SHELL_TOP, Build
+from dynagate.hw.build import SHELL_TOP
+from dynagate.hw.designs import Design
+from dynagate.hw.pipeline import Pipeline
 from dynagate.sim.runner import expected_words, run_bench, words_of
 from dynagate.sim.verilate import SHELL_PORTS, cocotb_program
 
@@ -116,14 +118,14 @@ def link_rate(case: Case, bytes_in: int, bytes_out: int) -> float:
     return case.link.bytes_per_second / max(down, write + request)
 
 
-def datapath_rate(built: Build) -> float:
+def datapath_rate(built: Design[Pipeline]) -> float:
     """Samples a second that the accelerator takes at the assumed clock."""
     axi = built.design.axi
     assert axi is not None, "the design has no AXI shell"
     return 1e9 / CLOCK_NS / max(built.design.body.ii, axi.beats.input, axi.beats.output)
 
 
-def bytes_of(built: Build) -> tuple[int, int]:
+def bytes_of(built: Design[Pipeline]) -> tuple[int, int]:
     """Bytes of a sample on the streams, in and out."""
     axi = built.design.axi
     assert axi is not None, "the design has no AXI shell"
@@ -131,7 +133,7 @@ def bytes_of(built: Build) -> tuple[int, int]:
 
 
 def run_pcie_bench(
-    built: Build,
+    built: Design[Pipeline],
     inputs: Mapping[str, npt.NDArray[np.float64]],
     cases: Sequence[Case],
     *,
@@ -150,14 +152,16 @@ def run_pcie_bench(
     return [Measured(**row) for row in rows]
 
 
-def run_pcie_faults(built: Build, inputs: Mapping[str, npt.NDArray[np.float64]], case: Case, *, seed: int = 1) -> None:
+def run_pcie_faults(
+    built: Design[Pipeline], inputs: Mapping[str, npt.NDArray[np.float64]], case: Case, *, seed: int = 1
+) -> None:
     """Inject faults of the link and of the host: each must be named in the DMA's status, put nothing wrong on the
     streams, and be over after a soft reset. Raises SimulationError."""
     _run(built, inputs, [case], "dynagate.sim.bench_pcie_faults", seed)
 
 
 def _run(
-    built: Build,
+    built: Design[Pipeline],
     inputs: Mapping[str, npt.NDArray[np.float64]],
     cases: Sequence[Case],
     module: str,
@@ -167,7 +171,8 @@ def _run(
 ) -> None:
     words = words_of(built, inputs)
     outputs, _, _ = expected_words(built, words)
-    program = cocotb_program(accelerator or built.accelerator, SHELL_TOP, SHELL_PORTS, also=[built.verilog])
+    top = accelerator or built.module("accelerator")
+    program = cocotb_program(top, SHELL_TOP, SHELL_PORTS, also=[built.module("datapath")])
     data = {"inputs": words, "outputs": outputs, "design": text_of(built.design), "seed": seed}
     data |= {"cases": json.dumps([asdict(case) for case in cases]), "measured": str(measured)}
     run_bench(program, module, data)

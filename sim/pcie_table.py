@@ -11,7 +11,9 @@ from dataclasses import replace
 
 from dynagate.fixedpoint.assign import Policy
 from dynagate.hw.axi import PER_BATCH, Axi
-from dynagate.hw.build import Build, build_request
+from dynagate.hw.build import build_request
+from dynagate.hw.designs import Design
+from dynagate.hw.pipeline import Pipeline
 from dynagate.hw.request import DesignRequest
 from dynagate.robot import robots
 from dynagate.sim.pcie import CLOCK_NS, Case, Link, Measured, bytes_of, datapath_rate, link_rate, run_pcie_bench
@@ -56,7 +58,7 @@ def main(arguments: Sequence[str]) -> None:
             print(text, flush=True)
 
 
-def rows(built: Build, function: str, width: int) -> list[str]:
+def rows(built: Design[Pipeline], function: str, width: int) -> list[str]:
     cases = []
     for link, payload in LINKS.items():
         streaming = Case(link, max_payload=payload, batch=BATCH, batches=BATCHES)
@@ -65,7 +67,7 @@ def rows(built: Build, function: str, width: int) -> list[str]:
     return [row(built, width, cases[k], *measured[k : k + 3]) for k in range(0, len(cases), 3)]
 
 
-def row(built: Build, width: int, case: Case, streaming: Measured, batch: Measured, sample: Measured) -> str:
+def row(built: Design[Pipeline], width: int, case: Case, streaming: Measured, batch: Measured, sample: Measured) -> str:
     sizes = bytes_of(built)
     link, datapath = link_rate(case, *sizes), datapath_rate(built)
     cells = [

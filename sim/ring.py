@@ -12,7 +12,9 @@ from dynagate.design.codec import put_row_bits
 from dynagate.design.ring import ring_design
 from dynagate.fixedpoint.evaluate import quantize_inputs
 from dynagate.fixedpoint.recirculate import Recirculation, Turn, Turns
-from dynagate.hw.build import RING_TOP, Build
+from dynagate.hw.build import RING_TOP
+from dynagate.hw.designs import Design
+from dynagate.hw.pipeline import Pipeline
 from dynagate.sim.runner import Icarus, run_bench
 from dynagate.sim.verilate import RING_PORTS, cocotb_program
 
@@ -20,7 +22,7 @@ Array = npt.NDArray[Any]
 
 
 def run_ring_bench(
-    built: Build,
+    built: Design[Pipeline],
     inputs: Mapping[str, Array],
     steps: npt.NDArray[np.int64],
     *,
@@ -40,16 +42,19 @@ def run_ring_bench(
     turns = Turns.of(steps, built.design.body.ring.capacity)
     tags = np.random.default_rng(seed).integers(-(1 << 31), 1 << 31, len(turns.turn))
     payloads, results = _payloads(built, inputs, steps, turns, tags)
-    data: dict[str, Any] = {"latency": built.plan.latency, "ii": built.plan.ii, "seed": seed, "every": np.array(every)}
+    data: dict[str, Any] = {
+        "latency": built.hardware.plan.latency,
+        "ii": built.hardware.plan.ii,
+        "seed": seed,
+        "every": np.array(every),
+    }
     data |= {"inputs": payloads, "outputs": results, "shown": np.array([_shown(turns, steps, k) for k in every])}
     same = np.full(len(steps), steps[0])
     alike = Turns.of(same, built.design.body.ring.capacity)
     payloads, results = _payloads(built, inputs, same, alike, np.zeros(len(alike.turn), np.int64), stops=False)
     data |= {"steps": steps[0], "endless": payloads, "ended": results}
-    files = (ring or built.ring, built.verilog)
-    program = (
-        Icarus(RING_TOP, files) if icarus else cocotb_program(files[0], RING_TOP, RING_PORTS, also=[built.verilog])
-    )
+    bare, files = built.module("datapath"), (ring or built.module("rollout"), built.module("datapath"))
+    program = Icarus(RING_TOP, files) if icarus else cocotb_program(files[0], RING_TOP, RING_PORTS, also=[bare])
     run_bench(program, "dynagate.sim.bench_ring", data)
 
 
@@ -59,7 +64,7 @@ def _shown(turns: Turns, steps: npt.NDArray[np.int64], every: int) -> npt.NDArra
 
 
 def _payloads(
-    built: Build,
+    built: Design[Pipeline],
     inputs: Mapping[str, Array],
     steps: npt.NDArray[np.int64],
     turns: Turns,
@@ -88,7 +93,9 @@ def _payloads(
     return design.input.codec.from_columns(columns), results
 
 
-def _turn_by_turn(built: Build, inputs: Mapping[str, Array], carry: Mapping[str, str], count: int) -> list[Turn]:
+def _turn_by_turn(
+    built: Design[Pipeline], inputs: Mapping[str, Array], carry: Mapping[str, str], count: int
+) -> list[Turn]:
     """The turns of all trajectories, those after a trajectory's end too."""
     carried = {i for port in built.graph.inputs if port.name in carry.values() for i in port.nodes}
     loop: Recirculation | None = None

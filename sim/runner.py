@@ -22,7 +22,9 @@ from dynagate.design.files import text_of
 from dynagate.fixedpoint.evaluate import evaluate_integers, quantize_inputs
 from dynagate.fixedpoint.format import Integers
 from dynagate.hw.bench.wire import Wire
-from dynagate.hw.build import SHELL_TOP, TOP, Build
+from dynagate.hw.build import SHELL_TOP, TOP
+from dynagate.hw.designs import Design
+from dynagate.hw.pipeline import Pipeline
 from dynagate.sim.sources import SimulationError, read_sources
 from dynagate.sim.verilate import PORTS, SHELL_PORTS, cocotb_program, environment, tool
 
@@ -52,7 +54,7 @@ class Icarus(NamedTuple):
 
 
 def run_datapath_bench(
-    built: Build,
+    built: Design[Pipeline],
     inputs: Mapping[str, npt.NDArray[np.float64]],
     *,
     seed: int = 1,
@@ -64,15 +66,15 @@ def run_datapath_bench(
     verilog: another datapath than the built one, such as one with a planted fault.
     """
     payloads_in, payloads_out = expected_payloads(built, inputs)
-    program = cocotb_program(verilog or built.verilog, TOP, PORTS)
+    program = cocotb_program(verilog or built.module("datapath"), TOP, PORTS)
     run_bench(
         program,
         "dynagate.sim.bench_datapath",
         {
             "inputs": payloads_in,
             "outputs": payloads_out,
-            "latency": built.plan.latency,
-            "ii": built.plan.ii,
+            "latency": built.hardware.plan.latency,
+            "ii": built.hardware.plan.ii,
             "hash": np.array(built.design.device_hash, dtype=np.uint64),
             "patterns": np.array(patterns),
             "seed": seed,
@@ -81,7 +83,7 @@ def run_datapath_bench(
 
 
 def run_shell_bench(
-    built: Build,
+    built: Design[Pipeline],
     inputs: Mapping[str, npt.NDArray[np.float64]],
     *,
     seed: int = 1,
@@ -95,25 +97,27 @@ def run_shell_bench(
     outputs, bad, overflow = expected_words(built, words)
     tags = np.random.default_rng(seed).integers(1 << 32, size=(len(words), 1), dtype=np.uint32)
     words, outputs = np.hstack([words, tags]), np.hstack([outputs, tags])
-    top = accelerator or built.accelerator
-    program: Path | Icarus = Icarus(SHELL_TOP, (top, built.verilog))
+    top = accelerator or built.module("accelerator")
+    program: Path | Icarus = Icarus(SHELL_TOP, (top, built.module("datapath")))
     if not icarus:
-        program = cocotb_program(top, SHELL_TOP, SHELL_PORTS, also=[built.verilog])
+        program = cocotb_program(top, SHELL_TOP, SHELL_PORTS, also=[built.module("datapath")])
     data = {"inputs": words, "outputs": outputs, "bad": bad, "overflow": overflow, "seed": seed}
     run_bench(program, "dynagate.sim.bench_shell", {**data, "design": text_of(built.design)})
 
 
-def words_of(built: Build, inputs: Mapping[str, npt.NDArray[np.float64]]) -> npt.NDArray[np.uint32]:
+def words_of(built: Design[Pipeline], inputs: Mapping[str, npt.NDArray[np.float64]]) -> npt.NDArray[np.uint32]:
     """The words of states on the AXI stream, (samples, words)."""
     flat = [inputs[port.name].reshape(len(inputs[port.name]), -1) for port in built.graph.inputs]
     return _words_of(built, np.concatenate(flat, axis=1))
 
 
-def _words_of(built: Build, numbers: npt.NDArray[np.float64]) -> npt.NDArray[np.uint32]:
+def _words_of(built: Design[Pipeline], numbers: npt.NDArray[np.float64]) -> npt.NDArray[np.uint32]:
     return Wire(built.design, built.formatted).sent(numbers).words
 
 
-def _with_bad_ones(built: Build, inputs: Mapping[str, npt.NDArray[np.float64]], seed: int) -> npt.NDArray[np.uint32]:
+def _with_bad_ones(
+    built: Design[Pipeline], inputs: Mapping[str, npt.NDArray[np.float64]], seed: int
+) -> npt.NDArray[np.uint32]:
     """Words on the AXI stream (samples, words); one sample in sixteen has a NaN, an infinity or too large a number."""
     formats = [built.formatted.formats[i] for i in built.graph.input_nodes]
     flat = [inputs[port.name].reshape(len(inputs[port.name]), -1) for port in built.graph.inputs]
@@ -127,7 +131,7 @@ def _with_bad_ones(built: Build, inputs: Mapping[str, npt.NDArray[np.float64]], 
 
 
 def expected_words(
-    built: Build, words: npt.NDArray[np.uint32]
+    built: Design[Pipeline], words: npt.NDArray[np.uint32]
 ) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
     """The results of words on the AXI stream, (samples, words). Returns the words of the results (NaN for samples that
     had bad inputs or overflowed), which samples were bad, and which scopes overflowed (samples, scopes)."""
@@ -169,7 +173,7 @@ def run_unit_bench(
 
 
 def expected_payloads(
-    built: Build, inputs: Mapping[str, npt.NDArray[np.float64]]
+    built: Design[Pipeline], inputs: Mapping[str, npt.NDArray[np.float64]]
 ) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]]:
     """Input payloads of the states, and the output payloads that the integer executor gives."""
     sink = built.design.output
@@ -180,7 +184,7 @@ def expected_payloads(
     return input_payloads(built, integers), got
 
 
-def input_payloads(built: Build, integers: Mapping[int, Integers]) -> npt.NDArray[np.uint32]:
+def input_payloads(built: Design[Pipeline], integers: Mapping[int, Integers]) -> npt.NDArray[np.uint32]:
     """Payloads of the inputs, integers by node id."""
     return built.design.input.codec.from_columns([integers[i] for i in built.graph.input_nodes])
 

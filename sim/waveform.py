@@ -15,8 +15,10 @@ import numpy as np
 import numpy.typing as npt
 from dynagate.base.storage import scratch
 from dynagate.fixedpoint.evaluate import quantize_inputs
-from dynagate.hw.build import Build, BuildError
+from dynagate.hw.build import BuildError
 from dynagate.hw.datapath import Datapath
+from dynagate.hw.designs import Design
+from dynagate.hw.pipeline import Pipeline
 
 CONTROL = ("clk", "i_valid", "i_ready", "o_valid", "o_ready")
 """Signals of the datapath itself that are shown before the nodes'."""
@@ -24,7 +26,7 @@ CONTROL = ("clk", "i_valid", "i_ready", "o_valid", "o_ready")
 Inputs = Mapping[str, npt.NDArray[np.float64]]
 
 
-def write_vcd(built: Build, inputs: Inputs, path: str | PathLike[str]) -> None:
+def write_vcd(built: Design[Pipeline], inputs: Inputs, path: str | PathLike[str]) -> None:
     """Stream the states through Amaranth's own simulator and write what happens as a VCD file.
 
     It runs some hundred cycles a second on the two-joint arm; a large robot takes minutes a sample. Raises BuildError:
@@ -36,7 +38,7 @@ def write_vcd(built: Build, inputs: Inputs, path: str | PathLike[str]) -> None:
         (place / target.name).replace(target)
 
 
-def write_waves(built: Build, inputs: Inputs, path: str | PathLike[str]) -> tuple[Path, Path]:
+def write_waves(built: Design[Pipeline], inputs: Inputs, path: str | PathLike[str]) -> tuple[Path, Path]:
     """`write_vcd`, and beside the VCD file one for GTKWave, in which the nodes are grouped by pass and link. Returns
     both paths. Both files are written, or none."""
     target = Path(path)
@@ -56,11 +58,11 @@ def write_waves(built: Build, inputs: Inputs, path: str | PathLike[str]) -> tupl
     return target, save
 
 
-def _simulate(built: Build, inputs: Inputs, file: Path) -> None:
+def _simulate(built: Design[Pipeline], inputs: Inputs, file: Path) -> None:
     from amaranth.sim import Simulator
 
     integers = quantize_inputs(built.formatted, inputs)
-    names = built.plan.signal_names
+    names = built.hardware.plan.signal_names
     count = len(next(iter(integers.values())))
 
     async def send(context: Any) -> None:
@@ -78,7 +80,7 @@ def _simulate(built: Build, inputs: Inputs, file: Path) -> None:
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the simulator's remarks on names that a VCD cannot have
-        top = Datapath(built.plan)
+        top = Datapath(built.hardware.plan)
         simulator = Simulator(top)
         simulator.add_clock(1e-8)
         simulator.add_testbench(send)
@@ -107,11 +109,11 @@ def _variables(source: BufferedReader) -> dict[str, list[str]]:
     return paths
 
 
-def _write_groups(built: Build, paths: Mapping[str, list[str]], wave: Path, file: IO[str]) -> None:
+def _write_groups(built: Design[Pipeline], paths: Mapping[str, list[str]], wave: Path, file: IO[str]) -> None:
     """The handshakes, the inputs, and the nodes by pass and link in the order of their first cycle."""
     from vcd.gtkw import GTKWSave
 
-    plan, graph = built.plan, built.graph
+    plan, graph = built.hardware.plan, built.graph
     save = GTKWSave(file)
     save.dumpfile(str(wave.resolve()))
     save.savefile(str(wave.with_suffix(".gtkw").resolve()))
@@ -134,9 +136,9 @@ def _write_groups(built: Build, paths: Mapping[str, list[str]], wave: Path, file
                         _trace(save, built, i, paths)
 
 
-def _trace(save: Any, built: Build, node: int, paths: Mapping[str, list[str]]) -> None:
+def _trace(save: Any, built: Design[Pipeline], node: int, paths: Mapping[str, list[str]]) -> None:
     """A node's signal, under its own name and format. Of several paths, the one in the node's own module."""
-    plan = built.plan
+    plan = built.hardware.plan
     module = "".join(f".{part}" for part in plan.module(node))
     known = paths.get(plan.signal_names[node], ())
     if known:

@@ -8,8 +8,8 @@ from pathlib import Path
 from dynagate import Robot, robots
 from dynagate.hw import boards
 from dynagate.hw.boards import Board
-from dynagate.hw.build import Build
 from dynagate.hw.choice import Choice
+from dynagate.hw.designs import Design
 from dynagate.hw.project import FLOWS, Project, bitstream_design, write_project
 from dynagate.hw.request import DesignRequest
 
@@ -19,14 +19,14 @@ VENDOR = [name for name in boards.names() if boards.load(name).flow in FLOWS]
 SCRIPTS = {name: "package.tcl" if boards.load(name).flow == "vitis" else "build.tcl" for name in VENDOR}
 
 
-def designed(board: Board, designs: Path, robot: Robot | None = None) -> tuple[Build, Choice]:
+def designed(board: Board, designs: Path, robot: Robot | None = None) -> tuple[Design, Choice]:
     """The two-joint arm's design for a board, or another robot's."""
     request = DesignRequest(robot or robots.load("two_joint_arm"), FUNCTION)
     return bitstream_design(request, board, folder=designs)
 
 
 @cache
-def _design(name: str, designs: Path) -> tuple[Build, Choice]:
+def _design(name: str, designs: Path) -> tuple[Design, Choice]:
     return designed(boards.load(name), designs)
 
 
@@ -35,6 +35,6 @@ def project(name: str, designs: Path, folder: Path) -> Project:
     return write_project(*_design(name, designs), folder)
 
 
-def designed_for(name: str, designs: Path) -> Build:
+def designed_for(name: str, designs: Path) -> Design:
     """The design of `project`."""
     return _design(name, designs)[0]

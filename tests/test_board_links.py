@@ -15,7 +15,7 @@ from dynagate.fixedpoint.evaluate import evaluate
 from dynagate.host import DeviceError
 from dynagate.host.xrt_link import CompiledIp
 from dynagate.hw.axi import Axi
-from dynagate.hw.build import Build
+from dynagate.hw.designs import Design
 
 from tests.standins.opening import board
 from tests.standins.pynq_api import Pynq
@@ -26,7 +26,7 @@ FUNCTION = "forward_dynamics"
 
 
 @pytest.fixture(scope="module")
-def built(designs: Path) -> Build:
+def built(designs: Path) -> Design:
     policy = Policy(word=20, guard_bits=-0.3)
     return build(robots.load("two_joint_arm"), FUNCTION, ii=1, policy=policy, axi=Axi(512, "batch"), folder=designs)
 
@@ -44,12 +44,12 @@ TEXTS = {
 
 
 @pytest.mark.parametrize("text", list(TEXTS))
-def test_a_text_that_is_no_link_says_what_is_expected(text: str, built: Build) -> None:
+def test_a_text_that_is_no_link_says_what_is_expected(text: str, built: Design) -> None:
     with pytest.raises(ValueError, match=TEXTS[text]):
         dynagate.open(built, link=text)
 
 
-def test_a_link_leads_to_a_design(built: Build) -> None:
+def test_a_link_leads_to_a_design(built: Design) -> None:
     with pytest.raises(
         TypeError, match=r"'two_joint_arm' is a robot, and open\(\) takes designs; write dynagate.compile"
     ):
@@ -65,7 +65,7 @@ def test_a_link_leads_to_a_design(built: Build) -> None:
 
 
 @pytest.mark.parametrize("name", ["xdma", "pynq", "xrt", "sim"])
-def test_a_design_is_opened_on_each(name: str, built: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_design_is_opened_on_each(name: str, built: Design, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     device = board(built)
     monkeypatch.setattr("dynagate.host.xdma_link.System", lambda: CardSystem(LocalCard(device)))
     monkeypatch.setitem(sys.modules, "pynq", Pynq(device))
@@ -104,14 +104,14 @@ def test_a_design_is_opened_on_each(name: str, built: Build, tmp_path: Path, mon
         ),
     ],
 )
-def test_a_missing_package_is_named(name: str, message: str, built: Build, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_is_named(name: str, message: str, built: Design, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("pynq", "pyxrt"):
         monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(MissingExtraError, match=message):
         dynagate.open(built, link=f"{name}:arm.file")
 
 
-def test_pynq_says_what_it_cannot_load(built: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pynq_says_what_it_cannot_load(built: Design, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pynq", Pynq(board(built)))
     good, other = tmp_path / "arm.bit", tmp_path / "arm.txt"
     for file in (good, other):
@@ -131,7 +131,7 @@ def test_pynq_says_what_it_cannot_load(built: Build, tmp_path: Path, monkeypatch
         dynagate.open(built, link=f"pynq:{good}")
 
 
-def test_pynq_s_own_dma_driver_is_needed(built: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pynq_s_own_dma_driver_is_needed(built: Design, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """pynq binds it to one version of AXI DMA; else a block has a driver without channels."""
     module = Pynq(board(built))
 
@@ -150,7 +150,7 @@ def test_pynq_s_own_dma_driver_is_needed(built: Build, tmp_path: Path, monkeypat
         dynagate.open(built, link=f"pynq:{bitstream}")
 
 
-def test_xrt_says_what_it_cannot_open(built: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_xrt_says_what_it_cannot_open(built: Design, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     module = PyXrt(board(built))
     monkeypatch.setitem(sys.modules, "pyxrt", module)
     file = tmp_path / "arm.xclbin"

@@ -159,7 +159,7 @@ def test_blocks_are_those_of_the_netlist(family: str, name: str, designs: Path) 
     axi = Axi(boards.load(name).link.width, boards.load(name).link.tlast)
     built = dynagate.build(robots.load("two_joint_arm"), "forward_dynamics_gradient", ii=8, axi=axi, folder=designs)
     synthesis = synthesize(built, family)
-    expected = uses(built.plan, boards.load(name))
+    expected = uses(built.hardware.plan, boards.load(name))
     assert synthesis.multipliers == expected["dsp"]
     # a CCU2C is two tables, and a TRELLIS_DPR16X4 takes two slices with their four
     tables = synthesis.lookup_tables + 2 * synthesis.count("CCU2C") + 3 * synthesis.count("TRELLIS_DPR")

@@ -22,7 +22,7 @@ import pytest
 from dynagate import build, robots
 from dynagate.base.storage import DAY, MARK, mark, scratch, sweep
 from dynagate.fixedpoint.evaluate import evaluate
-from dynagate.hw.build import Build
+from dynagate.hw.designs import Design
 from dynagate.native import cache
 from dynagate.native.cache import cache_folder, kept
 from dynagate.native.compile import CompileError, compiler
@@ -42,7 +42,7 @@ class Failure(Exception):
 
 
 @pytest.fixture
-def built(designs: Path) -> Build:
+def built(designs: Path) -> Design:
     return build(robots.load("two_joint_arm"), FUNCTION, ii=2, folder=designs)
 
 
@@ -233,7 +233,7 @@ def test_what_somebody_else_left_is_not_removed(tmp_path: Path) -> None:
     assert folder.is_dir()
 
 
-def test_every_use_of_a_folder_sweeps_it(built: Build, tmp_path: Path) -> None:
+def test_every_use_of_a_folder_sweeps_it(built: Design, tmp_path: Path) -> None:
     design, cache = shutil.copytree(built.folder, tmp_path / built.folder.name), tmp_path / "cache"
     folders = [left(place / ".building-left", 2) for place in (tmp_path, design, cache)]
     cache.chmod(0o700)
@@ -264,13 +264,13 @@ def planted(folder: Path, target: Path) -> Path:
     return canary
 
 
-def check(built: Build, folder: Path) -> None:
+def check(built: Design, folder: Path) -> None:
     inputs = built.region.sample(FUNCTION, 20, seed=3)
     with dynagate.open(folder) as accelerator:
         np.testing.assert_array_equal(accelerator(**inputs).m, evaluate(built.formatted, inputs).outputs["m"])
 
 
-def test_no_library_of_a_design_folder_is_loaded(built: Build, tmp_path: Path) -> None:
+def test_no_library_of_a_design_folder_is_loaded(built: Design, tmp_path: Path) -> None:
     folder = shutil.copytree(built.folder, tmp_path / "from a colleague")
     own = library(folder / "datapath.v")
     for place in (folder, folder / own.parent.name, folder / own.parent.name.replace("datapath", "sim")):
@@ -281,11 +281,11 @@ def test_no_library_of_a_design_folder_is_loaded(built: Build, tmp_path: Path) -
 
 
 @pytest.fixture
-def own_cache(built: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def own_cache(built: Design, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A cache that a test may damage, with the design's model in it."""
     cache = tmp_path / "cache"
-    model = verilate._Model.of("datapath", [built.verilog], [("datapath", name) for name in verilate.PORTS])
-    for folder in (library(built.verilog).parent, verilate.runtime().parent, model.compiled(None)):
+    model = verilate._Model.of("datapath", [built.module("datapath")], [("datapath", name) for name in verilate.PORTS])
+    for folder in (library(built.module("datapath")).parent, verilate.runtime().parent, model.compiled(None)):
         shutil.copytree(folder, cache / folder.name)
     cache.chmod(0o700)
     monkeypatch.setenv("DYNAGATE_CACHE", str(cache))
@@ -293,8 +293,8 @@ def own_cache(built: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize("damage", [pytest.param("cut short", marks=pytest.mark.long), "flipped", "planted"])
-def test_a_damaged_library_is_compiled_again(damage: str, built: Build, own_cache: Path, tmp_path: Path) -> None:
-    path = library(built.verilog)
+def test_a_damaged_library_is_compiled_again(damage: str, built: Design, own_cache: Path, tmp_path: Path) -> None:
+    path = library(built.module("datapath"))
     assert path.parent.parent == own_cache
     whole = path.read_bytes()
     if damage == "planted":
@@ -324,9 +324,9 @@ def test_a_damaged_library_is_compiled_again(damage: str, built: Build, own_cach
         ("// \r $c(1)", r"'\\r'"),
     ],
 )
-def test_verilog_that_would_run_on_the_host_is_refused(code: str, named: str, built: Build, tmp_path: Path) -> None:
+def test_verilog_that_would_run_on_the_host_is_refused(code: str, named: str, built: Design, tmp_path: Path) -> None:
     folder = shutil.copytree(built.folder, tmp_path / "from a colleague")
-    head, _, _ = built.verilog.read_text().rpartition("endmodule")
+    head, _, _ = built.module("datapath").read_text().rpartition("endmodule")
     text = f"{head}initial begin\n{code.format(canary=tmp_path / 'CANARY')};\nend\nendmodule\n"
     (folder / "datapath.v").write_bytes(text.encode())
     relisted(folder, built.design)
@@ -360,7 +360,7 @@ def test_folders_with_blanks_can_simulate(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_a_temporary_folder_with_a_blank_is_named(
-    built: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    built: Design, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "My Files").mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "My Files"))
@@ -422,7 +422,7 @@ def test_a_disk_that_is_full_or_read_only_is_named_by_the_cache(tmp_path: Path) 
     assert f"in {tmp_path}/cache (Read-only file system); set DYNAGATE_CACHE to a folder that can be" in read_only
 
 
-def test_a_full_disk_is_named_by_the_simulator(built: Build, tmp_path: Path) -> None:
+def test_a_full_disk_is_named_by_the_simulator(built: Design, tmp_path: Path) -> None:
     disk, cache = tmp_path / "disk", tmp_path / "cache"
     disk.mkdir()
     program = PROGRAM.format(work=f"dynagate.open({str(built.folder)!r})", error="RuntimeError")

@@ -14,7 +14,7 @@ import pytest
 from dynagate import build, robots
 from dynagate.fixedpoint.assign import Policy
 from dynagate.graph.region import Region
-from dynagate.hw.build import Build
+from dynagate.hw.designs import Design
 from dynagate.sim.compare import first_difference
 from dynagate.sim.runner import run_datapath_bench
 from dynagate.sim.verilate import SimulationError
@@ -25,7 +25,7 @@ from tests.designs import verilog
 FUNCTION = "forward_dynamics_gradient"
 
 
-def arm(designs: Path, ii: int, function: str = FUNCTION, word: int = 24, **options: bool) -> Build:
+def arm(designs: Path, ii: int, function: str = FUNCTION, word: int = 24, **options: bool) -> Design:
     return build(robots.load("two_joint_arm"), function, ii=ii, policy=Policy(word=word), folder=designs, **options)
 
 
@@ -41,9 +41,9 @@ def test_iiwa14_equals_integers_under_stalls(designs: Path) -> None:
     run_datapath_bench(built, built.region.sample(FUNCTION, 48, seed=2), patterns=("never", "bursts"))
 
 
-def faulty(built: Build, folder: Path, old: str, new: str | Callable[[re.Match[str]], str]) -> Path:
+def faulty(built: Design, folder: Path, old: str, new: str | Callable[[re.Match[str]], str]) -> Path:
     """The datapath's Verilog with one place changed, in a folder of its own."""
-    return designs_of.faulty(built.verilog, folder, old, new, 1)
+    return designs_of.faulty(built.module("datapath"), folder, old, new, 1)
 
 
 def test_compare_agrees_with_a_sound_datapath(designs: Path) -> None:
@@ -54,7 +54,7 @@ def test_compare_agrees_with_a_sound_datapath(designs: Path) -> None:
 def test_compare_names_the_first_node_of_a_planted_fault(designs: Path, tmp_path: Path) -> None:
     built = arm(designs, 3)
     inputs = built.region.sample(FUNCTION, 3, seed=3)
-    graph, plan = built.graph, built.plan
+    graph, plan = built.graph, built.hardware.plan
     node = next(i for i, n in enumerate(graph.nodes) if n.op == "sub" and graph.users[i])
     name = plan.signal_names[node]
     verilog = faulty(built, tmp_path, rf"({name}_exact = .*?) ?;", r"\1 + 16;")
@@ -113,7 +113,7 @@ def test_bench_notices_a_planted_fault(fault: str, designs: Path, tmp_path: Path
     notices(built, inputs, faulty(built, tmp_path, *FAULTS[fault]))
 
 
-def notices(built: Build, inputs: dict[str, np.ndarray], verilog: Path) -> None:
+def notices(built: Design, inputs: dict[str, np.ndarray], verilog: Path) -> None:
     with pytest.raises(SimulationError, match="dynagate.sim.bench_datapath on datapath: 1 of 1 benches failed"):
         run_datapath_bench(built, inputs, verilog=verilog, patterns=("never", "mostly"))
 
@@ -137,9 +137,11 @@ def test_equal_requests_give_identical_verilog_in_any_process(tmp_path: Path) ->
         assert (made[0] / file).read_bytes() == (made[1] / file).read_bytes()
 
 
-def modules_of(built: Build) -> dict[str, str]:
+def modules_of(built: Design) -> dict[str, str]:
     """Ports and body by name."""
-    return dict(re.findall(r"^module \\?(\S+) ?\((.*?)^endmodule", verilog(built.verilog), flags=re.M | re.S))
+    return dict(
+        re.findall(r"^module \\?(\S+) ?\((.*?)^endmodule", verilog(built.module("datapath")), flags=re.M | re.S)
+    )
 
 
 def test_every_signal_has_our_name(designs: Path) -> None:

@@ -27,7 +27,8 @@ from dynagate.fixedpoint.files import write_formats
 from dynagate.fixedpoint.format import Arithmetic
 from dynagate.host import DesignError, DeviceError
 from dynagate.hw.axi import Axi
-from dynagate.hw.build import Build, BuildError
+from dynagate.hw.build import BuildError
+from dynagate.hw.designs import Design as Built
 from dynagate.sim.verilate import SimulationError
 
 from tests.designs import plant, relisted, resealed
@@ -36,17 +37,17 @@ from tests.test_package import PACKAGE, imports, modules
 FUNCTION = "mass_matrix"
 
 
-def arm(folder: Path) -> Build:
+def arm(folder: Path) -> Built:
     return build(robots.load("two_joint_arm"), FUNCTION, ii=2, axi=Axi(64), folder=folder)
 
 
 @pytest.fixture(scope="module")
-def sound(tmp_path_factory: pytest.TempPathFactory) -> Build:
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Built:
     return arm(tmp_path_factory.mktemp("designs"))
 
 
 @pytest.fixture
-def folder(sound: Build, tmp_path: Path) -> Path:
+def folder(sound: Built, tmp_path: Path) -> Path:
     """A copy of the design that a test may damage, where `arm(tmp_path)` looks for it."""
     return shutil.copytree(sound.folder, tmp_path / sound.folder.name)
 
@@ -125,7 +126,7 @@ def test_a_design_without_its_verilog_is_refused_where_it_is_needed(folder: Path
         dynagate.open(folder)
 
 
-def test_widths_that_the_verilog_does_not_have_are_not_streamed(sound: Build, folder: Path) -> None:
+def test_widths_that_the_verilog_does_not_have_are_not_streamed(sound: Built, folder: Path) -> None:
     """A colleague's folder may be consistent and false: results must not be written past the end of their array."""
     content = json.loads((folder / "design.json").read_text())
     sink = content["stream"]["output"]
@@ -163,7 +164,7 @@ def test_no_flipped_bit_passes(folder: Path) -> None:
 @pytest.mark.parametrize(
     "case", ["binary point", "format 99", "binary", "no design.json", "constant", "shell", "no Verilog", "no datasheet"]
 )
-def test_build_mends_a_damaged_design(case: str, sound: Build, folder: Path, tmp_path: Path) -> None:
+def test_build_mends_a_damaged_design(case: str, sound: Built, folder: Path, tmp_path: Path) -> None:
     more = {f"no {name}": lambda f, file=file: (f / file).unlink() for name, file in MISSING.items()}
     damage = more[case] if case in more else DAMAGE[case][0]
     damage(folder)
@@ -178,19 +179,19 @@ def test_build_mends_a_damaged_design(case: str, sound: Build, folder: Path, tmp
 MISSING = {"Verilog": "datapath.v", "datasheet": "datasheet.md", "script": "ooc.tcl"}
 
 
-def test_a_sound_design_is_kept(sound: Build, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sound_design_is_kept(sound: Built, monkeypatch: pytest.MonkeyPatch) -> None:
     from dynagate.hw import netlist
 
     monkeypatch.setattr(netlist, "verilog_files", None)
     assert arm(sound.folder.parent).folder == sound.folder
 
 
-def test_the_hash_is_what_the_hardware_shows_and_leaves_the_files_out(sound: Build) -> None:
+def test_the_hash_is_what_the_hardware_shows_and_leaves_the_files_out(sound: Built) -> None:
     content = load(sound.folder)
     assert set(content.files) == {"files.f", "formats.json", *read_list(sound.folder), *bench_names(content)}
     assert {"datapath.v", "datapath_units.v", "accelerator.v", "accelerator_input.v"} <= set(content.files)
     assert content == replace(sound.design, files=content.files)
-    assert sound.design.hash[:16] in sound.verilog.read_text().split("\n", 1)[1]
+    assert sound.design.hash[:16] in sound.module("datapath").read_text().split("\n", 1)[1]
     assert with_files(sound.design, {"datapath.v": "x"}).hash == content.hash
 
 
@@ -220,7 +221,7 @@ def test_a_folder_that_cannot_be_is_named_before_any_work(place: str, tmp_path: 
     assert (tmp_path / "file").read_text() == "mine"
 
 
-def test_a_file_in_the_place_of_a_design_is_named(sound: Build, tmp_path: Path) -> None:
+def test_a_file_in_the_place_of_a_design_is_named(sound: Built, tmp_path: Path) -> None:
     (tmp_path / sound.folder.name).write_text("mine")
     with pytest.raises(BuildError, match=rf"cannot keep {sound.folder.name} in {tmp_path} \(Not a directory\)"):
         arm(tmp_path)

@@ -15,7 +15,7 @@ from dynagate.dynamics import ROLLOUT
 from dynagate.host import DeviceError, Opened
 from dynagate.host.devices import DEVICES, Board, Cpu, DeviceOptions, Fixed, Numpy
 from dynagate.host.devices.options import DESIGN, FUNCTION, ROLLOUT_DESIGN
-from dynagate.hw.build import Build
+from dynagate.hw.designs import Design
 
 ARM = robots.load("two_joint_arm")
 HERE = ("numpy", "fixed", "cpu")
@@ -30,12 +30,12 @@ def motion(steps: int = 4) -> dict[str, np.ndarray]:
 
 
 @pytest.fixture(scope="module")
-def rollout_design(designs: Path) -> Build:
+def rollout_design(designs: Path) -> Design:
     return build(ARM, ROLLOUT, ii=4, dt=0.02, region=REGION, folder=designs)
 
 
 @pytest.fixture(scope="module")
-def design(designs: Path) -> Build:
+def design(designs: Path) -> Design:
     return build(ARM, "forward_dynamics", ii=3, folder=designs)
 
 
@@ -103,7 +103,7 @@ def test_options_in_an_object_are_those_by_name() -> None:
     assert np.array_equal(by_object(**motion()).q, Rollout(ARM, steps=4, dt=0.02, dtype="float32")(**motion()).q)
 
 
-def test_a_build_takes_its_options_by_name(designs: Path, design: Build) -> None:
+def test_a_build_takes_its_options_by_name(designs: Path, design: Design) -> None:
     again = build(ARM, "forward_dynamics", ii=3, folder=designs)
     assert again.design == design.design
     assert (design.latency, design.interval) == (design.design.latency, 3)
@@ -154,7 +154,7 @@ def test_options_that_a_rollout_does_not_take_are_refused(options: dict[str, Any
         dynagate.Rollout("no_such_robot.urdf", steps=3, dt=0.1, **options)
 
 
-def test_a_rollout_on_a_design_refuses_what_a_robots_rollout_refuses(rollout_design: Build) -> None:
+def test_a_rollout_on_a_design_refuses_what_a_robots_rollout_refuses(rollout_design: Design) -> None:
     with pytest.raises(ValueError, match="overflow='raise' of a rollout; expected 'mask'"):
         dynagate.open(rollout_design.folder, device="fixed", overflow="raise")
     refused = pytest.raises(ValueError, match="rollout has no outputs to choose; expected all: q, qd")
@@ -163,7 +163,7 @@ def test_a_rollout_on_a_design_refuses_what_a_robots_rollout_refuses(rollout_des
 
 
 @pytest.mark.parametrize("device", ["fixed", "numpy"])
-def test_a_design_is_read_once(device: str, design: Build, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_design_is_read_once(device: str, design: Design, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[object] = []
     loaded = files.load
 

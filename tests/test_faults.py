@@ -24,7 +24,7 @@ from dynagate.host.drivers import ShellDriver
 from dynagate.host.tags import COUNT_BITS, Tags, check_tags, tags_from
 from dynagate.host.xdma_link import System, XdmaLink
 from dynagate.hw.axi import Axi
-from dynagate.hw.build import Build
+from dynagate.hw.designs import Design
 
 from tests.samples import State
 from tests.standins.board import Board
@@ -40,26 +40,26 @@ THREE_BEATS, ONE_BEAT = (32, 5, 1.0), (512, 1, -0.3)
 """Bits of the streams, interval, and guard bits: beats of a sample are those of the name."""
 
 
-def design(shape: tuple[int, int, float], designs: Path) -> Build:
+def design(shape: tuple[int, int, float], designs: Path) -> Design:
     width, ii, guard = shape
     policy = Policy(word=20, guard_bits=guard)
     return build(robots.load("two_joint_arm"), FUNCTION, ii=ii, policy=policy, axi=Axi(width, "batch"), folder=designs)
 
 
 @pytest.fixture(scope="module", params=[THREE_BEATS, ONE_BEAT], ids=["three beats", "one beat"])
-def built(request: pytest.FixtureRequest, designs: Path) -> Build:
+def built(request: pytest.FixtureRequest, designs: Path) -> Design:
     return design(request.param, designs)
 
 
 @pytest.fixture(scope="module")
-def one(designs: Path) -> Build:
+def one(designs: Path) -> Design:
     return design(ONE_BEAT, designs)
 
 
 class Truth:
     """States, each different from the others, and their results."""
 
-    def __init__(self, built: Build) -> None:
+    def __init__(self, built: Design) -> None:
         sample = built.region.sample(FUNCTION, STATES, seed=3)
         formatted = built.formatted
         for port in formatted.graph.inputs:
@@ -76,7 +76,7 @@ class Truth:
         return {name: value[which] for name, value in self.states.items()}, self.qdd[which]
 
 
-def faulty(built: Build, kinds: Sequence[str], seed: int, *, patient: bool) -> tuple[Function, FaultyCard]:
+def faulty(built: Design, kinds: Sequence[str], seed: int, *, patient: bool) -> tuple[Function, FaultyCard]:
     board = new_board(built, timeout=2.0 if patient else 0.03)
     card = FaultyCard(LocalCard(board), kinds, 0.3, seed)
     card.asleep = True
@@ -95,7 +95,7 @@ def named(error: DeviceError) -> str:
     return str(error)
 
 
-def run_faults(built: Build, kinds: Sequence[str], seed: int, *, faults: int, patient: bool) -> Counter[str]:
+def run_faults(built: Design, kinds: Sequence[str], seed: int, *, faults: int, patient: bool) -> Counter[str]:
     """Calls until there were so many faults; the errors by the first words of their text."""
     turn, truth = random.Random(seed), Truth(built)
     accelerator, card = faulty(built, kinds, seed, patient=patient)
@@ -138,18 +138,18 @@ def run_faults(built: Build, kinds: Sequence[str], seed: int, *, faults: int, pa
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_what_a_system_may_do_is_passed_over(seed: int, built: Build) -> None:
+def test_what_a_system_may_do_is_passed_over(seed: int, built: Design) -> None:
     assert not run_faults(built, PASSED_OVER, seed, faults=100, patient=True)
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_faults_are_named_and_the_device_comes_back(seed: int, built: Build) -> None:
+def test_faults_are_named_and_the_device_comes_back(seed: int, built: Design) -> None:
     assert run_faults(built, [*NAMED, *PASSED_OVER], 100 + seed, faults=60, patient=False)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(20))
-def test_ten_thousand_faults(seed: int, built: Build) -> None:
+def test_ten_thousand_faults(seed: int, built: Design) -> None:
     if seed % 2:
         assert not run_faults(built, PASSED_OVER, 1000 + seed, faults=250, patient=True)
     else:
@@ -200,23 +200,23 @@ def test_tags_count_on_past_their_last_and_change_with_a_reset() -> None:
 
 
 @pytest.fixture
-def card(one: Build, tmp_path: Path) -> tuple[Board, str, System]:
+def card(one: Design, tmp_path: Path) -> tuple[Board, str, System]:
     board = new_board(one, timeout=0.2)
     return board, device_files(tmp_path), CardSystem(LocalCard(board))
 
 
-def opened(built: Build, card: tuple[Board, str, System], **options: object) -> Function:
+def opened(built: Design, card: tuple[Board, str, System], **options: object) -> Function:
     _, path, system = card
     link = XdmaLink(path, built.design, system=system, timeout=1.0, **options)
     return Function(StreamDevice(ShellDriver(built.design, link)))
 
 
-def right(accelerator: Function, built: Build) -> None:
+def right(accelerator: Function, built: Design) -> None:
     inputs, expected = Truth(built).batch(random.Random(1))
     np.testing.assert_array_equal(accelerator(**inputs).qdd, expected)
 
 
-def test_a_card_that_is_not_there_is_named(one: Build, card: tuple[Board, str, System]) -> None:
+def test_a_card_that_is_not_there_is_named(one: Design, card: tuple[Board, str, System]) -> None:
     _, path, system = card
     with pytest.raises(DeviceError, match="nothing_user: there is no such device; expected a card with a dynagate"):
         XdmaLink(f"{path}nothing", one.design, system=system)
@@ -234,7 +234,7 @@ def test_a_card_that_is_not_there_is_named(one: Build, card: tuple[Board, str, S
     ],
 )
 def test_a_card_that_cannot_be_opened_says_why(
-    code: int, message: str, one: Build, card: tuple[Board, str, System], monkeypatch: pytest.MonkeyPatch
+    code: int, message: str, one: Design, card: tuple[Board, str, System], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(path: str, flags: int) -> int:
         raise failure(code)
@@ -244,7 +244,7 @@ def test_a_card_that_cannot_be_opened_says_why(
         opened(one, card)
 
 
-def test_a_second_opening_is_refused_with_the_process(one: Build, card: tuple[Board, str, System]) -> None:
+def test_a_second_opening_is_refused_with_the_process(one: Design, card: tuple[Board, str, System]) -> None:
     first = opened(one, card)
     with pytest.raises(
         DeviceError, match=rf"xdma0_user is busy: process {os.getpid()} \(.+\) has it open; expected one"
@@ -256,7 +256,7 @@ def test_a_second_opening_is_refused_with_the_process(one: Build, card: tuple[Bo
 
 
 def test_another_bitstream_is_refused_before_the_first_sample(
-    one: Build, card: tuple[Board, str, System], designs: Path
+    one: Design, card: tuple[Board, str, System], designs: Path
 ) -> None:
     policy = Policy(word=20, guard_bits=1.0)
     other = build(robots.load("two_joint_arm"), FUNCTION, ii=5, policy=policy, axi=Axi(512, "batch"), folder=designs)
@@ -267,7 +267,7 @@ def test_another_bitstream_is_refused_before_the_first_sample(
     right(opened(one, card), one)
 
 
-def test_a_shell_that_dma_cannot_serve_is_refused(one: Build, card: tuple[Board, str, System], designs: Path) -> None:
+def test_a_shell_that_dma_cannot_serve_is_refused(one: Design, card: tuple[Board, str, System], designs: Path) -> None:
     arm = robots.load("two_joint_arm")
     per_sample = build(arm, FUNCTION, ii=3, policy=Policy(word=20, guard_bits=-0.3), axi=Axi(128), folder=designs)
     with pytest.raises(DesignError, match="TLAST per sample, which DMA does not set; expected a build with axi=Axi"):
@@ -276,7 +276,7 @@ def test_a_shell_that_dma_cannot_serve_is_refused(one: Build, card: tuple[Board,
         XdmaLink("/dev/xdma0", one.design, timeout=0)
 
 
-def test_an_unplugged_card_is_named(one: Build, card: tuple[Board, str, System]) -> None:
+def test_an_unplugged_card_is_named(one: Design, card: tuple[Board, str, System]) -> None:
     board = card[0]
     accelerator = opened(one, card)
     right(accelerator, one)
@@ -293,7 +293,7 @@ def test_an_unplugged_card_is_named(one: Build, card: tuple[Board, str, System])
     right(opened(one, card), one)
 
 
-def test_silence_ends_with_the_drivers_time(one: Build, card: tuple[Board, str, System]) -> None:
+def test_silence_ends_with_the_drivers_time(one: Design, card: tuple[Board, str, System]) -> None:
     accelerator = opened(one, card)
     accelerator.device.driver.link._send = lambda data: len(data)
     message = (
@@ -322,7 +322,7 @@ class SlowCard(LocalCard):
         return super().pwrite(data, place)
 
 
-def test_a_slow_card_comes_to_rest(one: Build, card: tuple[Board, str, System]) -> None:
+def test_a_slow_card_comes_to_rest(one: Design, card: tuple[Board, str, System]) -> None:
     board, path, _ = card
     board.timeout = 60.0
     accelerator = opened(one, (board, path, CardSystem(SlowCard(board))))
@@ -333,7 +333,7 @@ def test_a_slow_card_comes_to_rest(one: Build, card: tuple[Board, str, System]) 
     right(accelerator, one)
 
 
-def test_closing_ends_the_transfers(one: Build, card: tuple[Board, str, System]) -> None:
+def test_closing_ends_the_transfers(one: Design, card: tuple[Board, str, System]) -> None:
     card[0].timeout = 1e6  # who waits for it hangs
     link = opened(one, card).device.driver.link
     link._receiver.submit(link._take, link._epoch, 1)  # of a result that never comes
@@ -374,7 +374,7 @@ def until(happens: Callable[[], object]) -> None:
 
 
 def test_a_process_that_is_killed_leaves_a_device_that_the_next_one_recovers(
-    one: Build, card: tuple[Board, str, System], tmp_path: Path
+    one: Design, card: tuple[Board, str, System], tmp_path: Path
 ) -> None:
     board, path, system = card
     served = Served(LocalCard(board), str(tmp_path / "card"))

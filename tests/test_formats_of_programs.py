@@ -19,7 +19,8 @@ from dynagate.control.chip_ilqr import ChipIlqr
 from dynagate.control.chip_mppi import ChipMppi
 from dynagate.fixedpoint.assign import assign
 from dynagate.fixedpoint.files import FORMATS, FormatsError, read_formats, write_formats
-from dynagate.hw.processor.build import ProcessorBuild, build_solver
+from dynagate.hw.designs import Design
+from dynagate.hw.processor.build import build_solver
 from dynagate.hw.processor.compiler.instructions import ProgramError
 from dynagate.hw.processor.isa.shape import Core
 
@@ -33,11 +34,11 @@ from tests.test_processor_solver import ARM, COST, MPPI, OPTIONS, WORD, draws, p
 FUNCTIONS = ("inverse_dynamics", "mass_matrix", "forward_dynamics")
 
 
-def program_of(built: ProcessorBuild) -> bytes:
+def program_of(built: Design) -> bytes:
     return (built.folder / "program.bin").read_bytes()
 
 
-def again(built: ProcessorBuild, *, units: int | Core = 2, **options: Any) -> ProcessorBuild:
+def again(built: Design, *, units: int | Core = 2, **options: Any) -> Design:
     """The program of the formats that lie in a program's folder."""
     request = {"folder": built.folder.parent, "formats": built.folder / FORMATS, **options}
     function = str(request.pop("function", built.design.function))
@@ -76,7 +77,7 @@ def test_a_program_read_is_the_program_that_was_written(seed: int, tmp_path: Pat
     policy = Policy(word=word, samples=256)
     built = dynagate.build(robot, names, per_sample=len(names) > 1, units=2, policy=policy, folder=tmp_path, **options)
     read = again(built, **options)
-    assert read.core == built.core
+    assert read.hardware.core == built.hardware.core
     assert program_of(read) == program_of(built)
     assert (read.folder / FORMATS).read_text() == (built.folder / FORMATS).read_text()
     with dynagate.open(read.folder, device="fixed") as ours, dynagate.open(built, device="fixed") as theirs:
@@ -167,16 +168,16 @@ def solver() -> ChipIlqr:
 
 
 @pytest.fixture(scope="module")
-def solved(solver: ChipIlqr, tmp_path_factory: pytest.TempPathFactory) -> ProcessorBuild:
+def solved(solver: ChipIlqr, tmp_path_factory: pytest.TempPathFactory) -> Design:
     return build_solver(solver, problems(ARM, 6, 0), 2, word=WORD, folder=tmp_path_factory.mktemp("solver"))
 
 
-def test_a_solver_read_solves_no_problems(solver: ChipIlqr, solved: ProcessorBuild, tmp_path: Path) -> None:
+def test_a_solver_read_solves_no_problems(solver: ChipIlqr, solved: Design, tmp_path: Path) -> None:
     steps: list[str] = []
     formats = solved.folder / FORMATS
     read = build_solver(solver, {}, 2, word=24, folder=tmp_path, formats=formats, progress=steps.append)
     assert steps == ["fusing and scheduling"]
-    assert read.core == solved.core
+    assert read.hardware.core == solved.hardware.core
     assert program_of(read) == program_of(solved)
     assert read.design.formats.word == "given"
     assert (read.folder / FORMATS).read_text() == formats.read_text()
@@ -219,7 +220,7 @@ def test_a_file_of_another_solver_is_refused(
     cost: Cost,
     change: Callable[[dict[str, Any]], Any] | None,
     text: str,
-    solved: ProcessorBuild,
+    solved: Design,
     tmp_path: Path,
 ) -> None:
     content = json.loads((solved.folder / FORMATS).read_text())

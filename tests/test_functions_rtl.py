@@ -83,7 +83,7 @@ def test_stages_that_a_target_wants(designs: Path, tmp_path: Path) -> None:
         build(found, "forward_dynamics", ii=3, policy=Policy(word=18), stages=stages, folder=designs)
         for stages in (None, Stages(multiply=2, add=1))
     )
-    assert slow.plan.latency > lean.plan.latency
+    assert slow.hardware.plan.latency > lean.hardware.plan.latency
     assert {
         name: cycles + 2 * name.startswith("multiply") for name, cycles in lean.design.body.cycles.items()
     } == slow.design.body.cycles

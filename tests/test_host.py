@@ -21,7 +21,7 @@ from dynagate.design.design import Field, Port, Stream
 from dynagate.design.files import load as load_design
 from dynagate.fixedpoint.evaluate import evaluate
 from dynagate.host import DesignError, DeviceError, Results
-from dynagate.hw.build import Build
+from dynagate.hw.designs import Design
 
 from tests.designs import resealed
 from tests.samples import State
@@ -30,22 +30,22 @@ FUNCTION = "forward_dynamics_gradient"
 
 
 @pytest.fixture(scope="module")
-def arm(designs: Path) -> Build:
+def arm(designs: Path) -> Design:
     return build(robots.load("two_joint_arm"), FUNCTION, ii=3, folder=designs)
 
 
 @pytest.fixture
-def accelerator(arm: Build):
+def accelerator(arm: Design):
     with dynagate.open(arm, pauses=(0.2, 0.3), seed=4) as opened:
         yield opened
 
 
 @pytest.fixture(scope="module")
-def inputs(arm: Build) -> State:
+def inputs(arm: Design) -> State:
     return arm.region.sample(FUNCTION, 200, seed=11)
 
 
-def check(accelerator: Function, arm: Build, inputs: State) -> None:
+def check(accelerator: Function, arm: Design, inputs: State) -> None:
     results = accelerator(**inputs)
     expected = evaluate(arm.formatted, inputs)
     for name, value in expected.outputs.items():
@@ -53,7 +53,7 @@ def check(accelerator: Function, arm: Build, inputs: State) -> None:
     np.testing.assert_array_equal(results.overflow, expected.overflow)
 
 
-def test_results_equal_the_integer_executor(accelerator: Function, arm: Build, inputs: State) -> None:
+def test_results_equal_the_integer_executor(accelerator: Function, arm: Design, inputs: State) -> None:
     check(accelerator, arm, inputs)
     results = accelerator(**inputs)
     assert results.qdd.shape == (200, 2)
@@ -61,12 +61,12 @@ def test_results_equal_the_integer_executor(accelerator: Function, arm: Build, i
     assert "two_joint_arm forward_dynamics_gradient, ii 3" in repr(accelerator)
 
 
-def test_full_speed_is_one_result_per_interval(arm: Build, inputs: State) -> None:
+def test_full_speed_is_one_result_per_interval(arm: Design, inputs: State) -> None:
     with dynagate.open(arm.folder) as accelerator:  # by folder, as a user without the build object does
         check(accelerator, arm, inputs)
         assert accelerator.transfer.per_sample == 3.0
         # the output FIFO's two, and what the overflow bits are behind
-        assert 2 <= accelerator.transfer.latency - arm.plan.latency <= 5
+        assert 2 <= accelerator.transfer.latency - arm.hardware.plan.latency <= 5
 
 
 def test_lists_and_float32_are_accepted(accelerator: Function, inputs: State) -> None:
@@ -92,19 +92,19 @@ DEVICES = ["cpu", "numpy", "fixed", "sim"]
 
 
 @pytest.fixture(params=DEVICES)
-def each(request: pytest.FixtureRequest, arm: Build):
+def each(request: pytest.FixtureRequest, arm: Design):
     """The same function on each device."""
     with opened(request.param, arm) as accelerator:
         yield accelerator
 
 
-def opened(device: str, arm: Build) -> Function:
+def opened(device: str, arm: Design) -> Function:
     if device == "sim":
         return dynagate.open(arm)
     return dynagate.compile(arm.robot, FUNCTION, device=device, **({"threads": 2} if device == "cpu" else {}))
 
 
-def test_threads_that_share_an_accelerator_get_their_own_results(each: Function, arm: Build) -> None:
+def test_threads_that_share_an_accelerator_get_their_own_results(each: Function, arm: Design) -> None:
     batch, calls = (600, 100) if each.device.text.startswith("C,") else (20, 10)
     samples = [arm.region.sample(FUNCTION, batch, seed) for seed in range(4)]
     expected = [each(**sample).dqdd_dq for sample in samples]
@@ -121,7 +121,7 @@ def test_threads_that_share_an_accelerator_get_their_own_results(each: Function,
         assert list(threads.map(wrong, range(4))) == [0, 0, 0, 0]
 
 
-def test_a_repeated_call_and_those_of_other_threads_do_not_mix(arm: Build) -> None:
+def test_a_repeated_call_and_those_of_other_threads_do_not_mix(arm: Design) -> None:
     samples = [arm.region.sample(FUNCTION, 5000, seed) for seed in range(3)]  # long in C
     with opened("cpu", arm) as accelerator:
         out = accelerator(**samples[0])
@@ -137,7 +137,7 @@ def test_a_repeated_call_and_those_of_other_threads_do_not_mix(arm: Build) -> No
             assert list(threads.map(wrong, range(3))) == [0, 0, 0]
 
 
-def test_closing_waits_for_the_calls_of_other_threads(each: Function, arm: Build) -> None:
+def test_closing_waits_for_the_calls_of_other_threads(each: Function, arm: Design) -> None:
     inputs = arm.region.sample(FUNCTION, 600, seed=1)
     expected = each(**inputs).dqdd_dq
 
@@ -179,7 +179,7 @@ def of_other_type(array: np.ndarray) -> None:
 )
 @pytest.mark.parametrize("calls", [0, 1, 4])
 def test_inputs_that_are_resized_in_place_are_noticed(
-    calls: int, change: Callable[[np.ndarray], None], message: str, each: Function, arm: Build
+    calls: int, change: Callable[[np.ndarray], None], message: str, each: Function, arm: Design
 ) -> None:
     inputs = {name: array.copy() for name, array in arm.region.sample(FUNCTION, 8, seed=1).items()}
     out = each(**inputs)
@@ -194,7 +194,7 @@ def test_inputs_that_are_resized_in_place_are_noticed(
         assert np.array_equal(each(out=out, **again).dqdd_dq, expected)
 
 
-def test_results_that_are_resized_in_place_are_noticed(each: Function, arm: Build) -> None:
+def test_results_that_are_resized_in_place_are_noticed(each: Function, arm: Design) -> None:
     inputs = arm.region.sample(FUNCTION, 100, seed=1)
     out = Results(**{**each(**inputs), "qdd": np.zeros((100, 2))})  # which owns its memory
     each(out=out, **inputs)
@@ -203,7 +203,7 @@ def test_results_that_are_resized_in_place_are_noticed(each: Function, arm: Buil
         each(out=out, **inputs)
 
 
-def test_a_closed_accelerator_says_so(each: Function, arm: Build) -> None:
+def test_a_closed_accelerator_says_so(each: Function, arm: Design) -> None:
     inputs = arm.region.sample(FUNCTION, 700, seed=1)
     out = each(**inputs)
     for _ in range(4):
@@ -215,7 +215,7 @@ def test_a_closed_accelerator_says_so(each: Function, arm: Build) -> None:
             each(out=results, **inputs)
 
 
-def test_threads_go_with_the_accelerator(arm: Build) -> None:
+def test_threads_go_with_the_accelerator(arm: Design) -> None:
     def threads() -> int:
         return len(list(Path("/proc/self/task").iterdir()))
 
@@ -231,7 +231,7 @@ def test_threads_go_with_the_accelerator(arm: Build) -> None:
     assert threads() <= before
 
 
-def test_a_simulated_device_goes_with_its_accelerator(arm: Build) -> None:
+def test_a_simulated_device_goes_with_its_accelerator(arm: Design) -> None:
     accelerator = dynagate.open(arm)
     accelerator(**arm.region.sample(FUNCTION, 3, seed=1))
     end = accelerator.device.driver.link._end
@@ -240,7 +240,7 @@ def test_a_simulated_device_goes_with_its_accelerator(arm: Build) -> None:
     assert not end.alive
 
 
-def test_results_name_what_there_is(each: Function, arm: Build) -> None:
+def test_results_name_what_there_is(each: Function, arm: Design) -> None:
     results = each(**arm.region.sample(FUNCTION, 3, seed=1))
     listed = "expected one of qdd, dqdd_dq, dqdd_dqd, minv, overflow"
     with pytest.raises(AttributeError, match=rf"no result 'qd' \(did you mean 'qdd'\?\); {listed}"):
@@ -274,7 +274,7 @@ print("right")
 """
 
 
-def test_ctrl_c_is_heard_while_a_device_streams(arm: Build) -> None:
+def test_ctrl_c_is_heard_while_a_device_streams(arm: Design) -> None:
     command = [sys.executable, "-c", STREAMING, str(arm.folder)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -285,7 +285,7 @@ def test_ctrl_c_is_heard_while_a_device_streams(arm: Build) -> None:
     assert said == "interrupted\nright\n", fault
 
 
-def test_a_signal_handler_may_close_a_device_that_streams(arm: Build) -> None:
+def test_a_signal_handler_may_close_a_device_that_streams(arm: Design) -> None:
     accelerator = dynagate.open(arm, pauses=(0.99, 0.0))
     before = signal.signal(signal.SIGALRM, lambda *_: accelerator.close())
     try:
@@ -298,7 +298,7 @@ def test_a_signal_handler_may_close_a_device_that_streams(arm: Build) -> None:
         accelerator(q=np.zeros((1, 2)), qd=np.zeros((1, 2)), tau=np.zeros((1, 2)))
 
 
-def test_slices_of_a_stream_change_nothing(arm: Build, inputs: State, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slices_of_a_stream_change_nothing(arm: Design, inputs: State, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
     for milliseconds in (0, 100_000):
         monkeypatch.setattr("dynagate.host.sim_links.SLICE_MS", milliseconds)
@@ -359,7 +359,7 @@ BAD = {
 
 @pytest.mark.parametrize("case", list(BAD))
 def test_bad_input_is_named_and_the_device_stays_usable(
-    case: str, accelerator: Function, arm: Build, inputs: State
+    case: str, accelerator: Function, arm: Design, inputs: State
 ) -> None:
     change, kind, message = BAD[case]
     with pytest.raises(kind, match=message):
@@ -380,7 +380,7 @@ def test_integers_refuse_what_their_formats_are_not_for(name: str, inputs: State
         accelerator(**with_entry(inputs, name, low))
 
 
-def test_library_of_another_design_is_refused(arm: Build, tmp_path: Path) -> None:
+def test_library_of_another_design_is_refused(arm: Design, tmp_path: Path) -> None:
     folder = tmp_path / "copy"
     shutil.copytree(arm.folder, folder)
     design = json.loads((folder / "design.json").read_text())
@@ -402,7 +402,7 @@ def test_damaged_designs_are_refused(tmp_path: Path) -> None:
         load_design(tmp_path)
 
 
-def test_truncated_library_is_refused(arm: Build, tmp_path: Path) -> None:
+def test_truncated_library_is_refused(arm: Design, tmp_path: Path) -> None:
     from dynagate.host.sim_links import SimLink
 
     library = tmp_path / "libdatapath.so"
@@ -411,14 +411,14 @@ def test_truncated_library_is_refused(arm: Build, tmp_path: Path) -> None:
         SimLink(library, load_design(arm.folder))
 
 
-def test_unknown_device_is_refused(arm: Build) -> None:
+def test_unknown_device_is_refused(arm: Design) -> None:
     with pytest.raises(ValueError, match="device 'gpu'; expected one of numpy, fixed, sim, board"):
         dynagate.open(arm, device="gpu")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"device 'gpu' \(write cuda\); expected one of numpy, fixed, cpu, cuda"):
         dynagate.compile(robots.load("two_joint_arm"), "forward_dynamics_gradient", device="gpu")  # type: ignore[arg-type]
 
 
-def test_stuck_device_is_an_error_and_recovers(arm: Build, inputs: State, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stuck_device_is_an_error_and_recovers(arm: Design, inputs: State, monkeypatch: pytest.MonkeyPatch) -> None:
     with dynagate.open(arm) as accelerator:
         with monkeypatch.context() as patch:
             patch.setattr("dynagate.host.sim_links.IDLE_CYCLES", 2)  # less than the interval

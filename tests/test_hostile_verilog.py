@@ -96,7 +96,7 @@ def test_modules_are_not_looked_for_in_the_folder_that_the_user_is_in(
 ) -> None:
     built = dynagate.build(robots.load("two_joint_arm"), "mass_matrix", folder=designs)
     theirs = shutil.copytree(built.folder, tmp_path / "theirs")
-    head, _, _ = built.verilog.read_text().rpartition("endmodule")
+    head, _, _ = built.module("datapath").read_text().rpartition("endmodule")
     text = f"{head}helper_of_theirs it();\nendmodule\n"
     (theirs / "datapath.v").write_text(text)
     relisted(theirs, built.design)

@@ -30,7 +30,7 @@ from dynagate.host.links import SilenceError
 from dynagate.host.registers import Registers
 from dynagate.host.sim_links import _Simulated
 from dynagate.hw.axi import PER_SAMPLE, Axi
-from dynagate.hw.build import Build
+from dynagate.hw.designs import Design
 from dynagate.hw.regmap import REGISTERS, VERSION
 from dynagate.sim.runner import expected_words
 
@@ -55,7 +55,7 @@ class Kind:
     standin: str | None = None
     link: str | None = None
 
-    def built(self, designs: Path) -> Build:
+    def built(self, designs: Path) -> Design:
         policy = Policy(word=20, guard_bits=self.guard_bits)
         return build(robots.load("two_joint_arm"), FUNCTION, ii=self.ii, policy=policy, axi=self.axi, folder=designs)
 
@@ -103,7 +103,7 @@ class Bench:
     """An opened implementation, and what the integer executor expects of it."""
 
     kind: Kind
-    built: Build
+    built: Design
     accelerator: Function
 
     @property
@@ -267,7 +267,7 @@ def test_several_are_closed_in_any_order(simulated: Kind, designs: Path) -> None
 
 def test_another_design_is_refused_by_name(simulated: Kind, designs: Path, tmp_path: Path) -> None:
     built = simulated.built(designs)
-    folder, other = altered(built, tmp_path, ii=built.plan.ii + 1)
+    folder, other = altered(built, tmp_path, ii=built.hardware.plan.ii + 1)
     shown, described = built.design.hash[:16], other["hash"][:16]
     library = "libaccelerator.so" if simulated.shell else "libdatapath.so"
     message = f"{library} holds design {shown}; design.json describes {described}: build it again"
@@ -275,7 +275,7 @@ def test_another_design_is_refused_by_name(simulated: Kind, designs: Path, tmp_p
         dynagate.open(folder, shell=simulated.shell)
 
 
-def altered(built: Build, folder: Path, **changes: object) -> tuple[Path, dict]:
+def altered(built: Design, folder: Path, **changes: object) -> tuple[Path, dict]:
     """A copy of the design with other content in design.json, beside the same Verilog."""
     copy = folder / "copy"
     shutil.copytree(built.folder, copy)

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 from dynagate import AlgorithmOptions, Axi, DesignRequest, Goal, Policy, Region, build, robots
 from dynagate.host import DesignError
-from dynagate.hw.build import Build, build_request
+from dynagate.hw.build import build_request
+from dynagate.hw.designs import Design
 from dynagate.robot.robots import path
 
 from tests.designs import resealed
@@ -23,7 +24,7 @@ FUNCTION = "forward_dynamics_gradient"
 
 
 @pytest.fixture(scope="module")
-def design(designs: Path) -> Build:
+def design(designs: Path) -> Design:
     return build(ARM, FUNCTION, ii=3, frame={0: -1}, folder=designs)
 
 
@@ -88,7 +89,7 @@ def test_options_of_a_device_reach_it(designs: Path) -> None:
 
 @pytest.mark.parametrize("device", ["sim", "fixed", "numpy"])
 @pytest.mark.parametrize("given", ["build", "folder", "path", "design.json"])
-def test_a_design_opens_on_the_devices_that_know_it(device: str, given: str, design: Build) -> None:
+def test_a_design_opens_on_the_devices_that_know_it(device: str, given: str, design: Design) -> None:
     what = {
         "build": design,
         "folder": design.folder,
@@ -137,13 +138,13 @@ def test_designs_with_every_kind_of_format_and_joint_come_back_whole(designs: Pa
         ({"device": "fixed", "link": "sim"}, "device 'fixed' with link='sim'; expected device='sim', or no device"),
     ],
 )
-def test_what_a_design_does_not_take_is_refused(options: dict[str, Any], message: str, design: Build) -> None:
+def test_what_a_design_does_not_take_is_refused(options: dict[str, Any], message: str, design: Design) -> None:
     for what in (design, design.folder):
         with pytest.raises(dynagate.Error, match=message):
             dynagate.open(what, **options)
 
 
-def test_a_graph_is_read_back_by_the_version_that_wrote_it(design: Build, tmp_path: Path) -> None:
+def test_a_graph_is_read_back_by_the_version_that_wrote_it(design: Design, tmp_path: Path) -> None:
     def changed(name: str, change: Callable[[dict[str, Any]], Any]) -> Path:
         folder = tmp_path / name
         shutil.copytree(design.folder, folder)
@@ -209,7 +210,7 @@ def test_what_is_not_there_is_named(
         dynagate.open(what)
 
 
-def test_a_robot_does_not_open_and_a_design_is_not_compiled(design: Build) -> None:
+def test_a_robot_does_not_open_and_a_design_is_not_compiled(design: Design) -> None:
     for what in (ARM, "two_joint_arm", path("two_joint_arm")):
         with pytest.raises(TypeError, match=r"is a robot, and open\(\) takes designs; write dynagate.compile\("):
             dynagate.open(what)
@@ -220,14 +221,14 @@ def test_a_robot_does_not_open_and_a_design_is_not_compiled(design: Build) -> No
             dynagate.compile(built, FUNCTION)  # type: ignore[arg-type]
 
 
-def test_link_sim_simulates_the_shell_where_there_is_one(design: Build, designs: Path) -> None:
+def test_link_sim_simulates_the_shell_where_there_is_one(design: Design, designs: Path) -> None:
     shelled = build(ARM, "inverse_dynamics", ii=8, axi=Axi(64), folder=designs)
     with dynagate.open(design, link="sim") as bare, dynagate.open(shelled, link="sim") as whole:
         assert "SimLink" in bare.device.text  # type: ignore[attr-defined]
         assert "SimShellLink" in whole.device.text  # type: ignore[attr-defined]
 
 
-def test_a_request_in_one_object_is_the_same_design(designs: Path, design: Build) -> None:
+def test_a_request_in_one_object_is_the_same_design(designs: Path, design: Design) -> None:
     request = DesignRequest(ARM, FUNCTION, ii=3, algorithm=AlgorithmOptions(frame={0: -1}))
     assert build_request(request, folder=designs).design == design.design
     assert design.design.options == {"frame": {"0": -1}}

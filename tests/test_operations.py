@@ -114,7 +114,7 @@ def test_the_datapath_computes_it(designs: Path) -> None:
     assert optimize(graph, region, Goal(1e-3, fresh=16384)).error <= 1e-3
     built = build(ARM, NAME, ii=3, goal=Goal(1e-3, fresh=16384), folder=designs)
     run_datapath_bench(built, states(300), seed=1)
-    assert set(ELEMENTARY) - {"normalized_reciprocal"} <= set(built.plan.unit_counts())
+    assert set(ELEMENTARY) - {"normalized_reciprocal"} <= set(built.hardware.plan.unit_counts())
 
 
 def random_numbers() -> tuple[Graph, dict[str, np.ndarray], np.ndarray]:

@@ -9,7 +9,7 @@ import pytest
 from dynagate import build, robots
 from dynagate.fixedpoint.assign import Policy
 from dynagate.hw.axi import Axi
-from dynagate.hw.build import Build
+from dynagate.hw.designs import Design
 from dynagate.sim.pcie import (
     PAYLOADS,
     Case,
@@ -30,17 +30,17 @@ FUNCTION = "forward_dynamics"
 STREAMING = Case(batch=64, batches=12)
 
 
-def shell(designs: Path, width: int, ii: int, guard_bits: float = 1.0) -> Build:
+def shell(designs: Path, width: int, ii: int, guard_bits: float = 1.0) -> Design:
     """guard_bits: negative ones make some states overflow."""
     policy = Policy(word=20, guard_bits=guard_bits)
     return build(robots.load("two_joint_arm"), FUNCTION, ii=ii, policy=policy, axi=Axi(width, "batch"), folder=designs)
 
 
-def measured(built: Build, cases: list[Case], accelerator: Path | None = None) -> list[Measured]:
+def measured(built: Design, cases: list[Case], accelerator: Path | None = None) -> list[Measured]:
     return run_pcie_bench(built, built.region.sample(FUNCTION, 256, seed=2), cases, accelerator=accelerator)
 
 
-def limit(built: Build, case: Case) -> float:
+def limit(built: Design, case: Case) -> float:
     """The lesser of what the link carries and what the datapath takes, samples a second."""
     return min(link_rate(case, *bytes_of(built)), datapath_rate(built))
 
@@ -118,7 +118,7 @@ PLANTED = {
 @pytest.mark.parametrize("fault", list(PLANTED))
 def test_bench_notices_a_planted_fault(fault: str, designs: Path, tmp_path: Path) -> None:
     built = shell(designs, 512, 1, guard_bits=-0.3)
-    changed = faulty(built.accelerator, tmp_path, *PLANTED[fault])
+    changed = faulty(built.module("accelerator"), tmp_path, *PLANTED[fault])
     with pytest.raises(SimulationError, match="dynagate.sim.bench_pcie"):
         measured(built, [Case(batch=64)], accelerator=changed)
 

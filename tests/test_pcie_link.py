@@ -17,25 +17,25 @@ from dynagate.host.board_links import LinkText
 from dynagate.host.pcie_link import PcieLink
 from dynagate.host.xdma_link import XdmaLink
 from dynagate.hw.axi import Axi
-from dynagate.hw.build import Build
+from dynagate.hw.designs import Design
 from dynagate.sim.pcie import CLOCK_NS, Case, bytes_of, datapath_rate, link_rate
 
 FUNCTION = "forward_dynamics"
 ARM = robots.load("two_joint_arm")
 
 
-def build(ii: int, designs: Path) -> Build:
+def build(ii: int, designs: Path) -> Design:
     policy = Policy(word=20, guard_bits=1.0)
     return dynagate.build(ARM, FUNCTION, ii=ii, policy=policy, axi=Axi(512, "batch"), folder=designs)
 
 
 @pytest.fixture(scope="module")
-def built(designs: Path) -> Build:
+def built(designs: Path) -> Design:
     return build(8, designs)
 
 
 @pytest.fixture(scope="module")
-def card(built: Build) -> Iterator[Function]:
+def card(built: Design) -> Iterator[Function]:
     with dynagate.open(built, link="pcie") as accelerator:
         yield accelerator
 
@@ -46,12 +46,12 @@ def link_of(card: Function) -> PcieLink:
     return link
 
 
-def states(built: Build, count: int, seed: int) -> dict[str, np.ndarray]:
+def states(built: Design, count: int, seed: int) -> dict[str, np.ndarray]:
     sample = built.region.sample(FUNCTION, max(count, 1), seed)
     return {name: value[:count].astype(np.float32) for name, value in sample.items()}
 
 
-def check(card: Function, built: Build, count: int, seed: int) -> None:
+def check(card: Function, built: Design, count: int, seed: int) -> None:
     inputs = states(built, count, seed)
     with dynagate.open(built, device="fixed") as integers:
         expected, results = integers(**inputs), card(**inputs)
@@ -60,7 +60,7 @@ def check(card: Function, built: Build, count: int, seed: int) -> None:
     np.testing.assert_array_equal(results.qdd[sound], expected.qdd[sound].astype(np.float32))
 
 
-def test_results_equal_the_integers(card: Function, built: Build) -> None:
+def test_results_equal_the_integers(card: Function, built: Design) -> None:
     assert isinstance(link_of(card), XdmaLink)  # the code of real cards
     for count in (1, 7, 300):
         check(card, built, count, seed=count)
@@ -68,7 +68,7 @@ def test_results_equal_the_integers(card: Function, built: Build) -> None:
     assert card.device.driver.registers.read("samples_out") == 300  # type: ignore[attr-defined]
 
 
-def test_the_example_on_the_page_runs(built: Build, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_example_on_the_page_runs(built: Design, capsys: pytest.CaptureFixture[str]) -> None:
     """docs/pcie.md opens a card by `generation` and `width`, calls it, and prints the cycles that it took."""
     page = (Path(__file__).parent.parent / "docs" / "pcie.md").read_text()
     (block,) = re.findall(r"^```text\n(with dynagate\.open.*?)^```", page, flags=re.S | re.M)
@@ -113,7 +113,7 @@ def test_streaming_reaches_the_lesser_limit(ii: int, count: int, designs: Path) 
 
 
 @pytest.mark.parametrize("count", [4, pytest.param(10_000, marks=pytest.mark.long)])
-def test_faults_of_the_link_are_told_and_nothing_is_misplaced(count: int, card: Function, built: Build) -> None:
+def test_faults_of_the_link_are_told_and_nothing_is_misplaced(count: int, card: Function, built: Design) -> None:
     """Poisoned and misplaced completions, and late ones. A call either raises or gives every result in its place. Small
     batches and many faults: what comes behind a fault is another call."""
     socket, chance = link_of(card).card, 0.05
@@ -138,14 +138,14 @@ def test_faults_of_the_link_are_told_and_nothing_is_misplaced(count: int, card: 
 
 
 def test_a_packet_may_take_longer_than_the_timeout(
-    card: Function, built: Build, monkeypatch: pytest.MonkeyPatch
+    card: Function, built: Design, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of the simulation, where the machine is busy: something moves all the time."""
     monkeypatch.setattr(link_of(card), "timeout", 0.7)
     check(card, built, 2000, seed=5)
 
 
-def test_a_reset_that_failed_is_repeated(card: Function, built: Build, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reset_that_failed_is_repeated(card: Function, built: Design, monkeypatch: pytest.MonkeyPatch) -> None:
     """The next call resets first: what the failed one left would come before its results."""
 
     def breaks(*_: object) -> bool:
@@ -159,7 +159,7 @@ def test_a_reset_that_failed_is_repeated(card: Function, built: Build, monkeypat
 
 
 @pytest.mark.long
-def test_a_card_that_goes_away_is_told(built: Build) -> None:
+def test_a_card_that_goes_away_is_told(built: Design) -> None:
     accelerator = dynagate.open(built, link="pcie:,generation=1")
     with accelerator:
         link_of(accelerator).card._process.kill()
@@ -167,7 +167,7 @@ def test_a_card_that_goes_away_is_told(built: Build) -> None:
             accelerator(**states(built, 3, seed=1))
 
 
-def test_what_the_link_is_told_is_checked(built: Build, designs: Path) -> None:
+def test_what_the_link_is_told_is_checked(built: Design, designs: Path) -> None:
     assert LinkText.of("pcie", "here").path == "here"
     assert LinkText.of("pcie,width=4", "here").options == {"width": "4"}
     assert LinkText.of("pcie:there", "here").path == "there"

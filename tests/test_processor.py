@@ -39,7 +39,7 @@ from dynagate.host.report.bodies import ProgramPace, ProgramSection
 from dynagate.host.report.functions import FunctionMeasurement
 from dynagate.host.report.rules import passed
 from dynagate.hw.axi import Axi
-from dynagate.hw.processor.build import ProcessorBuild
+from dynagate.hw.designs import Design
 from dynagate.hw.processor.checker.check import checked
 from dynagate.hw.processor.checker.replay import _sum, replay
 from dynagate.hw.processor.compiler.instructions import ProgramError, instructions
@@ -234,14 +234,14 @@ def test_the_unit_equals_the_integers(word: int, units: Path) -> None:
     run_unit_bench("multiply_add", MultiplyAdd(core), inputs, outputs, units)
 
 
-def build(robot: Robot, function: str, folder: Path, **options: Any) -> ProcessorBuild:
+def build(robot: Robot, function: str, folder: Path, **options: Any) -> Design:
     options.setdefault("policy", Policy(samples=256))
     options |= functions_of(function)
     return dynagate.build(robot, units=SMALL, region=Region.of(robot, velocity=5.0), folder=folder, **options)  # type: ignore[return-value]
 
 
 @pytest.fixture(scope="module")
-def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, ProcessorBuild]:
+def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Design]:
     folder = tmp_path_factory.mktemp("programs")
     return {
         "arm": build(ARM, "forward_dynamics", folder),
@@ -251,7 +251,7 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, ProcessorBui
     }
 
 
-def check(accelerator: dynagate.Function, built: ProcessorBuild, count: int = 40, seed: int = 1) -> int:
+def check(accelerator: dynagate.Function, built: Design, count: int = 40, seed: int = 1) -> int:
     """The core's results of random states equal the integers; returns how many overflowed."""
     inputs = states_of(built.graph, built.robot, count, seed)
     got = accelerator(**inputs)
@@ -266,27 +266,27 @@ def check(accelerator: dynagate.Function, built: ProcessorBuild, count: int = 40
 
 
 @pytest.fixture
-def accelerator(programs: dict[str, ProcessorBuild]) -> Iterator[dynagate.Function]:
+def accelerator(programs: dict[str, Design]) -> Iterator[dynagate.Function]:
     with dynagate.open(programs["arm"]) as opened:
         yield opened
 
 
 def test_the_core_equals_the_integers_program_after_program(
-    accelerator: dynagate.Function, programs: dict[str, ProcessorBuild]
+    accelerator: dynagate.Function, programs: dict[str, Design]
 ) -> None:
     assert check(accelerator, programs["arm"]) == 0
     for name in ("iiwa14", "overflowing", "friction", "arm"):
         accelerator.load(programs[name].folder if name == "friction" else programs[name])
         overflows = check(accelerator, programs[name], seed=len(name))
         assert (overflows > 0) == (name == "overflowing")
-    assert accelerator.transfer.per_sample <= programs["arm"].schedule.cycles_per_sample
+    assert accelerator.transfer.per_sample <= programs["arm"].hardware.schedule.cycles_per_sample
 
 
 PAUSES = [(0.9, 0.0), (0.0, 0.98), (0.5, 0.5)]
 """Chances of a pause in a cycle, before words and behind them."""
 
 
-def check_under_pauses(first: ProcessorBuild, second: ProcessorBuild, pauses: tuple[float, float]) -> None:
+def check_under_pauses(first: Design, second: Design, pauses: tuple[float, float]) -> None:
     """A program some of whose values overflow, and then another one in the same core."""
     with dynagate.open(first, pauses=pauses, seed=3) as accelerator:
         assert check(accelerator, first, 12) > 0
@@ -295,23 +295,21 @@ def check_under_pauses(first: ProcessorBuild, second: ProcessorBuild, pauses: tu
 
 
 @pytest.mark.parametrize("pauses", PAUSES)
-def test_the_core_waits_for_its_streams(programs: dict[str, ProcessorBuild], pauses: tuple[float, float]) -> None:
+def test_the_core_waits_for_its_streams(programs: dict[str, Design], pauses: tuple[float, float]) -> None:
     check_under_pauses(programs["overflowing"], programs["arm"], pauses)
 
 
-def test_samples_lie_side_by_side(
-    accelerator: dynagate.Function, programs: dict[str, ProcessorBuild], tmp_path: Path
-) -> None:
+def test_samples_lie_side_by_side(accelerator: dynagate.Function, programs: dict[str, Design], tmp_path: Path) -> None:
     """Three in a packet, which share its flag: the last packet is not full."""
     policy, region = Policy(samples=256, guard_bits=-1.0), Region.of(ARM, velocity=5.0)
     asked: dict[str, Any] = {"units": SMALL, "region": region, "policy": policy, "folder": tmp_path}
     alone, beside = (dynagate.build(ARM, "inverse_dynamics", **asked, abreast=count) for count in (1, 3))
-    assert beside.schedule.cycles < 1.2 * alone.schedule.cycles
-    assert beside.schedule.use > 2.5 * alone.schedule.use
+    assert beside.hardware.schedule.cycles < 1.2 * alone.hardware.schedule.cycles
+    assert beside.hardware.schedule.use > 2.5 * alone.hardware.schedule.use
     accelerator.load(beside)
     flagged = check(accelerator, beside, 40)
     assert flagged % 3 in (0, 1)
-    assert 3 * accelerator.transfer.per_sample <= beside.schedule.cycles_per_sample
+    assert 3 * accelerator.transfer.per_sample <= beside.hardware.schedule.cycles_per_sample
     states = states_of(alone.graph, ARM, 40)
     with dynagate.open(alone, device="fixed") as integers, dynagate.open(beside.folder, device="fixed") as again:
         own, whole = integers(**states), again(**states)
@@ -324,7 +322,7 @@ def test_samples_lie_side_by_side(
     check(accelerator, programs["arm"], 12)
 
 
-def test_samples_one_by_one_keep_their_own_flags(programs: dict[str, ProcessorBuild]) -> None:
+def test_samples_one_by_one_keep_their_own_flags(programs: dict[str, Design]) -> None:
     """The core has two samples' worth of everything; which of the two a sample takes must not depend on pauses."""
     built = programs["overflowing"]
     with dynagate.open(built) as accelerator:
@@ -337,7 +335,7 @@ def test_samples_one_by_one_keep_their_own_flags(programs: dict[str, ProcessorBu
 
 
 def test_batches_follow_each_other_and_a_reset_keeps_the_program(
-    accelerator: dynagate.Function, programs: dict[str, ProcessorBuild]
+    accelerator: dynagate.Function, programs: dict[str, Design]
 ) -> None:
     inputs = states_of(programs["arm"].graph, ARM, 30)
     first = accelerator(**inputs)
@@ -352,7 +350,7 @@ def test_batches_follow_each_other_and_a_reset_keeps_the_program(
 
 
 def test_a_soft_reset_within_packets_keeps_the_program(
-    accelerator: dynagate.Function, programs: dict[str, ProcessorBuild]
+    accelerator: dynagate.Function, programs: dict[str, Design]
 ) -> None:
     """As DMA links reset: by a register, while the streams stand still."""
     driver = accelerator.device.driver  # type: ignore[attr-defined]
@@ -372,7 +370,7 @@ def test_a_soft_reset_within_packets_keeps_the_program(
 
 
 def test_a_link_that_breaks_while_it_loads_leaves_no_program_and_loads_again(
-    accelerator: dynagate.Function, programs: dict[str, ProcessorBuild], monkeypatch: pytest.MonkeyPatch
+    accelerator: dynagate.Function, programs: dict[str, Design], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def cut(results: np.ndarray) -> int:
         raise DeviceError("the cable is out")
@@ -392,11 +390,11 @@ def test_a_link_that_breaks_while_it_loads_leaves_no_program_and_loads_again(
 
 
 def test_a_program_of_several_functions_is_called_by_name(
-    accelerator: dynagate.Function, programs: dict[str, ProcessorBuild], tmp_path: Path
+    accelerator: dynagate.Function, programs: dict[str, Design], tmp_path: Path
 ) -> None:
     """An opened core has the functions of the program that it holds."""
     several = build(ARM, "inverse_dynamics,mass_matrix", tmp_path)
-    assert several.core.hash == programs["arm"].core.hash
+    assert several.hardware.core.hash == programs["arm"].hardware.core.hash
     accelerator.load(several)
     q = np.array([[0.3, -0.4]])
     with dynagate.open(several, device="fixed") as integers:
@@ -412,7 +410,7 @@ def test_a_program_of_several_functions_is_called_by_name(
 
 
 def test_a_rollout_is_not_loaded_into_an_accelerator(
-    accelerator: dynagate.Function, programs: dict[str, ProcessorBuild], tmp_path: Path
+    accelerator: dynagate.Function, programs: dict[str, Design], tmp_path: Path
 ) -> None:
     turns = build(ARM, "rollout", tmp_path, dt=0.01)
     with pytest.raises(ArgumentError, match=r"rollout keeps the states of its trajectories.*: dynagate\.open\("):
@@ -420,9 +418,7 @@ def test_a_rollout_is_not_loaded_into_an_accelerator(
     check(accelerator, programs["arm"], 3)
 
 
-def test_a_bound_call_ends_with_its_program(
-    accelerator: dynagate.Function, programs: dict[str, ProcessorBuild]
-) -> None:
+def test_a_bound_call_ends_with_its_program(accelerator: dynagate.Function, programs: dict[str, Design]) -> None:
     run = accelerator.bind(**accelerator.new_inputs(2))
     run()
     accelerator.load(programs["iiwa14"])
@@ -430,7 +426,7 @@ def test_a_bound_call_ends_with_its_program(
         run()
 
 
-def test_overflow_is_alike_in_the_core_and_in_its_integers(programs: dict[str, ProcessorBuild]) -> None:
+def test_overflow_is_alike_in_the_core_and_in_its_integers(programs: dict[str, Design]) -> None:
     built = programs["overflowing"]
     inputs = states_of(built.graph, ARM, 40)
     with dynagate.open(built) as core, dynagate.open(built, device="fixed") as integers:
@@ -444,9 +440,7 @@ def test_overflow_is_alike_in_the_core_and_in_its_integers(programs: dict[str, P
         np.testing.assert_array_equal(core.submit(**inputs).result().tau, results.tau)
 
 
-def test_the_core_refuses_a_damaged_program(
-    accelerator: dynagate.Function, programs: dict[str, ProcessorBuild]
-) -> None:
+def test_the_core_refuses_a_damaged_program(accelerator: dynagate.Function, programs: dict[str, Design]) -> None:
     driver = accelerator.device.driver  # type: ignore[attr-defined]
     assert isinstance(driver, ProgramDriver)
     design = files.load_program(programs["arm"].folder)
@@ -461,7 +455,7 @@ def test_the_core_refuses_a_damaged_program(
 
 
 def test_the_core_refuses_a_foreign_program_and_one_that_is_cut(
-    accelerator: dynagate.Function, programs: dict[str, ProcessorBuild]
+    accelerator: dynagate.Function, programs: dict[str, Design]
 ) -> None:
     driver = accelerator.device.driver  # type: ignore[attr-defined]
     design = files.load_program(programs["arm"].folder)
@@ -486,7 +480,7 @@ def test_the_core_refuses_a_foreign_program_and_one_that_is_cut(
 
 @pytest.mark.parametrize("at", [0, -1], ids=["its first beat", "its last"])
 def test_a_packet_with_a_hole_is_dropped_until_the_next_tlast(
-    at: int, accelerator: dynagate.Function, programs: dict[str, ProcessorBuild], monkeypatch: pytest.MonkeyPatch
+    at: int, accelerator: dynagate.Function, programs: dict[str, Design], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     build = programs["arm"]
     accelerator.load(build)
@@ -515,7 +509,7 @@ MESSAGES, TAG = Kind.MESSAGES << KIND_SHIFT, 7
     ids=["goes on", "sample goes on", "ends early", "odd", "empty", "too long", "unknown", "unknown block"],
 )
 def test_a_packet_that_is_not_what_its_head_says_is_counted_and_dropped(
-    packet: list[int], accelerator: dynagate.Function, programs: dict[str, ProcessorBuild]
+    packet: list[int], accelerator: dynagate.Function, programs: dict[str, Design]
 ) -> None:
     """Its rest is not taken for a head: nothing is answered or lost, and the next samples are right without a reset."""
     driver = accelerator.device.driver  # type: ignore[attr-defined]
@@ -541,13 +535,13 @@ def test_exponentials_take_a_core_that_has_them(tmp_path: Path) -> None:
 @pytest.mark.long
 def test_a_core_has_every_operation(tmp_path: Path) -> None:
     built = dynagate.build(ARM, ALL_OPERATIONS, units=2, region=Region.of(ARM, velocity=5.0), folder=tmp_path)
-    assert built.core.exp_bits > 0
+    assert built.hardware.core.exp_bits > 0
     with dynagate.open(built) as accelerator:
         check(accelerator, built, 300)
 
 
 @pytest.mark.long
-def test_cores_take_samples_in_turn(programs: dict[str, ProcessorBuild]) -> None:
+def test_cores_take_samples_in_turn(programs: dict[str, Design]) -> None:
     """On streams of several words a beat, whose TLAST ends a batch; a program goes to all cores."""
     axi = Axi(128, PER_BATCH, FIXED)
     for pauses in ((0.0, 0.0), (0.3, 0.7)):
@@ -559,7 +553,7 @@ def test_cores_take_samples_in_turn(programs: dict[str, ProcessorBuild]) -> None
                 accelerator.load(programs["arm"])
                 assert check(accelerator, programs["arm"], 23) == 0
             if not pauses[0]:
-                assert accelerator.transfer.per_sample < 0.6 * programs["arm"].schedule.cycles_per_sample
+                assert accelerator.transfer.per_sample < 0.6 * programs["arm"].hardware.schedule.cycles_per_sample
 
 
 @pytest.mark.parametrize(
@@ -577,7 +571,7 @@ def test_a_shell_of_cores_checks_what_is_asked(axi: Axi, cores: int, text: str) 
 
 
 def test_a_program_for_another_core_is_refused_and_the_one_before_stays(
-    accelerator: dynagate.Function, programs: dict[str, ProcessorBuild], tmp_path: Path
+    accelerator: dynagate.Function, programs: dict[str, Design], tmp_path: Path
 ) -> None:
     other = dynagate.build(ARM, "forward_dynamics", units=3, folder=tmp_path, policy=Policy(samples=64))
     with pytest.raises(DesignError, match=r"for another core \(units=3, .*\); this one has units=2, "):
@@ -593,14 +587,14 @@ def test_a_program_for_another_core_is_refused_and_the_one_before_stays(
 
 
 def test_the_host_refuses_a_core_that_shows_another_hash(
-    programs: dict[str, ProcessorBuild], monkeypatch: pytest.MonkeyPatch
+    programs: dict[str, Design], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ProgramBody, "device_hash", lambda self, design: 0x1234)
     with pytest.raises(DesignError, match=r"is core [0-9a-f]{16}; .* for core 0000000000001234 \(units=2, "):
         dynagate.open(programs["arm"])
 
 
-def test_a_folder_is_read_again_and_damage_is_told(programs: dict[str, ProcessorBuild], tmp_path: Path) -> None:
+def test_a_folder_is_read_again_and_damage_is_told(programs: dict[str, Design], tmp_path: Path) -> None:
     built = build(ARM, "forward_dynamics", tmp_path)
     assert built.design == programs["arm"].design == files.load_program(built.folder)
     inputs = states_of(built.graph, ARM, 20)
@@ -684,7 +678,7 @@ def test_an_accuracy_gives_the_shortest_word_that_meets_it(tmp_path: Path) -> No
     region = Region.of(ARM, velocity=5.0)
     asked: dict[str, Any] = {"goal": dynagate.Goal(2e-4, fresh=8192), "region": region, "folder": tmp_path}
     built = dynagate.build(ARM, "inverse_dynamics", units=3, **asked)
-    assert built.core.word == 22
+    assert built.hardware.core.word == 22
     with pytest.raises(ProgramError, match=r"^two_joint_arm inverse_dynamics in words of 20 bits: tau errs by .*"):
         dynagate.build(ARM, "inverse_dynamics", units=Core(units=3, word=20), **asked)
     assert built.design.formats.goal is not None
@@ -714,7 +708,7 @@ def test_formats_come_from_a_file(formats: Path, tmp_path: Path) -> None:
     widths = [width for width, _ in held["formats"].values()]
     assert min(widths) < 18
     assert max(widths) == 24
-    formatted = built.schedule.instructions.functions[0]
+    formatted = built.hardware.schedule.instructions.functions[0]
     assert isinstance(formatted, FormattedGraph)
     own = {node.name: fmt for node, fmt in zip(built.graph.nodes, formatted.formats, strict=True)}
     assert {fmt.width for fmt in own.values()} == {24}
@@ -762,7 +756,7 @@ def test_angles_beyond_the_cores_are_refused(tmp_path: Path) -> None:
     wide = replace(region, lower=(-20.0, -3.0), upper=(20.0, 3.0))
     with pytest.raises(ProgramError, match=r"has angles to ±32 rad, the core's sines take ±8; expected .*angle_bits=5"):
         dynagate.build(ARM, "forward_dynamics", units=SMALL, region=wide, folder=tmp_path)
-    assert dynagate.build(ARM, "forward_dynamics", units=4, region=wide, folder=tmp_path).core.angle_bits == 5
+    assert dynagate.build(ARM, "forward_dynamics", units=4, region=wide, folder=tmp_path).hardware.core.angle_bits == 5
 
 
 def test_the_report_of_a_program(tmp_path: Path) -> None:
@@ -863,11 +857,11 @@ def test_a_program_opens_by_its_link(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def several(tmp_path_factory: pytest.TempPathFactory) -> ProcessorBuild:
+def several(tmp_path_factory: pytest.TempPathFactory) -> Design:
     return build(ARM, "inverse_dynamics,mass_matrix,forward_dynamics", tmp_path_factory.mktemp("several"))
 
 
-def test_several_functions_share_a_program(several: ProcessorBuild) -> None:
+def test_several_functions_share_a_program(several: Design) -> None:
     """Each has formats and cycles of its own; samples of all are mixed."""
     names = ["inverse_dynamics", "mass_matrix", "forward_dynamics"]
     assert [each.name for each in several.design.functions] == names

@@ -19,8 +19,8 @@ from dynagate.design.files import DesignError
 from dynagate.design.words import FIXED, PER_BATCH
 from dynagate.host.links import DeviceError
 from dynagate.hw import boards, pll, routes
+from dynagate.hw.designs import Design
 from dynagate.hw.processor.board import BoardCores, cores_of
-from dynagate.hw.processor.build import ProcessorBuild
 from dynagate.hw.processor.isa.shape import Core
 from dynagate.hw.processor.rtl.core import CoreWithProgram
 from dynagate.hw.project import write_core_project
@@ -34,14 +34,14 @@ TINY = Core(units=2, word=18, place_bits=6, program_bits=8, output_bits=3, input
 """A core whose netlist is soon made."""
 
 
-def build(robot: Robot, function: str, core: Core, folder: Path, **options: Any) -> ProcessorBuild:
+def build(robot: Robot, function: str, core: Core, folder: Path, **options: Any) -> Design:
     policy = Policy(word=core.word, samples=256, **options)
     return dynagate.build(
         robot, function, units=core, region=Region.of(robot, velocity=5.0), folder=folder, policy=policy
     )
 
 
-def check(accelerator: Function, built: ProcessorBuild, count: int, seed: int = 1) -> int:
+def check(accelerator: Function, built: Design, count: int, seed: int = 1) -> int:
     """The results of random states equal the integers; returns how many overflowed."""
     inputs = Region.of(built.robot, velocity=5.0).states(built.graph, count, seed, "uniform")
     got = accelerator(**inputs)

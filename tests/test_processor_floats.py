@@ -25,7 +25,7 @@ from dynagate.host.processor import ProgramDevice, open_sim
 from dynagate.host.report import Checks, report_design
 from dynagate.host.report.bodies import ProgramSection
 from dynagate.hw.axi import Axi
-from dynagate.hw.processor.build import ProcessorBuild
+from dynagate.hw.designs import Design
 from dynagate.hw.processor.compiler.instructions import ProgramError, instructions
 from dynagate.hw.processor.compiler.schedule import schedule
 from dynagate.hw.processor.compiler.words import messages, output_formats
@@ -39,14 +39,14 @@ FLOATS = replace(SMALL, floats=1)
 """The core of these tests, compiled once."""
 
 
-def build(function: str, folder: Path, **options: Any) -> ProcessorBuild:
+def build(function: str, folder: Path, **options: Any) -> Design:
     options.setdefault("policy", Policy(samples=256))
     options.setdefault("units", FLOATS)
     return dynagate.build(ARM, **functions_of(function), region=Region.of(ARM, velocity=5.0), folder=folder, **options)
 
 
 @pytest.fixture(scope="module")
-def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, ProcessorBuild]:
+def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Design]:
     folder = tmp_path_factory.mktemp("programs")
     iiwa14, region = robots.load("iiwa14"), Region.of(robots.load("iiwa14"), velocity=5.0)
     return {
@@ -57,13 +57,13 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, ProcessorBui
 
 
 @pytest.fixture
-def accelerator(programs: dict[str, ProcessorBuild]) -> Iterator[Function]:
+def accelerator(programs: dict[str, Design]) -> Iterator[Function]:
     with dynagate.open(programs["arm"]) as opened:
         yield opened
 
 
 def test_results_are_float32_and_equal_program_after_program(
-    accelerator: Function, programs: dict[str, ProcessorBuild]
+    accelerator: Function, programs: dict[str, Design]
 ) -> None:
     for name in ("arm", "overflowing", "iiwa14", "arm"):
         accelerator.load(programs[name])
@@ -75,7 +75,7 @@ def test_results_are_float32_and_equal_program_after_program(
     assert "float32 on its streams" in (programs["arm"].folder / "datasheet.md").read_text()
 
 
-def test_numbers_that_no_format_holds_are_flagged(accelerator: Function, programs: dict[str, ProcessorBuild]) -> None:
+def test_numbers_that_no_format_holds_are_flagged(accelerator: Function, programs: dict[str, Design]) -> None:
     """On the wire, which the host never sends: each float32 in each input, beside inputs that are zero."""
     built = programs["arm"]
     design, formatted = built.design, built.formatted
@@ -117,12 +117,12 @@ def test_numbers_that_no_format_holds_are_flagged(accelerator: Function, program
 
 
 @pytest.mark.parametrize("pauses", PAUSES)
-def test_converters_wait_for_the_streams(programs: dict[str, ProcessorBuild], pauses: tuple[float, float]) -> None:
+def test_converters_wait_for_the_streams(programs: dict[str, Design], pauses: tuple[float, float]) -> None:
     check_under_pauses(programs["overflowing"], programs["iiwa14"], pauses)
 
 
 def test_a_packet_that_is_cut_leaves_the_next_one_its_numbers(
-    accelerator: Function, programs: dict[str, ProcessorBuild]
+    accelerator: Function, programs: dict[str, Design]
 ) -> None:
     """NaNs of the packet that TLAST ends are still in the converter when the next one begins."""
     assert isinstance(accelerator.device, ProgramDevice)
@@ -169,11 +169,11 @@ def test_trajectories_of_float32(options: dict[str, Any], tmp_path: Path) -> Non
     request = DesignRequest(ARM, "rollout", words=words, algorithm=AlgorithmOptions(**options))
     report = report_design(request, units, folder=tmp_path, checks=Checks(states=6, steps=11))
     assert report.passed, report.text()
-    assert report.section(ProgramSection).built.core.floats == 1
+    assert report.section(ProgramSection).built.hardware.core.floats == 1
 
 
 @pytest.mark.long
-def test_cores_share_the_converters(programs: dict[str, ProcessorBuild]) -> None:
+def test_cores_share_the_converters(programs: dict[str, Design]) -> None:
     axi = Axi(128, PER_BATCH, FLOAT32)
     for pauses in ((0.0, 0.0), (0.3, 0.7)):
         with closing(Function(open_sim(programs["overflowing"], axi=axi, cores=3, pauses=pauses))) as accelerator:
@@ -198,9 +198,7 @@ def test_words_that_a_core_does_not_have_are_refused(options: dict[str, Any], te
     assert not list(tmp_path.iterdir())
 
 
-def test_a_program_for_integers_is_refused(
-    accelerator: Function, programs: dict[str, ProcessorBuild], tmp_path: Path
-) -> None:
+def test_a_program_for_integers_is_refused(accelerator: Function, programs: dict[str, Design], tmp_path: Path) -> None:
     other = build("forward_dynamics", tmp_path, units=SMALL)
     with pytest.raises(DesignError, match=r"is a program for another core \(.*floats=0\); this one has .*floats=1: "):
         accelerator.load(other)

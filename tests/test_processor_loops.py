@@ -29,7 +29,7 @@ from dynagate.host.report.bodies import LoopPace
 from dynagate.host.report.motions import MotionMeasurement
 from dynagate.host.report.rules import passed
 from dynagate.hw.axi import Axi
-from dynagate.hw.processor.build import ProcessorBuild
+from dynagate.hw.designs import Design as Built
 from dynagate.hw.processor.checker.check import checked
 from dynagate.hw.processor.checker.replay import Memory, replay
 from dynagate.hw.processor.compiler.instructions import Source
@@ -47,21 +47,21 @@ SMALL = Core(units=2, place_bits=7, program_bits=10)
 """As of tests.test_processor."""
 
 
-def build(robot: Robot, folder: Path, core: Core | int = SMALL, **options: Any) -> ProcessorBuild:
+def build(robot: Robot, folder: Path, core: Core | int = SMALL, **options: Any) -> Built:
     options.setdefault("dt", 0.02)
     region = Region.of(robot, velocity=3.0)
     policy = Policy(samples=128)
     return dynagate.build(robot, "rollout", units=core, policy=policy, region=region, folder=folder, **options)
 
 
-def starts(built: ProcessorBuild, batch: int, turns: int, seed: int = 1) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def starts(built: Built, batch: int, turns: int, seed: int = 1) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """States and torques, which change from turn to turn."""
     states = built.region.states(built.graph, batch, seed, "uniform")
     factors = np.random.default_rng(seed).uniform(0.0, 1.0, (batch, turns, 1))
     return states["q"], states["qd"], states["tau"][:, None] * factors
 
 
-def check(chip: Any, built: ProcessorBuild, batch: int, turns: int, **options: Any) -> int:
+def check(chip: Any, built: Built, batch: int, turns: int, **options: Any) -> int:
     """Trajectories equal those of the integers; returns how many diverged."""
     arrays = starts(built, batch, turns)
     assert isinstance(chip, RolloutDevice)
@@ -85,7 +85,7 @@ def check(chip: Any, built: ProcessorBuild, batch: int, turns: int, **options: A
 )
 def test_a_replayed_loop_equals_the_integers(floating: bool, options: dict[str, Any], tmp_path: Path) -> None:
     built = build(floating_robot(2, tmp_path) if floating else ARM, tmp_path, 4, **options)
-    scheduled = built.schedule
+    scheduled = built.hardware.schedule
     inputs = quantize_inputs(built.formatted, built.region.states(built.graph, 15, 1, "uniform"))
     carried = {i for port in built.graph.inputs if port.name in CARRY.values() for i in port.nodes}
     loop = Recirculation(built.formatted, CARRY, {i: inputs[i] for i in carried})
@@ -102,7 +102,7 @@ def test_a_replayed_loop_equals_the_integers(floating: bool, options: dict[str, 
 
 
 def test_a_loop_that_forgets_its_state_is_caught(tmp_path: Path) -> None:
-    scheduled = build(ARM, tmp_path).schedule
+    scheduled = build(ARM, tmp_path).hardware.schedule
     (kept, *_) = sorted(scheduled.instructions.pinned)
     own = scheduled.by_result[kept]
     assert own.place is not None
@@ -123,19 +123,19 @@ def test_a_loop_that_forgets_its_state_is_caught(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def arm(tmp_path_factory: pytest.TempPathFactory) -> ProcessorBuild:
+def arm(tmp_path_factory: pytest.TempPathFactory) -> Built:
     return build(ARM, tmp_path_factory.mktemp("loops"))
 
 
 @pytest.fixture
-def chip(arm: ProcessorBuild) -> Iterator[Any]:
+def chip(arm: Built) -> Iterator[Any]:
     with dynagate.open(arm) as opened:
         yield opened
 
 
-def test_rollouts_equal_the_integers(chip: Any, arm: ProcessorBuild, tmp_path: Path) -> None:
+def test_rollouts_equal_the_integers(chip: Any, arm: Built, tmp_path: Path) -> None:
     """Of fewer turns than a sample has, of several samples, and of steps of their own; a function in between."""
-    assert arm.schedule.turns == MAX_STEPS_PER_SAMPLE == 8
+    assert arm.hardware.schedule.turns == MAX_STEPS_PER_SAMPLE == 8
     assert (
         "| limits | positions of 2 joints are not kept: the force `Stops` or `Limits`"
         in (arm.folder / "datasheet.md").read_text()
@@ -150,13 +150,13 @@ def test_rollouts_equal_the_integers(chip: Any, arm: ProcessorBuild, tmp_path: P
         check(linearized, one, 5, 11)
 
 
-def test_rollouts_wait_for_their_streams(arm: ProcessorBuild) -> None:
+def test_rollouts_wait_for_their_streams(arm: Built) -> None:
     with dynagate.open(arm, pauses=(0.4, 0.8), seed=2) as chip:
         assert check(chip, arm, 5, 60) > 0
 
 
 @pytest.mark.long
-def test_cores_go_on_with_trajectories_of_their_own(arm: ProcessorBuild) -> None:
+def test_cores_go_on_with_trajectories_of_their_own(arm: Built) -> None:
     with RolloutDevice(open_sim(arm, axi=Axi(64, words=FIXED), cores=3)) as chip:  # type: ignore[arg-type]
         for batch in (1, 3, 7):
             check(chip, arm, batch, 19)
@@ -171,17 +171,17 @@ def test_the_usual_core_rolls_out(name: str, options: dict[str, Any], tmp_path: 
         check(chip, built, 4, 10)
 
 
-def with_loop(built: ProcessorBuild, **changes: Any) -> Design[ProgramBody]:
+def with_loop(built: Built, **changes: Any) -> Design[ProgramBody]:
     """The record of a program with other fields of its loop."""
     body = built.design.body
     assert body.loop is not None
     return replace(built.design, body=replace(body, loop=replace(body.loop, **changes)))
 
 
-def test_a_loop_s_folder_is_read_again(arm: ProcessorBuild, tmp_path: Path) -> None:
+def test_a_loop_s_folder_is_read_again(arm: Built, tmp_path: Path) -> None:
     assert files.load_program(arm.folder) == arm.design
-    assert "start" in listing(arm.schedule)
-    assert "previous " in listing(arm.schedule)
+    assert "start" in listing(arm.hardware.schedule)
+    assert "previous " in listing(arm.hardware.schedule)
     with dynagate.open(arm.folder, device="fixed") as again:
         check(again, arm, 3, 5)
     broken = files.sealed(with_loop(arm, turns=9))

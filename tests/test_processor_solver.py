@@ -231,7 +231,7 @@ def test_samples_side_by_side_take_fewer_cycles_and_fit_the_core(tmp_path: Path)
     for core, asked, count in ((4, None, 9), (few_turns, None, 3), (few_words, None, 3), (4, 1, 1)):
         built = build_solver(sampler, draws(12, 0), core, word=WORD, folder=tmp_path, abreast=asked)
         assert built.design.options["abreast"] == count
-        cycles[count] = built.schedule.longest
+        cycles[count] = built.hardware.schedule.longest
     assert cycles[9] < 0.6 * cycles[3]
     assert cycles[3] < 0.5 * cycles[1]
     with pytest.raises(ProgramError, match=r"takes \d+ words, \d+ more than the core's 1024 and 132 values of turns"):
@@ -409,8 +409,8 @@ def test_a_solver_takes_and_gives_float32(solver: ChipIlqr, tmp_path: Path) -> N
     known: dict[str, Any] = {"folder": tmp_path, "word": 32}
     short = ChipIlqr.of(ARM, COST, replace(solver.options, knots=2, iterations=1))
     plain, floats = (build_solver(short, problems(ARM, 6, 0), 2, words=words, **known) for words in (None, "float32"))
-    assert (plain.core.floats, floats.core.floats) == (0, 1)
-    assert replace(floats.core, floats=0) == plain.core
+    assert (plain.hardware.core.floats, floats.hardware.core.floats) == (0, 1)
+    assert replace(floats.hardware.core, floats=0) == plain.hardware.core
     assert floats.design.numbers["goal"] == floats.design.numbers["gain"] == "float32"
     inputs = {**problems(ARM, 1, 1), "warm": np.zeros(1)}
     rounded = {name: np.asarray(x, np.float32).astype(np.float64) for name, x in inputs.items()}
@@ -420,9 +420,14 @@ def test_a_solver_takes_and_gives_float32(solver: ChipIlqr, tmp_path: Path) -> N
         assert got[name].dtype == np.float32
         np.testing.assert_array_equal(got[name], expected[name].astype(np.float32))
     assert any((unlike[name] != expected[name]).any() for name in ("tau", "gain"))
+    core = floats.hardware.core
     for core, words, text in [
         (2, "float16", "words 'float16' of a program; expected 'fixed' or 'float32'"),
-        (floats.core, "fixed", r"words 'fixed' for a core of 'float32'; expected Core\(floats=0\), or words left out"),
+        (
+            floats.hardware.core,
+            "fixed",
+            r"words 'fixed' for a core of 'float32'; expected Core\(floats=0\), or words left out",
+        ),
     ]:
         with pytest.raises(ArgumentError, match=text):
             build_solver(short, {}, core, words=words, **known)
@@ -544,7 +549,7 @@ def test_cycles_of_a_call(trials: int, tmp_path: Path) -> None:
             chip(**{name: x[k] for name, x in drawn.items()}, warm=0.0)
             cycles.append(chip.transfer.latency)
     words = 32  # cycles in which a call comes in and its results leave, and no more
-    most = built.schedule.cycles + built.schedule.longest - built.schedule.period + words
+    most = built.hardware.schedule.cycles + built.hardware.schedule.longest - built.hardware.schedule.period + words
     if trials == 1:
         assert len(set(cycles)) == 1
         assert most - words < cycles[0] < most

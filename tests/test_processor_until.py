@@ -27,7 +27,7 @@ from dynagate.graph.recorder import Recording
 from dynagate.host import RolloutDevice
 from dynagate.host.report import Checks, report_design
 from dynagate.host.report.motions import SolvedSteps
-from dynagate.hw.processor.build import ProcessorBuild
+from dynagate.hw.designs import Design
 from dynagate.hw.processor.checker.check import checked
 from dynagate.hw.processor.checker.replay import Memory
 from dynagate.hw.processor.compiler import pipelining
@@ -252,7 +252,7 @@ def test_too_many_loops_are_refused() -> None:
     assert Repeat(0, 1) == Repeat(0, 1, False, 0)
 
 
-def build(integrator: str | None, folder: Path, core: Core | int = SMALL, **options: Any) -> ProcessorBuild:
+def build(integrator: str | None, folder: Path, core: Core | int = SMALL, **options: Any) -> Design:
     options = {"dt": 0.01, "integrator": integrator, **options}
     region = Region.of(ARM, velocity=3.0)
     return dynagate.build(
@@ -266,7 +266,7 @@ def starts(batch: int, turns: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return states["q"], states["qd"], states["tau"][:, None] * factors
 
 
-def check(chip: Any, built: ProcessorBuild | Path, batch: int, turns: int, **options: Any) -> Any:
+def check(chip: Any, built: Design | Path, batch: int, turns: int, **options: Any) -> Any:
     arrays = starts(batch, turns)
     assert isinstance(chip, RolloutDevice)
     got = chip(*arrays, **options)
@@ -291,7 +291,7 @@ def test_position_based_steps_run_on_a_core(tmp_path: Path) -> None:
     np.testing.assert_allclose(got.q[good], exact.q[good], atol=2e-3)
     again = build("position_based", tmp_path)
     assert again.design == built.design
-    assert np.array_equal(messages(again.schedule), messages(built.schedule))
+    assert np.array_equal(messages(again.hardware.schedule), messages(built.hardware.schedule))
     assert "cycles at most" in (built.folder / "datasheet.md").read_text()
 
 
@@ -313,7 +313,7 @@ def test_variational_steps_replay_as_the_integers(tmp_path: Path) -> None:
     states = integers_of(formatted, motion.begun(q, qd))
     loop, memory = LoopIntegers(formatted, states), Memory()
     for turn in range(4):
-        check_turn(loop, built.schedule, memory, states, integers_of(formatted, {"tau": tau[:, turn]}))
+        check_turn(loop, built.hardware.schedule, memory, states, integers_of(formatted, {"tau": tau[:, turn]}))
 
 
 def test_a_variational_step_in_integers_ends_where_its_residual_is_small() -> None:

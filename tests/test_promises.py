@@ -20,7 +20,7 @@ from dynagate.graph import Node, Port
 from dynagate.graph.region import KINDS, REST
 from dynagate.graph.truth import relative_errors
 from dynagate.host.report import Checks, report_design
-from dynagate.host.report.bodies import DatapathBody
+from dynagate.host.report.bodies import DatapathSection
 from dynagate.hw.request import DesignRequest
 
 from tests.test_real_robots import DATA
@@ -173,7 +173,7 @@ def test_external_forces_are_built_with_a_goal_and_run(designs: Path) -> None:
     request = DesignRequest(ARM, "inverse_dynamics", ii=8, goal=Goal(1e-3), algorithm=algorithm)
     report = report_design(request, folder=designs, checks=Checks(64))
     assert report.passed, report.text()
-    assert report.section(DatapathBody).built.design.formats.statement["samples"]["limits"]["states"] == 16384
+    assert report.section(DatapathSection).built.design.formats.statement["samples"]["limits"]["states"] == 16384
 
 
 @pytest.mark.parametrize(

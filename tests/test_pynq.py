@@ -17,7 +17,7 @@ from dynagate import build, robots
 from dynagate.fixedpoint.assign import Policy
 from dynagate.fixedpoint.evaluate import evaluate
 from dynagate.hw.axi import Axi
-from dynagate.hw.build import Build
+from dynagate.hw.designs import Design
 from dynagate.sim.verilate import shell_library
 
 from tests.projects import FUNCTION, designed_for, project
@@ -58,9 +58,9 @@ def environment(version: str) -> Path:
     return folder / "bin" / "python"
 
 
-def run_with_pynq(version: str, what: list[str], folder: Path, built: Build, scratch: Path) -> str:
+def run_with_pynq(version: str, what: list[str], folder: Path, built: Design, scratch: Path) -> str:
     """What a module prints that gets arguments, a folder, the compiled accelerator, and states with their results."""
-    library = shell_library(built.accelerator, built.verilog)
+    library = shell_library(built.module("accelerator"), built.module("datapath"))
     done = subprocess.run(
         [str(environment(version)), "-m", *what, str(folder), str(library), str(states(built, scratch))],
         env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "sw")])},
@@ -73,7 +73,7 @@ def run_with_pynq(version: str, what: list[str], folder: Path, built: Build, scr
     return done.stdout
 
 
-def states(built: Build, folder: Path) -> Path:
+def states(built: Design, folder: Path) -> Path:
     """Inputs within their ranges, and the results of the integers."""
     sample = built.region.sample(FUNCTION, 900, seed=3)
     for port in built.graph.inputs:

@@ -19,7 +19,7 @@ from dynagate.host.devices import IntegerTurns
 from dynagate.host.links import DeviceError
 from dynagate.host.rollout_device import RolloutDevice
 from dynagate.hw.axi import Axi
-from dynagate.hw.build import Build
+from dynagate.hw.designs import Design
 from dynagate.sim.ring import run_ring_bench
 
 from tests.standins.opening import board
@@ -32,22 +32,22 @@ LEAVES = 17
 """The trajectory that leaves the region."""
 
 
-def built_arm(designs: Path, **options: Any) -> Build:
+def built_arm(designs: Path, **options: Any) -> Design:
     return dynagate.build(ARM, "rollout", ii=4, region=REGION, dt=0.02, folder=designs, **options)
 
 
 @pytest.fixture(scope="module")
-def plain(designs: Path) -> Build:
+def plain(designs: Path) -> Design:
     return built_arm(designs)
 
 
 @pytest.fixture(scope="module")
-def shelled(designs: Path) -> Build:
+def shelled(designs: Path) -> Design:
     return built_arm(designs, axi=Axi(128))
 
 
 @pytest.fixture(scope="module")
-def linear(designs: Path) -> Build:
+def linear(designs: Path) -> Design:
     """With A and B, friction and the time step as an input; integers on the streams, TLAST for a batch."""
     options = {"linearize": True, "variable_dt": True, "forces": ["Friction((0.1, 0.0))"]}
     return built_arm(designs, **options, axi=Axi(64, "batch", "fixed"))
@@ -69,7 +69,7 @@ def with_one_that_leaves(batch: int, turns: int, seed: int = 0) -> tuple[np.ndar
     return q, qd, tau
 
 
-def integers(built: Build) -> RolloutDevice:
+def integers(built: Design) -> RolloutDevice:
     return RolloutDevice(IntegerTurns(built.formatted))
 
 
@@ -81,7 +81,7 @@ def same(a: Trajectories, b: Trajectories) -> None:
             assert np.array_equal(x, y.astype(x.dtype), equal_nan=x.dtype.kind == "f"), field
 
 
-def test_ring_equals_its_integers_under_stalls(plain: Build) -> None:
+def test_ring_equals_its_integers_under_stalls(plain: Design) -> None:
     """cocotb: mixed steps, one of a single turn, more trajectories than slots, one that overflows; results of every
     turn and of every third; the number of steps in the register; a reset on the way."""
     q, qd, tau = with_one_that_leaves(30, 7)
@@ -91,7 +91,7 @@ def test_ring_equals_its_integers_under_stalls(plain: Build) -> None:
 
 
 @pytest.mark.parametrize("pauses", [(0.0, 0.0), (0.3, 0.4)])
-def test_trajectories_through_the_shell(shelled: Build, pauses: tuple[float, float]) -> None:
+def test_trajectories_through_the_shell(shelled: Design, pauses: tuple[float, float]) -> None:
     q, qd, tau = with_one_that_leaves(38, 9)
     exact = integers(shelled)
     others = np.arange(38) != LEAVES
@@ -111,7 +111,7 @@ def test_trajectories_through_the_shell(shelled: Build, pauses: tuple[float, flo
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_random_turns(shelled: Build, seed: int) -> None:
+def test_random_turns(shelled: Design, seed: int) -> None:
     """Batches smaller and larger than the ring, any steps, any `every`, pauses of any kind."""
     random = np.random.default_rng(seed)
     exact = integers(shelled)
@@ -126,7 +126,7 @@ def test_random_turns(shelled: Build, seed: int) -> None:
             same(chip(q, qd, tau, **options), exact(q, qd, tau, **options))
 
 
-def test_linearization_friction_and_time_step_on_chip(linear: Build) -> None:
+def test_linearization_friction_and_time_step_on_chip(linear: Design) -> None:
     q, qd, tau = starts(ARM, 20, 6)
     dt = np.random.default_rng(2).uniform(0.001, 0.02, 20)
     exact = integers(linear)
@@ -147,7 +147,7 @@ def test_linearization_friction_and_time_step_on_chip(linear: Build) -> None:
         np.testing.assert_allclose(result.b[k], reference.b, atol=2e-4)
 
 
-def test_rings_on_a_card(linear: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rings_on_a_card(linear: Design, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Through DMA, which moves a result for each turn, and whose reset sends samples of zeros."""
     assert linear.design.axi is not None
     device = board(linear)
@@ -161,7 +161,7 @@ def test_rings_on_a_card(linear: Build, tmp_path: Path, monkeypatch: pytest.Monk
         same(chip(q, qd, tau, dt=0.01), integers(linear)(q, qd, tau, dt=0.01))
 
 
-def test_a_turn_takes_the_latency_and_little_more(plain: Build) -> None:
+def test_a_turn_takes_the_latency_and_little_more(plain: Design) -> None:
     """Two cycles besides the latency, and until the next slot; as many trajectories take all slots."""
     with dynagate.open(plain) as chip:
         chip(*starts(ARM, 1, 40))
@@ -172,7 +172,7 @@ def test_a_turn_takes_the_latency_and_little_more(plain: Build) -> None:
         assert 4.0 / chip.transfer.per_sample >= 0.97
 
 
-def test_flags_begin_with_the_overflow(plain: Build) -> None:
+def test_flags_begin_with_the_overflow(plain: Design) -> None:
     """In the results that come out, and in no other trajectory."""
     q, qd, tau = with_one_that_leaves(25, 9)
     with dynagate.open(plain) as chip:
@@ -237,13 +237,13 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("changes", "message"), REFUSED)
-def test_what_a_call_refuses(plain: Build, changes: dict[str, Any], message: str) -> None:
+def test_what_a_call_refuses(plain: Design, changes: dict[str, Any], message: str) -> None:
     call = {"q0": np.zeros((4, 2)), "qd0": np.zeros((4, 2)), "tau": np.zeros((4, 3, 2)), **changes}
     with pytest.raises(ValueError, match=message):
         integers(plain)(**call)
 
 
-def test_what_a_call_with_a_time_step_refuses(linear: Build) -> None:
+def test_what_a_call_with_a_time_step_refuses(linear: Design) -> None:
     q, qd, tau = starts(ARM, 2, 3)
     for dt, message in (
         (None, "dt=None for this design; expected a time step, which is an input"),
@@ -289,12 +289,12 @@ def test_other_functions_have_no_options_of_rollouts(tmp_path: Path) -> None:
         ({"device": "board"}, "device 'board' without a link; expected link="),
     ],
 )
-def test_what_open_refuses(plain: Build, options: dict[str, Any], message: str) -> None:
+def test_what_open_refuses(plain: Design, options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         dynagate.open(plain.folder, **options)
 
 
-def test_a_design_has_what_a_rollout_needs(shelled: Build) -> None:
+def test_a_design_has_what_a_rollout_needs(shelled: Design) -> None:
     design = load(shelled.folder)
     assert design == replace(shelled.design, files=design.files)
     assert design.body.ring is not None
@@ -315,7 +315,7 @@ def test_a_design_has_what_a_rollout_needs(shelled: Build) -> None:
             again([0.0, 2.55], [0.0, 10.0], np.zeros((2, 2)))
 
 
-def test_run_builds_simulates_and_checks(plain: Build, designs: Path) -> None:
+def test_run_builds_simulates_and_checks(plain: Design, designs: Path) -> None:
     command = "run two_joint_arm --function rollout --ii 4 --dt 0.02 --velocity 12 --acceleration 40 --states 60"
     result = CliRunner().invoke(main, [*command.split(), "--steps", "9", "--folder", str(designs)])
     assert result.exit_code == 0, result.output

@@ -237,7 +237,7 @@ def test_an_interval_that_is_no_whole_number_is_refused(tmp_path: Path) -> None:
 
 def test_the_longest_interval_becomes_verilog(tmp_path: Path) -> None:
     built = build(robots.load("two_joint_arm"), "mass_matrix", ii=LONGEST_INTERVAL, folder=tmp_path)
-    assert f"[{LONGEST_INTERVAL - 1}:0] in_slot" in verilog(built.verilog)
+    assert f"[{LONGEST_INTERVAL - 1}:0] in_slot" in verilog(built.module("datapath"))
 
 
 @pytest.mark.parametrize("count", [-1, MOST_STAGES + 1, 1.5, 10**9])

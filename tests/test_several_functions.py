@@ -23,7 +23,7 @@ from dynagate.host.devices.stream import stream_device
 from dynagate.host.drivers import ShellDriver
 from dynagate.host.links import RegisterError
 from dynagate.hw.axi import Axi
-from dynagate.hw.build import Build
+from dynagate.hw.designs import Design
 from dynagate.hw.plan import plan
 
 from tests.designs import functions_of
@@ -78,7 +78,7 @@ def test_a_statement_is_of_each_functions_own_states() -> None:
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Build:
+def built(tmp_path_factory: pytest.TempPathFactory) -> Design:
     folder = tmp_path_factory.mktemp("designs")
     return dynagate.build(
         ARM, list(TOGETHER), per_sample=True, ii=4, policy=TIGHT, axi=Axi(128, "batch", choice=True), folder=folder
@@ -86,7 +86,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Build:
 
 
 @pytest.fixture(scope="module")
-def simulated(built: Build) -> Iterator[Function]:
+def simulated(built: Design) -> Iterator[Function]:
     with dynagate.open(built, pauses=(0.2, 0.3), seed=3) as accelerator:
         yield accelerator
 
@@ -98,7 +98,7 @@ def states_of(name: str, count: int = 200) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("shell", [False, True])
-def test_one_design_answers_six_functions(built: Build, shell: bool) -> None:
+def test_one_design_answers_six_functions(built: Design, shell: bool) -> None:
     overflows = 0
     with dynagate.open(built, shell=shell) as hardware, dynagate.open(built.folder, device="fixed") as integers:
         for name in TOGETHER:
@@ -114,7 +114,7 @@ def test_one_design_answers_six_functions(built: Build, shell: bool) -> None:
     assert overflows > 0
 
 
-def test_samples_of_several_functions_mix_at_full_rate(built: Build, simulated: Function) -> None:
+def test_samples_of_several_functions_mix_at_full_rate(built: Design, simulated: Function) -> None:
     """Bare payloads, a function after the other; the field `end` says which function a result is of."""
     count, output = 12, built.design.output
     drivers = [each.device.device.driver for each in simulated.functions.values()]  # type: ignore[attr-defined]
@@ -146,16 +146,16 @@ def test_samples_of_several_functions_mix_at_full_rate(built: Build, simulated: 
                 np.testing.assert_array_equal(value[~overflow], expected[key][~overflow])
 
 
-def test_a_function_is_delivered_as_soon_as_it_is_ready(built: Build) -> None:
-    cycles = {delivery.name: delivery.cycle for delivery in built.plan.deliveries}
+def test_a_function_is_delivered_as_soon_as_it_is_ready(built: Design) -> None:
+    cycles = {delivery.name: delivery.cycle for delivery in built.hardware.plan.deliveries}
     for name in TOGETHER:
         alone = plan(assign(trace(ARM, name), REGION, TIGHT), 4).latency
         if name != "inverse_dynamics_gradient":  # it waits for the acceleration, which the sample could have to compute
             assert cycles[name] <= alone + 8
-    assert cycles["mass_matrix"] < cycles["forward_dynamics"] < built.plan.latency
+    assert cycles["mass_matrix"] < cycles["forward_dynamics"] < built.hardware.plan.latency
 
 
-def test_words_of_a_result_are_its_functions_own(built: Build) -> None:
+def test_words_of_a_result_are_its_functions_own(built: Design) -> None:
     axi = built.design.axi
     assert axi is not None
     for function in built.design.functions:
@@ -171,7 +171,7 @@ def test_words_of_a_result_are_its_functions_own(built: Build) -> None:
     assert (numbers["inverse_dynamics_gradient"], words["inverse_dynamics_gradient"]) == (8, 7)  # ∂τ₂/∂q̇₂ = 0
 
 
-def test_a_code_that_the_design_lacks_gives_no_result(built: Build) -> None:
+def test_a_code_that_the_design_lacks_gives_no_result(built: Design) -> None:
     with dynagate.open(built, shell=True) as hardware:
         device: Any = hardware.functions["forward_dynamics_gradient"].device
         driver = device.device.driver
@@ -189,13 +189,13 @@ def test_a_code_that_the_design_lacks_gives_no_result(built: Build) -> None:
 
 
 @pytest.fixture(scope="module")
-def shell(built: Build) -> Iterator[Function]:
+def shell(built: Design) -> Iterator[Function]:
     with dynagate.open(built, shell=True, pauses=(0.1, 0.2), seed=5) as accelerator:
         yield accelerator
 
 
 @pytest.mark.parametrize("name", ["inverse_dynamics_gradient", "forward_dynamics_gradient"])
-def test_outputs_are_chosen_while_it_runs(name: str, built: Build, shell: Function) -> None:
+def test_outputs_are_chosen_while_it_runs(name: str, built: Design, shell: Function) -> None:
     """Every choice of a function's outputs, and another function between."""
     states, other = states_of(name, 30), states_of("mass_matrix", 5)
     outputs = [argument.name for argument in dynagate.FUNCTIONS[name].outputs]
@@ -215,7 +215,7 @@ def test_outputs_are_chosen_while_it_runs(name: str, built: Build, shell: Functi
         np.testing.assert_array_equal(whole[outputs[0]][sound], expected[outputs[0]][sound].astype(np.float32))
 
 
-def test_only_the_chosen_words_are_sent(built: Build, shell: Function) -> None:
+def test_only_the_chosen_words_are_sent(built: Design, shell: Function) -> None:
     device: Any = shell.forward_dynamics_gradient.device
     whole = device.device.driver
     driver = device.choosing(["dqdd_dq"]).device.driver
@@ -235,7 +235,7 @@ def test_only_the_chosen_words_are_sent(built: Build, shell: Function) -> None:
 
 
 @pytest.mark.parametrize("which", ["xdma", "pynq", "xrt"])
-def test_boards_receive_results_of_every_length(which: str, built: Build) -> None:
+def test_boards_receive_results_of_every_length(which: str, built: Design) -> None:
     link = standins.STANDINS[which](built, standins.board(built))
     with (
         Function(stream_device(ShellDriver, built.design, link, shows_progress=False)) as accelerator,
@@ -337,7 +337,7 @@ def test_what_an_accelerator_of_several_functions_refuses(simulated: Function) -
     assert simulated.forward_dynamics(q=[0.0, 0.0], qd=[0.0, 0.0], tau=[0.0, 0.0]).qdd.shape == (2,)
 
 
-def test_a_design_opens_for_one_of_its_functions(built: Build) -> None:
+def test_a_design_opens_for_one_of_its_functions(built: Design) -> None:
     with dynagate.open(built, device="fixed") as accelerator:
         assert accelerator.mass_matrix([0.1, 0.2]).m.shape == (2, 2)
         with pytest.raises(ValueError, match="computes several functions; expected a call of one"):

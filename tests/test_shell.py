@@ -12,7 +12,7 @@ from dynagate.design.design import Sides
 from dynagate.design.words import beats
 from dynagate.fixedpoint.assign import Policy
 from dynagate.hw.axi import Axi
-from dynagate.hw.build import Build
+from dynagate.hw.designs import Design
 from dynagate.hw.regmap import IDENTITY, REGISTERS, VERSION
 from dynagate.sim.runner import expected_words, run_shell_bench
 from dynagate.sim.verilate import SimulationError
@@ -22,7 +22,7 @@ from tests.designs import faulty, verilog
 FUNCTION = "forward_dynamics"
 
 
-def shell(designs: Path, axi: Axi, ii: int, guard_bits: float = 1.0, robot: str = "two_joint_arm") -> Build:
+def shell(designs: Path, axi: Axi, ii: int, guard_bits: float = 1.0, robot: str = "two_joint_arm") -> Design:
     """guard_bits: negative ones make some states overflow."""
     policy = Policy(word=20, guard_bits=guard_bits)
     return build(robots.load(robot), FUNCTION, ii=ii, policy=policy, axi=axi, folder=designs)
@@ -66,7 +66,7 @@ def test_words_are_the_hosts_own_results(designs: Path) -> None:
 def test_bench_notices_a_planted_fault(designs: Path, tmp_path: Path) -> None:
     """More of them in `test_verify`, where the bench of the design's folder finds them."""
     built = shell(designs, Axi(128, "sample"), 3, -0.3)
-    changed = faulty(built.accelerator, tmp_path, r"(  tag <= [^;]+);", r"\1 ^ 32'h1;")
+    changed = faulty(built.module("accelerator"), tmp_path, r"(  tag <= [^;]+);", r"\1 ^ 32'h1;")
     with pytest.raises(SimulationError, match="dynagate.sim.bench_shell"):
         run_shell_bench(built, built.region.sample(FUNCTION, 64, seed=3), accelerator=changed)
 
@@ -83,7 +83,7 @@ def test_design_file_has_what_a_host_needs(designs: Path) -> None:
 
 
 def test_every_signal_of_the_shell_has_our_name(designs: Path) -> None:
-    assert "signal$" not in verilog(shell(designs, Axi(128), 3).accelerator)
+    assert "signal$" not in verilog(shell(designs, Axi(128), 3).module("accelerator"))
 
 
 def test_widths_and_marks_are_checked() -> None:
@@ -97,10 +97,10 @@ def test_datasheet_says_what_was_built(designs: Path) -> None:
     built = shell(designs, Axi(128), 3)
     text = (built.folder / "datasheet.md").read_text()
     assert "until the datapath, up to 2 until its next slot" in text
-    assert f"{built.plan.dsp_blocks()} DSP48E2 blocks, {built.plan.register_words()} words" in text
+    assert f"{built.hardware.plan.dsp_blocks()} DSP48E2 blocks, {built.hardware.plan.register_words()} words" in text
     for name, register in REGISTERS.items():
         assert f"| 0x{register.address:02X} | `{name}` | {register.access} |" in text
     assert f"| made for | {built.region.text()} |" in text
     rows = re.findall(r"^(\w+) +\|[ █]{60}\| +(\d+) to (\d+) ", text, flags=re.M)
     assert {scope for scope, _, _ in rows} == set(built.graph.scopes)
-    assert max(int(last) for _, _, last in rows) <= built.plan.latency
+    assert max(int(last) for _, _, last in rows) <= built.hardware.plan.latency

@@ -24,11 +24,11 @@ def test_a_shell_of_two_functions(designs: Path) -> None:
     built = dynagate.build(ARM, **functions_of(function), ii=4, policy=Policy(word=18), axi=axi, folder=designs)
     found = synthesize(built)
     assert found.breaches == {}
-    assert found.multipliers == built.plan.dsp_blocks()
-    around, inside = shell_tables(built.plan, 64).total(), lookup_tables(built.plan).total()
+    assert found.multipliers == built.hardware.plan.dsp_blocks()
+    around, inside = shell_tables(built.hardware.plan, 64).total(), lookup_tables(built.hardware.plan).total()
     assert around > 1000
     assert found.lookup_tables == pytest.approx(inside + around, rel=0.15)
-    assert uses(built.plan, boards.load("pynq-z2"))["lut"] == inside + around
+    assert uses(built.hardware.plan, boards.load("pynq-z2"))["lut"] == inside + around
 
 
 @pytest.mark.long

@@ -13,13 +13,13 @@ from dynagate.design.codec import Words
 from dynagate.fixedpoint.assign import Policy
 from dynagate.host.sim_links import SimShellLink
 from dynagate.hw.axi import Axi
-from dynagate.hw.build import Build
 from dynagate.hw.datasheet import summary
+from dynagate.hw.designs import Design
 
 ARM = robots.load("two_joint_arm")
 
 
-def said(built: Build) -> tuple[int, int]:
+def said(built: Design) -> tuple[int, int]:
     """The least and the most cycles."""
     text = (built.folder / "datasheet.md").read_text()
     head = r"^\| with (?:float32|fixed) streams \| (\d+)(?: to (\d+))? cycles from the first beat in"
@@ -95,12 +95,12 @@ def test_ten_random_designs(seed: int, designs: Path) -> None:
     inputs = built.region.sample(str(request["function"]), 1, seed=2)
     seen = set()
     with dynagate.open(built, link="sim") as accelerator:
-        for _ in range(40 * built.plan.ii):
+        for _ in range(40 * built.hardware.plan.ii):
             accelerator(**inputs)
             seen.add(accelerator.transfer.latency)
             if seen == set(range(least, most + 1)):
                 break
-        for _ in range(2 * built.plan.ii):
+        for _ in range(2 * built.hardware.plan.ii):
             accelerator(**inputs)
             seen.add(accelerator.transfer.latency)
     assert seen == set(range(least, most + 1)), request

@@ -22,14 +22,14 @@ from dynagate.hw.yosys import run_yosys
 def test_arm_takes_the_dsp_blocks_of_the_plan_and_keeps_the_rule(designs: Path) -> None:
     built = build(robots.load("two_joint_arm"), "forward_dynamics", ii=4, policy=Policy(word=18), folder=designs)
     found = synthesize(built)
-    assert found.multipliers == built.plan.dsp_blocks()
+    assert found.multipliers == built.hardware.plan.dsp_blocks()
     assert found.breaches == {}
     assert found.lookup_tables > 500
-    assert found.lookup_tables == pytest.approx(lookup_tables(built.plan).total(), rel=0.15)
+    assert found.lookup_tables == pytest.approx(lookup_tables(built.hardware.plan).total(), rel=0.15)
     assert found.paths[Way(1, 0, 0)] > 0
     assert found.paths[Way(0, 1, 1)] > 0
     assert (built.folder / "synth-xcup.json").is_file()
-    assert f"{built.plan.dsp_blocks()} DSP48E2 planned" in table(built, [found])
+    assert f"{built.hardware.plan.dsp_blocks()} DSP48E2 planned" in table(built, [found])
 
 
 @pytest.mark.parametrize("source", [Format(24, 20), Format(27, 18)], ids=str)

@@ -23,7 +23,7 @@ from dynagate.host.drivers import ShellDriver
 from dynagate.host.uart_link import UartLink
 from dynagate.hw import frames
 from dynagate.hw.axi import Axi
-from dynagate.hw.build import Build
+from dynagate.hw.designs import Design
 from dynagate.hw.frames import Decoder, Frame, Kind
 from dynagate.hw.regmap import REGISTERS
 from dynagate.hw.uart import FrameReader, FrameWriter, clocks_per_bit
@@ -193,7 +193,7 @@ def simulate(component, bench, background=None) -> None:
 class Bench:
     """A simulated board and an accelerator on it."""
 
-    built: Build
+    built: Design
     board: SimulatedBoard
     accelerator: Function
 
@@ -220,24 +220,24 @@ class Bench:
 
 
 @pytest.fixture(scope="module")
-def built(designs: Path) -> Build:
+def built(designs: Path) -> Design:
     arm = robots.load("two_joint_arm")
     return build(arm, FUNCTION, ii=5, policy=Policy(word=20, guard_bits=-0.3), axi=Axi(32, "batch"), folder=designs)
 
 
 @pytest.fixture
-def board(built: Build) -> Iterator[SimulatedBoard]:
+def board(built: Design) -> Iterator[SimulatedBoard]:
     with SimulatedBoard(device_library(built.folder, built.design)) as board:
         yield board
 
 
-def opened(built: Build, board: SimulatedBoard, **options: float) -> Bench:
+def opened(built: Design, board: SimulatedBoard, **options: float) -> Bench:
     link = UartLink(board.path, built.design, **{"timeout": 5.0, **options})
     return Bench(built, board, Function(StreamDevice(ShellDriver(built.design, link))))
 
 
 @pytest.fixture
-def bench(built: Build, board: SimulatedBoard) -> Iterator[Bench]:
+def bench(built: Design, board: SimulatedBoard) -> Iterator[Bench]:
     bench = opened(built, board)
     with bench.accelerator:
         yield bench
@@ -340,7 +340,7 @@ class Swallowed:
         return data[lost:]
 
 
-def test_a_lost_last_sample_is_a_time_out(built: Build, board: SimulatedBoard) -> None:
+def test_a_lost_last_sample_is_a_time_out(built: Design, board: SimulatedBoard) -> None:
     with (bench := opened(built, board, timeout=0.5)).accelerator:
         sample = len(frames.Frame(Kind.SAMPLE, 0, 0, bytes(24)).encoded())
         start = bench.driver.stream
@@ -394,7 +394,7 @@ def test_faults_at_random_never_make_a_wrong_result(bench: Bench) -> None:
     assert errors > 0
 
 
-def test_another_bitstream_is_refused(built: Build, board: SimulatedBoard) -> None:
+def test_another_bitstream_is_refused(built: Design, board: SimulatedBoard) -> None:
     other = replace(built.design, hash="f" * len(built.design.hash))
     with pytest.raises(
         DesignError, match=f"{board.path} holds design {built.design.hash[:16]}; design.json describes ffff"
@@ -415,7 +415,7 @@ def test_an_unplugged_board_is_an_error(bench: Bench) -> None:
         bench.driver.link.reset()
 
 
-def test_a_silent_board_is_an_error(built: Build, board: SimulatedBoard) -> None:
+def test_a_silent_board_is_an_error(built: Design, board: SimulatedBoard) -> None:
     board.freeze()
     message = (
         f"nothing on {board.path} answers at 3000000 baud; expected a board with a bitstream of dynagate's and this"
@@ -472,7 +472,7 @@ def test_one_batch_at_a_time_and_of_the_right_shape(bench: Bench) -> None:
     bench.check(4)
 
 
-def test_what_cannot_be_opened_is_refused(built: Build, tmp_path: Path) -> None:
+def test_what_cannot_be_opened_is_refused(built: Design, tmp_path: Path) -> None:
     with pytest.raises(
         DeviceError, match="nowhere cannot be opened: there is no such port; plug the board in, or name an"
     ):

@@ -14,7 +14,7 @@ import pytest
 from dynagate import robots
 from dynagate.host.uart_link import UartLink
 from dynagate.hw.axi import Axi
-from dynagate.hw.build import Build
+from dynagate.hw.designs import Design
 from dynagate.hw.frames import ANSWER, VERSION, Decoder, Frame, Kind
 
 KEPT = 3
@@ -56,19 +56,19 @@ class Device:
 
 
 @pytest.fixture
-def built(tmp_path: Path) -> Build:
+def built(tmp_path: Path) -> Design:
     return dynagate.build(robots.load("two_joint_arm"), "mass_matrix", ii=16, axi=Axi(32), folder=tmp_path)
 
 
 @pytest.fixture
-def device(built: Build) -> Iterator[Device]:
+def device(built: Design) -> Iterator[Device]:
     assert built.design.axi is not None
     device = Device(KEPT * built.design.axi.beats.input)
     yield device
     device.close()
 
 
-def test_a_full_device_gets_no_sample_before_a_result(built: Build, device: Device) -> None:
+def test_a_full_device_gets_no_sample_before_a_result(built: Design, device: Device) -> None:
     assert built.design.axi is not None
     beats = built.design.axi.beats
     link = UartLink(device.path, built.design, timeout=30.0)

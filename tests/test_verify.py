@@ -31,7 +31,7 @@ from dynagate.fixedpoint.assign import Policy
 from dynagate.hw.axi import Axi
 from dynagate.hw.bench import bench_faults
 from dynagate.hw.bench.vectors import vectors
-from dynagate.hw.build import Build
+from dynagate.hw.designs import Design
 from dynagate.sim import verify as module
 from dynagate.sim.runner import Icarus, run_module
 from dynagate.sim.sources import SimulationError
@@ -47,12 +47,12 @@ icarus = pytest.mark.skipif(shutil.which("iverilog") is None, reason="Icarus Ver
 
 
 @pytest.fixture(scope="module")
-def built(designs: Path) -> Build:
+def built(designs: Path) -> Design:
     return dynagate.build(ARM, "inverse_dynamics", ii=4, policy=Policy(word=18), folder=designs)
 
 
 @pytest.fixture
-def copied(built: Build, tmp_path: Path) -> Path:
+def copied(built: Design, tmp_path: Path) -> Path:
     return shutil.copytree(built.folder, tmp_path / "design")
 
 
@@ -103,7 +103,7 @@ def check(verified: Verified, count: int = 1000) -> None:
     assert seen == counted >= 9
 
 
-def test_the_benches_pass_in_verilator(built: Build, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_benches_pass_in_verilator(built: Design, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(built.folder.parent)
     verified = verify(built.folder.name, ["verilator"])  # a relative path, as the page has it
     check(verified)
@@ -117,14 +117,14 @@ def test_the_benches_pass_in_verilator(built: Build, monkeypatch: pytest.MonkeyP
 
 
 @pytest.fixture(scope="module")
-def ring(designs: Path) -> Build:
+def ring(designs: Path) -> Design:
     """A rollout on the chip behind AXI: all kinds of modules."""
     region = Region.of(ARM, velocity=12.0, acceleration=40.0)
     return dynagate.build(ARM, "rollout", ii=4, region=region, dt=0.02, axi=Axi(128), folder=designs)
 
 
 @icarus
-def test_a_folder_verifies_itself_where_icarus_alone_is(ring: Build, tmp_path: Path) -> None:
+def test_a_folder_verifies_itself_where_icarus_alone_is(ring: Design, tmp_path: Path) -> None:
     """Datapath, ring and shell by one command, with nothing on the path but a shell, its programs and Icarus."""
     folder, programs = shutil.copytree(ring.folder, tmp_path / "design"), tmp_path / "bin"
     programs.mkdir()
@@ -142,7 +142,7 @@ def test_a_folder_verifies_itself_where_icarus_alone_is(ring: Build, tmp_path: P
     assert files == bench_names(ring.design)
 
 
-def shelled(designs: Path, name: str) -> Build:
+def shelled(designs: Path, name: str) -> Design:
     """Designs behind AXI, of all kinds of streams."""
     options: dict[str, Any] = {
         "packed": {"function": "forward_dynamics", "ii": 2, "axi": Axi(32, "batch", "fixed")},
@@ -165,7 +165,7 @@ def test_shells_of_all_kinds(name: str, designs: Path) -> None:
 
 
 @pytest.mark.long
-def test_a_ring_behind_axi_in_verilator(ring: Build) -> None:
+def test_a_ring_behind_axi_in_verilator(ring: Design) -> None:
     check(verify(ring.folder, ["verilator"]))
 
 
@@ -181,7 +181,7 @@ SHELL_FAULTS = {
 
 @icarus
 @pytest.mark.parametrize("fault", [*list(SHELL_FAULTS)[:-1], pytest.param("stalls are not counted", marks=LONG)])
-def test_faults_of_a_shell_are_found(fault: str, ring: Build, tmp_path: Path) -> None:
+def test_faults_of_a_shell_are_found(fault: str, ring: Design, tmp_path: Path) -> None:
     folder = shutil.copytree(ring.folder, tmp_path / "design")
     old, new, says = SHELL_FAULTS[fault]
     plant(folder / "accelerator.v", old, new)
@@ -353,7 +353,7 @@ def test_vectors_of_another_design_are_refused(copied: Path, designs: Path, monk
     assert f"is not of design {own}; expected the vectors of this folder" in done.stderr
 
 
-def test_building_again_mends_a_bench(built: Build) -> None:
+def test_building_again_mends_a_bench(built: Design) -> None:
     path = built.folder / BENCH / "bench.v"
     sound = path.read_text()
     path.write_text(sound + "\n")

@@ -26,9 +26,10 @@ from dynagate.design.files import BENCH, DesignError, checksum
 from dynagate.design.program import PROGRAM, ProgramBody, load_words
 from dynagate.hw.axi import Axi
 from dynagate.hw.bench.packets import in_its_shell
-from dynagate.hw.processor.build import ProcessorBuild, build_program, build_solver
-from dynagate.hw.processor.rebuilt import program_vectors_of
+from dynagate.hw.designs import Design as Built
+from dynagate.hw.processor.build import build_program, build_solver
 from dynagate.hw.processor.streams import Cores
+from dynagate.hw.rebuild import rebuild
 from dynagate.hw.request import DesignRequest
 from dynagate.integrators.step import StepOptions
 from dynagate.robot import Joint, Link
@@ -43,18 +44,18 @@ LONG = pytest.mark.long
 ARM = robots.load("two_joint_arm")
 
 
-def program_of(designs: Path, function: str, cores: Cores | Core = SMALL, **options: Any) -> ProcessorBuild:
+def program_of(designs: Path, function: str, cores: Cores | Core = SMALL, **options: Any) -> Built:
     robot = options.pop("robot", ARM)
     return build_program(DesignRequest(robot, function, **options), cores, folder=designs)
 
 
 @pytest.fixture(scope="module")
-def built(designs: Path) -> ProcessorBuild:
+def built(designs: Path) -> Built:
     return program_of(designs, "inverse_dynamics", policy=Policy(samples=64, guard_bits=-0.5))
 
 
 @pytest.fixture
-def copied(built: ProcessorBuild, tmp_path: Path) -> Path:
+def copied(built: Built, tmp_path: Path) -> Path:
     return shutil.copytree(built.folder, tmp_path / "design")
 
 
@@ -63,7 +64,7 @@ def counts(text: str) -> dict[str, int]:
 
 
 @icarus
-def test_a_program_s_folder_verifies_itself_where_icarus_alone_is(built: ProcessorBuild, copied: Path) -> None:
+def test_a_program_s_folder_verifies_itself_where_icarus_alone_is(built: Built, copied: Path) -> None:
     done = plain(copied)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.startswith(f"bench of accelerator, design {built.design.hash[:16]}\n")
@@ -98,7 +99,7 @@ def test_faults_of_a_core_are_found(fault: str, copied: Path) -> None:
 
 
 @icarus
-def test_the_latency_is_the_datasheet_s_to_the_cycle(built: ProcessorBuild, copied: Path) -> None:
+def test_the_latency_is_the_datasheet_s_to_the_cycle(built: Built, copied: Path) -> None:
     ((least, most),) = built.design.body.shell.spans  # type: ignore[union-attr]
     assert least == most
     assert f"| {least} cycles from the first beat in to the first beat out" in (copied / "datasheet.md").read_text()
@@ -206,7 +207,7 @@ def test_methods_and_gradients_of_the_usual_core(name: str, designs: Path) -> No
 
 
 @LONG
-def test_new_states_of_a_program(built: ProcessorBuild) -> None:
+def test_new_states_of_a_program(built: Built) -> None:
     done = CliRunner().invoke(main, ["verify", str(built.folder), "--simulator", "icarus", "--seed", "7"])
     assert done.exit_code == 0, done.output
     assert "new vectors" in done.output
@@ -230,7 +231,7 @@ def test_a_program_of_float32_verifies_itself_in_icarus(fault: str, designs: Pat
     assert {name for name, count in counts(done.stdout).items() if count == 0} == set()
 
 
-def solver_of(name: str, designs: Path, knots: int = 3) -> ProcessorBuild:
+def solver_of(name: str, designs: Path, knots: int = 3) -> Built:
     """A solver with few knots, of the two-joint arm."""
     random = np.random.default_rng(0)
     q, goal, guess = random.uniform(-1.0, 1.0, (3, 12, 2))
@@ -275,7 +276,7 @@ def test_what_a_solver_s_bench_does_not_have_is_said(designs: Path, monkeypatch:
     with pytest.raises(DesignError, match=text):
         verify(built.folder)
     with pytest.raises(DesignError, match="cannot be made again: its folder does not hold the solver's cost"):
-        program_vectors_of(built.folder, seed=2)
+        rebuild(built.folder)
 
 
 def test_the_bench_of_a_variational_floating_body_has_unit_quaternions(tmp_path: Path) -> None:
@@ -287,5 +288,5 @@ def test_the_bench_of_a_variational_floating_body_has_unit_quaternions(tmp_path:
         region = dynagate.Region.of(body, velocity=2.0, acceleration=2.0)
         options: dict[str, Any] = {"units": 4, "integrator": "variational", "dt": 0.01, "region": region}
         built = dynagate.build(body, "rollout", **options, folder=tmp_path / body.name)
-        vectors = program_vectors_of(built.folder, 3)["accelerator"]
+        vectors = rebuild(built.folder).vectors(3)["accelerator"]
         assert vectors is not None, body.name

@@ -82,8 +82,8 @@ def test_what_no_gateware_uses_is_refused() -> None:
 def test_a_design_reads_well(designs: Path) -> None:
     """Registers of a module are in one block, those of an enable behind it once; names are no numbers."""
     built = dynagate.build(robots.load("two_joint_arm"), "forward_dynamics", ii=4, folder=designs)
-    read_sources([built.verilog])
-    text = verilog_text(built.verilog)
+    read_sources([built.module("datapath")])
+    text = verilog_text(built.module("datapath"))
     assert not re.search(r"\[-1:0\]|\bport_\d|\\\$|always @\*", text)
     for body in re.findall(r"^module .*?^endmodule", text, flags=re.M | re.S):
         assert len(re.findall(r"^  always @\(posedge clk\) begin", body, flags=re.M)) <= 2  # a memory's, and registers'

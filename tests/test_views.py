@@ -23,13 +23,13 @@ from dynagate.design.files import DesignError
 from dynagate.fixedpoint.assign import Policy
 from dynagate.fixedpoint.goal import MULTIPLIERS, Goal
 from dynagate.hw.axi import Axi
-from dynagate.hw.build import Build
+from dynagate.hw.designs import Design
 from dynagate.hw.plan import Stages
+from dynagate.hw.rebuild import rebuild
 from dynagate.hw.timeline import chain, spans, text, units_in_use
 from dynagate.sim.waveform import write_waves
 from dynagate.views import page as page_module
 from dynagate.views.gantt import draw_schedule, draw_units
-from dynagate.views.kept import kept_build
 from dynagate.views.page import page
 from dynagate.views.svg import NAMESPACE, Canvas
 
@@ -59,11 +59,11 @@ REQUESTS: dict[str, dict[str, Any]] = {
 
 
 @pytest.fixture(scope="module")
-def built(designs: Path) -> Callable[[str], Build]:
+def built(designs: Path) -> Callable[[str], Design]:
     """Builds by the name of their request."""
-    kept: dict[str, Build] = {}
+    kept: dict[str, Design] = {}
 
-    def of(name: str) -> Build:
+    def of(name: str) -> Design:
         if name not in kept:
             kept[name] = build(
                 arm().with_variable("forearm") if name == "variable" else arm(), folder=designs, **REQUESTS[name]
@@ -87,30 +87,30 @@ def words(element: ElementTree.Element) -> str:
 
 
 @pytest.mark.parametrize("name", REQUESTS)
-def test_folder_gives_its_build_again_and_a_page(name: str, built: Callable[[str], Build]) -> None:
+def test_folder_gives_its_build_again_and_a_page(name: str, built: Callable[[str], Design]) -> None:
     original = built(name)
-    again = kept_build(original.folder)
-    assert (again.robot, again.region, again.plan) == (original.robot, original.region, original.plan)
+    again = rebuild(original.folder)
+    assert (again.robot, again.region, again.hardware.plan) == (original.robot, original.region, original.hardware.plan)
     root = parsed(page(again))
     sections = {section.get("id"): section for section in root.iter("section")}
     assert tuple(sections) == SECTIONS
     for link in original.robot.links:
         assert link.name in words(sections["robot"])
         assert link.joint.name in words(sections["robot"])
-    for span in spans(original.plan):
+    for span in spans(original.hardware.plan):
         assert span.name in words(sections["datapath"])
         assert f"{span.name}: cycles {span.first} to {span.last}" in words(sections["schedule"])
     for node in original.graph.nodes:
         assert node.name in words(sections["widths"])
     cells = [cell.text for cell in sections["resources"].iter("td")]
-    assert cells[cells.index("DSP48E2 blocks") + 1] == str(original.plan.dsp_blocks())
+    assert cells[cells.index("DSP48E2 blocks") + 1] == str(original.hardware.plan.dsp_blocks())
     assert cells.count("AMD VCU118") == 1
     statement = "Measured by the integer executor" in words(sections["errors"])
     assert statement == (name == "statement")
     assert ("no statement on its accuracy" in words(sections["errors"])) == (name != "statement")
 
 
-def test_page_needs_nothing_else(built: Callable[[str], Build]) -> None:
+def test_page_needs_nothing_else(built: Callable[[str], Design]) -> None:
     html = page(built("statement"))
     root = parsed(html)
     assert not [e.tag for e in root.iter() if e.tag in ("script", "img", "iframe", "object", "embed")]
@@ -120,8 +120,8 @@ def test_page_needs_nothing_else(built: Callable[[str], Build]) -> None:
     assert set(re.findall(r"https?://[^\"'<> ]+", html)) == {NAMESPACE}
 
 
-def test_schedule_names_the_chain_cycle_by_cycle(built: Callable[[str], Build]) -> None:
-    plan = built("plain").plan
+def test_schedule_names_the_chain_cycle_by_cycle(built: Callable[[str], Design]) -> None:
+    plan = built("plain").hardware.plan
     pivots = chain(plan)
     assert pivots.title == "the pivots' chain"
     assert pivots.links[-1].kind == "reciprocal"
@@ -131,7 +131,7 @@ def test_schedule_names_the_chain_cycle_by_cycle(built: Callable[[str], Build]) 
         assert before.node in read
         assert after.start == before.ready + after.wait >= before.ready
     assert sum(map(pivots.cycles, pivots.kinds)) + pivots.waiting == pivots.links[-1].ready
-    other = chain(built("variable").plan)
+    other = chain(built("variable").hardware.plan)
     assert (other.title, other.links[-1].kind) == ("the chain to the last output", "sum")
     lines = text("two_joint_arm", plan).splitlines()
     assert lines[0] == f"two_joint_arm forward_dynamics: a sample every 4 cycles, latency {plan.latency}"
@@ -150,8 +150,8 @@ def test_more_pivots_make_a_longer_chain() -> None:
     assert count >= 2
 
 
-def test_units_in_use_are_those_of_the_schedule(built: Callable[[str], Build]) -> None:
-    plan = built("functions").plan
+def test_units_in_use_are_those_of_the_schedule(built: Callable[[str], Design]) -> None:
+    plan = built("functions").hardware.plan
     rows = units_in_use(plan)
     assert {name: max(used) for name, (_, used) in rows.items()} == plan.schedule.units()
     assert all(len(used) == plan.ii and max(used) <= count for count, used in rows.values())
@@ -175,7 +175,7 @@ def test_names_from_a_file_are_text(tmp_path: Path) -> None:
     (title,) = root.iter("h1")
     assert title.text == f"{HOSTILE}: mass_matrix"
     assert f"{HOSTILE}0" in words(next(root.iter("section")))
-    assert "<script" not in draw_schedule(HOSTILE, hostile.plan)
+    assert "<script" not in draw_schedule(HOSTILE, hostile.hardware.plan)
 
 
 def test_drawing_holds_no_character_that_xml_has_not() -> None:
@@ -186,14 +186,14 @@ def test_drawing_holds_no_character_that_xml_has_not() -> None:
     assert "".join(filter(None, texts)) == "a\ufffdb\ufffdc\ufffd<b>\ufffd"
 
 
-def test_schedule_that_is_not_the_designs_is_refused(built: Callable[[str], Build], tmp_path: Path) -> None:
+def test_schedule_that_is_not_the_designs_is_refused(built: Callable[[str], Design], tmp_path: Path) -> None:
     content = json.loads((built("plain").folder / "design.json").read_text())
     node = next(node for node in reversed(content["nodes"]) if node["ready"])
     node["ready"] += 1
     (tmp_path / "design.json").write_text(json.dumps(resealed(content)))
     expected = "has a schedule that its robot and function do not give again; build the design again"
     with pytest.raises(DesignError, match=expected):
-        kept_build(tmp_path)
+        rebuild(tmp_path)
 
 
 def call(*arguments: object) -> tuple[int, str]:
@@ -202,7 +202,7 @@ def call(*arguments: object) -> tuple[int, str]:
 
 
 def test_report_is_written_whole_or_not_at_all(
-    built: Callable[[str], Build], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    built: Callable[[str], Design], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened: list[str] = []
     monkeypatch.setattr(webbrowser, "open", lambda url: opened.append(url) or True)
@@ -247,7 +247,7 @@ def test_report_of_a_robot_builds_it(designs: Path, tmp_path: Path, monkeypatch:
         (["--show", "gantt"], "'gantt' is not one of 'page', 'schedule', 'waves', 'together'"),
     ],
 )
-def test_options_are_checked_before_any_work(options: list[str], message: str, built: Callable[[str], Build]) -> None:
+def test_options_are_checked_before_any_work(options: list[str], message: str, built: Callable[[str], Design]) -> None:
     status, output = call("report", built("plain").folder, *options)
     assert (status, message in " ".join(output.split())) == (2, True), output
     assert "reading" not in output
@@ -273,20 +273,20 @@ def test_folder_without_a_design_is_named(tmp_path: Path) -> None:
     assert expected in " ".join(output.split())
 
 
-def test_schedule_command_prints_and_draws(built: Callable[[str], Build], tmp_path: Path) -> None:
+def test_schedule_command_prints_and_draws(built: Callable[[str], Design], tmp_path: Path) -> None:
     design, target = built("functions"), tmp_path / "arm.svg"
     status, output = call("report", design.folder, "--show", "schedule", "--output", target)
     assert status == 0, output
-    assert text("two_joint_arm", design.plan) in output
+    assert text("two_joint_arm", design.hardware.plan) in output
     root = ElementTree.parse(target).getroot()
     hints = [title.text or "" for title in root.iter(f"{{{NAMESPACE}}}title")]
-    for delivery in design.plan.deliveries:
+    for delivery in design.hardware.plan.deliveries:
         assert f"{delivery.name}: delivered in cycle {delivery.cycle}" in hints
-    for link in chain(design.plan).links:
+    for link in chain(design.hardware.plan).links:
         assert any(link.name in hint and link.kind in hint for hint in hints)
 
 
-def test_waves_are_grouped_by_pass_and_link(built: Callable[[str], Build], tmp_path: Path) -> None:
+def test_waves_are_grouped_by_pass_and_link(built: Callable[[str], Design], tmp_path: Path) -> None:
     design = built("plain")
     status, output = call(
         "report", design.folder, "--show", "waves", "--samples", "1", "--output", tmp_path / "arm.vcd"
@@ -319,7 +319,7 @@ def test_waves_are_grouped_by_pass_and_link(built: Callable[[str], Build], tmp_p
             shown[alias.split()[0]] = list(groups)
     assert not groups
     nodes = design.graph.nodes
-    for i in design.plan.position:
+    for i in design.hardware.plan.position:
         scope, *link = design.graph.scope_paths[i]
         expected = ["inputs"] if nodes[i].op == "input" else [scope, " ".join([scope, *link])][: 1 + bool(link)]
         assert shown[nodes[i].name] == expected
@@ -339,7 +339,7 @@ def browser() -> str:
     return paths[0]
 
 
-def test_browser_shows_the_page(built: Callable[[str], Build], tmp_path: Path) -> None:
+def test_browser_shows_the_page(built: Callable[[str], Design], tmp_path: Path) -> None:
     program, html, picture = browser(), tmp_path / "page.html", tmp_path / "page.png"
     html.write_text(page(built("statement")))
     options = ("--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--window-size=1200,3000")

@@ -23,7 +23,7 @@ def test_nodes_have_their_names_and_values_in_the_waveform(designs: Path, tmp_pa
     text = (tmp_path / "arm.vcd").read_text()
     codes = dict(re.findall(r"\$var \w+ \d+ (\S+) (\w+)(?: \[\d+:0\])? \$end", text))
     names = set(codes.values())
-    plan = built.plan
+    plan = built.hardware.plan
     assert {plan.signal_names[i] for i in plan.position} <= names
     values = evaluate_integers(built.formatted, quantize_inputs(built.formatted, inputs)).value
     for i in built.graph.output_nodes:

@@ -14,7 +14,7 @@ from dynagate.host import DeviceError
 from dynagate.host.tags import COUNT_BITS
 from dynagate.host.words import StreamWords, tag_words
 from dynagate.hw.axi import Axi
-from dynagate.hw.build import Build
+from dynagate.hw.designs import Design
 
 from tests.samples import State
 
@@ -24,13 +24,13 @@ COUNTS = (1, 7, 8, 9, 16, 100)
 
 
 @pytest.fixture(scope="module", params=[32, 512])
-def built(request: pytest.FixtureRequest, designs: Path) -> Build:
+def built(request: pytest.FixtureRequest, designs: Path) -> Design:
     axi = Axi(request.param, "batch")
     return build(robots.load("two_joint_arm"), FUNCTION, ii=3, policy=Policy(word=20), axi=axi, folder=designs)
 
 
 @pytest.fixture
-def both(built: Build) -> tuple[StreamWords, StreamWords]:
+def both(built: Design) -> tuple[StreamWords, StreamWords]:
     """Compiled and in numpy, with the same tags, which soon begin anew."""
     words = [StreamWords(built.design, built.design.axi, native=native) for native in (True, False)]
     for each in words:
@@ -39,7 +39,7 @@ def both(built: Build) -> tuple[StreamWords, StreamWords]:
     return words[0], words[1]
 
 
-def inside(built: Build, count: int, dtype: type) -> State:
+def inside(built: Design, count: int, dtype: type) -> State:
     sample = built.region.sample(FUNCTION, count, seed=count)
     for port in built.graph.inputs:
         low, high = np.array([built.formatted.bounds[i] for i in port.nodes]).T
@@ -49,7 +49,7 @@ def inside(built: Build, count: int, dtype: type) -> State:
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, int], ids=lambda dtype: dtype.__name__)
 @pytest.mark.parametrize("count", COUNTS)
-def test_samples(count: int, dtype: type, built: Build, both: tuple[StreamWords, StreamWords]) -> None:
+def test_samples(count: int, dtype: type, built: Design, both: tuple[StreamWords, StreamWords]) -> None:
     axi, arrays, filled = built.design.axi, inside(built, count, dtype), []
     for words in both:
         filled.append(np.full((count, axi.beats.input, axi.lanes), 7, np.uint32))
@@ -63,7 +63,7 @@ def test_samples(count: int, dtype: type, built: Build, both: tuple[StreamWords,
 @pytest.mark.parametrize("value", [np.nan, np.inf, 1e9])
 @pytest.mark.parametrize("sample", [0, 8, 99])
 def test_an_input_outside_its_range_is_noticed(
-    sample: int, value: float, built: Build, both: tuple[StreamWords, StreamWords]
+    sample: int, value: float, built: Design, both: tuple[StreamWords, StreamWords]
 ) -> None:
     axi, arrays = built.design.axi, inside(built, 100, np.float64)
     arrays["tau"][sample, 1] = value
@@ -77,7 +77,7 @@ def test_an_input_outside_its_range_is_noticed(
             StreamWords(built.design, axi).fill(arrays, np.zeros((100, axi.beats.input, axi.lanes), np.uint32))
 
 
-def results(built: Build, count: int) -> np.ndarray:
+def results(built: Design, count: int) -> np.ndarray:
     axi = built.design.axi
     words = np.random.default_rng(count).normal(size=(count, axi.beats.output * axi.lanes)).astype(np.float32)
     words = words.view(np.uint32).reshape(count, axi.beats.output, axi.lanes)
@@ -86,7 +86,7 @@ def results(built: Build, count: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("count", COUNTS)
-def test_results(count: int, built: Build, both: tuple[StreamWords, StreamWords]) -> None:
+def test_results(count: int, built: Design, both: tuple[StreamWords, StreamWords]) -> None:
     words = results(built, count)
     after = built.design.axi.words.output
     words.reshape(count, -1)[count // 2, :after] = np.float32(np.nan).view(np.uint32)
@@ -99,7 +99,7 @@ def test_results(count: int, built: Build, both: tuple[StreamWords, StreamWords]
     assert np.flatnonzero(empty).tolist() == [count // 2]
 
 
-def test_torn_results_and_other_tags_are_errors(built: Build, both: tuple[StreamWords, StreamWords]) -> None:
+def test_torn_results_and_other_tags_are_errors(built: Design, both: tuple[StreamWords, StreamWords]) -> None:
     for each in both:
         words = results(built, 20)
         words.reshape(20, -1)[11, 0] = np.float32(np.nan).view(np.uint32)

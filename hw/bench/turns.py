@@ -24,7 +24,8 @@ from dynagate.hw.bench.vectors import Arrays, Flags, Ints, Rows, Vectors, drawn_
 from dynagate.hw.bench.wire import Wire
 
 if TYPE_CHECKING:
-    from dynagate.hw.build import Build
+    from dynagate.hw.designs import Design
+    from dynagate.hw.pipeline import Pipeline
 
 LONGEST, ALIKE = 8, 5
 """Turns of a trajectory at most, and of those that a register ends."""
@@ -58,7 +59,7 @@ class Streamed(NamedTuple):
     reference: Rows
 
 
-def turns(built: Build, count: int, seed: int) -> dict[str, Vectors]:
+def turns(built: Design[Pipeline], count: int, seed: int) -> dict[str, Vectors]:
     """So many turns, for the ring and for the shell around it."""
     wire = None if built.design.axi is None else Wire(built.design, built.formatted)
     sizes = _sizes(count)
@@ -95,7 +96,7 @@ def _joined(parts: Sequence[Streamed]) -> Streamed:
     return Streamed(**{name: one(name) for name in Streamed._fields})
 
 
-def _part(built: Build, wire: Wire | None, part: Part, size: int, seed: int) -> Streamed:
+def _part(built: Design[Pipeline], wire: Wire | None, part: Part, size: int, seed: int) -> Streamed:
     """Turns of trajectories of random lengths, or of those that a register ends."""
     assert built.design.body.ring is not None
     steps = _lengths(part, size, seed)
@@ -139,7 +140,7 @@ def _lengths(part: Part, size: int, seed: int) -> Ints:
 
 
 def _integers(
-    built: Build, wire: Wire | None, states: Arrays, at: Ints, commands: Ints, seed: int
+    built: Design[Pipeline], wire: Wire | None, states: Arrays, at: Ints, commands: Ints, seed: int
 ) -> tuple[dict[int, Integers], Flags, Words | None]:
     """Of all turns of all trajectories: integers of the inputs by node, and which do not fit; of those that are
     streamed, the words. at: which they are."""
@@ -157,7 +158,7 @@ def _integers(
 
 
 def _evaluated(
-    built: Build, integers: Mapping[int, Integers], bad: Flags, carry: Mapping[str, str]
+    built: Design[Pipeline], integers: Mapping[int, Integers], bad: Flags, carry: Mapping[str, str]
 ) -> tuple[list[Turn], Flags]:
     """The turns of all trajectories, those after a trajectory's end too, and which have an input that does not fit,
     (trajectories, turns), there or before."""
@@ -170,7 +171,7 @@ def _evaluated(
 
 
 def _reference(
-    built: Build, states: Arrays, shape: tuple[int, int], carry: Mapping[str, str], beyond: Flags
+    built: Design[Pipeline], states: Arrays, shape: tuple[int, int], carry: Mapping[str, str], beyond: Flags
 ) -> list[npt.NDArray[np.float64] | None]:
     """The outputs of all turns in float64."""
     batch, longest = shape
@@ -188,7 +189,7 @@ def _reference(
     return rows
 
 
-def _bare(built: Build, part: Streamed, last: Flags, tags: Ints, bounds: Ints) -> Vectors:
+def _bare(built: Design[Pipeline], part: Streamed, last: Flags, tags: Ints, bounds: Ints) -> Vectors:
     """Payloads of the turns, and of their results."""
     design = ring_design(built.design)
     fields = len(built.graph.input_nodes)
@@ -212,11 +213,11 @@ def _ends(part: Streamed) -> Ints:
     return np.where(part.shown, 0, NONE)
 
 
-def _shelled(built: Build, wire: Wire, part: Streamed, last: Flags, tags: Ints, bounds: Ints) -> Vectors:
+def _shelled(built: Design[Pipeline], wire: Wire, part: Streamed, last: Flags, tags: Ints, bounds: Ints) -> Vectors:
     assert part.words is not None
     axi = wire.axi
     place = {i: k for k, i in enumerate(built.graph.result_nodes)}
-    words = wire.received([place[i] for i in built.plan.deliveries[0].nodes], part.values, part.flagged)
+    words = wire.received([place[i] for i in built.hardware.plan.deliveries[0].nodes], part.values, part.flagged)
     settings = {part.rounds.start: {"steps": part.steps, "every": part.every} for part in PARTS}
     counted = Counted(part.bad, part.flagged[part.shown], part.by_scope[part.shown])
     masks = np.full((1, axi.beats.output, axi.lanes + 1), 0xFFFFFFFF, np.uint32)

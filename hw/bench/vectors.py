@@ -25,7 +25,8 @@ from dynagate.hw.bench.subject import ACCELERATOR, DATAPATH
 from dynagate.hw.bench.wire import Wire
 
 if TYPE_CHECKING:
-    from dynagate.hw.build import Build
+    from dynagate.hw.designs import Design
+    from dynagate.hw.pipeline import Pipeline
 
 SAMPLES = 1000
 SEED = 1
@@ -63,7 +64,7 @@ class Results(NamedTuple):
     by_scope: Flags
 
 
-def vectors(built: Build, count: int = SAMPLES, seed: int = SEED) -> dict[str, Vectors]:
+def vectors(built: Design[Pipeline], count: int = SAMPLES, seed: int = SEED) -> dict[str, Vectors]:
     """So many samples of a design, the same ones for the same seed, by the module whose bench streams them."""
     from dynagate.hw.bench.turns import turns
 
@@ -76,14 +77,14 @@ def vectors(built: Build, count: int = SAMPLES, seed: int = SEED) -> dict[str, V
     return {module: each[module] for module in modules}
 
 
-def _of_datapath(built: Build, states: Arrays, inside: Flags) -> dict[str, Vectors]:
+def _of_datapath(built: Design[Pipeline], states: Arrays, inside: Flags) -> dict[str, Vectors]:
     ends = _ends(built, states)
     integers = quantize_inputs(built.formatted, states)
     reference = _reference(built, states, ends, inside)
     return {DATAPATH: _payloads(built, integers, results_of(built, integers, ends), ends, reference)}
 
 
-def _of_both(built: Build, states: Arrays, inside: Flags, seed: int) -> dict[str, Vectors]:
+def _of_both(built: Design[Pipeline], states: Arrays, inside: Flags, seed: int) -> dict[str, Vectors]:
     """Of a datapath and of the shell around it. Both stream the same samples, so that results are worked out once."""
     ends, wire, nodes = _ends(built, states), Wire(built.design, built.formatted), built.graph.input_nodes
     parameters = wire.axi.parameters
@@ -102,7 +103,7 @@ def _of_both(built: Build, states: Arrays, inside: Flags, seed: int) -> dict[str
     reference = _reference(built, states, ends, inside & ~strange)
     # on the AXI streams samples of one function follow each other, so that results keep their order
     order = np.argsort(ends, kind="stable")
-    bounds = rounds.bounds([int((ends == end).sum()) for end in range(len(built.plan.deliveries))])
+    bounds = rounds.bounds([int((ends == end).sum()) for end in range(len(built.hardware.plan.deliveries))])
     last = np.isin(np.arange(count), bounds - 1)
     tags = np.random.default_rng(seed).integers(1 << 32, size=count)
     beats = wire.beats(sent.words[order], tags, last, wire.axi.beats.input)
@@ -121,7 +122,7 @@ def _of_both(built: Build, states: Arrays, inside: Flags, seed: int) -> dict[str
 
 
 def _received(
-    built: Build,
+    built: Design[Pipeline],
     wire: Wire,
     results: Results,
     samples: tuple[Ints, Ints],
@@ -134,7 +135,7 @@ def _received(
     place = {i: k for k, i in enumerate(built.graph.result_nodes)}
     longest = wire.axi.beats.output
     beats = np.zeros((len(order), longest, wire.axi.lanes + 1), np.uint32)
-    for end, delivery in enumerate(built.plan.deliveries):
+    for end, delivery in enumerate(built.hardware.plan.deliveries):
         rows = np.flatnonzero(ends[order] == end)
         chosen = order[rows]
         fields = [place[i] for i in delivery.nodes]
@@ -145,7 +146,7 @@ def _received(
     return beats
 
 
-def end_beats(built: Build, end: int) -> int:
+def end_beats(built: Design[Pipeline], end: int) -> int:
     """Beats of a function's results on AXI streams."""
     functions = built.design.functions
     axi = built.design.of_function(functions[end]).axi if functions else built.design.axi
@@ -153,9 +154,9 @@ def end_beats(built: Build, end: int) -> int:
     return axi.beats.output
 
 
-def _beat_masks(built: Build, wire: Wire) -> Words:
+def _beat_masks(built: Design[Pipeline], wire: Wire) -> Words:
     """Of each function, ones where its results have bits."""
-    ends = len(built.plan.deliveries)
+    ends = len(built.hardware.plan.deliveries)
     masks = np.zeros((ends, wire.axi.beats.output, wire.axi.lanes + 1), np.uint32)
     for end in range(ends):
         masks[end, : end_beats(built, end)] = 0xFFFFFFFF
@@ -163,13 +164,15 @@ def _beat_masks(built: Build, wire: Wire) -> Words:
     return masks
 
 
-def _numbers(built: Build, states: Arrays) -> npt.NDArray[np.float64]:
+def _numbers(built: Design[Pipeline], states: Arrays) -> npt.NDArray[np.float64]:
     """The numbers of samples, (samples, numbers), in the order of the graph's inputs."""
     count = len(next(iter(states.values())))
     return np.concatenate([states[port.name].reshape(count, -1) for port in built.graph.inputs], axis=1)
 
 
-def _payloads(built: Build, integers: Mapping[int, Integers], results: Results, ends: Ints, reference: Rows) -> Vectors:
+def _payloads(
+    built: Design[Pipeline], integers: Mapping[int, Integers], results: Results, ends: Ints, reference: Rows
+) -> Vectors:
     """Of the bare datapath."""
     count, sink = len(ends), built.design.output
     inputs = built.design.input.codec.from_columns([integers[i] for i in built.graph.input_nodes])
@@ -181,7 +184,7 @@ def _payloads(built: Build, integers: Mapping[int, Integers], results: Results, 
     return Vectors(inputs[:, None], payloads[:, None], ends, _masks(built)[:, None], reference, bounds, [])
 
 
-def drawn_states(built: Build, count: int, seed: int) -> tuple[Arrays, Flags]:
+def drawn_states(built: Design[Pipeline], count: int, seed: int) -> tuple[Arrays, Flags]:
     """States of all kinds in random order, and which of them lie in the region."""
     return of_all_kinds(lambda n, own, kind: _drawn(built, n, own, kind), kept_in_limits(built.graph), count, seed)
 
@@ -202,7 +205,7 @@ def of_all_kinds(
     return {key: np.asarray(value[order], np.float64) for key, value in states.items()}, inside[order]
 
 
-def _drawn(built: Build, count: int, seed: int, kind: Kind) -> Arrays:
+def _drawn(built: Design[Pipeline], count: int, seed: int, kind: Kind) -> Arrays:
     """States of a kind; of several functions those of each take turns."""
     graph, region = built.graph, built.region
     if not (parts := parts_of(graph.name)):
@@ -217,22 +220,22 @@ def kept_in_limits(graph: Graph) -> set[str]:
     return {port.name for port in graph.inputs if port.switches or port.unit_vectors or port.name == CODE.name}
 
 
-def _ends(built: Build, states: Arrays) -> Ints:
+def _ends(built: Design[Pipeline], states: Arrays) -> Ints:
     """Of each sample, the place of its function among several."""
     ends = np.zeros(len(next(iter(states.values()))), np.int64)
     if parts_of(built.graph.name):
-        for k, delivery in enumerate(built.plan.deliveries):
+        for k, delivery in enumerate(built.hardware.plan.deliveries):
             ends[states[CODE.name].reshape(-1) == delivery.code] = k
     return ends
 
 
-def results_of(built: Build, integers: Mapping[int, Integers], ends: Ints) -> Results:
+def results_of(built: Design[Pipeline], integers: Mapping[int, Integers], ends: Ints) -> Results:
     """What the integers give. integers: of the inputs, by node."""
     sink, graph, count = built.design.output, built.graph, len(ends)
     place = {i: k for k, i in enumerate(graph.result_nodes)}
     parts = parts_of(graph.name)
     results = Results({k: np.zeros(count, np.int64) for k in place.values()}, np.zeros((count, len(sink.scopes)), bool))
-    for end, delivery in enumerate(built.plan.deliveries):
+    for end, delivery in enumerate(built.hardware.plan.deliveries):
         rows = np.flatnonzero(ends == end)
         if not len(rows):
             continue
@@ -251,12 +254,12 @@ def results_of(built: Build, integers: Mapping[int, Integers], ends: Ints) -> Re
     return results
 
 
-def _masks(built: Build) -> Words:
+def _masks(built: Design[Pipeline]) -> Words:
     """Of each function, ones where its results have bits."""
     sink, parts = built.design.output, parts_of(built.graph.name)
     place = {i: k for k, i in enumerate(built.graph.result_nodes)}
-    masks = np.zeros((len(built.plan.deliveries), sink.words), np.uint32)
-    for end, delivery in enumerate(built.plan.deliveries):
+    masks = np.zeros((len(built.hardware.plan.deliveries), sink.words), np.uint32)
+    for end, delivery in enumerate(built.hardware.plan.deliveries):
         own = set(needed(built.graph, parts[end])) if parts else set(delivery.nodes)
         which = [place[i] for i in own.intersection(delivery.nodes)]
         sink.codec.put_integers(masks[end : end + 1], np.full((1, len(which)), -1), which)
@@ -264,10 +267,10 @@ def _masks(built: Build) -> Words:
     return masks
 
 
-def _reference(built: Build, states: Arrays, ends: Ints, inside: Flags) -> Rows:
+def _reference(built: Design[Pipeline], states: Arrays, ends: Ints, inside: Flags) -> Rows:
     graph, parts = built.graph, parts_of(built.graph.name)
     rows: Rows = [None] * len(ends)
-    for end in range(len(built.plan.deliveries)):
+    for end in range(len(built.hardware.plan.deliveries)):
         chosen = np.flatnonzero((ends == end) & inside)
         if not len(chosen):
             continue

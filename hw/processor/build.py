@@ -13,34 +13,29 @@ from typing import Any
 import dynagate
 from dynagate.base import storage, untrusted
 from dynagate.base.errors import ArgumentError
-from dynagate.base.explained import explained
 from dynagate.base.progress import Progress, quiet
 from dynagate.control.chip import ChipSolver
-from dynagate.design.design import ChosenFormats, Design, Versions
+from dynagate.design.design import ChosenFormats, Versions
+from dynagate.design.design import Design as Record
 from dynagate.design.files import FORMAT_VERSION, sealed
 from dynagate.design.program import PROGRAM, ProgramBody, ProgramShell, program_digest, words_bytes
 from dynagate.design.source import source_digest
 from dynagate.design.verilog_list import LIST, list_text
 from dynagate.dynamics import full_name
 from dynagate.fixedpoint.assign import PROVED, FormattedGraph, Policy
-from dynagate.fixedpoint.beside import Beside, beside
-from dynagate.fixedpoint.certificate import Certificate
-from dynagate.fixedpoint.confidence import WHICH, Statement, state
-from dynagate.fixedpoint.files import FORMATS, FormatsFile, described, text_of
+from dynagate.fixedpoint.beside import beside
+from dynagate.fixedpoint.confidence import state
+from dynagate.fixedpoint.files import FormatsFile, described, text_of
 from dynagate.fixedpoint.format import SATURATE, Arithmetic
 from dynagate.fixedpoint.goal import Goal
 from dynagate.fixedpoint.loops import FormattedLoop, turns_of
-from dynagate.graph import Graph
-from dynagate.graph.certificate import CERTIFICATE
 from dynagate.graph.loop import loops_in
 from dynagate.graph.region import Region
 from dynagate.hw.bench import bench_files
 from dynagate.hw.bench.calls import LONGEST_CALL, solver_vectors
 from dynagate.hw.bench.programs import program_vectors
 from dynagate.hw.bench.vectors import Vectors
-from dynagate.hw.datasheet import DATASHEET, table
-from dynagate.hw.designs import BuildError, Resources, is_intact, write_design
-from dynagate.hw.designs import Design as BuiltDesign
+from dynagate.hw.designs import BuildError, Contents, Design, in_folder
 from dynagate.hw.options import MOST_TURNS
 from dynagate.hw.processor.compiled import Compiled, compiled_program
 from dynagate.hw.processor.compiler.batched_iterations import counts, turns_abreast
@@ -53,54 +48,18 @@ from dynagate.hw.processor.compiler.spans import spans
 from dynagate.hw.processor.compiler.stream_layout import streams_of
 from dynagate.hw.processor.compiler.words import messages
 from dynagate.hw.processor.core_spec import CoreSpec
+from dynagate.hw.processor.datasheet import datasheet
 from dynagate.hw.processor.isa.packets import Words
 from dynagate.hw.processor.isa.shape import Core
 from dynagate.hw.processor.policy import file_policy, request_policy
+from dynagate.hw.processor.scheduled import ScheduledProgram
 from dynagate.hw.processor.streams import TOP, Cores, core_verilog, in_its_shell
 from dynagate.hw.request import DesignRequest
-from dynagate.hw.units.latencies import dsp_blocks
-from dynagate.integrators.limits import limits_text
-from dynagate.robot import Robot
 
 ENOUGH = 0.97
 """Of the cycles, below which more samples side by side are worth their program."""
 FEW_STATES = 8192
 """States that a word is tried on before all."""
-
-
-@explained
-@dataclass(frozen=True, repr=False)
-class ProcessorBuild(BuiltDesign):
-    """A program and what it was made from.
-
-    folder: holds design.json, program.bin and datasheet.md. robot, region: whose function it is, and the states that
-    its formats are for. formatted: the graph in multiply-adds, whose integers the core computes. schedule: when and
-    where. design: what design.json holds."""
-
-    folder: Path
-    robot: Robot
-    region: Region
-    formatted: FormattedGraph | FormattedLoop
-    schedule: Schedule
-    design: Design[ProgramBody]
-
-    @property
-    def resources(self) -> Resources:
-        core = self.core
-        blocks = core.units * dsp_blocks(core.word, core.word)
-        return Resources(blocks, None, None, self.design.body.words * core.program_word)
-
-    @property
-    def graph(self) -> Graph:
-        """The graph that the program computes. Raises ValueError: it computes a loop of several."""
-        if isinstance(self.formatted, FormattedLoop):
-            raise ArgumentError(f"the graph of {self.design.title}; expected a program of one graph: it is a loop")
-        return self.formatted.graph
-
-    @property
-    def core(self) -> Core:
-        """The core that the program is for."""
-        return self.schedule.core
 
 
 def build_program(
@@ -109,7 +68,7 @@ def build_program(
     *,
     folder: Path,
     progress: Progress | None = None,
-) -> ProcessorBuild:
+) -> Design[ScheduledProgram]:
     """Write a program into a folder of its own and return it.
 
     units: a core, cores behind one stream, or a number of units: the program is then for the smallest such core that
@@ -136,7 +95,7 @@ def build_program(
     scheduled, certificate = compiled.schedule, compiled.certificate
     chosen = replace(chosen, certificate=None if certificate is None else certificate.as_dict())
 
-    def drawn(design: Design[ProgramBody], words: Words) -> Vectors:
+    def drawn(design: Record[ProgramBody], words: Words) -> Vectors:
         return program_vectors(design, words, scheduled.instructions.functions, region)
 
     return _built(
@@ -156,7 +115,7 @@ def build_solver(
     formats: str | PathLike[str] | None = None,
     words: str | None = None,
     progress: Progress | None = None,
-) -> ProcessorBuild:
+) -> Design[ScheduledProgram]:
     """Write the program of a solver for a core, or for the smallest core with a number of units, into a folder of its
     own. problems: those that its formats come from, as `formatted_solver` takes them. region: what the design's
     file says of states; the robot's limits unless given. abreast: samples side by side, of a solver that has samples;
@@ -189,7 +148,7 @@ def build_solver(
     count, scheduled = _fastest(formatted, solver.samples, asked, shape, spec)
     compiled = Compiled(scheduled, {**solver.described, "abreast": count}, described((formatted,), solver.described))
 
-    def drawn(design: Design[ProgramBody], words: Words) -> Vectors:
+    def drawn(design: Record[ProgramBody], words: Words) -> Vectors:
         (loop,) = scheduled.instructions.functions
         assert isinstance(loop, FormattedLoop)
         return solver_vectors(design, words, loop, solver, problems)
@@ -245,7 +204,7 @@ class _Bench:
     """cores: in which a program's bench runs it. drawn: the vectors, of the design and what loads the program."""
 
     cores: Cores
-    drawn: Callable[[Design[ProgramBody], Words], Vectors]
+    drawn: Callable[[Record[ProgramBody], Words], Vectors]
 
 
 def _built(
@@ -256,7 +215,7 @@ def _built(
     bench: _Bench | None = None,
     samples: int = 1,
     progress: Progress = quiet,
-) -> ProcessorBuild:
+) -> Design[ScheduledProgram]:
     """In its folder, unless it is there. samples: side by side."""
     robot, scheduled, words = region.robot, compiled.schedule, messages(compiled.schedule)
     cores = None if bench is None else bench.cores
@@ -264,13 +223,14 @@ def _built(
     what = "+".join(interface.name for interface in scheduled.instructions.interfaces)
     more = f"-abreast{samples}" if samples > 1 else ""
     name = f"{untrusted.file_name(robot.name)}-{what}-units{scheduled.core.units}{more}"
-    formatted = scheduled.instructions.formatted
-    result = ProcessorBuild(folder / f"{name}-{design.hash[:12]}", robot, region, formatted, scheduled, design)
-    if not is_intact(result.folder, design, (DATASHEET, FORMATS)):
+    place = folder / f"{name}-{design.hash[:12]}"
+    result = Design(place, robot, region, design, ScheduledProgram(scheduled))
+
+    def contents() -> Contents:
         files = {} if bench is None else _bench_files(design, words, bench, progress)
-        kept = {**files, FORMATS: text_of(compiled.formats)}
-        write_design(result.folder, design, kept, {DATASHEET: datasheet(result)}, {PROGRAM: words_bytes(words)})
-    return result
+        return Contents(files, datasheet(result), binaries={PROGRAM: words_bytes(words)})
+
+    return in_folder(result, text_of(compiled.formats), (), contents)
 
 
 def _accurate(
@@ -319,7 +279,7 @@ def _described(
     words: Words,
     samples: int,
     cores: Cores | None,
-) -> Design[ProgramBody]:
+) -> Record[ProgramBody]:
     listed = scheduled.instructions.listed
     stream, functions, loop = streams_of(scheduled)
     body = ProgramBody(
@@ -336,7 +296,7 @@ def _described(
         abreast=samples,
         shell=None if cores is None else _shell(scheduled, cores),
     )
-    design = Design(
+    design = Record(
         format=FORMAT_VERSION,
         versions=Versions(dynagate.__version__, source_digest(), version("amaranth")),
         robot=asdict(region.robot),
@@ -358,7 +318,7 @@ def _shell(scheduled: Schedule, cores: Cores) -> ProgramShell:
     return ProgramShell(axi.width, axi.last, cores.cores, spans(scheduled, axi.lanes))
 
 
-def _bench_files(design: Design[ProgramBody], words: Words, bench: _Bench, progress: Progress) -> dict[str, str]:
+def _bench_files(design: Record[ProgramBody], words: Words, bench: _Bench, progress: Progress) -> dict[str, str]:
     """The Verilog of cores and the bench that runs a program in them, by their place in the program's folder."""
     cores = bench.cores
     verilog = {
@@ -368,67 +328,3 @@ def _bench_files(design: Design[ProgramBody], words: Words, bench: _Bench, progr
     none_late = [0] * max(len(design.functions), 1)
     files = bench_files(in_its_shell(design), none_late, {TOP: bench.drawn(design, words)})
     return {**verilog, LIST: list_text(verilog), **files}
-
-
-def _span(span: tuple[int, int]) -> str:
-    least, most = span
-    return f"{least} cycles" if least == most else f"{least} to {most} cycles"
-
-
-def _at_least(scheduled: Schedule) -> str:
-    """What follows cycles that are the fewest, or one function's."""
-    if len(scheduled.instructions.interfaces) > 1:
-        return f", of {scheduled.instructions.interface.name}"
-    if scheduled.longest == scheduled.period:
-        return ""
-    return f" where each loop takes one turn, {scheduled.longest} cycles at most"
-
-
-def datasheet(built: ProcessorBuild) -> str:
-    """What the program takes, in Markdown."""
-    scheduled, design = built.schedule, built.design
-    core = scheduled.core
-    title = f"{untrusted.plain_text(built.robot.name)} {design.function}"
-    depths = ", ".join(map(str, scheduled.depths[:-1]))
-    rows = [
-        ("core", core.text),
-        ("instructions", f"{design.body.instructions}, {design.body.functions_used} of them functions"),
-        ("cycles", f"{design.latency} from the first program word to the last result{_at_least(scheduled)}"),
-        (f"cycles between {'samples' if design.body.loop is None else 'turns'}", f"{design.body.period}"),
-        *([("samples side by side", f"{design.body.abreast}, in those cycles")] if design.body.abreast > 1 else []),
-        ("slots used", f"{scheduled.use:.0%}"),
-        ("program", f"{design.body.words} of {1 << core.program_bits} words of {core.program_word} bits"),
-        (
-            "values",
-            f"{depths} of {1 << core.place_bits} places of the units, {scheduled.depths[-1]} of the shared memory",
-        ),
-        ("multiply-add", f"{core.latency} cycles until its result can be read"),
-    ]
-    if design.body.loop is not None and (text := limits_text(built.robot, design.options)):
-        rows.append(("limits", text))
-    rows += [(f"{each.name}, cycles", f"{each.latency}") for each in design.functions]
-    if (held := design.formats.file) is not None:
-        graphs = [graph for section in held["functions"].values() for graph in section["graphs"]]
-        widths = [width for graph in graphs for width, _ in graph["formats"].values()]
-        rows.append(("formats", f"from a file, {min(widths)} to {max(widths)} bits in words of {core.word}"))
-    if design.body.shell is not None:
-        rows += [
-            (
-                f"{interface.name}, alone",
-                f"{_span(span)} from the first beat in to the first beat out, {design.body.shell.text}",
-            )
-            for interface, span in zip(scheduled.instructions.interfaces, design.body.shell.spans, strict=True)
-        ]
-    if design.formats.statement is not None:
-        statement = Statement.of_dict(design.formats.statement)
-        rows += [
-            (f"largest error in {WHICH[kind]}", f"{each.worst[0]:.1e}") for kind, each in statement.samples.items()
-        ]
-    if (content := design.formats.proved) is not None:
-        proved = Beside.of_dict(content)
-        rows += [(name, block.text()) for name, block in proved.blocks.items()]
-        rows.append(("ranges", proved.text()))
-    if (content := design.formats.certificate) is not None:
-        rows.append((CERTIFICATE, Certificate.of_dict(content).text()))
-    head = f"# {title} on {core.units} units\n\n{table(('', ''), rows)}"
-    return f"{head}\n\nprogram {design.hash:.16}, core {design.body.core_hash:.16}\n"

@@ -13,7 +13,7 @@ from dynagate.host import Link
 from dynagate.host.drivers import ShellDriver
 from dynagate.host.sim_links import SimShellLink
 from dynagate.host.xdma_link import XdmaLink
-from dynagate.hw.build import Build
+from dynagate.hw.designs import Design
 from dynagate.sim.verilate import shell_library
 
 from tests.standins.board import Board
@@ -22,16 +22,19 @@ from tests.standins.xdma import CardSystem, LocalCard, device_files
 from tests.standins.xrt import PyXrt
 
 
-def board(built: Build, timeout: float = 2.0, **options: Any) -> Board:
-    return Board(SimShellLink(shell_library(built.accelerator, built.verilog), built.design, **options), timeout)
+def board(built: Design, timeout: float = 2.0, **options: Any) -> Board:
+    return Board(
+        SimShellLink(shell_library(built.module("accelerator"), built.module("datapath")), built.design, **options),
+        timeout,
+    )
 
 
-def xdma_link(built: Build, board: Board, **options: Any) -> Link:
+def xdma_link(built: Design, board: Board, **options: Any) -> Link:
     folder = Path(tempfile.mkdtemp())
     return XdmaLink(device_files(folder), built.design, system=CardSystem(LocalCard(board)), **options)
 
 
-def pynq_link(built: Build, board: Board, **options: Any) -> Link:
+def pynq_link(built: Design, board: Board, **options: Any) -> Link:
     from dynagate.host.pynq_link import PynqLink
 
     path = Path(tempfile.mkdtemp()) / "accelerator.bit"
@@ -40,7 +43,7 @@ def pynq_link(built: Build, board: Board, **options: Any) -> Link:
         return PynqLink(str(path), built.design, **options)
 
 
-def xrt_link(built: Build, board: Board, **options: Any) -> Link:
+def xrt_link(built: Design, board: Board, **options: Any) -> Link:
     from dynagate.host.xrt_link import XrtLink
 
     path = Path(tempfile.mkdtemp()) / "accelerator.xclbin"
@@ -52,5 +55,5 @@ def xrt_link(built: Build, board: Board, **options: Any) -> Link:
 STANDINS: dict[str, Callable[..., Link]] = {"xdma": xdma_link, "pynq": pynq_link, "xrt": xrt_link}
 
 
-def driver(which: str, built: Build, **options: Any) -> ShellDriver:
+def driver(which: str, built: Design, **options: Any) -> ShellDriver:
     return ShellDriver(built.design, STANDINS[which](built, board(built, **options)))

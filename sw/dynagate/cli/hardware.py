@@ -45,8 +45,10 @@ if TYPE_CHECKING:
     from dynagate.cli.progress import ProgressLine
     from dynagate.fixedpoint.goal import Goal
     from dynagate.hw.boards import Board
-    from dynagate.hw.build import Build
+    from dynagate.hw.designs import Design
+    from dynagate.hw.pipeline import Pipeline
     from dynagate.hw.processor.isa.shape import Core
+    from dynagate.hw.processor.scheduled import ScheduledProgram
     from dynagate.hw.processor.streams import Cores
     from dynagate.hw.project import Project
     from dynagate.hw.request import DesignRequest
@@ -118,38 +120,34 @@ def build(
 ) -> None:
     """Build the Verilog of ROBOT's datapath and print the folder where it lies. With --units it is a program."""
     from dynagate.cli.progress import ProgressLine
-    from dynagate.hw.build import DATASHEET
     from dynagate.hw.cost import Budget
-    from dynagate.hw.datasheet import summary
+    from dynagate.hw.datasheet import DATASHEET
 
     if words and shell.axi is None and units is None:
         raise click.UsageError("--words without --axi or --units; expected one of them: the AXI streams carry them")
-    if units is not None:
-        if shell.axi is not None or budgets:
-            raise click.UsageError(f"--units with --{'budget' if budgets else 'axi'}; expected --units without it")
-        _build_program(robot, region, units, report, words=words, **request)
-        return
+    if units is not None and (shell.axi is not None or budgets):
+        raise click.UsageError(f"--units with --{'budget' if budgets else 'axi'}; expected --units without it")
+    built: Design[Any]
     with ProgressLine() as progress:
-        built = built_as_asked(
-            robot, region, axi=shell.with_words(words), budget=Budget(**budgets), progress=progress, **request
-        )
+        if units is not None:
+            built = _built_program(robot, region, units, progress=progress, words=words, **request)
+        else:
+            axi = shell.with_words(words)
+            built = built_as_asked(robot, region, axi=axi, budget=Budget(**budgets), progress=progress, **request)
     if report:
         click.echo((built.folder / DATASHEET).read_text())
     else:
-        click.echo(summary(built), err=True)  # the folder alone is for other programs to read
+        click.echo(built.hardware.summary(built), err=True)  # the folder alone is for other programs to read
     click.echo(built.folder)
 
 
-def _build_program(
-    robot: Robot, region: Region, units: int | Cores, report: bool, *, folder: Path, **request: Any
-) -> None:
-    from dynagate.cli.progress import ProgressLine
-    from dynagate.hw.processor.build import DATASHEET, build_program
+def _built_program(
+    robot: Robot, region: Region, units: int | Cores, *, folder: Path, progress: ProgressLine, **request: Any
+) -> Design[ScheduledProgram]:
+    """Return the program that the options of the command line describe."""
+    from dynagate.hw.processor.build import build_program
 
-    with ProgressLine() as progress:
-        built = build_program(_request(robot, region, **request), units, folder=folder, progress=progress)
-    click.echo((built.folder / DATASHEET).read_text(), err=not report)
-    click.echo(built.folder)
+    return build_program(_request(robot, region, **request), units, folder=folder, progress=progress)
 
 
 def _one(units: int | Cores) -> int | Core:
@@ -157,7 +155,9 @@ def _one(units: int | Cores) -> int | Core:
     return units if isinstance(units, int) else units.core
 
 
-def built_as_asked(robot: Robot, region: Region, *, folder: Path, progress: ProgressLine, **request: Any) -> Build:
+def built_as_asked(
+    robot: Robot, region: Region, *, folder: Path, progress: ProgressLine, **request: Any
+) -> Design[Pipeline]:
     """`dynagate.build` from the options of the command line."""
     from dynagate.hw.build import build_request
 
@@ -237,7 +237,7 @@ def synth(
         folder = request.pop("folder")
         with ProgressLine() as progress:
             program = build_program(_request(robot, region, **request), _one(units), folder=folder, progress=progress)
-            core = program.core
+            core = program.hardware.core
             title = f"a core of {core.text}" + (f", in its shell of {WORD} bits" if core.floats else "")
             if liberty is not None:
                 text = area(_modules_of(core), liberty, progress).text(title)
@@ -250,7 +250,7 @@ def synth(
     with ProgressLine() as progress:
         built = built_as_asked(robot, region, progress=progress, **request)
         if liberty is not None:
-            text = area(tops(built), liberty, progress).text(f"{built.title}, II = {built.plan.ii}")
+            text = area(tops(built), liberty, progress).text(f"{built.title}, II = {built.hardware.plan.ii}")
         else:
             text = table(built, [synthesize(built, family, progress=progress) for family in families])
     click.echo(text)
@@ -439,7 +439,8 @@ def bitstream(
         )
         click.echo(choice_table(choice))
         if board.flow in boards.FREE:
-            _route(built, board, clock, project_folder / f"{built.folder.name}-{board.name}", progress)
+            gateware = routes.Gateware.of(built)
+            _route(gateware, board, clock, project_folder / f"{built.folder.name}-{board.name}", progress)
             return
         project = write_project(built, choice, project_folder)
         products = None if only_project else run_tool(project, progress=progress)
@@ -477,12 +478,12 @@ def _bitstream_of_cores(board: Board, clock: float | None, only_project: bool, f
     _echo_project(project, products, only_project)
 
 
-def _route(gateware: Build | Gateware, board: Board, clock: float | None, folder: Path, progress: ProgressLine) -> None:
+def _route(gateware: Gateware, board: Board, clock: float | None, folder: Path, progress: ProgressLine) -> None:
     """The bitstream by free tools, and how it is loaded."""
     from dynagate.hw import routes
 
     megahertz = routes.ASKED_MHZ if clock is None else clock
-    routed = routes.bitstream(gateware, board, folder, megahertz=megahertz, progress=progress)
+    routed = routes.route(gateware, board, folder, megahertz=megahertz, progress=progress)
     click.echo(f"{routed.text()}\n{routed.loading}\nto open it: {routed.bitstream.parent / routes.README}")
 
 

@@ -24,7 +24,8 @@ from dynagate.graph.parts import parts_of
 
 if TYPE_CHECKING:
     from dynagate.cli.progress import ProgressLine
-    from dynagate.hw.build import Build
+    from dynagate.hw.designs import Design
+    from dynagate.hw.pipeline import Pipeline
 
 MOST_SAMPLES = 1000
 
@@ -41,7 +42,7 @@ class Subject:
         compare: Returns the comparison of one datapath for several functions with separate ones; None for a folder.
     """
 
-    build: Callable[[ProgressLine], Build]
+    build: Callable[[ProgressLine], Design[Pipeline]]
     compare: Callable[[ProgressLine], str] | None = None
 
 
@@ -105,10 +106,11 @@ def design_argument(command: Command) -> Command:
     return chosen
 
 
-def _kept(folder: str, progress: ProgressLine) -> Build:
-    from dynagate.views.kept import kept_build
+def _kept(folder: str, progress: ProgressLine) -> Design[Pipeline]:
+    from dynagate.design.files import load_datapath
+    from dynagate.hw.rebuild import rebuild
 
-    return kept_build(folder, progress)
+    return rebuild(folder, progress, record=load_datapath(folder))
 
 
 def _compared(robot: Any, region: Any, request: dict[str, Any], progress: ProgressLine) -> str:
@@ -230,7 +232,7 @@ def report(subject: Subject, show: str, output: Path | None, opened: bool, sampl
         _print_schedule(built, output, opened)
 
 
-def _write_page(built: Build, output: Path | None, opened: bool, progress: ProgressLine) -> None:
+def _write_page(built: Design[Pipeline], output: Path | None, opened: bool, progress: ProgressLine) -> None:
     progress("drawing the page")
     from dynagate.views.page import page
 
@@ -239,18 +241,18 @@ def _write_page(built: Build, output: Path | None, opened: bool, progress: Progr
     shown(target, opened=opened)
 
 
-def _print_schedule(built: Build, output: Path | None, opened: bool) -> None:
+def _print_schedule(built: Design[Pipeline], output: Path | None, opened: bool) -> None:
     from dynagate.hw.timeline import text
     from dynagate.views.gantt import draw_schedule
 
-    click.echo(text(built.robot.name, built.plan))
+    click.echo(text(built.robot.name, built.hardware.plan))
     if output or opened:
         target = output or built.folder / "schedule.svg"
-        write_text(target, draw_schedule(built.robot.name, built.plan) + "\n")
+        write_text(target, draw_schedule(built.robot.name, built.hardware.plan) + "\n")
         shown(target, opened=opened)
 
 
-def _write_waves(built: Build, output: Path | None, samples: int, seed: int, progress: ProgressLine) -> None:
+def _write_waves(built: Design[Pipeline], output: Path | None, samples: int, seed: int, progress: ProgressLine) -> None:
     progress(f"simulating {samples} samples")
     from dynagate.sim.waveform import write_waves
 

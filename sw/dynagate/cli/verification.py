@@ -12,7 +12,7 @@ import click
 from dynagate.cli.extras import needs, require_programs, simulation_programs
 from dynagate.cli.groups import command
 from dynagate.cli.parameters import count
-from dynagate.design.files import FILE, OLD_PROGRAM, SIMULATORS, load
+from dynagate.design.files import FILE, OLD_PROGRAM, SIMULATORS
 
 if TYPE_CHECKING:
     from dynagate.hw.bench.vectors import Vectors
@@ -58,15 +58,10 @@ def verify(folder: Path, simulators: Sequence[str], seed: int | None) -> None:
     with ProgressLine() as progress:
 
         def drawn(place: Path) -> dict[str, Vectors]:
-            from dynagate.hw.bench.vectors import SAMPLES, vectors
-            from dynagate.views.kept import kept_build
+            from dynagate.hw.rebuild import rebuild
 
             assert seed is not None
-            if load(place).is_loaded:
-                from dynagate.hw.processor.rebuilt import program_vectors_of
-
-                return program_vectors_of(place, seed)
-            return vectors(kept_build(place, progress), SAMPLES, seed)
+            return rebuild(place, progress).vectors(seed)
 
         result = verified(
             folder, tuple(dict.fromkeys(simulators)), drawn=None if seed is None else drawn, progress=progress

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from os import PathLike
 from typing import Any
@@ -16,6 +17,7 @@ from dynagate.fixedpoint.certificate import Certificate, recertified
 from dynagate.fixedpoint.format import Arithmetic, Format
 from dynagate.graph import Graph, trace
 from dynagate.graph.late import late_terms_last
+from dynagate.graph.region import Region
 from dynagate.robot import Constraint, Frame, Joint, Link, Mimic, Robot
 
 
@@ -32,11 +34,7 @@ def formatted_of(
     design: Design[DatapathBody], path: str | PathLike[str], graph_of: Callable[..., Graph] = trace
 ) -> FormattedGraph:
     """`formatted_design` of a design that is loaded already. path: where from, for errors."""
-    if design.versions.source != source_digest():
-        raise DesignError(
-            f"{path} was built by another version of dynagate, so its graph is not known; {REBUILD}, or open it on "
-            "device 'sim'"
-        )
+    check_generator(design, path)
     try:
         return _formatted(design, graph_of)
     except (KeyError, IndexError, TypeError, ValueError) as error:
@@ -65,8 +63,8 @@ def _formatted(design: Design[DatapathBody], graph_of: Callable[..., Graph]) -> 
     return FormattedGraph(graph, formats, constants, bounds, Arithmetic(**design.body.arithmetic)).check()
 
 
-def robot_of(design: Design) -> Robot:
-    """The robot of a design, or of a program."""
+def robot_of(design: Design[Any]) -> Robot:
+    """Return the robot of a design."""
     content = design.robot
     links = tuple(Link(**{**_tuples(link), "joint": _joint(link["joint"])}) for link in content["links"])
     frames = tuple(Frame(**_tuples(frame)) for frame in content["frames"])
@@ -83,6 +81,31 @@ def robot_of(design: Design) -> Robot:
         tuple(content.get("variable", ())),
         content.get("friction_speed", 0.0),
     )
+
+
+def region_of(design: Design[Any]) -> Region:
+    """Return the states that the formats of a design are for.
+
+    Raises:
+        DesignError: The record has no such region.
+    """
+    try:
+        return Region(robot_of(design), **{name: _tuples(value) for name, value in design.region.items()})
+    except (TypeError, ValueError) as error:
+        raise DesignError(f"the design of {design.title} has no region: {error!r}; {REBUILD}") from None
+
+
+def check_generator(design: Design[Any], path: str | PathLike[str]) -> None:
+    """Check that this version of the generator built a design, so that it makes the same graph again.
+
+    Raises:
+        DesignError: Another version built it.
+    """
+    if design.versions.source != source_digest():
+        raise DesignError(
+            f"{os.fspath(path)} was built by another version of dynagate, so its graph is not known; {REBUILD}, or "
+            "open it on device 'sim'"
+        )
 
 
 def _joint(content: dict[str, Any]) -> Joint:

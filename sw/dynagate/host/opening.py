@@ -93,7 +93,7 @@ def open(
     with showing(progress) as say:
         if is_program(design):
             return _program(design, device, link, changed_options(options), shell, overflow, say)
-        source = DesignSource(design)  # type: ignore[arg-type]  # no program
+        source = DesignSource(design)
         return _datapath(source, device, link, changed_options(options), shell, overflow, say)
 
 

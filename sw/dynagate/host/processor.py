@@ -19,7 +19,6 @@ from dynagate.design.design import Design, Port, Sides
 from dynagate.design.files import FILE, REBUILD, DesignError, body_of, load_program
 from dynagate.design.program import ProgramBody, ProgramFunction, load_words, shape_text
 from dynagate.design.rebuilt import robot_of
-from dynagate.design.source import source_digest
 from dynagate.design.words import PER_BATCH, PER_SAMPLE, WIDTHS, WORD, beats, number_of
 from dynagate.dynamics import ROLLOUT
 from dynagate.fixedpoint.assign import FormattedGraph
@@ -44,8 +43,9 @@ from dynagate.integrators.methods import SOLVING
 
 if TYPE_CHECKING:
     from dynagate.host.devices.stream import UnderWay
-    from dynagate.hw.processor.build import ProcessorBuild
+    from dynagate.hw.designs import Design as Built
     from dynagate.hw.processor.isa.shape import Core
+    from dynagate.hw.processor.scheduled import ScheduledProgram
 
 RETRIES = max(TRIALS, TIGHTENED)
 """Of a solver's program: as many times the cycles of an iteration without retries are more than any takes with them."""
@@ -60,7 +60,7 @@ def is_program(what: Any) -> bool:
     return getattr(getattr(getattr(what, "design", None), "body", None), "kind", None) == "program"
 
 
-def folder_of(design: ProcessorBuild | str | PathLike[str]) -> Path:
+def folder_of(design: Built[ScheduledProgram] | str | PathLike[str]) -> Path:
     """The folder of a program. Raises ValueError: it is another kind of design."""
     if not is_program(design):
         raise ArgumentError(
@@ -219,7 +219,7 @@ class OnCore(Executor):
         """The devices that stream samples of the program, one for each function. They share a link."""
         raise NotImplementedError
 
-    def load(self, design: ProcessorBuild | str | PathLike[str]) -> Executor:
+    def load(self, design: Built[ScheduledProgram] | str | PathLike[str]) -> Executor:
         """Load another program for the same core and return the device of its functions.
 
         Raises:
@@ -312,7 +312,7 @@ class ProgramFunctions(FunctionsDevice, OnCore):
         return self._streams
 
 
-def _program(design: ProcessorBuild | str | PathLike[str]) -> tuple[Path, Design[ProgramBody], Core]:
+def _program(design: Built[ScheduledProgram] | str | PathLike[str]) -> tuple[Path, Design[ProgramBody], Core]:
     """The folder of a program, its design and its core. Raises DesignError."""
     from dynagate.hw.processor.isa.shape import Core
 
@@ -328,7 +328,7 @@ def _program(design: ProcessorBuild | str | PathLike[str]) -> tuple[Path, Design
 
 
 def open_sim(
-    design: ProcessorBuild | str | PathLike[str],
+    design: Built[ScheduledProgram] | str | PathLike[str],
     *,
     axi: Axi | int | None = None,
     cores: int = 1,
@@ -388,7 +388,7 @@ def _motion(design: Design[ProgramBody]) -> ChipMotion | None:
 
 
 def open_board(
-    design: ProcessorBuild | str | PathLike[str], *, link: str | None = None, progress: Progress | None = None
+    design: Built[ScheduledProgram] | str | PathLike[str], *, link: str | None = None, progress: Progress | None = None
 ) -> Executor:
     """A program on a board. The device says how wide its streams are."""
     if link is None:
@@ -420,7 +420,7 @@ def _width(link: Link, shown: int) -> int:
     return shown
 
 
-def open_fixed(design: ProcessorBuild | str | PathLike[str], *, progress: Progress | None = None) -> Executor:
+def open_fixed(design: Built[ScheduledProgram] | str | PathLike[str], *, progress: Progress | None = None) -> Executor:
     """The integers of a program."""
     content = load_program(folder_of(design)) if isinstance(design, str | PathLike) else design.design
     if len(functions := _functions(design)) > 1:
@@ -438,7 +438,7 @@ def open_fixed(design: ProcessorBuild | str | PathLike[str], *, progress: Progre
     return FixedDevice(formatted, content) if content.body.abreast == 1 else FlaggedTogether(formatted, content)
 
 
-def open_numpy(design: ProcessorBuild | str | PathLike[str], *, progress: Progress | None = None) -> Executor:
+def open_numpy(design: Built[ScheduledProgram] | str | PathLike[str], *, progress: Progress | None = None) -> Executor:
     """The graph of a program in float64."""
     if len(functions := _functions(design)) > 1:
         devices = {each.graph.name: NumpyDevice(each.graph) for each in functions if isinstance(each, FormattedGraph)}
@@ -452,21 +452,15 @@ def open_numpy(design: ProcessorBuild | str | PathLike[str], *, progress: Progre
     return NumpyDevice(formatted.graph)
 
 
-def _functions(design: ProcessorBuild | str | PathLike[str]) -> tuple[FormattedGraph | FormattedLoop, ...]:
+def _functions(design: Built[ScheduledProgram] | str | PathLike[str]) -> tuple[FormattedGraph | FormattedLoop, ...]:
     """The graphs of the functions of a program, made again where there is only its folder. Raises DesignError: by
     another version."""
     if not isinstance(design, str | PathLike):
-        return design.schedule.instructions.functions
-    from dynagate.hw.processor.rebuilt import formatted_program
+        return design.hardware.functions
+    from dynagate.hw.rebuild import rebuild
 
-    folder = folder_of(design)
-    content = load_program(folder)
-    if content.versions.source != source_digest():
-        raise DesignError(
-            f"{folder} was built by another version of dynagate, so its graph is not known; {REBUILD}, or open it on "
-            "device 'sim'"
-        )
-    return formatted_program(content, load_words(folder, content))
+    functions: tuple[FormattedGraph | FormattedLoop, ...] = rebuild(folder_of(design)).hardware.functions
+    return functions
 
 
 PROGRAM_DEVICES: dict[str, Callable[..., Executor]] = {

@@ -80,7 +80,7 @@ def simulated(
         write_formats(formatted, file)
         built = build_request(DesignRequest(robot, FUNCTION, formats=file, region=region), progress=progress)
     design = load_datapath(built.folder)
-    driver = DatapathDriver(design, SimLink(library(built.verilog, progress=progress), design))
+    driver = DatapathDriver(design, SimLink(library(built.module("datapath"), progress=progress), design))
 
     def streamed(state: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         # iterates leave the region: numbers too large for an input's format become its largest, as in `rounded`

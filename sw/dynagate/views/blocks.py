@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 from dynagate.design.datapath import DatapathBody
 from dynagate.design.design import Design
-from dynagate.hw.build import Build
+from dynagate.hw.designs import Design as Built
 from dynagate.hw.flow import FIFO_LATENCY
+from dynagate.hw.pipeline import Pipeline
 from dynagate.hw.timeline import spans
 from dynagate.views.svg import BLUE, FAINT, GREEN, ORANGE, SKY, Canvas, shortened
 
@@ -26,9 +27,9 @@ class Blocks:
     values: dict[tuple[int, int], int]
 
 
-def datapath_blocks(built: Build) -> Blocks:
+def datapath_blocks(built: Built[Pipeline]) -> Blocks:
     """The streams, the passes in the order in which they begin, and the FIFOs behind them."""
-    passes = [span.name for span in spans(built.plan)]
+    passes = [span.name for span in spans(built.hardware.plan)]
     design = built.design
     front = [("input stream", _stream_text(design, "input"), STREAM)]
     if design.axi is not None:
@@ -51,9 +52,9 @@ def datapath_blocks(built: Build) -> Blocks:
     return Blocks(rows, values)
 
 
-def _values(built: Build, place: dict[str, int], entry: int, exit_: int) -> dict[tuple[int, int], int]:
+def _values(built: Built[Pipeline], place: dict[str, int], entry: int, exit_: int) -> dict[tuple[int, int], int]:
     """How many different values each block reads of each other one."""
-    graph, root, kept = built.graph, built.plan.root, built.plan.position
+    graph, root, kept = built.graph, built.hardware.plan.root, built.hardware.plan.position
 
     def block(i: int) -> int:
         return entry if graph.nodes[i].op == "input" else place[graph.scope_paths[i][0]]
@@ -79,15 +80,15 @@ def _stream_text(design: Design[DatapathBody], side: str) -> str:
     return text
 
 
-def _fifo_text(built: Build) -> str:
+def _fifo_text(built: Built[Pipeline]) -> str:
     """A pipeline that never waits needs room for every sample under way."""
-    depth = math.ceil((built.plan.latency + FIFO_LATENCY) / built.plan.ii) + 1
-    ends = len(built.plan.deliveries)
+    depth = math.ceil((built.hardware.plan.latency + FIFO_LATENCY) / built.hardware.plan.ii) + 1
+    ends = len(built.hardware.plan.deliveries)
     each = "a FIFO of values and one of overflow flags" + (f" for each of {ends} functions" if ends > 1 else "")
     return f"{each}, {depth} results deep or more: as many as samples under way"
 
 
-def draw_blocks(built: Build) -> str:
+def draw_blocks(built: Built[Pipeline]) -> str:
     """SVG. Forward values run right and then down to their reader, values for an earlier pass left and then up."""
     blocks = datapath_blocks(built)
     count = len(blocks.rows)

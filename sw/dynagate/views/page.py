@@ -9,8 +9,9 @@ from typing import Any
 
 from dynagate.fixedpoint.confidence import WHICH, Statement
 from dynagate.hw import boards
-from dynagate.hw.build import Build
 from dynagate.hw.choice import uses
+from dynagate.hw.designs import Design
+from dynagate.hw.pipeline import Pipeline
 from dynagate.hw.timeline import chain
 from dynagate.views.blocks import draw_blocks
 from dynagate.views.charts import draw_errors, draw_widths
@@ -47,7 +48,7 @@ class Use:
         return self.count <= self.allowed
 
 
-def page(built: Build) -> str:
+def page(built: Design[Pipeline]) -> str:
     """The HTML. Everything comes from the build and from design.json; nothing is measured here."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
@@ -59,17 +60,17 @@ def page(built: Build) -> str:
     drawings = {
         "tree": draw_tree(built.robot),
         "blocks": draw_blocks(built),
-        "schedule": draw_schedule(built.robot.name, built.plan),
-        "units": draw_units(built.plan),
+        "schedule": draw_schedule(built.robot.name, built.hardware.plan),
+        "units": draw_units(built.hardware.plan),
         "widths": draw_widths([fmt.width for fmt in built.formatted.formats]),
         "errors": _error_drawing(built),
     }
     return environment.get_template(TEMPLATE).render(
         built=built,
         design=built.design,
-        plan=built.plan,
+        plan=built.hardware.plan,
         drawings={name: Markup(text) for name, text in drawings.items()},
-        chain=chain(built.plan),
+        chain=chain(built.hardware.plan),
         facts=_facts(built),
         links=_links(built),
         passes=_passes(built),
@@ -81,8 +82,8 @@ def page(built: Build) -> str:
     )
 
 
-def _facts(built: Build) -> Table:
-    plan, design = built.plan, built.design
+def _facts(built: Design[Pipeline]) -> Table:
+    plan, design = built.hardware.plan, built.design
     widths = [fmt.width for fmt in built.formatted.formats]
     rows = [
         ("function", built.graph.name),
@@ -101,7 +102,7 @@ def _facts(built: Build) -> Table:
     return Table(("", ""), rows)
 
 
-def _links(built: Build) -> Table:
+def _links(built: Design[Pipeline]) -> Table:
     links = built.robot.links
     rows = [
         (
@@ -117,7 +118,7 @@ def _links(built: Build) -> Table:
     return Table(("link", "parent", "joint", "type", "limits", "mass, kg"), rows)
 
 
-def _passes(built: Build) -> Table:
+def _passes(built: Design[Pipeline]) -> Table:
     """Widths by pass."""
     graph, rows = built.graph, []
     for name in graph.scopes:
@@ -128,8 +129,8 @@ def _passes(built: Build) -> Table:
     return Table(("pass", "nodes", "least bits", "median", "most bits"), rows)
 
 
-def _nodes(built: Build) -> Table:
-    plan, rows = built.plan, []
+def _nodes(built: Design[Pipeline]) -> Table:
+    plan, rows = built.hardware.plan, []
     for i, node in enumerate(built.graph.nodes):
         kept = i in plan.position
         cycles = (plan.start(i), plan.ready(i)) if kept else ("", "")
@@ -137,12 +138,12 @@ def _nodes(built: Build) -> Table:
     return Table(("node", "operation", "bits", "format", "start", "ready"), rows)
 
 
-def _statement(built: Build) -> str:
+def _statement(built: Design[Pipeline]) -> str:
     content = built.design.formats.statement
     return "" if content is None else Statement.of_dict(content).text()
 
 
-def _error_drawing(built: Build) -> str:
+def _error_drawing(built: Design[Pipeline]) -> str:
     content, goal = built.design.formats.statement, (built.design.formats.goal or {}).get("error")
     if content is None:
         return ""
@@ -152,7 +153,7 @@ def _error_drawing(built: Build) -> str:
     return draw_errors(errors, asked)
 
 
-def _errors(built: Build) -> Table:
+def _errors(built: Design[Pipeline]) -> Table:
     content = built.design.formats.statement
     if content is None:
         return Table((), ())
@@ -167,8 +168,8 @@ def _errors(built: Build) -> Table:
     return Table(("output", "floor", *(WHICH[kind] for kind, _ in samples)), rows)
 
 
-def _resources(built: Build) -> Table:
-    plan, design = built.plan, built.design
+def _resources(built: Design[Pipeline]) -> Table:
+    plan, design = built.hardware.plan, built.design
     tables = design.body.lookup_tables_estimated
     rows = [
         ("DSP48E2 blocks", plan.dsp_blocks(), "counted from the plan"),
@@ -179,7 +180,7 @@ def _resources(built: Build) -> Table:
     return Table(("resource", "number", "of what"), rows)
 
 
-def _boards(built: Build) -> list[tuple[str, list[Use]]]:
+def _boards(built: Design[Pipeline]) -> list[tuple[str, list[Use]]]:
     """What the design takes of each board, estimated, by the board's title."""
     rows = []
     for name in boards.names():
@@ -190,7 +191,7 @@ def _boards(built: Build) -> list[tuple[str, list[Use]]]:
                 board.title,
                 [
                     Use(names[key], count, board.allowed(key), getattr(board.resources, key))
-                    for key, count in uses(built.plan, board).items()
+                    for key, count in uses(built.hardware.plan, board).items()
                 ],
             )
         )

@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     from dynagate.graph.loop import Loop
     from dynagate.host.devices.loops import Compute
     from dynagate.host.devices.turns import TurnDevice
-    from dynagate.hw.build import Build
+    from dynagate.hw.designs import Design as Built
+    from dynagate.hw.pipeline import Pipeline
 
 FUNCTION, DESIGN, ROLLOUT_DESIGN = "function", "design", "rollout design"
 """What a device may open: a robot's function, the design of one, and the design of a rollout; and a robot's ROLLOUT."""
@@ -50,7 +51,7 @@ class DesignSource:
     """A design that is opened, by what `build` returned or by its folder, which is read once. Raises TypeError: it is
     none of them."""
 
-    def __init__(self, what: Build | str | PathLike[str]) -> None:
+    def __init__(self, what: Built[Pipeline] | str | PathLike[str]) -> None:
         self._built = None if isinstance(what, str | PathLike) else what
         if isinstance(what, str | PathLike):
             path = Path(what)

@@ -17,9 +17,10 @@ from dynagate.host.report.functions import FunctionMeasurement, Subject
 from dynagate.host.report.motions import run_steps
 from dynagate.host.report.rules import BUG, Rule, most
 from dynagate.host.report.sections import Section, labeled
-from dynagate.hw.build import Build
-from dynagate.hw.processor.build import ProcessorBuild
+from dynagate.hw.designs import Design
+from dynagate.hw.pipeline import Pipeline
 from dynagate.hw.processor.compiler.instructions import SUM
+from dynagate.hw.processor.scheduled import ScheduledProgram
 
 if TYPE_CHECKING:
     from dynagate.host.devices import TurnDevice
@@ -32,7 +33,7 @@ FULL_RING = 20
 class BodySection(ABC):
     """Section of a report: what the body of a design consists of. Its methods are what differs between bodies."""
 
-    built: Build | ProcessorBuild
+    built: Design[Any]
     rules: Sequence[Rule] = ()
 
     @property
@@ -72,14 +73,14 @@ class BodySection(ABC):
 class DatapathSection(BodySection):
     """A pipelined datapath: its operations, units and registers."""
 
-    built: Build
+    built: Design[Pipeline]
 
     @property
     def words(self) -> str:
         word = self.built.design.formats.word
         widths = [f.width for f in self.built.formatted.formats]
         text = f"{word}-bit words" if isinstance(word, int) else f"words of {min(widths)} to {max(widths)} bits"
-        return f"{text}, II = {self.built.plan.ii}"
+        return f"{text}, II = {self.built.hardware.plan.ii}"
 
     @property
     def lines(self) -> list[str]:
@@ -109,10 +110,10 @@ class DatapathSection(BodySection):
     def pace_of_functions(self, measured: FunctionMeasurement) -> DatapathPace:
         names = {function.name for function in measured.functions}
         return DatapathPace(
-            self.built.plan.ii,
+            self.built.hardware.plan.ii,
             max(function.latency for function in measured.functions),
-            max(delivery.cycle for delivery in self.built.plan.deliveries if delivery.name in names),
-            self.built.plan.schedule.problem.critical_path(),
+            max(delivery.cycle for delivery in self.built.hardware.plan.deliveries if delivery.name in names),
+            self.built.hardware.plan.schedule.problem.critical_path(),
             max(function.cycles_per_sample for function in measured.functions),
             measured.states.total(),
         )
@@ -123,7 +124,7 @@ class DatapathSection(BodySection):
         latency = chip.transfer.latency
         progress("counting slots and cycles of a turn")
         run_steps(chip, _first(starts, ring.capacity, FULL_RING))
-        slots = self.built.plan.ii / chip.transfer.per_sample
+        slots = self.built.hardware.plan.ii / chip.transfer.per_sample
         run_steps(chip, _first(starts, 1, FULL_RING))
         return RingPace(ring.capacity, latency, chip.transfer.per_sample, slots)
 
@@ -206,15 +207,15 @@ def _first(starts: Mapping[str, Array], count: int, steps: int) -> dict[str, Arr
 class ProgramSection(BodySection):
     """A program: its instructions and cycles, and what it occupies in the memories of its core."""
 
-    built: ProcessorBuild
+    built: Design[ScheduledProgram]
 
     @property
     def words(self) -> str:
-        return f"{self.built.core.word}-bit words, {self.built.core.units} units"
+        return f"{self.built.hardware.core.word}-bit words, {self.built.hardware.core.units} units"
 
     @property
     def lines(self) -> list[str]:
-        design, scheduled, core = self.built.design, self.built.schedule, self.built.core
+        design, scheduled, core = self.built.design, self.built.hardware.schedule, self.built.hardware.core
         kinds = ", ".join(sorted({each.kind for each in scheduled.instructions.listed if each.kind != SUM}))
         return [
             labeled(
@@ -232,19 +233,19 @@ class ProgramSection(BodySection):
 
     @property
     def functions(self) -> Sequence[Subject]:
-        functions = self.built.schedule.instructions.functions
+        functions = self.built.hardware.schedule.instructions.functions
         return [Subject(each, each.graph) for each in functions if isinstance(each, FormattedGraph)]
 
     def pace_of_functions(self, measured: FunctionMeasurement) -> ProgramPace:
         return ProgramPace(
             self.built.design.body.abreast,
-            self.built.schedule.cycles_per_sample,
+            self.built.hardware.schedule.cycles_per_sample,
             max(function.cycles_per_sample for function in measured.functions),
             measured.states.total(),
         )
 
     def pace_of_motion(self, chip: TurnDevice, starts: Mapping[str, Array], progress: Progress) -> LoopPace:
-        scheduled = self.built.schedule
+        scheduled = self.built.hardware.schedule
         return LoopPace(scheduled.turns, scheduled.cycles_per_sample, chip.transfer.per_sample / scheduled.turns)
 
 
@@ -299,10 +300,10 @@ def _throughput(cycles_per_sample: float, states: int) -> str:
     return labeled("throughput", f"{cycles_per_sample:.4g} cycles per result measured over {states} states")
 
 
-BODIES: dict[type[Any], Callable[[Any], BodySection]] = {Build: DatapathSection, ProcessorBuild: ProgramSection}
-"""Sections of bodies by the class of the built design."""
+SECTIONS: dict[str, Callable[[Any], BodySection]] = {"datapath": DatapathSection, "program": ProgramSection}
+"""Sections of a report by the kind of the design's body."""
 
 
-def body_of(built: Build | ProcessorBuild) -> BodySection:
+def body_of(built: Design[Any]) -> BodySection:
     """Return the section of a built design."""
-    return BODIES[type(built)](built)
+    return SECTIONS[built.design.body.kind](built)

@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from dynagate.graph import Graph
     from dynagate.host.function import Function
     from dynagate.host.results import Results
-    from dynagate.hw.build import Build
-    from dynagate.hw.processor.build import ProcessorBuild
+    from dynagate.hw.designs import Design
 
 Array = npt.NDArray[Any]
 ERROR_LIMIT = 1e-3
@@ -185,7 +184,7 @@ def counts_of(states: int) -> dict[Kind, int]:
 
 
 def measure_functions(
-    built: Build | ProcessorBuild,
+    built: Design[Any],
     subjects: Sequence[Subject],
     device: Function,
     counts: Mapping[Kind, int],
@@ -222,7 +221,7 @@ def measure_functions(
     return FunctionMeasurement(tuple(checked))
 
 
-def _coded(built: Build | ProcessorBuild, subject: Subject, inputs: Mapping[str, Array]) -> dict[str, Array]:
+def _coded(built: Design[Any], subject: Subject, inputs: Mapping[str, Array]) -> dict[str, Array]:
     """Return the inputs of a function's graph, with the code of the function if its graph has that input."""
     graph, count = subject.formatted.graph, len(next(iter(inputs.values())))
     part = next((part for part in parts_of(built.function) if part.name == graph.name), None)
@@ -231,7 +230,7 @@ def _coded(built: Build | ProcessorBuild, subject: Subject, inputs: Mapping[str,
 
 
 def _blocks(
-    built: Build | ProcessorBuild,
+    built: Design[Any],
     subject: Subject,
     inputs: Mapping[str, Array],
     results: Results,

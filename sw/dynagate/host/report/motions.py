@@ -21,8 +21,7 @@ from dynagate.integrators.chip_motion import FAILURES, ChipMotion, extra
 from dynagate.robot import Robot
 
 if TYPE_CHECKING:
-    from dynagate.hw.build import Build
-    from dynagate.hw.processor.build import ProcessorBuild
+    from dynagate.hw.designs import Design
 
 Array = npt.NDArray[Any]
 FORWARD = "forward_dynamics"
@@ -130,7 +129,7 @@ def step_text(options: Mapping[str, Any]) -> str:
     return f"{integrator}, {'at most ' if 'variable_dt' in options else ''}{dt:g} s a step"
 
 
-def start_inputs(built: Build | ProcessorBuild, states: int, steps: int, seed: int) -> dict[Kind, dict[str, Array]]:
+def start_inputs(built: Design[Any], states: int, steps: int, seed: int) -> dict[Kind, dict[str, Array]]:
     """Return start states of each kind, with torques and time steps that stay as they are.
 
     Args:
@@ -157,7 +156,7 @@ def joined(starts: Mapping[Kind, Mapping[str, Array]]) -> dict[str, Array]:
     return {name: np.concatenate([sample[name] for sample in samples]) for name in samples[0]}
 
 
-def exact_steps(built: Build | ProcessorBuild) -> Exact:
+def exact_steps(built: Design[Any]) -> Exact:
     """Return the steps of a design in float64, by its graph or, if its steps solve equations, by its integrator."""
     if isinstance(built.formatted, FormattedGraph):
         return _steps_of(built.formatted.graph)
@@ -184,7 +183,7 @@ def _steps_of(graph: Graph) -> Exact:
 
 
 def compared_motion(
-    built: Build | ProcessorBuild, integers: TurnDevice, starts: Mapping[Kind, Mapping[str, Array]], simulated: Steps
+    built: Design[Any], integers: TurnDevice, starts: Mapping[Kind, Mapping[str, Array]], simulated: Steps
 ) -> MotionMeasurement:
     """Compare trajectories with the integers and with float64.
 

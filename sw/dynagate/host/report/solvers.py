@@ -26,7 +26,8 @@ from dynagate.host.solver import bounds_of
 from dynagate.integrators.step import StepOptions
 
 if TYPE_CHECKING:
-    from dynagate.hw.processor.build import ProcessorBuild
+    from dynagate.hw.designs import Design
+    from dynagate.hw.processor.scheduled import ScheduledProgram
 
 Array = npt.NDArray[Any]
 
@@ -199,7 +200,7 @@ class SolverMeasurement:
 
 
 def measure_solver(
-    built: ProcessorBuild, reaching: Reaching, states: int, seed: int, progress: Progress = quiet
+    built: Design[ScheduledProgram], reaching: Reaching, states: int, seed: int, progress: Progress = quiet
 ) -> tuple[SolverPace, SolverMeasurement]:
     """Solve problems on a simulated core, and compare the results.
 
@@ -236,7 +237,7 @@ def measure_solver(
 
 
 def _pace(
-    built: ProcessorBuild, got: Mapping[str, Array], exact: Mapping[str, Array], cycles: Array, overflows: int
+    built: Design[ScheduledProgram], got: Mapping[str, Array], exact: Mapping[str, Array], cycles: Array, overflows: int
 ) -> SolverPace:
     if ITERATIONS not in got:
         return SolverPace(built.design.options, cycles, overflows)
