@@ -318,7 +318,6 @@ def test_every_module_that_building_reads_counts_or_is_known_not_to_decide() -> 
         "dynagate.design.program",  # how a program is kept
         "dynagate.integrators.equations_vjp",  # gradients of rollouts, which no chip has
         "dynagate.integrators.step_vjp",
-        "dynagate.integrators.limits",  # warnings alone
         "dynagate.robot.shapes",  # read from the file again
         "dynagate.robot.limits",
         "dynagate.hw.bench",  # verifies what was built
@@ -330,11 +329,14 @@ def test_every_module_that_building_reads_counts_or_is_known_not_to_decide() -> 
         "dynagate.hw.scripts",
         "dynagate.hw.cost",
         "dynagate.hw.datasheet",
+        "dynagate.hw.pipeline_datasheet",
+        "dynagate.hw.processor.datasheet",
         "dynagate.base.errors",
         "dynagate.base.forks",  # locks of forked children
         "dynagate.base.largest",  # what is refused
         "dynagate.design.design",
         "dynagate.design.files",
+        "dynagate.design.rebuilt",  # reads a record
         "dynagate.design.source",
         "dynagate.base.storage",
         "dynagate.graph.truth",  # relative errors alone
@@ -344,7 +346,9 @@ def test_every_module_that_building_reads_counts_or_is_known_not_to_decide() -> 
         "dynagate.native.compile",  # computes what numpy does
         "dynagate.native.interpreter",
         "dynagate.robot.macros",  # the robot is in design.json
+        "dynagate.robot.errors",
         "dynagate.robot.mjcf",
+        "dynagate.robot.options",  # how a file is read
         "dynagate.robot.order",
         "dynagate.robot.urdf",
     }

@@ -262,7 +262,7 @@ def test_the_fields_of_solutions_are_listed_by_their_class() -> None:
 def test_the_text_of_a_design_is_short(design: dynagate.Design, tmp_path: Path) -> None:
     assert repr(design).startswith("<Design two_joint_arm mass_matrix, datapath: a sample each 8 cycles, latency ")
     program = dynagate.build(ARM, "mass_matrix", units=2, folder=tmp_path)
-    assert repr(program).startswith("<Design two_joint_arm mass_matrix, processor: a sample each ")
+    assert repr(program).startswith("<Design two_joint_arm mass_matrix, program: a sample each ")
     assert max(len(repr(each)) for each in (design, program)) < 120
 
 

@@ -420,7 +420,6 @@ def test_a_solver_takes_and_gives_float32(solver: ChipIlqr, tmp_path: Path) -> N
         assert got[name].dtype == np.float32
         np.testing.assert_array_equal(got[name], expected[name].astype(np.float32))
     assert any((unlike[name] != expected[name]).any() for name in ("tau", "gain"))
-    core = floats.hardware.core
     for core, words, text in [
         (2, "float16", "words 'float16' of a program; expected 'fixed' or 'float32'"),
         (
