@@ -13,8 +13,8 @@ from dynagate.design.codec import Words
 from dynagate.fixedpoint.assign import Policy
 from dynagate.host.sim_links import SimShellLink
 from dynagate.hw.axi import Axi
-from dynagate.hw.datasheet import summary
 from dynagate.hw.designs import Design
+from dynagate.hw.pipeline_datasheet import summary
 
 ARM = robots.load("two_joint_arm")
 

@@ -18,8 +18,8 @@ from dynagate.fixedpoint.assign import assign
 from dynagate.fixedpoint.files import FormatsError, read_formats, write_formats
 from dynagate.fixedpoint.sweep import Point, draw
 from dynagate.hw.axi import Axi
-from dynagate.hw.datasheet import datasheet
 from dynagate.hw.designs import Design
+from dynagate.hw.pipeline_datasheet import datasheet
 from dynagate.native.compile import compiler
 from dynagate.native.cuda import cuda_source, emit_cuda
 from dynagate.native.emit import emit
@@ -209,10 +209,10 @@ def test_builds_stay_in_their_folder_and_hold_the_name_as_text_alone(case: str, 
 @pytest.mark.parametrize("case", list(ONE_LINE))
 def test_a_datasheet_holds_the_name_as_text_alone(case: str, built: Design) -> None:
     name = ONE_LINE[case]
-    sheet = datasheet(replace(built, robot=replace(built.robot, name=name)), [1])
+    sheet = datasheet(replace(built, robot=replace(built.robot, name=name)), [1]).text()
     heading, rest = sheet.split("\n", 1)
     assert heading == f"# {plain_text(name)}: {FUNCTION}"
-    assert rest == datasheet(built, [1]).split("\n", 1)[1]
+    assert rest == datasheet(built, [1]).text().split("\n", 1)[1]
 
 
 @pytest.mark.parametrize("case", list(ATTACKS))
