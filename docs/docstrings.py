@@ -5,6 +5,7 @@ A line `::: dynagate.name` of a page becomes the signature and docstring of that
 from __future__ import annotations
 
 import re
+import textwrap
 from pathlib import Path
 
 import griffe
@@ -13,6 +14,11 @@ ENTRY = re.compile(r'^((?:[a-z]\w*, )*[a-z]\w*)( \((?:"|function )[^)]*\))?: ', 
 """`form, frame: `, `threads ("cpu"): ` or `steps (function "rollout"): ` at the start of a line."""
 
 RAISES = re.compile(r"^(Raises (?:\w+|as)\b)", flags=re.M)
+SECTION = re.compile(r"^(Args|Attributes|Returns|Raises|Examples?):\n((?:[ ]{4}.*(?:\n|\Z)|[ ]*\n)+)", flags=re.M)
+LISTED = re.compile(r"^(\**\w[\w.]*(?:, \**\w[\w.]*)*): ", flags=re.M)
+"""`form, frame: ` at the start of a line of a section."""
+
+TITLES = {"Args": "Arguments"}
 PLACE = re.compile(r"^::: ([\w.]+)$", flags=re.M)
 
 
@@ -48,6 +54,12 @@ def _shown(name: str, thing: griffe.Object | griffe.Alias) -> bool:
     return (name == "__call__" or not name.startswith("_")) and not thing.is_alias and thing.has_docstring
 
 
+def _members(kind: griffe.Object | griffe.Alias) -> dict[str, griffe.Object | griffe.Alias]:
+    """Members of a class, and of the bases that a robot's class is made of."""
+    bases = [base for base in kind.mro() if base.path.startswith("dynagate.robot.")]
+    return {key: member for base in (*reversed(bases), kind) for key, member in base.members.items()}
+
+
 def _text(thing: griffe.Object | griffe.Alias) -> str:
     return thing.docstring.value if thing.docstring else ""
 
@@ -59,7 +71,7 @@ def _directive(name: str, thing: griffe.Object | griffe.Alias, fence: int = 7) -
         kind, signature = "class", name + _parameters(thing.members.get("__init__"))
         if "__init__" in thing.members:
             parts.append(as_markdown(_text(thing.members["__init__"])))
-        members = {key: member for key, member in thing.members.items() if _shown(key, member)}
+        members = {key: member for key, member in _members(thing).items() if _shown(key, member)}
         parts += [_directive(key, member, fence - 2) for key, member in members.items()]
     elif thing.is_function:
         method = isinstance(thing.parent, griffe.Class)
@@ -78,13 +90,42 @@ def _parameters(function: griffe.Object | griffe.Alias | None) -> str:
     """As they are written in a signature, without the object itself; what it returns too."""
     if not isinstance(function, griffe.Function):
         return ""
+    for parameter in function.parameters:
+        if isinstance(parameter.default, griffe.ExprCall) and str(parameter.default.function) == "option":
+            parameter.default = parameter.default.arguments[1]  # of the help of an option, its default value
     text = function.signature(name="f", return_type=function.name != "__init__")
     return re.sub(r"^f\((?:(?:self|cls)(?:, )?)?(?:/, )?", "(", text)
 
 
 def as_markdown(text: str) -> str:
-    """Paragraphs of a docstring, those of arguments as lists and those of errors by themselves."""
-    paragraphs = re.split(r"\n\s*\n", text)
+    """Paragraphs of a docstring, sections such as "Args:" as lists, and examples as code."""
+    parts, end = [], 0
+    for section in SECTION.finditer(text):
+        parts += [
+            _paragraphs(text[end : section.start()]),
+            _section(section[1], textwrap.dedent(section[2]).strip("\n")),
+        ]
+        end = section.end()
+    return "\n\n".join(filter(None, [*parts, _paragraphs(text[end:])]))
+
+
+def _section(title: str, body: str) -> str:
+    """A section of Google's layout: entries are a list, an example is code, and a result is a paragraph."""
+    head = f"**{TITLES.get(title, title)}**"
+    if title.startswith("Example"):
+        return f"{head}\n\n```pycon\n{body}\n```"
+    if title in ("Args", "Attributes", "Raises"):
+        body = LISTED.sub(lambda match: f"- {_names(match[1])}: ", body)
+    return f"{head}\n\n{body}"
+
+
+def _names(text: str) -> str:
+    return ", ".join(f"`{name}`" for name in text.split(", "))
+
+
+def _paragraphs(text: str) -> str:
+    """Paragraphs, those of arguments as lists and those of errors by themselves."""
+    paragraphs = re.split(r"\n\s*\n", text.strip("\n"))
     return "\n\n".join(part if part[:4].isspace() else _paragraph(part) for part in paragraphs)
 
 
@@ -101,5 +142,4 @@ def _paragraph(text: str) -> str:
 
 
 def _entry(match: re.Match[str]) -> str:
-    names = ", ".join(f"`{name}`" for name in match[1].split(", "))
-    return f"- {names}{match[2] or ''}: "
+    return f"- {_names(match[1])}{match[2] or ''}: "

@@ -7,7 +7,7 @@ import functools
 import inspect
 import json
 import re
-import shlex
+import runpy
 import shutil
 import subprocess
 import sys
@@ -18,11 +18,9 @@ from typing import Any
 
 import dynagate
 import pytest
-from dynagate.cli import main
 from dynagate.host.results import Results
 
 ROOT = Path(__file__).parent.parent
-TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
 ARRAYS = re.compile(r"\b(ArrayLike|NDArray|Array|Results)\b")
 SHAPE = re.compile(r"\(\*?(\.\.\.|nq\b|nv\b|leading\b|batch\b|\d|links\b)")
 QUANTITIES = {
@@ -66,10 +64,16 @@ def seen(page: Path, query: str = "") -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout
 
 
+def own(kind: type) -> dict[str, Any]:
+    """Attributes of a class, and of the bases that a robot's class is made of."""
+    bases = [base for base in reversed(kind.__mro__) if base is kind or base.__module__.startswith("dynagate.robot.")]
+    return {key: value for base in bases for key, value in vars(base).items()}
+
+
 def properties() -> dict[str, Any]:
     """Those of public classes, by name."""
     classes = [name for name in dynagate.__all__ if inspect.isclass(getattr(dynagate, name))]
-    members = {f"{name}.{key}": value for name in classes for key, value in vars(getattr(dynagate, name)).items()}
+    members = {f"{name}.{key}": value for name in classes for key, value in own(getattr(dynagate, name)).items()}
     kinds = (property, functools.cached_property)
     return {key: value for key, value in members.items() if isinstance(value, kinds) and "._" not in key}
 
@@ -98,7 +102,7 @@ def documented() -> dict[str, Callable[..., Any]]:
     for name in (*dynagate.__all__, "compile", "open"):  # a star import leaves the last two out
         thing = getattr(dynagate, name)
         if inspect.isclass(thing) and not issubclass(thing, Exception):
-            members = {key: getattr(value, "__func__", value) for key, value in vars(thing).items()}
+            members = {key: getattr(value, "__func__", value) for key, value in own(thing).items()}
             public = {key: value for key, value in members.items() if key == "__call__" or key[0] != "_"}
             things |= {f"{name}.{key}": value for key, value in public.items() if inspect.isfunction(value)}
         if callable(thing) and not (inspect.isclass(thing) and issubclass(thing, Exception)):
@@ -149,6 +153,22 @@ def test_code_is_inside_the_page_on_a_small_screen(site: Path, page: str) -> Non
     shown = seen(probe)
     assert re.search(r'data-wide="([^"]*)"', shown)[1] == "none"  # type: ignore[index]
     assert int(re.search(r'data-page="(\d+)"', shown)[1]) <= 1280  # type: ignore[index]
+
+
+def test_sections_of_a_docstring_become_lists_and_code() -> None:
+    as_markdown = runpy.run_path(str(ROOT / "docs" / "docstrings.py"))["as_markdown"]
+    text = inspect.cleandoc(dynagate.Robot.from_file.__doc__ or "")
+    shown = as_markdown(text)
+    assert "**Arguments**\n\n- `path`: File that ends in .urdf" in shown
+    assert "**Raises**\n\n- `RobotError`: The file is missing" in shown
+    assert "**Example**\n\n```pycon\n>>> dynagate.Robot.from_file(" in shown
+    assert not re.search("^(Args|Raises|Example):", shown, flags=re.M)
+
+
+def test_the_reference_has_the_changes_of_a_robot_and_plain_defaults(site: Path) -> None:
+    text = (site / "reference" / "robots.html").read_text()
+    assert all(f'id="dynagate.Robot.{name}"' in text for name in ("with_contact", "with_payload", "from_file"))
+    assert "option(" not in (site / "reference" / "designs.html").read_text()
 
 
 @pytest.mark.long
@@ -259,13 +279,3 @@ def test_a_result_has_a_shape_and_a_unit(name: str) -> None:
 )
 def test_a_docstring_names_the_errors(name: str) -> None:
     assert re.search(r"\bRaises(:\n    \w+Error| \w+Error| as)\b", inspect.getdoc(documented()[name]) or "")
-
-
-@pytest.mark.parametrize("page", ["howto.md", "when.md", *(f"tutorials/{path.name}" for path in TUTORIALS)])
-def test_commands_on_a_page_have_these_options(page: str) -> None:
-    text = (ROOT / "docs" / page).read_text()
-    commands = [shlex.split(line) for line in re.findall(r"(?:^|`)dynagate ([a-z-]+ [^`\n]*)", text, flags=re.M)]
-    for name, *arguments in commands:
-        command = main.commands[name]
-        options = {option for parameter in command.params for option in parameter.opts}
-        assert {word for word in arguments if word.startswith("--")} <= options, f"{page}: dynagate {name} {arguments}"

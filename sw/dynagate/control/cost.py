@@ -42,8 +42,14 @@ NQ, NV = -1, -2
 
 
 class Input(NamedTuple):
-    """A value of each call. shape: of its entries; default: where a call says nothing, None where it must;
-    configuration: whether it is one; each: whether each knot has its own, the last state too, (knots + 1, *shape)."""
+    """An input of a cost, which each call of a solver passes by name.
+
+    Args:
+        shape: Shape of the value for one problem.
+        default: Value if a call leaves the input out; None if calls must pass it.
+        configuration: Whether the value is a configuration.
+        each: Whether each knot and the last state have their own value, (knots + 1, *shape).
+    """
 
     shape: tuple[int, ...]
     default: Any = None
@@ -56,10 +62,16 @@ class Input(NamedTuple):
 
 
 class Knot:
-    """What a cost is a function of, over any scalar: q (nq,), qd (nv,), tau (nv,), zero at the last knot, and the
-    inputs of the call by name.
+    """A knot of a motion, which a cost is a function of.
 
-    last: whether it is the last knot, which has no torques."""
+    `knot["name"]` is the input of the call with this name.
+
+    Attributes:
+        q: Configuration (nq,).
+        qd: Velocity (nv,).
+        tau: Torque (nv,); zeros at the last knot.
+        last: Whether it is the last knot, which has no torques.
+    """
 
     def __init__(self, robot: Robot, recording: Recording, values: Mapping[str, Array], last: bool) -> None:
         self.robot, self._recording, self._values, self.last = robot, recording, values, last
@@ -104,10 +116,18 @@ Term = Callable[[Knot], Any]
 class Cost:
     """The cost of a motion: the integral of a running cost over its knots, and a final cost.
 
-    running: of a `Knot`, by the second; final: of the last one, which has no torques; None for none. Each returns
-    residuals (m,), which cost ½ rᵀ r, or the cost itself, a number.
-    inputs: names of values that each call gives -> their shapes, or `Input`.
-    Raises TypeError: one is no function; ValueError: an input has a name that is taken, or no shape.
+    Args:
+        running: Function of a `Knot`, per second, or None. It returns residuals r (m,), which cost ½ rᵀ r, or the cost
+            as a number.
+        final: Function of the last `Knot`, which has no torques, or None.
+        inputs: Shape or `Input` of each value that calls pass, by name.
+
+    Raises:
+        ArgumentTypeError: A term is no function.
+        ArgumentError: There is no term, or an input has a name that solvers use, or no shape.
+
+    Example:
+        >>> cost = dynagate.control.Cost(lambda knot: [0.1 * rate for rate in knot.qd], inputs={"place": (3,)})
     """
 
     running: Term | None
@@ -142,14 +162,22 @@ class Cost:
         final: float = 1.0,
         each: bool = False,
     ) -> Cost:
-        """½ Σ w e² of how far a motion is from what a call names, each second; at the end `final` times that of the
-        state.
+        """Return the cost ½ Σ w e² of the distance to values that a call names.
 
-        q: weights of (q - goal), 1/rad² or 1/m², one or (nv,); a call takes `goal` (nq,). qd: of speeds. tau: of
-        torques less `hold` (nv,), which is 0 unless a call says it. place: of the way of a frame's origin to `target`
-        (3,), 1/m², one or (3,); frame: its name. each: whether a call gives `goal`, `hold` and `target` of each knot
-        and of the last state, (knots + 1, ...).
-        Raises ValueError: a weight is negative or no number, none is positive, or a frame is missing.
+        The running cost counts per second. The last state has its weights times `final`.
+
+        Args:
+            q: Weights of q ⊖ goal, 1/rad² or 1/m², one or (nv,). A call passes `goal` (nq,).
+            qd: Weights of speeds, one or (nv,).
+            tau: Weights of tau - hold, one or (nv,). A call may pass `hold` (nv,), 0 unless given.
+            frame: Name of the frame that `place` weighs.
+            place: Weights of the distance of the frame's origin to `target`, 1/m², one or (3,). A call passes `target`
+                (3,).
+            final: Factor of the weights of the last state.
+            each: Whether a call passes `goal`, `hold` and `target` for each knot and the last state, (knots + 1, ...).
+
+        Raises:
+            ArgumentError: A weight is negative or no number, no weight is positive, or the frame is missing.
         """
         terms = {name: _weights(name, value) for name, value in (("q", q), ("qd", qd), ("tau", tau), ("place", place))}
         if not any(np.any(value) for value in terms.values()):

@@ -154,16 +154,26 @@ class Ilqr(Solver):
         warm: Solution | None = None,
         **inputs: npt.ArrayLike,
     ) -> Solution:
-        """q0 (..., nq), rad, m and unit quaternions, qd0 (..., nv), rad/s or m/s, and the guess tau (..., knots, nv),
-        N m or N, or its last axes; None for torques that hold the robot where it starts.
-        warm: a solution to begin with instead: its torques, and its gains about its motion. A problem whose solution
-        is not finite, because it failed, begins with the torques that hold the robot, and is flagged in `cold`.
-        inputs: those of the cost, and of forces and constraints in each knot, with axes that may be left out in front.
+        """Plan motions from start states.
 
-        Raises ValueError or TypeError: an input is missing, unknown, of another shape or not finite. A problem of
-        several whose start is not finite is flagged in `failed`, and harms no other. Gives a RobotWarning, once, where
-        a start is beyond the limits of joints; once where a motion passes them, which the force `Limits`, or a cost,
-        keeps; and one where all problems fail in fixed point.
+        A RobotWarning is issued once if a start violates joint limits, and once if a motion does; the force `Limits` or
+        a cost keeps them. Another one is issued if all problems fail in fixed point.
+
+        Args:
+            q0: Start configurations (..., nq), rad, m and unit quaternions.
+            qd0: Start velocities (..., nv), rad/s or m/s.
+            tau: First guess (..., knots, nv), N m or N, or its last axes. Torques that hold the robot where it starts
+                unless given.
+            warm: Solution to begin with instead: its torques, and its gains about its motion. A problem whose solution
+                is not finite begins with torques that hold the robot, and is flagged in `cold`.
+            inputs: Inputs of the cost, and inputs of forces and constraints at each knot. Leading axes may be left out.
+
+        Returns:
+            The motions. A problem of several whose start is not finite is flagged in `failed`.
+
+        Raises:
+            ValueError: An input is missing, unknown, of another shape or not finite.
+            TypeError: An input is no array of real numbers.
         """
         self.check_open()
         with np.errstate(all="ignore"):

@@ -37,11 +37,14 @@ WORDS = 2**32
 @explained
 @dataclass(frozen=True, slots=True)
 class Sampled:
-    """The mean torques of each problem; leading axes are those of q0 without its last.
+    """The mean torques of each problem. The leading axes are those of q0 without its last.
 
-    tau (..., knots, nv), N m or N: by their weights. cost (...): the weighted mean of the samples'. least (...): the
-    lowest of them. effective (...): how many samples count, 1 / Σ w². failed (...): no sample had a finite cost, and
-    tau is the guess.
+    Attributes:
+        tau: Weighted mean (..., knots, nv) of the sampled torques, N m or N.
+        cost: Weighted mean (...) of the costs of the samples.
+        least: Lowest cost (...) of a sample.
+        effective: Number (...) of samples that count, 1 / Σ w².
+        failed: Whether no sample had a finite cost, (...); tau is then the guess.
     """
 
     tau: Array
@@ -174,14 +177,24 @@ class Mppi(Solver):
         draw: int | None = None,
         **inputs: npt.ArrayLike,
     ) -> Sampled:
-        """q0 (..., nq), rad, m and unit quaternions, qd0 (..., nv), rad/s or m/s, and the guess tau (..., knots, nv),
-        N m or N, or its last axes; None for torques that hold the robot where it starts.
-        draw: which numbers of the seed; the next ones after those of the last call unless given.
-        inputs: those of the cost, and of forces and constraints in each knot, with axes that may be left out in front.
+        """Return the mean torques of samples about a guess.
 
-        Raises ValueError or TypeError: an input is missing, unknown, of another shape or not finite. A problem of
-        several whose start is not finite is flagged in `failed`, and harms no other. Gives a RobotWarning, once, where
-        a start is beyond the limits of joints.
+        A RobotWarning is issued once if a start violates joint limits.
+
+        Args:
+            q0: Start configurations (..., nq), rad, m and unit quaternions.
+            qd0: Start velocities (..., nv), rad/s or m/s.
+            tau: Guess (..., knots, nv), N m or N, or its last axes. Torques that hold the robot where it starts unless
+                given.
+            draw: Number of the draw of the seed; the one after the last call's unless given.
+            inputs: Inputs of the cost, and inputs of forces and constraints at each knot. Leading axes may be left out.
+
+        Returns:
+            The torques. A problem of several whose start is not finite is flagged in `failed`.
+
+        Raises:
+            ValueError: An input is missing, unknown, of another shape or not finite.
+            TypeError: An input is no array of real numbers.
         """
         self.check_open()
         _check_below("draw", self.draws if draw is None else draw)

@@ -257,19 +257,27 @@ class Rollout(Opened):
         active: npt.ArrayLike | None = None,
         **inputs: npt.ArrayLike,
     ) -> Trajectories:
-        """Leading axes of q0, qd0 and tau broadcast as in numpy.
+        """Step trajectories through time.
 
-        q0 (..., nq), qd0 (..., nv), tau (..., steps, nv), N m or N, and dt (), seconds, where it is not constant.
-        active (..., steps, constraints), 0 or 1, of a constrained rollout: which constraints hold in each step, with
-        axes that may be left out as numpy broadcasts; all for None.
-        inputs: the inputs of forces, (..., steps, nv) or its last axes, and the variable parameters of the robot,
-        (..., *shape), whose leading axes broadcast too. With feedback gain (..., steps, nv, 2 nv), N m
-        or N a rad, m, rad/s or m/s, q_ref (..., steps, nq) and qd_ref (..., steps, nv), or their last axes; the results
-        have the torques of each step as `tau`.
+        Args:
+            q0: Start configurations (..., nq), rad, m and unit quaternions. The leading axes of all starts, torques and
+                variable parameters broadcast as in numpy.
+            qd0: Start velocities (..., nv), rad/s or m/s.
+            tau: Torques (..., steps, nv), N m or N.
+            dt: Seconds of a step, if the rollout has `dt=None`.
+            active: Which constraints hold in each step of a constrained rollout, 0 or 1, (..., steps, constraints) or
+                axes that broadcast to it; all of them unless given.
+            inputs: Inputs of forces (..., steps, nv) or their last axes, and the robot's variable parameters
+                (..., *shape). With feedback also `gain` (..., steps, nv, 2 nv), N m or N per rad, m, rad/s or m/s, and
+                `q_ref` (..., steps, nq) and `qd_ref` (..., steps, nv), or their last axes.
 
-        Raises ValueError or TypeError: an input is missing, of another shape, not finite, not real numbers, or masked;
-        or a quaternion has not length 1. A trajectory that diverges is flagged, and harms no other. So is one of
-        several whose q0 or qd0 is not finite, because it diverged in a call before, say: its `diverged` is 0.
+        Returns:
+            The trajectories. One that diverges is flagged, and the others continue. One of several whose start is not
+            finite has `diverged` 0.
+
+        Raises:
+            ValueError: An input is missing, of another shape or not finite, or a quaternion has another length than 1.
+            TypeError: An input is masked, or no array of real numbers.
         """
         self._check_open()
         plain = active is None and not inputs
@@ -440,16 +448,28 @@ class Rollout(Opened):
         active: npt.ArrayLike | None = None,
         **inputs: npt.ArrayLike,
     ) -> dict[str, Array]:
-        """The gradient of a cost over trajectories, by one reverse sweep over their stored states.
+        """Return the gradient of a cost over trajectories, by one reverse sweep over their stored states.
 
-        trajectories: what the call with `tau` returned. cost_q, cost_qd: (..., steps + 1, nv), ∂cost/∂(q, q̇) of every
-        state, of q along velocities, in the cost's unit a rad, m, rad/s or m/s. tau (..., steps, nv), N m or N: of the
-        call; active and inputs: of the call too. Returns `q0`, `qd0` (..., nv) and `tau` (..., steps, nv), the robot's
-        variable parameters (..., *shape) by their inputs, and with feedback also `gain`, `q_ref` (along velocities) and
-        `qd_ref` of every step: ∂cost/∂ each. Of a method that solves equations it is the gradient at their solution, by
-        the implicit function theorem, and not a number (NaN) for a trajectory with a step that has not converged.
-        Raises ValueError or TypeError: shapes differ from those of this rollout, numbers are not finite but those of a
-        trajectory that diverged, or not real; or dt is not constant.
+        An integrator that solves equations is differentiated at their solution, by the implicit function theorem. A
+        trajectory with a step that has not converged then has NaN.
+
+        Args:
+            trajectories: Result of the call with `tau`.
+            tau: Torques (..., steps, nv) of the call, N m or N.
+            cost_q: ∂cost/∂q (..., steps + 1, nv) of every state, along velocities, in the cost's unit per rad or m.
+            cost_qd: ∂cost/∂q̇ (..., steps + 1, nv) of every state, in the cost's unit per rad/s or m/s.
+            active: Constraints that hold, as in the call.
+            inputs: Other inputs of the call.
+
+        Returns:
+            ∂cost/∂ each input by its name: `q0` (..., nv), along velocities, `qd0` (..., nv), `tau` (..., steps, nv)
+            and the robot's variable parameters (..., *shape). With feedback also `gain`, `q_ref`, along velocities, and
+            `qd_ref` of every step.
+
+        Raises:
+            ValueError: A shape differs from those of this rollout, a number is not finite although its trajectory has
+                not diverged, or dt is not constant.
+            TypeError: An array is not of real numbers.
         """
         self._check_open()
         if self.chip is not None:

@@ -19,18 +19,24 @@ Array = npt.NDArray[Any]
 @explained
 @dataclass(frozen=True, slots=True)
 class Solution:
-    """The best motion of each problem; leading axes are those of q0 without its last.
+    """The best motion of each problem. The leading axes are those of q0 without its last.
 
-    q (..., knots + 1, nq), rad, m and unit quaternions; qd (..., knots + 1, nv), rad/s or m/s; tau (..., knots, nv),
-    N m or N: what the solver ended with. gains (..., knots, nv, 2 nv): near it the torques are tau + gains (x - x̄),
-    with x = (q, q̇); of configurations - is `dynagate.difference`, as a `Rollout` with feedback has it.
-    cost (...). costs (..., iterations + 1): before each iteration and after the last one, then NaN.
-    iterations (...): those that a problem took. converged (...): the cost's expected fall is within the tolerance.
-    failed (...): the rollout of the guess is not finite, or no regularization up to the largest one leads further. Then
-    the motion is the best until there, and NaN where there is none. regularization (...): the last one.
-    beyond (..., 2 nv): how far each position and speed is beyond `joint_bounds` at most, at any state but the first,
-    rad or m, rad/s or m/s; 0 without them. cold (...): the warm start of the problem was not finite, so it began with
-    the torques that hold the robot instead; False without a warm start.
+    Attributes:
+        q: Configurations (..., knots + 1, nq), rad, m and unit quaternions.
+        qd: Velocities (..., knots + 1, nv), rad/s or m/s.
+        tau: Torques (..., knots, nv), N m or N.
+        gains: Gains (..., knots, nv, 2 nv). Near the motion the torques are tau + gains (x ⊖ x̄), with x = (q, q̇) and
+            `dynagate.difference` for ⊖ of configurations.
+        cost: Cost (...) of the motion.
+        costs: Costs (..., iterations + 1) before each iteration and after the last one, then NaN.
+        iterations: Iterations (...) that the problem took.
+        converged: Whether the expected decrease of the cost is within the tolerance, (...).
+        failed: Whether the rollout of the guess is not finite, or no regularization leads further, (...). The motion is
+            then the best one found, and NaN if there is none.
+        regularization: Last regularization (...).
+        beyond: Largest violation (..., 2 nv) of each joint bound at any state but the first, rad or m, rad/s or m/s; 0
+            without `joint_bounds`.
+        cold: Whether the warm start was not finite, so that the problem began with torques that hold the robot, (...).
     """
 
     q: Array

@@ -32,26 +32,31 @@ OUTPUTS |= {"failures": "converged", "iterations_of_step": "iterations", "residu
 
 @explained
 class Trajectories:
-    """What a rollout returns; leading axes are those of q0 without its last.
+    """Motions that a rollout computed. The leading axes are those of q0 without its last.
 
-    q: (..., steps + 1, nq), rad, m and unit quaternions. qd: (..., steps + 1, nv), rad/s or m/s. The first ones are q0
-    and qd0; of a rollout that gives every k-th state alone, (..., steps // k + 1, ·).
-    a, b: (..., steps, 2 nv, 2 nv) and (..., steps, 2 nv, nv), ∂x⁺/∂x and ∂x⁺/∂τ of the state x = (q, q̇) by each step;
-    None unless asked for.
-    impulse: (..., steps, pairs, 3), of a rollout with rigid contact: what each point had from each plane in a step,
-    normal and tangents (`contact_step.axes_of`), N s. Else None.
-    lift: (..., steps, pairs), of a rollout with rigid contact, N s: the normal impulses that lifted points out of their
-    planes in a step. They move the robot and stay out of its velocity. Else None.
-    iterations: (..., steps) that each step took to solve its equations (evaluations of the variational residual, sweeps
-    over contacts). residual: (..., steps) what it left of them, over the method's tolerance: 1 or less has converged.
-    Both have no meaning after a step that ended a motion, and are None of methods that solve none; contacts have no
-    residual.
-    A rollout that keeps every k-th state has the impulse, lift, iterations, residual and away of every k-th step.
-    away: (..., steps, 2, nv), rad or m, of position-based steps of order 3: the constant velocities that lead in 1 s
-    from the configuration before a step to those at its middle and end, with which the step after begins too.
-    tau: (..., steps, nv), N m or N, of a rollout with feedback: what it gave in each step. Else None.
-    converged: (..., steps) whether each step has solved its equations.
-    diverged: (...) the first step whose result is given and infinite or no number; -1 where all are finite.
+    A rollout that keeps every k-th state has steps // k in place of `steps` in all shapes.
+
+    Attributes:
+        q: Configurations (..., steps + 1, nq), rad, m and unit quaternions. The first one is q0.
+        qd: Velocities (..., steps + 1, nv), rad/s or m/s. The first one is qd0.
+        a, b: ∂x⁺/∂x (..., steps, 2 nv, 2 nv) and ∂x⁺/∂τ (..., steps, 2 nv, nv) of the state x = (q, q̇) by each step;
+            None without `linearize`.
+        tau: Applied torques (..., steps, nv), N m or N, of a rollout with feedback, else None.
+        diverged: First step (...) whose state is not finite; -1 if all are finite.
+        converged: Whether each step has solved its equations, (..., steps).
+        iterations: Iterations (..., steps) that each step took: evaluations of the variational residual, or sweeps over
+            contacts. None for integrators that solve no equations. Without meaning after a step that ended a motion.
+        residual: What each step left of its equations, (..., steps), over the tolerance: 1 or less has converged. None
+            for integrators that solve no equations, and for contacts.
+        impulse: Impulse (..., steps, pairs, 3) at each point from each plane in a step, N s, along the normal and two
+            tangents (`contact_step.axes_of`), of a rollout with rigid contact, else None.
+        lift: Normal impulses (..., steps, pairs), N s, that lifted points out of their planes in a step, of a rollout
+            with rigid contact, else None. They move the robot and stay out of its velocity.
+        away: Velocities (..., steps, 2, nv), rad or m, that lead in 1 s from the configuration before a step to those
+            at its middle and its end, of position-based steps of order 3, else None.
+
+    Raises:
+        ArgumentTypeError: A result has another name.
     """
 
     __slots__ = (
