@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +26,10 @@ from dynagate.graph.late import late_terms_last
 from dynagate.graph.ops import PRODUCTS, TRIG
 from dynagate.graph.parts import needed, part_graph
 from dynagate.graph.region import Kind, Region
+from dynagate.graph.steps import Step
+
+if TYPE_CHECKING:
+    from dynagate.fixedpoint.loops import FormattedLoop
 
 DEFAULT_SAMPLES = 4096
 SMALLEST_WORD, LARGEST_WORD = 4, 32
@@ -74,8 +79,49 @@ class Policy:
         check_fields(self)
 
 
+class Formatted(ABC):
+    """A step of a program with formats: a graph, or a loop of graphs."""
+
+    @property
+    @abstractmethod
+    def step(self) -> Step:
+        """The step without formats."""
+
+    @property
+    def kind(self) -> str:
+        """The key of the step's row in tables by kind."""
+        return self.step.kind
+
+    @property
+    def as_graph(self) -> FormattedGraph | None:
+        """The step itself if it is a graph, else None."""
+        return None
+
+    @property
+    def carry(self) -> Mapping[str, str]:
+        """Results of an iteration -> the inputs that they are in the next one, if these come from outside at first."""
+        return {}
+
+    if TYPE_CHECKING:  # a field or a property of the classes
+
+        @property
+        def arithmetic(self) -> Arithmetic: ...
+
+    @abstractmethod
+    def graphs(self) -> Iterator[FormattedGraph]:
+        """Yield the graphs at every depth, in order."""
+
+    def loops(self) -> Iterator[FormattedLoop]:
+        """Yield the step if it is a loop, then the loops in it at every depth, in order."""
+        return iter(())
+
+    @abstractmethod
+    def mapped(self, change: Callable[[FormattedGraph], FormattedGraph]) -> Formatted:
+        """Return the step with another graph for each graph in it."""
+
+
 @dataclass(frozen=True)
-class FormattedGraph:
+class FormattedGraph(Formatted):
     """A graph whose every node has a format. What the integers mean is `fixedpoint.evaluate`; hardware equals it.
 
     constants: node id -> the integer and format of its constant. bounds: node id of an input -> the values (low,
@@ -87,6 +133,20 @@ class FormattedGraph:
     constants: Mapping[int, tuple[int, Format]]
     bounds: Mapping[int, tuple[float, float]]
     arithmetic: Arithmetic
+
+    @property
+    def step(self) -> Graph:
+        return self.graph
+
+    @property
+    def as_graph(self) -> FormattedGraph:
+        return self
+
+    def graphs(self) -> Iterator[FormattedGraph]:
+        yield self
+
+    def mapped(self, change: Callable[[FormattedGraph], FormattedGraph]) -> FormattedGraph:
+        return change(self)
 
     @cached_property
     def encodings(self) -> dict[bool, Any]:

@@ -13,13 +13,12 @@ from typing import Any
 from dynagate.base.errors import Error
 from dynagate.base.storage import read_json, write
 from dynagate.base.untrusted import plain_text
-from dynagate.fixedpoint.assign import LARGEST_WORD, FormattedGraph
+from dynagate.fixedpoint.assign import LARGEST_WORD, Formatted, FormattedGraph
 from dynagate.fixedpoint.format import Arithmetic, Format
-from dynagate.fixedpoint.loops import FormattedLoop, graphs_of
+from dynagate.fixedpoint.loops import FormattedLoop, formatted_loop
 from dynagate.graph import Graph
 from dynagate.graph.blocks import Blocks
 from dynagate.graph.late import late_terms_last
-from dynagate.graph.loop import Loop, graphs
 from dynagate.graph.ops import OPS, TRIG
 
 FORMATS = "formats.json"
@@ -46,7 +45,7 @@ class FormatsError(Error, ValueError):
 
 
 def write_formats(
-    formatted: FormattedGraph | FormattedLoop | Collection[FormattedGraph],
+    formatted: Formatted | Collection[FormattedGraph],
     path: str | PathLike[str],
     options: Mapping[str, Any] | None = None,
 ) -> None:
@@ -58,7 +57,7 @@ def write_formats(
 
 
 def described(
-    functions: Collection[FormattedGraph] | Collection[FormattedGraph | FormattedLoop],
+    functions: Collection[Formatted],
     options: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """What `write_formats` writes, as `FormatsFile` reads it."""
@@ -70,7 +69,7 @@ def described(
         "functions": {
             _name_of(each)[1]: {
                 "options": None if options is None else _as_json(options),
-                "graphs": [_described(graph) for graph in graphs_of(each)],
+                "graphs": [_described(graph) for graph in each.graphs()],
             }
             for each in functions
         },
@@ -94,10 +93,9 @@ def _lines(value: Any, end: str) -> str:
     return first + ",".join(f"{end} {entry}" for entry in inner) + end + last
 
 
-def _name_of(formatted: FormattedGraph | FormattedLoop) -> tuple[str, str]:
+def _name_of(formatted: Formatted) -> tuple[str, str]:
     """Robot and function."""
-    what = formatted.loop if isinstance(formatted, FormattedLoop) else formatted.graph
-    return what.robot, what.name
+    return formatted.step.robot, formatted.step.name
 
 
 def _described(formatted: FormattedGraph) -> dict[str, Any]:
@@ -186,20 +184,9 @@ class FormatsFile:
         """The formats of a loop in blocks, likewise."""
         loop = blocks.loop
         sections = self._of(loop.name, loop.robot)["graphs"]
-        self._check_count(loop.name, sections, sum(1 for _ in graphs(loop)))
+        self._check_count(loop.name, sections, sum(1 for _ in loop.graphs()))
         rest = iter(sections)
-
-        def formatted_loop(each: Loop) -> FormattedLoop:
-            steps: list[FormattedGraph | FormattedLoop] = []
-            for step in each.steps:
-                if isinstance(step, Loop):
-                    steps.append(formatted_loop(step))
-                else:
-                    assert isinstance(step, Graph)
-                    steps.append(self._formatted(step, next(rest)))
-            return FormattedLoop(each, tuple(steps), blocks.starts)
-
-        return formatted_loop(loop)
+        return formatted_loop(blocks, lambda graph: self._formatted(graph, next(rest)))
 
     def _of(self, function: str, robot: str | None = None) -> Mapping[str, Any]:
         """The section of a function. Raises FormatsError: the file is for another robot or lacks it."""

@@ -10,14 +10,15 @@ the same places there, so such values have the format of whoever takes one of th
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from dynagate.fixedpoint.assign import FormattedGraph, Policy, WordLengths, assign_word
+from dynagate.fixedpoint.assign import Formatted, FormattedGraph, Policy, WordLengths, assign_word
 from dynagate.fixedpoint.evaluate import EXACT, evaluate_integers
 from dynagate.fixedpoint.format import Arithmetic, Fixed, Format, carried, quantize, rescale, to_float
 from dynagate.fixedpoint.ranges import Limits, sampled_ranges
@@ -25,7 +26,8 @@ from dynagate.graph.blocks import Blocks
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.graph import Graph, Port
 from dynagate.graph.late import late_terms_last
-from dynagate.graph.loop import Loop, Until, evaluate_turn, loops_in
+from dynagate.graph.loop import Loop, Until, evaluate_turn
+from dynagate.graph.steps import GRAPH, LOOP, SCAN, UNTIL, refused, table
 
 Array = npt.NDArray[Any]
 Values = dict[str, list[Fixed]]
@@ -33,25 +35,35 @@ Values = dict[str, list[Fixed]]
 
 
 @dataclass(frozen=True)
-class FormattedLoop:
+class FormattedLoop(Formatted):
     """A loop in blocks (`graph.blocks`) whose graphs have formats.
 
     loop: carries, results and how it ends. steps: its steps in order. starts: of it and all loops in it, what carried
     inputs begin with where it is one number."""
 
     loop: Loop
-    steps: tuple[FormattedGraph | FormattedLoop, ...]
+    steps: tuple[Formatted, ...]
     starts: Mapping[str, float]
 
+    @property
+    def step(self) -> Loop:
+        return self.loop
+
     def graphs(self) -> Iterator[FormattedGraph]:
-        """All graphs in order."""
         for step in self.steps:
-            yield from graphs_of(step)
+            yield from step.graphs()
+
+    def loops(self) -> Iterator[FormattedLoop]:
+        yield self
+        for step in self.steps:
+            yield from step.loops()
 
     def mapped(self, change: Callable[[FormattedGraph], FormattedGraph]) -> FormattedLoop:
-        """With another graph for each."""
-        steps = tuple(step.mapped(change) if isinstance(step, FormattedLoop) else change(step) for step in self.steps)
-        return FormattedLoop(self.loop, steps, self.starts)
+        return replace(self, steps=tuple(step.mapped(change) for step in self.steps))
+
+    @property
+    def carry(self) -> Mapping[str, str]:
+        return {value: name for value, name in self.loop.carry.items() if name not in self.starts}
 
     @property
     def arithmetic(self) -> Arithmetic:
@@ -84,7 +96,8 @@ class FormattedLoop:
         for name, (port, graph) in (*self.ports.items(), *self.makers.items()):
             if name in owners:
                 formats.setdefault(owners[name], _formats_of(port, graph))
-        turns = {name: turns_of(loop) for loop in loops_in(self.loop) for name in (*loop.per_turn, *loop.kept)}
+        inner = self.loop.inner_loops()
+        turns = {name: loop.most_turns for loop in inner for name in (*loop.per_turn, *loop.kept)}
         return {name: InMemory(owner, turns[name], formats[owner]) for name, owner in owners.items()}
 
     @property
@@ -96,11 +109,6 @@ class FormattedLoop:
     def outputs(self) -> dict[str, tuple[Port, FormattedGraph]]:
         """What it gives: the port and the graph that computes each."""
         return {name: self.makers[name] for name in (*self.loop.kept, *self.loop.last)}
-
-
-def graphs_of(formatted: FormattedGraph | FormattedLoop) -> Iterator[FormattedGraph]:
-    """The graph, or all graphs of the loop in order."""
-    return formatted.graphs() if isinstance(formatted, FormattedLoop) else iter((formatted,))
 
 
 @dataclass(frozen=True)
@@ -120,7 +128,7 @@ def _formats_of(port: Port, graph: FormattedGraph) -> list[Format]:
 def owners_of(loop: Loop) -> dict[str, str]:
     """Names of what loops in a loop take or keep of every turn -> one name for all that have the same places: what is
     carried, and where to."""
-    inner = tuple(loops_in(loop))
+    inner = tuple(loop.inner_loops())
     names = dict.fromkeys(name for each in inner for name in (*each.per_turn, *each.kept))
     owners = {name: name for name in names}
     for each in (loop, *inner):
@@ -134,11 +142,6 @@ def owners_of(loop: Loop) -> dict[str, str]:
 def tolerance_of(stop: Until, residual: Format) -> int:
     """The largest integer of a residual with which a loop ends."""
     return min(math.floor(math.ldexp(stop.tolerance, residual.frac)), residual.highest)
-
-
-def turns_of(loop: Loop) -> int:
-    """The turns of a loop in a body, at most."""
-    return loop.stop.at_most if isinstance(loop.stop, Until) else loop.stop.turns or 1
 
 
 def read(graph: Graph) -> set[int]:
@@ -198,8 +201,7 @@ class _Run:
     def body(self, formatted: FormattedLoop, values: Values, rows: npt.NDArray[np.int64]) -> Values:
         """All values after the steps. rows: whose they are."""
         for step in formatted.steps:
-            own = self.loop(step, values, rows) if isinstance(step, FormattedLoop) else self.graph(step, values, rows)
-            values = {**values, **own}
+            values = {**values, **INTEGERS[step.kind](self, step, values, rows)}
         return values
 
     def graph(self, step: FormattedGraph, values: Values, rows: npt.NDArray[np.int64]) -> Values:
@@ -242,7 +244,7 @@ class _Run:
         stop = step.loop.stop
         results: Values = {}
         place = np.arange(len(rows))  # of the rows that go on
-        turns = range(turns_of(step.loop))
+        turns = range(step.loop.most_turns)
         for k in reversed(turns) if step.loop.backwards else turns:
             own = {name: [Fixed(x.value[:, k], x.format) for x in state[name]] for name in step.loop.per_turn}
             turn = self.body(step, {**state, **own}, rows[place])
@@ -268,6 +270,18 @@ class _Run:
                 results[name] = [Fixed(np.zeros((len(rows), own.turns), np.int64), fmt) for fmt in own.formats]
             for whole, fixed, to in zip(results[name], turn[name], own.formats, strict=True):
                 whole.value[:, k] = self.rounded(fixed, to, rows).value
+
+
+INTEGERS: Mapping[str, Callable[[_Run, Any, Values, npt.NDArray[np.int64]], Values]] = table(
+    "fixedpoint.loops.INTEGERS",
+    {
+        GRAPH: _Run.graph,
+        LOOP: _Run.loop,
+        UNTIL: _Run.loop,
+        SCAN: refused("integers of a program", "graphs and loops"),
+    },
+)
+"""What each kind of step computes in integers: its outputs, from all values of its scope, for these rows."""
 
 
 def _constant(formatted: FormattedLoop, name: str, batch: int) -> list[Fixed]:
@@ -391,8 +405,64 @@ class _Limits:
         return self.outside.bounds(name)
 
 
-class _Assigner:
-    """in_memory: formats of values that lie in memory, by their owners."""
+class _Formatter(ABC):
+    """Brings formats to the graphs of a loop, in order. starts: as of `Blocks`."""
+
+    def __init__(self, starts: Mapping[str, float]) -> None:
+        self.starts = starts
+
+    @abstractmethod
+    def graph(self, graph: Graph, known: Mapping[str, list[Format]]) -> FormattedGraph:
+        """Return a graph with formats. known: formats of the entries of values that have one."""
+
+    @abstractmethod
+    def kept(self, name: str, formats: list[Format]) -> None:
+        """Note the format of a value."""
+
+    def loop(self, loop: Loop, known: Mapping[str, list[Format]]) -> FormattedLoop:
+        """known: formats of the entries of values that have one."""
+        formats = {name: own for name, own in known.items() if name not in loop.carry.values()}
+        steps = tuple(FORMATS[step.kind](self, step, formats) for step in loop.steps)
+        for name in loop.kept:
+            self.kept(name, formats[name])
+        return FormattedLoop(loop, steps, self.starts)
+
+    def add_loop(self, loop: Loop, formats: dict[str, list[Format]]) -> FormattedLoop:
+        """Choose the formats of an inner loop, and add those of its outputs to the formats of the scope around it."""
+        inner = self.loop(loop, formats)
+        formats |= {name: _formats_of(*maker) for name, maker in inner.outputs.items()}
+        return inner
+
+    def add_graph(self, graph: Graph, formats: dict[str, list[Format]]) -> FormattedGraph:
+        """Choose the formats of a graph, and add those of its ports to the formats of its scope."""
+        own = self.graph(graph, formats)
+        for port in own.graph.inputs:
+            formats.setdefault(port.name, _formats_of(port, own))
+            self.kept(port.name, formats[port.name])
+        formats |= {port.name: _formats_of(port, own) for port in own.graph.outputs}
+        return own
+
+
+class _Listed(_Formatter):
+    """Formats that a function returns for each graph."""
+
+    def __init__(self, starts: Mapping[str, float], formatted: Callable[[Graph], FormattedGraph]) -> None:
+        super().__init__(starts)
+        self._formatted = formatted
+
+    def graph(self, graph: Graph, known: Mapping[str, list[Format]]) -> FormattedGraph:
+        return self._formatted(graph)
+
+    def kept(self, name: str, formats: list[Format]) -> None: ...
+
+
+def formatted_loop(blocks: Blocks, formatted: Callable[[Graph], FormattedGraph]) -> FormattedLoop:
+    """Return a loop with formats. formatted: returns each of its graphs, in order, with formats."""
+    return _Listed(blocks.starts, formatted).loop(blocks.loop, {})
+
+
+class _Assigner(_Formatter):
+    """Chooses formats by ranges. in_memory: formats of values that lie in memory, by their owners."""
 
     def __init__(
         self,
@@ -402,33 +472,12 @@ class _Assigner:
         starts: Mapping[str, float],
         owners: Mapping[str, str],
     ) -> None:
-        self.observed, self.limits, self.policy, self.starts = observed, limits, policy, starts
-        self.owners = owners
+        super().__init__(starts)
+        self.observed, self.limits, self.policy, self.owners = observed, limits, policy, owners
         self.in_memory: dict[str, list[Format]] = {}
 
-    def loop(self, loop: Loop, known: Mapping[str, list[Format]]) -> FormattedLoop:
-        """known: formats of the entries of values that have one."""
-        formats = {name: own for name, own in known.items() if name not in loop.carry.values()}
-        steps: list[FormattedGraph | FormattedLoop] = []
-        for step in loop.steps:
-            if isinstance(step, Loop):
-                inner = self.loop(step, formats)
-                steps.append(inner)
-                formats |= {name: _formats_of(*maker) for name, maker in inner.outputs.items()}
-                continue
-            assert isinstance(step, Graph)
-            own = self.graph(step, formats)
-            steps.append(own)
-            for port in own.graph.inputs:
-                formats.setdefault(port.name, _formats_of(port, own))
-                self.kept(port.name, formats[port.name])
-            formats |= {port.name: _formats_of(port, own) for port in own.graph.outputs}
-        for name in loop.kept:
-            self.kept(name, formats[name])
-        return FormattedLoop(loop, tuple(steps), self.starts)
-
     def kept(self, name: str, formats: list[Format]) -> None:
-        """Notes the format of a value, if it lies in memory and has none."""
+        """Note the format of a value, if it lies in memory and has none."""
         if name in self.owners:
             self.in_memory.setdefault(self.owners[name], formats)
 
@@ -448,3 +497,15 @@ class _Assigner:
             fixed |= {i: (fmt, None) for i, fmt in computed if i not in fixed}
         words = WordLengths([self.policy.word] * len(graph), fixed=fixed)
         return assign_word(graph, _Limits(self.limits, formats), ranges, self.policy, words)
+
+
+FORMATS: Mapping[str, Callable[[_Formatter, Any, dict[str, list[Format]]], Formatted]] = table(
+    "fixedpoint.loops.FORMATS",
+    {
+        GRAPH: _Formatter.add_graph,
+        LOOP: _Formatter.add_loop,
+        UNTIL: _Formatter.add_loop,
+        SCAN: refused("a program", "graphs and loops"),
+    },
+)
+"""Each kind of step with formats; those of its outputs are added to the formats of its scope."""

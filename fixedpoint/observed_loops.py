@@ -20,7 +20,7 @@ from dynagate.fixedpoint.ranges import sampled_ranges
 from dynagate.graph import Graph
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.late import late_terms_last
-from dynagate.graph.loop import Loop, Until, evaluate_loop, graphs, loops_in
+from dynagate.graph.loop import Loop, Until, evaluate_loop
 
 Array = npt.NDArray[Any]
 
@@ -43,11 +43,11 @@ class Accepted(Observed):
         super().__init__()
         self._within: dict[int, tuple[str, Until]] = {}  # graph of a retry -> that loop, and the value that ends it
         self._waiting: dict[str, list[tuple[int, dict[str, Array]]]] = {name: [] for name in retries}
-        for each in loops_in(loop):
+        for each in loop.inner_loops():
             if each.name not in retries:
                 continue
             assert isinstance(each.stop, Until)
-            for graph in graphs(each):
+            for graph in each.graphs():
                 self._within[id(graph)] = each.name, each.stop
 
     def evaluated(self, graph: Graph, inputs: Mapping[str, Array]) -> dict[str, Array]:
@@ -88,7 +88,7 @@ class LoopOnIntegers:
         ValueError: a value is not finite in one of them."""
         observed = Accepted(loop, retries)
         evaluate_loop(loop, inputs, observed.evaluated)
-        formats = {id(graph): _formatted(graph, observed.of(graph), policy, moving) for graph in graphs(loop)}
+        formats = {id(graph): _formatted(graph, observed.of(graph), policy, moving) for graph in loop.graphs()}
         return cls(loop, formats)
 
     def evaluate(self, inputs: Mapping[str, Array]) -> dict[str, Array]:

@@ -22,7 +22,7 @@ from dynagate.forces import Force
 from dynagate.graph.late import late_terms_last
 from dynagate.graph.loop import Loop
 from dynagate.graph.region import Kind, Region
-from dynagate.graph.scan import PASSED, PASSING, TABLE, Scan, evaluate_scan
+from dynagate.graph.scan import PASSED, PASSING, TABLE, Scan, evaluate_scan, scans_of
 
 Array = npt.NDArray[np.float64]
 MOST_ROWS = 2**14
@@ -71,9 +71,7 @@ def assign_scans(
         raise ArgumentError(f"ranges '{policy.ranges}' of a loop over links; expected '{SAMPLED}'")
     values = _states(loop, region, policy, external_forces, forces)
     scans = []
-    for step in loop.steps:
-        if not isinstance(step, Scan):
-            raise ArgumentError(f"loop '{loop.name}' has the step '{step.name}', which is no scan; expected scans")
+    for step in scans_of(loop):
         scan = replace(step, bodies=tuple(map(late_terms_last, step.bodies)))
         read: list[list[dict[str, Array]]] = [[] for _ in scan.bodies]
 
@@ -93,7 +91,7 @@ def assign_scans(
 def _states(
     loop: Loop, region: Region, policy: Policy, external_forces: bool, forces: Sequence[Force | str]
 ) -> dict[str, Array]:
-    links = max(len(step.parents) for step in loop.steps if isinstance(step, Scan))
+    links = max(len(scan.parents) for scan in scans_of(loop))
     count = max(min(policy.samples, MOST_ROWS // links), LEAST_SAMPLES)
     counts: dict[Kind, int] = {"uniform": count, "limits": count // 2, "rest": count // 4}
     options = {"external_forces": external_forces, "forces": forces}

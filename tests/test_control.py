@@ -27,7 +27,7 @@ from dynagate.dynamics.spatial import cos
 from dynagate.forces import Limits, Servo
 from dynagate.graph import Graph
 from dynagate.graph.evaluate import evaluate
-from dynagate.graph.loop import TURNS, Loop, evaluate_loop, graphs
+from dynagate.graph.loop import TURNS, Loop, evaluate_loop
 from dynagate.graph.ops import OPS
 from dynagate.graph.recorder import Recording
 from dynagate.host.devices.integer_loop import IntegerLoop
@@ -602,7 +602,7 @@ def test_derivatives_of_costs(exact: bool) -> None:
 def test_regularization_follows_the_step_length() -> None:
     """Crocoddyl's rule: over 10 above a half, times 10 up to a hundredth, within its range; not before a step."""
     options = IlqrOptions(3, StepOptions(DT), 4, 1e-9, 1e-5, 1e-1)
-    (rule,) = [graph for graph in graphs(ilqr_loop(ARM, COST, options)) if graph.name == "rule"]
+    (rule,) = [graph for graph in ilqr_loop(ARM, COST, options).graphs() if graph.name == "rule"]
     cases = [
         (1.0, 1e-3, 0.0, 1e-4),
         (0.5, 1e-3, 0.0, 1e-3),

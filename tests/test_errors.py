@@ -26,6 +26,7 @@ BUILT_IN = {"Exception", "ValueError", "TypeError", "RuntimeError"}
 FAULTS = {
     "dynagate.graph.field": 1,  # an operation without a rule, at import
     "dynagate.graph.ops": 2,  # a table without a row, at import
+    "dynagate.graph.steps": 2,  # likewise
     "dynagate.hw.lifetimes": 1,  # a solver that fails on a problem that has a solution
     "dynagate.fixedpoint.narrow": 1,  # likewise
     "dynagate.hw.rtlil": 1,  # a statement that Amaranth does not write

@@ -15,7 +15,6 @@ from dynagate.control import Cost
 from dynagate.control.chip_ilqr import ChipIlqr
 from dynagate.control.ilqr import IlqrOptions, ilqr_loop
 from dynagate.graph.evaluate import evaluate
-from dynagate.graph.loop import graphs
 from dynagate.host.ilqr import Ilqr
 from dynagate.host.joint_limits import joint_bounds_of
 from dynagate.integrators.step import StepOptions
@@ -87,7 +86,7 @@ def test_no_torque_within_the_bounds_is_better() -> None:
 def test_a_shift_becomes_what_is_beyond() -> None:
     """Where it is renewed, over as much as the weight grew; the cost is that with the new ones."""
     options = IlqrOptions(3, StepOptions(DT), 4, 1e-9, 1e-9, 1e9, joints=joint_bounds_of(ARM, (LOW, HIGH)))
-    (graph,) = [each for each in graphs(ilqr_loop(ARM, COST, options)) if each.name == "shifted"]
+    (graph,) = [each for each in ilqr_loop(ARM, COST, options).graphs() if each.name == "shifted"]
     inputs = {port.name: np.zeros((2, *port.shape)) for port in graph.inputs}
     inputs["qs_new"][:, 0], inputs["bound_shift"][:, 0] = 0.9, 0.1
     numbers = {"scale": 0.1, "weight_new": 2.0, "cost_last": 5.0}

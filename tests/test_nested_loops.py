@@ -11,14 +11,28 @@ from typing import Any
 
 import numpy as np
 import pytest
+from dynagate.fixedpoint.assign import Policy
+from dynagate.fixedpoint.fuse import fused
+from dynagate.fixedpoint.loops import FORMATS, INTEGERS, LoopIntegers, assign_loop, integers_of, observe, values_of
+from dynagate.fixedpoint.observed_loops import Unlimited
 from dynagate.graph import Graph, GraphError
-from dynagate.graph.loop import RESIDUAL, TURNS, Count, Loop, Until, evaluate_loop
+from dynagate.graph.blocks import IN_BLOCKS, in_blocks
+from dynagate.graph.loop import EVALUATE, RESIDUAL, TURNS, Count, Loop, Until, evaluate_loop
 from dynagate.graph.recorder import Recording
+from dynagate.graph.scopes import NAMED
+from dynagate.graph.steps import KINDS, table
+from dynagate.hw.processor.checker.replay import Memory
+from dynagate.hw.processor.compiler.loops import BLOCKS, loop_instructions
+from dynagate.hw.processor.compiler.motion import angles_of
+from dynagate.hw.processor.compiler.schedule import schedule
 from dynagate.native import abreast
+from dynagate.native.cuda_loop import CUDA
 from dynagate.native.gpu_loop import GpuLoop
-from dynagate.native.loop import LoopKernel, emit_loop
+from dynagate.native.loop import C, LoopKernel, emit_loop
 
+from tests.replays import replayed_turn
 from tests.test_gpu import ON_HOST
+from tests.test_processor import SMALL
 
 SHAPES: dict[str, tuple[int, ...]] = {"a": (), "b": (), "c": (), "u": (2,), "v": (2,), "w": (2,)}
 """So few names that loops within loops use those of the loops around them."""
@@ -148,6 +162,68 @@ def _sums(terms: Mapping[str, list[list[Term]]], values: Values) -> Values:
         return term.factor * (math.sin(x) if term.of_sine else x)
 
     return {name: [sum(map(number, entry)) for entry in entries] for name, entries in terms.items()}
+
+
+def sums(name: str, terms: Mapping[str, Mapping[str, float]]) -> Graph:
+    """A graph of numbers: output -> input -> factor."""
+    recording = Recording(name, "none")
+    inputs = {read: recording.input(read, ())[()] for read in dict.fromkeys(r for row in terms.values() for r in row)}
+    outputs = {
+        output: np.array(sum(inputs[r] * f for r, f in row.items()), dtype=object) for output, row in terms.items()
+    }
+    return recording.graph(outputs)
+
+
+def equal_names() -> Loop:
+    """A program whose scopes all have values `x` and `y`, and in which `y` is computed twice."""
+    deep = Loop("deep", "none", (sums("g", {"y": {"x": 0.5, "k": 0.25}}),), {"y": "x"}, Count(2), last=("y",))
+    rest = sums("h", {"left": {"left_before": 0.3}, "z": {"x": 0.5, "y": 0.125, "w": 0.25}})
+    inner = Loop("inner", "none", (deep, rest), {"left": "left_before", "z": "w"}, Until("left", 0.1, 6), last=("z",))
+    first = sums("first", {"y": {"x": 0.75, "u": 0.5}, "w": {"x": 0.1}, "left_before": {"u": 1.0}})
+    again = sums("again", {"y": {"y": 0.5, "z": 0.5, TURNS: 0.0625}})
+    last = sums("last", {"next": {"y": 0.5, "x": 0.25, "k": 0.125}})
+    return Loop("outer", "none", (first, inner, again, last), {"next": "x"}, Count(), ("u",), ("y", "next"))
+
+
+def test_equal_names_in_different_scopes_are_different_values() -> None:
+    loop, random = equal_names(), np.random.default_rng(2)
+    inputs = {"x": random.uniform(-1.0, 1.0, 7), "u": random.uniform(-1.0, 1.0, (7, 4)), "k": np.full(7, 0.5)}
+    expected = evaluate_loop(loop, inputs)
+    blocks = in_blocks(loop, {"k": 0.5})
+    outputs = [port.name for graph in blocks.loop.graphs() for port in graph.outputs]
+    assert len(outputs) == len({*outputs})
+    assert {port.name for port in blocks.loop.outputs} == {*expected}
+    states = {name: x for name, x in inputs.items() if name == "x"}
+    for name, each in evaluate_loop(
+        blocks.loop, {**states, "u": inputs["u"], **{name: np.full(7, x) for name, x in blocks.starts.items()}}
+    ).items():
+        np.testing.assert_allclose(each, expected[name], rtol=1e-12, atol=1e-14)
+    observed = observe(blocks, states, {"u": inputs["u"]}, lambda values: np.ones(7, bool))
+    formatted = assign_loop(blocks, observed, Unlimited(), Policy(word=24))
+    angle = angles_of(formatted.graphs(), 24)
+    formatted = formatted.mapped(lambda graph: fused(graph, angle))
+    scheduled, memory, begun = schedule(loop_instructions(formatted), SMALL), Memory(), integers_of(formatted, states)
+    integers = LoopIntegers(formatted, begun)
+    turns = integers_of(formatted, {"u": inputs["u"].reshape(-1)})["u"][0].reshape(7, 4)
+    for turn in range(4):
+        own = {"u": [turns[:, turn]]}
+        values, overflow = integers.turn(own)
+        assert not overflow.any()
+        for name, results in replayed_turn(scheduled, {**begun, **own}, memory)[0].items():
+            np.testing.assert_array_equal(results[0], values[name][0].value)
+        for name in ("y", "next"):
+            np.testing.assert_allclose(values_of(values[name], ()), expected[name][:, turn], atol=2e-5)
+
+
+def test_a_kind_of_step_without_a_row_is_named() -> None:
+    rows = dict.fromkeys(KINDS, 1)
+    assert table("some", rows) == rows
+    with pytest.raises(ValueError, match="table some has no row for steps of kind 'scan'"):
+        table("some", {kind: 1 for kind in KINDS if kind != "scan"})
+    with pytest.raises(ValueError, match=r"table some has a row for 'branch', which graph\.steps does not list"):
+        table("some", {**rows, "branch": 1})
+    for rows_of in (EVALUATE, C, CUDA, INTEGERS, FORMATS, BLOCKS, IN_BLOCKS, NAMED):
+        assert {*rows_of} == {*KINDS}
 
 
 @pytest.mark.parametrize("seed", range(5))

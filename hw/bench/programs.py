@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -12,13 +12,14 @@ from dynagate.design.design import Design
 from dynagate.design.program import ProgramBody
 from dynagate.design.words import FIXED
 from dynagate.dynamics import CODE
-from dynagate.fixedpoint.assign import FormattedGraph
+from dynagate.fixedpoint.assign import Formatted, FormattedGraph
 from dynagate.fixedpoint.evaluate import evaluate_integers
 from dynagate.fixedpoint.format import Format, Integers
 from dynagate.fixedpoint.loops import FormattedLoop, LoopIntegers
 from dynagate.fixedpoint.recirculate import Recirculation
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.region import Kind, Region
+from dynagate.graph.steps import GRAPH, LOOP, SCAN, UNTIL, refused, table
 from dynagate.hw.bench.packets import (
     FEW,
     FEWEST,
@@ -46,7 +47,7 @@ PIECES = (1, 2, 1)
 
 Columns = dict[str, Words]
 """Words of ports, (batch, numbers)."""
-Functions = Sequence[FormattedGraph | FormattedLoop]
+Functions = Sequence[Formatted]
 
 
 def program_vectors(
@@ -75,8 +76,7 @@ def _of_functions(
 ) -> list[Group]:
     """Samples of all functions in random order."""
     each: list[Group] = []
-    for k, formatted in enumerate(functions):
-        assert isinstance(formatted, FormattedGraph)
+    for k, formatted in enumerate(graph for each in functions for graph in each.graphs()):
         own = design.of_function(design.functions[k]) if design.functions else design
         each += [[packet] for packet in _of_function(own, k, formatted, region, -(-count // len(functions)), seed + k)]
     return [each[i] for i in np.random.default_rng(seed).permutation(len(each))]
@@ -158,7 +158,7 @@ class _Turns(NamedTuple):
 
 def _of_turns(
     design: Design[ProgramBody],
-    formatted: FormattedGraph | FormattedLoop,
+    formatted: Formatted,
     region: Region,
     count: int,
     seed: int,
@@ -171,11 +171,7 @@ def _of_turns(
     batch, longest = len(pieces) * cores, max(PIECES) * loop.turns
     states, inside = _starts(formatted, region, batch * longest, seed)
     each = {name: x.reshape(batch, longest, *x.shape[1:]) for name, x in states.items()}
-    turns = (
-        _graph_turns(formatted, each, design)
-        if isinstance(formatted, FormattedGraph)
-        else _loop_turns(formatted, each, design, region.robot)
-    )
+    turns = TURNS[formatted.kind](formatted, each, design, region.robot)
     known = np.asarray(inside.reshape(batch, longest).all(axis=1) & ~turns.bad.any(axis=1))
     late = np.logical_or.accumulate(turns.overflow, axis=1)
     groups: list[Group] = []
@@ -186,15 +182,15 @@ def _of_turns(
     return groups
 
 
-def _starts(formatted: FormattedGraph | FormattedLoop, region: Region, count: int, seed: int) -> tuple[Arrays, Flags]:
-    if isinstance(formatted, FormattedLoop):
+def _starts(formatted: Formatted, region: Region, count: int, seed: int) -> tuple[Arrays, Flags]:
+    if formatted.as_graph is None:
         kept = {"q"} if region.robot.quaternions() else set[str]()  # as of `kept_in_limits`
         return of_all_kinds(lambda n, own, kind: region.sample(FORWARD, n, own, kind=kind), kept, count, seed)
-    graph = formatted.graph
+    graph = formatted.as_graph.graph
     return of_all_kinds(lambda n, own, kind: region.states(graph, n, own, kind), kept_in_limits(graph), count, seed)
 
 
-def _graph_turns(formatted: FormattedGraph, each: Arrays, design: Design[ProgramBody]) -> _Turns:
+def _graph_turns(formatted: FormattedGraph, each: Arrays, design: Design[ProgramBody], robot: Robot) -> _Turns:
     """each: (batch, turns, ...), of the states those of the first turn count."""
     graph, carried, formats = formatted.graph, set(CARRY.values()), _formats(formatted)
     longest = next(iter(each.values())).shape[1]
@@ -249,6 +245,13 @@ def _loop_turns(formatted: FormattedLoop, each: Arrays, design: Design[ProgramBo
         _bad(begun, rows),
         np.concatenate(columns, axis=2),
     )
+
+
+TURNS: Mapping[str, Callable[[Any, Arrays, Design[ProgramBody], Robot], _Turns]] = table(
+    "hw.bench.programs.TURNS",
+    {GRAPH: _graph_turns, LOOP: _loop_turns, UNTIL: _loop_turns, SCAN: refused("a program", "a graph or a loop")},
+)
+"""The turns of trajectories of each kind of step, from the states and torques of all turns."""
 
 
 def turn_results(design: Design[ProgramBody], loop: LoopIntegers, inputs: Mapping[str, Sequence[Integers]]) -> Columns:

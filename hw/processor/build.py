@@ -22,14 +22,13 @@ from dynagate.design.program import PROGRAM, ProgramBody, ProgramShell, program_
 from dynagate.design.source import source_digest
 from dynagate.design.verilog_list import LIST, list_text
 from dynagate.dynamics import full_name
-from dynagate.fixedpoint.assign import PROVED, FormattedGraph, Policy
+from dynagate.fixedpoint.assign import PROVED, Policy
 from dynagate.fixedpoint.beside import beside
 from dynagate.fixedpoint.confidence import state
 from dynagate.fixedpoint.files import FormatsFile, described, text_of
 from dynagate.fixedpoint.format import SATURATE, Arithmetic
 from dynagate.fixedpoint.goal import Goal
-from dynagate.fixedpoint.loops import FormattedLoop, turns_of
-from dynagate.graph.loop import loops_in
+from dynagate.fixedpoint.loops import FormattedLoop
 from dynagate.graph.region import Region
 from dynagate.hw.bench import bench_files
 from dynagate.hw.bench.calls import LONGEST_CALL, solver_vectors
@@ -87,8 +86,7 @@ def build_program(
         chosen = _chosen(policy, file, compiled)
         if policy.ranges == PROVED:
             progress("proving ranges and errors")
-            formatted = compiled.schedule.instructions.formatted
-            assert isinstance(formatted, FormattedGraph)
+            (formatted,) = compiled.schedule.instructions.formatted.graphs()
             chosen = replace(chosen, proved=beside(formatted, region, policy).as_dict())
     else:
         compiled, chosen = _accurate(request, request.goal, spec, region, policy, progress)
@@ -149,9 +147,7 @@ def build_solver(
     compiled = Compiled(scheduled, {**solver.described, "abreast": count}, described((formatted,), solver.described))
 
     def drawn(design: Record[ProgramBody], words: Words) -> Vectors:
-        (loop,) = scheduled.instructions.functions
-        assert isinstance(loop, FormattedLoop)
-        return solver_vectors(design, words, loop, solver, problems)
+        return solver_vectors(design, words, next(scheduled.instructions.formatted.loops()), solver, problems)
 
     has_bench = bool(problems) and scheduled.period <= LONGEST_CALL
     bench = _Bench(spec.with_shell(scheduled.core), drawn) if has_bench else None
@@ -160,7 +156,7 @@ def build_solver(
 
 def _counts(solver: ChipSolver, abreast: int | None) -> list[int]:
     """How many samples side by side are tried. Raises ValueError."""
-    turns = {loop.name: turns_of(loop) for loop in loops_in(solver.blocks.loop)}.get(solver.samples, 1)
+    turns = {loop.name: loop.most_turns for loop in solver.blocks.loop.inner_loops()}.get(solver.samples, 1)
     if abreast is None:
         return counts(turns)
     if type(abreast) is not int or not 1 <= abreast <= MOST_TURNS or turns % abreast:
@@ -243,8 +239,7 @@ def _accurate(
         own = replace(policy, word=word)
         progress(f"words of {word} bits")
         compiled = compiled_program(request, spec, region, own, progress)
-        formatted = compiled.schedule.instructions.formatted
-        assert isinstance(formatted, FormattedGraph)
+        (formatted,) = compiled.schedule.instructions.formatted.graphs()
         for fresh in (min(goal.fresh, FEW_STATES), goal.fresh):  # most words are refused by a few
             statement = state(formatted, region, replace(goal, fresh=fresh))
             fault = next(statement.faults(goal), "")

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from dynagate.base.progress import Progress
 from dynagate.dynamics import ROLLOUT
-from dynagate.fixedpoint.assign import FormattedGraph, Policy, assign
+from dynagate.fixedpoint.assign import Formatted, FormattedGraph, Policy, assign
 from dynagate.fixedpoint.certificate import Certificate, Machine, certified
 from dynagate.fixedpoint.files import TOLERANCE, FormatsFile, described
-from dynagate.fixedpoint.loops import FormattedLoop, graphs_of
+from dynagate.fixedpoint.loops import FormattedLoop
 from dynagate.graph import Graph
 from dynagate.graph.parts import parts_of
 from dynagate.graph.region import Region
+from dynagate.graph.steps import GRAPH, LOOP, SCAN, UNTIL, refused, table
 from dynagate.hw.processor.compiler.batched_samples import abreast
 from dynagate.hw.processor.compiler.instructions import Instructions, instructions, together
 from dynagate.hw.processor.compiler.loops import loop_instructions
@@ -55,7 +57,7 @@ def compiled_program(
     options = algorithm.as_dict()
     if file is not None:
         options = [file.options_of(robot.name, name, options) for name in names][-1]
-    formatted: list[FormattedGraph | FormattedLoop] = []
+    formatted: list[Formatted] = []
     if function == ROLLOUT and solves(algorithm):
         if file is None:
             algorithm, loop = motion_of(robot, algorithm, region, policy)
@@ -69,29 +71,41 @@ def compiled_program(
                 progress(f"formats of {name}")
             graph = graph_of(robot, name, **options)
             formatted.append(assign(graph, region, policy) if file is None else file.graph(graph))
-    graphs = [graph for each in formatted for graph in graphs_of(each)]
+    graphs = [graph for each in formatted for graph in each.graphs()]
     if file is not None:
         policy = file_policy(graphs, spec, policy, file)
     shape = spec.with_functions(f"{robot.name} {function}", graphs, policy, request.words)
-    whole, certificate = formatted, None
+    whole, certificate = list(formatted), None
     if request.certificate:
-        (one,) = formatted
-        assert isinstance(one, FormattedGraph)
+        (one,) = graphs
         progress("bounding the errors of results")
         one, certificate = certified(one, region, policy, Machine(shape.word, shape.fused))
         whole = [one]
     progress("fusing and scheduling")
-    programs = [_instructions(each, shape, request.abreast) for each in whole]
+    programs = [INSTRUCTIONS[each.kind](each, shape, request.abreast) for each in whole]
     scheduled = spec.fitted(schedule(programs[0] if len(programs) == 1 else together(programs), shape))
     return Compiled(scheduled, options, described(formatted, options), certificate)
 
 
-def _instructions(formatted: FormattedGraph | FormattedLoop, shape: Core, samples: int = 1) -> Instructions:
-    """samples: side by side."""
-    if isinstance(formatted, FormattedLoop):
-        return loop_instructions(formatted.mapped(shape.fused))
+def _graph_instructions(formatted: FormattedGraph, shape: Core, samples: int) -> Instructions:
     whole = shape.fused(formatted)
     return replace(instructions(abreast(whole, samples), _carried(whole.graph)), functions=(whole,))
+
+
+def _loop_instructions(formatted: FormattedLoop, shape: Core, samples: int) -> Instructions:
+    return loop_instructions(formatted.mapped(shape.fused))
+
+
+INSTRUCTIONS: Mapping[str, Callable[[Any, Core, int], Instructions]] = table(
+    "hw.processor.compiled.INSTRUCTIONS",
+    {
+        GRAPH: _graph_instructions,
+        LOOP: _loop_instructions,
+        UNTIL: _loop_instructions,
+        SCAN: refused("a program", "a graph or a loop"),
+    },
+)
+"""The instructions of each kind of step as a function of a program, on a core, for so many samples in one run."""
 
 
 def _carried(graph: Graph) -> dict[int, int]:

@@ -14,10 +14,9 @@ from dynagate.design.design import FILE, REBUILD, DesignError
 from dynagate.design.design import Design as Record
 from dynagate.design.program import ProgramBody, load_words
 from dynagate.design.rebuilt import check_generator, region_of
-from dynagate.fixedpoint.assign import FormattedGraph, Policy
+from dynagate.fixedpoint.assign import Formatted, Policy
 from dynagate.fixedpoint.files import FormatsFile
 from dynagate.fixedpoint.format import Arithmetic
-from dynagate.fixedpoint.loops import FormattedLoop
 from dynagate.graph import Graph
 from dynagate.hw.designs import Design, Hardware, Resources
 from dynagate.hw.processor.compiled import compiled_program
@@ -41,19 +40,19 @@ class ScheduledProgram(Hardware):
     schedule: Schedule
 
     @property
-    def formatted(self) -> FormattedGraph | FormattedLoop:
+    def formatted(self) -> Formatted:
         return self.schedule.instructions.formatted
 
     @property
-    def functions(self) -> tuple[FormattedGraph | FormattedLoop, ...]:
+    def functions(self) -> tuple[Formatted, ...]:
         """The graphs, or loops of graphs, whose integers the program computes, by function."""
         return self.schedule.instructions.functions
 
     @property
     def graph(self) -> Graph:
-        if isinstance(self.formatted, FormattedLoop):
+        if (formatted := self.formatted.as_graph) is None:
             raise ArgumentError(f"the graph of {self.title}; expected a program of one graph: it is a loop")
-        return self.formatted.graph
+        return formatted.graph
 
     @property
     def title(self) -> str:

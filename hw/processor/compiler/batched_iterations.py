@@ -7,18 +7,17 @@ for Modern Architectures", 2001, ch. 8). So the integers are those of one turn a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
-from dynagate.fixedpoint.assign import FormattedGraph
-from dynagate.fixedpoint.loops import FormattedLoop, turns_of
+from dynagate.fixedpoint.assign import Formatted, FormattedGraph
+from dynagate.fixedpoint.loops import FormattedLoop
 from dynagate.graph.graph import Graph, Node, Port
 from dynagate.graph.loop import Count, Loop
+from dynagate.graph.steps import GRAPH, LOOP, SCAN, UNTIL, refused, table
 from dynagate.hw.options import MOST_TURNS
 from dynagate.hw.processor.compiler.batched_samples import moved
-
-Step = FormattedGraph | FormattedLoop
 
 
 def counts(turns: int) -> list[int]:
@@ -37,16 +36,16 @@ def turns_abreast(whole: FormattedLoop, name: str, count: int) -> FormattedLoop:
         return whole
     if whole.loop.name == name:
         return _Together(whole, count).loop()
-    steps = [turns_abreast(step, name, count) if isinstance(step, FormattedLoop) else step for step in whole.steps]
-    starts = {name: x for step in steps if isinstance(step, FormattedLoop) for name, x in step.starts.items()}
+    rows = BATCHED_TURNS
+    steps = [rows[step.kind].abreast(step, name, count) for step in whole.steps]
+    starts = {name: x for step in steps for name, x in rows[step.kind].starts(step).items()}
     return _of(whole.loop, steps, {**whole.starts, **starts})
 
 
-def _of(loop: Loop, steps: Iterable[Step], starts: Mapping[str, float], **changes: Any) -> FormattedLoop:
+def _of(loop: Loop, steps: Iterable[Formatted], starts: Mapping[str, float], **changes: Any) -> FormattedLoop:
     """A loop with other steps. starts: of all loops in it too. changes: of the loop."""
-    own = [replace(step, starts=starts) if isinstance(step, FormattedLoop) else step for step in steps]
-    plain = tuple(step.loop if isinstance(step, FormattedLoop) else step.graph for step in own)
-    return FormattedLoop(replace(loop, steps=plain, **changes), tuple(own), starts)
+    own = tuple(BATCHED_TURNS[step.kind].with_starts(step, starts) for step in steps)
+    return FormattedLoop(replace(loop, steps=tuple(step.step for step in own), **changes), own, starts)
 
 
 class _Together:
@@ -63,21 +62,25 @@ class _Together:
             self.names.append({**before, **own})
 
     def loop(self) -> FormattedLoop:
-        steps: list[Step] = []
+        steps: list[Formatted] = []
         for place, step in enumerate(self.whole.steps):
-            if isinstance(step, FormattedLoop):
-                steps += self.begin(step)
-                steps.append(self.inner(step, place))
-            else:
-                steps += [_named(step, own, own, k) for k, own in enumerate(self.names)]
-        loop, turns = self.whole.loop, turns_of(self.whole.loop)
+            steps += BATCHED_TURNS[step.kind].turns(self, step, place)
+        loop, turns = self.whole.loop, self.whole.loop.most_turns
         assert isinstance(loop.stop, Count), loop.name
         assert turns % self.count == 0, (turns, self.count)
         return _of(loop, steps, self.starts, stop=Count(turns // self.count))
 
-    def begin(self, step: FormattedLoop) -> list[Step]:
+    def graph(self, step: FormattedGraph, place: int) -> list[Formatted]:
+        """A graph of the body: one graph for each turn."""
+        return [_named(step, own, own, k) for k, own in enumerate(self.names)]
+
+    def inner_loop(self, step: FormattedLoop, place: int) -> list[Formatted]:
+        """A loop of the body: what it begins with in each turn, and one loop of all turns."""
+        return [*self.begin(step), self.inner(step, place)]
+
+    def begin(self, step: FormattedLoop) -> list[Formatted]:
         """What a loop in the body carries, by the name that it has in each turn."""
-        steps: list[Step] = []
+        steps: list[Formatted] = []
         for k, own in enumerate(self.names):
             for name in step.loop.carry.values():
                 if name in self.starts:
@@ -91,7 +94,7 @@ class _Together:
         loop, around = step.loop, self.whole.loop
         later = {port.name for each in around.steps[place + 1 :] for port in each.inputs}
         later |= {value for value, name in around.carry.items() if name in later}
-        results, steps = {*loop.kept, *loop.last}, list[Step]()
+        results, steps = {*loop.kept, *loop.last}, list[Formatted]()
         carry, per_turn, kept, last = dict[str, str](), list[str](), list[str](), list[str]()
         outputs: set[str] = set()
         for k, outside in enumerate(self.names):
@@ -99,8 +102,8 @@ class _Together:
             own |= {name: outside[name] for name in results}
             taken = {**outside, **own, **{name: _of_turn(name, k) for name in loop.carry.values()}}
             for each in step.steps:
-                assert isinstance(each, FormattedGraph), f"a loop in {loop.name}"
-                steps.append(_named(each, taken, own, k))
+                assert each.as_graph is not None, f"a loop in {loop.name}"
+                steps.append(_named(each.as_graph, taken, own, k))
             carry |= {own[value]: taken[name] for value, name in loop.carry.items()}
             per_turn += [name for name in (outside.get(name, name) for name in loop.per_turn) if name not in outputs]
             needed = results if k + 1 == self.count else results & later
@@ -129,3 +132,33 @@ def _copied(port: Port, like: FormattedGraph, name: str, to: str) -> FormattedGr
     graph = Graph("copy", like.graph.robot, nodes, (replace(there, name=name),), (Port(to, port.shape, there.nodes),))
     bounds = {k: like.bounds[node] for node, k in known.items()}
     return FormattedGraph(graph, tuple(like.formats[node] for node in known), {}, bounds, like.arithmetic)
+
+
+class _Row(NamedTuple):
+    """What several turns as one make of a kind of step.
+
+    abreast(step, name, count): the step with turns of the loop of this name as one. starts(step): what carried inputs
+    begin with. with_starts(step, starts): the step with other ones. turns(together, step, place): the steps of all
+    turns.
+    """
+
+    abreast: Callable[[Any, str, int], Formatted]
+    starts: Callable[[Any], Mapping[str, float]]
+    with_starts: Callable[[Any, Mapping[str, float]], Formatted]
+    turns: Callable[[_Together, Any, int], list[Formatted]]
+
+
+_SCAN = refused("a program", "graphs and loops")
+_LOOP = _Row(
+    turns_abreast, lambda step: step.starts, lambda step, starts: replace(step, starts=starts), _Together.inner_loop
+)
+BATCHED_TURNS: Mapping[str, _Row] = table(
+    "hw.processor.compiler.batched_iterations.BATCHED_TURNS",
+    {
+        GRAPH: _Row(lambda step, name, count: step, lambda step: {}, lambda step, starts: step, _Together.graph),
+        LOOP: _LOOP,
+        UNTIL: _LOOP,
+        SCAN: _Row(_SCAN, _SCAN, _SCAN, _SCAN),
+    },
+)
+"""What several turns as one make of each kind of step."""

@@ -9,10 +9,9 @@ from functools import cached_property
 from typing import NamedTuple
 
 from dynagate.base.errors import Error
-from dynagate.fixedpoint.assign import FormattedGraph
+from dynagate.fixedpoint.assign import Formatted, FormattedGraph
 from dynagate.fixedpoint.format import Format
 from dynagate.fixedpoint.fuse import MOST_SHIFT
-from dynagate.fixedpoint.loops import FormattedLoop
 from dynagate.graph.graph import Node, Port
 from dynagate.hw.processor.isa.shape import ELEMENTARY, LOAD, NOISE
 from dynagate.hw.units.latencies import shift_of
@@ -161,7 +160,7 @@ class Instructions:
     interfaces: tuple[ProgramInterface, ...]
     blocks: tuple[Block, ...]
     outputs: Mapping[int, int]
-    functions: tuple[FormattedGraph | FormattedLoop, ...]
+    functions: tuple[Formatted, ...]
     start: int | None = None
     per_turn: frozenset[int] = frozenset()
     kept: int = 0
@@ -172,7 +171,7 @@ class Instructions:
         return self.interfaces[0]
 
     @property
-    def formatted(self) -> FormattedGraph | FormattedLoop:
+    def formatted(self) -> Formatted:
         """Of the first function."""
         return self.functions[0]
 

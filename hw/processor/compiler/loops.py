@@ -11,16 +11,18 @@ from sample to sample.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from dynagate.fixedpoint.assign import FormattedGraph
 from dynagate.fixedpoint.format import Format, quantize
 from dynagate.fixedpoint.fuse import MOST_SHIFT
-from dynagate.fixedpoint.loops import FormattedLoop, read, tolerance_of, turns_of
+from dynagate.fixedpoint.loops import FormattedLoop, read, tolerance_of
 from dynagate.graph.graph import Port
 from dynagate.graph.loop import Until
+from dynagate.graph.steps import GRAPH, LOOP, SCAN, UNTIL, refused, table
 from dynagate.hw.processor.compiler.instructions import (
     ONE,
     SUM,
@@ -89,7 +91,7 @@ class _Compiler:
             values = self.constants(self.formatted, name) if name in self.formatted.starts else scope[name]
             scope[name] = self.states(Source(start), name, values, kept[name])
         self.there |= {self.memory[name].owner: name for name in self.loop.carry.values() if name in self.memory}
-        if len(self.formatted.steps) and isinstance(self.formatted.steps[0], FormattedLoop):
+        if self.formatted.steps[0].as_graph is None:
             self.close()
         scope = self.body(self.formatted, scope, 0)
         ports, outputs, formats = self.results(scope)
@@ -169,13 +171,11 @@ class _Compiler:
     def body(self, formatted: FormattedLoop, scope: _Scope, level: int) -> _Scope:
         """All values after the steps of a loop. level: how many loops are around those in it."""
         for step in formatted.steps:
-            if isinstance(step, FormattedLoop):
-                scope = {**scope, **self.inner(step, scope, level)}
-            else:
-                scope = {**scope, **self.graph(step, scope)}
+            scope = {**scope, **BLOCKS[step.kind](self, step, scope, level)}
         return scope
 
-    def graph(self, step: FormattedGraph, scope: _Scope) -> _Scope:
+    def graph(self, step: FormattedGraph, scope: _Scope, level: int) -> _Scope:
+        """The instructions of a graph, in the block that comes next. Returns its outputs."""
         graph, formats, needed = step.graph, step.formats, read(step.graph)
         sources: list[Source] = [Source(None)] * len(graph)
         for port in graph.inputs:
@@ -221,7 +221,7 @@ class _Compiler:
         stop = step.loop.stop
         if isinstance(stop, Until):
             self.test(turn[stop.residual][0], stop)
-        self.close(Repeat(target, turns_of(step.loop), isinstance(stop, Until), level))
+        self.close(Repeat(target, step.loop.most_turns, isinstance(stop, Until), level))
         self.level = around
         for source, name in step.loop.carry.items():  # behind the loop its last turn's value has its own name
             if name in self.memory:
@@ -314,6 +314,18 @@ class _Compiler:
                     outputs[i], formats[i] = i, value.format
             ports.append(replace(port, nodes=tuple(known[value] for value in scope[name])))
         return tuple(ports), outputs, formats
+
+
+BLOCKS: Mapping[str, Callable[[_Compiler, Any, _Scope, int], _Scope]] = table(
+    "hw.processor.compiler.loops.BLOCKS",
+    {
+        GRAPH: _Compiler.graph,
+        LOOP: _Compiler.inner,
+        UNTIL: _Compiler.inner,
+        SCAN: refused("a program", "graphs and loops"),
+    },
+)
+"""The blocks of each kind of step, from the values of its scope: what it gives. The number is that of loops around."""
 
 
 def _once(cells: list[int], values: list[_Value], formats: list[Format]) -> list[tuple[int, _Value, Format]]:

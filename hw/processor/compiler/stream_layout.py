@@ -6,7 +6,6 @@ from dynagate.design.design import Field, Port, Sides, Stream
 from dynagate.design.program import ProgramFunction, ProgramLoop
 from dynagate.design.words import WORD
 from dynagate.dynamics import CODE
-from dynagate.fixedpoint.loops import FormattedLoop
 from dynagate.graph.packing import ZERO
 from dynagate.hw.processor.compiler.scheduled import Schedule
 from dynagate.hw.processor.isa.shape import BLOCK_BITS
@@ -46,10 +45,7 @@ def _loop(scheduled: Schedule) -> ProgramLoop | None:
         return None
     strides = {result: len(results) for results in scheduled.outputs for result in results}
     outputs = tuple(strides[program_of.outputs[i]] for i in interface.result_nodes)
-    formatted = program_of.formatted
-    carry = CARRY
-    if isinstance(formatted, FormattedLoop):
-        carry = {a: b for a, b in formatted.loop.carry.items() if b not in formatted.starts}
+    carry = program_of.formatted.carry or CARRY
     return ProgramLoop(tuple(carry.items()), scheduled.turns, 1, len(program_of.per_turn), outputs)
 
 

@@ -15,8 +15,7 @@ from dynagate.control.cost import Cost
 from dynagate.control.forward import recorded
 from dynagate.control.ilqr import FIRST, RETRIES, IlqrOptions, begin, ilqr_loop
 from dynagate.control.riccati_blocks import LARGEST_UNROLLED
-from dynagate.graph.blocks import Blocks, renamed
-from dynagate.graph.loop import mapped
+from dynagate.graph.blocks import Blocks
 from dynagate.native.sums import chained
 from dynagate.robot import Robot
 
@@ -62,7 +61,7 @@ class ChipIlqr(ChipSolver):
                 f"{robot.name} has {robot.nv} joints; expected at most {LARGEST_UNROLLED // 2} for a solver on a chip"
             )
         # where a knot has more products than units take while one waits for another, fewer instructions are faster
-        inner = mapped(renamed(ilqr_loop(robot, cost, options), OTHER), lambda g: chained(g) if len(g) > MANY else g)
+        inner = ilqr_loop(robot, cost, options).renamed(OTHER).mapped(lambda g: chained(g) if len(g) > MANY else g)
         names = {port.name for port in inner.inputs}
         asked = {name: each for name, each in asked.items() if name in names}
         n = robot.nv

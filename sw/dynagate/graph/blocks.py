@@ -6,7 +6,7 @@ took become a value like others.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,15 +14,14 @@ import numpy as np
 import numpy.typing as npt
 
 from dynagate.base.errors import ArgumentError
-from dynagate.dynamics.spatial import select
 from dynagate.graph.derivatives import output_values
 from dynagate.graph.graph import Graph
-from dynagate.graph.loop import RESIDUAL, TURNS, Loop, Until
+from dynagate.graph.loop import Loop, Until
 from dynagate.graph.recorder import Recording
-from dynagate.graph.scan import Scan
+from dynagate.graph.scopes import resolved
+from dynagate.graph.steps import GRAPH, LOOP, SCAN, UNTIL, Step, refused, table
 
 Array = npt.NDArray[Any]
-Step = Graph | Loop | Scan
 
 
 @dataclass(frozen=True)
@@ -40,55 +39,31 @@ def in_blocks(loop: Loop, constants: Mapping[str, float] | None = None) -> Block
     for name, wrong in (("backwards", loop.backwards), ("every", loop.every > 1)):
         if wrong:
             raise ArgumentError(f"loop '{loop.name}' with {name}; expected it left out in a program")
-    return Blocks(*_joined(loop, constants or {}))
-
-
-def renamed(loop: Loop, names: Mapping[str, str]) -> Loop:
-    """The loop and those in it with other names of values."""
-
-    def name(old: str) -> str:
-        return names.get(old, old)
-
-    stop = replace(loop.stop, residual=name(loop.stop.residual)) if isinstance(loop.stop, Until) else loop.stop
-    return replace(
-        loop,
-        steps=tuple(_renamed_step(step, names) for step in loop.steps),
-        carry={name(a): name(b) for a, b in loop.carry.items()},
-        stop=stop,
-        per_turn=tuple(map(name, loop.per_turn)),
-        kept=tuple(map(name, loop.kept)),
-        last=tuple(map(name, loop.last)),
-    )
-
-
-def _renamed_step(step: Step, names: Mapping[str, str]) -> Step:
-    if isinstance(step, Loop):
-        return renamed(step, names)
-    if isinstance(step, Scan):
-        raise ArgumentError(f"scan '{step.name}' in a program; expected graphs and loops")
-    return step.named(names, names)
+    for each in loop.inner_loops():
+        _check_inner(each)
+    unique, counts = resolved(loop)
+    joined, starts = _joined(unique, constants or {})
+    return Blocks(joined, {**counts, **starts})
 
 
 def _joined(loop: Loop, constants: Mapping[str, float]) -> tuple[Loop, dict[str, float]]:
-    """The loop in blocks, and what carried inputs begin with."""
-    loop, starts = _counted(loop)
+    """A loop with unique names in blocks, and what carried inputs begin with."""
     carried = set(loop.carry.values())
-    starts |= {name: value for name, value in constants.items() if name in carried}
+    starts = {name: value for name, value in constants.items() if name in carried}
     folded = {name: value for name, value in constants.items() if name not in carried}
     needed = {*loop.carry, *loop.kept, *loop.last}
     if isinstance(loop.stop, Until):
         needed.add(loop.stop.residual)
-    steps: list[Graph | Loop] = []
+    steps: list[Step] = []
     graphs: list[Graph] = []
     for k, step in enumerate(loop.steps):
-        if isinstance(step, Loop):
-            inner, own = _joined(step, folded)
+        inner, own = IN_BLOCKS[step.kind](step, folded)
+        starts |= own
+        if (graph := inner.as_graph) is None:
             steps.append(inner)
-            starts |= own
             continue
-        assert isinstance(step, Graph)  # no scan: it was renamed
-        graphs.append(step)
-        if k + 1 == len(loop.steps) or not isinstance(loop.steps[k + 1], Graph):
+        graphs.append(graph)
+        if k + 1 == len(loop.steps) or loop.steps[k + 1].as_graph is None:
             later = {port.name for other in loop.steps[k + 1 :] for port in other.inputs}
             steps.append(_join(graphs, folded, later | needed))
             graphs = []
@@ -113,58 +88,23 @@ def _join(graphs: Sequence[Graph], constants: Mapping[str, float], needed: set[s
     return replace(joined, forces=graphs[0].forces)
 
 
-def _counted(loop: Loop) -> tuple[Loop, dict[str, float]]:
-    """TURNS and RESIDUAL of the loops in it as values of these loops, where something takes them."""
-    starts: dict[str, float] = {}
-    steps: list[Step] = []
-    names: dict[str, str] = {}
-    for k, step in enumerate(loop.steps):
-        now = _renamed_step(step, names)
-        if isinstance(now, Loop):
-            now = _check_inner(now)
-            later = {port.name for other in loop.steps[k + 1 :] for port in other.inputs}
-            taken = (later | {*loop.kept, *loop.last, *loop.carry}) & {TURNS, RESIDUAL}
-            if isinstance(now.stop, Until) and taken:
-                names = {name: f"{now.name}_{name}" for name in taken}
-                now = _with_turns(now, now.stop, names)
-                starts[f"{now.name}_before"] = 0.0
-        steps.append(now)
-    return _outer(loop, tuple(steps), names), starts
-
-
-def _outer(loop: Loop, steps: tuple[Step, ...], names: Mapping[str, str]) -> Loop:
-    """The loop with other steps, and the names that values of them have now."""
-    return replace(
-        loop,
-        steps=steps,
-        carry={names.get(a, a): b for a, b in loop.carry.items()},
-        kept=tuple(names.get(name, name) for name in loop.kept),
-        last=tuple(names.get(name, name) for name in loop.last),
-    )
-
-
-def _with_turns(loop: Loop, stop: Until, names: Mapping[str, str]) -> Loop:
-    """A loop that counts its turns, and gives them and the size of its residual by these names."""
-    recording = Recording("count", loop.robot)
-    outputs: dict[str, Array] = {}
-    carry = dict(loop.carry)
-    if TURNS in names:
-        before = recording.input(f"{loop.name}_before", (), float(stop.at_most))
-        outputs[names[TURNS]] = np.array(before[()] + 1.0, dtype=object)
-        carry[names[TURNS]] = f"{loop.name}_before"
-    if RESIDUAL in names:
-        residual = recording.input(stop.residual, ())[()]
-        outputs[names[RESIDUAL]] = np.array(select(residual, residual, -residual), dtype=object)
-    count = recording.graph(outputs)
-    return replace(loop, steps=(*loop.steps, count), carry=carry, last=(*loop.last, *names.values()))
-
-
-def _check_inner(loop: Loop) -> Loop:
-    """Raises ValueError."""
+def _check_inner(loop: Loop) -> None:
+    """Raises ArgumentError."""
     for what, names in (("takes", loop.per_turn), ("keeps", loop.kept)):
         if names:
             raise ArgumentError(
                 f"loop '{loop.name}' {what} '{names[0]}' of every turn; expected a loop without such values in a "
                 "program's loop"
             )
-    return loop
+
+
+IN_BLOCKS: Mapping[str, Callable[[Any, Mapping[str, float]], tuple[Step, dict[str, float]]]] = table(
+    "graph.blocks.IN_BLOCKS",
+    {
+        GRAPH: lambda graph, constants: (graph, {}),
+        LOOP: _joined,
+        UNTIL: _joined,
+        SCAN: refused("a program", "graphs and loops"),
+    },
+)
+"""Each kind of step in blocks, with what the carried inputs of loops in it begin with."""

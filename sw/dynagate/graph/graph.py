@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import takewhile
@@ -13,6 +13,7 @@ from dynagate.base.errors import Error
 from dynagate.base.explained import explained
 from dynagate.forces import Force
 from dynagate.graph.ops import OPS
+from dynagate.graph.steps import GRAPH, Step
 
 
 class GraphError(Error, ValueError):
@@ -86,7 +87,7 @@ def _scope(node: Node) -> tuple[str, ...]:
 
 @explained
 @dataclass(frozen=True)
-class Graph:
+class Graph(Step):
     """A function of a robot as scalar operations. Equal sources give equal graphs, ids and names included.
 
     name: of the function. robot: the robot's name. nodes: parents first, so a node's id is its position.
@@ -103,6 +104,23 @@ class Graph:
 
     def __len__(self) -> int:
         return len(self.nodes)
+
+    @property
+    def kind(self) -> str:
+        return GRAPH
+
+    @property
+    def as_graph(self) -> Graph:
+        return self
+
+    def renamed(self, names: Mapping[str, str]) -> Graph:
+        return self.named(names, names)
+
+    def mapped(self, change: Callable[[Graph], Graph]) -> Graph:
+        return change(self)
+
+    def graphs(self) -> Iterator[Graph]:
+        yield self
 
     def named(self, inputs: Mapping[str, str], outputs: Mapping[str, str]) -> Graph:
         """With other names of ports. inputs, outputs: from the old name to the new one; the others stay."""

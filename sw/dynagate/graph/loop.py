@@ -1,12 +1,12 @@
-"""A loop whose body is made of graphs: what steps a robot through time, on every backend.
+"""Loops: programs whose steps are computed again and again. They step a robot through time, on every backend.
 
-A turn computes the steps of the body one after the other. Values have names: a step takes its inputs from the values of
-these names, and its outputs are values of their names. A value that is carried is an input of the next turn.
+An iteration computes the steps of the body one after the other. A value that is carried is an input of the next
+iteration. `EVALUATE` has what each kind of step computes in float64.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -17,8 +17,10 @@ import numpy.typing as npt
 from dynagate.base.arguments import check_names, leading_axes, real
 from dynagate.base.errors import ArgumentError
 from dynagate.graph.evaluate import evaluate
-from dynagate.graph.graph import Graph, GraphError, Port
-from dynagate.graph.scan import Scan, evaluate_scan
+from dynagate.graph.graph import Graph, Port
+from dynagate.graph.program import Program
+from dynagate.graph.scan import evaluate_scan
+from dynagate.graph.steps import GRAPH, LOOP, SCAN, UNTIL, table
 
 Array = npt.NDArray[Any]
 
@@ -45,7 +47,7 @@ class Until:
 
 
 @dataclass(frozen=True)
-class Loop:
+class Loop(Program):
     """A body and how often it is computed. Raises GraphError where it breaks its contract.
 
     steps: graphs, scans and loops, in order. Values of a loop in it are its own but those that it gives: its inputs
@@ -58,9 +60,6 @@ class Loop:
     backwards: the first turn has the last entries of `per_turn`, and writes the last ones of `kept`.
     """
 
-    name: str
-    robot: str
-    steps: tuple[Graph | Loop | Scan, ...]
     carry: Mapping[str, str]
     stop: Count | Until
     per_turn: tuple[str, ...] = ()
@@ -69,28 +68,29 @@ class Loop:
     backwards: bool = False
     every: int = 1
 
-    def __post_init__(self) -> None:
-        for fault in self._faults():
-            raise GraphError(f"loop '{self.name}' of '{self.robot}': {fault}")
+    @property
+    def kind(self) -> str:
+        return UNTIL if isinstance(self.stop, Until) else LOOP
 
-    @cached_property
-    def inputs(self) -> tuple[Port, ...]:
-        """What the steps take and no step before them computes: carried ones hold for the first turn, others but
-        `per_turn` are constants. Shapes are those of one turn; the nodes are those of the first graph that takes it."""
-        ports: dict[str, Port] = {}
-        computed: set[str] = set()
-        for step in self.steps:
-            for port in taken(step):
-                if port.name not in computed:
-                    ports.setdefault(port.name, port)
-            computed |= {port.name for port in step.outputs}
-        return tuple(ports.values())
+    @property
+    def most_turns(self) -> int:
+        """The number of iterations, at most; 1 if the arrays of a call decide it."""
+        return self.stop.at_most if isinstance(self.stop, Until) else self.stop.turns or 1
 
-    @cached_property
-    def values(self) -> dict[str, Port]:
-        """Everything that has a name in a turn: inputs, and outputs of the steps."""
-        outputs = {port.name: port for step in self.steps for port in results_of(step)}
-        return {**{port.name: port for port in self.inputs}, **outputs}
+    @property
+    def reads(self) -> tuple[Port, ...]:
+        return tuple(self._of_all_turns(self.inputs, self.per_turn, 1))
+
+    @property
+    def writes(self) -> tuple[Port, ...]:
+        return tuple(self._of_all_turns(self.outputs, self.kept, self.every))
+
+    def _of_all_turns(self, ports: Iterable[Port], names: tuple[str, ...], every: int) -> Iterator[Port]:
+        """Yield the ports, those of these names in the shape (turns // every, *shape)."""
+        turns = (self.stop.turns or 1) // every if isinstance(self.stop, Count) else 1
+        for port in ports:
+            is_of_all = port.name in names
+            yield Port(port.name, (turns, *port.shape), port.nodes * turns) if is_of_all else port
 
     @cached_property
     def outputs(self) -> tuple[Port, ...]:
@@ -98,8 +98,39 @@ class Loop:
         extra = (TURNS, RESIDUAL) if isinstance(self.stop, Until) else ()
         return (*(self.values[name] for name in (*self.kept, *self.last)), *(Port(name, (), (0,)) for name in extra))
 
+    def renamed(self, names: Mapping[str, str]) -> Loop:
+        def name(old: str) -> str:
+            return names.get(old, old)
+
+        stop = replace(self.stop, residual=name(self.stop.residual)) if isinstance(self.stop, Until) else self.stop
+        return replace(
+            self,
+            steps=tuple(step.renamed(names) for step in self.steps),
+            carry={name(a): name(b) for a, b in self.carry.items()},
+            stop=stop,
+            per_turn=tuple(map(name, self.per_turn)),
+            kept=tuple(map(name, self.kept)),
+            last=tuple(map(name, self.last)),
+        )
+
+    def mapped(self, change: Callable[[Graph], Graph]) -> Loop:
+        return replace(self, steps=tuple(step.mapped(change) for step in self.steps))
+
+    def loops(self) -> Iterator[Loop]:
+        yield self
+        yield from self.inner_loops()
+
+    def inner_loops(self) -> Iterator[Loop]:
+        """Yield the loops in the body at every depth, in order."""
+        for step in self.steps:
+            yield from step.loops()
+
     def _faults(self) -> Iterator[str]:
-        yield from self._faults_of_steps()
+        for step in self.steps:
+            if Count(None) in (loop.stop for loop in step.loops()):
+                yield f"step '{step.name}' is a loop with as many turns as its inputs have; expected a number of turns"
+                return
+        yield from super()._faults()
         inputs, values = {port.name for port in self.inputs}, self.values
         for value, name in self.carry.items():
             if value not in values:
@@ -128,22 +159,6 @@ class Loop:
             yield "its turns are counted by per-turn inputs; expected one, or a number of turns"
         elif self.stop.turns is not None and self.stop.turns < 1:
             yield f"{self.stop.turns} turns; expected 1 or more"
-
-    def _faults_of_steps(self) -> Iterator[str]:
-        shapes: dict[str, tuple[int, ...]] = {}
-        if not self.steps:
-            yield "it has no steps"
-        for step in self.steps:
-            if isinstance(step, Loop) and step.stop == Count(None):
-                yield f"step '{step.name}' is a loop with as many turns as its inputs have; expected a number of turns"
-                return
-            for port in taken(step):
-                if shapes.setdefault(port.name, port.shape) != port.shape:
-                    yield f"step '{step.name}' takes '{port.name}' as {port.shape}; it is {shapes[port.name]}"
-            for port in results_of(step):
-                if port.name in {p.name for p in self.inputs}:
-                    yield f"step '{step.name}' computes '{port.name}', which is an input of the loop"
-                shapes[port.name] = port.shape
 
     def _faults_of_tolerance(self, stop: Until) -> Iterator[str]:
         if stop.residual not in self.values or self.values[stop.residual].shape != ():
@@ -178,49 +193,6 @@ class Loop:
         return count
 
 
-def taken(step: Graph | Loop | Scan) -> tuple[Port, ...]:
-    """The inputs of a step as the loop around it has them: of a loop those per turn are (turns, *shape)."""
-    return _whole(step, step.inputs, step.per_turn, 1) if isinstance(step, Loop) else tuple(step.inputs)
-
-
-def results_of(step: Graph | Loop | Scan) -> tuple[Port, ...]:
-    """The outputs of a step likewise: of a loop those that it keeps are (turns // every, *shape)."""
-    return _whole(step, step.outputs, step.kept, step.every) if isinstance(step, Loop) else tuple(step.outputs)
-
-
-def _whole(loop: Loop, ports: tuple[Port, ...], names: tuple[str, ...], every: int) -> tuple[Port, ...]:
-    turns = (loop.stop.turns or 1) // every if isinstance(loop.stop, Count) else 1
-    return tuple(
-        Port(port.name, (turns, *port.shape), port.nodes * turns) if port.name in names else port for port in ports
-    )
-
-
-def graphs(loop: Loop) -> Iterator[Graph]:
-    """The graphs of a loop's body and of the loops in it, in order; not those of scans."""
-    for step in loop.steps:
-        if isinstance(step, Loop):
-            yield from graphs(step)
-        elif isinstance(step, Graph):
-            yield step
-
-
-def loops_in(loop: Loop) -> Iterator[Loop]:
-    """The loops in a loop's body, and those in them, in order."""
-    for step in loop.steps:
-        if isinstance(step, Loop):
-            yield step
-            yield from loops_in(step)
-
-
-def mapped(loop: Loop, change: Callable[[Graph], Graph]) -> Loop:
-    """The loop with another graph for each in it."""
-    steps = tuple(
-        mapped(step, change) if isinstance(step, Loop) else change(step) if isinstance(step, Graph) else step
-        for step in loop.steps
-    )
-    return replace(loop, steps=steps)
-
-
 OfGraph = Callable[[Graph, Mapping[str, Array]], dict[str, Array]]
 """What computes a graph of a loop: its outputs by name, from its inputs."""
 
@@ -238,15 +210,19 @@ def evaluate_loop(
     Raises ValueError: an input is missing, unknown or of the wrong shape.
     """
     values = _checked(loop, inputs)
-    turns = loop.turns(values)
-    if isinstance(loop.stop, Until):
-        return _until(loop, loop.stop, values, of_graph, reuse)
+    if reuse and isinstance(loop.stop, Until):
+        return _until(loop, values, of_graph, {})
+    return EVALUATE[loop.kind](loop, values, of_graph)
+
+
+def _counted(loop: Loop, inputs: Mapping[str, Array], of_graph: OfGraph) -> dict[str, Array]:
+    turns = loop.turns(inputs)
     kept: dict[str, list[Array]] = {name: [] for name in loop.kept}
-    per_turn = {name: values.pop(name) for name in loop.per_turn}
-    state = values
+    state = {name: array for name, array in inputs.items() if name not in loop.per_turn}
     results: dict[str, Array] = {}
     for turn in reversed(range(turns)) if loop.backwards else range(turns):
-        results = evaluate_turn(loop, {**state, **{name: array[:, turn] for name, array in per_turn.items()}}, of_graph)
+        per_turn = {name: inputs[name][:, turn] for name in loop.per_turn}
+        results = evaluate_turn(loop, {**state, **per_turn}, of_graph)
         state = {**state, **{name: results[value] for value, name in loop.carry.items()}}
         for name, each in kept.items():
             if (turn + 1) % loop.every == 0:
@@ -281,10 +257,10 @@ def evaluate_turn(
     for place, step in enumerate(loop.steps):
         inputs = {port.name: results[port.name] for port in step.inputs}
         if kept is None:
-            results |= _evaluated(step, inputs, of_graph)
+            results |= EVALUATE[step.kind](step, inputs, of_graph)
             continue
         if place not in kept or not _equal(inputs, kept[place][0]):
-            kept[place] = inputs, _evaluated(step, inputs, of_graph)
+            kept[place] = inputs, EVALUATE[step.kind](step, inputs, of_graph)
         results |= kept[place][1]
     return results
 
@@ -293,19 +269,14 @@ def _equal(inputs: Mapping[str, Array], others: Mapping[str, Array]) -> bool:
     return all(np.array_equal(array, others[name]) for name, array in inputs.items())
 
 
-def _evaluated(step: Graph | Loop | Scan, inputs: Mapping[str, Array], of_graph: OfGraph) -> dict[str, Array]:
-    if isinstance(step, Loop):
-        return evaluate_loop(step, inputs, of_graph)
-    return evaluate_scan(step, inputs) if isinstance(step, Scan) else of_graph(step, inputs)
-
-
-def _until(loop: Loop, stop: Until, values: dict[str, Array], of_graph: OfGraph, reuse: bool) -> dict[str, Array]:
+def _until(loop: Loop, values: Mapping[str, Array], of_graph: OfGraph, kept: Kept | None = None) -> dict[str, Array]:
+    stop = loop.stop
+    assert isinstance(stop, Until)
     batch = len(next(iter(values.values())))
     results: dict[str, Array] = {}
     turns, residual = np.zeros(batch), np.full(batch, np.inf)
     rows = np.arange(batch)
     state = dict(values)
-    kept: Kept | None = {} if reuse else None
     for _ in range(stop.at_most):
         if not len(rows):
             break
@@ -319,3 +290,15 @@ def _until(loop: Loop, stop: Until, values: dict[str, Array], of_graph: OfGraph,
             state[name][rows] = turn[value]
         rows = rows[~(residual[rows] <= stop.tolerance)]
     return {**results, TURNS: turns, RESIDUAL: residual}
+
+
+EVALUATE: Mapping[str, Callable[[Any, Mapping[str, Array], OfGraph], dict[str, Array]]] = table(
+    "graph.loop.EVALUATE",
+    {
+        GRAPH: lambda graph, inputs, of_graph: of_graph(graph, inputs),
+        LOOP: _counted,
+        UNTIL: _until,
+        SCAN: lambda scan, inputs, of_graph: evaluate_scan(scan, inputs),
+    },
+)
+"""What each kind of step computes in float64: its outputs, from its inputs (batch, *shape)."""

@@ -10,15 +10,18 @@ loops stand in one list of steps (`graph.loop`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from dynagate.base.errors import ArgumentError
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.graph import Graph, GraphError, Port
+from dynagate.graph.program import Program
+from dynagate.graph.steps import SCAN, Step
 
 Array = npt.NDArray[Any]
 
@@ -27,7 +30,7 @@ TABLE, PASSED, PASSING = "table", "passed", "passing"
 
 
 @dataclass(frozen=True)
-class Scan:
+class Scan(Step):
     """Bodies and the links that they run over. Raises GraphError where it breaks its contract.
 
     down: from the root to the leaves, else back.
@@ -53,6 +56,16 @@ class Scan:
     def __post_init__(self) -> None:
         for fault in self._faults():
             raise GraphError(f"scan '{self.name}' of '{self.robot}': {fault}")
+
+    @property
+    def kind(self) -> str:
+        return SCAN
+
+    def renamed(self, names: Mapping[str, str]) -> Scan:
+        whole = Graph(self.name, self.robot, (), self.inputs, self.outputs).renamed(names)
+        starts = {names.get(name, name): places for name, places in self.starts.items()}
+        bodies = tuple(body.renamed(names) for body in self.bodies)
+        return replace(self, bodies=bodies, starts=starts, inputs=whole.inputs, outputs=whole.outputs)
 
     @property
     def order(self) -> range:
@@ -113,6 +126,14 @@ class Scan:
         for name, count in taken.items():
             if not np.all(count == 1):
                 yield f"entry {int(np.argmax(count != 1))} of '{name}' is written {int(count[count != 1][0])} times"
+
+
+def scans_of(program: Program) -> list[Scan]:
+    """Return the steps of a program that has only scans. Raises ArgumentError: it has another step."""
+    for step in program.steps:
+        if not isinstance(step, Scan):
+            raise ArgumentError(f"loop '{program.name}' has the step '{step.name}', which is no scan; expected scans")
+    return [*program.steps]  # type: ignore[list-item]
 
 
 def evaluate_scan(

@@ -17,7 +17,7 @@ from dynagate.graph.derivatives import Derivative
 from dynagate.graph.graph import Graph, Port
 from dynagate.graph.loop import Count, Loop
 from dynagate.graph.recorder import Recording
-from dynagate.graph.scan import PASSED, PASSING, TABLE, Scan
+from dynagate.graph.scan import PASSED, PASSING, TABLE, Scan, scans_of
 from dynagate.robot import Robot
 
 Array = npt.NDArray[Any]
@@ -31,9 +31,9 @@ def vjp(loop: Loop, robot: Robot, inputs: Sequence[str], weights: Mapping[str, s
     inputs: names. weights: output -> the input of the new loop that has its weights, in the output's shape. The new
     loop has the outputs of the old one and `vjp_<input>`, (nv,) for a configuration.
     Raises ValueError: a step of the loop that is no scan."""
-    scans = [step for step in loop.steps if isinstance(step, Scan)]
-    if len(scans) < len(loop.steps) or loop.carry:
-        raise ArgumentError(f"loop '{loop.name}' of steps that are no scans; expected scans that follow one another")
+    scans = scans_of(loop)
+    if loop.carry:
+        raise ArgumentError(f"loop '{loop.name}' carries values; expected scans that follow one another")
     back = _Back(loop, robot, inputs, weights)
     forward, backward = [], []
     for number, scan in reversed(list(enumerate(scans))):
@@ -84,7 +84,7 @@ class _Back:
 
     def __init__(self, loop: Loop, robot: Robot, inputs: Sequence[str], weights: Mapping[str, str]) -> None:
         self.robot, self.loop, self.inputs = robot, loop, inputs
-        scans = [step for step in loop.steps if isinstance(step, Scan)]
+        scans = scans_of(loop)
         self.moving = set(inputs)
         """Values that depend on one of the inputs."""
         for scan in scans:

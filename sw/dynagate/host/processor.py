@@ -21,8 +21,9 @@ from dynagate.design.program import ProgramBody, ProgramFunction, load_words, sh
 from dynagate.design.rebuilt import robot_of
 from dynagate.design.words import PER_BATCH, PER_SAMPLE, WIDTHS, WORD, beats, number_of
 from dynagate.dynamics import ROLLOUT
-from dynagate.fixedpoint.assign import FormattedGraph
+from dynagate.fixedpoint.assign import Formatted, FormattedGraph
 from dynagate.fixedpoint.loops import FormattedLoop
+from dynagate.graph.steps import GRAPH, LOOP, SCAN, UNTIL, refused, table
 from dynagate.host.board_links import LINKS, LinkText
 from dynagate.host.devices import Executor, FixedDevice, IntegerTurns, NumpyDevice, StreamDevice, TurnDevice
 from dynagate.host.devices.abreast import FlaggedTogether
@@ -424,42 +425,59 @@ def open_fixed(design: Built[ScheduledProgram] | str | PathLike[str], *, progres
     """The integers of a program."""
     content = load_program(folder_of(design)) if isinstance(design, str | PathLike) else design.design
     if len(functions := _functions(design)) > 1:
-        graphs = [each for each in functions if isinstance(each, FormattedGraph)]
+        graphs = [graph for each in functions for graph in each.graphs()]
         devices = {each.graph.name: FixedDevice(each, content) for each in graphs}
         return FunctionsDevice(",".join(devices), devices)
     (formatted,) = functions
-    if isinstance(formatted, FormattedLoop):
-        motion = _motion(content)
-        if motion is None:
-            return SolverIntegers(formatted, content)
-        return MotionIntegers(formatted, motion, content)
+    return INTEGERS[formatted.kind](formatted, content)
+
+
+def _integers_of_graph(formatted: FormattedGraph, content: Design[ProgramBody]) -> Executor:
     if formatted.graph.name == ROLLOUT:
         return IntegerTurns(formatted, design=content)
     return FixedDevice(formatted, content) if content.body.abreast == 1 else FlaggedTogether(formatted, content)
 
 
+def _integers_of_loop(formatted: FormattedLoop, content: Design[ProgramBody]) -> Executor:
+    motion = _motion(content)
+    return SolverIntegers(formatted, content) if motion is None else MotionIntegers(formatted, motion, content)
+
+
+INTEGERS: Mapping[str, Callable[[Any, Design[ProgramBody]], Executor]] = table(
+    "host.processor.INTEGERS",
+    {
+        GRAPH: _integers_of_graph,
+        LOOP: _integers_of_loop,
+        UNTIL: _integers_of_loop,
+        SCAN: refused("a program", "a graph or a loop"),
+    },
+)
+"""The device that computes the integers of each kind of step as the only function of a program."""
+
+
 def open_numpy(design: Built[ScheduledProgram] | str | PathLike[str], *, progress: Progress | None = None) -> Executor:
     """The graph of a program in float64."""
     if len(functions := _functions(design)) > 1:
-        devices = {each.graph.name: NumpyDevice(each.graph) for each in functions if isinstance(each, FormattedGraph)}
+        graphs = [graph for each in functions for graph in each.graphs()]
+        devices = {each.graph.name: NumpyDevice(each.graph) for each in graphs}
         return FunctionsDevice(",".join(devices), devices)
     (formatted,) = functions
-    if isinstance(formatted, FormattedLoop):
+    if (graph := formatted.as_graph) is None:
         raise ArgumentError(
             f"device 'numpy' for a loop, {folder_of(design)}; expected 'sim', 'fixed' or 'board', or Rollout(robot, "
             "integrator=...) in float64"
         )
-    return NumpyDevice(formatted.graph)
+    return NumpyDevice(graph.graph)
 
 
-def _functions(design: Built[ScheduledProgram] | str | PathLike[str]) -> tuple[FormattedGraph | FormattedLoop, ...]:
+def _functions(design: Built[ScheduledProgram] | str | PathLike[str]) -> tuple[Formatted, ...]:
     """The graphs of the functions of a program, made again where there is only its folder. Raises DesignError: by
     another version."""
     if not isinstance(design, str | PathLike):
         return design.hardware.functions
     from dynagate.hw.rebuild import rebuild
 
-    functions: tuple[FormattedGraph | FormattedLoop, ...] = rebuild(folder_of(design)).hardware.functions
+    functions: tuple[Formatted, ...] = rebuild(folder_of(design)).hardware.functions
     return functions
 
 

@@ -16,8 +16,8 @@ from dynagate.dynamics.options import AlgorithmOptions
 from dynagate.dynamics.step import DEFAULT_INTEGRATOR, DEFAULT_STEP
 from dynagate.forces import Force
 from dynagate.forces.listed import all_of_text
-from dynagate.graph.blocks import Blocks, in_blocks, renamed
-from dynagate.graph.loop import Until, evaluate_loop, loops_in
+from dynagate.graph.blocks import Blocks, in_blocks
+from dynagate.graph.loop import Until, evaluate_loop
 from dynagate.integrators.methods import METHODS, SOLVING, method_of
 from dynagate.integrators.motion import Integrator, Motion
 from dynagate.integrators.step import StepOptions
@@ -82,7 +82,7 @@ class ChipMotion:
             constants["failed"] = 0.0
         blocks = in_blocks(self.motion.loop, constants)
         names = dict(zip(blocks.loop.kept, (*STATE, FAILURES, *map(extra, self.motion.extras)), strict=True))
-        return Blocks(replace(renamed(blocks.loop, names), name=ROLLOUT), blocks.starts)
+        return Blocks(replace(blocks.loop.renamed(names), name=ROLLOUT), blocks.starts)
 
     def begun(self, q: Array, qd: Array) -> dict[str, Array]:
         """The inputs of a first turn but tau, from states (batch, ·)."""
@@ -109,7 +109,7 @@ class ChipMotion:
         """Values that may become larger than a sample of motions shows, and how large: those that count, and what the
         method says."""
         most = {**self.motion.reach, "failed": float(MOST_FAILURES)}
-        for loop in loops_in(self.blocks.loop):
+        for loop in self.blocks.loop.inner_loops():
             if isinstance(loop.stop, Until):
                 counted = [name for value, name in loop.carry.items() if value == extra("iterations")]
                 most |= dict.fromkeys(counted, float(loop.stop.at_most))
@@ -119,7 +119,7 @@ class ChipMotion:
 def _named(motion: Motion) -> Motion:
     """With the states' names of an explicit step."""
     names = {name: state for name, state in zip(motion.states, STATE, strict=True) if name != state}
-    return replace(motion, loop=renamed(motion.loop, names), states=STATE)
+    return replace(motion, loop=motion.loop.renamed(names), states=STATE)
 
 
 def constant_forces(forces: Sequence[str]) -> tuple[Force, ...]:

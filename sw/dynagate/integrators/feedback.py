@@ -86,8 +86,7 @@ def reverse_with_feedback(loop: Loop, robot: Robot, feedback: Feedback) -> Loop:
     closing = _graph(robot, largest_of(robot, feedback))
     inputs = ("feedforward", *feedback_inputs(robot))
     opened = {name: f"opened_{name}" for name in ("lam_q_next", "lam_qd_next")}
-    (step,) = loop.steps
-    assert isinstance(step, Graph)
+    (step,) = loop.graphs()
     steps = (closing, step.named({}, opened), _back(robot, closing, opened))
     others = tuple(name for name in loop.per_turn if name != "tau")
     kept = tuple(f"vjp_{name}" for name in inputs)

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from dynagate.graph import Graph
 from dynagate.graph.graph import Port
-from dynagate.graph.loop import Count, Loop, taken
+from dynagate.graph.loop import Count, Loop
 
 WORTH = 4
 """Operations for each number that goes into lanes or out of them, above which turns go abreast."""
@@ -26,12 +26,12 @@ def first_graphs(loop: Loop) -> tuple[Graph, ...]:
     way."""
     if not isinstance(loop.stop, Count) or loop.stop.turns is None:
         return ()
-    carried, first = set(loop.carry.values()), []
+    carried, first = set(loop.carry.values()), list[Graph]()
     for step in loop.steps:
         names = {port.name for port in step.inputs}
-        if not isinstance(step, Graph) or names & (carried | {port.name for port in step.outputs}):
+        if (graph := step.as_graph) is None or names & (carried | {port.name for port in step.outputs}):
             break
-        first.append(step)
+        first.append(graph)
     each, constant = taken_in(loop, first)
     moved = sum(each.values()) + sum(len(port.nodes) for port in handed_on(loop, first))
     work = sum(len(graph) for graph in first)
@@ -51,7 +51,7 @@ def taken_in(loop: Loop, first: Sequence[Graph]) -> tuple[dict[str, int], dict[s
 
 def handed_on(loop: Loop, first: Sequence[Graph]) -> list[Port]:
     """What the first graphs of a loop's body give to the rest of it, or to what is around."""
-    asked = {port.name for step in loop.steps[len(first) :] for port in taken(step)}
+    asked = {port.name for step in loop.steps[len(first) :] for port in step.reads}
     asked |= {*loop.kept, *loop.last, *loop.carry}
     return list({port.name: port for graph in first for port in graph.outputs if port.name in asked}.values())
 

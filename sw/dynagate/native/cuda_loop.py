@@ -10,12 +10,13 @@ import hashlib
 from collections.abc import Iterator
 
 from dynagate.graph import Graph
-from dynagate.graph.loop import Loop, Until, graphs
+from dynagate.graph.loop import Loop, Until
+from dynagate.graph.steps import GRAPH, table
 from dynagate.native import cuda
 from dynagate.native.emit import Source, head_comment
 from dynagate.native.expressions import functions
 from dynagate.native.headers import in_one_text
-from dynagate.native.loop_text import LoopText, Places, Scope, loop_name
+from dynagate.native.loop_text import COMMON, LoopText, Places, Scope, in_lines, loop_name
 from dynagate.native.sums import chained
 
 ONE = "dynagate_loop_one.h"
@@ -76,11 +77,15 @@ class _Thread(LoopText):
         yield f"{self.steps[id(graph)].name}({', '.join(arguments)});"
 
 
+CUDA = _Thread.emits = table("native.cuda_loop.CUDA", {**COMMON, GRAPH: in_lines(_Thread.computed)})
+"""What each kind of step is in CUDA."""
+
+
 def _direct(loop: Loop) -> Iterator[str]:
     """Values that one graph computes and that nothing reads but their output."""
     if isinstance(loop.stop, Until) or loop.every > 1:
         return
-    computed = [(port.name, isinstance(step, Graph)) for step in loop.steps for port in step.outputs]
+    computed = [(port.name, step.as_graph is not None) for step in loop.steps for port in step.outputs]
     read = {port.name for step in loop.steps for port in step.inputs} | set(loop.carry) | set(loop.last)
     for name in loop.kept:
         if name not in read and [by_graph for value, by_graph in computed if value == name] == [True]:
@@ -118,7 +123,7 @@ def cuda_loop_source(loop: Loop, *, double: bool = False) -> Source:
 
 def _lines(loop: Loop, name: str, double: bool) -> Iterator[str]:
     steps: dict[int, _Step] = {}
-    for graph in graphs(loop):
+    for graph in loop.graphs():
         steps.setdefault(id(graph), _Step(graph, f"{name}_step{len(steps)}"))
     thread = _Thread(loop, steps)
     sample = list(thread.sample())

@@ -19,9 +19,10 @@ from dynagate.base.arguments import check_fits, check_written, of_type, real
 from dynagate.base.errors import ArgumentError
 from dynagate.graph import Graph
 from dynagate.graph.graph import Port
-from dynagate.graph.loop import Count, Loop, loops_in
+from dynagate.graph.loop import Count, Loop
 from dynagate.graph.ops import TRIG
 from dynagate.graph.scan import TABLE
+from dynagate.graph.steps import GRAPH, table
 from dynagate.native.abreast import LANES, Abreast, first_graphs
 from dynagate.native.arrays import TYPES, address, check
 from dynagate.native.compile import LOOPS, CompileError, library
@@ -29,7 +30,7 @@ from dynagate.native.emit import REGISTERS, SEGMENT_OPERATIONS, Source, head_com
 from dynagate.native.expressions import functions
 from dynagate.native.headers import with_headers
 from dynagate.native.kernel import SHARED_ROWS, check_threads
-from dynagate.native.loop_text import LoopText, Places, Scope, loop_name
+from dynagate.native.loop_text import COMMON, LoopText, Places, Scope, in_lines, loop_name
 from dynagate.native.pool import Pool
 from dynagate.native.program import Program, is_source, program
 from dynagate.native.sums import chained
@@ -150,7 +151,7 @@ class _Rows(LoopText):
         super().__init__(loop, number)
         self.steps = steps
         """By graph and places: one that occurs again with the same is emitted once."""
-        self.in_lanes = any(first_graphs(each) for each in loops_in(loop))
+        self.in_lanes = any(first_graphs(each) for each in loop.inner_loops())
         """Whether turns of one sample are abreast, in vectors that those of DG_LANES samples have too."""
 
     def array(self) -> str:
@@ -184,6 +185,10 @@ class _Rows(LoopText):
         )
         yield from self.sample()
         yield "}\n"
+
+
+C = _Rows.emits = table("native.loop.C", {**COMMON, GRAPH: in_lines(_Rows.computed)})
+"""What each kind of step is in C."""
 
 
 def _lines(loop: Loop, name: str) -> Iterator[str]:

@@ -8,14 +8,15 @@ comes from an array there, and what it keeps goes to one.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
 
 from dynagate.base.errors import ArgumentError
 from dynagate.base.untrusted import identifier
-from dynagate.graph import Graph
 from dynagate.graph.loop import RESIDUAL, TURNS, Loop, Until
 from dynagate.graph.scan import Scan
+from dynagate.graph.steps import LOOP, SCAN, UNTIL, Step
 from dynagate.native.abreast import Abreast
 from dynagate.native.scan_text import ScanText
 
@@ -40,16 +41,36 @@ class Scope:
     """A loop and where its values are.
 
     at: every value of a turn. starts: carried inputs of a loop within and those per turn, in the loop around it.
-    results: what the loop gives, after its last turn, or of every turn. body: its graphs and scans, with the places
-    that each reads, and its loops. last: of a loop with a tolerance, the values in `last` of samples that are done.
+    results: what the loop gives, after its last turn, or of every turn. body: its steps.
+    last: of a loop with a tolerance, the values in `last` of samples that are done.
     """
 
     loop: Loop
     at: Places
     starts: Places
     results: Places
-    body: tuple[tuple[Graph | Scan, Places] | Scope, ...]
+    body: tuple[Part, ...]
     last: Places
+
+
+@dataclass(frozen=True)
+class Part:
+    """A step of a loop's body. read: the places that a graph or a scan reads. scope: the scope of a loop."""
+
+    step: Step
+    read: Places
+    scope: Scope | None = None
+
+
+class Emit(NamedTuple):
+    """A row of the tables of C and CUDA, for a kind of step.
+
+    place(text, step, places of the values around it): the part that it is.
+    lines(text, scope around it, part, indent): its statements.
+    """
+
+    place: Callable[[Any, Any, Places], Part]
+    lines: Callable[[Any, Scope, Part, str], Iterator[str]]
 
 
 class LoopText(ABC):
@@ -59,6 +80,8 @@ class LoopText(ABC):
     steps write to their outputs without it.
     """
 
+    emits: ClassVar[Mapping[str, Emit]]
+    """The row of each kind of step."""
     direct: frozenset[str] = frozenset()
 
     def __init__(self, loop: Loop, number: str) -> None:
@@ -78,16 +101,12 @@ class LoopText(ABC):
         """Of input ("in") or output ("out") k: a pointer to the numbers of the sample, and their stride from one sample
         to the next."""
 
-    @abstractmethod
-    def computed(self, scope: Scope, graph: Graph, read: Places) -> Iterator[str]:
-        """A graph of a loop's body, from the places that it reads to those of the loop's values."""
-
     def abreast(self, scope: Scope) -> Abreast | None:
         """Graphs of a loop within that are computed for several turns at once."""
         return None
 
     def scanned(self, scope: Scope, scan: Scan, read: Places) -> Iterator[str]:
-        """A scan of a loop's body, likewise."""
+        """A scan of a loop's body, from the places that it reads to those of the loop's values."""
         key = id(scan), (*read.values(), *(scope.at[port.name] for port in scan.outputs))
         if key not in self.scans:
             self.scans[key] = ScanText(scan, f"scan{len(self.scans)}", read, scope.at)
@@ -113,16 +132,16 @@ class LoopText(ABC):
         }
         starts = {name: around[name] for name in (*loop.carry.values(), *loop.per_turn)} if around else {}
         last = {name: self._new(outputs[name]) for name in loop.last} if isinstance(loop.stop, Until) else {}
-        body: list[tuple[Graph | Scan, Places] | Scope] = []
-        for step in loop.steps:
-            if isinstance(step, Loop):
-                body.append(self._placed(step, at))
-                continue
-            anew = {port.name for port in step.outputs}
-            body.append(
-                (step, {p.name: self._new(len(p.nodes)) if p.name in anew else at[p.name] for p in step.inputs})
-            )
-        return Scope(loop, at, starts, results, tuple(body), last)
+        body = tuple(self.emits[step.kind].place(self, step, at) for step in loop.steps)
+        return Scope(loop, at, starts, results, body, last)
+
+    def place(self, step: Step, at: Places) -> Part:
+        """A graph or a scan: what it computes anew, it reads at places of its own."""
+        anew = {port.name for port in step.outputs}
+        return Part(step, {p.name: self._new(len(p.nodes)) if p.name in anew else at[p.name] for p in step.inputs})
+
+    def place_loop(self, loop: Loop, at: Places) -> Part:
+        return Part(loop, {}, self._placed(loop, at))
 
     def array(self) -> str:
         """Says what `v` is."""
@@ -136,7 +155,7 @@ class LoopText(ABC):
         for port in loop.inputs:
             if port.name not in loop.per_turn:
                 yield f"    {self._get(port.name, '')}"
-        yield from self._turns(self.scope, "    ")
+        yield from self.emits[loop.kind].lines(self, self.scope, Part(loop, {}, self.scope), "    ")
         for name in self._results:
             if name not in loop.kept:
                 yield f"    {self._put(name, self.scope.results[name], '')}"
@@ -156,14 +175,14 @@ class LoopText(ABC):
         """How far the numbers of this turn are from the first ones, if there are some every so many turns."""
         return f" + turn{f' / {every}' if every > 1 else ''} * {self._of(name)}"
 
-    def _turns(self, scope: Scope, indent: str) -> Iterator[str]:
+    def counted(self, around: Scope, part: Part, indent: str) -> Iterator[str]:
+        """All turns of a loop that counts."""
+        assert part.scope is not None
+        scope = part.scope
         loop, inner = scope.loop, indent + "    "
         yield from _moves(scope, loop.carry.values(), scope.starts, scope.at, indent)
-        if isinstance(loop.stop, Until):
-            yield from self._until(scope, loop.stop, indent)
-            return
         outermost = scope is self.scope
-        count = "count" if outermost else loop.stop.turns
+        count = "count" if outermost else loop.most_turns
         abreast = None if outermost else self.abreast(scope)
         if abreast:
             yield from (indent + line for line in abreast.begin())
@@ -191,16 +210,15 @@ class LoopText(ABC):
         yield f"{indent}}}"
 
     def _body(self, scope: Scope, indent: str, begin: int = 0) -> Iterator[str]:
-        for step in scope.body[begin:]:
-            if isinstance(step, Scope):
-                yield f"{indent}{{"
-                yield from self._turns(step, indent + "    ")
-                yield f"{indent}}}"
-            else:
-                part, read = step
-                yield from _moves(scope, read, scope.at, read, indent)
-                lines = self.scanned(scope, part, read) if isinstance(part, Scan) else self.computed(scope, part, read)
-                yield from (indent + line for line in lines)
+        for part in scope.body[begin:]:
+            yield from _moves(scope, part.read, scope.at, part.read, indent)
+            lines = self.emits[part.step.kind].lines
+            if part.scope is None:
+                yield from lines(self, scope, part, indent)
+                continue
+            yield f"{indent}{{"
+            yield from lines(self, scope, part, indent + "    ")
+            yield f"{indent}}}"
 
     def _carried(self, scope: Scope, indent: str, active: str) -> Iterator[str]:
         """All values are read before any is written: two may change places."""
@@ -214,8 +232,12 @@ class LoopText(ABC):
         for k, place in enumerate(_entries(to)):
             yield f"{indent}v[{place}] = {where.format(f'moved[{k}]', place)};"
 
-    def _until(self, scope: Scope, stop: Until, indent: str) -> Iterator[str]:
-        """Samples that are done keep their values while others go on."""
+    def until(self, around: Scope, part: Part, indent: str) -> Iterator[str]:
+        """All turns of a loop with a tolerance: samples that are done keep their values while others go on."""
+        assert part.scope is not None
+        scope, stop = part.scope, part.scope.loop.stop
+        assert isinstance(stop, Until)
+        yield from _moves(scope, scope.loop.carry.values(), scope.starts, scope.at, indent)
         inner, number, names = indent + "    ", self.number, scope.loop.last
         turns, size = EXTRA[TURNS], EXTRA[RESIDUAL]
         values, last = _runs(scope, names, scope.at), _runs(scope, names, scope.last)
@@ -233,6 +255,22 @@ class LoopText(ABC):
         yield from _copies(_runs(scope, names, scope.results), last, "{}", indent)
         yield from (f"{indent}v[{scope.results[name]}] = {variable};" for name, variable in EXTRA.items())
 
+
+def in_lines(emitted: Callable[[Any, Scope, Any, Places], Iterator[str]]) -> Emit:
+    """The row of a kind of step that has no steps. emitted: its lines without the indent."""
+
+    def lines(text: Any, scope: Scope, part: Part, indent: str) -> Iterator[str]:
+        yield from (indent + line for line in emitted(text, scope, part.step, part.read))
+
+    return Emit(LoopText.place, lines)
+
+
+COMMON = {
+    LOOP: Emit(LoopText.place_loop, LoopText.counted),
+    UNTIL: Emit(LoopText.place_loop, LoopText.until),
+    SCAN: in_lines(LoopText.scanned),
+}
+"""Rows that the tables of C and of CUDA have in common."""
 
 Run = tuple[int, int]
 """Where the entries of a value begin, and how many they are."""

@@ -13,7 +13,7 @@ from dynagate.dynamics.options import AlgorithmOptions
 from dynagate.graph.loop import Loop
 from dynagate.graph.ops import TRIG
 from dynagate.graph.packing import Packing
-from dynagate.graph.scan import Scan
+from dynagate.graph.scan import scans_of
 from dynagate.graph.scan_trace import trace_scan
 from dynagate.host.devices.face import Executor
 from dynagate.robot import Robot
@@ -64,7 +64,7 @@ def _angles(loop: Loop) -> dict[str, list[int]]:
     """By input the entries whose sine or cosine a body takes."""
     places: dict[str, set[int]] = {}
     inputs = {port.name for port in loop.inputs}
-    for scan in (step for step in loop.steps if isinstance(step, Scan)):
+    for scan in scans_of(loop):
         for i in scan.order:
             body = scan.body(i)
             angles = {a for node in body.nodes if node.op in TRIG for a in node.args}

@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from dynagate.base.progress import Progress
-from dynagate.fixedpoint.assign import FormattedGraph
 from dynagate.graph.parts import parts_of
 from dynagate.host.report.functions import FunctionMeasurement, Subject
 from dynagate.host.report.motions import run_steps
@@ -234,7 +233,7 @@ class ProgramSection(BodySection):
     @property
     def functions(self) -> Sequence[Subject]:
         functions = self.built.hardware.schedule.instructions.functions
-        return [Subject(each, each.graph) for each in functions if isinstance(each, FormattedGraph)]
+        return [Subject(graph, graph.graph) for each in functions for graph in each.graphs()]
 
     def pace_of_functions(self, measured: FunctionMeasurement) -> ProgramPace:
         return ProgramPace(

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from dynagate.fixedpoint.assign import FormattedGraph
 from dynagate.graph import Graph
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.region import KINDS, Kind
@@ -140,7 +139,7 @@ def start_inputs(built: Design[Any], states: int, steps: int, seed: int) -> dict
     """
     region, count, starts = built.region, max(states // len(KINDS), 1), {}
     for kind in KINDS:
-        if isinstance(built.formatted, FormattedGraph):
+        if built.formatted.as_graph is not None:
             sample = region.states(built.graph, count, seed, kind)
         else:
             sample = region.sample(FORWARD, count, seed, kind=kind)
@@ -158,8 +157,8 @@ def joined(starts: Mapping[Kind, Mapping[str, Array]]) -> dict[str, Array]:
 
 def exact_steps(built: Design[Any]) -> Exact:
     """Return the steps of a design in float64, by its graph or, if its steps solve equations, by its integrator."""
-    if isinstance(built.formatted, FormattedGraph):
-        return _steps_of(built.formatted.graph)
+    if (formatted := built.formatted.as_graph) is not None:
+        return _steps_of(formatted.graph)
     motion = ChipMotion.of(built.robot, options_of(built.design), None)
 
     def exact(arrays: Mapping[str, Array]) -> tuple[Array, Array]:
