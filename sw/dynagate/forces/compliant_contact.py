@@ -18,12 +18,27 @@ from dynagate.robot import Robot
 @explained
 @dataclass(frozen=True)
 class CompliantContact(Force):
-    """Points of links against planes: f = k d^e (1 + c ḋ) along a plane's normal at a depth d, never a pull (Hunt &
-    Crossley, 1975), and Coulomb friction -μ f v / √(v² + s²) against a point's velocity v along the plane.
+    """Press points of links out of planes by springs, with smoothed Coulomb friction.
 
-    points: at least one. planes: in the base frame; the ground by default. stiffness: k, N/m^e. dissipation: c, s/m.
-    friction: μ. speed: s, m/s, at which 0.7 of the friction acts. exponent: e, a whole number.
-    Raises ForceError: a number is out of range; ContactError: points or planes are none."""
+    The normal force at a depth d is f = k d^e (1 + c ḋ), and never a pull. The friction against the velocity v along
+    the plane is -μ f v / √(v² + s²).
+
+    Args:
+        points: Points that may touch, at least one.
+        planes: Planes in the base frame; the ground unless given.
+        stiffness: k, N/m^e.
+        dissipation: c, s/m.
+        friction: μ.
+        speed: s, m/s, at which 0.7 of the friction acts.
+        exponent: e, a whole number.
+
+    Raises:
+        ForceError: A number is out of range.
+        ContactError: There are no points or planes.
+
+    Reference:
+        Hunt & Crossley, "Coefficient of restitution interpreted as damping in vibroimpact", 1975.
+    """
 
     points: Sequence[Point]
     planes: Sequence[Plane] = (Plane(),)

@@ -29,11 +29,17 @@ class DragError(Error, ValueError):
 @explained
 @dataclass(frozen=True)
 class Drag(Force):
-    """A force against the velocity of every part of every link, in proportion to its volume.
+    """Brake every part of every link against its velocity, in proportion to its volume.
 
-    viscosity: N s/m for each m³, along and across the link's `direction` (a unit vector in its frame). density:
-    kg/m³, by which a link's mass gives its volume. Equal drag along and across moves no swimmer: its impulse over
-    a cycle of shapes is zero.
+    Equal drag along and across a link moves no swimmer: its impulse over a cycle of shapes is zero.
+
+    Args:
+        viscosity: N s/m for each m³ of volume, along and across `direction`.
+        density: kg/m³, from which a link's mass gives its volume.
+        direction: Unit vector (3,) in the frame of each link.
+
+    Raises:
+        DragError: A number is out of range.
     """
 
     viscosity: tuple[float, float]

@@ -14,12 +14,21 @@ from dynagate.forces.force import Force, Now
 @explained
 @dataclass(frozen=True)
 class Limits(Force):
-    """The stop of every joint that has limits: k d (1 + c ḋ) at a depth d beyond a limit, and never a pull (Hunt &
-    Crossley, "Coefficient of restitution interpreted as damping in vibroimpact", 1975). It begins at 0 with its slope,
-    so that steps see no jump.
+    """Hold joints in their limits by springs: k d (1 + c ḋ) at a depth d beyond a limit, and never a pull.
 
-    stiffness: k, N m/rad or N/m. dissipation: c, s/rad or s/m. An explicit step needs k dt² well below the joint's
-    inertia. Raises ForceError: k is not above 0, c is below 0, or one is not finite."""
+    The force starts at 0 with a slope, so a step meets no jump. An explicit step needs k dt² well below the inertia of
+    the joint. Joints without limits have no spring.
+
+    Args:
+        stiffness: k, N m/rad or N/m, above 0.
+        dissipation: c, s/rad or s/m, 0 or more.
+
+    Raises:
+        ForceError: A number is out of range or not finite.
+
+    Reference:
+        Hunt & Crossley, "Coefficient of restitution interpreted as damping in vibroimpact", 1975.
+    """
 
     stiffness: float
     dissipation: float = 1.0

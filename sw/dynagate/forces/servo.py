@@ -20,12 +20,20 @@ class ServoError(Error, ValueError):
 @explained
 @dataclass(frozen=True)
 class Servo(Force):
-    """A spring and a damper at joints of one degree of freedom, which pull towards a target: stiffness in N m/rad,
-    damping in N m s/rad (N/m and N s/m where a joint slides). In position-based steps both act at the step's end.
+    """Pull joints of one degree of freedom towards a target by a spring and a damper.
 
-    joints: names of those that have it; None for all. A base that moves on revolute and prismatic joints needs it, or
-    the servo ties the robot to its place. target: rad or m, of each degree of freedom; None for an input `target` (nv,)
-    of each step. Raises ServoError: numbers below 0 or not finite, names that are none.
+    Position-based steps use both at the end of the step, explicit steps at its start.
+
+    Args:
+        stiffness: N m/rad, or N/m for a sliding joint, 0 or more.
+        damping: N m s/rad, or N s/m for a sliding joint, 0 or more.
+        joints: Names of the joints; all of them unless given. Name them if a base moves on revolute and prismatic
+            joints, or the servo ties the robot to its place.
+        target: Target of each degree of freedom, rad or m. Unless given, each call has an input `target` (nv,) for
+            each step.
+
+    Raises:
+        ServoError: A number is negative or not finite, or a name is that of no joint.
     """
 
     stiffness: float

@@ -59,14 +59,19 @@ IMPULSE, LIFT = "impulse", "lift"
 @explained
 @dataclass(frozen=True)
 class RigidContact:
-    """Points of links that rigid planes stop.
+    """Rigid ground with dry friction, which points of links touch, press and leave.
 
-    points: those that may touch. planes: of obstacles. friction: μ of Coulomb's law, the same in all directions and at
-    rest. compliance: c in 1/kg: a point gives way with a velocity of c times its impulse, which shares a load among
-    points that could carry it in many ways. tolerance: m/s, by how much the last sweep may move a point. sweeps: most
-    of them in a step.
+    Args:
+        points: Points that may touch.
+        planes: Planes of obstacles; the ground unless given.
+        friction: Friction coefficient μ of Coulomb's law, in all directions and at rest.
+        compliance: c in 1/kg. A point yields with a velocity of c times its impulse, which shares a load among points
+            that could carry it in many ways.
+        tolerance: Largest change of a point's velocity by the last sweep, m/s.
+        sweeps: Largest number of sweeps in a step.
 
-    Raises ContactError: there are no points or planes, or a number is negative or not finite.
+    Raises:
+        ContactError: There are no points or planes, or a number is negative or not finite.
     """
 
     points: Sequence[Point]

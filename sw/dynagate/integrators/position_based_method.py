@@ -48,14 +48,23 @@ ITERATIONS_OF_INTEGERS = 60
 @explained
 @dataclass(frozen=True)
 class PositionBasedIntegrator(Integrator):
-    """Each step is the minimum of an energy or, where there are forces but a servo, or joints with quaternions, a root
-    of all forces at its end, by Levenberg-Marquardt: stable at large steps. tolerance: forces that are left, beside the
-    robot's weight. iterations: most of them a step. search: for the energy, "lm" with M/dt² in place of its Hessian,
-    "lm-full" with the whole Hessian; None for "lm" up to `FULL_ABOVE` and "lm-full" for larger steps, which "lm" does
-    not always solve. order: K; at 3 a step is a root of the forces at its middle and its end (Equation 7), of second
-    order and with little loss of energy, for steps that are small: of 10 ms some were seen to stick, of long chains.
-    resolution: of energies beside their size, of numbers that are integers; None of floating point.
-    Of all kinds of joints. Raises ValueError: a number is out of range, there is no such search, or order 3 has it."""
+    """Step by minimizing an energy, or by a root of all forces at the end of the step: stable at large steps.
+
+    A step is a root if there are forces other than a servo, or joints with quaternions. Both are solved by
+    Levenberg-Marquardt iterations. Joints that mimic others are refused.
+
+    Args:
+        tolerance: Largest remaining force, relative to the weight of the robot.
+        iterations: Largest number of iterations in a step.
+        search: Hessian of the energy: "lm" has M/dt² in its place, "lm-full" has all of it. Unless given, "lm" for
+            small steps and "lm-full" for large ones.
+        order: 2, or 3 for roots of the forces at the middle and the end of a step, which lose little energy. Order 3 is
+            for small steps: some steps of 10 ms of long chains do not converge.
+        resolution: Resolution of energies relative to their size, for integers; None for floating point.
+
+    Raises:
+        ValueError: A number is out of range, there is no such search, or order 3 has a search.
+    """
 
     tolerance: float = 1e-7
     iterations: int = 1000

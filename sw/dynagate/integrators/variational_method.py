@@ -62,11 +62,23 @@ ITERATIONS_OF_INTEGERS = 8
 @explained
 @dataclass(frozen=True)
 class VariationalIntegrator(Integrator):
-    """Steps of a discrete Lagrangian by RIQN: second order, and no drift of the energy (Lee, Liu, Park & Srinivasa, "A
-    Linear-Time Variational Integrator for Multibody Systems", 2020). guess: 1 to 4, of the increments. tolerance: of
-    the residual impulse's norm, N m s. iterations: most of them a step. Of all kinds of joints; the velocity that it
-    gives is the constant one that leads from each configuration to the next. clips: whether large entries of the
-    residual count as ones a little above the tolerance, for integers. Raises ValueError: a number is out of range."""
+    """Step a discrete Lagrangian by RIQN: an integrator of second order whose energy does not drift.
+
+    It returns the constant velocity that leads from each configuration to the next one. Joints that mimic others are
+    refused.
+
+    Args:
+        guess: Guess of the increments, 1 to 4. 4 needs the fewest iterations on smooth motion.
+        tolerance: Largest norm of the residual impulse, N m s.
+        iterations: Largest number of iterations in a step.
+        clips: Whether large entries of the residual are clipped a little above the tolerance, for integers.
+
+    Raises:
+        ValueError: A number is out of range.
+
+    Reference:
+        Lee, Liu, Park & Srinivasa, "A Linear-Time Variational Integrator for Multibody Systems", 2020.
+    """
 
     guess: int = 3
     tolerance: float = 1e-8

@@ -47,8 +47,17 @@ class EditableTree(RobotTree):
     def with_frame(
         self: Tree, name: str, on: str, translation: Sequence[float] = (0.0, 0.0, 0.0), rotation: Any = IDENTITY
     ) -> Tree:
-        """With a frame at this pose in another one, by their names: translation in m, rotation (3, 3). Raises
-        RobotError: there is no frame to put it on, the name is taken, or this is no pose."""
+        """Return the robot with a named frame on another frame.
+
+        Args:
+            name: Name of the new frame.
+            on: Name of the frame or link that carries it.
+            translation: Origin (3,) in that frame, m.
+            rotation: Axes (3, 3) in that frame.
+
+        Raises:
+            RobotError: There is no frame to put it on, the name is taken, or the numbers are no pose.
+        """
         check_texts(RobotError, name=name, on=on)
         below = self.frame(on)
         if name in {link.name for link in self.links} | {frame.name for frame in self.frames}:
@@ -71,9 +80,23 @@ class EditableTree(RobotTree):
         compliance: float = 0.0,
         normal: Vector3 = (0.0, 0.0, 1.0),
     ) -> Tree:
-        """With a frame or link that something outside may hold, last of the constraints. frame, kind, damping,
-        compliance, normal: as in `Constraint`. Raises RobotError: there is no such frame or kind, the frame is fixed
-        to the base or has a contact already, a number is negative or not finite, or a normal is given of no plane."""
+        """Return the robot with one more contact: a frame that something outside may hold.
+
+        The constrained functions have the contact last in their input `active`.
+
+        Args:
+            frame: Name of a frame or link.
+            kind: "point" holds the origin, which may rotate; "fixed" holds origin and axes; "plane" holds the origin
+                along `normal`, so that it may slide.
+            damping: d in 1/s. The frame's acceleration is -d times its velocity instead of 0.
+            compliance: c in 1/kg, and 1/(kg m²) for moments. The frame yields with an acceleration of c times its
+                force, which determines the forces of contacts that hold a direction twice.
+            normal: Normal (3,) of a plane in base axes, out of the ground.
+
+        Raises:
+            RobotError: There is no such frame or kind, the frame is fixed to the base or has a contact already, a
+                number is negative or not finite, or a contact other than a plane has a normal.
+        """
         check_texts(RobotError, frame=frame, kind=kind)
         own = Constraint(frame, kind, damping=damping, compliance=compliance, normal=normal)
         return replace(self, constraints=(*self.constraints, own.with_floats()))
@@ -89,11 +112,24 @@ class EditableTree(RobotTree):
         compliance: float = 0.0,
         length: float = 0.0,
     ) -> Tree:
-        """With a loop that a frame or link closes with another, last of the constraints: "point" keeps their origins
-        together, "fixed" their axes too, "hinge" their z axes, and "distance" keeps their origins at a length. frame,
-        to, kind, stiffness, damping, compliance, length: as in `Constraint`. Raises RobotError: there is no such frame
-        or kind, both are on one link, they have a loop already, a number is negative or not finite, or a length is
-        given of no distance, or none of one."""
+        """Return the robot with one more closed loop: a frame that is tied to another frame.
+
+        The constrained functions have the loop last in their input `active`.
+
+        Args:
+            frame: Name of a frame or link.
+            to: Name of the frame or link that it is tied to.
+            kind: "point" holds the origins together, "fixed" also the axes, "hinge" also the z axes in line, and
+                "distance" holds the origins at a length.
+            stiffness: k in 1/s². The frame accelerates by k times the opening of the loop, which closes it.
+            damping: d in 1/s. The frame accelerates by -d times the velocity of the opening.
+            compliance: c in 1/kg, and 1/(kg m²) for moments. The loop yields with an acceleration of c times its force.
+            length: Length of a distance, m.
+
+        Raises:
+            RobotError: There is no such frame or kind, both are on one link or have a loop already, a number is
+                negative or not finite, or a length does not fit the kind.
+        """
         check_texts(RobotError, frame=frame, to=to, kind=kind)
         own = Constraint(frame, kind, to, stiffness, damping, compliance, length=length)
         return replace(self, constraints=(*self.constraints, own.with_floats()))
@@ -108,14 +144,24 @@ class EditableTree(RobotTree):
         damping: float = 0.0,
         compliance: float = 0.0,
     ) -> Tree:
-        """With a joint that is held where a polynomial of another one's position says, last of the constraints, as
-        MuJoCo's `equality` of joints does: a gear or a cam whose torque shows. A joint that always follows another and
-        whose torque nobody asks for takes fewer operations by `Mimic`.
+        """Return the robot with a joint that is held at a polynomial of another joint's position.
 
-        joint, to: names of joints of one degree of freedom; to: none where it is held at a number. polynomial,
-        stiffness, damping, compliance: as in `Constraint`. Raises RobotError: there is no such joint, both are one, it
-        has several degrees of freedom, they have an equality already, or a number is not finite, or negative where none
-        can be; TypeError: the polynomial is no sequence of numbers."""
+        This is a gear or a cam whose torque is an output, as MuJoCo's `equality` of joints. `Mimic` takes fewer
+        operations for a joint that always follows another one.
+
+        Args:
+            joint: Name of a joint of one degree of freedom.
+            to: Name of the other joint; "" to hold the joint at a number.
+            polynomial: Coefficients p: q_joint = Σ p[n] q_to ** n, rad or m.
+            stiffness: k in 1/s². The joint accelerates by k times the violation.
+            damping: d in 1/s. The joint accelerates by -d times the rate of the violation.
+            compliance: c in 1/(kg m²) or 1/kg. The joint yields with an acceleration of c times its torque.
+
+        Raises:
+            RobotError: There is no such joint, both are one, one has several degrees of freedom, they have an equality
+                already, or a number is not finite, or negative although it must not be.
+            ArgumentTypeError: The polynomial is no sequence of numbers.
+        """
         check_texts(RobotError, joint=joint)
         if to != "":
             check_texts(RobotError, to=to)
@@ -125,30 +171,46 @@ class EditableTree(RobotTree):
         return replace(self, constraints=(*self.constraints, own.with_floats()))
 
     def with_passive(self: Tree, *joints: str) -> Tree:
-        """With joints that nothing drives besides those that are passive already, such as all of a closed loop but
-        those with a motor. joints: their names. Raises RobotError: there is no such joint, it mimics another, or it is
-        passive already."""
+        """Return the robot with more joints that have no motor, such as most joints of a closed loop.
+
+        Args:
+            joints: Names of the joints. Floating joints have no motor in any case.
+
+        Raises:
+            RobotError: There is no such joint, it mimics another joint, or it is passive already.
+        """
         return replace(self, passive=(*self.passive, *joints))
 
     def with_helical(self: Tree, joint: str, pitch: float) -> Tree:
-        """The robot with a thread on a joint, so that its link moves by pitch · q along the axis when it turns by q.
+        """Return the robot with a thread on a joint: its link moves along the axis by pitch · q.
 
-        joint: the name of a revolute or continuous one. pitch: m/rad, not 0; that of a turn over 2π. The joint keeps
-        its name, its limits and its place in q and v. The link is now held by a sliding joint that mimics it, below a
-        link without mass (`dynagate.robot.helical`), so that the robot has one link more. Raises RobotError: there is
-        no such joint, it does not turn or mimics another, or a pitch is too small or large to mimic; TypeError: it is
-        no number.
+        The joint keeps its name, its limits and its place in q and v. Inside, a sliding joint mimics it, below a link
+        without mass, so the robot has one link more.
+
+        Args:
+            joint: Name of a revolute or continuous joint.
+            pitch: Pitch in m/rad, not 0: the lead of one rotation over 2π.
+
+        Raises:
+            RobotError: There is no such joint, it does not rotate or mimics another joint, or the pitch is too small or
+                too large.
+            TypeError: The pitch is no number.
         """
         return with_helical(self, joint, pitch)
 
     def with_armature(self: Tree, armature: float | Sequence[float], gear: float | Sequence[float] = 1.0) -> Tree:
-        """With rotor inertias, which URDF cannot express.
+        """Return the robot with rotor inertias, which URDF cannot express.
 
-        armature: kg m² about the rotors' own axes, one number or one per joint. gear: turns of the rotor per turn of
-        the joint, likewise; the joint feels gear² times the rotor's inertia. For a sliding joint, rad per m. What the
-        rotor's turning does to the link that carries it is left out.
-        Raises RobotError: the numbers are not as many as the joints, or not finite, an inertia is negative, or
-        a gear is 0.
+        The effect of a rotor's rotation on the link that carries it is left out.
+
+        Args:
+            armature: Inertias about the rotors' axes, kg m², one number or one for each joint.
+            gear: Rotations of the rotor per rotation of the joint, or rad per m for a sliding joint, one number or one
+                for each joint. The joint has gear² times the inertia.
+
+        Raises:
+            RobotError: The numbers are not as many as the joints, or not finite, an inertia is negative, or a gear is
+                0.
         """
         inertias = _per_joint(self, "armature", armature, AT_LEAST_ZERO)
         ratios = _per_joint(self, "gear", gear, FINITE)
