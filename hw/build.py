@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import dynagate
 from dynagate.base import storage, untrusted
-from dynagate.base.errors import ArgumentError
+from dynagate.base.errors import ArgumentError, OptionError
 from dynagate.base.explained import checking_first, explained
 from dynagate.base.progress import Progress, quiet, showing
 from dynagate.design.datapath import DatapathBody, DesignFunction, ExtraStages, NodeRow, RegisterCount, Ring
@@ -242,12 +242,12 @@ def build_request(
     `request.ii`. Raises ValueError and others as `build` does.
     """
     if request.abreast != 1:
-        raise ArgumentError(f"abreast {request.abreast} of a datapath; expected 1, or a program: units=4, say")
+        text = f"{request.abreast} of a datapath; expected 1, or a program: units=4 (--units 4)"
+        raise OptionError("abreast", text)
     if request.words is not None:
-        raise ArgumentError(
-            f"words '{request.words}' of a datapath; expected axi=Axi(words='{request.words}'), or a program: units=4, "
-            "say"
-        )
+        shell = f"axi=Axi(words='{request.words}') (--axi)"
+        text = f"'{request.words}' of a datapath; expected {shell}, or a program: units=4 (--units 4)"
+        raise OptionError("words", text)
     storage.check_folder(Path(folder), BuildError, "designs")
     storage.sweep(Path(folder))
     progress = progress or quiet

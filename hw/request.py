@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dynagate.base.arguments import check_flags, store_plain_numbers
-from dynagate.base.errors import ArgumentError
+from dynagate.base.errors import ArgumentError, OptionError
 from dynagate.base.explained import check_fields, explained
 from dynagate.dynamics import ROLLOUT
 from dynagate.dynamics.options import DEFAULTS, AlgorithmOptions
@@ -50,6 +50,10 @@ class DesignRequest(DesignOptions, _Computed):
         if self.goal is not None and self.policy is not None and self.policy.ranges == PROVED:
             raise ArgumentError("a goal and proved ranges; expected one of them: a goal is a promise about samples")
         if self.function == ROLLOUT and self.goal is not None:
-            raise ArgumentError("a rollout takes no goal for single turns; expected a policy, or --word BITS")
+            text = "of a rollout; expected policy=Policy(word=...) (--word BITS): errors add up over its steps"
+            raise OptionError("goal", text)
+        if self.function == ROLLOUT and self.policy is not None and self.policy.ranges == PROVED:
+            text = "of a rollout; expected ranges='sampled' (--proved left out): its states may leave the region"
+            raise OptionError("ranges='proved'", text)
         if self.function == ROLLOUT and self.axi is not None and self.axi.choice:
             raise ArgumentError("a rollout has no outputs to choose; expected choice left out")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -557,3 +558,23 @@ def test_robots_with_feet_have_rows_of_their_own(monkeypatch: pytest.MonkeyPatch
     )
     with pytest.raises(ArgumentError, match="expected point contacts alone to compare with Pinocchio"):
         comparison.compare(robot.with_contact("trunk", "fixed"), Region.of("hyq"), BenchOptions(no_pinocchio=True))
+
+
+def test_paired_calls_take_turns_and_the_quickest_repeat_counts() -> None:
+    """The clock is the test's own: each call moves it on by its next step."""
+    now, order = 0, []
+    steps = {"a": iter([9, 9, 5, 3, 4, 8]), "b": iter([1, 1, 20, 30, 10, 40])}
+
+    def call(name: str) -> Callable[[], int]:
+        def run() -> int:
+            nonlocal now
+            order.append(name)
+            now += next(steps[name])
+            return 2 if name == "b" else 0
+
+        return run
+
+    calls = {name: call(name) for name in steps}
+    taken = measure.paired(calls, 2, repeats=2, clock=lambda: now, count=int)
+    assert taken == {"a": [3.0, 4.0], "b": [10.0, 5.0]}
+    assert order == ["a", "a", "b", "b"] * 3

@@ -191,7 +191,7 @@ def test_the_command_writes_certificates_and_what_is_proved(tmp_path: Path) -> N
         ("--certificate", "--certificate without --integers; expected both: it concerns formats alone"),
         (
             "--integers --function inverse_dynamics --certificate",
-            "--certificate of inverse_dynamics; expected --function forward_dynamics or forward_dynamics_gradient",
+            "--certificate of inverse_dynamics; expected one of forward_dynamics, forward_dynamics_gradient",
         ),
         ("--integers --proved --error 1e-3", "--proved and --error are both given; expected one"),
         ("--word 20", "--word without --integers; expected both: it concerns formats alone"),

@@ -263,7 +263,7 @@ def test_what_a_call_with_a_time_step_refuses(linear: Design) -> None:
         ({"forces": "Friction(-1.0)"}, "friction has force -1.0; expected True, or numbers of 0 or more"),
         ({"prefix": True}, "rollout has no option 'prefix'; expected it left out, or another function"),
         ({"outputs": ("q_next",)}, "rollout has no option 'outputs'"),
-        ({"goal": dynagate.Goal(1e-3)}, "a rollout takes no goal for single turns; expected a policy, or --word BITS"),
+        ({"goal": dynagate.Goal(1e-3)}, r"goal of a rollout; expected policy=Policy\(word=...\) \(--word BITS\)"),
     ],
 )
 def test_what_a_build_refuses(options: dict[str, Any], message: str, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from dynagate.base.errors import ArgumentError
+from dynagate.base.errors import ArgumentError, OptionError
 from dynagate.design.words import FIXED, FLOAT32, WORD
 from dynagate.fixedpoint.assign import FormattedGraph, Policy
 from dynagate.fixedpoint.format import SATURATE
@@ -73,7 +73,7 @@ class CoreSpec:
     def check_word(self, word: int) -> None:
         """Raises ValueError: a processor has no words of this length, or the requested core has others."""
         if not SMALLEST_WORD <= word <= LARGEST_WORD:
-            raise ArgumentError(f"word {word} of a processor; expected {SMALLEST_WORD} to {LARGEST_WORD} bits")
+            raise OptionError("word", f"{word} of a processor; expected {SMALLEST_WORD} to {LARGEST_WORD} bits")
         if not self.grows and word != self.core.word:
             own = self.core.word
             raise ArgumentError(f"word {word} for a core of {own} bits; expected Policy(word={own})")
@@ -81,7 +81,7 @@ class CoreSpec:
     def check_stream_format(self, words: str | None) -> None:
         """Raises ValueError: no core has streams of this format, or the requested core has another one."""
         if words not in (None, FIXED, FLOAT32):
-            raise ArgumentError(f"words {words!r} of a program; expected '{FIXED}' or '{FLOAT32}'")
+            raise OptionError("words", f"{words!r} of a program; expected '{FIXED}' or '{FLOAT32}'")
         if not self.grows and words not in (None, self.core.stream_words):
             raise ArgumentError(
                 f"words '{words}' for a core of '{self.core.stream_words}'; expected "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from dynagate.base.errors import ArgumentError
+from dynagate.base.errors import ArgumentError, OptionError
 from dynagate.dynamics import ROLLOUT
 from dynagate.fixedpoint.assign import PROVED, SAMPLED, FormattedGraph, Policy
 from dynagate.fixedpoint.files import FormatsFile
@@ -27,18 +27,17 @@ def request_policy(request: DesignRequest, spec: CoreSpec) -> Policy:
     }
     for name, value in refused.items():
         if value is not None:
-            raise ArgumentError(f"{name} of a program; expected it left out: a processor has one word and its own core")
+            raise OptionError(name, "of a program; expected it left out: a processor has one word and its own core")
     if request.goal is not None and parts_of(request.function):
         raise ArgumentError("a goal of several functions in a program; expected one function, or a word")
     spec.check_stream_format(request.words)
     if not 1 <= request.abreast <= MOST_ABREAST:
-        raise ArgumentError(f"abreast {request.abreast}; expected 1 to {MOST_ABREAST} samples side by side")
+        text = f"{request.abreast}; expected 1 to {MOST_ABREAST} samples side by side"
+        raise OptionError("abreast", text)
     one_function = request.function != ROLLOUT and not parts_of(request.function)
     if request.abreast > 1 and not one_function:
-        raise ArgumentError(
-            f"abreast {request.abreast} of {request.function}; expected 1: only one function of a state has samples "
-            "side by side"
-        )
+        text = f"of {request.function}; expected 1: only one function of a state has samples side by side"
+        raise OptionError("abreast", f"{request.abreast} {text}")
     check_constant(request.robot, "a program")
     policy = request.policy or Policy(word=spec.core.word)
     if policy.ranges == PROVED and not one_function:

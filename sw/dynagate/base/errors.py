@@ -18,6 +18,24 @@ class ArgumentError(Error, ValueError):
     """An argument with a value that cannot be used; the text names it and says what was expected."""
 
 
+class OptionError(ArgumentError):
+    """An option with a value that cannot be used, or not together with the others.
+
+    The text begins with the name of the option, and the command line writes its own name there. A text such as
+    "units=4 (--units 4)" is "--units 4" on the command line.
+
+    Args:
+        option: Name of the field that has the option.
+        text: The rest of the text.
+    """
+
+    def __init__(self, option: str, text: str) -> None:
+        super().__init__(option, text)
+
+    def __str__(self) -> str:
+        return " ".join(self.args)
+
+
 class ArgumentTypeError(Error, TypeError):
     """An argument of a type that cannot be used; the text names it and says what was expected."""
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from dynagate.bench.measure import paired
 from dynagate.design.codec import Words
 from dynagate.design.datapath import DatapathBody
 from dynagate.design.design import Design
@@ -96,11 +96,10 @@ def _inputs(design: Design[DatapathBody], region: Region, batch: int) -> dict[st
 
 
 def fastest_ns(job: Callable[[], object], rounds: int = ROUNDS) -> float:
-    """Nanoseconds of a job in the fastest of so many rounds."""
-    times = []
-    for _ in range(rounds):
-        start = time.perf_counter_ns()
+    """Return the nanoseconds of a job in the fastest of several rounds."""
+
+    def repeated() -> None:
         for _ in range(CALLS):
             job()
-        times.append((time.perf_counter_ns() - start) / CALLS)
-    return min(times)
+
+    return min(paired({"job": repeated}, rounds)["job"]) / CALLS

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable
 from importlib.util import find_spec
 from typing import Any
@@ -15,24 +14,10 @@ import numpy as np
 
 import dynagate
 from dynagate import Robot, robots
+from dynagate.bench.measure import paired
 
 BATCH, STEPS, TRAJECTORIES, REPEATS = 1024, 50, 256, 60
 Calls = dict[str, Callable[[], object]]
-
-
-def shortest(calls: Calls, repeats: int = REPEATS) -> dict[str, float]:
-    """Seconds of each call, the shortest of all: what else the machine does only adds. They take turns, and each
-    follows an untimed call of its own, which leaves its arrays in the caches."""
-    times: dict[str, list[float]] = {name: [] for name in calls}
-    for call in calls.values():
-        call()
-    for _ in range(repeats):
-        for name, call in calls.items():
-            call()
-            start = time.perf_counter()
-            call()
-            times[name].append(time.perf_counter() - start)
-    return {name: min(values) for name, values in times.items()}
 
 
 def states(robot: Robot) -> dict[str, Any]:
@@ -111,7 +96,7 @@ def text(robot: Robot) -> str:
     for name, more in (("jax", in_jax), ("torch", in_torch)):
         if find_spec(name):
             calls |= more(robot)
-    times = shortest(calls)
+    times = {name: min(taken) * 1e-9 for name, taken in paired(calls, REPEATS, repeats=2).items()}
     lines = [f"{robot.name}, {BATCH} states, {TRAJECTORIES} trajectories of {STEPS} steps, float64, one thread"]
     for name, seconds in times.items():
         base = next((b for b in ("gradient", "product", "rollout") if name.split(" ", 1)[1].startswith(b)), "product")

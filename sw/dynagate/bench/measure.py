@@ -8,7 +8,7 @@ import os
 import platform
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import cache
@@ -64,6 +64,41 @@ def timing(call: Callable[[], Any], share: float = 1.0) -> Timing:
         call()
         taken.append(time.perf_counter_ns() - start)
     return Timing.of(taken)
+
+
+def paired(
+    calls: Mapping[str, Callable[[], Any]],
+    rounds: int,
+    *,
+    repeats: int = 1,
+    seconds: float = 0.0,
+    clock: Callable[[], int] = time.perf_counter_ns,
+    count: Callable[[Any], int] = lambda result: 1,
+) -> dict[str, list[float]]:
+    """Time calls that are to be compared: in turns, so that all of them meet the same changes of the machine's speed.
+
+    Args:
+        calls: The calls by name.
+        rounds: Rounds in which each call is timed. One more round before them warms up.
+        repeats: Least number of repeats of a call in a round; the quickest repeat is its time.
+        seconds: Time in which a call is repeated in a round.
+        clock: Clock in nanoseconds.
+        count: Function from a call's result to the number of equal parts that its time is divided by.
+
+    Returns:
+        The times of the rounds in nanoseconds, by the name of the call.
+    """
+    taken: dict[str, list[float]] = {name: [] for name in calls}
+    for turn in range(rounds + 1):
+        for name, call in calls.items():
+            times, end = list[float](), time.perf_counter() + seconds
+            while len(times) < repeats or time.perf_counter() < end:
+                start = clock()
+                result = call()
+                times.append((clock() - start) / max(count(result), 1))
+            if turn:
+                taken[name].append(min(times))
+    return taken
 
 
 def single_call(kernel: Kernel, inputs: dict[str, Any], count: int = 200) -> Timing:

@@ -4,7 +4,6 @@ trajectory called from Python. All calls take turns, so that what else the machi
 from __future__ import annotations
 
 import subprocess
-import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -12,7 +11,7 @@ import numpy as np
 
 from dynagate.base.errors import ArgumentError
 from dynagate.bench import peers
-from dynagate.bench.measure import Timing, single_call
+from dynagate.bench.measure import Timing, paired, single_call
 from dynagate.bench.mujoco_peer import MujocoRollout
 from dynagate.graph import trace
 from dynagate.graph.region import Region
@@ -61,8 +60,8 @@ def measured(robot: Robot, region: Region, *, batch: int = 1024, pinocchio: bool
         result["mujoco"] = "MuJoCo is not installed: pip install 'dynagate[bench]'"
     except ArgumentError as error:
         result["mujoco"] = str(error)
-    taken = _in_turns(calls)
-    result |= {name: vars(taken[name].per(per[name])) for name in calls}
+    taken = paired(calls, ROUNDS, seconds=0.01)
+    result |= {name: vars(Timing.of(taken[name]).per(per[name])) for name in calls}
     state = {"q": q0[:1], "qd": qd0[:1], "tau": tau[:1, 0]}
     result["single"] = vars(single_call(Kernel(trace(robot, "forward_dynamics"), np.float64), state))
     result["pinocchio"] = _pinocchio(robot) if pinocchio else "not asked for"
@@ -75,22 +74,6 @@ def _kernel(robot: Robot, inputs: Mapping[str, Any], dtype: Any) -> Callable[[],
     kernel = LoopKernel(loop, dtype)
     outputs = kernel.new_outputs(batch, STEPS)
     return lambda: kernel(inputs, outputs, batch, STEPS)
-
-
-def _in_turns(calls: Mapping[str, Callable[[], Any]]) -> dict[str, Timing]:
-    """Each call as often as fits a hundredth of a second, one after the other, in so many rounds; the first counts
-    not. A round's figure is the quickest of its calls."""
-    taken: dict[str, list[float]] = {name: [] for name in calls}
-    for turn in range(ROUNDS + 1):
-        for name, call in calls.items():
-            quickest, end = np.inf, time.perf_counter() + 0.01
-            while time.perf_counter() < end or not np.isfinite(quickest):
-                start = time.perf_counter_ns()
-                call()
-                quickest = min(quickest, time.perf_counter_ns() - start)
-            if turn:
-                taken[name].append(quickest)
-    return {name: Timing.of(each) for name, each in taken.items()}
 
 
 def _pinocchio(robot: Robot) -> dict[str, Any] | str:

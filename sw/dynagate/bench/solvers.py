@@ -8,7 +8,7 @@ processor time, and the calls take turns, so that what else the machine does fal
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from dynagate.base.extras import install
 from dynagate.bench import sampling
+from dynagate.bench.measure import paired
 from dynagate.control import Cost
 from dynagate.graph.region import Region
 from dynagate.host.ilqr import Ilqr
@@ -66,7 +67,8 @@ def measured(robot: Robot, region: Region, *, crocoddyl: bool = True) -> dict[st
     turns |= dict(sampling.turns(undamped, cost, q0[0], goal[0]))
     once = Ilqr(undamped, iterations=1, **problem)
     result["tail"] = _tail(once, q0[0], goal[0])
-    return result | _in_turns(turns)
+    taken = paired(turns, ROUNDS, clock=time.process_time_ns, count=int)
+    return result | {name: {"ns": float(np.median(each))} for name, each in taken.items()}
 
 
 def _tail(solver: Ilqr, q0: Array, goal: Array) -> dict[str, Any]:
@@ -79,18 +81,6 @@ def _tail(solver: Ilqr, q0: Array, goal: Array) -> dict[str, Any]:
         ns[k] = time.perf_counter_ns() - start
     quantiles = np.quantile(ns, [0.5, 0.999, 1.0])
     return {"calls": CALLS, **dict(zip(("median_ns", "per_mille_ns", "worst_ns"), quantiles.tolist(), strict=True))}
-
-
-def _in_turns(calls: Mapping[str, Callable[[], int]]) -> dict[str, Any]:
-    """Of calls that say how many iterations they took, the median of rounds; the first counts not."""
-    taken: dict[str, list[float]] = {name: [] for name in calls}
-    for turn in range(ROUNDS + 1):
-        for name, call in calls.items():
-            start = time.process_time_ns()
-            iterations = call()
-            if turn:
-                taken[name].append((time.process_time_ns() - start) / max(iterations, 1))
-    return {name: {"ns": float(np.median(each))} for name, each in taken.items()}
 
 
 def _problems(region: Region, n: int) -> tuple[Array, Array]:

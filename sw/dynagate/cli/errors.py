@@ -18,7 +18,7 @@ import click
 from dynagate.base.errors import Error, add_note
 from dynagate.base.nearest import RENAMED
 from dynagate.cli.extras import EXTRAS, install
-from dynagate.cli.groups import FORMER, FORMER_OPTIONS, Overview
+from dynagate.cli.groups import FORMER, FORMER_OPTIONS, Overview, in_options
 
 FAULT = "this is a fault of dynagate, not of your command; please report it with the command and the robot"
 
@@ -28,9 +28,6 @@ _OPTIONS = {
     name: f"--{name.replace('_', '-')}"
     for name in ("floating_base", "ignore_friction", "allow_unphysical", "round_rotations")
 }
-_BOTH = re.compile(r"\b[a-z_]+=[^\n]*? \((--[^\n]*?)\)(?=[ ;.,]|$)", re.MULTILINE)
-"""Options as Python takes them, and in brackets as the command line does."""
-
 _KEYWORDS = re.compile(r"\b(lock|velocity|acceleration|effort|unlimited|lax|compliance)=(True)?(?=[\s,;.)]|$)")
 
 
@@ -143,7 +140,7 @@ def explained(error: BaseException, command: str) -> str | None:
 def as_options(text: str) -> str:
     """A text that names Python's options, with those of the command line."""
     text = re.sub(r"by Robot\.from_\w+ \((--trust-robot)\)", r"with \1", text)
-    text = re.sub(r", add [^\n]*\non the command line (.*)", r", add \1", _BOTH.sub(r"\1", text))
+    text = re.sub(r", add [^\n]*\non the command line (.*)", r", add \1", in_options(text))
     for name, option in _OPTIONS.items():
         text = re.sub(rf"\b{name}\b(=True)?", option, text)
     text = re.sub(r"\bimplicit_damping=True", "--implicit-damping", text)

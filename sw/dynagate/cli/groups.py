@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import click
 
 from dynagate import robots
+from dynagate.base.errors import OptionError
 
 OPTIONS = {
     "Robot": "floating-base lock ignore-friction allow-unphysical round-rotations unlimited lax trust-robot",
@@ -59,11 +61,29 @@ FORMER_OPTIONS = {
 }
 """Former options that are values of another option now: the old name -> what to write now."""
 
+NAMES = {"goal": "--error", "ranges='proved'": "--proved", "budget": "--budget", "axi": "--axi"}
+"""Options of Python that have another name on the command line, or are made of several options there."""
+
+_BOTH = re.compile(r"\b[a-z_]+=[^\n]*? \((--[^\n]*?)\)(?=[ ;:.,]|$)", re.MULTILINE)
+"""Options as Python takes them, and in brackets as the command line does."""
+
 _GROUP_OF = {f"--{option}": group for group, names in OPTIONS.items() for option in names.split()}
 
 
 class Command(click.Command):
     """A command whose help lists its options in groups. Options of no group come last, with --help."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command. An error of an option that Python checks has the option's name on the command line."""
+        try:
+            return super().invoke(ctx)
+        except OptionError as error:
+            name, text = error.args
+            known = {option.name: option.opts[-1] for option in self.params if isinstance(option, click.Option)}
+            option = NAMES.get(name) or known.get(name)
+            if option is None:
+                raise
+            raise click.UsageError(in_options(f"{option} {text}"), ctx) from error
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         rows: dict[str, list[tuple[str, str]]] = {group: [] for group in TITLES}
@@ -97,6 +117,11 @@ def _write(formatter: click.HelpFormatter, sections: Iterable[tuple[str, list[tu
         if rows:
             with formatter.section(title):
                 formatter.write_dl(rows)
+
+
+def in_options(text: str) -> str:
+    """Return a text with the options of the command line, where it has both these and those of Python."""
+    return _BOTH.sub(r"\1", text)
 
 
 def command(**settings: Any) -> Callable[[Callable[..., Any]], Command]:

@@ -123,17 +123,14 @@ def build(
     from dynagate.hw.cost import Budget
     from dynagate.hw.datasheet import DATASHEET
 
-    if words and shell.axi is None and units is None:
-        raise click.UsageError("--words without --axi or --units; expected one of them: the AXI streams carry them")
-    if units is not None and (shell.axi is not None or budgets):
-        raise click.UsageError(f"--units with --{'budget' if budgets else 'axi'}; expected --units without it")
+    request |= {"axi": shell.with_words(words), "budget": Budget(**budgets) if budgets else None}
+    request["words"] = None if shell.axi is not None and units is None else words  # the shell has them
     built: Design[Any]
     with ProgressLine() as progress:
         if units is not None:
-            built = _built_program(robot, region, units, progress=progress, words=words, **request)
+            built = _built_program(robot, region, units, progress=progress, **request)
         else:
-            axi = shell.with_words(words)
-            built = built_as_asked(robot, region, axi=axi, budget=Budget(**budgets), progress=progress, **request)
+            built = built_as_asked(robot, region, progress=progress, **request)
     if report:
         click.echo((built.folder / DATASHEET).read_text())
     else:
@@ -268,11 +265,6 @@ def _modules_of(core: Core) -> dict[str, Any]:
     return {"processor": CoreWithProgram(core)}
 
 
-def _check_no_goal(goal: Goal | None) -> None:
-    if goal is not None:
-        raise click.UsageError("--error of a rollout; expected --word BITS: errors add up over its steps")
-
-
 @command(
     short_help="Build, simulate and check every result.",
     epilog=examples(
@@ -316,10 +308,6 @@ def run(
     from dynagate.host.report import Checks, report_design
 
     _check_steps(name, steps)
-    if name == ROLLOUT:
-        _check_no_goal(options["goal"])
-        _check_not_proved(options["proved"])
-        _check_alone(options["abreast"])
     request = _request(robot, region, name=name, **options)
     core = None if units is None else _one(units)
     with ProgressLine() as progress:
@@ -327,16 +315,6 @@ def run(
         report = report_design(request, core, folder=folder, checks=checks, progress=progress)
     click.echo(report.text())
     sys.exit(0 if report.passed else 1)
-
-
-def _check_not_proved(proved: bool) -> None:
-    if proved:
-        raise click.UsageError("--proved of a rollout; expected it left out: its states may leave the region")
-
-
-def _check_alone(abreast: int) -> None:
-    if abreast != 1:
-        raise click.UsageError(f"--abreast of {ROLLOUT}; expected it left out: a rollout's samples follow each other")
 
 
 def _check_steps(name: str, steps: int | None) -> None:

@@ -33,25 +33,22 @@ from dynagate.fixedpoint.assign import LARGEST_WORD, SMALLEST_WORD
 from dynagate.fixedpoint.goal import MULTIPLIERS
 from dynagate.forces import FORCES, Force, ForceError, Friction, as_text, of_text
 from dynagate.forces.force import check_forces
-from dynagate.graph.certificate import FUNCTIONS as CERTIFIED
 from dynagate.graph.choose import FRAMES
 from dynagate.hw import boards
-from dynagate.hw.options import MOST_ABREAST, DesignOptions
+from dynagate.hw.options import DesignOptions
 from dynagate.hw.schedule import MOST_STAGES
 from dynagate.robot import Robot, RobotError
 from dynagate.robot.variable import check_inputs
 
 DEFAULT_WORD = 24
 MOST_STATES = 10_000_000
-FEWEST_UNITS, MOST_UNITS, SMALLEST_PROCESSOR_WORD = 2, 8, 18
+FEWEST_UNITS, MOST_UNITS = 2, 8
 """As in `hw.processor`, which needs Amaranth."""
 SOLVERS = ("ilqr", "mppi")
 """A function of commands that have --knots."""
 WORDS = parameters.Words(SMALLEST_WORD, LARGEST_WORD)
 
 ii_option = field_option(DesignOptions, "ii")
-FORBIDDEN_WITH_UNITS = ("ii", "stages")
-"""Options of a pipeline, and of what a program does not have."""
 
 
 def units_option(command: Command) -> Command:
@@ -74,23 +71,9 @@ def units_option(command: Command) -> Command:
                     f"--words {rest['words']} with --board {board}; expected --words {core.stream_words}, which its "
                     "cores have, or neither"
                 )
-        if rest["units"] is not None:
-            context = click.get_current_context()
-            for name in FORBIDDEN_WITH_UNITS:
-                if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
-                    raise click.UsageError(f"--units with --{name}; expected one of them: a program has no --{name}")
-            word = context.params.get("word")
-            if word is not None and word < SMALLEST_PROCESSOR_WORD:
-                raise click.UsageError(f"--word {word} with --units; expected {SMALLEST_PROCESSOR_WORD} bits or more")
-            if rest["abreast"] > MOST_ABREAST:
-                raise click.UsageError(
-                    f"--abreast {rest['abreast']}; expected 1 to {MOST_ABREAST} samples side by side, or a solver's"
-                )
-            rest["stages"] = None
-        elif rest["words"] is not None and "shell" not in rest:
-            raise click.UsageError("--words without --units; expected both: the streams of a processor carry them")
-        elif rest["abreast"] != 1:
-            raise click.UsageError("--abreast without --units; expected both: samples lie side by side in a program")
+        source = click.get_current_context().get_parameter_source("ii")
+        if rest["units"] is not None and source is ParameterSource.COMMANDLINE:
+            raise click.UsageError("--units with --ii; expected one of them: a program has no --ii")
         return command(*robot, **rest)
 
     return with_options(
@@ -274,11 +257,9 @@ CERTIFICATE = field_option(DesignOptions, "certificate")
 
 
 def _check_proofs(rest: dict[str, Any]) -> None:
-    """Raises UsageError: --proved or --certificate does not go with the function or with other options."""
+    """Raises UsageError: --proved does not go with other options."""
     if rest["proved"] and rest["errors"]:
         raise click.UsageError("--proved and --error are both given; expected one: an error is one of samples")
-    if rest["certificate"] and rest["name"] not in CERTIFIED:
-        raise click.UsageError(f"--certificate of {rest['name']}; expected --function {' or '.join(CERTIFIED)}")
 
 
 def design_options(command: Command, *, interval: Command = ii_option) -> Command:
@@ -290,7 +271,7 @@ def design_options(command: Command, *, interval: Command = ii_option) -> Comman
         from dynagate.hw.plan import Stages
 
         _check_proofs(rest)
-        rest["stages"] = Stages(**rest["stages"])
+        rest["stages"] = Stages(**rest["stages"]) if rest["stages"] else None
         return command(*robot, **_formats(rest))
 
     return with_options(

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from dynagate.base.errors import ArgumentError
+from dynagate.base.errors import OptionError
 from dynagate.dynamics import AlgorithmOptions
 from dynagate.graph.graph import Graph, Node, Port
 from dynagate.graph.ops import OPS
@@ -31,15 +31,15 @@ def check_certificate(function: str, algorithm: AlgorithmOptions, robot: Robot) 
     """Raises ValueError: results of this function, or with these options, cannot be certified."""
     if function not in FUNCTIONS:
         forces = ", which forces of constraints move too" if function.startswith("constrained") else ""
-        raise ArgumentError(
-            f"certificate of {function}; expected one of {', '.join(FUNCTIONS)}: it bounds the error of qdd{forces}"
-        )
+        text = f"of {function}; expected one of {', '.join(FUNCTIONS)}: it bounds the error of qdd{forces}"
+        raise OptionError("certificate", text)
     if algorithm.outputs is not None and "qdd" not in algorithm.outputs:
-        raise ArgumentError(f"certificate without output 'qdd' of {function}; expected qdd among the outputs")
+        raise OptionError("certificate", f"without output 'qdd' of {function}; expected qdd among the outputs")
     if robot.variable:
-        raise ArgumentError(
-            f"certificate with variable parameters {', '.join(robot.variable)}; expected one of them: it takes a bound "
-            "of the mass matrix, which the parameters change; a robot with other numbers can be certified"
+        raise OptionError(
+            "certificate",
+            f"with variable parameters {', '.join(robot.variable)}; expected one of them: it takes a bound of the mass "
+            "matrix, which the parameters change; a robot with other numbers can be certified",
         )
 
 
