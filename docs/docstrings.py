@@ -14,7 +14,9 @@ ENTRY = re.compile(r'^((?:[a-z]\w*, )*[a-z]\w*)( \((?:"|function )[^)]*\))?: ', 
 """`form, frame: `, `threads ("cpu"): ` or `steps (function "rollout"): ` at the start of a line."""
 
 RAISES = re.compile(r"^(Raises (?:\w+|as)\b)", flags=re.M)
-SECTION = re.compile(r"^(Args|Attributes|Returns|Raises|Reference|Examples?):\n((?:[ ]{4}.*(?:\n|\Z)|[ ]*\n)+)", flags=re.M)
+SECTION = re.compile(
+    r"^(Args|Attributes|Returns|Raises|Reference|Examples?):\n((?:[ ]{4}.*(?:\n|\Z)|[ ]*\n)+)", flags=re.M
+)
 LISTED = re.compile(r"^(\**\w[\w.]*(?:, \**\w[\w.]*)*): ", flags=re.M)
 """`form, frame: ` at the start of a line of a section."""
 
