@@ -18,7 +18,7 @@ from amaranth.lib.wiring import In
 from dynagate.hw import axi_lite
 from dynagate.hw.axi import Axi
 from dynagate.hw.axi_lite import AxiLite
-from dynagate.hw.regmap import BITS, IDENTITY, VERSION
+from dynagate.hw.regmap import BITS, COUNTED, IDENTITY, VERSION
 from dynagate.hw.stream_ports import stream_ports
 
 
@@ -123,9 +123,9 @@ class Accelerator(wiring.Component):
         flagged = counts.later("flagged", core.leave & core.overflowed)
         scopes = counts.later("scopes", Mux(core.leave, core.overflow, 0))
         overflows, first_overflow = counts.first("overflows", flagged, samples_out)
-        misaligned = counts.of("misaligned", core.misaligned)
+        counted = {name: counts.of(name, getattr(core, event)) for name, event in COUNTED.items()}
         return {
-            "status": Cat(bad != 0, overflows != 0, misaligned != 0, counts.sticky("holes", core.hole)),
+            "status": Cat(bad != 0, overflows != 0, counted["misaligned"] != 0, counts.sticky("holes", core.hole)),
             "samples_in": samples_in,
             "samples_out": samples_out,
             "input_stalls": counts.of("input_stalls", self.s_axis_tvalid & ~self.s_axis_tready),
@@ -135,7 +135,7 @@ class Accelerator(wiring.Component):
             "overflows": overflows,
             "first_overflow": first_overflow,
             "overflow_scopes": counts.sticky("overflow_scopes", scopes),
-            "misaligned": misaligned,
+            **counted,
         }
 
 

@@ -45,6 +45,8 @@ REGISTERS = _table(
         "samples that TLAST cut short or did not end, that have a hole, or whose words after the tag are not 0",
     ),
 )
+COUNTED = {"misaligned": "misaligned"}
+"""Registers that count how often an event happens -> the event, by its name in `hw.accelerator.ShellStatus`."""
 ADDRESS_BITS = 8
 HOLE = "hole"
 """The bit of `status` that says so."""

@@ -19,6 +19,8 @@ EXERCISES = (
     "A force: a magnet",
     "A method: the implicit midpoint rule",
     "A link: a loop-back",
+    "A register: results that left",
+    "A board: one with a faster serial line",
     "A column of a report: the error of nine states in ten",
 )
 
