@@ -1,4 +1,4 @@
-"""What streaming from each board would reach, by the model of its link, and what the driver costs this computer."""
+"""Model the rate of streaming from each board by its link, and measure the cost of the driver on this computer."""
 
 from __future__ import annotations
 

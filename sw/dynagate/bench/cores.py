@@ -1,4 +1,4 @@
-"""What programs would reach on the processor's cores of each board, by the cycles of their schedules: modeled."""
+"""Model the rates of programs on the processor's cores of each board, from the cycles of their schedules."""
 
 from __future__ import annotations
 

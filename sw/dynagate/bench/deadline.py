@@ -1,4 +1,4 @@
-"""What a deadline costs: the worst of a million calls on this CPU, a datapath's cycles, a small processor's model."""
+"""The cost of a deadline: the worst of a million calls on this CPU, a datapath's cycles, a small processor's model."""
 
 from __future__ import annotations
 

@@ -138,7 +138,7 @@ def _launched(cupy: Any, stream: Any, run: Callable[[], Any]) -> Timing:
 
 
 def _on_the_card(cupy: Any, stream: Any, launch: Callable[[], Any], repeats: int = 25) -> Timing:
-    """By the card's own clock."""
+    """Measure by the clock of the card."""
     taken = []
     begin, end = cupy.cuda.Event(), cupy.cuda.Event()
     for _ in range(repeats):

@@ -18,7 +18,7 @@ SIZES = (16, 32, 64, 128)
 
 PARTITIONS = ("split", "fused", "completely fused")
 LEFT_OUT = "{} left out; --all brings it"
-"""What stands in place of figures that a run of a large robot has not."""
+"""Text in place of figures that a run of a large robot does not have."""
 
 PINOCCHIO, CPU, GPU, FPGA = "CPU, Pinocchio C++", "CPU", "GPU", "FPGA (modeled)"
 
@@ -81,13 +81,13 @@ def _figure3(result: Mapping[str, Any], sizes: Sequence[int]) -> dict[str, Any]:
 
 
 def _card(result: Mapping[str, Any], part: str) -> Any:
-    """What a GPU took, or why there is nothing."""
+    """Return the times of a GPU, or the reason why there are none."""
     card = result["cuda"]
     return card if isinstance(card, str) else card[part]
 
 
 def _chip(result: Mapping[str, Any], part: str) -> Any:
-    """What is modeled of a datapath, or why there is nothing."""
+    """Return the modeled times of a datapath, or the reason why there are none."""
     chip = result["fpga_modeled"]
     return chip if isinstance(chip, str) else chip[part]
 

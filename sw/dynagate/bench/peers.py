@@ -60,7 +60,7 @@ def pinocchio(robot: Robot, *, single: bool = False) -> Peer | str:
 
 
 def installed() -> Path | str:
-    """Where Pinocchio and Eigen are installed with their headers, or what is missing."""
+    """Return the folder with Pinocchio, Eigen and their headers, or a text that says what is missing."""
     prefix = Path(sysconfig.get_path("purelib")) / "cmeel.prefix"
     if not (prefix / "include" / "pinocchio").is_dir():
         return "Pinocchio is not installed: pip install 'dynagate[bench]'"

@@ -54,7 +54,7 @@ def text(result: dict[str, Any]) -> str:
 
 
 def _assumed(model: dict[str, Any] | str) -> list[str]:
-    """What the modeled FPGA stands on, or why there is none."""
+    """Return the assumptions of the modeled FPGA, or the reason why there is no model."""
     if isinstance(model, str):
         return [model]
     clock, link = model["clock_hz_assumed"] / 1e6, model["link_bytes_per_second_assumed"] / 1e9

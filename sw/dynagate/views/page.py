@@ -181,7 +181,7 @@ def _resources(built: Design[Pipeline]) -> Table:
 
 
 def _boards(built: Design[Pipeline]) -> list[tuple[str, list[Use]]]:
-    """What the design takes of each board, estimated, by the board's title."""
+    """Return the estimated resources that the design takes, by the title of each board."""
     rows = []
     for name in boards.names():
         board = boards.load(name)
