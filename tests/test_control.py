@@ -7,7 +7,7 @@ import re
 import runpy
 import threading
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,12 +18,15 @@ import dynagate
 import numpy as np
 import pinocchio
 import pytest
-from dynagate import Robot, robots, trace
-from dynagate.control import Cost, ilqr
+from dynagate import Policy, Robot, robots, trace
+from dynagate.control import Cost, Input, Knot, ilqr
+from dynagate.control.chip import ChipSolver
+from dynagate.control.chip_ilqr import ChipIlqr
+from dynagate.control.chip_mppi import ChipMppi, MppiOptions
 from dynagate.control.cost import CostGraphs
 from dynagate.control.ilqr import IlqrOptions, ilqr_loop
-from dynagate.control.taken import TAKEN
 from dynagate.dynamics.spatial import cos
+from dynagate.fixedpoint.fuse import fused
 from dynagate.forces import Limits, Servo
 from dynagate.graph import Graph
 from dynagate.graph.evaluate import evaluate
@@ -34,6 +37,9 @@ from dynagate.host.devices.integer_loop import IntegerLoop
 from dynagate.host.ilqr import Ilqr
 from dynagate.host.solution import Solution
 from dynagate.host.solver import Solver
+from dynagate.hw.processor.compiler.loops import loop_instructions
+from dynagate.hw.processor.compiler.motion import angles_of
+from dynagate.hw.processor.compiler.solver import formatted_solver
 from dynagate.integrators.step import StepOptions
 
 from tests.robots import hopper
@@ -696,15 +702,105 @@ def names_in(loop: Loop) -> set[str]:
     return own
 
 
-def test_an_input_of_a_cost_has_no_name_of_a_solver_s(monkeypatch: pytest.MonkeyPatch) -> None:
+def cost_of(names: Sequence[str]) -> Cost:
+    """A cost that reads a number of each name, and one of each knot of the last name."""
+    *once, each = names
+
+    def running(knot: Knot) -> Any:
+        place = sum((knot[name] * (0.1 + 0.01 * k) for k, name in enumerate(once)), knot[each][0] * 0.5)
+        return [*(knot.q - place), *(0.3 * knot.qd), *(0.1 * knot.tau)]
+
+    return Cost(running, running, {**dict.fromkeys(once, ()), each: Input((1,), each=True)})
+
+
+def names_of_solvers() -> list[str]:
+    """All names of values in the loops of solvers, and words of Python."""
     options: dict[str, Any] = {"knots": 3, "dt": DT, "cost": COST, "device": "numpy", "joint_bounds": True}
     found = names_in(dynagate.ilqr(ARM, bounds=True, **options).loop)
     found |= names_in(dynagate.mppi(ARM, samples=4, temperature=1.0, spread=0.1, **options).loop)
-    monkeypatch.setattr(ilqr, "LARGEST_UNROLLED", 0)
-    found |= names_in(dynagate.ilqr(ARM, **options).loop)
-    assert found - {"goal", "hold", "tau"} == TAKEN
-    with pytest.raises(ValueError, match="input 'q_end', as solvers call a value of theirs; expected another name"):
-        Cost(lambda knot: [knot["q_end"][0]], inputs={"q_end": (2,)})
+    plain = {name for name in found if "." not in name} | {
+        "lambda",
+        "class",
+        "x0",
+        "last",
+        "solver",
+        "goal",
+        "goal_last",
+    }
+    return sorted(plain - {"q", "qd", "tau", "q0", "qd0", "warm", "draw", "word", "guard_bits", "self"})
+
+
+def numbered(names: Sequence[str]) -> list[str]:
+    return [f"number_{k}" for k in range(len(names))]
+
+
+def values_by_name(names: Sequence[str]) -> dict[str, Any]:
+    random = np.random.default_rng(4)
+    *once, each = names
+    return {**{name: random.uniform(-0.3, 0.3, 2) for name in once}, each: random.uniform(-0.3, 0.3, (2, 4, 1))}
+
+
+@pytest.mark.parametrize("device", ["numpy", "cpu"])
+def test_inputs_of_a_cost_have_any_name(device: str) -> None:
+    hostile = names_of_solvers()
+    assert len(hostile) > 80
+    q0, qd0 = np.random.default_rng(5).uniform(-0.3, 0.3, (2, 2, 2))
+    options: dict[str, Any] = {"knots": 3, "dt": DT, "device": device}
+    ilqrs, mppis = [], []
+    for names in (hostile, numbered(hostile), hostile[::-1]):
+        with dynagate.ilqr(ARM, cost=cost_of(names), iterations=3, joint_bounds=2.0, **options) as solver:
+            ilqrs.append(solver(q0, qd0, **values_by_name(names)))
+        with dynagate.mppi(ARM, cost=cost_of(names), samples=4, temperature=1.0, spread=0.1, **options) as sampler:
+            mppis.append(sampler(q0, qd0, draw=0, **values_by_name(names)))
+    for other in (1, 2):
+        for name in ("q", "qd", "tau", "gains", "cost"):
+            np.testing.assert_array_equal(getattr(ilqrs[0], name), getattr(ilqrs[other], name), err_msg=name)
+        for name in ("tau", "cost", "least"):
+            np.testing.assert_array_equal(getattr(mppis[0], name), getattr(mppis[other], name), err_msg=name)
+
+
+def test_names_of_a_call_s_own_arguments_are_refused() -> None:
+    cost = Cost(lambda knot: [knot["warm"]], inputs={"warm": ()})
+    text = "the cost has an input 'warm', which a call of ilqr takes already; expected another name"
+    with pytest.raises(ValueError, match=text):
+        dynagate.ilqr(ARM, knots=3, dt=DT, cost=cost, device="numpy")
+    with pytest.raises(ValueError, match="the cost has an input 'gain', which each call on a chip has too; expected"):
+        ChipIlqr.of(ARM, Cost(lambda knot: [knot["gain"]], inputs={"gain": ()}), CHIP)
+
+
+CHIP = IlqrOptions(3, StepOptions(DT), 3, 1e-6, 1e-9, 1e9)
+
+
+@pytest.mark.parametrize("solver", ["ilqr", "mppi"])
+def test_a_program_s_inputs_have_any_name(solver: str) -> None:
+    """The formats and the instructions of a solver's program do not depend on the names of its cost's inputs."""
+    hostile = [name for name in names_of_solvers() if name not in ("cost", "converged", "turns", "weight", "least")][
+        ::4
+    ]
+    hostile += ["qs", "us_before", "us_new", "reg", "ahead", "mean", "number_before", "solver"]
+    hostile = list(dict.fromkeys(hostile))
+    programs = []
+    for names in (hostile, numbered(hostile)):
+        inputs = dict.fromkeys(names, ())
+
+        def running(knot: Knot, names: Sequence[str] = names) -> Any:
+            place = sum(knot[name] * (0.1 + 0.01 * k) for k, name in enumerate(names))
+            return [*(knot.q - place), *(0.3 * knot.qd), *(0.1 * knot.tau)]
+
+        cost = Cost(running, running, inputs)
+        chip: ChipSolver = ChipIlqr.of(ARM, cost, CHIP)
+        if solver == "mppi":
+            chip = ChipMppi.of(ARM, cost, MppiOptions(3, StepOptions(DT), 4, 1.0, np.full(2, 0.1)))
+        random, problems = np.random.default_rng(6), dict[str, Any]()
+        for port in (port for port in chip.blocks.loop.inputs if port.name in chip.blocks.loop.per_turn):
+            problems[port.name] = random.uniform(-0.3, 0.3, (8, *port.shape))
+        problems |= {name: np.arange(8.0) for name in ("draw", "seed") if name in problems}
+        assert {*names} < {*problems}
+        formatted = formatted_solver(chip, problems, Policy(27))
+        angle = angles_of(formatted.graphs(), 27)
+        program = loop_instructions(formatted.mapped(lambda graph, angle=angle: fused(graph, angle)))
+        programs.append((tuple(graph.formats for graph in formatted.graphs()), program.blocks))
+    assert programs[0] == programs[1]
 
 
 def test_costs_refused_when_they_are_traced() -> None:

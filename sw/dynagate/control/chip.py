@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -35,17 +35,27 @@ class ChipSolver(ABC):
     inputs of the cost but those that have a default.
 
     retries: loops in it that try again. samples: the loop in it over samples, whose turns may be computed side by side;
-    empty where it has none. plan: what stays in memory, and what the next call takes it for. blocks: the
-    loop.
+    empty where it has none. carried: the plan, by the solver's names. blocks: the loop. names: values of the solver
+    that have another name in the loop, because an input of the cost has theirs.
     """
 
     retries: ClassVar[tuple[str, ...]] = ()
     samples: ClassVar[str] = ""
-    plan: ClassVar[Mapping[str, str]]
+    carried: ClassVar[Mapping[str, str]]
 
     robot: Robot
     options: Any
     blocks: Blocks
+    names: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def plan(self) -> dict[str, str]:
+        """What stays in memory, and what the next call takes it for."""
+        return {self.named(value): self.named(name) for value, name in self.carried.items()}
+
+    def named(self, name: str) -> str:
+        """Return the name in the loop of a value of the solver."""
+        return self.names.get(name, name)
 
     @property
     @abstractmethod
@@ -66,9 +76,9 @@ class ChipSolver(ABC):
         """What the next call takes otherwise than this one, of a robot that does what was planned."""
 
 
-def asked_of(robot: Robot, cost: Cost, step: StepOptions) -> dict[str, Input]:
-    """The inputs of a cost on a chip. Raises ValueError: every knot has its own, or a step has such inputs, or no
-    length."""
+def asked_of(robot: Robot, cost: Cost, step: StepOptions, reserved: Collection[str]) -> dict[str, Input]:
+    """The inputs of a cost on a chip. reserved: names of other inputs and of results of a call. Raises ValueError:
+    every knot has its own, one has such a name, or a step has such inputs, or no length."""
     if step.dt is None:
         raise ArgumentError("dt=None of a solver on a chip; expected the seconds of a knot")
     if inputs := step_inputs(robot, step):
@@ -78,6 +88,11 @@ def asked_of(robot: Robot, cost: Cost, step: StepOptions) -> dict[str, Input]:
         )
     asked = cost.inputs_of(robot)
     for name, each in asked.items():
+        if name in reserved:
+            raise ArgumentError(
+                f"the cost has an input '{name}', which each call on a chip has too; expected a name other than "
+                f"{', '.join(reserved)}"
+            )
         if each.each:
             raise ArgumentError(f"the cost has an input '{name}' of each knot; expected one of all on a chip")
     return asked
@@ -93,9 +108,16 @@ def of_calls(
 ) -> Loop:
     """The loop over calls. steps: of which the last one names the results. asked: inputs of the cost. more: that a call
     takes."""
-    own = (name for name, each in asked.items() if each.default is None)
+    own = (each.at(name, False) for name, each in asked.items() if each.default is None)
     kept = tuple(port.name for port in steps[-1].outputs)
     return Loop(name, robot.name, steps, plan, Count(), per_turn=(*CALL, *more, *own), kept=kept)
+
+
+def apart(loop: Loop, asked: Mapping[str, Input]) -> tuple[Loop, dict[str, str]]:
+    """Return a loop over calls whose inputs of the cost have the names that users gave them, and the names that values
+    of the solver have now, if they had one of these."""
+    names = {name: f"solver.{name}" for name in asked}
+    return loop.renamed(names | {each.at(name, False): name for name, each in asked.items()}), names
 
 
 def begins(
@@ -104,7 +126,9 @@ def begins(
     """The state, what lies behind the last knot, and inputs that are constant. last: names of the last knot's q and
     qd, where something takes them. numbers: what else the call begins with."""
     shapes: dict[str, tuple[int, ...]] = {"q": (robot.nq,), "qd": (robot.nv,), "guess": (robot.nv,)}
-    constants = {k: np.broadcast_to(x.default, x.shape) for k, x in asked.items() if x.default is not None}
+    constants = {
+        x.at(name, False): np.broadcast_to(x.default, x.shape) for name, x in asked.items() if x.default is not None
+    }
 
     def record(x: Mapping[str, Array]) -> Mapping[str, Any]:
         state = {"q0": x["q"], "qd0": x["qd"], **dict(zip(last, (x["q"], x["qd"]), strict=False)), "ahead": x["guess"]}

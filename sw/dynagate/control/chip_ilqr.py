@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dynagate.base.errors import ArgumentError
-from dynagate.control.chip import ChipSolver, ahead, asked_of, begins, of_calls
+from dynagate.control.chip import CALL, ChipSolver, ahead, apart, asked_of, begins, of_calls
 from dynagate.control.cost import Cost
 from dynagate.control.forward import recorded
 from dynagate.control.ilqr import FIRST, RETRIES, IlqrOptions, begin, ilqr_loop
@@ -42,7 +42,7 @@ class ChipIlqr(ChipSolver):
     """iLQR. It gives what RESULTS says: tau (nv,) and gain (nv, 2 nv) of the first knot, ..."""
 
     retries = RETRIES
-    plan: ClassVar[Mapping[str, str]] = {
+    carried: ClassVar[Mapping[str, str]] = {
         **{"us_new": "us_before", "qs_new": "qs", "qds_new": "qds"},
         **{"gains_new": "gains", "feeds_new": "feeds"},
     }
@@ -55,7 +55,7 @@ class ChipIlqr(ChipSolver):
         if options.joints is not None:
             raise options.joints.refused()
         options = replace(options, integers=True)
-        asked = asked_of(robot, cost, options.step)
+        asked = asked_of(robot, cost, options.step, (*CALL, *RESULTS.values()))
         if 2 * robot.nv > LARGEST_UNROLLED:
             raise ArgumentError(
                 f"{robot.name} has {robot.nv} joints; expected at most {LARGEST_UNROLLED // 2} for a solver on a chip"
@@ -63,7 +63,7 @@ class ChipIlqr(ChipSolver):
         # where a knot has more products than units take while one waits for another, fewer instructions are faster
         inner = ilqr_loop(robot, cost, options).renamed(OTHER).mapped(lambda g: chained(g) if len(g) > MANY else g)
         names = {port.name for port in inner.inputs}
-        asked = {name: each for name, each in asked.items() if name in names}
+        asked = {name: each for name, each in asked.items() if each.at(name, False) in names}
         n = robot.nv
         shapes = {**dict.fromkeys(RESULTS, ()), **dict(zip(FIRST, ((n,), (n, 2 * n)), strict=True))}
 
@@ -72,10 +72,11 @@ class ChipIlqr(ChipSolver):
 
         named = recorded("results", robot.name, shapes, results)
         steps = (begins(robot, asked, ("q_last", "qd_last")), ahead(robot, options.knots, ("us",)), inner, named)
-        loop = of_calls("ilqr", robot, steps, cls.plan, asked)
+        loop, moved = apart(of_calls("ilqr", robot, steps, cls.carried, asked), asked)
         first = {OTHER.get(name, name): value for name, value in {**begin(options), "taken": 0.0}.items()}
+        first = {moved.get(name, name): value for name, value in first.items()}
         inputs = {port.name for port in loop.inputs}
-        return cls(robot, options, Blocks(loop, {k: float(v) for k, v in first.items() if k in inputs}))
+        return cls(robot, options, Blocks(loop, {k: float(v) for k, v in first.items() if k in inputs}), moved)
 
     @property
     def described(self) -> dict[str, Any]:
@@ -90,10 +91,11 @@ class ChipIlqr(ChipSolver):
 
     def reach(self, word: int) -> dict[str, float]:
         turns = float(self.options.iterations + 1)
-        return {"reg": self.options.largest, "reg_now": self.options.largest, "length": 1.0, "taken": turns}
+        most = {"reg": self.options.largest, "reg_now": self.options.largest, "length": 1.0, "taken": turns}
+        return {self.named(name): value for name, value in most.items()}
 
     def solved(self, values: Mapping[str, Array]) -> Array:
         return np.asarray(values["solved"] > 0.0)
 
     def after(self, inputs: Mapping[str, Array], values: Mapping[str, Array]) -> dict[str, Array]:
-        return {"q": values["qs_new"][:, 1], "qd": values["qds_new"][:, 1]}
+        return {"q": values[self.named("qs_new")][:, 1], "qd": values[self.named("qds_new")][:, 1]}

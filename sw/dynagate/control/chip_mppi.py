@@ -20,7 +20,7 @@ from dynagate.base.arguments import check_count, check_positive
 from dynagate.base.errors import ArgumentError
 from dynagate.base.largest import MAX_SAMPLES
 from dynagate.base.philox import DEVIATION, FRAC
-from dynagate.control.chip import ChipSolver, ahead, asked_of, begins, of_calls
+from dynagate.control.chip import CALL, ChipSolver, ahead, apart, asked_of, begins, of_calls
 from dynagate.control.cost import Cost, CostGraphs
 from dynagate.control.forward import CARRY, bounded, recorded, stepped, with_cost
 from dynagate.dynamics.spatial import array, chosen, exp, noise, select
@@ -38,6 +38,8 @@ Array = npt.NDArray[Any]
 RESULTS = {"mean_first": "tau", "mean_cost_next": "cost", "least_next": "least", "weight_next": "weight"}
 """Values of a call that leave the chip, and their names there: torques of the first knot, the weighted mean of the
 costs, the least of them, and the sum of the weights, where the least has 1."""
+DRAWN = ("draw", "seed")
+"""Inputs of a call that number its noise."""
 LOWEST = 16.0
 """Temperatures above the least cost from which on all samples have the same weight, e**-LOWEST."""
 
@@ -80,7 +82,7 @@ class ChipMppi(ChipSolver):
     (sample * nodes + node) * nv + joint. It gives what RESULTS says."""
 
     samples: ClassVar[str] = "samples"
-    plan: ClassVar[Mapping[str, str]] = {"mean_new": "us_before"}
+    carried: ClassVar[Mapping[str, str]] = {"mean_new": "us_before"}
 
     options: MppiOptions
 
@@ -90,10 +92,10 @@ class ChipMppi(ChipSolver):
         for name, each in (("spread", [options.spread]), ("bounds", options.bounds or [])):
             if any(np.shape(x) != (robot.nv,) for x in each):
                 raise ArgumentError(f"{name} of {robot.name} on a chip; expected shape ({robot.nv},)")
-        asked = asked_of(robot, cost, options.step)
+        asked = asked_of(robot, cost, options.step, (*CALL, *DRAWN, *RESULTS.values()))
         samples = _samples(robot, CostGraphs(robot, cost, options.step.dt or 0.0), options)
         names = {port.name for port in samples.inputs}
-        asked = {name: each for name, each in asked.items() if name in names}
+        asked = {name: each for name, each in asked.items() if each.at(name, False) in names}
         shapes = {**dict.fromkeys(RESULTS, ()), "mean_first": (robot.nv,)}
         named = recorded("results", robot.name, shapes, lambda x: {own: x[name] for name, own in RESULTS.items()})
         steps = (
@@ -102,9 +104,9 @@ class ChipMppi(ChipSolver):
             samples,
             named,
         )
-        loop = of_calls("mppi", robot, steps, cls.plan, asked, ("draw", "seed"))
+        loop, moved = apart(of_calls("mppi", robot, steps, cls.carried, asked, DRAWN), asked)
         starts = ("total", *options.line, *STATE.values())
-        return cls(robot, options, Blocks(loop, dict.fromkeys(starts, 0.0)))
+        return cls(robot, options, Blocks(loop, {moved.get(name, name): 0.0 for name in starts}), moved)
 
     @property
     def described(self) -> dict[str, Any]:

@@ -19,7 +19,6 @@ from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.base.explained import explained
 from dynagate.base.naming import scope
 from dynagate.control.joint_bounds import EASE, SHIFT, WEIGHT, JointBounds
-from dynagate.control.taken import TAKEN
 from dynagate.dynamics import Tree
 from dynagate.dynamics.configuration import directions_of
 from dynagate.dynamics.spatial import array, select
@@ -33,6 +32,8 @@ from dynagate.robot.variable import check_constant
 Array = npt.NDArray[Any]
 Weight = float | Sequence[float] | Array
 
+SCOPE = "cost"
+"""Scope of the inputs of a cost in loops of solvers."""
 OWN = ("q", "qd", "tau")
 """Inputs of every cost."""
 
@@ -57,8 +58,11 @@ class Input(NamedTuple):
     each: bool = False
 
     def at(self, name: str, last: bool) -> str:
-        """What graphs of the last state, or of others, call it."""
-        return f"{name}_last" if last and self.each else name
+        """Return the name of the value in loops of solvers, at the last state or at others.
+
+        It lies in a scope of its own, so no value of a solver has it: a name that a user chose has no dot.
+        """
+        return f"{SCOPE}.last.{name}" if last and self.each else f"{SCOPE}.{name}"
 
 
 class Knot:
@@ -124,7 +128,7 @@ class Cost:
 
     Raises:
         ArgumentTypeError: A term is no function.
-        ArgumentError: There is no term, or an input has a name that solvers use, or no shape.
+        ArgumentError: There is no term, or an input has the name of a state or of torques, or no shape.
 
     Example:
         >>> cost = dynagate.control.Cost(lambda knot: [0.1 * rate for rate in knot.qd], inputs={"place": (3,)})
@@ -143,10 +147,6 @@ class Cost:
         for name, each in self.inputs.items():
             if not name.isidentifier() or name in OWN or name.startswith("_"):
                 raise ArgumentError(f"the cost has an input '{name}'; expected a name other than {', '.join(OWN)}")
-            if name in TAKEN:
-                raise ArgumentError(
-                    f"the cost has an input '{name}', as solvers call a value of theirs; expected another name"
-                )
             if not all(isinstance(size, int) and (size > 0 or size in (NQ, NV)) for size in _input(each).shape):
                 raise ArgumentError(f"input '{name}' of the cost has shape {_input(each).shape}; expected sizes")
 
@@ -278,7 +278,7 @@ class CostGraphs:
     @property
     def each(self) -> tuple[str, ...]:
         """Inputs that each knot has of its own."""
-        return (*(name for name, known in self.inputs.items() if known.each), *self._of_bounds)
+        return (*(known.at(name, False) for name, known in self.inputs.items() if known.each), *self._of_bounds)
 
     def record(self, recording: Recording, last: bool) -> dict[str, Array]:
         """New inputs of a recording: the state, torques and the cost's own."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from abc import abstractmethod
 from collections.abc import Mapping
@@ -87,6 +88,11 @@ class Solver(LoopSolver):
                     f"the cost and the steps both take an input '{name}'; expected different names: give the force a "
                     f"constant, such as Servo(..., target=(...)), or write a Cost with inputs={{'goal_{name}': ...}}"
                 )
+        for name in _parameters(type(self)):
+            if name in self.inputs:
+                raise ArgumentError(
+                    f"the cost has an input '{name}', which a call of {function} takes already; expected another name"
+                )
         self._kept: dict[Leading, Problems] = {}
 
     def __repr__(self) -> str:
@@ -112,15 +118,15 @@ class Solver(LoopSolver):
 
     @cached_property
     def of_call(self) -> dict[str, Asked]:
-        """The inputs of costs, of forces and of constraints."""
+        """The inputs of costs, of forces and of constraints, by their names in the loop."""
         asked: dict[str, Asked] = {}
         for name, known in self.inputs.items():
-            default = None if known.default is None else np.asarray(known.default)
+            default, key = None if known.default is None else np.asarray(known.default), known.at(name, False)
             if known.each:
-                parts = {name: (slice(None), slice(-1)), known.at(name, True): (slice(None), -1)}
-                asked[name] = Asked((self.knots + 1, *known.shape), default, parts)
+                parts = {key: (slice(None), slice(-1)), known.at(name, True): (slice(None), -1)}
+                asked[key] = Asked((self.knots + 1, *known.shape), default, parts)
             else:
-                asked[name] = Asked(known.shape, default, {name: ...})
+                asked[key] = Asked(known.shape, default, {key: ...})
         for name in self.step_inputs:
             size = len(self.robot.constraints) if name == "active" else self.robot.nv
             asked[name] = Asked((self.knots, size), np.array(1.0) if name == "active" else None, {name: ...})
@@ -193,19 +199,28 @@ class Solver(LoopSolver):
 
     def inputs_by_name(self, inputs: Mapping[str, npt.ArrayLike]) -> dict[str, tuple[str, Any]]:
         """Inputs of the cost, of forces and of constraints. Raises ValueError: one is unknown, or missing."""
-        asked = self.of_call
+        keys = {name: known.at(name, False) for name, known in self.inputs.items()}
+        keys |= {name: name for name in self.step_inputs}
         for name in inputs:
-            if name not in asked:
-                expected = ", ".join(asked) or "none"
-                raise ArgumentError(f"{self.function} has no input '{name}'{nearest(name, asked)}; expected {expected}")
+            if name not in keys:
+                expected = ", ".join(keys) or "none"
+                raise ArgumentError(f"{self.function} has no input '{name}'{nearest(name, keys)}; expected {expected}")
         values = {}
-        for name, known in asked.items():
+        for name, key in keys.items():
+            known = self.of_call[key]
             value = inputs.get(name, known.default)
             if value is None:
                 shape = ", ".join(map(str, known.shape))
                 raise ArgumentError(f"input '{name}' is missing; expected shape (..., {shape})")
-            values[name] = name, value
+            values[key] = name, value
         return values
+
+
+def _parameters(solver: type[Solver]) -> list[str]:
+    """Return the names of the arguments of a solver's calls, besides inputs of the cost."""
+    calls = (getattr(solver, name) for name in ("__call__", "on_integers") if hasattr(solver, name))
+    arguments = (each for call in calls for each in inspect.signature(call).parameters.values())
+    return [each.name for each in arguments if each.kind is not inspect.Parameter.VAR_KEYWORD]
 
 
 def own(name: str, shape: tuple[int, ...]) -> Asked:
