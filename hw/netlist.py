@@ -6,14 +6,12 @@ and Yosys and Verilator work on it once.
 
 from __future__ import annotations
 
-import gc
 import re
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection
 from typing import Any
 
-from amaranth.back import rtlil
 from dynagate.design.verilog_list import file_of
+from dynagate.hw.conversion import convert
 from dynagate.hw.rtlil import modules_of
 from dynagate.hw.verilog import verilog_of
 
@@ -35,25 +33,12 @@ _ZEROS = re.compile(
 """A cell that gives a memory the value 0."""
 
 
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """A conversion makes millions of objects, hardly any of them garbage; to look for it takes a third of the time."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
-
-
 def rtlil_text(component: Any, name: str, platform: Any = None) -> str:
     """platform: the device it is for, such as a `units.multiply.Fabric`.
 
     A memory with a `ram_style` has no value of ours where it is written while it is read: blocks of most devices have
     none then either, and Yosys would add logic that makes one."""
-    with _no_collection():
-        text = rtlil.convert(component, name=name, platform=platform, emit_src=False)
+    text = convert(component, name, platform)
     return _merged(_MODULE.sub(lambda module: _without_collisions(module[0]), text), name)
 
 

@@ -81,7 +81,7 @@ APART = (
 CORE = (
     *("hw/processor/isa/", "hw/processor/rtl/", "hw/processor/shell/"),
     *(f"hw/{name}.py" for name in ("accelerator", "axi_lite", "regmap", "stream_ports")),
-    *(f"hw/{name}.py" for name in ("netlist", "readers", "rtlil", "verilog")),
+    *(f"hw/{name}.py" for name in ("conversion", "netlist", "readers", "rtlil", "verilog")),
     *("base/philox.py", "fixedpoint/elementary.py", "fixedpoint/format.py", "fixedpoint/goal.py", "hw/units/"),
 )
 """What decides a processor's core, which programs of other versions of the generator share."""
