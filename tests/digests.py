@@ -335,15 +335,15 @@ def opened(design: Design) -> Any:
     from dynagate.host.device import FunctionDevice
     from dynagate.host.devices.stream import stream_device
     from dynagate.host.devices.turns import StreamTurns
-    from dynagate.host.drivers import DatapathDriver
+    from dynagate.host.drivers import DatapathSession
     from dynagate.host.ring_drivers import DatapathRingDriver
     from dynagate.host.rollout_device import RolloutDevice
 
     record: Any = design.design
     link = GoldenLink("here", record)
     if record.body.ring is None:
-        return FunctionDevice(stream_device(DatapathDriver, record, link, shows_progress=False), overflow="mask")
-    return RolloutDevice(StreamTurns(record, DatapathRingDriver(record, link)))
+        return FunctionDevice(stream_device(DatapathSession(record, link)), overflow="mask")
+    return RolloutDevice(StreamTurns(record, DatapathRingDriver.opened(record, link)))
 
 
 def value_digest(values: Mapping[str, Any]) -> str:
@@ -383,10 +383,10 @@ def stream_digests(kind: str, name: str) -> Digests:
         link = GoldenLink.opened
         values: dict[str, Any] = {}
         if "rollout" in design.function:
-            bounds = {port.name: device.device.bounds[port.name] for port in device.device.inputs}
-            nq, nv = (len(bounds[each]) for each in ("q", "qd"))
+            ranges = device.device.ranges
+            nq, nv = (len(ranges[each]) for each in ("q", "qd"))
             random = np.random.default_rng(7)
-            more = {"dt": 0.001} if "dt" in bounds else {}
+            more = {"dt": 0.001} if "dt" in ranges else {}
             starts = random.uniform(-0.5, 0.5, (3, nq)), random.uniform(-0.5, 0.5, (3, nv))
             moved = device(*starts, random.uniform(-0.5, 0.5, (3, 5, nv)), steps=[5, 3, 4], **more)
             values = {each: getattr(moved, each) for each in ("q", "qd", "a", "b", "diverged")}

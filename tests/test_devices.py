@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import dynagate
 import numpy as np
@@ -13,8 +13,9 @@ from dynagate import Policy, Region, Rollout, build, robots
 from dynagate.design import files
 from dynagate.dynamics import ROLLOUT
 from dynagate.host import DeviceError, Opened
-from dynagate.host.devices import DEVICES, Board, Cpu, DeviceOptions, Fixed, Numpy
-from dynagate.host.devices.options import DESIGN, FUNCTION, ROLLOUT_DESIGN
+from dynagate.host.devices import Board, Cpu, DeviceOptions, Fixed, Numpy
+from dynagate.host.devices.options import Kind
+from dynagate.host.openers import OPENERS, chosen_device
 from dynagate.hw.designs import Design
 
 ARM = robots.load("two_joint_arm")
@@ -171,7 +172,7 @@ def test_a_design_is_read_once(device: str, design: Design, monkeypatch: pytest.
         read.append(path)
         return loaded(path, **options)
 
-    monkeypatch.setattr("dynagate.design.files.load", counted)
+    monkeypatch.setattr("dynagate.host.devices.sources.load", counted)
     dynagate.open(design.folder, device=device).close()
     assert len(read) == 1
 
@@ -186,13 +187,19 @@ def test_a_closed_rollout_sweeps_nothing() -> None:
         rollout.vjp(trajectories, inputs["tau"], costs, costs)
 
 
-def test_the_registry_says_what_each_device_opens() -> None:
-    assert all(name == each.name and issubclass(each, DeviceOptions) for name, each in DEVICES.items())
-    face = {FUNCTION: "of_function", DESIGN: "of_design", ROLLOUT_DESIGN: "of_design"}
-    for each in DEVICES.values():
-        assert set(each.opens) <= {*face, ROLLOUT}
-        for what in each.opens:
-            method = face.get(what, "of_rollout" if each.keeps_states else "of_loop")
-            own = {"of_function": ("of_function", "of_graph")}.get(method, (method,))
-            assert any(getattr(each, name) is not getattr(DeviceOptions, name) for name in own), (each, what)
-        assert {name for what in each.opens for name in each.taken(what)} == {f.name for f in fields(each)}
+def test_each_pair_of_the_table_has_options_of_its_device() -> None:
+    for (kind, name), opener in OPENERS.items():
+        assert kind in get_args(Kind)
+        assert issubclass(opener.options, DeviceOptions)
+        assert opener.options.name == name
+        assert opener.options().changed() == {}
+        assert callable(opener.open)
+    assert {kind for kind, _ in OPENERS} == set(get_args(Kind))
+
+
+@pytest.mark.parametrize(("kind", "name"), OPENERS)
+def test_an_option_is_taken_where_the_options_of_the_pair_have_a_field(kind: Kind, name: str) -> None:
+    known = {field.name for field in fields(OPENERS[kind, name].options)}
+    for option in {field.name for opener in OPENERS.values() for field in fields(opener.options)} - known:
+        with pytest.raises(dynagate.Error, match=f"device '{name}'.* takes no option '{option}'"):
+            chosen_device(kind, name, {option: 1})

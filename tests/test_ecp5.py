@@ -23,7 +23,7 @@ from dynagate.fixedpoint.evaluate import evaluate
 from dynagate.fixedpoint.format import Format
 from dynagate.fixedpoint.goal import MULT18X18, Goal
 from dynagate.host.devices import StreamDevice
-from dynagate.host.drivers import ShellDriver
+from dynagate.host.drivers import ShellSession
 from dynagate.host.links import DeviceError
 from dynagate.host.uart_link import UartLink
 from dynagate.hw import boards, pll, routes
@@ -320,7 +320,7 @@ def bounds(built: Design, name: str) -> np.ndarray:
 
 def opened(built: Design, path: str) -> Function:
     link = UartLink(path, built.design, timeout=60.0)
-    return Function(StreamDevice(ShellDriver(built.design, link)))
+    return Function(StreamDevice(ShellSession(built.design, link).driver()))
 
 
 def test_the_netlist_computes_the_integers(small: Design, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from dynagate import Function, build, robots
 from dynagate.base.errors import ArgumentError
 from dynagate.fixedpoint.assign import Policy
 from dynagate.host.devices import StreamDevice
-from dynagate.host.drivers import ShellDriver
+from dynagate.host.drivers import ShellSession
 from dynagate.host.sim_links import SimShellLink
 from dynagate.hw import boards, routes, synth
 from dynagate.hw.axi import Axi
@@ -157,7 +157,7 @@ def test_the_netlist_of_a_vendor_s_family_computes_the_integers(family: str, sma
     netlist = tmp_path / "netlist.v"
     assert synthesize_modules(synth.tops(small), family, print, netlist).multipliers > 0
     link = SimShellLink(shell_library(texts=netlist_texts(netlist, family)), small.design)
-    with Function(StreamDevice(ShellDriver(small.design, link))) as accelerator:
+    with Function(StreamDevice(ShellSession(small.design, link).driver())) as accelerator:
         check_accelerator(small, accelerator)
 
 

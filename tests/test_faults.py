@@ -20,7 +20,7 @@ from dynagate.fixedpoint.assign import Policy
 from dynagate.fixedpoint.evaluate import evaluate
 from dynagate.host import DesignError, DeviceError
 from dynagate.host.devices import StreamDevice
-from dynagate.host.drivers import ShellDriver
+from dynagate.host.drivers import ShellSession
 from dynagate.host.tags import COUNT_BITS, Tags, check_tags, tags_from
 from dynagate.host.xdma_link import System, XdmaLink
 from dynagate.hw.axi import Axi
@@ -84,7 +84,7 @@ def faulty(built: Design, kinds: Sequence[str], seed: int, *, patient: bool) -> 
     folder.mkdir(exist_ok=True)
     link = XdmaLink(device_files(folder), built.design, system=CardSystem(card), timeout=10.0 if patient else 0.5)
     link._largest = 30  # many transfers in a batch
-    accelerator = Function(StreamDevice(ShellDriver(built.design, link)))
+    accelerator = Function(StreamDevice(ShellSession(built.design, link).driver()))
     card.asleep = False
     return accelerator, card
 
@@ -208,7 +208,7 @@ def card(one: Design, tmp_path: Path) -> tuple[Board, str, System]:
 def opened(built: Design, card: tuple[Board, str, System], **options: object) -> Function:
     _, path, system = card
     link = XdmaLink(path, built.design, system=system, timeout=1.0, **options)
-    return Function(StreamDevice(ShellDriver(built.design, link)))
+    return Function(StreamDevice(ShellSession(built.design, link).driver()))
 
 
 def right(accelerator: Function, built: Design) -> None:
@@ -348,7 +348,7 @@ import sys
 from dynagate.design.files import load
 from dynagate.host import Function
 from dynagate.host.devices import StreamDevice
-from dynagate.host.drivers import ShellDriver
+from dynagate.host.drivers import ShellSession
 from dynagate.host.xdma_link import XdmaLink
 from tests.standins.xdma import CardSystem, RemoteCard
 import numpy as np
@@ -356,7 +356,7 @@ import numpy as np
 folder, path, address = sys.argv[1:]
 design = load(folder)
 link = XdmaLink(path, design, system=CardSystem(RemoteCard(address)), timeout=1.0)
-accelerator = Function(StreamDevice(ShellDriver(design, link)))
+accelerator = Function(StreamDevice(ShellSession(design, link).driver()))
 states = {name: np.zeros((20_000, 2)) for name in ("q", "qd", "tau")}
 pending = [accelerator.submit(**states) for _ in range(4)]
 print("streaming", flush=True)

@@ -371,7 +371,9 @@ def test_bad_input_is_named_and_the_device_stays_usable(
 def test_integers_refuse_what_their_formats_are_not_for(name: str, inputs: State) -> None:
     """As the simulated device does, instead of clamping it."""
     with dynagate.compile(robots.load("two_joint_arm"), FUNCTION, device="fixed") as accelerator:
-        bounds = [accelerator.device.formatted.bounds[i] for i in accelerator.device.formatted.graph.input_nodes]
+        bounds = [
+            accelerator.device.model.formatted.bounds[i] for i in accelerator.device.model.formatted.graph.input_nodes
+        ]
         low, high = bounds[{"q": 1, "tau": 5}[name]]
         message = rf"input '{name}' is 1e\+06 at \(7, 1\); the formats were chosen for {low!r} to {high!r}"
         with pytest.raises(ValueError, match=message.replace("-", r"\-")):

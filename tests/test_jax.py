@@ -184,7 +184,7 @@ def test_what_overflows_is_no_number() -> None:
     region = Region.of(ARM)
     with dynagate.compile(ARM, "forward_dynamics", device="fixed", policy=small, region=region) as bits:
         states = region.sample("forward_dynamics", 2000, seed=3)
-        formatted = bits.device.formatted  # type: ignore[attr-defined]
+        formatted = bits.device.model.formatted  # type: ignore[attr-defined]
         for port in formatted.graph.inputs:
             low, high = zip(*(formatted.bounds[i] for i in port.nodes), strict=True)
             states[port.name] = np.clip(states[port.name], low, high)

@@ -25,7 +25,7 @@ from dynagate.fixedpoint.assign import Policy
 from dynagate.fixedpoint.evaluate import evaluate
 from dynagate.host import DesignError, DeviceError, Link, RegisterError, Results
 from dynagate.host.devices import StreamDevice
-from dynagate.host.drivers import ShellDriver
+from dynagate.host.drivers import ShellSession
 from dynagate.host.links import SilenceError
 from dynagate.host.registers import Registers
 from dynagate.host.sim_links import _Simulated
@@ -539,7 +539,7 @@ def test_random_turns(seed: int, kind: Kind, designs: Path) -> None:
         refuse,
         read_hash,
     ]
-    turns += [bench.driver.reset, bench.driver.clear] if kind.shell else []
+    turns += [bench.driver.session.reset, bench.driver.session.clear] if kind.shell else []
     with bench.accelerator:
         for _ in range(40):
             turn.choice(turns)()
@@ -674,7 +674,7 @@ def test_counters_and_status_after_overflow_and_bad_inputs(shell_bench: Bench) -
     words = driver.floats(samples).reshape(count, -1)[:, :2].view(np.float32)
     assert np.array_equal(np.isnan(words).all(axis=1), bad | overflow)
     counters = driver.counters
-    assert counters == driver.read_counters()
+    assert counters == driver.session.read_counters()
     assert (counters.samples_in, counters.samples_out, counters.misaligned) == (count, count, 0)
     assert (counters.bad_inputs, counters.first_bad_input) == (bad.sum(), 4)
     assert counters.overflows == overflow.sum()
@@ -682,10 +682,10 @@ def test_counters_and_status_after_overflow_and_bad_inputs(shell_bench: Bench) -
     names = driver.design.output.scopes
     assert counters.overflow_scopes == tuple(name for name, any_ in zip(names, scopes.any(axis=0), strict=True) if any_)
     assert counters.status == {"bad_input"} | ({"overflow"} if overflow.any() else set())
-    for begin_anew in (driver.clear, driver.reset):
+    for begin_anew in (driver.session.clear, driver.session.reset):
         driver.floats(samples)
         begin_anew()
-        cleared = driver.read_counters()
+        cleared = driver.session.read_counters()
         assert cleared.status == frozenset()
         assert (cleared.samples_in, cleared.bad_inputs, cleared.overflows, cleared.overflow_scopes) == (0, 0, 0, ())
         assert (cleared.first_bad_input, cleared.first_overflow) == (None, None)
@@ -807,7 +807,7 @@ def test_a_device_with_other_streams_is_refused(name: str, designs: Path) -> Non
     bench = opened(SHELLS["shell of 64 bits"], designs)
     link = Altered(bench.link, {name: 77})
     with pytest.raises(DesignError, match=f"another device has 0x4D in register '{name}'; design.json describes 0x"):
-        ShellDriver(bench.driver.design, link)
+        ShellSession(bench.driver.design, link).driver()
     assert link.closed
 
 
@@ -829,10 +829,10 @@ def test_counters_that_do_not_agree_with_the_results_are_an_error(values: dict[s
     arrays = bench.states(10, seed=2)
     overflow = evaluate(bench.built.formatted, arrays).overflow
     assert 0 < overflow.sum() < 10
-    ShellDriver(bench.driver.design, Altered(bench.link, {})).run(arrays, 10)
+    ShellSession(bench.driver.design, Altered(bench.link, {})).driver().run(arrays, 10)
     with pytest.raises(
         DeviceError, match=r"another device counted Counters\(.*\) for a batch of 10 in which \d results"
     ) as refused:
-        ShellDriver(bench.driver.design, Altered(bench.link, values)).run(arrays, 10)
+        ShellSession(bench.driver.design, Altered(bench.link, values)).driver().run(arrays, 10)
     assert ("; the stream had holes" in str(refused.value)) == ("status" in values)
     bench.accelerator.close()

@@ -154,8 +154,8 @@ if which == "rollout":
     opened = dynagate.Rollout("two_joint_arm", steps=2, dt=0.01)
     call = lambda: opened(state["q"], state["qd"], np.zeros((3, 2, 2))).q
     expected = call()
-    (small,) = opened._small.values()
-    locks = [opened._binding, small._lock]
+    (small,) = opened._small._kept.values()
+    locks = [opened._small._lock, small._lock]
 else:
     options = {"threads": 2} if which == "threads" else {"device": which}
     opened = dynagate.compile("two_joint_arm", "forward_dynamics", **options)

@@ -25,7 +25,7 @@ from dynagate.forces import (
     along,
     contact_points,
 )
-from dynagate.host.devices import DEVICES
+from dynagate.host.devices import Cpu
 from dynagate.host.ilqr import Ilqr
 from dynagate.host.joint_limits import joint_bounds_of
 from dynagate.host.mppi import _spread
@@ -235,8 +235,7 @@ def test_a_cost_and_a_force_do_not_share_an_input(each: bool) -> None:
 
 
 def test_options_that_are_equal_are_taken_for_the_same() -> None:
-    options = DEVICES["cpu"]
-    assert options(layout="".join(["ro", "ws"])).changed() == options(layout="rows").changed() == []
+    assert Cpu(layout="".join(["ro", "ws"])).changed() == Cpu(layout="rows").changed() == {}
 
 
 def test_a_limit_in_float32_is_inside_the_region() -> None:

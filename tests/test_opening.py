@@ -29,9 +29,9 @@ def design(designs: Path) -> Design:
 
 
 OPTIONS: dict[str, tuple[str, str]] = {
-    "numpy": ("certificate, region, pack", "threads"),
+    "numpy": ("pack, certificate, region", "threads"),
     "fixed": ("policy, region, certificate", "pack"),
-    "cpu": ("certificate, region, dtype, layout, pack, threads", "stream"),
+    "cpu": ("dtype, threads, certificate, region, layout, pack", "stream"),
     "cuda": ("dtype, layout, pack, number, stream", "threads"),
 }
 """By device the options that it takes besides those of algorithms, and one that it does not take."""
@@ -49,7 +49,7 @@ def test_options_that_a_device_does_not_take_are_refused_before_any_work(
     def work(*_: object, **__: object) -> None:
         raise AssertionError("work was done")
 
-    monkeypatch.setattr("dynagate.host.devices.options.trace", work)
+    monkeypatch.setattr("dynagate.host.devices.functions.trace", work)
     monkeypatch.setattr("dynagate.hw.build.graph_of", work)
     monkeypatch.setattr(robots, "load", work)
     taken, example = OPTIONS[device]
@@ -76,7 +76,7 @@ def test_options_of_a_device_reach_it(designs: Path) -> None:
         assert opened.device.text == "C, float32, 2 threads"
         assert opened.device.kernel.layout == "planes"  # type: ignore[attr-defined]
     with dynagate.compile(ARM, "mass_matrix", device="fixed", policy=Policy(word=12)) as opened:
-        assert {f.width for f in opened.device.formatted.formats} <= set(range(2, 13)) | {16}  # type: ignore[attr-defined]
+        assert {f.width for f in opened.device.model.formatted.formats} <= set(range(2, 13)) | {16}  # type: ignore[attr-defined]
     built = build(ARM, FUNCTION, ii=3, frame={0: -1}, folder=designs)
     with dynagate.open(built, device="sim", pauses=(0.5, 0.0)) as chip:
         chip(**states)

@@ -33,7 +33,8 @@ from dynagate.graph import Graph, Node, Port
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.ops import FUSED
 from dynagate.host.links import DeviceError
-from dynagate.host.processor import ProgramDevice, ProgramDriver, open_sim
+from dynagate.host.openers import executor_of
+from dynagate.host.processor import ProgramDevice, ProgramSession
 from dynagate.host.report import Checks, report_design
 from dynagate.host.report.bodies import ProgramPace, ProgramSection
 from dynagate.host.report.functions import FunctionMeasurement
@@ -345,7 +346,7 @@ def test_batches_follow_each_other_and_a_reset_keeps_the_program(
     device = accelerator.device
     assert isinstance(device, ProgramDevice)
     device.driver.link.write(device.driver.link.buffer((2, *device.driver.sample)))
-    device.driver.recover()
+    device.session.recover()
     np.testing.assert_array_equal(accelerator(**inputs).qdd, first.qdd)
 
 
@@ -358,8 +359,8 @@ def test_a_soft_reset_within_packets_keeps_the_program(
     for count in (size, 3):
         link.write(link.buffer((2, count, 1)))
         for _ in range(40):  # nobody takes results, which wait for the reset
-            driver.read_counters()
-        driver.reset()
+            driver.session.read_counters()
+        driver.session.reset()
         link._stream = link._new_stream()
         link._under_way.clear()
         if count == size:  # the beat that is offered stays
@@ -441,16 +442,21 @@ def test_overflow_is_alike_in_the_core_and_in_its_integers(programs: dict[str, D
 
 
 def test_the_core_refuses_a_damaged_program(accelerator: dynagate.Function, programs: dict[str, Design]) -> None:
-    driver = accelerator.device.driver  # type: ignore[attr-defined]
-    assert isinstance(driver, ProgramDriver)
+    session = accelerator.device.session  # type: ignore[attr-defined]
+    assert isinstance(session, ProgramSession)
     design = files.load_program(programs["arm"].folder)
     words = load_words(programs["arm"].folder, design)
     assert checksum(words[1:-1]) == words[-1, 1]
     damaged = words.copy()
     damaged[len(words) // 2, 1] ^= 1 << 7
     with pytest.raises(DesignError, match=r"refuses the program of two_joint_arm forward_dynamics: its checksum"):
-        driver._load(damaged, design)
-    driver._load(words, design)
+        session.replace_program(design, damaged)
+    with pytest.raises(DeviceError, match="has no program, because loading the last one failed; load it again"):
+        check(accelerator, programs["arm"])
+    session.replace_program(design, words)
+    with pytest.raises(DeviceError, match="has loaded another program than two_joint_arm forward_dynamics; open it"):
+        check(accelerator, programs["arm"])  # its driver is of the program before
+    accelerator.load(programs["arm"])
     check(accelerator, programs["arm"])
 
 
@@ -464,17 +470,17 @@ def test_the_core_refuses_a_foreign_program_and_one_that_is_cut(
     foreign = words.copy()
     foreign[0, 1] ^= 1
     with pytest.raises(DesignError, match=r"refuses the program of two_joint_arm forward_dynamics"):
-        driver._load(foreign, design)
+        driver.session.replace_program(design, foreign)
     assert driver.registers.read("checksum") == 0
-    driver._load(words, design)
+    driver.session.replace_program(design, words)
     cut = packets(words, 8)[:1, :-3]  # begins a program, and TLAST ends it
     driver.link.write(np.ascontiguousarray(cut[:, :, np.newaxis]))
     driver.link.write(driver.link.buffer((1, 2, 1)))  # a sample of two words
     with pytest.raises(DeviceError, match=r"0 results for 1 samples: .*; 0 samples entered .* 1 were misaligned"):
-        driver._read(driver.link.buffer((1, 2, 1)))
+        driver.session.read(driver.link.buffer((1, 2, 1)))
     assert driver.registers.read("checksum") == 0
     driver.link.reset()
-    driver._load(words, design)
+    accelerator.load(programs["arm"])
     check(accelerator, programs["arm"])
 
 
@@ -517,10 +523,10 @@ def test_a_packet_that_is_not_what_its_head_says_is_counted_and_dropped(
     link, loaded = driver.link, driver.registers.read("checksum")
     words = link.buffer((1, len(packet), 1))
     words[0, :, 0] = packet
-    driver.clear()
+    driver.session.clear()
     link.write(words)
     with pytest.raises(DeviceError, match=r"0 results for 1 samples: .*; 0 samples entered .* 1 were misaligned"):
-        driver._read(link.buffer((1, 2, 1)))
+        driver.session.read(link.buffer((1, 2, 1)))
     assert driver.registers.read("status") == 1 << 2
     assert driver.registers.read("checksum") == loaded
     check(accelerator, programs["arm"], 5)
@@ -545,7 +551,8 @@ def test_cores_take_samples_in_turn(programs: dict[str, Design]) -> None:
     """On streams of several words a beat, whose TLAST ends a batch; a program goes to all cores."""
     axi = Axi(128, PER_BATCH, FIXED)
     for pauses in ((0.0, 0.0), (0.3, 0.7)):
-        with closing(Function(open_sim(programs["overflowing"], axi=axi, cores=2, pauses=pauses))) as accelerator:
+        executor = executor_of(programs["overflowing"], "sim", axi=axi, cores=2, pauses=pauses)
+        with closing(Function(executor)) as accelerator:
             driver = accelerator.device.driver  # type: ignore[attr-defined]
             assert (driver.registers.read("stream"), driver.registers.read("cores")) == (1 << 16 | 128, 2)
             assert check(accelerator, programs["overflowing"], 23) > 0

@@ -21,7 +21,8 @@ from dynagate.fixedpoint.evaluate import evaluate_integers
 from dynagate.fixedpoint.format import Arithmetic, Format, to_float
 from dynagate.graph.graph import Graph, Node, Port
 from dynagate.host.drivers import ShellDriver
-from dynagate.host.processor import ProgramDevice, open_sim
+from dynagate.host.openers import executor_of
+from dynagate.host.processor import ProgramDevice
 from dynagate.host.report import Checks, report_design
 from dynagate.host.report.bodies import ProgramSection
 from dynagate.hw.axi import Axi
@@ -110,7 +111,7 @@ def test_numbers_that_no_format_holds_are_flagged(accelerator: Function, program
         exact = np.concatenate([to_float(value[node], field.format) for value, _ in expected])
         own = answers[:, field.lsb // WORD].view(np.float32)
         np.testing.assert_array_equal(own[~flags], exact[~flags].astype(np.float32))
-    counters = driver.read_counters()
+    counters = driver.session.read_counters()
     assert (counters.bad_inputs, counters.samples_in) == (np.concatenate(bad).sum(), count)
     assert counters.first_bad_input == int(np.argmax(np.concatenate(bad)))
     check(accelerator, built, 5)
@@ -176,7 +177,8 @@ def test_trajectories_of_float32(options: dict[str, Any], tmp_path: Path) -> Non
 def test_cores_share_the_converters(programs: dict[str, Design]) -> None:
     axi = Axi(128, PER_BATCH, FLOAT32)
     for pauses in ((0.0, 0.0), (0.3, 0.7)):
-        with closing(Function(open_sim(programs["overflowing"], axi=axi, cores=3, pauses=pauses))) as accelerator:
+        executor = executor_of(programs["overflowing"], "sim", axi=axi, cores=3, pauses=pauses)
+        with closing(Function(executor)) as accelerator:
             assert check(accelerator, programs["overflowing"], 23) > 0
             accelerator.load(programs["arm"])
             assert check(accelerator, programs["arm"], 23) == 0

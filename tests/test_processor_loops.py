@@ -23,7 +23,7 @@ from dynagate.dynamics import AlgorithmOptions
 from dynagate.fixedpoint.evaluate import quantize_inputs
 from dynagate.fixedpoint.recirculate import Recirculation
 from dynagate.host import RolloutDevice
-from dynagate.host.processor import open_sim
+from dynagate.host.openers import executor_of
 from dynagate.host.report import Checks, report_design
 from dynagate.host.report.bodies import LoopPace
 from dynagate.host.report.motions import MotionMeasurement
@@ -157,7 +157,7 @@ def test_rollouts_wait_for_their_streams(arm: Built) -> None:
 
 @pytest.mark.long
 def test_cores_go_on_with_trajectories_of_their_own(arm: Built) -> None:
-    with RolloutDevice(open_sim(arm, axi=Axi(64, words=FIXED), cores=3)) as chip:  # type: ignore[arg-type]
+    with RolloutDevice(executor_of(arm, "sim", axi=Axi(64, words=FIXED), cores=3)) as chip:  # type: ignore[arg-type]
         for batch in (1, 3, 7):
             check(chip, arm, batch, 19)
 

@@ -13,13 +13,15 @@ from click.testing import CliRunner
 from dynagate import Region, Robot, RobotWarning, Trajectories, robots
 from dynagate.cli import main
 from dynagate.design.files import load
+from dynagate.fixedpoint.models import StepModel
 from dynagate.fixedpoint.recirculate import Turns
 from dynagate.forces import Friction
-from dynagate.host.devices import IntegerTurns
+from dynagate.host.devices import FixedDevice
 from dynagate.host.links import DeviceError
 from dynagate.host.rollout_device import RolloutDevice
 from dynagate.hw.axi import Axi
 from dynagate.hw.designs import Design
+from dynagate.integrators.step import CARRY
 from dynagate.sim.ring import run_ring_bench
 
 from tests.standins.opening import board
@@ -70,7 +72,7 @@ def with_one_that_leaves(batch: int, turns: int, seed: int = 0) -> tuple[np.ndar
 
 
 def integers(built: Design) -> RolloutDevice:
-    return RolloutDevice(IntegerTurns(built.formatted))
+    return RolloutDevice(FixedDevice(StepModel(built.formatted, CARRY)))
 
 
 def same(a: Trajectories, b: Trajectories) -> None:

@@ -20,7 +20,7 @@ from dynagate.graph.evaluate import evaluate
 from dynagate.graph.parts import part_graph, parts_of
 from dynagate.graph.region import Region, part_states
 from dynagate.host.devices.stream import stream_device
-from dynagate.host.drivers import ShellDriver
+from dynagate.host.drivers import ShellSession
 from dynagate.host.links import RegisterError
 from dynagate.hw.axi import Axi
 from dynagate.hw.designs import Design
@@ -238,7 +238,7 @@ def test_only_the_chosen_words_are_sent(built: Design, shell: Function) -> None:
 def test_boards_receive_results_of_every_length(which: str, built: Design) -> None:
     link = standins.STANDINS[which](built, standins.board(built))
     with (
-        Function(stream_device(ShellDriver, built.design, link, shows_progress=False)) as accelerator,
+        Function(stream_device(ShellSession(built.design, link))) as accelerator,
         dynagate.open(built.folder, device="fixed") as integers,
     ):
         for name, outputs in [(name, None) for name in TOGETHER] + [("forward_dynamics_gradient", ["qdd"])]:
@@ -282,7 +282,7 @@ def test_a_wrong_choice_of_outputs_is_refused(shell: Function) -> None:
     values, _ = driver.unpack(samples, results)
     np.testing.assert_array_equal(values["minv"], before.minv)
     driver.registers.write("outputs", every & ~(1 << 9))  # after they have left
-    driver.reset()
+    driver.session.reset()
     assert driver.registers.read("outputs") == every
 
 

@@ -17,6 +17,7 @@ from dynagate.control.forward import holding_loop
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.loop import evaluate_loop
 from dynagate.host import problems
+from dynagate.host.bound import ShapeCache
 from dynagate.host.solver import Solver
 
 ARM = robots.load("two_joint_arm", damping=False)
@@ -90,7 +91,7 @@ def test_many_problems_are_the_same_as_few(solver: Solver, shared: bool, monkeyp
         inputs["goal"] = inputs["goal"][0, 0]
     expected = solved(solver, inputs, tau=np.ones((KNOTS, 2)))
     monkeypatch.setattr(problems, "FEW", 0)
-    monkeypatch.setattr(solver, "_kept", {})
+    monkeypatch.setattr(solver, "_kept", ShapeCache(problems.SHAPES))
     assert_same(solved(solver, inputs, tau=np.ones((KNOTS, 2))), expected)
     assert not solver._kept
     assert expected["tau"].shape == (2, 3, KNOTS, 2)

@@ -48,7 +48,7 @@ def test_a_batch_that_enters_the_link_is_waited_for(simulated: Function, monkeyp
             time.sleep(0.1)
             return batch
 
-    queue = driver_of(simulated).queue
+    queue = driver_of(simulated).session.queue
     monkeypatch.setattr(queue, "_waiting", Slow())
     pending = simulated.submit(**STATE)
     assert leaves.wait(SOON)
@@ -123,7 +123,7 @@ def test_what_registers_held_is_forgotten_by_a_reset(tmp_path: Path) -> None:
     built = dynagate.build(ARM, "inverse_dynamics_gradient", ii=16, axi=Axi(32, choice=True), folder=tmp_path)
     with dynagate.open(built, shell=True) as accelerator:
         before = accelerator(**STATE, outputs="dtau_dqd")
-        driver_of(accelerator).recover()
+        driver_of(accelerator).session.recover()
         again = accelerator(**STATE, outputs="dtau_dqd")
         assert list(again) == ["dtau_dqd"]
         assert np.array_equal(again.dtau_dqd, before.dtau_dqd)

@@ -19,7 +19,7 @@ from dynagate.fixedpoint.assign import Policy
 from dynagate.fixedpoint.evaluate import evaluate
 from dynagate.host import DesignError, DeviceError, RegisterError
 from dynagate.host.devices import StreamDevice
-from dynagate.host.drivers import ShellDriver
+from dynagate.host.drivers import ShellDriver, ShellSession
 from dynagate.host.uart_link import UartLink
 from dynagate.hw import frames
 from dynagate.hw.axi import Axi
@@ -233,7 +233,7 @@ def board(built: Design) -> Iterator[SimulatedBoard]:
 
 def opened(built: Design, board: SimulatedBoard, **options: float) -> Bench:
     link = UartLink(board.path, built.design, **{"timeout": 5.0, **options})
-    return Bench(built, board, Function(StreamDevice(ShellDriver(built.design, link))))
+    return Bench(built, board, Function(StreamDevice(ShellSession(built.design, link).driver())))
 
 
 @pytest.fixture
@@ -399,7 +399,7 @@ def test_another_bitstream_is_refused(built: Design, board: SimulatedBoard) -> N
     with pytest.raises(
         DesignError, match=f"{board.path} holds design {built.design.hash[:16]}; design.json describes ffff"
     ):
-        ShellDriver(other, UartLink(board.path, other))
+        ShellSession(other, UartLink(board.path, other)).driver()
     with (bench := opened(built, board)).accelerator:
         bench.check(3)
 

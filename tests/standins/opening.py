@@ -10,7 +10,7 @@ from typing import Any
 from unittest.mock import patch
 
 from dynagate.host import Link
-from dynagate.host.drivers import ShellDriver
+from dynagate.host.drivers import ShellDriver, ShellSession
 from dynagate.host.sim_links import SimShellLink
 from dynagate.host.xdma_link import XdmaLink
 from dynagate.hw.designs import Design
@@ -56,4 +56,4 @@ STANDINS: dict[str, Callable[..., Link]] = {"xdma": xdma_link, "pynq": pynq_link
 
 
 def driver(which: str, built: Design, **options: Any) -> ShellDriver:
-    return ShellDriver(built.design, STANDINS[which](built, board(built, **options)))
+    return ShellSession(built.design, STANDINS[which](built, board(built, **options))).driver()

@@ -15,7 +15,7 @@ import pynq
 from dynagate.design.files import load
 from dynagate.host import Function
 from dynagate.host.devices import StreamDevice
-from dynagate.host.drivers import ShellDriver
+from dynagate.host.drivers import ShellSession
 from dynagate.host.pynq_link import PynqLink
 from dynagate.host.sim_links import SimShellLink
 from pynq.buffer import PynqBuffer
@@ -129,7 +129,7 @@ def main(folder: str, library: str, states: str) -> None:
     link = PynqLink("accelerator.bit", design, overlay=overlay)
     data = dict(np.load(states))
     expected = data.pop("expected")
-    with Function(StreamDevice(ShellDriver(design, link))) as accelerator:
+    with Function(StreamDevice(ShellSession(design, link).driver())) as accelerator:
         for count in (1, 7, len(expected)):
             part = {name: value[:count] for name, value in data.items()}
             np.testing.assert_array_equal(accelerator(**part).qdd, expected[:count])

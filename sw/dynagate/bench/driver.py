@@ -15,7 +15,7 @@ from dynagate.design.design import Design
 from dynagate.graph.region import Region
 from dynagate.host import Function
 from dynagate.host.devices import StreamDevice
-from dynagate.host.drivers import ShellDriver
+from dynagate.host.drivers import ShellSession
 from dynagate.host.links import Link
 from dynagate.host.words import tag_words
 from dynagate.hw.regmap import REGISTERS
@@ -74,7 +74,7 @@ class DriverCost:
 
 def driver_ns(design: Design[DatapathBody], region: Region, batch: int, *, rounds: int = ROUNDS) -> float:
     """Nanoseconds of a bound call with a batch, less those of the device that takes no time."""
-    driver = ShellDriver(design, NullLink(design))
+    driver = ShellSession(design, NullLink(design)).driver()
     samples, results = (np.zeros((batch, *shape), np.uint32) for shape in (driver.sample, driver.result))
 
     def transfer() -> None:

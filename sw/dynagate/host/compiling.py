@@ -12,6 +12,7 @@ from dynagate.base.changed import changed_options
 from dynagate.base.elsewhere import HARDWARE, spelled
 from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.base.explained import checking_first, explained
+from dynagate.base.nearest import nearest
 from dynagate.base.progress import Progress, showing
 from dynagate.dynamics import ROLLOUT, check_named, of_frame, requested
 from dynagate.dynamics.frames import FrameOption
@@ -19,10 +20,13 @@ from dynagate.dynamics.options import AlgorithmOptions
 from dynagate.forces import Force
 from dynagate.forces.listed import all_as_text
 from dynagate.graph.region import Region
-from dynagate.host.devices import DEVICES, Board, DeviceOptions, Sim
-from dynagate.host.devices.options import FUNCTION
-from dynagate.host.devices.registry import chosen_device, opening
+from dynagate.host.devices.board import Board
+from dynagate.host.devices.functions import check_form
+from dynagate.host.devices.options import FUNCTION, DeviceOptions, Kind
+from dynagate.host.devices.sim import Sim
+from dynagate.host.devices.sources import FunctionSource
 from dynagate.host.function import Function, check_overflow
+from dynagate.host.openers import OPENERS, ChosenDevice, chosen_device, devices_of, name_of
 from dynagate.host.source import names_design
 from dynagate.robot.checked import RobotOrName, robot_of
 
@@ -125,7 +129,7 @@ def compile(
         "region": (region, None),
         "certificate": (certificate, False),
     }
-    chosen = device_of(device, FUNCTION, changed_options(of_device))
+    chosen = device_of(device, (FUNCTION,), changed_options(of_device))
     algorithm = AlgorithmOptions(
         form=form,
         frame=axes,
@@ -138,10 +142,10 @@ def compile(
         integrator=integrator,
         implicit_damping=implicit_damping,
     )
-    chosen.check_form(algorithm.form, [name for name, each in DEVICES.items() if each.scans])
+    check_form(algorithm.form, chosen.name, chosen.opener, [name for (_, name), each in OPENERS.items() if each.scans])
     check_overflow(overflow)
     with showing(progress) as say:
-        return Function(chosen.of_robot(robot_of(robot), row.name, algorithm, say), overflow=overflow)
+        return Function(chosen.open(FunctionSource(robot_of(robot), row.name, algorithm), say), overflow=overflow)
 
 
 def check_robot(robot: object) -> None:
@@ -151,22 +155,29 @@ def check_robot(robot: object) -> None:
         raise ArgumentTypeError(f"{text} is a design, which is compiled already; write dynagate.open(design)")
 
 
-def device_of(device: object, what: str, options: Mapping[str, Any]) -> DeviceOptions:
-    """Return the device that computes a function of a robot, or its rollout, with the device's options.
+def device_of(device: object, kinds: Sequence[Kind], options: Mapping[str, Any]) -> ChosenDevice:
+    """Return the device that computes something of a robot, with the device's options.
+
+    Args:
+        device: Name of the device, or an object with its options.
+        kinds: Kinds of source that may be opened. The first that the device opens is.
+        options: Options by name, of a device that is named.
 
     Raises:
         ArgumentError: There is no such device, it is for designs, or it does not take an option.
         ArgumentTypeError: It is neither a name nor a device.
     """
-    known = ", ".join(opening(what))
+    known = devices_of(*kinds)
     if not isinstance(device, str | DeviceOptions):
-        raise ArgumentTypeError(f"device={device!r:.60}; expected one of {known}")
-    name = device.name if isinstance(device, DeviceOptions) else device
+        raise ArgumentTypeError(f"device={device!r:.60}; expected one of {', '.join(known)}")
+    name = name_of(device)
     if name in (Sim.name, Board.name) or spelled(name) in HARDWARE:
         link = "link='sim'" if name == Sim.name else "link=..."
-        function = f"'{ROLLOUT}'" if what == ROLLOUT else "function"
+        function = "function" if FUNCTION in kinds else f"'{ROLLOUT}'"
         raise ArgumentError(
             f"device '{name}' runs designs; write dynagate.open(dynagate.build(robot, {function}), {link}), or choose "
-            f"one of {known}"
+            f"one of {', '.join(known)}"
         )
-    return chosen_device(device, what, options)
+    if name not in known:
+        raise ArgumentError(f"device '{name}'{nearest(name, known)}; expected one of {', '.join(known)}")
+    return chosen_device(next(kind for kind in kinds if (kind, name) in OPENERS), device, options)

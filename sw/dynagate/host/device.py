@@ -6,7 +6,6 @@ from abc import abstractmethod
 from typing import Any
 
 from dynagate.base.explained import explained
-from dynagate.host.devices.parts import WithoutProgram
 from dynagate.host.function import Function
 from dynagate.host.opened import Opened
 
@@ -51,13 +50,7 @@ class FunctionDevice(Function, Device):
         with self._lock:
             if self._closed:
                 self._check(None)
-            try:
-                device = self.device.load(design)
-            except BaseException:
-                if not self.device.loaded:
-                    self._computes(WithoutProgram(self.device))
-                raise
-            self._computes(device)
+            self._computes(self.device.load(design))
 
     def __repr__(self) -> str:
         return f"<Device {self.device.robot} {self.device.function}, {self.device.text}>"

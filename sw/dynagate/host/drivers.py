@@ -6,38 +6,33 @@ import ctypes
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from copy import copy
 from dataclasses import dataclass
 from typing import Any
-from weakref import WeakSet
 
 import numpy as np
 import numpy.typing as npt
 from tqdm import tqdm
 
-from dynagate.base.errors import ArgumentError, add_note
+from dynagate.base.errors import ArgumentError
 from dynagate.design.codec import Words
 from dynagate.design.design import Design, OneFunction
 from dynagate.design.files import DesignError
 from dynagate.design.native_codec import SOME_NAN, pointers, quick
 from dynagate.host.inputs import Arrays, check_finite, check_fits, check_range
-from dynagate.host.links import DeviceError, Link, SilenceError, Transfer, closed_on_failure
-from dynagate.host.registers import Registers
+from dynagate.host.links import DeviceError, Link, Transfer, closed_on_failure
+from dynagate.host.session import Session
 from dynagate.host.tags import COUNT_MASK, check_tags, tags_from
-from dynagate.host.transfers import TransferQueue
 from dynagate.host.words import StreamWords, pack_inputs, tag_words, unpack_outputs
-from dynagate.hw.regmap import BITS, HOLE, OUTPUTS, REGISTERS, Register
+from dynagate.hw.regmap import HOLE, OUTPUTS, REGISTERS
 
 Outputs = dict[str, npt.NDArray[Any]]
 Overflow = npt.NDArray[np.bool_]
 
 
 class Driver(ABC):
-    """A design's device behind a link. registers: by name. function: one of several that the design computes; the
-    driver then streams samples of it alone, and `design` is what the streams hold for these. shows_progress: show on a
-    terminal how far a batch is that takes longer than a moment.
+    """A view of a session: one function of its design, or some of the outputs. A driver keeps no state of the device.
 
-    Raises DesignError: the device shows another design's hash. The link is closed then, and after any other error here.
+    design: what the streams hold for the samples of the function. whole: the session's design.
     """
 
     dtype: np.dtype[Any]
@@ -45,26 +40,9 @@ class Driver(ABC):
     result: tuple[int, int]
     """Beats of a sample or result, and words of a beat."""
 
-    def __init__(
-        self,
-        design: Design,
-        link: Link,
-        table: dict[str, Register],
-        *,
-        function: OneFunction | None = None,
-        shows_progress: bool = False,
-    ) -> None:
-        self.whole, self.link = design, link
-        self.design = design if function is None else design.of_function(function)
-        self.group: WeakSet[Driver] = WeakSet([self])
-        """The drivers of the link: of other functions and other choices of outputs."""
-        self.held: dict[str, Any] = {}
-        """What registers hold, by name: shared by the drivers of the link."""
-        self.registers = Registers(link, table)
-        self._shows_progress, self._streaming = shows_progress, False
-        self.queue = TransferQueue(self)
-        with closed_on_failure(link):
-            self._check()
+    def __init__(self, session: Session, design: Design, function: OneFunction | None) -> None:
+        self.session, self.design, self.function = session, design, function
+        self.whole, self.link, self.registers = session.design, session.link, session.registers
 
     @abstractmethod
     def run(self, arrays: Arrays, batch: int) -> tuple[Outputs, Overflow]:
@@ -84,106 +62,57 @@ class Driver(ABC):
         sample overflowed, where that is faster. Counters are not looked at: tags say whose the results are."""
         return None
 
+    def mark(self, samples: Words) -> None:  # noqa: B027
+        """Write the tags of the next samples."""
+
     def verify(self, samples: Words, results: Words) -> None:  # noqa: B027
         """Raises DeviceError: a result is not of its sample."""
 
-    def _check(self) -> None:
-        """Refuses the device of another design."""
-        shown = self.registers.read("hash_high") << BITS | self.registers.read("hash_low")
-        if shown != self.whole.device_hash:
-            raise DesignError(
-                f"{self.link.text} holds design {shown:016x}; design.json describes {self.whole.device_hash:016x}: "
-                "build it again"
-            )
+    def stream(self, samples: Words, rows: npt.NDArray[np.int64] | None = None) -> Words:
+        """Stream a batch and return its results.
 
-    def stream(self, samples: Words, count: int | None = None) -> Words:
-        """Samples (batch, beats, words) in, results (batch, *self.result) out, in the same order. count: of the
-        results, where not every sample has one.
+        Args:
+            samples: Words of the samples, (batch, beats, words).
+            rows: Indices of the samples that have results; all of them unless given.
 
-        Raises DeviceError where results do not come. The device is reset then, as it is after Ctrl-C, and stays usable.
+        Returns:
+            Words of the results, (results, *self.result), in the order of their samples.
+
+        Raises:
+            DeviceError: Results do not come, or are not those of the samples. The device is reset then, as it is after
+                Ctrl-C, and stays usable.
         """
-        if self._streaming:
-            raise DeviceError(f"{self.link.text} streams already; expected one batch at a time")
-        self.wait()
-        results: Words = np.zeros((len(samples) if count is None else count, *self.result), dtype=np.uint32)
-        self._streaming = True
-        try:
-            self._stream(samples, results)
-        except BaseException as error:
-            self._failed(error)
-            raise
-        finally:
-            self._streaming = False
+        results: Words = np.zeros((len(samples) if rows is None else len(rows), *self.result), dtype=np.uint32)
+        with self.session.streaming(self.whole):
+            self.mark(samples)
+            quiet = None if self.session.shows_progress else True  # None: but for a terminal
+            with tqdm(total=len(results), desc="  states", delay=1.0, leave=False, disable=quiet) as bar:
+                self.link.expect(self.result[0])
+                self.link.write(samples, *(() if rows is None else (len(results),)))
+                self.session.read(results, lambda received: bar.update(received - bar.n))
+            self.verify(samples if rows is None else samples[rows], results)
         return results
 
-    def wait(self) -> None:
-        """Until no batch is under way, of another function neither."""
-        for driver in list(self.group):
-            driver.queue.wait()
-
-    def wait_for_others(self) -> None:
-        """Until no batch is under way but those of this driver."""
-        for driver in list(self.group):
-            if driver is not self:
-                driver.queue.wait()
-
     def choosing(self, outputs: Sequence[str]) -> Driver | None:
-        """A driver on the same link whose results have these outputs alone; None where the device sends all."""
+        """Return the driver whose results have only these outputs; None if the device always sends all of them."""
         return None
-
-    def _failed(self, error: BaseException) -> None:
-        """Recovers the device. Raises DeviceError where it is closed."""
-        if not self.link.closed:
-            self.recover_from(error)
-        elif isinstance(error, DeviceError):
-            raise DeviceError(f"{self.link.text} was closed while it streamed") from None
-
-    def recover_from(self, error: BaseException) -> None:
-        """Recovers the device. If that fails, the error says so in a note."""
-        try:
-            self.recover()
-        except DeviceError as fault:
-            add_note(error, f"The device did not come to rest: {fault}")
-
-    def recover(self) -> None:
-        """Brings the device to rest, whatever it was doing. What was under way is lost. Raises DeviceError."""
-        self.link.reset()
-
-    def _stream(self, samples: Words, results: Words) -> None:
-        quiet = None if self._shows_progress else True  # None: but for a terminal
-        with tqdm(total=len(results), desc="  states", delay=1.0, leave=False, disable=quiet) as bar:
-            fewer = () if len(results) == len(samples) else (len(results),)
-            self.link.expect(self.result[0])
-            self.link.write(samples, *fewer)
-            self._read(results, lambda received: bar.update(received - bar.n))
-
-    def _read(self, results: Words, progress: Callable[[int], object] | None = None) -> None:
-        received, count = 0, len(results)
-        while received < count:
-            try:
-                received += self.link.read(results[received:] if received else results)
-            except SilenceError as error:
-                raise DeviceError(f"{received} results for {count} samples: {error}{self.state()}") from None
-            if progress is not None:
-                progress(received)
-
-    def state(self) -> str:
-        """What the device says of itself when it is stuck."""
-        return ""
 
     @property
     def transfer(self) -> Transfer:
+        """Cycles of the batch that was read last."""
         return self.link.transfer
 
-    @property
-    def shows_progress(self) -> bool:
-        """Whether a batch that takes long shows its progress on a terminal."""
-        return self._shows_progress
 
-    def close(self) -> None:
-        for driver in list(self.group):
-            driver.queue.close()
-        self.link.close()
+class DatapathSession(Session):
+    """A bare datapath behind a link."""
+
+    def __init__(self, design: Design, link: Link, *, shows_progress: bool = False) -> None:
+        table = {name: REGISTERS[name] for name in ("hash_low", "hash_high")}
+        super().__init__(design, link, table, shows_progress=shows_progress)
+
+    def driver(self, function: OneFunction | None = None) -> DatapathDriver:
+        """Return the driver of the design, or of one of its functions."""
+        return DatapathDriver(self, function)
 
 
 class DatapathDriver(Driver):
@@ -191,18 +120,12 @@ class DatapathDriver(Driver):
     input and output to; of the design unless given."""
 
     def __init__(
-        self,
-        design: Design,
-        link: Link,
-        *,
-        function: OneFunction | None = None,
-        numbers: Mapping[str, str] | None = None,
-        shows_progress: bool = False,
+        self, session: Session, function: OneFunction | None = None, *, numbers: Mapping[str, str] | None = None
     ) -> None:
-        self.sample, self.result = (1, design.input.words), (1, design.output.words)
-        self.dtype = np.dtype(design.results)
-        table = {name: REGISTERS[name] for name in ("hash_low", "hash_high")}
-        super().__init__(design, link, table, function=function, shows_progress=shows_progress)
+        whole = session.design
+        super().__init__(session, whole if function is None else whole.of_function(function), function)
+        self.sample, self.result = (1, whole.input.words), (1, whole.output.words)
+        self.dtype = np.dtype(whole.results)
         self._numbers = self.design.numbers if numbers is None else numbers
 
     def run(self, arrays: Arrays, batch: int) -> tuple[Outputs, Overflow]:
@@ -244,52 +167,19 @@ def holes_text(counted: Counters) -> str:
     return "; the stream had holes: beats whose TKEEP leaves bytes of samples out" if HOLE in counted.status else ""
 
 
-class ShellDriver(Driver):
-    """An accelerator in its AXI shell: float32 on the streams, the device converts. counters: of the last batch."""
+class ShellSession(Session):
+    """An accelerator in its AXI shell. counters: of the last batch."""
 
-    dtype = np.dtype(np.float32)
-
-    def __init__(
-        self, design: Design, link: Link, *, function: OneFunction | None = None, shows_progress: bool = False
-    ) -> None:
+    def __init__(self, design: Design, link: Link, *, shows_progress: bool = False) -> None:
         with closed_on_failure(link):
             if design.axi is None:
                 raise DesignError(f"{design.title} has no AXI shell; expected a build with axi=Axi(...)")
-            self._set_streams(design if function is None else design.of_function(function))
-            super().__init__(design, link, self.axi.registers, function=function, shows_progress=shows_progress)
-            self._every = self._choice = self._bits_of(port.name for port in self.design.output.ports)
+            super().__init__(design, link, design.axi.registers, shows_progress=shows_progress)
             self.recover()
             self.counters = self.read_counters()
 
-    def _set_streams(self, design: Design) -> None:
-        """The streams' words, for a design of one function."""
-        assert design.axi is not None
-        self.design, self.axi = design, design.axi
-        self.sample, self.result = (self.axi.beats.input, self.axi.lanes), (self.axi.beats.output, self.axi.lanes)
-        self.words = StreamWords(design, self.axi)
-        self.dtype = np.dtype(design.results)
-
-    def choosing(self, outputs: Sequence[str]) -> ShellDriver | None:
-        if not self.axi.choice:
-            return None
-        other = copy(self)
-        other._set_streams(self.design.with_outputs(outputs))
-        other._choice = self._bits_of(outputs)
-        other.queue = TransferQueue(other)
-        other._streaming = False
-        self.group.add(other)
-        return other
-
-    def _bits_of(self, outputs: Iterable[str]) -> int:
-        """Outputs of the function as bits of register OUTPUTS."""
-        if not self.axi.choice:
-            return 0
-        bits = self.axi.registers[OUTPUTS].bits
-        prefix = f"{self.design.function}." if self.whole.functions else ""
-        return sum(1 << bits.index(prefix + name) for name in outputs)
-
     def _check(self) -> None:
-        axi, design = self.whole.axi, self.whole
+        axi, design = self.design.axi, self.design
         assert axi is not None
         for name, expected in (("identity", axi.identity), ("version", axi.version)):
             self._check_register(name, expected)
@@ -302,23 +192,20 @@ class ShellDriver(Driver):
         ):
             self._check_register(name, expected)
 
-    def _check_register(self, name: str, expected: int) -> None:
-        value = self.registers.read(name)
-        if value != expected:
-            raise DesignError(
-                f"{self.link.text} has 0x{value:X} in register '{name}'; design.json describes 0x{expected:X}: "
-                "build it again"
-            )
+    def driver(self, function: OneFunction | None = None, outputs: Sequence[str] | None = None) -> ShellDriver:
+        """Return the driver of the design or of one of its functions, with all of its outputs or only these."""
+        return ShellDriver(self, function, outputs)
 
     def reset(self) -> None:
-        """Soft reset: all but the registers' bus, counters and status included. The streams must be idle."""
+        """Reset all but the bus of the registers, counters and status included. The streams must be idle."""
         self.registers.set("control", "reset")
 
     def clear(self) -> None:
-        """Counters and status begin anew."""
+        """Set counters and status to zero."""
         self.registers.set("control", "clear")
 
     def read_counters(self) -> Counters:
+        """Return what the shell has counted since the last clear."""
         read = self.registers.read
         bad, overflows, scopes = read("bad_inputs"), read("overflows"), read("overflow_scopes")
         return Counters(
@@ -332,6 +219,50 @@ class ShellDriver(Driver):
             tuple(name for k, name in enumerate(self.design.output.scopes) if scopes >> k & 1),
             read("misaligned"),
         )
+
+    def state(self) -> str:
+        counted = self.read_counters()
+        return (
+            f"; {counted.samples_in} samples entered the datapath, {counted.samples_out} results left it, "
+            f"{counted.misaligned} were misaligned{holes_text(counted)}"
+        )
+
+
+class ShellDriver(Driver):
+    """An accelerator in its AXI shell: the device converts what its streams carry. outputs: those that results have;
+    all unless given."""
+
+    session: ShellSession
+
+    def __init__(
+        self, session: ShellSession, function: OneFunction | None = None, outputs: Sequence[str] | None = None
+    ) -> None:
+        whole = session.design
+        design = whole if function is None else whole.of_function(function)
+        every = [port.name for port in design.output.ports]
+        super().__init__(session, design if outputs is None else design.with_outputs(outputs), function)
+        assert self.design.axi is not None
+        self.axi = self.design.axi
+        self.sample, self.result = (self.axi.beats.input, self.axi.lanes), (self.axi.beats.output, self.axi.lanes)
+        self.words = StreamWords(self.design, self.axi, session.tags)
+        self.dtype = np.dtype(self.design.results)
+        self._every, self._choice = self._bits_of(every), self._bits_of(every if outputs is None else outputs)
+
+    def choosing(self, outputs: Sequence[str]) -> ShellDriver | None:
+        return self.session.driver(self.function, outputs) if self.axi.choice else None
+
+    def _bits_of(self, outputs: Iterable[str]) -> int:
+        """Outputs of the function as bits of register OUTPUTS."""
+        if not self.axi.choice:
+            return 0
+        bits = self.axi.registers[OUTPUTS].bits
+        prefix = f"{self.design.function}." if self.whole.functions else ""
+        return sum(1 << bits.index(prefix + name) for name in outputs)
+
+    @property
+    def counters(self) -> Counters:
+        """Counters of the last batch."""
+        return self.session.counters
 
     def run(self, arrays: Arrays, batch: int) -> tuple[Outputs, Overflow]:
         """As of every driver; results of samples that overflowed are NaN. Raises ValueError too where the device found
@@ -361,13 +292,13 @@ class ShellDriver(Driver):
         if not self.axi.choice:
             return
         every = (1 << len(self.axi.registers[OUTPUTS].bits)) - 1
-        before = self.held.get(OUTPUTS, every)
+        before = self.session.register_cache.get(OUTPUTS, every)
         if before is None or before & self._every != self._choice:
-            self.wait()
+            self.session.queue.wait()
             choice = (every if before is None else before) & ~self._every | self._choice
-            self.held[OUTPUTS] = None  # unknown until the write has succeeded
+            self.session.register_cache[OUTPUTS] = None  # unknown until the write has succeeded
             self.registers.write(OUTPUTS, choice)
-            self.held[OUTPUTS] = choice
+            self.session.register_cache[OUTPUTS] = choice
 
     def _hold(self, arrays: Arrays) -> None:
         """Writes the inputs that registers hold, where they are others than before. Raises ValueError naming one that
@@ -384,12 +315,12 @@ class ShellDriver(Driver):
             for k, index in enumerate(port.fields):
                 field = self.design.input.fields[index]
                 check_range(port, k, rows[:1, k].astype(np.float64), field.range, field.format.step)
-            if self.held.get(port.name) != (words := rows[0].tobytes()):
-                self.wait()
-                self.held.pop(port.name, None)  # unknown until all of its registers are written
+            if self.session.register_cache.get(port.name) != (words := rows[0].tobytes()):
+                self.session.queue.wait()
+                self.session.register_cache.pop(port.name, None)  # unknown until all of its registers are written
                 for k, word in enumerate(rows[0].view(np.uint32)):
                     self.registers.write(f"{port.name}_{k}", int(word))
-                self.held[port.name] = words
+                self.session.register_cache[port.name] = words
 
     def _take(self, samples: Words, words: Words) -> tuple[Outputs, Overflow]:
         first = int(tag_words(samples[:1], self.axi.words.input)[0]) if len(samples) else 0
@@ -406,13 +337,13 @@ class ShellDriver(Driver):
         return values, empty
 
     def bound(self, arrays: Arrays, outputs: Arrays, batch: int) -> Callable[[], Overflow | None] | None:
-        words = self.words
+        words, session = self.words, self.session
         inputs = [arrays[port.name] for port in self.design.input.ports]
         fill = words.filling(inputs) if batch else None
         if fill is None:
             return None
         fill, take = (quick(words.functions, name) for name in (fill.__name__, "dynagate_take"))
-        write, read = self.link.write, self._read
+        write, read = self.link.write, self.session.read
         expect, beats = self.link.expect, self.result[0]
         samples, results = self.link.buffer((batch, *self.sample)), self.link.buffer((batch, *self.result))
         empty = np.zeros(batch, np.bool_)
@@ -422,7 +353,8 @@ class ShellDriver(Driver):
         size = ctypes.c_int64(batch)
 
         def run() -> Overflow | None:
-            self.wait()
+            session.queue.wait()
+            session.check_current(self.whole)
             self._choose()
             first = words.tags.take(batch)
             epoch, count = first & ~COUNT_MASK, first & COUNT_MASK
@@ -437,7 +369,7 @@ class ShellDriver(Driver):
                     self._look_at(status, samples, results, empty)
                     return empty
             except BaseException as error:
-                self._failed(error)
+                session.failed(error)
                 raise
             return None
 
@@ -452,36 +384,24 @@ class ShellDriver(Driver):
     def floats(self, samples: Words) -> Words:
         """float32 words (batch, beats, words of a beat) in and out; `counters` are of this batch then. Writes the
         samples' tags. Raises DeviceError: a result is not of its sample."""
-        self.wait()
-        self.clear()
+        self.session.queue.wait()
+        self.session.clear()
         words = self.stream(samples) if len(samples) else np.zeros((0, *self.result), np.uint32)
-        self.counters = self.read_counters()
+        self.session.counters = self.session.read_counters()
         return words
 
-    def _stream(self, samples: Words, results: Words) -> None:
-        self.mark(samples)
-        super()._stream(samples, results)
-        self.verify(samples, results)
-
     def mark(self, samples: Words) -> None:
-        """Writes the tags of the next samples."""
         first = self.words.tags.take(len(samples))
         tag_words(samples, self.axi.words.input)[...] = tags_from(first, len(samples))
 
     def verify(self, samples: Words, results: Words) -> None:
-        """Raises DeviceError: a result is not of its sample."""
         after = self.axi.words
         try:
             check_tags(self.link.text, tag_words(samples, after.input), tag_words(results, after.output))
         except DeviceError as error:
             with suppress(DeviceError):  # of a link that gives no answer any more
-                error.args = (f"{error}{holes_text(self.read_counters())}",)
+                error.args = (f"{error}{holes_text(self.session.read_counters())}",)
             raise
-
-    def recover(self) -> None:
-        self.words.tags.begin_anew()
-        self.held.clear()
-        self.link.reset()
 
     def _check_counters(self, batch: int, empty: Overflow) -> None:
         """Raises DeviceError: counters that do not agree with the results."""
@@ -505,10 +425,3 @@ class ShellDriver(Driver):
             for index in () if port.name in self.axi.parameters else port.fields:
                 fmt = self.design.input.fields[index].format
                 check_fits(port.name, numbers[:, index].astype(np.float64), fmt, suspects)
-
-    def state(self) -> str:
-        counted = self.read_counters()
-        return (
-            f"; {counted.samples_in} samples entered the datapath, {counted.samples_out} results left it, "
-            f"{counted.misaligned} were misaligned{holes_text(counted)}"
-        )

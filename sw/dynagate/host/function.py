@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -21,7 +20,7 @@ from dynagate.base.largest import MAX_BATCH
 from dynagate.base.warned import warn
 from dynagate.graph.evaluate import Port
 from dynagate.graph.packing import unpacked
-from dynagate.host.devices.face import Executor, Overflow
+from dynagate.host.devices.face import Executor, Overflow, UnderWay
 from dynagate.host.inputs import Arrays, check_finite, check_names, check_values, checked, flat, restricted
 from dynagate.host.links import DeviceError, OverflowedError, OverflowWarning, Transfer
 from dynagate.host.opened import Opened
@@ -29,9 +28,6 @@ from dynagate.host.pending import Pending
 from dynagate.host.results import Results
 from dynagate.host.single import Single, single
 from dynagate.native.gpu import on_gpu
-
-if TYPE_CHECKING:
-    from dynagate.host.devices.stream import UnderWay
 
 MASK, RAISE = "mask", "raise"
 
@@ -76,7 +72,7 @@ class Function(Opened):
         """
         check_overflow(overflow)
         self._raises = overflow == RAISE
-        self._lock = threading.RLock()  # held while the device computes, but for some bound calls
+        self._lock = device.lock  # held while the device computes, but for some bound calls
         renew_in_child(self, "_lock")
         self._closed = False
         self._has_warned = False
@@ -96,8 +92,6 @@ class Function(Opened):
         self._single_asked = False  # made at the first call, for there may be none
         overflow = RAISE if self._raises else MASK
         self.functions = {name: type(self)(each, overflow=overflow) for name, each in device.functions.items()}
-        for each in self.functions.values():
-            each._lock = self._lock
 
     if not TYPE_CHECKING:  # type checkers know the names below
 
@@ -138,7 +132,6 @@ class Function(Opened):
             key = tuple(name for name in known if name in names)
             if key not in self._chosen:
                 self._chosen[key] = type(self)(self.device.choosing(key), overflow=RAISE if self._raises else MASK)
-                self._chosen[key]._lock = self._lock
             return self._chosen[key]
 
     def __call__(
@@ -394,11 +387,10 @@ class Function(Opened):
             if under_way is None:
                 results = self(**inputs)
                 return Pending(self, lambda: results, lambda: True)
-            batch = under_way.batch
-            return Pending(self, lambda: self._finished(under_way, leading), batch.done.is_set)
+            return Pending(self, lambda: self._finished(under_way, leading), under_way.done.is_set)
 
     def _finished(self, under_way: UnderWay, leading: Leading) -> Results:
-        under_way.batch.done.wait()
+        under_way.done.wait()
         with self._lock:
             values, overflow = under_way.result()
             self._looked_at(overflow, leading, values)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy.typing as npt
 from dynagate.base.arguments import check_names, common_axes, exact_text, leading_axes, real
 from dynagate.base.errors import ArgumentError, EntryError
 from dynagate.fixedpoint.format import Format, carried, quantize
+from dynagate.fixedpoint.models import Ranges
 from dynagate.graph.evaluate import SHARES, Port, check_entries
 
 Arrays = dict[str, npt.NDArray[Any]]
@@ -128,6 +129,20 @@ def check_range(port: Port, k: int, column: npt.NDArray[np.float64], bounds: tup
             f"{exact_text(low)} to {exact_text(high)}",
             (sample, *(int(index) for index in np.unravel_index(k, port.shape))),
         )
+
+
+def check_ranges(ports: Iterable[Port], ranges: Ranges, arrays: Arrays) -> None:
+    """Raise EntryError if an entry of an input, (..., *shape), is outside the values that its format was chosen for.
+
+    A value that a stream rounds must fit its format after that.
+    """
+    for port in ports:
+        entries = ranges.get(port.name, ())
+        flat = arrays[port.name].reshape(-1, len(entries) or 1).astype(np.float64)
+        for k, entry in enumerate(entries):
+            check_range(port, k, flat[:, k], entry.bounds, entry.slack)
+            if entry.format is not None and entry.number is not None:
+                check_fits(port.name, carried(flat[:, k], entry.number), entry.format, np.arange(len(flat)))
 
 
 def check_fits(name: str, column: npt.NDArray[np.float64], fmt: Format, samples: npt.NDArray[np.int64]) -> None:

@@ -85,6 +85,9 @@ class Link(ABC):
         """Samples and results have the sizes of these streams from now on, of the same width: those of another program.
         No batch is under way."""
 
+    def allow_cycles(self, cycles: int) -> None:  # noqa: B027
+        """Set how many cycles of the device's clock a sample may take, where the link counts them."""
+
     @abstractmethod
     def read(self, results: Words) -> int:
         """Fills rows of results, (samples, beats, words) of one batch, from the first on, and returns how many. Raises

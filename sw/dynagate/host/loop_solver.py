@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import explained
 from dynagate.base.progress import showing
-from dynagate.dynamics import ROLLOUT
 from dynagate.graph.loop import Loop
+from dynagate.host.bound import RepeatedCall
 from dynagate.host.compiling import device_of
-from dynagate.host.devices import DeviceOptions
+from dynagate.host.devices.loops import Compute
+from dynagate.host.devices.options import LOOP, DeviceOptions
+from dynagate.host.devices.sources import LoopSource
 from dynagate.host.links import DeviceError, Transfer
 from dynagate.host.opened import Opened
 from dynagate.robot import Robot
@@ -43,9 +44,7 @@ class LoopSolver(Opened):
         Raises:
             ArgumentError: There is no such device, or it keeps its states on a chip.
         """
-        self._chosen = device_of(device, ROLLOUT, options)
-        if self._chosen.keeps_states:
-            raise ArgumentError(f"device '{self._chosen.name}' of {function}; expected 'cpu', 'cuda' or 'numpy'")
+        self._chosen = device_of(device, (LOOP,), options)
         self.function, self.functions, self.device, self._closed = function, {}, self._chosen.name, False
 
     def compile(self, loop: Callable[[], Loop]) -> None:
@@ -56,8 +55,13 @@ class LoopSolver(Opened):
             self.loop = loop()
             if progress:
                 progress(f"compiling {self.robot.name} {self.function} for {self.device}")
-            self._compute = self._chosen.of_loop(self.loop, None)
+            self._compute = self.opened(self.loop)
         self.dtype = self._compute.dtype
+
+    def opened(self, loop: Loop) -> Compute:
+        """Return what computes a loop on the device."""
+        compute: Compute = self._chosen.open(LoopSource(loop, None))
+        return compute
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -70,17 +74,9 @@ class LoopSolver(Opened):
     @abstractmethod
     def __call__(self, *args: Any, **options: Any) -> Any: ...
 
-    def bind(self, *args: Any, **options: Any) -> Callable[[], Any]:
+    def bind(self, *args: Any, **options: Any) -> RepeatedCall:
         """Return a function that repeats a call on the same arrays, as `Opened.bind` does."""
-        solution = self(*args, **options)
-
-        def run() -> Any:
-            again = self(*args, **options)
-            for each in fields(self.results):
-                getattr(solution, each.name)[...] = getattr(again, each.name)
-            return solution
-
-        return run
+        return RepeatedCall(self, args, options, ())
 
     def close(self) -> None:
         """Release what the device holds. Later calls raise DeviceError."""

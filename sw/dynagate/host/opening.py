@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Mapping
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Literal
 
 from dynagate.base.changed import changed_options
 from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.base.explained import explained
 from dynagate.base.nearest import nearest
 from dynagate.base.progress import Progress, showing
-from dynagate.design.design import Design as Record
-from dynagate.design.files import load_program
-from dynagate.design.rebuilt import robot_of as design_robot
+from dynagate.design.rebuilt import robot_of
 from dynagate.host.device import Device, FunctionDevice
-from dynagate.host.devices import Board, Sim, TurnDevice
-from dynagate.host.devices.face import Executor
-from dynagate.host.devices.options import DESIGN, ROLLOUT_DESIGN, DesignSource
-from dynagate.host.devices.registry import DEVICES, check_options, chosen_device, opening
+from dynagate.host.devices.board import Board
+from dynagate.host.devices.sim import Sim
+from dynagate.host.devices.sources import DesignSource
 from dynagate.host.function import MASK, check_overflow
-from dynagate.host.processor import PROGRAM_DEVICES, folder_of, is_program
+from dynagate.host.openers import OPENERS, chosen_device, devices_of
 from dynagate.host.rollout_device import RolloutDevice
 from dynagate.host.source import is_robot
 from dynagate.integrators.limits import LimitWatch
@@ -83,18 +78,33 @@ def open(
     """
     _check_design(design)
     check_overflow(overflow)
-    options = {
-        "pauses": (pauses, (0.0, 0.0)),
-        "seed": (seed, 1),
-        "axi": (axi, None),
-        "cores": (cores, 1),
-        "pack": (pack, False),
-    }
-    with showing(progress) as say:
-        if is_program(design):
-            return _program(design, device, link, changed_options(options), shell, overflow, say)
+    options = changed_options(
+        {
+            "pauses": (pauses, (0.0, 0.0)),
+            "seed": (seed, 1),
+            "axi": (axi, None),
+            "cores": (cores, 1),
+            "pack": (pack, False),
+        }
+    )
+    with showing(progress) as shown:
         source = DesignSource(design)
-        return _datapath(source, device, link, changed_options(options), shell, overflow, say)
+        name = _name(device, link, devices_of(source.kind))
+        if shell is None and link == Sim.name:
+            shell = source.has_shell
+        if shell is not None:
+            options["shell"] = shell
+        if link is not None and name == Board.name:
+            options["link"] = link
+        chosen, record = chosen_device(source.kind, name, options), source.record
+        if not record.keeps_states:
+            return FunctionDevice(chosen.open(source, shown), overflow=overflow)
+        if overflow != MASK:
+            raise ArgumentError(
+                f"overflow='{overflow}' of a rollout; expected '{MASK}': `diverged` says which overflowed"
+            )
+        watch = LimitWatch(robot_of(record), record.options.get("forces", ()))
+        return RolloutDevice(chosen.open(source, shown), watch)
 
 
 def _check_design(design: object) -> None:
@@ -112,7 +122,7 @@ def _name(device: str | None, link: str | None, known: list[str]) -> str:
         raise ArgumentTypeError(f"link={link!r:.60}; expected a text such as 'sim' or 'uart:/dev/ttyUSB0'")
     name = device or (Sim.name if link in (None, Sim.name) else Board.name)
     if name not in known:
-        if name in DEVICES:
+        if any(name == each for _, each in OPENERS):
             raise ArgumentError(
                 f"device '{name}' does not run this design; expected one of {', '.join(known)}, or "
                 f"dynagate.compile(robot, function) for code on a processor"
@@ -122,66 +132,3 @@ def _name(device: str | None, link: str | None, known: list[str]) -> str:
     if link is not None and name != of_link:
         raise ArgumentError(f"device '{name}' with link='{link}'; expected device='{of_link}', or no device")
     return name
-
-
-def _datapath(
-    source: DesignSource,
-    device: str | None,
-    link: str | None,
-    options: dict[str, Any],
-    shell: bool | None,
-    overflow: str,
-    say: Progress | None,
-) -> Device:
-    """Open the design of a datapath."""
-    kind = ROLLOUT_DESIGN if source.is_rollout else DESIGN
-    if kind == ROLLOUT_DESIGN:
-        _check_overflow_of_rollout(overflow)
-    name = _name(device, link, opening(kind))
-    if shell is None and link == Sim.name:
-        shell = source.design.axi is not None
-    if shell is not None:
-        options["shell"] = shell
-    if name == Board.name and link is not None:
-        options["link"] = link
-    opened = chosen_device(name, kind, options).of_design(source, say)
-    if opened.keeps_states:
-        return RolloutDevice(cast(TurnDevice, opened), _watch_of(source.design))
-    return FunctionDevice(opened, overflow=overflow)
-
-
-def _program(
-    design: Any,
-    device: str | None,
-    link: str | None,
-    options: dict[str, Any],
-    shell: bool | None,
-    overflow: str,
-    say: Progress | None,
-) -> Device:
-    """Open a program on a simulated or real processor, or what it computes."""
-    name = _name(device, link, list(PROGRAM_DEVICES))
-    if shell is not None:
-        options["shell"] = shell
-    if name == Board.name and link is not None:
-        options["link"] = link
-    opener = PROGRAM_DEVICES[name]
-    taken = [each.name for each in inspect.signature(opener).parameters.values() if each.kind is each.KEYWORD_ONLY]
-    check_options(f"device '{name}' of a program", options, [each for each in taken if each != "progress"])
-    opened: Executor = opener(design, progress=say, **options)
-    if opened.keeps_states:
-        _check_overflow_of_rollout(overflow)
-        return RolloutDevice(cast(TurnDevice, opened), _watch_of(load_program(folder_of(design))))
-    return FunctionDevice(opened, overflow=overflow)
-
-
-def _watch_of(design: Record) -> LimitWatch:
-    """Return the watch of the limits of the robot that a rollout design moves."""
-    options: Mapping[str, Any] = design.options
-    return LimitWatch(design_robot(design), options.get("forces", ()))
-
-
-def _check_overflow_of_rollout(overflow: str) -> None:
-    """Raise ArgumentError if results of rollouts are to raise errors when they overflow."""
-    if overflow != MASK:
-        raise ArgumentError(f"overflow='{overflow}' of a rollout; expected '{MASK}': `diverged` says which overflowed")

@@ -5,23 +5,26 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
 import numpy.typing as npt
 
 from dynagate.host.results import Results
 
-if TYPE_CHECKING:
-    from dynagate.host.opened import Opened
-
 AHEAD = 4
 """Batches that a stream submits before it waits for the first."""
+
+
+class Submits(Protocol):
+    """Something whose calls can be submitted, as `Opened`."""
+
+    def submit(self, *args: Any, **options: Any) -> Pending: ...
 
 
 class Pending:
     """A batch that `Function.submit` gave to the device. Its results are kept until somebody asks."""
 
-    def __init__(self, accelerator: Opened, finish: Callable[[], Results], done: Callable[[], bool]) -> None:
+    def __init__(self, accelerator: Submits, finish: Callable[[], Results], done: Callable[[], bool]) -> None:
         self._accelerator, self._finish, self._done = accelerator, finish, done
         self._results: Results | None = None
 
@@ -52,7 +55,7 @@ class Stream:
     The end of the context waits for what is under way and drops it.
     """
 
-    def __init__(self, accelerator: Opened, ahead: int) -> None:
+    def __init__(self, accelerator: Submits, ahead: int) -> None:
         self._accelerator, self._ahead = accelerator, ahead
         self._pending: deque[Pending] = deque()
 

@@ -2,51 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from os import PathLike
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from dynagate.base.errors import ArgumentError, EntryError
-from dynagate.base.progress import Progress
 from dynagate.control.ilqr import TIGHTENED, TRIALS
 from dynagate.design.codec import Words
 from dynagate.design.design import Design, Port, Sides
-from dynagate.design.files import FILE, REBUILD, DesignError, body_of, load_program
+from dynagate.design.files import REBUILD, DesignError
 from dynagate.design.program import ProgramBody, ProgramFunction, load_words, shape_text
 from dynagate.design.rebuilt import robot_of
-from dynagate.design.words import PER_BATCH, PER_SAMPLE, WIDTHS, WORD, beats, number_of
-from dynagate.dynamics import ROLLOUT
-from dynagate.fixedpoint.assign import Formatted, FormattedGraph
-from dynagate.fixedpoint.loops import FormattedLoop
-from dynagate.graph.steps import GRAPH, LOOP, SCAN, UNTIL, refused, table
-from dynagate.host.board_links import LINKS, LinkText
-from dynagate.host.devices import Executor, FixedDevice, IntegerTurns, NumpyDevice, StreamDevice, TurnDevice
-from dynagate.host.devices.abreast import FlaggedTogether
+from dynagate.design.words import beats, number_of
+from dynagate.host.devices import Executor, StreamDevice
 from dynagate.host.devices.face import Overflow
-from dynagate.host.devices.motions import MotionIntegers, outside
+from dynagate.host.devices.motions import outside
+from dynagate.host.devices.options import PROGRAM
 from dynagate.host.devices.parts import FunctionsDevice, PartDevice
-from dynagate.host.devices.solvers import SolverIntegers
-from dynagate.host.drivers import ShellDriver
+from dynagate.host.devices.sources import DesignSource
+from dynagate.host.devices.turns import stream_ranges
+from dynagate.host.drivers import ShellSession
 from dynagate.host.inputs import Arrays, brought
 from dynagate.host.links import DeviceError, Link, closed_on_failure
-from dynagate.host.sim_links import SimShellLink, checked_pauses
 from dynagate.host.tags import check_tags, tags_from
-from dynagate.hw.axi import Axi
 from dynagate.hw.processor.streams import behind
-from dynagate.hw.regmap import BITS, IDENTITY, VERSION, with_processor
+from dynagate.hw.regmap import IDENTITY, VERSION
 from dynagate.integrators.chip_motion import ChipMotion
 from dynagate.integrators.methods import SOLVING
 
 if TYPE_CHECKING:
     from dynagate.host.devices.stream import UnderWay
-    from dynagate.hw.designs import Design as Built
     from dynagate.hw.processor.isa.shape import Core
-    from dynagate.hw.processor.scheduled import ScheduledProgram
 
 RETRIES = max(TRIALS, TIGHTENED)
 """Of a solver's program: as many times the cycles of an iteration without retries are more than any takes with them."""
@@ -54,105 +43,119 @@ ACCEPTED = 1
 """The core's answer to a program whose checksum is right."""
 
 
-def is_program(what: Any) -> bool:
-    """Whether a design, or the folder at a path, is a program for a processor."""
-    if isinstance(what, str | PathLike):
-        return body_of(what) == "program"
-    return getattr(getattr(getattr(what, "design", None), "body", None), "kind", None) == "program"
+class ProgramSession(ShellSession):
+    """A processor behind a link, with a program that can be replaced.
 
-
-def folder_of(design: Built[ScheduledProgram] | str | PathLike[str]) -> Path:
-    """The folder of a program. Raises ValueError: it is another kind of design."""
-    if not is_program(design):
-        raise ArgumentError(
-            f"{design!r:.80} is no program; expected what build(robot, units=...) returned, or its folder"
-        )
-    path = Path(design) if isinstance(design, str | PathLike) else design.folder
-    return path.parent if path.name == FILE else path
-
-
-class ProgramDriver(ShellDriver):
-    """A program in a processor's shell, where it is loaded first. design: with its streams.
-
-    Raises DesignError: the device is another core, or the core refuses the program.
+    Raises:
+        DesignError: The device is another core, or the core refuses the program.
+        DeviceError: The link fails.
     """
 
-    whole: Design[ProgramBody]
+    design: Design[ProgramBody]
 
-    def __init__(
-        self,
-        design: Design[ProgramBody],
-        words: Words | None,
-        link: Link,
-        *,
-        function: ProgramFunction | None = None,
-        shows_progress: bool = False,
-    ) -> None:
-        """words: what loads the program; None where it is loaded. function: one of several."""
-        super().__init__(design, link, function=function, shows_progress=shows_progress)
-        if words is not None:
-            self._load(words, design)
+    def __init__(self, design: Design[ProgramBody], words: Words, link: Link, *, shows_progress: bool = False) -> None:
+        """design: the program with its streams. words: what loads the program."""
+        with closed_on_failure(link):
+            super().__init__(design, link, shows_progress=shows_progress)
+            self.has_program = False
+            self._load(design, words)
 
     def _check(self) -> None:
-        design = self.whole
+        design = self.design
         for name, expected in (("identity", IDENTITY), ("version", VERSION)):
             self._check_register(name, expected)
-        shown = self.registers.read("hash_high") << BITS | self.registers.read("hash_low")
+        shown = self._hash()
         if shown != design.device_hash:
             raise DesignError(
                 f"{self.link.text} is core {shown:016x}; {design.title} is a program for core "
                 f"{design.device_hash:016x} ({shape_text(design.body.core)}): build the program for this core"
             )
 
-    def _load(self, words: Words, design: Design[ProgramBody]) -> None:
-        """Raises DesignError: the core refuses the program."""
+    def check_current(self, design: Design) -> None:
+        """Raise DeviceError if the core has no program, or another one than this."""
+        if not self.has_program:
+            raise DeviceError(f"{self.link.text} has no program, because loading the last one failed; load it again")
+        super().check_current(design)
+
+    def replace_program(self, design: Design[ProgramBody], words: Words) -> Design[ProgramBody]:
+        """Load another program when no batch is under way. Drivers of the program before then refuse to stream.
+
+        Args:
+            design: Record of the program.
+            words: Words that load the program.
+
+        Returns:
+            The record with the streams of this device.
+
+        Raises:
+            DesignError: The program is for another core, and the program before stays. Or the core refuses it, and has
+                no program then.
+            DeviceError: The link failed. The core then has no program.
+        """
+        here = self.design
+        assert here.axi is not None
+        if design.body.core_hash != here.body.core_hash:
+            raise DesignError(
+                f"{design.title} is a program for another core ({shape_text(design.body.core)}); this one has "
+                f"{shape_text(here.body.core)}: build the program for it, with core=..."
+            )
+        self.queue.wait()
+        if self.link.closed:
+            raise DeviceError(f"{self.link.text} is closed; open it again")
+        self.has_program = False
+        self.recover()
+        self._load(behind(design, here.axi.width, here.axi.last), words)
+        return self.design
+
+    def _load(self, design: Design[ProgramBody], words: Words) -> None:
+        """Load a program. Raise DesignError if the core refuses it."""
         from dynagate.hw.processor.isa.packets import packets
 
+        axi, link = design.axi, self.link
+        assert axi is not None
         asked = packets(words)
-        size = beats(asked.shape[1], self.axi.width)
-        samples = self.link.buffer((len(asked), size, self.axi.lanes))
-        rows = samples.reshape(len(asked), size * self.axi.lanes)
+        size = beats(asked.shape[1], axi.width)
+        samples = link.buffer((len(asked), size, axi.lanes))
+        rows = samples.reshape(len(asked), size * axi.lanes)
         rows[:, : asked.shape[1]] = asked
-        tags = tags_from(self.words.tags.take(len(asked)), len(asked))
+        tags = tags_from(self.tags.take(len(asked)), len(asked))
         rows[:, asked.shape[1]] = tags
-        answers = self.link.buffer((len(asked), beats(1, self.axi.width), self.axi.lanes))
-        self.wait()
-        sizes = Sides(asked.shape[1], 1), Sides(size, answers.shape[1])
+        answers = link.buffer((len(asked), beats(1, axi.width), axi.lanes))
+        link.allow_cycles(design.body.period * RETRIES * (1 + design.options.get("iterations", 0)))
         try:
-            self.link.carry(replace(self.axi, words=sizes[0], beats=sizes[1]))
-            self.link.write(samples)
-            self._read(answers)
-            flat = answers.reshape(len(asked), answers.shape[1] * self.axi.lanes)
-            check_tags(self.link.text, tags, flat[:, 1])
-            self.link.carry(self.axi)
+            link.carry(replace(axi, words=Sides(asked.shape[1], 1), beats=Sides(size, answers.shape[1])))
+            link.write(samples)
+            self.read(answers)
+            check_tags(link.text, tags, answers.reshape(len(asked), -1)[:, 1])
+            link.carry(axi)
         except BaseException as error:
-            if not self.link.closed:
-                self.link.carry(self.axi)
-            self._failed(error)
+            if not link.closed:
+                link.carry(axi)
+            self.failed(error)
             raise
-        if flat[-1, 0] != ACCEPTED:
-            raise DesignError(
-                f"{self.link.text} refuses the program of {design.title}: its checksum differs; {REBUILD}"
-            )
+        if answers.reshape(len(asked), -1)[-1, 0] != ACCEPTED:
+            raise DesignError(f"{link.text} refuses the program of {design.title}: its checksum differs; {REBUILD}")
+        self.design, self.has_program = design, True
 
 
-class ProgramTurns(TurnDevice):
+class ProgramTurns(Executor):
     """A rollout as a program: cores that keep the states, several turns in a sample. motion: where states begin with
     more than q and qd."""
 
-    def __init__(self, driver: ProgramDriver, *, motion: ChipMotion | None = None) -> None:
-        self.driver, design, link = driver, driver.whole, driver.link
-        self.cores = driver.registers.read("cores")
+    exclusive = True
+
+    def __init__(self, session: ProgramSession, *, motion: ChipMotion | None = None) -> None:
+        self.driver, self.lock, design = session.driver(), session.lock, session.design
+        self.cores = session.registers.read("cores")
         assert design.body.loop is not None
         self.design, self.loop, self.carry = design, design.body.loop, dict(design.body.loop.carry)
-        self.robot, self.function, self.text = design.robot_name, design.function, link.text
+        self.robot, self.function, self.text = design.robot_name, design.function, session.link.text
         self.inputs, self.outputs, self.dtype = design.input.ports, design.output.ports, self.driver.dtype
-        bounds = [(field.range, field.format.step) for field in design.input.fields]
-        self.bounds = {port.name: [bounds[k] for k in port.fields] for port in design.input.ports}
+        self.ranges = stream_ranges(design)
         self.motion = motion
         self._number = number_of(design.body.stream_words)
         if motion is not None:
-            self.inputs, self.bounds = outside(motion, self.inputs, self.bounds, design.region["velocity"])
+            self.inputs, self.ranges = outside(motion, self.inputs, self.ranges, design.region["velocity"])
 
     def run(self, arrays: Arrays, outputs: Arrays, batch: int) -> Overflow:
         if self.motion is not None:
@@ -209,69 +212,45 @@ class ProgramTurns(TurnDevice):
         return np.asarray(np.arange(turns) >= first[:, None])
 
     def close(self) -> None:
-        self.driver.close()
+        self.driver.session.close()
 
 
-class OnCore(Executor):
-    """A program in a core. `load` replaces it."""
-
-    @property
-    def devices(self) -> Sequence[StreamDevice]:
-        """The devices that stream samples of the program, one for each function. They share a link."""
-        raise NotImplementedError
-
-    def load(self, design: Built[ScheduledProgram] | str | PathLike[str]) -> Executor:
-        """Load another program for the same core and return the device of its functions.
-
-        Raises:
-            ArgumentError: The design is no program, or it is the program of a rollout, which is called otherwise.
-            DesignError: The program is damaged, or for another core. The program before stays.
-            DeviceError: The link failed. The core then has no program, and `loaded` is False.
-        """
-        folder, other, _ = _program(design)
-        if other.body.loop is not None:
-            raise ArgumentError(
-                f"{other.title} keeps the states of its trajectories, so its calls take other arguments; open its "
-                f"folder instead: dynagate.open({str(folder)!r})"
-            )
-        driver = self.devices[0].driver
-        here, link = cast(Design[ProgramBody], driver.whole), driver.link
-        assert here.axi is not None
-        words = load_words(folder, other)
-        if other.body.core_hash != here.body.core_hash:
-            raise DesignError(
-                f"{other.title} is a program for another core ({shape_text(other.body.core)}); this one has "
-                f"{shape_text(here.body.core)}: build the program for it, with core=..."
-            )
-        for device in self.devices:
-            device.collect()
-        driver.wait()
-        if link.closed:
-            raise DeviceError(f"{link.text} is closed; open it again")
-        for device in self.devices:
-            device.driver.queue.close()
-        self.loaded = False
-        return _device(behind(other, here.axi.width, here.axi.last), words, link, driver.shows_progress)
-
-
-class ProgramDevice(StreamDevice, OnCore):
+class ProgramDevice(StreamDevice):
     """A processor with a program of one function."""
 
-    driver: ProgramDriver
-
-    def __init__(self, driver: ProgramDriver) -> None:
-        StreamDevice.__init__(self, driver)
-        design = driver.whole
-        self.abreast = count = design.body.abreast
+    def __init__(self, session: ProgramSession, function: ProgramFunction | None = None) -> None:
+        super().__init__(session.driver(function))
+        self.session, design = session, session.design
+        self.abreast = count = design.samples_per_packet
         if count > 1:
             self.inputs, self.outputs = (
                 tuple(replace(p, shape=p.shape[1:], fields=p.fields[: len(p.fields) // count]) for p in side.ports)
                 for side in (design.input, design.output)
             )
 
-    @property
-    def devices(self) -> Sequence[StreamDevice]:
-        return (self,)
+    def load(self, design: Any) -> Executor:
+        """Load another program for the same core and return the device of its functions.
+
+        Raises:
+            ArgumentError: The design is no program, or it is the program of a rollout, which is called otherwise.
+            DesignError: The program is damaged, or for another core, and the program before stays. Or the core refuses
+                it, and has no program then.
+            DeviceError: The link failed. The core then has no program.
+        """
+        source = DesignSource(design)
+        if source.kind != PROGRAM:
+            raise ArgumentError(
+                f"{design!r:.80} is no program; expected what build(robot, units=...) returned, or its folder"
+            )
+        core_of(source)
+        other = source.stored
+        if other.keeps_states:
+            raise ArgumentError(
+                f"{other.title} keeps the states of its trajectories, so its calls take other arguments; open its "
+                f"folder instead: dynagate.open({str(source.folder)!r})"
+            )
+        self.session.replace_program(other, load_words(source.folder, other))
+        return program_device(self.session)
 
     def run(self, arrays: Arrays, outputs: Arrays, batch: int) -> Overflow:
         """Samples that lie side by side are flagged together."""
@@ -301,82 +280,31 @@ class ProgramDevice(StreamDevice, OnCore):
         return super().choosing(outputs) if self.abreast == 1 else Executor.choosing(self, outputs)
 
 
-class ProgramFunctions(FunctionsDevice, OnCore):
-    """A processor with a program of several functions. streams: their devices."""
-
-    def __init__(self, name: str, functions: Mapping[str, Executor], streams: Sequence[StreamDevice]) -> None:
-        super().__init__(name, functions)
-        self._streams = streams
-
-    @property
-    def devices(self) -> Sequence[StreamDevice]:
-        return self._streams
-
-
-def _program(design: Built[ScheduledProgram] | str | PathLike[str]) -> tuple[Path, Design[ProgramBody], Core]:
-    """The folder of a program, its design and its core. Raises DesignError."""
+def core_of(source: DesignSource) -> Core:
+    """Return the core of a program. Raise DesignError if the record in the folder names none."""
     from dynagate.hw.processor.isa.shape import Core
 
-    folder = folder_of(design)
-    content = load_program(folder)
+    content = source.stored
     try:
         core = Core(**content.body.core)
     except (TypeError, ArgumentError) as error:
-        raise DesignError(f"{folder} is a program for no core: {error}; {REBUILD}") from None
+        raise DesignError(f"{source.folder} is a program for no core: {error}; {REBUILD}") from None
     if core.hash != content.body.core_hash:
-        raise DesignError(f"{folder} is a program for a core of another version of dynagate; {REBUILD}")
-    return folder, content, core
+        raise DesignError(f"{source.folder} is a program for a core of another version of dynagate; {REBUILD}")
+    return core
 
 
-def open_sim(
-    design: Built[ScheduledProgram] | str | PathLike[str],
-    *,
-    axi: Axi | int | None = None,
-    cores: int = 1,
-    pauses: tuple[float, float] = (0.0, 0.0),
-    seed: int = 1,
-    shell: bool = True,
-    progress: Progress | None = None,
-) -> Executor:
-    """A program on simulated cores in their shell, which is compiled unless the cache holds it."""
-    from dynagate.sim.processor import core_library
-
-    pauses = checked_pauses(pauses, seed)
-    folder, content, core = _program(design)
-    streams = axi if isinstance(axi, Axi) else Axi(WORD if axi is None else axi, words=core.stream_words)
-    behind_it = behind(content, streams.width, streams.last)
-    words = load_words(folder, content)
-    library = core_library(core, streams, cores, progress=progress)
-    link = SimShellLink(library, behind_it, pauses=pauses, seed=seed)
-    with closed_on_failure(link):
-        return _device(behind_it, words, link, progress is not None)
+def program_device(session: ProgramSession) -> Executor:
+    """Return the device of the program that a session has loaded."""
+    design = session.design
+    with closed_on_failure(session.link):
+        if design.functions:
+            devices = {each.name: PartDevice(each, ProgramDevice(session, each)) for each in design.body.functions}
+            return FunctionsDevice(design.function, devices)
+        return ProgramTurns(session, motion=motion_of(design)) if design.keeps_states else ProgramDevice(session)
 
 
-def _device(design: Design[ProgramBody], words: Words, link: Link, shows_progress: bool) -> Executor:
-    """The device of a program, which is loaded first."""
-    if isinstance(link, SimShellLink):
-        link.slowest = design.body.period * RETRIES * (1 + design.options.get("iterations", 0))
-    if design.functions:
-        return _several(design, words, link, shows_progress)
-    driver = ProgramDriver(design, words, link, shows_progress=shows_progress)
-    return ProgramDevice(driver) if design.body.loop is None else ProgramTurns(driver, motion=_motion(design))
-
-
-def _several(design: Design[ProgramBody], words: Words, link: Link, shows_progress: bool) -> ProgramFunctions:
-    """Several functions of a program behind one link. The first driver loads it."""
-    drivers = [
-        ProgramDriver(design, None if k else words, link, function=function, shows_progress=shows_progress)
-        for k, function in enumerate(design.body.functions)
-    ]
-    for each in drivers:
-        drivers[0].group.add(each)
-        each.held, each.group = drivers[0].held, drivers[0].group
-    streams = [StreamDevice(driver) for driver in drivers]
-    devices = {f.name: PartDevice(f, stream) for f, stream in zip(design.body.functions, streams, strict=True)}
-    return ProgramFunctions(design.function, devices, streams)
-
-
-def _motion(design: Design[ProgramBody]) -> ChipMotion | None:
+def motion_of(design: Design[ProgramBody]) -> ChipMotion | None:
     """How a rollout begins whose steps solve equations. Raises DesignError: the design has none such."""
     if design.options.get("integrator") not in SOLVING:
         return None
@@ -386,104 +314,3 @@ def _motion(design: Design[ProgramBody]) -> ChipMotion | None:
         return ChipMotion.of(robot_of(design), options_of(design), design.body.core["word"])
     except (KeyError, TypeError, ValueError) as error:
         raise DesignError(f"the motion of {design.title} cannot be made again: {error!r}; {REBUILD}") from None
-
-
-def open_board(
-    design: Built[ScheduledProgram] | str | PathLike[str], *, link: str | None = None, progress: Progress | None = None
-) -> Executor:
-    """A program on a board. The device says how wide its streams are."""
-    if link is None:
-        raise ArgumentError("device 'board' without a link; expected link='uart:/dev/ttyUSB0' or another")
-    folder, content, _ = _program(design)
-    text = LinkText.of(link, str(folder))
-    if progress:
-        progress(f"opening {link}")
-    last = PER_SAMPLE if text.row is LINKS["uart"] else PER_BATCH
-    behind_it = behind(content, WORD, last)
-    words = load_words(folder, content)
-    opened = text.opened(behind_it)
-    with closed_on_failure(opened):
-        shown = opened.read_register(with_processor()["stream"].address) & 0xFFFF
-    if shown != WORD:
-        with closed_on_failure(opened):
-            width = _width(opened, shown)
-        opened.close()
-        behind_it = behind(content, width, last)
-        opened = text.opened(behind_it)
-    with closed_on_failure(opened):
-        return _device(behind_it, words, opened, progress is not None)
-
-
-def _width(link: Link, shown: int) -> int:
-    """Bits of a beat, as a device says. Raises DesignError."""
-    if shown not in WIDTHS:
-        raise DesignError(f"{link.text} says that its streams have {shown} bits; expected a processor's bitstream")
-    return shown
-
-
-def open_fixed(design: Built[ScheduledProgram] | str | PathLike[str], *, progress: Progress | None = None) -> Executor:
-    """The integers of a program."""
-    content = load_program(folder_of(design)) if isinstance(design, str | PathLike) else design.design
-    if len(functions := _functions(design)) > 1:
-        graphs = [graph for each in functions for graph in each.graphs()]
-        devices = {each.graph.name: FixedDevice(each, content) for each in graphs}
-        return FunctionsDevice(",".join(devices), devices)
-    (formatted,) = functions
-    return INTEGERS[formatted.kind](formatted, content)
-
-
-def _integers_of_graph(formatted: FormattedGraph, content: Design[ProgramBody]) -> Executor:
-    if formatted.graph.name == ROLLOUT:
-        return IntegerTurns(formatted, design=content)
-    return FixedDevice(formatted, content) if content.body.abreast == 1 else FlaggedTogether(formatted, content)
-
-
-def _integers_of_loop(formatted: FormattedLoop, content: Design[ProgramBody]) -> Executor:
-    motion = _motion(content)
-    return SolverIntegers(formatted, content) if motion is None else MotionIntegers(formatted, motion, content)
-
-
-INTEGERS: Mapping[str, Callable[[Any, Design[ProgramBody]], Executor]] = table(
-    "host.processor.INTEGERS",
-    {
-        GRAPH: _integers_of_graph,
-        LOOP: _integers_of_loop,
-        UNTIL: _integers_of_loop,
-        SCAN: refused("a program", "a graph or a loop"),
-    },
-)
-"""The device that computes the integers of each kind of step as the only function of a program."""
-
-
-def open_numpy(design: Built[ScheduledProgram] | str | PathLike[str], *, progress: Progress | None = None) -> Executor:
-    """The graph of a program in float64."""
-    if len(functions := _functions(design)) > 1:
-        graphs = [graph for each in functions for graph in each.graphs()]
-        devices = {each.graph.name: NumpyDevice(each.graph) for each in graphs}
-        return FunctionsDevice(",".join(devices), devices)
-    (formatted,) = functions
-    if (graph := formatted.as_graph) is None:
-        raise ArgumentError(
-            f"device 'numpy' for a loop, {folder_of(design)}; expected 'sim', 'fixed' or 'board', or Rollout(robot, "
-            "integrator=...) in float64"
-        )
-    return NumpyDevice(graph.graph)
-
-
-def _functions(design: Built[ScheduledProgram] | str | PathLike[str]) -> tuple[Formatted, ...]:
-    """The graphs of the functions of a program, made again where there is only its folder. Raises DesignError: by
-    another version."""
-    if not isinstance(design, str | PathLike):
-        return design.hardware.functions
-    from dynagate.hw.rebuild import rebuild
-
-    functions: tuple[Formatted, ...] = rebuild(folder_of(design)).hardware.functions
-    return functions
-
-
-PROGRAM_DEVICES: dict[str, Callable[..., Executor]] = {
-    "sim": open_sim,
-    "board": open_board,
-    "fixed": open_fixed,
-    "numpy": open_numpy,
-}

@@ -12,7 +12,7 @@ from dynagate.design.datapath import DatapathBody
 from dynagate.design.design import Design
 from dynagate.design.ring import FLAGS_PORT, TAG_PORT, ring_design, shell_design
 from dynagate.fixedpoint.recirculate import START, STOP
-from dynagate.host.drivers import DatapathDriver, Driver, ShellDriver
+from dynagate.host.drivers import DatapathDriver, DatapathSession, Driver, ShellDriver, ShellSession
 from dynagate.host.inputs import Arrays
 from dynagate.host.links import DeviceError, Link, closed_on_failure
 from dynagate.host.words import StreamWords
@@ -36,8 +36,11 @@ class RingDriver(Driver):
 class DatapathRingDriver(RingDriver, DatapathDriver):
     """A bare ring: integers in payloads. All results come out, and the host leaves some away."""
 
-    def __init__(self, design: Design[DatapathBody], link: Link, *, shows_progress: bool = False) -> None:
-        super().__init__(ring_design(design), link, numbers=design.numbers, shows_progress=shows_progress)
+    @classmethod
+    def opened(cls, design: Design[DatapathBody], link: Link, *, shows_progress: bool = False) -> DatapathRingDriver:
+        """Open a session with the ring of a design and return its driver."""
+        session = DatapathSession(ring_design(design), link, shows_progress=shows_progress)
+        return cls(session, numbers=design.numbers)
 
     def turns(
         self, arrays: Arrays, commands: Ints, shown: Ints, every: int
@@ -51,11 +54,15 @@ class DatapathRingDriver(RingDriver, DatapathDriver):
 class ShellRingDriver(RingDriver, ShellDriver):
     """A ring in its AXI shell."""
 
-    def __init__(self, design: Design[DatapathBody], link: Link, *, shows_progress: bool = False) -> None:
-        self._shown: Ints = np.zeros(0, np.int64)
+    def __init__(self, session: ShellSession) -> None:
+        super().__init__(session)
+        self.words = StreamWords(self.design, self.axi, session.tags, native=False)
+
+    @classmethod
+    def opened(cls, design: Design[DatapathBody], link: Link, *, shows_progress: bool = False) -> ShellRingDriver:
+        """Open a session with the ring of a design and return its driver."""
         with closed_on_failure(link):
-            super().__init__(shell_design(design), link, shows_progress=shows_progress)
-            self.words = StreamWords(self.design, self.axi, native=False)
+            return cls(ShellSession(shell_design(design), link, shows_progress=shows_progress))
 
     def turns(
         self, arrays: Arrays, commands: Ints, shown: Ints, every: int
@@ -63,13 +70,12 @@ class ShellRingDriver(RingDriver, ShellDriver):
         count = len(commands)
         samples = np.zeros((count, *self.sample), np.uint32)
         self.words.fill({**arrays, "command": (START | STOP) - commands}, samples)
-        self._shown = shown
-        self.wait()
+        self.session.queue.wait()
         self.registers.write("steps", 0)
         self.registers.write("every", every)
-        self.clear()
-        results = self.stream(samples, len(shown))
-        counted = self.counters = self.read_counters()
+        self.session.clear()
+        results = self.stream(samples, shown)
+        counted = self.session.counters = self.session.read_counters()
         if (counted.samples_in, counted.samples_out, counted.misaligned) != (count, len(shown), 0):
             raise DeviceError(f"{self.link.text} counted {counted} for {count} turns, of which {len(shown)} come out")
         if counted.first_bad_input is not None:
@@ -79,6 +85,3 @@ class ShellRingDriver(RingDriver, ShellDriver):
             )
         outputs, empty = self.words.untagged(self.link.text, results)
         return outputs, empty
-
-    def verify(self, samples: Array, results: Array) -> None:
-        super().verify(samples[self._shown], results)

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from dynagate.base.arguments import check_count, check_flags, of_shape, real
+from dynagate.base.arguments import check_count, check_flags, check_unit_vectors, of_shape, real
 from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import explained
-from dynagate.host.bound import MotionCall
+from dynagate.host.bound import RepeatedCall
 from dynagate.host.device import Device
-from dynagate.host.devices.turns import EVERY, STEPS, TurnDevice, shown
+from dynagate.host.devices.face import Executor
+from dynagate.host.devices.turns import EVERY, STEPS, new_turns, shown
+from dynagate.host.inputs import check_ranges
 from dynagate.host.links import DeviceError, Transfer
 from dynagate.host.starts import broadcast_starts, flag_lost, without_lost
 from dynagate.host.trajectories import OUTPUTS, Trajectories
 from dynagate.integrators.limits import LimitWatch
 
 Array = npt.NDArray[Any]
+ARRAYS = ("q0", "qd0", "tau")
+"""Arguments of a rollout's call that `bind` reads in place."""
 LAST = (1 << 32) - 1
 """In the register `every`: more turns than any trajectory has, so that only the last result comes out."""
 
@@ -34,7 +39,7 @@ class RolloutDevice(Device):
 
     function = "rollout"
 
-    def __init__(self, device: TurnDevice, watch: LimitWatch | None = None) -> None:
+    def __init__(self, device: Executor, watch: LimitWatch | None = None) -> None:
         self.device, self.dtype, self._watch = device, device.dtype, watch
         self.functions: dict[str, Any] = {}
         self._inputs = {each.name: each for each in device.inputs}
@@ -88,7 +93,7 @@ class RolloutDevice(Device):
             raise ArgumentError(f"every={every} and last=True; expected one of them")
         every = LAST if last else int(every)
         comes = shown(count, every, turns)
-        outputs = self.device.new_turns(batch, turns)
+        outputs = new_turns(self.device, batch, turns)
         flagged = np.zeros(comes.shape, bool)
         if batch and (lost is None or not lost.all()):
             own = {**arrays, STEPS: count, EVERY: np.asarray(every)}
@@ -166,8 +171,16 @@ class RolloutDevice(Device):
                 raise ArgumentError(f"dt={dt!r}; expected time steps of more than 0 s")
             arrays["dt"] = np.repeat(step[:, None], turns, axis=1)
         if lost is None or not lost.all():
-            self.device.check(arrays)
+            self._check_ranges(arrays)
         return arrays, leading, lost
+
+    def _check_ranges(self, arrays: dict[str, Array]) -> None:
+        """Raise ArgumentError if an input is outside the values that its format was chosen for, or no unit vector."""
+        for port in self.device.inputs:
+            check_ranges((port,), self.device.ranges, arrays)
+            if port.name in self.device.carry.values():
+                rows = arrays[port.name].reshape(-1, math.prod(port.shape))
+                check_unit_vectors(f"{port.name}0", port.unit_vectors, rows)
 
     @staticmethod
     def _counts(steps: npt.ArrayLike | None, leading: tuple[int, ...], turns: int) -> npt.NDArray[np.int64]:
@@ -195,7 +208,7 @@ class RolloutDevice(Device):
 
     def bind(self, *args: Any, **options: Any) -> Callable[[], Trajectories]:
         """A call on the same arrays again and again, as `Opened.bind` says. args, options: as of a call."""
-        return MotionCall(self, args, options)
+        return RepeatedCall(self, args, options, ARRAYS)
 
     def __repr__(self) -> str:
         return f"<Device {self.device.robot} rollout, {self.device.text}>"

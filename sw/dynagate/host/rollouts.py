@@ -25,14 +25,16 @@ from dynagate.forces.listed import warn_of_forces
 from dynagate.graph import Port
 from dynagate.graph.loop import Count, Loop
 from dynagate.graph.region import Region
-from dynagate.host.bound import MotionCall
+from dynagate.host.bound import RepeatedCall, ShapeCache
 from dynagate.host.compiling import check_robot, device_of
-from dynagate.host.devices import DeviceOptions
 from dynagate.host.devices.loops import Compute
+from dynagate.host.devices.options import LOOP, MOTION, DeviceOptions
+from dynagate.host.devices.sources import LoopSource, MotionSource
 from dynagate.host.inputs import check_values
 from dynagate.host.links import DeviceError, Transfer
 from dynagate.host.opened import Opened
-from dynagate.host.rollout_device import RolloutDevice
+from dynagate.host.openers import ChosenDevice
+from dynagate.host.rollout_device import ARRAYS, RolloutDevice
 from dynagate.host.rollout_options import RolloutOptions
 from dynagate.host.starts import broadcast_starts, flag_lost, without_lost
 from dynagate.host.trajectories import Trajectories
@@ -132,10 +134,10 @@ class Rollout(Opened):
             implicit_damping,
         )
         own = {"dtype": (dtype, None), "threads": (threads, 1), "policy": (policy, None), "region": (region, None)}
-        chosen = device_of(device, ROLLOUT, changed_options(own))
+        chosen = device_of(device, (MOTION, LOOP), changed_options(own))
         self._make(robot_of(robot), asked, chosen)
 
-    def _make(self, robot: Robot, asked: RolloutOptions, chosen: DeviceOptions) -> None:
+    def _make(self, robot: Robot, asked: RolloutOptions, chosen: ChosenDevice) -> None:
         """Trace and compile the rollout for a device."""
         self.asked, self.integrator, self.options = asked, asked.chosen_method, asked.step
         self.robot, self.steps, self.every, self.device = robot, int(asked.steps), int(asked.every), chosen.name
@@ -158,11 +160,9 @@ class Rollout(Opened):
         self.chip: RolloutDevice | None = None
         self.kernel: LoopKernel | None = None
         self._device = chosen
-        self._small: dict[tuple[int, ...], _Small] = {}
-        self._binding = Lock()
-        renew_in_child(self, "_binding")
+        self._small: ShapeCache[_Small] = ShapeCache(SHAPES)
         self._closed = False
-        if chosen.keeps_states:
+        if chosen.kind == MOTION:
             _check_on_chip(asked, chosen.name)
             self.chip = _on_chip(robot, self.options, asked.linearize, chosen, self._watch)
             self.dtype = self.chip.device.dtype
@@ -208,7 +208,7 @@ class Rollout(Opened):
         loop = reverse_loop(self.integrator, self.robot, self.options)
         if self.asked.feedback:
             loop = reverse_with_feedback(loop, self.robot, self.asked.feedback)
-        return self._device.of_loop(loop, self.steps)
+        return self._open(loop, self.steps)
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -220,9 +220,9 @@ class Rollout(Opened):
         """Cycles of the last call, where a chip computes it."""
         return Transfer(0, 0.0) if self.chip is None else self.chip.transfer
 
-    def bind(self, *args: Any, **options: Any) -> MotionCall:
+    def bind(self, *args: Any, **options: Any) -> RepeatedCall:
         """A call on the same arrays again and again, as `Opened.bind` says. args, options: as of a call."""
-        return MotionCall(self, args, options)
+        return RepeatedCall(self, args, options, ARRAYS)
 
     def close(self) -> None:
         """Gives back what the device holds. Calls raise DeviceError afterwards."""
@@ -431,10 +431,7 @@ class Rollout(Opened):
             if torque.size > SMALL or torque.shape[-2:] != (self.steps, self.robot.nv) or not torque.size:
                 return None
             small = _Small(self, self._kernel, torque.shape[:-2])
-            with self._binding:
-                while len(self._small) >= SHAPES:
-                    del self._small[next(iter(self._small))]
-                self._small[torque.shape] = small
+            self._small.put(torque.shape, small)
             return None  # the first call of a shape has all checks
         return small(q, qd, torque)
 
@@ -579,7 +576,11 @@ class Rollout(Opened):
     def _computing(self, loop: Loop) -> Compute:
         """What computes a loop; of one that says itself how many turns it has, those."""
         counted = isinstance(loop.stop, Count) and loop.stop.turns
-        return self._device.of_loop(loop, None if counted else self.steps)
+        return self._open(loop, None if counted else self.steps)
+
+    def _open(self, loop: Loop, iterations: int | None) -> Compute:
+        compute: Compute = self._device.open(LoopSource(loop, iterations))
+        return compute
 
     def _checked(
         self, q0: npt.ArrayLike, qd0: npt.ArrayLike, tau: npt.ArrayLike, dt: npt.ArrayLike | None
@@ -658,7 +659,7 @@ def _check_on_chip(asked: RolloutOptions, device: str) -> None:
 
 
 def _on_chip(
-    robot: Robot, options: StepOptions, linearize: bool, device: DeviceOptions, watch: LimitWatch
+    robot: Robot, options: StepOptions, linearize: bool, device: ChosenDevice, watch: LimitWatch
 ) -> RolloutDevice:
     """The rollout on a chip or in its integers. Raises ValueError: the time step is no constant."""
     if options.constrained:
@@ -676,4 +677,4 @@ def _on_chip(
         linearize=linearize,
         forces=[as_text(force) for force in options.forces],
     )
-    return RolloutDevice(device.of_rollout(robot, algorithm), watch)
+    return RolloutDevice(device.open(MotionSource(robot, algorithm)), watch)

@@ -131,6 +131,9 @@ class _Simulated(Link):
         self._end = weakref.finalize(self, self._library.dynagate_close, self._device)
         self._end.atexit = False  # the process frees it
 
+    def allow_cycles(self, cycles: int) -> None:
+        self.slowest = cycles
+
     @property
     def patience(self) -> int:
         """Cycles after which it is stuck."""

@@ -28,12 +28,13 @@ from dynagate.base.largest import MAX_ITERATIONS, MAX_KNOTS, MAX_SAMPLES
 from dynagate.base.nearest import nearest
 from dynagate.control.cost import Cost, Input
 from dynagate.control.forward import holding_loop
+from dynagate.host.bound import ShapeCache
 from dynagate.host.compiling import check_robot
 from dynagate.host.devices import DeviceOptions
 from dynagate.host.devices.loops import Compute
 from dynagate.host.joint_limits import joint_bounds_of
 from dynagate.host.loop_solver import LoopSolver
-from dynagate.host.problems import SHAPES, Asked, Leading, Problems, Values
+from dynagate.host.problems import SHAPES, Asked, Problems, Values
 from dynagate.host.starts import broadcast_starts
 from dynagate.integrators.explicit_method import step_inputs
 from dynagate.integrators.limits import LimitWatch
@@ -93,7 +94,7 @@ class Solver(LoopSolver):
                 raise ArgumentError(
                     f"the cost has an input '{name}', which a call of {function} takes already; expected another name"
                 )
-        self._kept: dict[Leading, Problems] = {}
+        self._kept: ShapeCache[Problems] = ShapeCache(SHAPES)
 
     def __repr__(self) -> str:
         step = f"knots={self.knots}, dt={self.step.dt:g}, integrator={self.step.integrator!r}"
@@ -143,7 +144,7 @@ class Solver(LoopSolver):
         TypeError: a start has another shape."""
         q0, qd0 = broadcast_starts({"q0": (self.robot.nq,), "qd0": (self.robot.nv,)}, {"q0": q0, "qd0": qd0})
         leading = np.shape(q0)[:-1]
-        problems = self._kept.pop(leading, None)
+        problems = self._kept.take(leading)
         if problems is None:
             problems = Problems(self, leading)
         problems.begin({"q0": q0, "qd0": qd0})
@@ -165,9 +166,7 @@ class Solver(LoopSolver):
     def keep(self, problems: Problems) -> None:
         """For a later call, if they are few."""
         if problems.few and not self._closed:
-            self._kept[problems.leading] = problems
-            for oldest in list(self._kept)[:-SHAPES]:
-                self._kept.pop(oldest, None)
+            self._kept.put(problems.leading, problems)
 
     @cached_property
     def _units(self) -> list[tuple[int, int]]:
@@ -175,7 +174,7 @@ class Solver(LoopSolver):
 
     @cached_property
     def _holding(self) -> Compute:
-        return self._chosen.of_loop(holding_loop(self.robot), None)
+        return self.opened(holding_loop(self.robot))
 
     def held(self, q: Array) -> Array:
         """The torques (batch, nv) that hold a robot at rest at q (batch, nq), within the bounds; 0 where none is

@@ -5,23 +5,40 @@ from __future__ import annotations
 import threading
 import weakref
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from dynagate.design.codec import Words
-from dynagate.host.links import DeviceError, SilenceError
-
-if TYPE_CHECKING:
-    from dynagate.host.drivers import Driver
+from dynagate.design.design import Design
+from dynagate.host.links import DeviceError, Link, SilenceError
 
 LINGER_S = 0.5
 """A thread without batches ends after so long; the next batch starts another."""
 
 
-class Batch:
-    """Samples and rows for their results. error: why there are none. done: whether there are results or an error."""
+class BatchDriver(Protocol):
+    """The driver of a batch, as the queue uses it."""
 
-    def __init__(self, samples: Words, results: Words) -> None:
-        self.samples, self.results = samples, results
+    whole: Design
+
+    def verify(self, samples: Words, results: Words) -> None: ...
+
+
+class QueuedSession(Protocol):
+    """The session of a queue, as the queue uses it."""
+
+    link: Link
+
+    def check_current(self, design: Design) -> None: ...
+    def recover_from(self, error: BaseException) -> None: ...
+    def state(self) -> str: ...
+
+
+class Batch:
+    """Samples of a driver, and rows for their results. error: why there are none. done: set when there are results or
+    an error."""
+
+    def __init__(self, driver: BatchDriver, samples: Words, results: Words) -> None:
+        self.driver, self.samples, self.results = driver, samples, results
         self.received = 0
         self.error: BaseException | None = None
         self.done = threading.Event()
@@ -32,30 +49,34 @@ class Batch:
 
 
 class TransferQueue:
-    """The batches of one driver, in order. As many are in the link as it takes, the others wait."""
+    """The batches of a session, in order. As many are in the link as it takes, the others wait.
 
-    def __init__(self, driver: Driver) -> None:
-        self._weak = weakref.ref(driver)  # which has the queue and goes without the collector's help
+    Batches under way at the same time have the same driver: see `wait_for_others`.
+    """
+
+    def __init__(self, session: QueuedSession) -> None:
+        self._weak = weakref.ref(session)  # the session owns the queue and is freed without the collector's help
         self._changed = threading.Condition()
         self._waiting, self._under_way = deque[Batch](), deque[Batch]()
         self._thread: threading.Thread | None = None
         self._closed = False
 
     @property
-    def _driver(self) -> Driver:
-        driver = self._weak()
-        assert driver is not None, "a queue outlived its driver"
-        return driver
+    def _session(self) -> QueuedSession:
+        session = self._weak()
+        assert session is not None, "a queue outlived its session"
+        return session
 
     def put(self, batch: Batch) -> None:
-        """Raises DeviceError: the device is closed."""
+        """Append a batch. Raise DeviceError if the device is closed, or has loaded another program."""
         with self._changed:
             if self._closed:
-                raise DeviceError(f"{self._driver.link.text} is closed; open it again")
+                raise DeviceError(f"{self._session.link.text} is closed; open it again")
+            self._session.check_current(batch.driver.whole)
             self._waiting.append(batch)
             if self._thread is None:
                 self._thread = threading.Thread(
-                    target=self._run, args=(self._driver,), name="dynagate transfers", daemon=True
+                    target=self._run, args=(self._session,), name="dynagate transfers", daemon=True
                 )
                 self._thread.start()
             self._changed.notify_all()
@@ -68,6 +89,14 @@ class TransferQueue:
             while (self._waiting or self._under_way) and not self._closed:
                 self._changed.wait(0.1)
 
+    def wait_for_others(self, driver: BatchDriver) -> None:
+        """Wait until no batch of another driver is under way."""
+        if self._thread is None:
+            return
+        with self._changed:
+            while not self._closed and any(batch.driver is not driver for batch in (*self._waiting, *self._under_way)):
+                self._changed.wait(0.1)
+
     def close(self) -> None:
         """Fails the batches that have no results yet."""
         with self._changed:
@@ -77,8 +106,8 @@ class TransferQueue:
         if thread is not None and thread is not threading.current_thread():
             thread.join()
 
-    def _run(self, driver: Driver) -> None:
-        """driver: kept as long as batches are under way."""
+    def _run(self, session: QueuedSession) -> None:
+        """session: kept as long as batches are under way."""
         while self._admit():
             try:
                 self._move()
@@ -92,7 +121,7 @@ class TransferQueue:
                 self._changed.notify_all()
                 self._changed.wait_for(lambda: self._waiting or self._closed, LINGER_S)
             if self._closed:
-                error = DeviceError(f"{self._driver.link.text} was closed while it streamed")
+                error = DeviceError(f"{self._session.link.text} was closed while it streamed")
                 self._drop(error)
             if not self._waiting and not self._under_way:
                 self._thread = None
@@ -101,7 +130,7 @@ class TransferQueue:
 
     def _move(self) -> None:
         """Gives the link what waits, as far as it takes it, and takes results of the oldest batch."""
-        link = self._driver.link
+        link = self._session.link
         while (entering := self._entering(link.depth)) is not None:
             link.expect(entering.results.shape[1])
             link.write(entering.samples)
@@ -110,10 +139,10 @@ class TransferQueue:
             batch.received += link.read(batch.results[batch.received :])
         except SilenceError as error:
             raise DeviceError(
-                f"{batch.received} results for {len(batch.samples)} samples: {error}{self._driver.state()}"
+                f"{batch.received} results for {len(batch.samples)} samples: {error}{self._session.state()}"
             ) from None
         if batch.received == len(batch.samples):
-            self._driver.verify(batch.samples, batch.results)
+            batch.driver.verify(batch.samples, batch.results)
             with self._changed:
                 self._under_way.popleft()
             batch.done.set()
@@ -130,13 +159,13 @@ class TransferQueue:
         """The oldest batch fails with the error, or with what recovery raises; those behind it because of it. The
         device begins anew."""
         try:
-            if not self._driver.link.closed:
-                self._driver.recover_from(error)
+            if not self._session.link.closed:
+                self._session.recover_from(error)
         except BaseException as fault:
             error = fault
         with self._changed:
             self._under_way.popleft().fail(error)
-            self._drop(DeviceError(f"{self._driver.link.text} dropped a batch behind one that failed: {error}"))
+            self._drop(DeviceError(f"{self._session.link.text} dropped a batch behind one that failed: {error}"))
 
     def _drop(self, error: DeviceError) -> None:
         for batch in (*self._under_way, *self._waiting):

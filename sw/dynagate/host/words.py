@@ -115,9 +115,9 @@ class StreamWords:
     neither float64 nor float32, or if an error must name a number. All other streams are converted in numpy.
     """
 
-    def __init__(self, design: Design, axi: AxiStreams, *, native: bool = True) -> None:
-        """native: whether the C may be used."""
-        self.design, self.axi, self.tags = design, axi, Tags()
+    def __init__(self, design: Design, axi: AxiStreams, tags: Tags | None = None, *, native: bool = True) -> None:
+        """tags: of the device; new ones unless given. native: whether the C may be used."""
+        self.design, self.axi, self.tags = design, axi, Tags() if tags is None else tags
         self._ports = [port for port in design.input.ports if port.name not in axi.parameters]
         self._fields = fields_of(self._ports)
         self._ranges = [_Range.of(port, design.input.fields) for port in self._ports]

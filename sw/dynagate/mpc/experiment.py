@@ -67,7 +67,7 @@ def simulated(
     from dynagate.design.files import load_datapath
     from dynagate.fixedpoint.evaluate import quantize_inputs
     from dynagate.fixedpoint.files import write_formats
-    from dynagate.host.drivers import DatapathDriver
+    from dynagate.host.drivers import DatapathSession
     from dynagate.host.sim_links import SimLink
     from dynagate.host.words import unpack_outputs
     from dynagate.hw.build import build_request
@@ -80,7 +80,8 @@ def simulated(
         write_formats(formatted, file)
         built = build_request(DesignRequest(robot, FUNCTION, formats=file, region=region), progress=progress)
     design = load_datapath(built.folder)
-    driver = DatapathDriver(design, SimLink(library(built.module("datapath"), progress=progress), design))
+    session = DatapathSession(design, SimLink(library(built.module("datapath"), progress=progress), design))
+    driver = session.driver()
 
     def streamed(state: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         # iterates leave the region: numbers too large for an input's format become its largest, as in `rounded`
@@ -89,7 +90,7 @@ def simulated(
     try:
         yield streamed
     finally:
-        driver.close()
+        session.close()
 
 
 def experiment(

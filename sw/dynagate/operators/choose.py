@@ -13,7 +13,7 @@ from dynagate.fixedpoint.assign import Policy, assign
 from dynagate.graph import Graph, trace
 from dynagate.graph.region import Region
 from dynagate.host import Function
-from dynagate.host.devices import FixedDevice
+from dynagate.host.devices.fixed import graph_device
 from dynagate.operators.compute import CPU, CUDA, Compiled, Compute, Opened, OpenedProduct, Reference
 from dynagate.operators.operator import Make, Operator
 from dynagate.operators.products import in_entries
@@ -145,7 +145,7 @@ def _accelerator(
 ) -> Function:
     """The integers of a graph, or a compiled function that is checked to compute it."""
     if not isinstance(source, Function):
-        return Function(FixedDevice(assign(graph, (region or Region.of(robot)).of_robot(robot), policy)))
+        return Function(graph_device(assign(graph, (region or Region.of(robot)).of_robot(robot), policy)))
     accelerator = source.functions.get(graph.name, source)
     device = accelerator.device
     own = [(port.name, tuple(port.shape)) for port in (*device.inputs, *device.outputs)]

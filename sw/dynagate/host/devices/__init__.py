@@ -1,6 +1,7 @@
-"""What computes for an `Function` or a `Rollout`: one file a device, and the one list of them.
+"""Devices: what computes functions, rollouts, solvers and designs.
 
-A new device is a file beside these, with a class for its options, and a place in `registry.DEVICES`.
+A new device is a file here, with a class of options and an opener for each kind of source that it opens, and a row for
+each in `host.openers.OPENERS`.
 """
 
 from __future__ import annotations
@@ -13,13 +14,11 @@ from dynagate.host.devices.fixed import Fixed, FixedDevice
 from dynagate.host.devices.numpy import Numpy, NumpyDevice
 from dynagate.host.devices.options import DeviceOptions
 from dynagate.host.devices.parts import FunctionsDevice, PartDevice
-from dynagate.host.devices.registry import DEVICES
 from dynagate.host.devices.sim import Sim
 from dynagate.host.devices.stream import StreamDevice
-from dynagate.host.devices.turns import IntegerTurns, StreamTurns, TurnDevice
+from dynagate.host.devices.turns import StreamTurns
 
 __all__ = [
-    "DEVICES",
     "Board",
     "Cpu",
     "CpuDevice",
@@ -30,12 +29,10 @@ __all__ = [
     "Fixed",
     "FixedDevice",
     "FunctionsDevice",
-    "IntegerTurns",
     "Numpy",
     "NumpyDevice",
     "PartDevice",
     "Sim",
     "StreamDevice",
     "StreamTurns",
-    "TurnDevice",
 ]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar
 
 from dynagate.base.errors import ArgumentError
@@ -10,11 +11,9 @@ from dynagate.base.explained import explained
 from dynagate.base.progress import Progress
 from dynagate.host.board_links import LinkText
 from dynagate.host.devices.face import Executor
-from dynagate.host.devices.options import DESIGN, ROLLOUT_DESIGN, DesignSource, DeviceOptions, taken_for
-from dynagate.host.devices.stream import stream_device
-from dynagate.host.devices.turns import StreamTurns
-from dynagate.host.drivers import ShellDriver
-from dynagate.host.ring_drivers import ShellRingDriver
+from dynagate.host.devices.options import DeviceOptions
+from dynagate.host.devices.sim import shell_device
+from dynagate.host.devices.sources import DesignSource
 
 
 @explained
@@ -27,16 +26,20 @@ class Board(DeviceOptions):
     """
 
     name: ClassVar[str] = "board"
-    opens: ClassVar[tuple[str, ...]] = (DESIGN, ROLLOUT_DESIGN)
 
-    link: str | None = field(default=None, metadata=taken_for(DESIGN))
+    link: str | None = None
 
-    def of_design(self, source: DesignSource, progress: Progress | None = None) -> Executor:
+    def text(self, folder: Path, progress: Progress | None) -> LinkText:
+        """Return the link of a design's folder, about to be opened. Raise ArgumentError if there is none."""
         if self.link is None:
             raise ArgumentError(f"device '{self.name}' without a link; expected link='xdma:/dev/xdma0' or another")
-        text, design, shows = LinkText.of(self.link, str(source.folder)), source.kept, progress is not None
+        text = LinkText.of(self.link, str(folder))
         if progress:
             progress(f"opening {self.link}")
-        if design.body.ring is None:
-            return stream_device(ShellDriver, design, text.opened(design), shows_progress=shows)
-        return StreamTurns(design, ShellRingDriver(design, text.opened(design), shows_progress=shows))
+        return text
+
+
+def open_design(source: DesignSource, options: Board, progress: Progress | None = None) -> Executor:
+    """Open a pipeline on a board."""
+    text, design = options.text(source.folder, progress), source.stored
+    return shell_device(design, text.opened(design), shows_progress=progress is not None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,52 +12,68 @@ import numpy.typing as npt
 from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import explained
 from dynagate.base.progress import Progress
-from dynagate.dynamics import ROLLOUT
 from dynagate.graph import Graph
 from dynagate.graph.loop import Loop
-from dynagate.host.devices.certified import CertifiedOptions
+from dynagate.host.devices.certified import CertifiedOptions, certified_graph_of
 from dynagate.host.devices.face import Executor, Overflow
+from dynagate.host.devices.functions import opening_graphs
 from dynagate.host.devices.loops import Compute
-from dynagate.host.devices.options import FUNCTION, taken_for
+from dynagate.host.devices.options import DeviceOptions
 from dynagate.host.devices.scan import describe
+from dynagate.host.devices.sources import LoopSource
 from dynagate.host.inputs import TOO_LARGE, Arrays, check_angles, check_finite, check_results
 from dynagate.native.kernel import TANGLED
 from dynagate.native.loop import LoopKernel
 
 
+@dataclass(frozen=True)
+class LoopOnCpu(DeviceOptions):
+    """C on this machine for a rollout or a solver, with the loop inside the vector. Options as of `Cpu`."""
+
+    name: ClassVar[str] = "cpu"
+
+    dtype: npt.DTypeLike = "float64"
+    threads: int = 1
+
+
 @explained
 @dataclass(frozen=True)
-class Cpu(CertifiedOptions):
-    """C on this machine, vectors over the batch; of a rollout with the loop inside the vector.
+class Cpu(CertifiedOptions, LoopOnCpu):
+    """C on this machine, vectors over the batch.
 
     dtype: float64 or float32. layout: "rows", arrays with the batch first in memory, or "planes", with the batch last.
     pack: results are vectors of their different entries, without those that are always zero (`Function.unpack`).
     threads: how many share a batch. certificate, region: as `CertifiedOptions` has them.
     """
 
-    name: ClassVar[str] = "cpu"
-    opens: ClassVar[tuple[str, ...]] = (FUNCTION, ROLLOUT)
-    scans: ClassVar[bool] = True
+    layout: str = "rows"
+    pack: bool = False
 
-    dtype: npt.DTypeLike = "float64"
-    layout: str = field(default="rows", metadata=taken_for(FUNCTION))
-    pack: bool = field(default=False, metadata=taken_for(FUNCTION))
-    threads: int = 1
 
-    @property
-    def precision(self) -> npt.DTypeLike:
-        return self.dtype
+def _open_graph(graph: Graph, options: Cpu, progress: Progress | None) -> Executor:
+    return CpuDevice(
+        graph,
+        dtype=options.dtype,
+        threads=options.threads,
+        layout=options.layout,
+        pack=options.pack,
+        progress=progress,
+    )
 
-    def of_graph(self, graph: Graph, progress: Progress | None = None) -> Executor:
-        return CpuDevice(
-            graph, dtype=self.dtype, threads=self.threads, layout=self.layout, pack=self.pack, progress=progress
-        )
 
-    def of_scan(self, loop: Loop, external_forces: bool, progress: Progress | None = None) -> Executor:
-        return CpuScan(loop, external_forces, dtype=self.dtype, threads=self.threads, progress=progress)
+def _open_scan(loop: Loop, external_forces: bool, options: Cpu, progress: Progress | None) -> Executor:
+    return CpuScan(
+        loop, external_forces, dtype=options.dtype, threads=options.threads, pack=options.pack, progress=progress
+    )
 
-    def of_loop(self, loop: Loop, turns: int | None) -> Compute:
-        return CompiledLoop(LoopKernel(loop, np.dtype(self.dtype), threads=self.threads), loop.counted(turns))
+
+open_function = opening_graphs(_open_graph, _open_scan, certified_graph_of)
+
+
+def open_loop(source: LoopSource, options: LoopOnCpu, progress: Progress | None = None) -> Compute:
+    """Compile a loop for this machine."""
+    kernel = LoopKernel(source.loop, np.dtype(options.dtype), threads=options.threads)
+    return CompiledLoop(kernel, source.loop.counted(source.iterations))
 
 
 class CompiledLoop(Compute):
@@ -166,9 +182,10 @@ class CpuScan(Executor):
         *,
         dtype: npt.DTypeLike,
         threads: int = 1,
+        pack: bool = False,
         progress: Progress | None = None,
     ) -> None:
-        describe(self, loop, external_forces)
+        describe(self, loop, external_forces, pack)
         self.dtype = np.dtype(dtype)
         if progress:
             progress("C compiler: loop over links")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,13 +13,14 @@ import numpy.typing as npt
 from dynagate.base.arguments import check_count
 from dynagate.base.explained import explained
 from dynagate.base.progress import Progress
-from dynagate.dynamics import ROLLOUT
 from dynagate.graph import Graph
 from dynagate.graph.loop import Loop
 from dynagate.host.devices.face import Executor, Overflow
+from dynagate.host.devices.functions import opening_graphs
 from dynagate.host.devices.loops import Compute
-from dynagate.host.devices.options import FUNCTION, DeviceOptions, taken_for
+from dynagate.host.devices.options import DeviceOptions
 from dynagate.host.devices.scan import describe
+from dynagate.host.devices.sources import LoopSource
 from dynagate.host.inputs import Arrays, check_angles, check_finite, check_results, moderate
 from dynagate.host.links import DeviceError
 from dynagate.native.arrays import lies
@@ -27,47 +28,65 @@ from dynagate.native.gpu import GpuError, GpuKernel
 from dynagate.native.gpu_loop import GpuLoop
 
 
+@dataclass(frozen=True)
+class LoopOnCuda(DeviceOptions):
+    """A GPU for a rollout or a solver, with all steps in one launch. dtype: float64 unless given."""
+
+    name: ClassVar[str] = "cuda"
+
+    dtype: npt.DTypeLike | None = None
+
+
 @explained
 @dataclass(frozen=True)
-class Cuda(DeviceOptions):
-    """A GPU; of a rollout all steps in one launch.
+class Cuda(LoopOnCuda):
+    """A GPU.
 
     dtype: float64 or float32; without one, float32 for functions and float64 for rollouts. layout, pack: as of `Cpu`.
     number: which card. stream: a cudaStream_t as a number, on which arrays on the GPU are ready and results will be.
     """
 
-    name: ClassVar[str] = "cuda"
-    opens: ClassVar[tuple[str, ...]] = (FUNCTION, ROLLOUT)
-    scans: ClassVar[bool] = True
-
-    dtype: npt.DTypeLike | None = None
-    layout: str = field(default="rows", metadata=taken_for(FUNCTION))
-    pack: bool = field(default=False, metadata=taken_for(FUNCTION))
-    number: int = field(default=0, metadata=taken_for(FUNCTION))
-    stream: int = field(default=0, metadata=taken_for(FUNCTION))
+    layout: str = "rows"
+    pack: bool = False
+    number: int = 0
+    stream: int = 0
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_count("number", self.number, 2**31 - 1, 0)
         check_count("stream", self.stream, 2**64 - 1, 0)
 
-    def of_graph(self, graph: Graph, progress: Progress | None = None) -> Executor:
-        return CudaDevice(
-            graph,
-            dtype="float32" if self.dtype is None else self.dtype,
-            layout=self.layout,
-            pack=self.pack,
-            number=self.number,
-            stream=self.stream,
-            progress=progress,
-        )
 
-    def of_scan(self, loop: Loop, external_forces: bool, progress: Progress | None = None) -> Executor:
-        dtype = "float32" if self.dtype is None else self.dtype
-        return CudaScan(loop, external_forces, dtype=dtype, number=self.number, stream=self.stream, progress=progress)
+def _open_graph(graph: Graph, options: Cuda, progress: Progress | None) -> Executor:
+    return CudaDevice(
+        graph,
+        dtype=options.dtype or "float32",
+        layout=options.layout,
+        pack=options.pack,
+        number=options.number,
+        stream=options.stream,
+        progress=progress,
+    )
 
-    def of_loop(self, loop: Loop, turns: int | None) -> Compute:
-        return CardLoop(loop, np.dtype("float64" if self.dtype is None else self.dtype), turns)
+
+def _open_scan(loop: Loop, external_forces: bool, options: Cuda, progress: Progress | None) -> Executor:
+    return CudaScan(
+        loop,
+        external_forces,
+        dtype=options.dtype or "float32",
+        number=options.number,
+        stream=options.stream,
+        pack=options.pack,
+        progress=progress,
+    )
+
+
+open_function = opening_graphs(_open_graph, _open_scan)
+
+
+def open_loop(source: LoopSource, options: LoopOnCuda, progress: Progress | None = None) -> Compute:
+    """Compile a loop for a GPU."""
+    return CardLoop(source.loop, np.dtype(options.dtype or "float64"), source.iterations)
 
 
 class CardLoop(Compute):
@@ -175,9 +194,10 @@ class CudaScan(CudaDevice):
         dtype: npt.DTypeLike,
         number: int = 0,
         stream: int = 0,
+        pack: bool = False,
         progress: Progress | None = None,
     ) -> None:
-        describe(self, loop, external_forces)
+        describe(self, loop, external_forces, pack)
         self.dtype, self.stream, self._layout = np.dtype(dtype), stream, "rows"
         if progress:
             progress("nvcc: loop over links")

@@ -2,30 +2,42 @@
 
 from __future__ import annotations
 
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from dynagate.base.errors import ArgumentError, ArgumentTypeError
+from dynagate.base.forks import renew_in_child
+from dynagate.fixedpoint.models import Ranges
 from dynagate.graph import Graph
 from dynagate.graph.ops import TRIG
 from dynagate.graph.packing import Packing, packed
 from dynagate.host.inputs import Arrays, Port
 from dynagate.host.links import Transfer
 
-if TYPE_CHECKING:
-    from dynagate.host.devices.stream import UnderWay
-
 Overflow = npt.NDArray[np.bool_]
+
+
+class UnderWay(ABC):
+    """A batch that a device computes next to the host. done: set when there are results or an error."""
+
+    done: threading.Event
+
+    @abstractmethod
+    def result(self) -> tuple[Arrays, Overflow]:
+        """Results by name, (batch, *shape), and which samples overflowed. Raises as `Executor.run` does."""
 
 
 class Executor(ABC):
     """Arrays by name in, arrays by name out. text: what it is, in a few words. checks_finite: `run` refuses inputs that
     are not, else the caller does. saturates: results of samples that overflowed are the nearest numbers that fit;
-    elsewhere they are no results. loaded: whether a processor has its program; False after a failed `load`. packing: of
+    elsewhere they are no results. packing: of
     outputs that are packed, as `graph.packing` has it. angles: by input the entries of a sample, counted through, that
     are angles."""
 
@@ -40,12 +52,29 @@ class Executor(ABC):
     exclusive: bool = False
     packing: Packing | None = None
     saturates: bool = False
-    loaded: bool = True
-    keeps_states: bool = False
-    """Whether outputs are per step of a motion, whose states stay in the device."""
+    carry: Mapping[str, str] = {}
+    """Output -> input of the next step, of a motion whose states stay in the device.
+
+    `run` then takes the states that the first steps begin with, (batch, *shape), the other inputs of all steps, (batch,
+    steps, *shape), STEPS and EVERY. It fills the outputs, (batch, steps, *shape), and returns which steps overflowed,
+    (batch, steps). Both count where `shown` is true.
+    """
+    ranges: Ranges = MappingProxyType({})
+    """Values that the inputs may have, of a motion. Other devices check their inputs as they run."""
     functions: Mapping[str, Executor] = {}
     """The devices of several functions by name, of which one computes at a time."""
     angles: Mapping[str, Sequence[int]] = {}
+
+    @cached_property
+    def lock(self) -> Any:
+        """Lock that callers hold while the device computes. Devices that share hardware share it."""
+        renew_in_child(self, "lock")
+        return threading.RLock()
+
+    @property
+    def keeps_states(self) -> bool:
+        """Whether outputs are per step of a motion, whose states stay in the device."""
+        return bool(self.carry)
 
     def new_inputs(self, batch: int) -> Arrays:
         return {port.name: np.zeros((batch, *port.shape), self.dtype) for port in self.inputs}
@@ -83,8 +112,6 @@ class Executor(ABC):
 
     def choosing(self, outputs: Sequence[str]) -> Executor:
         """The device with these of its outputs alone, in their order."""
-        from dynagate.host.devices.parts import ChosenDevice
-
         return ChosenDevice(self, outputs)
 
     def load(self, design: Any) -> Executor:
@@ -107,3 +134,48 @@ class Executor(ABC):
             graph, self.packing = packed(graph)
         self.computes(graph)
         return graph
+
+
+class ChosenDevice(Executor):
+    """Some outputs of a device that computes all."""
+
+    def __init__(self, device: Executor, outputs: Sequence[str]) -> None:
+        self.device, self.lock = device, device.lock
+        self.robot, self.function, self.text, self.dtype = device.robot, device.function, device.text, device.dtype
+        self.checks_finite, self.exclusive = device.checks_finite, device.exclusive
+        self.saturates = device.saturates
+        self.inputs, self.outputs = device.inputs, [port for port in device.outputs if port.name in outputs]
+        if device.packing is not None:
+            self.packing = {port.name: device.packing[port.name] for port in self.outputs}
+
+    @property
+    def keeps_states(self) -> bool:
+        """Whether outputs are per step of a motion, whose states stay in the device."""
+        return bool(self.carry)
+
+    def new_inputs(self, batch: int) -> Arrays:
+        return self.device.new_inputs(batch)
+
+    def new_outputs(self, batch: int) -> Arrays:
+        every = self.device.new_outputs(batch)
+        return {port.name: every[port.name] for port in self.outputs}
+
+    def fits(self, array: npt.NDArray[Any]) -> bool:
+        return self.device.fits(array)
+
+    def run(self, arrays: Arrays, outputs: Arrays, batch: int) -> Overflow:
+        every = {**self.device.new_outputs(batch), **outputs}
+        overflow = self.device.run(arrays, every, batch)
+        self.device.clear(every)
+        self.transfer = self.device.transfer
+        return overflow
+
+    def launch(
+        self, inputs: Mapping[str, Any], outputs: Mapping[str, Any] | None
+    ) -> tuple[dict[str, Any], Callable[[], None]]:
+        if outputs is not None:
+            raise ArgumentError(
+                "out of some outputs, for arrays on a GPU; expected out=None, or outputs chosen by dynagate.compile"
+            )
+        every, call = self.device.launch(inputs, None)
+        return {port.name: every[port.name] for port in self.outputs}, call

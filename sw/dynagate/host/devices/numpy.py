@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,51 +11,69 @@ import numpy.typing as npt
 
 from dynagate.base.explained import explained
 from dynagate.base.progress import Progress
-from dynagate.dynamics import ROLLOUT
 from dynagate.graph import Graph
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.loop import Loop, evaluate_loop
 from dynagate.graph.parts import part_graph, parts_of
-from dynagate.host.devices.certified import CertifiedOptions
+from dynagate.host.devices.certified import CertifiedOptions, certified_graph_of
 from dynagate.host.devices.face import Executor, Overflow
+from dynagate.host.devices.functions import opening_graphs
 from dynagate.host.devices.loops import Compute
-from dynagate.host.devices.options import DESIGN, FUNCTION, DesignSource, taken_for
+from dynagate.host.devices.options import DeviceOptions
 from dynagate.host.devices.parts import FunctionsDevice, PartDevice
 from dynagate.host.devices.scan import describe
+from dynagate.host.devices.sources import DesignSource, LoopSource
 from dynagate.host.inputs import Arrays, check_angles, check_results
+
+
+@dataclass(frozen=True)
+class LoopInNumpy(DeviceOptions):
+    """float64 numpy for a rollout or a solver."""
+
+    name: ClassVar[str] = "numpy"
+
+
+@dataclass(frozen=True)
+class DesignInNumpy(LoopInNumpy):
+    """float64 numpy for the functions of a design. pack: as of `Numpy`."""
+
+    pack: bool = False
 
 
 @explained
 @dataclass(frozen=True)
-class Numpy(CertifiedOptions):
+class Numpy(CertifiedOptions, DesignInNumpy):
     """float64 numpy.
 
     pack: results are vectors of their different entries, without those that are always zero (`Function.unpack`).
     certificate, region: as `CertifiedOptions` has them.
     """
 
-    name: ClassVar[str] = "numpy"
-    opens: ClassVar[tuple[str, ...]] = (FUNCTION, ROLLOUT, DESIGN)
-    scans: ClassVar[bool] = True
 
-    pack: bool = field(default=False, metadata=taken_for(FUNCTION, DESIGN))
+def _open_graph(graph: Graph, options: DesignInNumpy, progress: Progress | None = None) -> Executor:
+    return NumpyDevice(graph, pack=options.pack)
 
-    def of_graph(self, graph: Graph, progress: Progress | None = None) -> Executor:
-        return NumpyDevice(graph, pack=self.pack)
 
-    def of_scan(self, loop: Loop, external_forces: bool, progress: Progress | None = None) -> Executor:
-        return NumpyScan(loop, external_forces)
+def _open_scan(loop: Loop, external_forces: bool, options: Numpy, progress: Progress | None) -> Executor:
+    return NumpyScan(loop, external_forces, pack=options.pack)
 
-    def of_design(self, source: DesignSource, progress: Progress | None = None) -> Executor:
-        graph = source.formatted.graph
-        parts = parts_of(graph.name)
-        if not parts:
-            return self.of_graph(graph)
-        devices = {part.name: PartDevice(part, self.of_graph(part_graph(graph, part))) for part in parts}
-        return FunctionsDevice(graph.name, devices)
 
-    def of_loop(self, loop: Loop, turns: int | None) -> Compute:
-        return ReferenceLoop(loop)
+open_function = opening_graphs(_open_graph, _open_scan, certified_graph_of)
+
+
+def open_loop(source: LoopSource, options: LoopInNumpy, progress: Progress | None = None) -> Compute:
+    """Return the reference of a loop."""
+    return ReferenceLoop(source.loop)
+
+
+def open_design(source: DesignSource, options: DesignInNumpy, progress: Progress | None = None) -> Executor:
+    """Return the reference of a pipeline."""
+    graph = source.formatted.graph
+    parts = parts_of(graph.name)
+    if not parts:
+        return _open_graph(graph, options)
+    devices = {part.name: PartDevice(part, _open_graph(part_graph(graph, part), options)) for part in parts}
+    return FunctionsDevice(graph.name, devices)
 
 
 class ReferenceLoop(Compute):
@@ -98,9 +116,9 @@ class NumpyScan(Executor):
 
     text = "numpy, float64, a loop over links"
 
-    def __init__(self, loop: Loop, external_forces: bool) -> None:
+    def __init__(self, loop: Loop, external_forces: bool, *, pack: bool = False) -> None:
         self.loop = loop
-        describe(self, loop, external_forces)
+        describe(self, loop, external_forces, pack)
 
     def run(self, arrays: Arrays, outputs: Arrays, batch: int) -> Overflow:
         if batch:

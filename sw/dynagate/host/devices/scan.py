@@ -10,9 +10,9 @@ from dynagate.base.errors import ArgumentError
 from dynagate.dynamics import function
 from dynagate.dynamics.function_row import SCAN, SCANS
 from dynagate.dynamics.options import AlgorithmOptions
+from dynagate.graph import Port
 from dynagate.graph.loop import Loop
 from dynagate.graph.ops import TRIG
-from dynagate.graph.packing import Packing
 from dynagate.graph.scan import scans_of
 from dynagate.graph.scan_trace import trace_scan
 from dynagate.host.devices.face import Executor
@@ -46,18 +46,22 @@ def scanned(robot: Robot, name: str, algorithm: AlgorithmOptions, others: Sequen
     return trace_scan(robot, name, **options)
 
 
-def packing_of(loop: Loop) -> Packing:
-    """Of results that are vectors, of which a loop over links knows no entry that is always zero or equal to one."""
-    return {port.name: np.arange(len(port.nodes)) for port in loop.outputs}
-
-
-def describe(device: Executor, loop: Loop, external_forces: bool) -> None:
-    """Says what a device computes: a loop of one turn, as `trace_scan` gives it."""
-    device.robot, device.function = loop.robot, loop.name
+def inputs_of(loop: Loop, external_forces: bool) -> list[Port]:
+    """Return the inputs of a loop over links in the order of its function."""
     ports = {port.name: port for port in loop.inputs}
-    names = [argument.name for argument in function(loop.name).inputs_with(external_forces)]
-    device.inputs, device.outputs = [ports[name] for name in names], loop.outputs
+    return [ports[argument.name] for argument in function(loop.name).inputs_with(external_forces)]
+
+
+def describe(device: Executor, loop: Loop, external_forces: bool, pack: bool = False) -> None:
+    """Set what a device computes: a loop of one iteration, as `trace_scan` returns it.
+
+    With `pack`, results are vectors of all entries: none is known to be always zero, or equal to another one.
+    """
+    device.robot, device.function = loop.robot, loop.name
+    device.inputs, device.outputs = inputs_of(loop, external_forces), loop.outputs
     device.angles = _angles(loop)
+    if pack:
+        device.packing = {port.name: np.arange(len(port.nodes)) for port in loop.outputs}
 
 
 def _angles(loop: Loop) -> dict[str, list[int]]:

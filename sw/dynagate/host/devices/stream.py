@@ -4,26 +4,26 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
+from typing import cast
 
 from dynagate.base.errors import Error
-from dynagate.design.datapath import DatapathBody
-from dynagate.design.design import Design
-from dynagate.host.devices.face import Executor, Overflow
+from dynagate.design.datapath import DesignFunction
+from dynagate.host.devices.face import Executor, Overflow, UnderWay
 from dynagate.host.devices.parts import FunctionsDevice, PartDevice
-from dynagate.host.drivers import DatapathDriver, Driver, ShellDriver
+from dynagate.host.drivers import DatapathSession, Driver, ShellSession
 from dynagate.host.inputs import Arrays
-from dynagate.host.links import Link, closed_on_failure
+from dynagate.host.links import closed_on_failure
 from dynagate.host.transfers import Batch
 
 SLOTS = 8
 """Batches under way, or waiting for somebody to take their results, in a device's ring of buffers."""
 
 
-class UnderWay:
+class StreamedBatch(UnderWay):
     """A batch in a slot of a device's ring. `collect` gives the slot back, `result` is what it found there."""
 
     def __init__(self, device: StreamDevice, batch: Batch, slot: _Slot) -> None:
-        self.batch = batch
+        self.batch, self.done = batch, batch.done
         self._device, self._slot = device, slot
         self._values: tuple[Arrays, Overflow] | None = None
         self._collected = False
@@ -64,7 +64,7 @@ class _Slot:
             link = self._driver.link
             self._samples = link.buffer((count, *self._driver.sample))
             self._results = link.buffer((count, *self._driver.result))
-        return Batch(self._samples[:count], self._results[:count])
+        return Batch(self._driver, self._samples[:count], self._results[:count])
 
 
 class StreamDevice(Executor):
@@ -73,13 +73,14 @@ class StreamDevice(Executor):
     exclusive = True
 
     def __init__(self, driver: Driver) -> None:
+        self.lock = driver.session.lock
         self.driver, design = driver, driver.design
         self.robot, self.function = design.robot_name, design.function
         self.inputs, self.outputs, self.dtype = design.input.ports, design.output.ports, driver.dtype
         self.saturates = design.saturates
         self.text = f"ii {design.interval}, latency {design.latency}, {type(driver.link).__name__}"
         self._free: list[_Slot] = []
-        self._used: deque[UnderWay] = deque()
+        self._used: deque[StreamedBatch] = deque()
 
     def choosing(self, outputs: Sequence[str]) -> Executor:
         driver = self.driver.choosing(outputs)
@@ -100,50 +101,36 @@ class StreamDevice(Executor):
             return None
         if len(self._used) == SLOTS:
             self._used[0].collect()
-        self.driver.wait_for_others()
+        self.driver.session.queue.wait_for_others(self.driver)
         slot = self._free.pop() if self._free else _Slot(self.driver)
         try:
             under_way = slot.batch(batch)
             self.driver.pack(arrays, batch, under_way.samples)
-            self.driver.queue.put(under_way)
+            self.driver.session.queue.put(under_way)
         except BaseException:
             self._free.append(slot)
             raise
-        self._used.append(UnderWay(self, under_way, slot))
+        self._used.append(StreamedBatch(self, under_way, slot))
         return self._used[-1]
 
-    def collect(self) -> None:
-        """Waits for the batches under way, and takes their results out of the ring."""
-        for under_way in list(self._used):
-            under_way.collect()
-
-    def free(self, under_way: UnderWay, slot: _Slot) -> None:
+    def free(self, under_way: StreamedBatch, slot: _Slot) -> None:
         """The batch has left its slot."""
         self._used.remove(under_way)
         self._free.append(slot)
         self.transfer = self.driver.transfer
 
     def close(self) -> None:
-        self.driver.close()
+        self.driver.session.close()
 
 
-def stream_device(
-    driver: type[DatapathDriver | ShellDriver], design: Design[DatapathBody], link: Link, *, shows_progress: bool
-) -> Executor:
-    """A design behind a link, or each of its functions. The link is closed if one of them cannot be opened."""
-    with closed_on_failure(link):
+def stream_device(session: DatapathSession | ShellSession) -> Executor:
+    """Return the device of a session: of its function, or of each of its functions."""
+    design = session.design
+    with closed_on_failure(session.link):
         if not design.functions:
-            return StreamDevice(driver(design, link, shows_progress=shows_progress))
-        drivers = {
-            function.name: driver(design, link, function=function, shows_progress=shows_progress)
-            for function in design.functions
+            return StreamDevice(session.driver())
+        devices = {
+            function.name: PartDevice(function, StreamDevice(session.driver(function)), dict(function.inputs))
+            for function in cast(Sequence[DesignFunction], design.functions)
         }
-    first = next(iter(drivers.values()))
-    for each in drivers.values():
-        first.group.add(each)
-        each.held, each.group = first.held, first.group
-    devices = {
-        function.name: PartDevice(function, StreamDevice(drivers[function.name]), dict(function.inputs))
-        for function in design.body.functions
-    }
-    return FunctionsDevice(design.function, devices)
+        return FunctionsDevice(design.function, devices)

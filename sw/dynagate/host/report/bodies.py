@@ -22,7 +22,7 @@ from dynagate.hw.processor.compiler.instructions import SUM
 from dynagate.hw.processor.scheduled import ScheduledProgram
 
 if TYPE_CHECKING:
-    from dynagate.host.devices import TurnDevice
+    from dynagate.host.devices import Executor
 
 Array = npt.NDArray[Any]
 FULL_RING = 20
@@ -55,7 +55,7 @@ class BodySection(ABC):
         """Return the cycles that the functions took."""
 
     @abstractmethod
-    def pace_of_motion(self, chip: TurnDevice, starts: Mapping[str, Array], progress: Progress) -> Section:
+    def pace_of_motion(self, chip: Executor, starts: Mapping[str, Array], progress: Progress) -> Section:
         """Return the cycles that the trajectories took which the chip has just computed.
 
         Args:
@@ -117,7 +117,7 @@ class DatapathSection(BodySection):
             measured.states.total(),
         )
 
-    def pace_of_motion(self, chip: TurnDevice, starts: Mapping[str, Array], progress: Progress) -> RingPace:
+    def pace_of_motion(self, chip: Executor, starts: Mapping[str, Array], progress: Progress) -> RingPace:
         ring = self.built.design.body.ring
         assert ring is not None
         latency = chip.transfer.latency
@@ -243,7 +243,7 @@ class ProgramSection(BodySection):
             measured.states.total(),
         )
 
-    def pace_of_motion(self, chip: TurnDevice, starts: Mapping[str, Array], progress: Progress) -> LoopPace:
+    def pace_of_motion(self, chip: Executor, starts: Mapping[str, Array], progress: Progress) -> LoopPace:
         scheduled = self.built.hardware.schedule
         return LoopPace(scheduled.turns, scheduled.cycles_per_sample, chip.transfer.per_sample / scheduled.turns)
 

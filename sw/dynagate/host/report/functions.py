@@ -17,12 +17,12 @@ from dynagate.fixedpoint.assign import FormattedGraph
 from dynagate.fixedpoint.confidence import OVERFLOWS, WHICH, block_floors
 from dynagate.fixedpoint.evaluate import evaluate as evaluate_fixed
 from dynagate.fixedpoint.goal import FLOOR, Goal
+from dynagate.fixedpoint.models import flagged_together
 from dynagate.graph import truth
 from dynagate.graph.certificate import CERTIFICATE
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.parts import parts_of, with_code
 from dynagate.graph.region import Kind
-from dynagate.host.devices.abreast import flagged_together
 from dynagate.host.report.rules import LONGER, Rule, equal, most
 from dynagate.host.report.sections import labeled
 

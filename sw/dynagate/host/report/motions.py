@@ -12,7 +12,8 @@ import numpy.typing as npt
 from dynagate.graph import Graph
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.region import KINDS, Kind
-from dynagate.host.devices.turns import EVERY, STEPS, TurnDevice
+from dynagate.host.devices.face import Executor
+from dynagate.host.devices.turns import EVERY, STEPS, new_turns
 from dynagate.host.report.rules import Rule, equal
 from dynagate.host.report.sections import labeled
 from dynagate.hw.processor.options import options_of
@@ -39,10 +40,10 @@ class Steps(NamedTuple):
     flagged: Array
 
 
-def run_steps(device: TurnDevice, arrays: Mapping[str, Array]) -> Steps:
+def run_steps(device: Executor, arrays: Mapping[str, Array]) -> Steps:
     """Compute the steps of trajectories on a device."""
     batch, steps = arrays["tau"].shape[:2]
-    values = device.new_turns(batch, steps)
+    values = new_turns(device, batch, steps)
     inputs = {**arrays, STEPS: np.full(batch, steps), EVERY: np.asarray(1)}
     return Steps(values, device.run(inputs, values, batch))
 
@@ -182,7 +183,7 @@ def _steps_of(graph: Graph) -> Exact:
 
 
 def compared_motion(
-    built: Design[Any], integers: TurnDevice, starts: Mapping[Kind, Mapping[str, Array]], simulated: Steps
+    built: Design[Any], integers: Executor, starts: Mapping[Kind, Mapping[str, Array]], simulated: Steps
 ) -> MotionMeasurement:
     """Compare trajectories with the integers and with float64.
 

@@ -1,0 +1,68 @@
+"""Openers of functions for devices that compute graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from dynagate.base.errors import ArgumentError
+from dynagate.base.progress import Progress
+from dynagate.dynamics import function as function_row
+from dynagate.dynamics.function_row import SCAN
+from dynagate.graph import Graph, trace
+from dynagate.graph.loop import Loop
+from dynagate.host.devices.face import Executor
+from dynagate.host.devices.options import Opener
+from dynagate.host.devices.parts import FunctionsDevice
+from dynagate.host.devices.scan import scanned
+from dynagate.host.devices.sources import FunctionSource
+
+GraphOf = Callable[[FunctionSource, Any, Progress | None], Graph]
+
+
+def traced(source: FunctionSource, options: Any, progress: Progress | None) -> Graph:
+    """Return the graph of a function."""
+    return trace(source.robot, source.function, progress=progress, **source.algorithm.as_dict())
+
+
+def opening_graphs(
+    of_graph: Callable[[Graph, Any, Progress | None], Executor],
+    of_scan: Callable[[Loop, bool, Any, Progress | None], Executor] | None = None,
+    graph_of: GraphOf = traced,
+) -> Callable[[FunctionSource, Any, Progress | None], Executor]:
+    """Return an opener for functions of a robot.
+
+    Args:
+        of_graph: Function that returns the device of a graph, of the options and of `progress`.
+        of_scan: Function that returns the device of a loop over links, whether its function takes external forces, of
+            the options and of `progress`; None for a device that computes only graphs.
+        graph_of: Function that returns the graph of a function.
+    """
+
+    def one(source: FunctionSource, options: Any, progress: Progress | None) -> Executor:
+        robot, name, algorithm = source
+        if of_scan is not None and (loop := scanned(robot, name, algorithm, list(options.changed()))):
+            return of_scan(loop, algorithm.external_forces, options, progress)
+        return of_graph(graph_of(source, options, progress), options, progress)
+
+    def opened(source: FunctionSource, options: Any, progress: Progress | None = None) -> Executor:
+        row = function_row(source.function)
+        if not row.parts:
+            return one(source._replace(function=row.name), options, progress)
+        devices = {part.name: one(source._replace(function=part.name), options, progress) for part in row.parts}
+        return FunctionsDevice(row.name, devices)
+
+    return opened
+
+
+def check_form(form: str | None, name: str, opener: Opener, scanning: list[str]) -> None:
+    """Raise ArgumentError if the algorithm is a loop over links, which a device does not compute.
+
+    Args:
+        form: Name of the algorithm, or None.
+        name: Name of the device.
+        opener: How the device opens functions.
+        scanning: Names of the devices that compute loops over links.
+    """
+    if form == SCAN and not opener.scans:
+        raise ArgumentError(f"form '{SCAN}' on device '{name}'; expected one of {', '.join(scanning)}, or another form")

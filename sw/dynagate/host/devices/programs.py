@@ -1,0 +1,143 @@
+"""Devices of programs for the processor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from dynagate.base.errors import ArgumentError
+from dynagate.base.progress import Progress
+from dynagate.design.design import Design
+from dynagate.design.files import DesignError
+from dynagate.design.program import ProgramBody, load_words
+from dynagate.design.words import PER_BATCH, PER_SAMPLE, WIDTHS, WORD
+from dynagate.fixedpoint.assign import FormattedGraph
+from dynagate.fixedpoint.loops import FormattedLoop
+from dynagate.fixedpoint.models import SolverModel, StepModel
+from dynagate.graph.steps import GRAPH, LOOP, SCAN, UNTIL, refused, table
+from dynagate.host.board_links import LINKS
+from dynagate.host.devices.board import Board
+from dynagate.host.devices.face import Executor
+from dynagate.host.devices.fixed import DesignInFixed, FixedDevice, graph_device
+from dynagate.host.devices.motions import motion_device
+from dynagate.host.devices.numpy import LoopInNumpy, NumpyDevice
+from dynagate.host.devices.parts import FunctionsDevice
+from dynagate.host.devices.sim import Simulation
+from dynagate.host.devices.sources import DesignSource
+from dynagate.host.links import Link, closed_on_failure
+from dynagate.host.processor import ProgramSession, core_of, motion_of, program_device
+from dynagate.host.sim_links import SimShellLink
+from dynagate.hw.axi import Axi
+from dynagate.hw.processor.streams import behind
+from dynagate.hw.regmap import with_processor
+from dynagate.integrators.step import CARRY
+
+
+@dataclass(frozen=True)
+class ProgramOnSim(Simulation):
+    """A program on simulated cores in their shell.
+
+    pauses, seed: as of `Simulation`. axi: the streams, or their width in bits. cores: how many. shell: as of `Sim`;
+    cores have no other interface.
+    """
+
+    name: ClassVar[str] = "sim"
+
+    axi: Axi | int | None = None
+    cores: int = 1
+    shell: bool = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.shell:
+            raise ArgumentError("shell=False of a program; expected True: cores are only simulated in their AXI shell")
+
+
+def open_sim(source: DesignSource, options: ProgramOnSim, progress: Progress | None = None) -> Executor:
+    """Load a program into simulated cores, which are compiled unless the cache holds them."""
+    from dynagate.sim.processor import core_library
+
+    core, content, axi = core_of(source), source.stored, options.axi
+    streams = axi if isinstance(axi, Axi) else Axi(WORD if axi is None else axi, words=core.stream_words)
+    design = behind(content, streams.width, streams.last)
+    words = load_words(source.folder, content)
+    library = core_library(core, streams, options.cores, progress=progress)
+    link = SimShellLink(library, design, pauses=options.pauses, seed=options.seed)
+    return program_device(ProgramSession(design, words, link, shows_progress=progress is not None))
+
+
+def open_board(source: DesignSource, options: Board, progress: Progress | None = None) -> Executor:
+    """Load a program into cores on a board. The board reports how wide its streams are."""
+    core_of(source)
+    content, text = source.stored, options.text(source.folder, progress)
+    last = PER_SAMPLE if text.row is LINKS["uart"] else PER_BATCH
+    design = behind(content, WORD, last)
+    words = load_words(source.folder, content)
+    link = text.opened(design)
+    with closed_on_failure(link):
+        width = _width(link)
+    if width != WORD:
+        link.close()
+        design = behind(content, width, last)
+        link = text.opened(design)
+    return program_device(ProgramSession(design, words, link, shows_progress=progress is not None))
+
+
+def _width(link: Link) -> int:
+    """Return the bits of a beat that the device reports. Raise DesignError if no processor has such streams."""
+    width = link.read_register(with_processor()["stream"].address) & 0xFFFF
+    if width not in WIDTHS:
+        raise DesignError(f"{link.text} says that its streams have {width} bits; expected a processor's bitstream")
+    return width
+
+
+def open_fixed(source: DesignSource, options: DesignInFixed, progress: Progress | None = None) -> Executor:
+    """Return the integers of a program."""
+    content = source.record
+    if len(functions := source.functions) > 1:
+        graphs = [graph for each in functions for graph in each.graphs()]
+        devices = {each.graph.name: graph_device(each, content) for each in graphs}
+        return FunctionsDevice(",".join(devices), devices)
+    (formatted,) = functions
+    return INTEGERS[formatted.kind](formatted, content)
+
+
+def _integers_of_graph(formatted: FormattedGraph, content: Design[ProgramBody]) -> Executor:
+    if content.keeps_states:
+        return FixedDevice(StepModel(formatted, CARRY, content.numbers), content)
+    return graph_device(formatted, content)
+
+
+def _integers_of_loop(formatted: FormattedLoop, content: Design[ProgramBody]) -> Executor:
+    motion = motion_of(content)
+    if motion is None:
+        return FixedDevice(SolverModel(formatted, content.numbers), content)
+    return motion_device(formatted, motion, content)
+
+
+INTEGERS: Mapping[str, Callable[[Any, Design[ProgramBody]], Executor]] = table(
+    "host.devices.programs.INTEGERS",
+    {
+        GRAPH: _integers_of_graph,
+        LOOP: _integers_of_loop,
+        UNTIL: _integers_of_loop,
+        SCAN: refused("a program", "a graph or a loop"),
+    },
+)
+"""The device that computes the integers of each kind of step as the only function of a program."""
+
+
+def open_numpy(source: DesignSource, options: LoopInNumpy, progress: Progress | None = None) -> Executor:
+    """Return the reference of a program's functions."""
+    if len(functions := source.functions) > 1:
+        graphs = [graph for each in functions for graph in each.graphs()]
+        devices = {each.graph.name: NumpyDevice(each.graph) for each in graphs}
+        return FunctionsDevice(",".join(devices), devices)
+    (formatted,) = functions
+    if (graph := formatted.as_graph) is None:
+        raise ArgumentError(
+            f"device 'numpy' for a loop, {source.folder}; expected 'sim', 'fixed' or 'board', or Rollout(robot, "
+            "integrator=...) in float64"
+        )
+    return NumpyDevice(graph.graph)

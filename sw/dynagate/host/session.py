@@ -1,0 +1,138 @@
+"""A session: a device behind a link, from its opening to its closing."""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from dynagate.base.errors import add_note
+from dynagate.base.forks import renew_in_child
+from dynagate.design.codec import Words
+from dynagate.design.design import Design
+from dynagate.design.files import DesignError
+from dynagate.host.links import DeviceError, Link, SilenceError, closed_on_failure
+from dynagate.host.registers import Registers
+from dynagate.host.tags import Tags
+from dynagate.host.transfers import TransferQueue
+from dynagate.hw.regmap import BITS, Register
+
+
+class Session(ABC):
+    """A device behind a link. It owns whatever the drivers of the device's functions share.
+
+    Args:
+        design: Record of the design that the device holds.
+        link: The link. The session closes it, also if an error is raised here.
+        table: The device's registers by name.
+        shows_progress: Show on a terminal how far a batch is that takes longer than a moment.
+
+    Raises:
+        DesignError: The device holds another design.
+        DeviceError: The link fails.
+    """
+
+    def __init__(
+        self, design: Design, link: Link, table: Mapping[str, Register], *, shows_progress: bool = False
+    ) -> None:
+        self.design, self.link, self.shows_progress = design, link, shows_progress
+        self.registers = Registers(link, table)
+        self.register_cache: dict[str, Any] = {}
+        """What writable registers hold, by name of the input or the register."""
+        self.tags = Tags()
+        self.lock = threading.RLock()
+        """Held by the caller of one of the device's functions."""
+        renew_in_child(self, "lock")
+        self.queue = TransferQueue(self)
+        self._streaming = False
+        with closed_on_failure(link):
+            self._check()
+
+    def _check(self) -> None:
+        """Raise DesignError if the device holds another design."""
+        shown = self._hash()
+        if shown != self.design.device_hash:
+            raise DesignError(
+                f"{self.link.text} holds design {shown:016x}; design.json describes {self.design.device_hash:016x}: "
+                "build it again"
+            )
+
+    def _hash(self) -> int:
+        """Return the hash in the device's registers."""
+        return self.registers.read("hash_high") << BITS | self.registers.read("hash_low")
+
+    def _check_register(self, name: str, expected: int) -> None:
+        """Raise DesignError if a register holds another value than the design describes."""
+        value = self.registers.read(name)
+        if value != expected:
+            raise DesignError(
+                f"{self.link.text} has 0x{value:X} in register '{name}'; design.json describes 0x{expected:X}: "
+                "build it again"
+            )
+
+    @abstractmethod
+    def driver(self, function: Any = None) -> Any:
+        """Return the driver of the design, or of one of its functions."""
+
+    def check_current(self, design: Design) -> None:
+        """Raise DeviceError if the device does not hold this design any more."""
+        if design is not self.design:
+            raise DeviceError(f"{self.link.text} has loaded another program than {design.title}; open it again")
+
+    @contextmanager
+    def streaming(self, design: Design) -> Iterator[None]:
+        """Stream one batch of a design, when no other is under way. After an error the device is at rest again."""
+        if self._streaming:
+            raise DeviceError(f"{self.link.text} streams already; expected one batch at a time")
+        self.queue.wait()
+        self.check_current(design)
+        self._streaming = True
+        try:
+            yield
+        except BaseException as error:
+            self.failed(error)
+            raise
+        finally:
+            self._streaming = False
+
+    def read(self, results: Words, progress: Callable[[int], object] | None = None) -> None:
+        """Fill results from the link. `progress` receives how many have come. Raise DeviceError if some do not come."""
+        received, count = 0, len(results)
+        while received < count:
+            try:
+                received += self.link.read(results[received:] if received else results)
+            except SilenceError as error:
+                raise DeviceError(f"{received} results for {count} samples: {error}{self.state()}") from None
+            if progress is not None:
+                progress(received)
+
+    def state(self) -> str:
+        """Return what the device reports of itself when it is stuck."""
+        return ""
+
+    def failed(self, error: BaseException) -> None:
+        """Bring the device to rest after an error. Raise DeviceError if the link is closed."""
+        if not self.link.closed:
+            self.recover_from(error)
+        elif isinstance(error, DeviceError):
+            raise DeviceError(f"{self.link.text} was closed while it streamed") from None
+
+    def recover_from(self, error: BaseException) -> None:
+        """Bring the device to rest. If that fails, a note of the error says so."""
+        try:
+            self.recover()
+        except DeviceError as failure:
+            add_note(error, f"The device did not come to rest: {failure}")
+
+    def recover(self) -> None:
+        """Bring the device to rest, whatever it does. Batches under way are lost. Raise DeviceError if that fails."""
+        self.tags.begin_anew()
+        self.register_cache.clear()
+        self.link.reset()
+
+    def close(self) -> None:
+        """Fail the batches that have no results yet, and close the link."""
+        self.queue.close()
+        self.link.close()
