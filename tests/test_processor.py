@@ -393,7 +393,7 @@ def test_a_link_that_breaks_while_it_loads_leaves_no_program_and_loads_again(
 
 
 def test_a_link_that_fails_while_a_program_opens_is_closed(
-    programs: dict[str, ProcessorBuild], monkeypatch: pytest.MonkeyPatch
+    programs: dict[str, Design], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whichever operation fails: identity, hash, the program, or its answer."""
     assert check_closed_on_failure(monkeypatch, SimShellLink, lambda: dynagate.open(programs["arm"])) > 10

@@ -236,7 +236,7 @@ def test_only_the_chosen_words_are_sent(built: Design, shell: Function) -> None:
     }
 
 
-def test_a_link_that_fails_while_a_shell_opens_is_closed(built: Build, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_link_that_fails_while_a_shell_opens_is_closed(built: Design, monkeypatch: pytest.MonkeyPatch) -> None:
     assert check_closed_on_failure(monkeypatch, SimShellLink, lambda: dynagate.open(built, shell=True)) > 10
 
 
