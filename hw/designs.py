@@ -26,6 +26,7 @@ from dynagate.robot import Robot
 
 if TYPE_CHECKING:
     from dynagate.graph import Graph
+    from dynagate.hw.bench.subject import Subject
     from dynagate.hw.bench.vectors import Vectors
 
 AnyHardware = TypeVar("AnyHardware", bound="Hardware", covariant=True)
@@ -88,6 +89,22 @@ class Hardware(ABC):
     @abstractmethod
     def vectors(self, design: Design[Any], seed: int) -> dict[str, Vectors]:
         """Return random samples and their results for the bench of each module, by the module's name."""
+
+    @classmethod
+    def in_bench(cls, record: Record[Any]) -> Record[Any]:
+        """Return the record as the benches of its modules know it: with the streams of the shell around it."""
+        return record
+
+    @classmethod
+    @abstractmethod
+    def subject(cls, record: Record[Any], module: str, late: Sequence[int]) -> Subject:
+        """Return what a bench of a module streams, and in how many cycles.
+
+        Args:
+            record: Record of the design, as `in_bench` returns it.
+            module: Name of the module, one of the record's `modules`.
+            late: Cycles by which the overflow bits of a sample follow its values, for each function.
+        """
 
     @classmethod
     @abstractmethod

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,7 @@ from dynagate.hw.plan import Plan, Stages, plan
 from dynagate.integrators.turn import graph_of
 
 if TYPE_CHECKING:
+    from dynagate.hw.bench.subject import Subject
     from dynagate.hw.bench.vectors import Vectors
 
 
@@ -54,6 +56,12 @@ class Pipeline(Hardware):
         from dynagate.hw.bench.vectors import SAMPLES, vectors
 
         return vectors(design, SAMPLES, seed)
+
+    @classmethod
+    def subject(cls, record: Record[DatapathBody], module: str, late: Sequence[int]) -> Subject:
+        from dynagate.hw.bench.subject import of_datapath
+
+        return of_datapath(record, module, late)
 
     @classmethod
     def rebuild(cls, record: Record[DatapathBody], folder: Path, progress: Progress) -> Pipeline:

@@ -9,7 +9,7 @@ follow from the build.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.resources import files as resources
 from pathlib import Path
 from typing import Any
@@ -17,26 +17,23 @@ from typing import Any
 import numpy as np
 from dynagate.base.storage import read_file
 from dynagate.base.untrusted import plain_text
+from dynagate.design.bodies import body_row
 from dynagate.design.codec import Words
 from dynagate.design.design import Design
 from dynagate.design.files import bench_folder, bench_texts_of, bench_vectors_of, checksum
 from dynagate.hw.bench.subject import Subject, subjects
 from dynagate.hw.bench.values import Counts, values
 from dynagate.hw.bench.vectors import Vectors
-from dynagate.hw.processor.streams import in_its_shell
 
 COCOTB = "test_bench.py"
 _LATE = re.compile(r"^  localparam integer LATE = (\d{1,2}(?:, LATE_\d+ = \d{1,2})*);$", flags=re.M)
 _HEX = re.compile(r"// [\x20-\x7e]*\n(?:[0-9a-f]*\n)*")
 
 
-IN_BENCH: dict[str, Callable[[Any], Design]] = {"datapath": lambda design: design, "program": in_its_shell}
-"""The record of each body as the benches of its modules know it: with the streams of the shell around it."""
-
-
-def in_bench(design: Design) -> Design:
-    """Return the record as the benches of its modules know it."""
-    return IN_BENCH[design.body.kind](design)
+def in_bench(design: Design[Any]) -> Design[Any]:
+    """Return the record as the benches of its modules know it: with the streams of the shell around it."""
+    record: Design[Any] = body_row(design.body.kind).hardware().in_bench(design)
+    return record
 
 
 def bench_files(design: Design, late: Sequence[int], vectors: Mapping[str, Vectors]) -> dict[str, str]:

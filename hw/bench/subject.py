@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from dynagate.design.bodies import body_row
 from dynagate.design.datapath import DatapathBody
 from dynagate.design.design import AxiStreams, Design, Sides
 from dynagate.design.files import bench_folder
@@ -96,10 +96,12 @@ def subjects(design: Design, late: Sequence[int]) -> list[Subject]:
 
 
 def _subject(design: Design, module: str, late: Sequence[int]) -> Subject:
-    return SUBJECTS[design.body.kind](design, module, late)
+    subject: Subject = body_row(design.body.kind).hardware().subject(design, module, late)
+    return subject
 
 
-def _of_datapath(design: Design[DatapathBody], module: str, late: Sequence[int]) -> Subject:
+def of_datapath(design: Design[DatapathBody], module: str, late: Sequence[int]) -> Subject:
+    """Return a module of a datapath, bare, in its ring or in its shell."""
     ends = [(function.name, function.latency) for function in design.functions] or [(design.function, design.latency)]
     names = tuple(name for name, _ in ends)
     cycles = [latency + more for (_, latency), more in zip(ends, late, strict=True)]
@@ -121,7 +123,8 @@ def _of_datapath(design: Design[DatapathBody], module: str, late: Sequence[int])
     )
 
 
-def _of_cores(design: Design[ProgramBody], module: str, late: Sequence[int]) -> Subject:
+def of_cores(design: Design[ProgramBody], module: str, late: Sequence[int]) -> Subject:
+    """Return the cores of a program in their shell."""
     axi, shell = design.axi, design.body.shell
     assert axi is not None
     assert shell is not None
@@ -141,10 +144,6 @@ def _of_cores(design: Design[ProgramBody], module: str, late: Sequence[int]) -> 
         (*(most - least for least, most in shell.spans), 0),
         cut_beats(axi),
     )
-
-
-SUBJECTS: dict[str, Callable[[Any, str, Sequence[int]], Subject]] = {"datapath": _of_datapath, "program": _of_cores}
-"""What makes the subject of a module of each body."""
 
 
 def cut_beats(axi: AxiStreams) -> int:

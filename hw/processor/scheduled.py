@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,10 +27,12 @@ from dynagate.hw.processor.compiler.words import messages
 from dynagate.hw.processor.core_spec import CoreSpec
 from dynagate.hw.processor.isa.shape import Core
 from dynagate.hw.processor.options import options_of
+from dynagate.hw.processor.streams import in_its_shell
 from dynagate.hw.request import DesignRequest
 from dynagate.hw.units.latencies import dsp_blocks
 
 if TYPE_CHECKING:
+    from dynagate.hw.bench.subject import Subject
     from dynagate.hw.bench.vectors import Vectors
 
 
@@ -79,6 +82,16 @@ class ScheduledProgram(Hardware):
         record = design.design
         streamed = program_vectors(record, messages(self.schedule), self.functions, design.region, seed=seed)
         return dict.fromkeys(record.modules, streamed)
+
+    @classmethod
+    def in_bench(cls, record: Record[ProgramBody]) -> Record[ProgramBody]:
+        return in_its_shell(record)
+
+    @classmethod
+    def subject(cls, record: Record[ProgramBody], module: str, late: Sequence[int]) -> Subject:
+        from dynagate.hw.bench.subject import of_cores
+
+        return of_cores(record, module, late)
 
     @classmethod
     def rebuild(cls, record: Record[ProgramBody], folder: Path, progress: Progress) -> ScheduledProgram:
