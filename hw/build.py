@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, fields, replace
-from importlib.metadata import version
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-import dynagate
 from dynagate.base import storage, untrusted
 from dynagate.base.errors import ArgumentError, OptionError
 from dynagate.base.explained import checking_first, explained
 from dynagate.base.progress import Progress, quiet, showing
 from dynagate.design.datapath import DatapathBody, DesignFunction, ExtraStages, NodeRow, RegisterCount, Ring
-from dynagate.design.design import AxiStreams, ChosenFormats, Field, Port, Sides, Stream, Versions
+from dynagate.design.design import AxiStreams, ChosenFormats, Field, Port, Sides, Stream
 from dynagate.design.design import Design as Record
-from dynagate.design.files import FORMAT_VERSION, sealed
 from dynagate.design.ring import COMMAND
-from dynagate.design.source import source_digest
 from dynagate.design.verilog_list import LIST, list_text
 from dynagate.design.words import FIXED, FLOAT32, beats, number_of, words_of
 from dynagate.dynamics import CODE, ROLLOUT, Part, check_named, full_name, of_frame, requested
@@ -28,7 +24,7 @@ from dynagate.dynamics.options import AlgorithmOptions
 from dynagate.fixedpoint.assign import PROVED, FormattedGraph, Policy, assign
 from dynagate.fixedpoint.beside import beside
 from dynagate.fixedpoint.certificate import certified
-from dynagate.fixedpoint.files import FormatsFile, described
+from dynagate.fixedpoint.files import FORMATS, FormatsFile, described
 from dynagate.fixedpoint.files import text_of as text_of_formats
 from dynagate.fixedpoint.goal import Goal
 from dynagate.fixedpoint.optimize import optimize
@@ -50,6 +46,7 @@ from dynagate.hw.pipeline import Pipeline
 from dynagate.hw.pipeline_datasheet import datasheet
 from dynagate.hw.plan import Plan, plan
 from dynagate.hw.recirculate import capacity
+from dynagate.hw.record import record_of
 from dynagate.hw.regmap import IDENTITY, VERSION, registers_of, with_ring
 from dynagate.hw.request import DesignRequest
 from dynagate.hw.scripts import OUT_OF_CONTEXT, out_of_context
@@ -272,7 +269,7 @@ def build_request(
     what = graph.name.replace(",", "+")
     name = f"{untrusted.file_name(robot.name)}-{what}-ii{planned.ii}-{design.hash[:12]}"
     result = Design(Path(folder) / name, robot, region, design, Pipeline(planned))
-    return in_folder(result, formats, OUT_OF_CONTEXT, lambda: _contents(result, progress))
+    return in_folder(result, (FORMATS, *OUT_OF_CONTEXT), lambda: _contents(result, formats, progress))
 
 
 def _formatted(
@@ -310,7 +307,7 @@ def _numbers(graph: Graph, axi: Axi | None) -> dict[str, str]:
     return {name: number for name, number in types.items() if number is not None}
 
 
-def _contents(result: Design[Pipeline], progress: Progress) -> Contents:
+def _contents(result: Design[Pipeline], formats: str, progress: Progress) -> Contents:
     """Return the files of a design: its Verilog, its benches and what synthesizes it."""
     from dynagate.hw.datapath import Datapath
 
@@ -318,7 +315,7 @@ def _contents(result: Design[Pipeline], progress: Progress) -> Contents:
     verilog = _verilog(result, top, progress)
     progress("vectors and benches")
     bench = bench_files(result.design, top.late, vectors(result))
-    kept = {**verilog, LIST: list_text(verilog), **bench}
+    kept = {**verilog, LIST: list_text(verilog), **bench, FORMATS: formats}
     return Contents(kept, datasheet(result, top.late), _alone(result, verilog))
 
 
@@ -385,20 +382,16 @@ def describe(
         functions=_functions(planned, region),
         ring=Ring(tuple(CARRY.items()), capacity(planned.latency, planned.ii)) if graph.name == ROLLOUT else None,
     )
-    design = Record(
-        format=FORMAT_VERSION,
-        versions=Versions(dynagate.__version__, source_digest(), version("amaranth")),
-        robot=asdict(robot),
-        region={each.name: getattr(region, each.name) for each in fields(region) if each.name != "robot"},
-        function=full_name(graph.name),
-        options={key: options[key] for key in sorted(options)},
-        formats=chosen,
+    return record_of(
+        body,
+        region,
+        full_name(graph.name),
+        options,
+        chosen,
         latency=planned.latency,
         stream=Sides(_stream(planned, graph.input_nodes, graph.inputs), _output_stream(planned)),
         axi=None if axi is None else _axi_streams(planned, axi),
-        body=body,
     )
-    return sealed(design)
 
 
 def _node(planned: Plan, i: int) -> NodeRow:

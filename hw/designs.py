@@ -19,7 +19,6 @@ from dynagate.base.explained import explained
 from dynagate.base.progress import Progress
 from dynagate.design.design import Design as Record
 from dynagate.design.files import FILE, is_whole, load, text_of, with_files
-from dynagate.fixedpoint.files import FORMATS
 from dynagate.graph.region import Region
 from dynagate.hw.datasheet import DATASHEET, Datasheet
 from dynagate.robot import Robot
@@ -206,7 +205,7 @@ class Contents:
     """Files of a design's folder, by their place in it."""
 
     kept: Mapping[str, str]
-    """Texts whose checksums design.json has: Verilog and benches."""
+    """Texts whose checksums design.json has: Verilog, benches and formats."""
     datasheet: Datasheet
     others: Mapping[str, str] = field(default_factory=dict)
     """Texts that follow from those."""
@@ -214,15 +213,14 @@ class Contents:
 
 
 def in_folder(
-    design: Design[AnyHardware], formats: str, needed: Sequence[str], contents: Callable[[], Contents]
+    design: Design[AnyHardware], needed: Sequence[str], contents: Callable[[], Contents]
 ) -> Design[AnyHardware]:
     """Write the folder of a design, unless it is there and none of its files is damaged.
 
     Args:
         design: The design.
-        formats: Text of formats.json.
-        needed: Names of files that a complete folder has beyond those of every design.
-        contents: Makes the other files.
+        needed: Names of files that a complete folder has beyond the record, the datasheet and the Verilog.
+        contents: Makes the files.
 
     Returns:
         The design.
@@ -230,10 +228,10 @@ def in_folder(
     Raises:
         BuildError: The folder cannot be written.
     """
-    if not is_intact(design.folder, design.design, (DATASHEET, FORMATS, *needed)):
+    if not is_intact(design.folder, design.design, (DATASHEET, *needed)):
         files = contents()
         texts = {**files.others, DATASHEET: files.datasheet.text()}
-        _write(design.folder, design.design, {**files.kept, FORMATS: formats}, texts, files.binaries)
+        _write(design.folder, design.design, files.kept, texts, files.binaries)
     return design
 
 

@@ -30,9 +30,8 @@ from dynagate.design.files import (
     bench_texts_of,
     bench_vectors_of,
     load,
-    load_program,
 )
-from dynagate.design.program import PROGRAM, load_words
+from dynagate.design.program import PROGRAM
 from dynagate.design.verilog_list import LIST, TOPS, is_verilog
 from dynagate.fixedpoint.files import FORMATS
 from dynagate.hw.bench import bench_faults, in_bench, subjects, vector_texts
@@ -212,8 +211,7 @@ def _verify(
 def _design(folder: Path) -> Design:
     """Return the record as the benches of the folder know it. Raise DesignError if there are none."""
     design = load(folder, bench=False)
-    if design.is_loaded:
-        load_words(folder, load_program(folder, bench=False))
+    design.body.check_folder(folder, design)
     if not design.modules:
         if design.interval > LONGEST_CALL:
             call = f"a solver's call takes {design.interval} cycles, where each loop takes one turn"

@@ -5,27 +5,24 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
-import dynagate
 from dynagate.base import storage, untrusted
 from dynagate.base.errors import ArgumentError
 from dynagate.base.progress import Progress, quiet
 from dynagate.control.chip import ChipSolver
-from dynagate.design.design import ChosenFormats, Versions
+from dynagate.design.design import ChosenFormats
 from dynagate.design.design import Design as Record
-from dynagate.design.files import FORMAT_VERSION, sealed
+from dynagate.design.files import sealed
 from dynagate.design.program import PROGRAM, ProgramBody, ProgramShell, program_digest, words_bytes
-from dynagate.design.source import source_digest
 from dynagate.design.verilog_list import LIST, list_text
 from dynagate.dynamics import full_name
 from dynagate.fixedpoint.assign import PROVED, Policy
 from dynagate.fixedpoint.beside import beside
 from dynagate.fixedpoint.confidence import state
-from dynagate.fixedpoint.files import FormatsFile, described, text_of
+from dynagate.fixedpoint.files import FORMATS, FormatsFile, described, text_of
 from dynagate.fixedpoint.format import SATURATE, Arithmetic
 from dynagate.fixedpoint.goal import Goal
 from dynagate.fixedpoint.loops import FormattedLoop
@@ -53,6 +50,7 @@ from dynagate.hw.processor.isa.shape import Core
 from dynagate.hw.processor.policy import file_policy, request_policy
 from dynagate.hw.processor.scheduled import ScheduledProgram
 from dynagate.hw.processor.streams import TOP, Cores, core_verilog, in_its_shell
+from dynagate.hw.record import record_of
 from dynagate.hw.request import DesignRequest
 
 ENOUGH = 0.97
@@ -224,9 +222,10 @@ def _built(
 
     def contents() -> Contents:
         files = {} if bench is None else _bench_files(design, words, bench, progress)
-        return Contents(files, datasheet(result), binaries={PROGRAM: words_bytes(words)})
+        kept = {**files, FORMATS: text_of(compiled.formats)}
+        return Contents(kept, datasheet(result), binaries={PROGRAM: words_bytes(words)})
 
-    return in_folder(result, text_of(compiled.formats), (), contents)
+    return in_folder(result, (FORMATS,), contents)
 
 
 def _accurate(
@@ -291,19 +290,15 @@ def _described(
         abreast=samples,
         shell=None if cores is None else _shell(scheduled, cores),
     )
-    design = Record(
-        format=FORMAT_VERSION,
-        versions=Versions(dynagate.__version__, source_digest(), version("amaranth")),
-        robot=asdict(region.robot),
-        region={key: getattr(region, key) for key in ("lower", "upper", "velocity", "acceleration", "effort")},
-        function=",".join(full_name(interface.name) for interface in scheduled.instructions.interfaces),
-        options={key: options[key] for key in sorted(options)},
-        formats=chosen,
+    design = record_of(
+        body,
+        region,
+        ",".join(full_name(interface.name) for interface in scheduled.instructions.interfaces),
+        options,
+        chosen,
         latency=scheduled.cycles,
         stream=stream,
-        body=body,
     )
-    design = sealed(design)
     digest = program_digest(words_bytes(words), design)
     return sealed(replace(design, body=replace(body, program=digest)))
 

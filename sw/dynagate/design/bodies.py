@@ -19,7 +19,9 @@ class BodyRow:
     record_class: str
     """The subclass of `design.design.Body` with the fields in design.json."""
     hardware_class: str
-    """The subclass of `hw.hardware.Hardware` that a build has, and that is made again from a folder."""
+    """The subclass of `hw.designs.Hardware` that a build has, and that is made again from a folder."""
+    section_class: str
+    """The subclass of `host.report.bodies.BodySection` that a report prints."""
 
     def record(self) -> type[Any]:
         """Return the class of the record."""
@@ -29,10 +31,22 @@ class BodyRow:
         """Return the class of the hardware."""
         return _imported(self.hardware_class)
 
+    def section(self) -> type[Any]:
+        """Return the class of the section of a report."""
+        return _imported(self.section_class)
+
 
 BODIES = {
-    "datapath": BodyRow("dynagate.design.datapath:DatapathBody", "dynagate.hw.pipeline:Pipeline"),
-    "program": BodyRow("dynagate.design.program:ProgramBody", "dynagate.hw.processor.scheduled:ScheduledProgram"),
+    "datapath": BodyRow(
+        "dynagate.design.datapath:DatapathBody",
+        "dynagate.hw.pipeline:Pipeline",
+        "dynagate.host.report.bodies:DatapathSection",
+    ),
+    "program": BodyRow(
+        "dynagate.design.program:ProgramBody",
+        "dynagate.hw.processor.scheduled:ScheduledProgram",
+        "dynagate.host.report.bodies:ProgramSection",
+    ),
 }
 """The kinds of hardware, by `body` in design.json."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dynagate.base.progress import Progress
+from dynagate.design.bodies import body_row
 from dynagate.graph.parts import parts_of
 from dynagate.host.report.functions import FunctionMeasurement, Subject
 from dynagate.host.report.motions import run_steps
@@ -299,10 +300,7 @@ def _throughput(cycles_per_sample: float, states: int) -> str:
     return labeled("throughput", f"{cycles_per_sample:.4g} cycles per result measured over {states} states")
 
 
-SECTIONS: dict[str, Callable[[Any], BodySection]] = {"datapath": DatapathSection, "program": ProgramSection}
-"""Sections of a report by the kind of the design's body."""
-
-
 def body_of(built: Design[Any]) -> BodySection:
     """Return the section of a built design."""
-    return SECTIONS[built.design.body.kind](built)
+    section: BodySection = body_row(built.design.body.kind).section()(built)
+    return section
