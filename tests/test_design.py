@@ -308,6 +308,7 @@ def test_every_module_that_building_reads_counts_or_is_known_not_to_decide() -> 
         "dynagate.base.changed",  # which options differ from their defaults
         "dynagate.base.elsewhere",  # words of errors
         "dynagate.base.explained",  # words of errors
+        "dynagate.base.option",  # options of commands
         "dynagate.base.notebook",  # tables in a notebook
         "dynagate.robot.reading",  # which parser reads a file
         "dynagate.base.warned",
@@ -323,6 +324,7 @@ def test_every_module_that_building_reads_counts_or_is_known_not_to_decide() -> 
         "dynagate.hw.bench",  # verifies what was built
         "dynagate.hw.bench.calls",
         "dynagate.hw.bench.programs",
+        "dynagate.hw.bench.subject",
         "dynagate.hw.bench.vectors",
         "dynagate.hw.processor.streams",  # around what was built
         "dynagate.hw.boards",  # the device and the clock of ooc.tcl
