@@ -36,9 +36,10 @@ from dynagate.host.links import DeviceError
 from dynagate.host.openers import executor_of
 from dynagate.host.processor import ProgramDevice, ProgramSession
 from dynagate.host.report import Checks, report_design
-from dynagate.host.report.bodies import ProgramPace, ProgramSection
+from dynagate.host.report.bodies import ProgramSection
 from dynagate.host.report.functions import FunctionMeasurement
 from dynagate.host.report.rules import passed
+from dynagate.host.report.sections import Pace
 from dynagate.host.sim_links import SimShellLink
 from dynagate.hw.axi import Axi
 from dynagate.hw.designs import Design
@@ -781,8 +782,8 @@ def test_the_report_of_a_program(tmp_path: Path) -> None:
     text = report.text()
     assert text.startswith("two_joint_arm inverse_dynamics, 24-bit words, 2 units\n  instructions    ")
     assert text.endswith("\nPASS")
-    pace, (block,) = report.section(ProgramPace), report.section(FunctionMeasurement).blocks
-    assert not passed(replace(pace, cycles_per_sample=pace.limit + 1.0).rules)
+    pace, (block,) = report.section(Pace), report.section(FunctionMeasurement).blocks
+    assert not passed(replace(pace, cycles=pace.limit + 1.0).rules)
     assert not passed(replace(block, exact=False).rules)
 
 
@@ -903,7 +904,7 @@ def test_several_functions_share_a_program(several: Design) -> None:
     report = report_design(request, SMALL, folder=several.folder.parent, checks=Checks(40))
     assert report.passed
     assert [block.name for block in report.section(FunctionMeasurement).blocks] == ["tau", "m"]
-    assert report.section(ProgramPace).cycles_per_sample > 20
+    assert report.section(FunctionMeasurement).cycles_per_sample > 20
     with dynagate.open(several) as chip:
         m = chip.mass_matrix([0.1, 0.2]).m
     with dynagate.compile(ARM, "mass_matrix") as exact:

@@ -25,9 +25,9 @@ from dynagate.fixedpoint.recirculate import Recirculation
 from dynagate.host import RolloutDevice
 from dynagate.host.openers import executor_of
 from dynagate.host.report import Checks, report_design
-from dynagate.host.report.bodies import LoopPace
 from dynagate.host.report.motions import MotionMeasurement
 from dynagate.host.report.rules import passed
+from dynagate.host.report.sections import Pace
 from dynagate.hw.axi import Axi
 from dynagate.hw.designs import Design as Built
 from dynagate.hw.processor.checker.check import checked
@@ -207,9 +207,9 @@ def test_the_report_of_a_rollout(tmp_path: Path) -> None:
     assert "  loop            8 turns in a sample; " in text
     assert report.passed
     assert text.endswith("PASS")
-    pace = report.section(LoopPace)
+    pace = report.section(Pace)
     assert not passed(replace(report.section(MotionMeasurement), exact=False).rules)
-    assert not passed(replace(pace, cycles_per_step=pace.cycles_per_step + 20).rules)
+    assert not passed(replace(pace, cycles=pace.limit + 20).rules)
 
 
 @pytest.mark.long

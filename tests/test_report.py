@@ -7,9 +7,8 @@ from dataclasses import replace
 import numpy as np
 from dynagate.base.text_table import Column, aligned, table_lines
 from dynagate.host.report import Report
-from dynagate.host.report.bodies import DatapathPace
 from dynagate.host.report.functions import Block, CheckedFunction, FunctionMeasurement
-from dynagate.host.report.sections import Lines
+from dynagate.host.report.sections import Lines, Pace, labeled
 
 COLUMNS = [
     Column[tuple[str, float | None]]("name", 8, lambda row: row[0], left=True),
@@ -51,16 +50,14 @@ def test_each_function_of_a_design_keeps_its_own_rules() -> None:
 
 
 def test_a_report_prints_its_sections_and_every_rule_that_does_not_hold() -> None:
-    pace = DatapathPace(2, 30, 28, 27, 2.0, 100)
+    pace = Pace("cycles per result", 2.0, 2, labeled({"latency": "30 cycles"}))
     report = Report("arm", (Lines(("  a line",)), pace, FunctionMeasurement((MANY,))))
     assert report.passed
-    assert report.text().startswith(
-        "arm\n  a line\n  latency         30 cycles measured; 28 in the datapath, 27 on its "
-    )
+    assert report.text().startswith("arm\n  a line\n  latency         30 cycles\n  throughput      2 cycles per result")
     assert report.text().endswith("inputs not quantized\nPASS")
-    assert report.section(DatapathPace) is pace
-    slow = replace(report, sections=(replace(pace, cycles_per_sample=2.5), *report.sections[2:]))
+    assert report.section(Pace) is pace
+    slow = replace(report, sections=(replace(pace, cycles=2.5), *report.sections[2:]))
     assert not slow.passed
-    assert "\nFAIL\n  cycles per result is 2.5; expected 2, its II. To pass, report this as a bug" in slow.text()
+    assert "\nFAIL\n  cycles per result is 2.5; expected at most 2. To pass, report this as a bug" in slow.text()
     wrong = replace(MANY, blocks=(replace(BLOCK, errors=dict(BLOCK.errors, uniform=np.array([np.nan]))),))
     assert not Report("arm", (FunctionMeasurement((wrong,)),)).passed

@@ -152,9 +152,9 @@ def report_solver(
     return Report(
         f"{built.robot.name} {built.function}, {chosen['knots']} knots of {chosen['dt']:g} s, {body.words}",
         (
-            Lines((labeled("formats", str(built.folder / FORMATS)),)),
+            Lines(labeled({"formats": str(built.folder / FORMATS)})),
             body,
-            Lines((labeled("kept", kept),)),
+            Lines(labeled({"kept": kept})),
             pace,
             measured,
         ),

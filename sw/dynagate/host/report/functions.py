@@ -120,7 +120,7 @@ class CheckedFunction:
 
 @dataclass(frozen=True)
 class FunctionMeasurement:
-    """Section of a report: overflows and errors of the functions of a design."""
+    """Section of a report: rate, overflows and errors of the functions of a design."""
 
     functions: tuple[CheckedFunction, ...]
 
@@ -138,6 +138,16 @@ class FunctionMeasurement:
     def overflows(self) -> Counter[Kind]:
         """Return the number of states of each kind that overflowed, of all functions together."""
         return _total(function.overflows for function in self.functions)
+
+    @property
+    def latency(self) -> int:
+        """Return the largest measured latency of the functions, in cycles."""
+        return max(function.latency for function in self.functions)
+
+    @property
+    def cycles_per_sample(self) -> float:
+        """Return the largest number of cycles from a result to the next of the functions."""
+        return max(function.cycles_per_sample for function in self.functions)
 
     @property
     def rules(self) -> list[Rule]:
@@ -158,12 +168,12 @@ class FunctionMeasurement:
 
     @property
     def lines(self) -> list[str]:
-        """Return the overflows, the table of errors, and notes on the table."""
+        """Return the rate, the overflows, the table of errors, and notes on the table."""
         states = self.states
+        flagged = ", ".join(f"{n} of {states[kind]} {WHICH[kind]}" for kind, n in self.overflows.items())
+        rate = f"{self.cycles_per_sample:.4g} cycles per result measured over {states.total()} states"
         return [
-            labeled(
-                "overflows", ", ".join(f"{n} of {states[kind]} {WHICH[kind]}" for kind, n in self.overflows.items())
-            ),
+            *labeled({"throughput": rate, "overflows": flagged}),
             *table_lines(COLUMNS, self.blocks, indent=2),
             f"  errors are |e| / max(|x|, floor) per state, the floor {FLOOR:.0%} of the block's size in the region",
             "  * Newton-Euler by complex step, M from unit accelerations, LU; inputs not quantized",

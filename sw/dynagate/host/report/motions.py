@@ -73,19 +73,15 @@ class MotionMeasurement:
         flags = ", ".join(f"{self.flagged[kind]} of {n} from {kind} states" for kind, n in self.count.items())
         worst = f"{np.quantile(self.drift, 0.99):.1e}" if len(self.drift) else "-"
         median = f"{np.median(self.drift):.1e}" if len(self.drift) else "-"
-        return [
-            labeled(
-                "checked",
-                f"{sum(self.count.values())} trajectories of {self.steps} steps: integers and flags "
+        return labeled(
+            {
+                "checked": f"{sum(self.count.values())} trajectories of {self.steps} steps: integers and flags "
                 f"{'equal' if self.exact else 'DIFFER'}",
-            ),
-            labeled("flagged", flags),
-            labeled(
-                "drift",
-                f"{median} median, {worst} for 99 % of the others: distance of the last state from float64's over the "
-                "way there",
-            ),
-        ]
+                "flagged": flags,
+                "drift": f"{median} median, {worst} for 99 % of the others: distance of the last state from float64's "
+                "over the way there",
+            }
+        )
 
 
 @dataclass(frozen=True)
@@ -119,7 +115,7 @@ class SolvedSteps:
             f"{self.mean:.3g} iterations a step, {self.most} at most; {self.failed} of {self.steps} steps above the "
             f"tolerance, {self.tolerance:.2g}"
         )
-        return [labeled("equations", text)]
+        return labeled({"equations": text})
 
 
 def step_text(options: Mapping[str, Any]) -> str:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-from dynagate.host.report.rules import Rule, passed, verdict
+from dynagate.host.report.rules import BUG, Rule, most, passed, verdict
 
 Kind = TypeVar("Kind")
 
@@ -29,6 +29,24 @@ class Lines:
 
     lines: Sequence[str]
     rules: Sequence[Rule] = ()
+
+
+@dataclass(frozen=True)
+class Pace:
+    """A section on cycles: those measured, and the cycles that the schedule states."""
+
+    what: str
+    """Name of the rate, such as "cycles per result"."""
+    cycles: float
+    """Cycles measured."""
+    limit: float
+    """Cycles of the schedule."""
+    lines: Sequence[str] = ()
+
+    @property
+    def rules(self) -> list[Rule]:
+        """Return the rule that results came at full speed."""
+        return [most(self.what, self.cycles, self.limit, BUG, "{:.6g}")]
 
 
 @dataclass(frozen=True)
@@ -60,6 +78,6 @@ class Report:
         return "\n".join([self.title, *lines, verdict(self.rules)])
 
 
-def labeled(label: str, text: str) -> str:
-    """Return a line of a report: a label, and a text that begins in the same column on every line."""
-    return f"  {label:<16}{text}"
+def labeled(rows: Mapping[str, str]) -> list[str]:
+    """Return lines of a report: a label each, and a text that begins in the same column on every line."""
+    return [f"  {label:<16}{text}" for label, text in rows.items()]

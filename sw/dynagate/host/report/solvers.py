@@ -125,30 +125,23 @@ class SolverPace:
         count, options = len(self.cycles), self.options
         if self.iterations is None:
             cycles = self.cycles.max() / (options["samples"] * options["knots"])
-            return [
-                labeled(
-                    "samples",
-                    f"{options['samples']}, {options['abreast']} side by side, temperature "
-                    f"{options['temperature']:g}, torques spread by "
-                    + ", ".join(f"{x:.2g}" for x in options["spread"]),
-                ),
-                labeled(
-                    "call",
-                    f"{np.median(self.cycles):.0f} cycles measured, {self.cycles.max()} at most; "
-                    f"{cycles:.0f} a knot of a sample",
-                ),
-                labeled("overflows", f"in {self.overflows} of {count}"),
-            ]
+            spread = ", ".join(f"{x:.2g}" for x in options["spread"])
+            rows = {
+                "samples": f"{options['samples']}, {options['abreast']} side by side, temperature "
+                f"{options['temperature']:g}, torques spread by {spread}",
+                "call": f"{np.median(self.cycles):.0f} cycles measured, {self.cycles.max()} at most; "
+                f"{cycles:.0f} a knot of a sample",
+                "overflows": f"in {self.overflows} of {count}",
+            }
+            return labeled(rows)
         iterations = self.iterations.sum()
-        return [
-            labeled(
-                "iteration",
-                f"{self.cycles.sum() / iterations:.0f} cycles measured over {iterations} of {count} problems; "
-                f"{self.cycles.max()} the longest problem",
-            ),
-            labeled("converged", f"{self.converged[0]} of {count}; in float64 {self.converged[1]}"),
-            labeled("overflows", f"in {self.overflows} of {count}; what a line search refuses is among them"),
-        ]
+        rows = {
+            "iteration": f"{self.cycles.sum() / iterations:.0f} cycles measured over {iterations} of {count} problems; "
+            f"{self.cycles.max()} the longest problem",
+            "converged": f"{self.converged[0]} of {count}; in float64 {self.converged[1]}",
+            "overflows": f"in {self.overflows} of {count}; what a line search refuses is among them",
+        }
+        return labeled(rows)
 
 
 @dataclass(frozen=True)
@@ -191,12 +184,13 @@ class SolverMeasurement:
     @property
     def lines(self) -> list[str]:
         exact, warm = ("equal" if same else "NOT EQUAL" for same in (self.exact, self.warm))
-        return [
-            labeled("cost", f"{np.median(self.cost):.1e} from float64's, {self.cost.max():.1e} at most, relative"),
-            labeled(self.result, f"{np.median(self.error):.1e} of the largest, {self.error.max():.1e} at most"),
-            labeled("near", f"{self.near} of {len(self.cost)} within {COST_ERROR:g} and {RESULT_ERROR:g}"),
-            labeled("integers", f"{exact}; of calls that go on with the plan before {warm}"),
-        ]
+        rows = {
+            "cost": f"{np.median(self.cost):.1e} from float64's, {self.cost.max():.1e} at most, relative",
+            self.result: f"{np.median(self.error):.1e} of the largest, {self.error.max():.1e} at most",
+            "near": f"{self.near} of {len(self.cost)} within {COST_ERROR:g} and {RESULT_ERROR:g}",
+            "integers": f"{exact}; of calls that go on with the plan before {warm}",
+        }
+        return labeled(rows)
 
 
 def measure_solver(
