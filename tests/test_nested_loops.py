@@ -185,25 +185,28 @@ def equal_names() -> Loop:
     return Loop("outer", "none", (first, inner, again, last), {"next": "x"}, Count(), ("u",), ("y", "next"))
 
 
-def test_equal_names_in_different_scopes_are_different_values() -> None:
+@pytest.mark.parametrize("constants", [{"k": 0.5}, {"k": 0.5, "x": 0.25}], ids=["k", "k, x"])
+def test_equal_names_in_different_scopes_are_different_values(constants: dict[str, float]) -> None:
+    """Both loops carry `x`: the inner one begins with the outer one's, not with the number that this begins with."""
     loop, random = equal_names(), np.random.default_rng(2)
-    inputs = {"x": random.uniform(-1.0, 1.0, 7), "u": random.uniform(-1.0, 1.0, (7, 4)), "k": np.full(7, 0.5)}
+    inputs = {"x": random.uniform(-1.0, 1.0, 7), "u": random.uniform(-1.0, 1.0, (7, 4))}
+    inputs |= {name: np.full(7, value) for name, value in constants.items()}
     expected = evaluate_loop(loop, inputs)
-    blocks = in_blocks(loop, {"k": 0.5})
+    blocks = in_blocks(loop, constants)
     outputs = [port.name for graph in blocks.loop.graphs() for port in graph.outputs]
     assert len(outputs) == len({*outputs})
     assert {port.name for port in blocks.loop.outputs} == {*expected}
-    states = {name: x for name, x in inputs.items() if name == "x"}
+    states = {name: x for name, x in inputs.items() if name == "x" and name not in constants}
     for name, each in evaluate_loop(
         blocks.loop, {**states, "u": inputs["u"], **{name: np.full(7, x) for name, x in blocks.starts.items()}}
     ).items():
         np.testing.assert_allclose(each, expected[name], rtol=1e-12, atol=1e-14)
-    observed = observe(blocks, states, {"u": inputs["u"]}, lambda values: np.ones(7, bool))
+    observed = observe(blocks, states or {"none": np.zeros(7)}, {"u": inputs["u"]}, lambda values: np.ones(7, bool))
     formatted = assign_loop(blocks, observed, Unlimited(), Policy(word=24))
     angle = angles_of(formatted.graphs(), 24)
     formatted = formatted.mapped(lambda graph: fused(graph, angle))
     scheduled, memory, begun = schedule(loop_instructions(formatted), SMALL), Memory(), integers_of(formatted, states)
-    integers = LoopIntegers(formatted, begun)
+    integers = LoopIntegers(formatted, begun, 7)
     turns = integers_of(formatted, {"u": inputs["u"].reshape(-1)})["u"][0].reshape(7, 4)
     for turn in range(4):
         own = {"u": [turns[:, turn]]}

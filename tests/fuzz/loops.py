@@ -3,7 +3,8 @@
 A case: {"kind": "loops", "loop": {...}, "inputs": {name: [number of each sample, ...]}, "devices"}. A loop: {"steps",
 "carry", "turns" or "until": [value, tolerance, turns at most]} and, where drawn, "per_turn", "kept", "last",
 "backwards", "every". A step: {"take": [names], "give": {name: [operation, operand, ...]}}, or {"loop": {...}}. Values
-are numbers; names are few, so that those of a loop and of one within are often equal.
+are numbers; names are few, so that those of a loop and of one within are often equal. Device "blocks" is the loop in
+blocks, and "program" the words of a processor's program, replayed, against the integers of the loop.
 """
 
 from __future__ import annotations
@@ -12,15 +13,28 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import dynagate
 import numpy as np
 from dynagate.dynamics.spatial import select
+from dynagate.fixedpoint.assign import Policy
+from dynagate.fixedpoint.fuse import fused
+from dynagate.fixedpoint.loops import LoopIntegers, assign_loop, integers_of, observe, values_of
+from dynagate.fixedpoint.observed_loops import Unlimited
 from dynagate.graph import Graph
+from dynagate.graph.blocks import in_blocks
 from dynagate.graph.loop import RESIDUAL, TURNS, Count, Loop, Until, evaluate_loop
 from dynagate.graph.recorder import Recording
+from dynagate.graph.steps import LOOP
+from dynagate.hw.processor.checker.replay import Memory
+from dynagate.hw.processor.compiler.loops import loop_instructions
+from dynagate.hw.processor.compiler.motion import angles_of
+from dynagate.hw.processor.compiler.schedule import schedule
+from dynagate.hw.processor.isa.shape import Core
 from dynagate.native.gpu_loop import GpuLoop
 from dynagate.native.loop import LoopKernel
 
 from tests.fuzz.findings import Findings
+from tests.replays import replayed_turn
 from tests.test_gpu import ON_HOST
 
 Case = dict[str, Any]
@@ -37,6 +51,8 @@ OPERATIONS = {
 ON_NUMBERS = {**OPERATIONS, "larger": lambda a, b: a if a - b > 0.0 else b}
 STARTS, COMPUTED = ("a", "b", "c", "p"), ("u", "v", "w", "x", "y")
 TURNS_OF_CALL = 4
+DEVICES = ["numpy", "cpu", "one", "cuda", "blocks", "program"]
+WORD = 24
 EXACT = 1e-11
 
 
@@ -77,7 +93,7 @@ def _drawn(random: np.random.Generator) -> Case:
         loop["every"] = 2
     values = random.uniform(-2.0, 2.0, (len(taken), TURNS_OF_CALL))
     inputs = {name: [float(f"{x:.2g}") for x in row] for name, row in zip(sorted(taken), values, strict=True)}
-    return {"kind": "loops", "loop": loop, "inputs": inputs, "devices": ["numpy", "cpu", "one", "cuda"]}
+    return {"kind": "loops", "loop": loop, "inputs": inputs, "devices": DEVICES}
 
 
 def _graph(random: np.random.Generator, known: list[str], outer: list[str]) -> Case:
@@ -91,21 +107,22 @@ def _graph(random: np.random.Generator, known: list[str], outer: list[str]) -> C
     return {"take": take, "give": give}
 
 
-def _inner(random: np.random.Generator, known: list[str]) -> Case:
-    """A loop of one or two graphs that starts from values that are known."""
+def _inner(random: np.random.Generator, known: list[str], levels: int = 2) -> Case:
+    """A loop of one or two steps that starts from values that are known. levels: of loops in loops, at most."""
     own = list(known)
     steps = []
     for _ in range(int(random.integers(1, 3))):
         # a graph of its own: what it computes has names of its own, which may be the outer ones
-        step = _graph(random, own, own)
+        is_loop = levels > 1 and steps and random.random() < 0.5
+        step = {"loop": _inner(random, own, levels - 1)} if is_loop else _graph(random, own, own)
         steps.append(step)
-        own = list(dict.fromkeys([*own, *step["give"]]))
-    computed = list(dict.fromkeys(name for step in steps for name in step["give"]))
+        own = list(dict.fromkeys([*own, *_given(step)]))
+    computed = list(dict.fromkeys(name for step in steps for name in _given(step)))
     before: list[str] = []
     taken = []
     for step in steps:
-        taken += [name for name in step["take"] if name not in before]
-        before += step["give"]
+        taken += [name for name in _taken(step) if name not in before]
+        before += _given(step)
     loop: Case = {"steps": steps, "carry": _carry(random, computed, sorted(set(taken)))}
     if random.random() < 0.3:
         loop["until"] = [str(random.choice(computed)), 0.3, 5]
@@ -132,8 +149,8 @@ def _taken(step: Case) -> list[str]:
     computed: set[str] = set()
     taken: list[str] = []
     for each in step["loop"]["steps"]:
-        taken += [name for name in each["take"] if name not in computed]
-        computed |= set(each["give"])
+        taken += [name for name in _taken(each) if name not in computed]
+        computed |= set(_given(each))
     return taken
 
 
@@ -217,7 +234,12 @@ def check(case: Case, findings: Findings) -> None:
     expected = {name: np.array([sample[name] for sample in samples]) for name in samples[0]}
     turns = 0 if isinstance(loop.stop, Until) else loop.turns(inputs)
     with tempfile.TemporaryDirectory() as folder:
-        for device in case["devices"]:
+        if "program" in case["devices"] and loop.kind == LOOP and not loop.backwards and loop.every == 1:
+            try:
+                _compare_program(loop, inputs, turns, expected, findings)
+            except dynagate.Error as error:
+                findings.wrong("program", str(error))
+        for device in (each for each in case["devices"] if each != "program"):
             outputs = findings.guarded(device, lambda d=device: _on(d, loop, inputs, turns, Path(folder)))
             for name, value in (outputs or {}).items():
                 rows = len(value)
@@ -227,6 +249,13 @@ def check(case: Case, findings: Findings) -> None:
 def _on(device: str, loop: Loop, inputs: dict[str, np.ndarray], turns: int, folder: Path) -> dict[str, np.ndarray]:
     if device == "numpy":
         return evaluate_loop(loop, inputs)
+    if device == "blocks":
+        blocks = in_blocks(loop)
+        starts = {name: np.full(len(next(iter(inputs.values()))), value) for name, value in blocks.starts.items()}
+        own = {**inputs, **starts}
+        outputs = evaluate_loop(blocks.loop, {port.name: own[port.name] for port in blocks.loop.inputs})
+        names = zip((*loop.kept, *loop.last), (*blocks.loop.kept, *blocks.loop.last), strict=True)
+        return {name: outputs[other] for name, other in names}
     if device == "cuda":
         card = GpuLoop(loop, np.float64, turns or None, folder=folder, toolchain=ON_HOST)
         outputs = card.new_outputs(len(next(iter(inputs.values()))))
@@ -240,3 +269,41 @@ def _on(device: str, loop: Loop, inputs: dict[str, np.ndarray], turns: int, fold
     outputs = kernel.new_outputs(batch, turns)
     kernel(own, outputs, batch, turns)
     return outputs
+
+
+def _compare_program(
+    loop: Loop, inputs: dict[str, np.ndarray], turns: int, expected: dict[str, np.ndarray], findings: Findings
+) -> None:
+    """Compare the words of the loop's program with its integers, and these with numbers if no iteration decides."""
+    blocks = in_blocks(loop)
+    batch = len(next(iter(inputs.values())))
+    each = {name: inputs[name] for name in loop.per_turn} or {"none": np.zeros((batch, turns))}
+    states = {name: value for name, value in inputs.items() if name not in loop.per_turn}
+    observed = observe(blocks, states or {"none": np.zeros(batch)}, each, lambda values: np.ones(batch, bool))
+    formatted = assign_loop(blocks, observed, Unlimited(), Policy(word=WORD))
+    angle = angles_of(formatted.graphs(), WORD)
+    formatted = formatted.mapped(lambda graph: fused(graph, angle))
+    names = {port.name for port in formatted.inputs}
+    begun = integers_of(formatted, {name: value for name, value in states.items() if name in names})
+    integers, memory = LoopIntegers(formatted, begun, batch), Memory()
+    scheduled = schedule(loop_instructions(formatted), Core(units=2, word=WORD))
+    kept: dict[str, list[np.ndarray]] = {name: [] for name in blocks.loop.kept}
+    values, flagged = {}, np.zeros(batch, bool)
+    for turn in range(turns):
+        now = {name: value[:, turn] for name, value in each.items() if name in names}
+        own = integers_of(formatted, now)
+        values, flagged = integers.turn(own)
+        results, _ = replayed_turn(scheduled, {**begun, **own}, memory)
+        for name, entries in results.items():
+            findings.same(f"program {name}", entries[0], values[name][0].value)
+        for name, row in kept.items():
+            row.append(values_of(values[name], ()))
+    decided = any(each.kind != LOOP for each in loop.loops()) or any(
+        node.op == "select" for graph in loop.graphs() for node in graph.nodes
+    )
+    if decided or flagged.any():
+        return
+    for name, other in zip(loop.kept, blocks.loop.kept, strict=True):
+        findings.near(f"integers {name}", np.stack(kept[other], axis=1), expected[name], 1e-2, 1e-2)
+    for name, other in zip(loop.last, blocks.loop.last, strict=True):
+        findings.near(f"integers {name}", values_of(values[other], ()), expected[name], 1e-2, 1e-2)
