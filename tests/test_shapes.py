@@ -1,4 +1,4 @@
-"""Collision shapes of a URDF file as points of contact: where they are, what they touch with, and what is refused."""
+"""Collision shapes of a file as points of contact: where they are, what they touch with, and what is refused."""
 
 from __future__ import annotations
 
@@ -128,12 +128,64 @@ def test_what_is_refused(tmp_path: Path) -> None:
         with pytest.raises(RobotError, match=message):
             collision_shapes(*crawler(tmp_path, foot))
     mesh = '<collision><geometry><mesh filename="a.stl"/></geometry></collision>'
-    with pytest.warns(RobotWarning, match="1 collision meshes are left out; expected boxes, spheres"):
+    with pytest.warns(RobotWarning, match="collision shapes are left out: 1 of kind mesh; expected boxes, spheres"):
         assert len(collision_shapes(*crawler(tmp_path, more=mesh))) == 4
     with pytest.raises(ContactError, match="around=2; expected a whole number of 3 or more"):
         contact_points([], around=2)
     with pytest.raises(ContactError, match="link 'ball' has radius -1.0; expected a finite number, 0 or more"):
         Point("ball", (0.0, 0.0, 0.0), -1.0)
+
+
+HOPPER = """<mujoco model="hopper"><compiler angle="radian"/><worldbody><geom type="plane" size="1 1 1"/>
+<body name="trunk" pos="0 0 0.5"><freejoint/><inertial mass="2" pos="0 0 0" diaginertia="0.1 0.1 0.1"/>
+ <geom type="box" size="0.2 0.1 0.05" pos="0 0 0.1" quat="0.9238795325112867 0 0 0.3826834323650898"/>
+ <geom type="sphere" size="0.3" contype="0" conaffinity="0"/>
+ <body name="leg" pos="0.1 0 -0.1"><joint name="hip" pos="0 0 0.05" axis="0 1 0" range="-1 1" limited="true"/>
+  <inertial mass="1" pos="0 0 0" diaginertia="0.1 0.1 0.1"/>
+  <geom type="capsule" size="0.02" fromto="0 0 0 0.05 0 -0.3"/><geom type="ellipsoid" size="0.1 0.2 0.3"/>
+  <body name="foot" pos="0.05 0 -0.3" euler="0.3 0 0"><inertial mass="0.1" pos="0 0 0" diaginertia="0.01 0.01 0.01"/>
+   <geom type="cylinder" size="0.04 0.1" pos="0 0.01 0"/><geom type="sphere" size="0.03" pos="0 0 -0.02"/></body>
+ </body></body></worldbody></mujoco>"""
+
+
+def test_shapes_of_mjcf_are_where_mujoco_has_them(tmp_path: Path) -> None:
+    mujoco = pytest.importorskip("mujoco")
+    path = tmp_path / "hopper.xml"
+    path.write_text(HOPPER)
+    with pytest.warns(RobotWarning, match="left out, being no dynamics of a free tree: contacts"):
+        robot = Robot.from_file(path, trust=True)
+    with pytest.raises(RobotError, match="hopper.xml is MJCF, which names files that MuJoCo opens; expected trust"):
+        collision_shapes(path, robot)
+    with pytest.warns(RobotWarning, match="hopper.xml: collision shapes are left out: 1 of kind ellipsoid; expected"):
+        shapes = collision_shapes(path, robot, trust=True)
+    assert [(shape.link, shape.part, shape.kind) for shape in shapes] == [
+        ("trunk", "trunk", "box"),
+        ("leg", "leg", "capsule"),
+        ("leg", "foot", "cylinder"),
+        ("leg", "foot", "sphere"),
+    ]
+    model = mujoco.MjModel.from_xml_string(HOPPER)
+    data = mujoco.MjData(model)
+    random = np.random.default_rng(3)
+    data.qpos[:] = [*random.normal(size=3), *random.normal(size=4), 0.7]
+    data.qpos[3:7] /= np.linalg.norm(data.qpos[3:7])
+    mujoco.mj_kinematics(model, data)
+    q = np.array([*data.qpos[:3], *data.qpos[4:7], data.qpos[3], data.qpos[7]])
+    for shape, geom in zip(shapes, (1, 3, 5, 6), strict=True):
+        placed = robot.with_frame("shape", shape.link, shape.translation, shape.rotation)
+        pose = evaluate(trace(placed, "frame_pose", frame="shape"), {"q": q[None]})
+        np.testing.assert_allclose(pose["frame_position"][0], data.geom_xpos[geom], atol=1e-12)
+        np.testing.assert_allclose(pose["frame_rotation"][0].ravel(), data.geom_xmat[geom], atol=1e-12)
+    assert shapes[0].size == (0.4, 0.2, 0.1)
+    np.testing.assert_allclose(shapes[1].size, [0.02, np.hypot(0.05, 0.3)])
+    assert shapes[2].size == (0.04, 0.2)
+    assert collision_shapes(path, robot, ["foot"], trust=True) == shapes[2:]
+    with pytest.raises(RobotError, match="hopper.xml: no link 'world' that moves"):
+        collision_shapes(path, robot, ["world"], trust=True)
+    with pytest.warns(RobotWarning, match="left out, being no dynamics of a free tree: contacts"):
+        held = Robot.from_mjcf(path, lock={"hip": 0.1})
+    with pytest.raises(RobotError, match="body 'leg' is on link 'leg', which the robot has not; expected the robot of"):
+        collision_shapes(path, held, trust=True)
 
 
 def test_displacement_laws_of_balls_in_position_based_steps() -> None:

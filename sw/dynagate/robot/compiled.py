@@ -33,6 +33,7 @@ class Compiled:
 
     Attributes:
         name: The model's name, "" if the file has none.
+        removed: Bodies of the collision meshes that were taken out, one entry each.
         opt: MjModel.opt, with the fields of `OPTIONS`.
         constants: MuJoCo's enumerations as in its module: `constants.mjtJoint.mjJNT_FREE` is an int.
         body, joint, site...: Functions from a number to an object with its `name`, "" if the file has none.
@@ -46,6 +47,7 @@ class Compiled:
             values = {name: arrays[name] for name in arrays.files}
         told = json.loads(bytes(values.pop("text")))
         self.name: str = told["name"]
+        self.removed: list[str] = told["removed"]
         self.opt = SimpleNamespace(**told["options"])
         self.constants = SimpleNamespace(**{kind: SimpleNamespace(**of) for kind, of in told["constants"].items()})
         self._names: dict[str, list[str]] = told["names"]
@@ -89,7 +91,7 @@ def compile_file(path: str) -> bytes:
     mujoco.set_mju_user_warning(said.append)  # else MuJoCo writes a log file where it is called
     try:
         spec = mujoco.MjSpec.from_file(path)
-        _without_meshes(spec, mujoco)
+        removed = _without_meshes(spec, mujoco)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of masses that are near to none, which `check_invertible` names
             model = spec.compile()
@@ -100,15 +102,16 @@ def compile_file(path: str) -> bytes:
         raise RobotError(f"MuJoCo {TOO_LARGE}" if "allocate" in text else f"MuJoCo refuses it: {text}") from None
     if any("NaN" in text for text in said):
         raise RobotError("has a NaN among its numbers, which MuJoCo takes for one that is not given; expected numbers")
-    return _content(model, mujoco)
+    return _content(model, mujoco, removed)
 
 
-def _content(model: Any, mujoco: Any) -> bytes:
-    """Return the content of `Compiled` for an MjModel."""
+def _content(model: Any, mujoco: Any, removed: list[str]) -> bytes:
+    """Return the content of `Compiled` for an MjModel. removed: bodies of the collision meshes that were taken out."""
     values = {name: getattr(model, name) for name in dir(model) if name.startswith(ARRAYS)}
     enumerations = {name: getattr(mujoco, name) for name in dir(mujoco) if name.startswith("mjt")}
     counts = {"body": model.nbody, "joint": model.njnt, "equality": model.neq, "actuator": model.nu}
     told = {
+        "removed": removed,
         "name": model.names[: model.names.index(b"\0")].decode(errors="replace"),
         "sizes": {name: value for name, value in values.items() if isinstance(value, int)},
         "names": {
@@ -131,14 +134,17 @@ def _content(model: Any, mujoco: Any) -> bytes:
     return buffer.getvalue()
 
 
-def _without_meshes(spec: Any, mujoco: Any) -> None:
-    """Take out shapes that no mass comes from, and the files that they name."""
+def _without_meshes(spec: Any, mujoco: Any) -> list[str]:
+    """Take out meshes that no mass comes from, and the files that they name. Return the bodies of those that
+    collide."""
     shapes = [geom for geom in spec.geoms if geom.type == mujoco.mjtGeom.mjGEOM_MESH]
     if spec.compiler.inertiafromgeom == mujoco.mjtInertiaFromGeom.mjINERTIAFROMGEOM_TRUE or not all(
         geom.parent.explicitinertial or geom.parent.name == "world" for geom in shapes
     ):
-        return
+        return []
+    removed = [geom.parent.name for geom in shapes if geom.contype or geom.conaffinity]
     for painted in [*spec.geoms, *spec.sites, *spec.tendons]:
         painted.material = ""
     for element in [*shapes, *spec.meshes, *spec.textures, *spec.materials, *spec.skins]:
         spec.delete(element)
+    return removed

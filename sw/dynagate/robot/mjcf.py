@@ -107,6 +107,60 @@ def read_mjcf(
     return robot
 
 
+@dataclass(frozen=True)
+class CollisionGeom:
+    """A geom that collides, on a link that moves. link: name of the link. body: name of the body, which may be
+    bolted to the link. kind: "box", "sphere", "cylinder" or "capsule", or another kind of MuJoCo's, which `Shape` has
+    not. size: as in `Shape`, m. rotation, translation: pose in the link's frame, m."""
+
+    link: str
+    body: str
+    kind: str
+    size: tuple[float, ...]
+    rotation: np.ndarray
+    translation: np.ndarray
+
+
+def collision_geoms(path: Path) -> list[CollisionGeom]:
+    """Return the geoms of a file that collide, in the file's order, and a "mesh" for each mesh that was not read.
+
+    Raises:
+        RobotError: As `read_mjcf`.
+        MissingExtraError: The `mujoco` package is not installed.
+    """
+    _check_no_mimic(path)
+    model = compiled(path)
+    reader = _Reader(model, Terms(model), {}, Rounding(1e-9))
+    reader.allow_unphysical = True
+    reader.robot(path.stem, (0.0, 0.0, 0.0))
+    found = []
+    for geom in range(model.ngeom):
+        place = reader.places[model.geom_bodyid[geom]]
+        if place.owner < 0 or not (model.geom_contype[geom] or model.geom_conaffinity[geom]):
+            continue
+        kind, size = _kind_and_size(model, geom)
+        pose = place.at(matrix_of(model.geom_quat[geom]), model.geom_pos[geom])
+        body = name_of(model, "body", model.geom_bodyid[geom])
+        link = reader.links[place.owner].name
+        found.append(CollisionGeom(link, body, kind, size, pose.rotation, pose.translation))
+    nowhere = np.eye(3), np.zeros(3)
+    return found + [CollisionGeom("", body, "mesh", (), *nowhere) for body in model.removed]
+
+
+def _kind_and_size(model: Any, geom: int) -> tuple[str, tuple[float, ...]]:
+    """Return the kind and size of a geom, as `Shape` has them. MuJoCo has halves of lengths."""
+    types = {number: name for name, number in vars(model.constants.mjtGeom).items()}
+    kind = types[int(model.geom_type[geom])].removeprefix("mjGEOM_").lower()
+    radius, half, _ = first = model.geom_size[geom].tolist()
+    sizes = {
+        "box": tuple(2.0 * x for x in first),
+        "sphere": (radius,),
+        "cylinder": (radius, 2.0 * half),
+        "capsule": (radius, 2.0 * half),
+    }
+    return kind, sizes.get(kind, ())
+
+
 def _check_no_mimic(path: Path) -> None:
     """Raise RobotError if a file is a URDF with joints that mimic others: MuJoCo makes them free, with an equality that
     only constrained functions have."""
@@ -131,6 +185,7 @@ class _Reader:
         self.links: list[Link] = []
         self.frames: list[Frame] = []
         self.taken: set[str] = set()  # names of links and frames
+        self.places: list[_Place] = []  # of each body
 
     def robot(self, stem: str, gravity: Vector3) -> RobotTree:
         model = self.model
@@ -150,6 +205,7 @@ class _Reader:
             places.append(place)
             if not count:
                 self._frame(name_of(model, "body", body), place)
+        self.places = places
         for site in range(model.nsite):
             turn = matrix_of(model.site_quat[site])
             self._frame(

@@ -1,22 +1,24 @@
-"""The shapes that a URDF file gives its links for collisions."""
+"""The shapes that a file gives its links for collisions."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from dynagate.base.arguments import names_of
+from dynagate.base.arguments import check_flags, names_of
 from dynagate.base.explained import explained
 from dynagate.base.nearest import nearest
 from dynagate.base.warned import warn
 from dynagate.robot.arguments import path_of
 from dynagate.robot.errors import RobotError, RobotWarning
 from dynagate.robot.geometry import SIZES, origin_of, sizes_of
-from dynagate.robot.markup import only, parse
+from dynagate.robot.markup import is_mjcf, only, parse
+from dynagate.robot.mjcf import collision_geoms
 from dynagate.robot.model import Robot
 from dynagate.robot.parts import Frame
 from dynagate.robot.rotations import Rounding
@@ -42,37 +44,84 @@ class Shape:
 
 
 @explained
-def collision_shapes(path: str | PathLike[str], robot: Robot, parts: Sequence[str] | None = None) -> tuple[Shape, ...]:
-    """The <collision> shapes of a URDF file on the links of the robot that was read from it, in the file's order.
+def collision_shapes(
+    path: str | PathLike[str], robot: Robot, parts: Sequence[str] | None = None, *, trust: bool = False
+) -> tuple[Shape, ...]:
+    """Return the shapes that a file gives the links of a robot for collisions: <collision> of URDF, <geom> of MJCF.
 
-    parts: names of the file's links to take; None for all that move. A RobotWarning says how many meshes are left out.
-    Raises RobotError: the file cannot be read, a part is none of its links or moves not, or a shape has another
-    kind than those of `Shape` or sizes that are not above 0.
+    Args:
+        path: The file that the robot was read from.
+        robot: The robot.
+        parts: Names of the file's links or bodies to take; all that move unless given.
+        trust: Accept MJCF, whose files MuJoCo opens.
+
+    Returns:
+        The shapes in the file's order. A RobotWarning says how many meshes and other kinds are left out.
+
+    Raises:
+        RobotError: The file cannot be read or is MJCF without `trust=True`, a part is none of its links or does not
+            move, or a shape has another kind than those of `Shape` or sizes that are not above 0.
+        MissingExtraError: The file is MJCF, and MuJoCo is not installed.
     """
     path = path_of(path, "collision_shapes")
     parts = None if parts is None else names_of("parts", parts)
+    check_flags(trust=trust)
+    mjcf = is_mjcf(path)
+    if mjcf and not trust:
+        raise RobotError(
+            f"{path.name} is MJCF, which names files that MuJoCo opens; expected trust=True for a file that you trust"
+        )
     try:
-        root, _ = parse(path, lax=True)
-        elements = {str(element.get("name")): element for element in root.findall("link")}
-        places = {link.name: Frame(link.name, i) for i, link in enumerate(robot.links)}
-        places |= {frame.name: frame for frame in robot.frames if frame.link >= 0}
-        for part in parts or ():
-            if part not in elements or part not in places:
-                known = [name for name in elements if name in places]
-                raise RobotError(f"no link '{part}' that moves{nearest(part, known)}; expected some of {known}")
-        shapes: list[Shape] = []
-        meshes = 0
-        for name in elements if parts is None else parts:
-            if name in places:
-                shapes_of_part = [_shape(each, robot, places[name]) for each in elements[name].findall("collision")]
-                shapes += [shape for shape in shapes_of_part if shape]
-                meshes += shapes_of_part.count(None)
+        shapes, left_out = (_of_mjcf if mjcf else _of_urdf)(path, robot, parts)
     except RobotError as error:
         raise RobotError(f"{path.name}: {error}") from None
-    if meshes:
-        text = f"{path.name}: {meshes} collision meshes are left out; expected boxes, spheres, cylinders or capsules"
+    if left_out:
+        named = ", ".join(f"{left_out.count(kind)} of kind {kind}" for kind in sorted({*left_out}))
+        text = f"{path.name}: collision shapes are left out: {named}; expected boxes, spheres, cylinders or capsules"
         warn(text, RobotWarning)
     return tuple(shapes)
+
+
+def _check_parts(parts: Sequence[str] | None, known: Sequence[str]) -> None:
+    """Raise RobotError if a part is not among the known links that move."""
+    for part in parts or ():
+        if part not in known:
+            raise RobotError(f"no link '{part}' that moves{nearest(part, known)}; expected some of {list(known)}")
+
+
+def _of_urdf(path: Path, robot: Robot, parts: Sequence[str] | None) -> tuple[list[Shape], list[str]]:
+    """Return the shapes of a URDF file, and the kinds of those that are left out."""
+    root, _ = parse(path, lax=True)
+    elements = {str(element.get("name")): element for element in root.findall("link")}
+    places = {link.name: Frame(link.name, i) for i, link in enumerate(robot.links)}
+    places |= {frame.name: frame for frame in robot.frames if frame.link >= 0}
+    _check_parts(parts, [name for name in elements if name in places])
+    found = [
+        _shape(collision, robot, places[name])
+        for name in (elements if parts is None else parts)
+        if name in places
+        for collision in elements[name].findall("collision")
+    ]
+    return [shape for shape in found if shape], ["mesh"] * found.count(None)
+
+
+def _of_mjcf(path: Path, robot: Robot, parts: Sequence[str] | None) -> tuple[list[Shape], list[str]]:
+    """Return the shapes of an MJCF file, and the kinds of those that are left out."""
+    links = {link.name for link in robot.links}
+    geoms = collision_geoms(path)
+    _check_parts(parts, list(dict.fromkeys(geom.body for geom in geoms if geom.link in links)))
+    taken = [geom for geom in geoms if parts is None or geom.body in parts]
+    shapes = []
+    for geom in taken:
+        if geom.size and geom.link not in links:
+            raise RobotError(
+                f"body '{geom.body}' is on link '{geom.link}', which the robot has not; expected the robot of this "
+                "file without lock=, or parts on its links"
+            )
+        if geom.size:
+            pose = vector3(geom.translation), matrix3(geom.rotation)
+            shapes.append(Shape(geom.link, geom.body, geom.kind, geom.size, *pose))
+    return shapes, [geom.kind for geom in taken if not geom.size]
 
 
 def _shape(collision: Any, robot: Robot, place: Frame) -> Shape | None:
