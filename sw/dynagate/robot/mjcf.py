@@ -133,7 +133,7 @@ def collision_geoms(path: Path) -> list[CollisionGeom]:
     reader = _Reader(model, Terms(model), {}, Rounding(1e-9))
     reader.allow_unphysical = True
     reader.robot(path.stem, (0.0, 0.0, 0.0))
-    found = []
+    geoms = []
     for geom in range(model.ngeom):
         place = reader.places[model.geom_bodyid[geom]]
         if place.owner < 0 or not (model.geom_contype[geom] or model.geom_conaffinity[geom]):
@@ -142,9 +142,9 @@ def collision_geoms(path: Path) -> list[CollisionGeom]:
         pose = place.at(matrix_of(model.geom_quat[geom]), model.geom_pos[geom])
         body = name_of(model, "body", model.geom_bodyid[geom])
         link = reader.links[place.owner].name
-        found.append(CollisionGeom(link, body, kind, size, pose.rotation, pose.translation))
+        geoms.append(CollisionGeom(link, body, kind, size, pose.rotation, pose.translation))
     nowhere = np.eye(3), np.zeros(3)
-    return found + [CollisionGeom("", body, "mesh", (), *nowhere) for body in model.removed]
+    return geoms + [CollisionGeom("", body, "mesh", (), *nowhere) for body in model.removed]
 
 
 def _kind_and_size(model: Any, geom: int) -> tuple[str, tuple[float, ...]]:

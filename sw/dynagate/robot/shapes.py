@@ -96,13 +96,13 @@ def _of_urdf(path: Path, robot: Robot, parts: Sequence[str] | None) -> tuple[lis
     places = {link.name: Frame(link.name, i) for i, link in enumerate(robot.links)}
     places |= {frame.name: frame for frame in robot.frames if frame.link >= 0}
     _check_parts(parts, [name for name in elements if name in places])
-    found = [
+    read = [
         _shape(collision, robot, places[name])
         for name in (elements if parts is None else parts)
         if name in places
         for collision in elements[name].findall("collision")
     ]
-    return [shape for shape in found if shape], ["mesh"] * found.count(None)
+    return [shape for shape in read if shape], ["mesh"] * found.count(None)
 
 
 def _of_mjcf(path: Path, robot: Robot, parts: Sequence[str] | None) -> tuple[list[Shape], list[str]]:
