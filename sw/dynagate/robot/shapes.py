@@ -102,7 +102,7 @@ def _of_urdf(path: Path, robot: Robot, parts: Sequence[str] | None) -> tuple[lis
         if name in places
         for collision in elements[name].findall("collision")
     ]
-    return [shape for shape in read if shape], ["mesh"] * found.count(None)
+    return [shape for shape in read if shape], ["mesh"] * read.count(None)
 
 
 def _of_mjcf(path: Path, robot: Robot, parts: Sequence[str] | None) -> tuple[list[Shape], list[str]]:
