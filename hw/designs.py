@@ -18,6 +18,7 @@ from dynagate.base.errors import ArgumentTypeError, Error
 from dynagate.base.explained import explained
 from dynagate.base.progress import Progress
 from dynagate.design.design import Design as Record
+from dynagate.design.design import DesignError
 from dynagate.design.files import FILE, is_whole, load, text_of, with_files
 from dynagate.graph.region import Region
 from dynagate.hw.datasheet import DATASHEET, Datasheet
@@ -81,13 +82,17 @@ class Hardware(ABC):
     def resources(self, record: Record[Any]) -> Resources:
         """Return the device resources that the design takes."""
 
-    @abstractmethod
     def summary(self, design: Design[Any]) -> str:
-        """Return what the design takes, for a terminal."""
+        """Return what the design takes, for a terminal: unless a body has less to print, its datasheet."""
+        return (design.folder / DATASHEET).read_text(encoding="utf-8")
 
-    @abstractmethod
     def vectors(self, design: Design[Any], seed: int) -> dict[str, Vectors]:
-        """Return random samples and their results for the bench of each module, by the module's name."""
+        """Return random samples and their results for the bench of each module, by the module's name.
+
+        Raises:
+            DesignError: The body has no benches.
+        """
+        raise DesignError(f"{design.folder} has no bench: no design of body '{design.design.body.kind}' has one")
 
     @classmethod
     def in_bench(cls, record: Record[Any]) -> Record[Any]:
@@ -95,15 +100,18 @@ class Hardware(ABC):
         return record
 
     @classmethod
-    @abstractmethod
     def subject(cls, record: Record[Any], module: str, late: Sequence[int]) -> Subject:
-        """Return what a bench of a module streams, and in how many cycles.
+        """Return what a bench of a module streams, and in how many cycles. A body without modules needs none.
 
         Args:
             record: Record of the design, as `in_bench` returns it.
             module: Name of the module, one of the record's `modules`.
             late: Cycles by which the overflow bits of a sample follow its values, for each function.
+
+        Raises:
+            DesignError: The body has no benches.
         """
+        raise DesignError(f"module '{module}' has no bench: no design of body '{record.body.kind}' has one")
 
     @classmethod
     @abstractmethod

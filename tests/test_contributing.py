@@ -21,6 +21,7 @@ EXERCISES = (
     "A link: a loop-back",
     "A register: results that left",
     "A board: one with a faster serial line",
+    "A body: a table of torques",
     "A column of a report: the error of nine states in ten",
 )
 

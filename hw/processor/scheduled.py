@@ -71,11 +71,6 @@ class ScheduledProgram(Hardware):
         blocks = core.units * dsp_blocks(core.word, core.word)
         return Resources(blocks, None, None, record.body.words * core.program_word)
 
-    def summary(self, design: Design[Any]) -> str:
-        from dynagate.hw.processor.datasheet import datasheet
-
-        return datasheet(design).text()
-
     def vectors(self, design: Design[Any], seed: int) -> dict[str, Vectors]:
         from dynagate.hw.bench.programs import program_vectors
 

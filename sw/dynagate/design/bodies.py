@@ -20,8 +20,8 @@ class BodyRow:
     """The subclass of `design.design.Body` with the fields in design.json."""
     hardware_class: str
     """The subclass of `hw.designs.Hardware` that a build has, and that is made again from a folder."""
-    section_class: str
-    """The subclass of `host.report.bodies.BodySection` that a report prints."""
+    section_class: str = ""
+    """The subclass of `host.report.bodies.BodySection` that a report prints; empty if no report covers the kind."""
 
     def record(self) -> type[Any]:
         """Return the class of the record."""

@@ -93,7 +93,7 @@ def chosen_device(kind: Kind, device: str | DeviceOptions, options: Mapping[str,
         ArgumentError: The device does not take an option for this kind of source.
     """
     name = name_of(device)
-    opener, label = OPENERS[kind, name], LABELS[kind].format(name)
+    opener, label = OPENERS[kind, name], LABELS.get(kind, LABELS[DESIGN]).format(name)
     if isinstance(device, DeviceOptions):
         _check_names(label, device.changed(), opener)
         if options:

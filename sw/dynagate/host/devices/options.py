@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 from dynagate.base.arguments import check_flags, check_kind, check_number_type, equal, store_plain_numbers
 from dynagate.graph.region import Region
 
-Kind = Literal["function", "loop", "motion", "design", "rollout design", "program"]
+Kind = str
+"""A kind of source: one of those below, or the body of a design (`design.bodies.BODIES`)."""
 FUNCTION: Kind = "function"
 """One or several functions of a robot (`sources.FunctionSource`), opened as an `Executor`."""
 LOOP: Kind = "loop"

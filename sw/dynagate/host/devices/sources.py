@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dynagate.base.errors import ArgumentTypeError
+from dynagate.design.bodies import BODIES
+from dynagate.design.datapath import DatapathBody
 from dynagate.design.design import Design
 from dynagate.design.files import FILE, body_of, load
 from dynagate.design.rebuilt import formatted_of
 from dynagate.dynamics.options import AlgorithmOptions
 from dynagate.graph.loop import Loop
-from dynagate.host.devices.options import DESIGN, PROGRAM, ROLLOUT_DESIGN, Kind
+from dynagate.host.devices.options import DESIGN, ROLLOUT_DESIGN, Kind
 from dynagate.integrators.turn import graph_of
 from dynagate.robot import Robot
 
@@ -67,9 +69,14 @@ class DesignSource:
 
     @cached_property
     def kind(self) -> Kind:
-        """The kind of design. A folder without a record counts as a pipeline: reading it then raises the error."""
-        if (self.built.design.body.kind if self.built is not None else body_of(self.folder)) == "program":
-            return PROGRAM
+        """The kind of design: its body, but for pipelines, of which there are two kinds.
+
+        A folder without a record, or with one of an unknown body, counts as a pipeline: reading it then raises the
+        error.
+        """
+        body = self.built.design.body.kind if self.built is not None else body_of(self.folder)
+        if body in BODIES and body != DatapathBody.kind:
+            return body
         there = self.built is not None or os.path.isfile(self.folder / FILE)
         return ROLLOUT_DESIGN if there and self.record.keeps_states else DESIGN
 
