@@ -35,23 +35,26 @@ class UnderWay(ABC):
 
 
 class Executor(ABC):
-    """Arrays by name in, arrays by name out. text: what it is, in a few words. checks_finite: `run` refuses inputs that
-    are not, else the caller does. saturates: results of samples that overflowed are the nearest numbers that fit;
-    elsewhere they are no results. packing: of
-    outputs that are packed, as `graph.packing` has it. angles: by input the entries of a sample, counted through, that
-    are angles."""
+    """What computes a function, or several: arrays by name in, arrays by name out."""
 
     robot: str
     function: str
     inputs: Sequence[Port]
     outputs: Sequence[Port]
     text: str
+    """What the device is, in a few words."""
     dtype: np.dtype[Any] = np.dtype(np.float64)
+    """Type of the arrays."""
     transfer: Transfer = Transfer(0, 0.0)
+    """Cycles of the last batch."""
     checks_finite: bool = False
+    """Whether `run` refuses inputs that are not finite. If not, the caller does."""
     exclusive: bool = False
+    """Whether one thread at a time may call what `bound` returns."""
     packing: Packing | None = None
+    """Packing of outputs that are packed, as `graph.packing` has it."""
     saturates: bool = False
+    """Whether results of samples that overflow are the nearest numbers that fit. If not, they are no results."""
     carry: Mapping[str, str] = {}
     """Output -> input of the next step, of a motion whose states stay in the device.
 
@@ -64,6 +67,7 @@ class Executor(ABC):
     functions: Mapping[str, Executor] = {}
     """The devices of several functions by name, of which one computes at a time."""
     angles: Mapping[str, Sequence[int]] = {}
+    """Entries of a sample that are angles, counted through, by input."""
 
     @cached_property
     def lock(self) -> Any:
