@@ -315,6 +315,7 @@ def test_integers_that_repeat_are_computed_once() -> None:
             integers = opened.on_integers(q[0], np.zeros(2), goal=goal[0], word=30)
     compute = integers._compute
     assert isinstance(compute, IntegerLoop)
+    assert integers._holding is not opened._holding  # closing one of them leaves the other as it is
     own = compute.integers
     inputs = integers._problems(q, np.zeros((2, 2)), None, None, {"goal": goal})[0].inputs
     values = {port.name: np.repeat(inputs[port.name], 2 // len(inputs[port.name]), axis=0) for port in own.loop.inputs}

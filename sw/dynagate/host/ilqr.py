@@ -25,10 +25,9 @@ from dynagate.fixedpoint.format import SATURATE, Arithmetic
 from dynagate.forces import Force
 from dynagate.forces.force import check_forces
 from dynagate.graph.loop import TURNS
-from dynagate.host.bound import ShapeCache
-from dynagate.host.devices import DeviceOptions, Fixed
+from dynagate.host.devices import DeviceOptions
 from dynagate.host.devices.integer_loop import IntegerLoop
-from dynagate.host.problems import SHAPES, Asked, Problems
+from dynagate.host.problems import Asked, Problems
 from dynagate.host.solution import Solution
 from dynagate.host.solver import Solver, check_counts, own
 from dynagate.integrators.step import StepOptions
@@ -239,12 +238,7 @@ class Ilqr(Solver):
         solved = problems.outputs["good"] > 0.0
         check_solved(solved, arrays["q0"], self.robot, self.step)
         whole = {name: x[solved].astype(np.float64) for name, x in whole.items()}
-        solver = object.__new__(type(self))  # `copy` is refused: a copy would close what this one uses
-        vars(solver).update(vars(self))
-        solver._kept = ShapeCache(SHAPES)
-        solver._compute = compute = IntegerLoop(self.loop, whole, policy, ("costs",), RETRIES)
-        solver.device, solver.dtype, solver.overflows = Fixed.name, compute.dtype, compute.integers.overflows
-        return solver
+        return self.in_fixed_point(IntegerLoop(self.loop, whole, policy, ("costs",), RETRIES))
 
     @property
     def own_asked(self) -> dict[str, Asked]:

@@ -38,7 +38,7 @@ from dynagate.graph.derivatives import jacobian
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.loop import TURNS
 from dynagate.host.compiling import check_robot
-from dynagate.host.devices import DeviceOptions, Fixed
+from dynagate.host.devices import DeviceOptions
 from dynagate.host.devices.integer_loop import IntegerLoop
 from dynagate.host.ilqr import LONGEST, SHORTEST
 from dynagate.host.loop_solver import LoopSolver
@@ -236,11 +236,7 @@ class InverseKinematics(LoopSolver):
         inputs = self._loop_inputs({name: x[solved] for name, x in problems.items()}, problems["q0"][solved])
         count = int(solved.sum())
         whole = {name: np.repeat(x, count // len(x), axis=0).astype(np.float64) for name, x in inputs.items()}
-        solver = object.__new__(type(self))  # a copy would close what this one uses
-        vars(solver).update(vars(self))
-        solver._compute = compute = IntegerLoop(self.loop, whole, policy)
-        solver.device, solver.dtype, solver.overflows = Fixed.name, compute.dtype, compute.integers.overflows
-        return solver
+        return self.in_fixed_point(IntegerLoop(self.loop, whole, policy))
 
     def sensitivity(self, q: npt.ArrayLike, **targets: npt.ArrayLike) -> dict[str, Array]:
         """Return how a solution follows its targets: the smallest motion of the joints that keeps reaching them.

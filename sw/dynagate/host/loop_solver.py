@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import fields
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,8 @@ from dynagate.base.progress import showing
 from dynagate.graph.loop import Loop
 from dynagate.host.bound import RepeatedCall
 from dynagate.host.compiling import device_of
+from dynagate.host.devices.fixed import Fixed
+from dynagate.host.devices.integer_loop import IntegerLoop
 from dynagate.host.devices.loops import Compute
 from dynagate.host.devices.options import LOOP, DeviceOptions
 from dynagate.host.devices.sources import LoopSource
@@ -23,6 +25,9 @@ from dynagate.host.opened import Opened
 from dynagate.robot import Robot
 
 Array = npt.NDArray[Any]
+Self = TypeVar("Self", bound="LoopSolver")
+OWNED = ("_compute", "_holding")
+"""Attributes of a solver that closing it closes."""
 
 
 @explained
@@ -32,6 +37,8 @@ class LoopSolver(Opened):
     results: type[Any]
     robot: Robot
     device: str
+    overflows: Mapping[str, int]
+    """In fixed point, how many results of the last call did not fit their formats, by graph."""
 
     def choose(self, function: str, device: str | DeviceOptions, options: Mapping[str, Any]) -> None:
         """Choose the device that computes the loop.
@@ -62,6 +69,14 @@ class LoopSolver(Opened):
         """Return what computes a loop on the device."""
         compute: Compute = self._chosen.open(LoopSource(loop, None))
         return compute
+
+    def in_fixed_point(self: Self, compute: IntegerLoop) -> Self:
+        """Return a solver of the same problem that computes in fixed point. Closing one does not close the other."""
+        solver = object.__new__(type(self))
+        vars(solver).update({name: value for name, value in vars(self).items() if name not in OWNED})
+        solver._compute, solver.device, solver.dtype = compute, Fixed.name, compute.dtype
+        solver.overflows = compute.integers.overflows
+        return solver
 
     @property
     def outputs(self) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +31,7 @@ from dynagate.control.forward import holding_loop
 from dynagate.host.bound import ShapeCache
 from dynagate.host.compiling import check_robot
 from dynagate.host.devices import DeviceOptions
+from dynagate.host.devices.integer_loop import IntegerLoop
 from dynagate.host.devices.loops import Compute
 from dynagate.host.joint_limits import joint_bounds_of
 from dynagate.host.loop_solver import LoopSolver
@@ -43,6 +44,7 @@ from dynagate.robot import Robot
 from dynagate.robot.checked import RobotOrName, robot_of
 
 Array = npt.NDArray[Any]
+SolverT = TypeVar("SolverT", bound="Solver")
 
 
 @explained
@@ -106,6 +108,11 @@ class Solver(LoopSolver):
         self._kept.clear()
         if (holding := self.__dict__.get("_holding")) is not None:
             holding.close()
+
+    def in_fixed_point(self: SolverT, compute: IntegerLoop) -> SolverT:
+        solver = super().in_fixed_point(compute)
+        solver._kept = ShapeCache(SHAPES)
+        return solver
 
     @property
     @abstractmethod
