@@ -660,7 +660,7 @@ REFUSED: list[tuple[dict[str, Any], type, str]] = [
     ({"bounds": np.ones(3)}, ValueError, "bounds=array([1., 1., 1.]) has 3 numbers; expected one, or 2"),
     ({"bounds": -1.0}, ValueError, "expected lowest and highest torques"),
     ({"integrator": "rk9"}, ValueError, "integrator 'rk9'"),
-    ({"device": "fixed"}, ValueError, "device 'fixed' of ilqr; expected 'cpu', 'cuda' or 'numpy'"),
+    ({"device": "fixed"}, ValueError, "device 'fixed' of ilqr; expected one of numpy, cpu, cuda"),
     (
         {"steps": 5},
         TypeError,

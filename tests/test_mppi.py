@@ -167,7 +167,7 @@ def test_weights_leave_out_what_is_not_finite() -> None:
         ({"nodes": 1}, "nodes=1; expected 2 to 20"),
         ({"seed": -1}, "seed=-1; expected a whole number of 0 or more"),
         ({"device": "sim"}, "device 'sim' runs designs; write dynagate.open"),
-        ({"device": "fixed"}, "device 'fixed' of mppi; expected 'cpu', 'cuda' or 'numpy'"),
+        ({"device": "fixed"}, "device 'fixed' of mppi; expected one of numpy, cpu, cuda"),
     ],
 )
 def test_options_refused(changes: dict[str, Any], text: str) -> None:

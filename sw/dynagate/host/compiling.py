@@ -155,13 +155,14 @@ def check_robot(robot: object) -> None:
         raise ArgumentTypeError(f"{text} is a design, which is compiled already; write dynagate.open(design)")
 
 
-def device_of(device: object, kinds: Sequence[Kind], options: Mapping[str, Any]) -> ChosenDevice:
+def device_of(device: object, kinds: Sequence[Kind], options: Mapping[str, Any], caller: str = "") -> ChosenDevice:
     """Return the device that computes something of a robot, with the device's options.
 
     Args:
         device: Name of the device, or an object with its options.
         kinds: Kinds of source that may be opened. The first that the device opens is.
         options: Options by name, of a device that is named.
+        caller: What the device is to compute, for the error; nothing for a function or rollout.
 
     Raises:
         ArgumentError: There is no such device, it is for designs, or it does not take an option.
@@ -179,5 +180,6 @@ def device_of(device: object, kinds: Sequence[Kind], options: Mapping[str, Any])
             f"one of {', '.join(known)}"
         )
     if name not in known:
-        raise ArgumentError(f"device '{name}'{nearest(name, known)}; expected one of {', '.join(known)}")
+        of_caller = f" of {caller}" if caller else nearest(name, known)
+        raise ArgumentError(f"device '{name}'{of_caller}; expected one of {', '.join(known)}")
     return chosen_device(next(kind for kind in kinds if (kind, name) in OPENERS), device, options)

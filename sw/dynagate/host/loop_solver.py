@@ -51,7 +51,7 @@ class LoopSolver(Opened):
         Raises:
             ArgumentError: There is no such device, or it keeps its states on a chip.
         """
-        self._chosen = device_of(device, (LOOP,), options)
+        self._chosen = device_of(device, (LOOP,), options, function)
         self.function, self.functions, self.device, self._closed = function, {}, self._chosen.name, False
 
     def compile(self, loop: Callable[[], Loop]) -> None:
