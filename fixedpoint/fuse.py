@@ -17,7 +17,7 @@ from dynagate.base import philox
 from dynagate.base.errors import ArgumentError, Error
 from dynagate.fixedpoint.assign import FormattedGraph
 from dynagate.fixedpoint.format import HALF_UP, Arithmetic, Format
-from dynagate.graph.graph import Graph, Node
+from dynagate.graph.graph import Node
 from dynagate.graph.ops import OPS, PRODUCTS, SUMS, TRIG
 from dynagate.graph.passes import unique
 
@@ -138,31 +138,18 @@ class _Fuser:
                 self._emit_sum(i)
             elif node.op not in ("neg", "shift"):
                 self._emit_other(i, node)
-        results = [[self._positive(i) for i in port.nodes] for port in self.old.outputs]
-        kept = {i: k for k, i in enumerate(self._live(i for nodes in results for i in nodes))}
-        nodes = tuple(replace(self.nodes[i], args=tuple(kept[a] for a in self.nodes[i].args)) for i in kept)
-        places = {i: kept[self.place[i][0]] for i in self.old.input_nodes}
-        inputs = tuple(replace(port, nodes=tuple(places[i] for i in port.nodes)) for port in self.old.inputs)
-        outputs = tuple(
-            replace(port, nodes=tuple(kept[i] for i in ids))
-            for port, ids in zip(self.old.outputs, results, strict=True)
-        )
-        graph = Graph(self.old.name, self.old.robot, nodes, inputs, outputs, self.old.forces).check()
+        outputs = tuple(replace(port, nodes=tuple(self._positive(i) for i in port.nodes)) for port in self.old.outputs)
+        inputs = tuple(replace(port, nodes=tuple(self.place[i][0] for i in port.nodes)) for port in self.old.inputs)
+        whole = replace(self.old, nodes=tuple(self.nodes), inputs=inputs, outputs=outputs)
+        # a pair that stays apart may leave moved operands behind
+        kept = {i: k for k, i in enumerate(whole.reaching((*whole.input_nodes, *whole.output_nodes)))}
         return FormattedGraph(
-            graph,
+            whole.numbered(kept).check(),
             tuple(self.formats[i] for i in kept),
             {kept[i]: constant for i, constant in self.constants.items() if i in kept},
-            {places[i]: bounds for i, bounds in self.source.bounds.items()},
+            {kept[self.place[i][0]]: bounds for i, bounds in self.source.bounds.items()},
             self.source.arithmetic,
         ).check()
-
-    def _live(self, roots: Iterable[int]) -> list[int]:
-        """Inputs and what results need: a pair that stays apart may leave moved operands behind."""
-        live = {self.place[i][0] for i in self.old.input_nodes} | set(roots)
-        for i in reversed(range(len(self.nodes))):
-            if i in live:
-                live.update(self.nodes[i].args)
-        return sorted(live)
 
     # what the old graph says
 

@@ -13,6 +13,7 @@ import pytest
 from dynagate import FUNCTIONS, evaluate, robots, trace
 from dynagate.base.naming import label, scope
 from dynagate.graph import OPS, Graph, GraphError, Node, Port
+from dynagate.graph.builder import GraphBuilder
 from dynagate.graph.kept import Kept
 from dynagate.graph.passes import lower
 from dynagate.graph.rebuild import Raw
@@ -275,3 +276,30 @@ def test_partials_are_the_derivatives(op) -> None:
     for k in range(op.arity):
         stepped = [complex(x, 1e-30 * (j == k)) for j, x in enumerate(operands)]
         assert partials[k] == pytest.approx(np.imag(op.real(*stepped, *constant)) / 1e-30, rel=1e-12)
+
+
+def test_nodes_that_outputs_need() -> None:
+    nodes = tuple(Node("input", (), None, name) for name in "abc")
+    nodes += (Node("mul", (0, 1), None, "d"), Node("add", (3, 3), None, "e"), Node("neg", (2,), None, "f"))
+    ports = tuple(Port(node.name, (), (i,)) for i, node in enumerate(nodes))
+    graph = Graph("some", "none", nodes, ports[:3], ports[4:])
+    assert graph.reaching([4]) == [0, 1, 3, 4]
+    assert graph.reaching([]) == []
+    part = graph.numbered([1, 0, 3, 4])
+    assert [node.name for node in part.nodes] == ["b", "a", "d", "e"]
+    assert [node.args for node in part.nodes] == [(), (), (1, 0), (2, 2)]
+    assert [(port.name, port.nodes) for port in (*part.inputs, *part.outputs)] == [
+        ("a", (1,)),
+        ("b", (0,)),
+        ("e", (3,)),
+    ]
+
+
+def test_a_copy_shares_equal_operations() -> None:
+    nodes = [Node("input", (), None, "x"), Node("sin", (0,), None, "s"), Node("neg", (1,), None, "n")]
+    builder = GraphBuilder(nodes, lambda node: node.op == "sin")
+    more = [Node("input", (), None, "y"), *nodes[1:], Node("add", (1, 2), None, "sum")]
+    assert builder.copy(more, {0: 0}, lambda name: f"new.{name}") == [0, 1, 3, 4]  # a negation is not shared at first
+    assert [node.name for node in builder.nodes] == ["x", "s", "n", "new.n", "new.sum"]
+    assert builder.copy(more, {0: 0}) == [0, 1, 3, 4]
+    assert builder.nodes[4].args == (1, 3)

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 
 from dynagate.base.errors import OptionError
 from dynagate.dynamics import AlgorithmOptions
+from dynagate.graph.builder import GraphBuilder
 from dynagate.graph.graph import Graph, Node, Port
 from dynagate.graph.ops import OPS
 from dynagate.robot import Robot
@@ -41,6 +42,11 @@ def check_certificate(function: str, algorithm: AlgorithmOptions, robot: Robot) 
             f"with variable parameters {', '.join(robot.variable)}; expected one of them: it takes a bound of the mass "
             "matrix, which the parameters change; a robot with other numbers can be certified",
         )
+
+
+def _named(name: str) -> str:
+    """Return the name in a graph with a certificate of a node of inverse dynamics."""
+    return f"{CERTIFICATE}{'.' if name.partition('.')[0] in OPS else '_'}{name}"
 
 
 @dataclass(frozen=True)
@@ -79,33 +85,18 @@ def with_certificate(graph: Graph, inverse: Graph, weights: Sequence[float], off
     return WithCertificate(whole, tuple(place), tuple(residual), tuple(weighted), tuple(range(first, len(nodes))))
 
 
-class _Editor:
+class _Editor(GraphBuilder):
     def __init__(self, graph: Graph) -> None:
-        self.nodes = list(graph.nodes)
-        self._known = {(n.op, n.args, n.constant): i for i, n in enumerate(self.nodes) if n.op != "input"}
+        super().__init__(graph.nodes, lambda node: node.op != "input")
 
     def new(self, op: str, args: tuple[int, ...], constant: float | None, name: str) -> int:
-        self.nodes.append(Node(op, args, constant, f"{CERTIFICATE}.{name}"))
-        return len(self.nodes) - 1
+        return self.append(Node(op, args, constant, f"{CERTIFICATE}.{name}"))
 
     def joined(self, graph: Graph, inverse: Graph) -> list[int]:
         """Per node of inverse dynamics, at the computed q̈, its node."""
         sources = {port.name: port.nodes for port in (*graph.inputs, *graph.outputs)}
         inputs = {i: k for port in inverse.inputs for i, k in zip(port.nodes, sources[port.name], strict=True)}
-        place: list[int] = []
-        for i, node in enumerate(inverse.nodes):
-            if node.op == "input":
-                place.append(inputs[i])
-                continue
-            args = tuple(place[a] for a in node.args)
-            known = self._known.get((node.op, args, node.constant))
-            if known is None:
-                known = len(self.nodes)
-                self._known[node.op, args, node.constant] = known
-                is_plain = node.name.partition(".")[0] in OPS
-                self.nodes.append(replace(node, args=args, name=f"{CERTIFICATE}{'.' if is_plain else '_'}{node.name}"))
-            place.append(known)
-        return place
+        return self.copy(inverse.nodes, inputs, _named)
 
     def norm(self, values: Sequence[int]) -> int:
         """A bound of the length of a vector, from the pairs of its entries' magnitudes."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import takewhile
+from typing import Protocol
 
 from dynagate.base.errors import Error
 from dynagate.base.explained import explained
@@ -38,6 +39,25 @@ class Node:
     def is_zero(self) -> bool:
         """Whether it is always zero, which no backend needs to compute or write."""
         return self.op == "const" and self.constant == 0.0
+
+
+class Operation(Protocol):
+    """What has operands: a node, or one that is recorded."""
+
+    @property
+    def args(self) -> tuple[int, ...]: ...
+
+
+def reaching(nodes: Sequence[Operation], roots: Iterable[int]) -> list[bool]:
+    """Return for each node whether one of the roots is it or depends on it."""
+    live = [False] * len(nodes)
+    for i in roots:
+        live[i] = True
+    for i in reversed(range(len(nodes))):
+        if live[i]:
+            for a in nodes[i].args:
+                live[a] = True
+    return live
 
 
 @dataclass(frozen=True)
@@ -129,6 +149,25 @@ class Graph(Step):
             return tuple(replace(port, name=names.get(port.name, port.name)) for port in ports)
 
         return replace(self, inputs=renamed(self.inputs, inputs), outputs=renamed(self.outputs, outputs))
+
+    def reaching(self, outputs: Iterable[int]) -> list[int]:
+        """Return the nodes that these nodes are or depend on, in order."""
+        return [i for i, is_live in enumerate(reaching(self.nodes, outputs)) if is_live]
+
+    def numbered(self, order: Iterable[int]) -> Graph:
+        """Return the graph of these nodes in this order, operands first. Ports that lack a node are left out."""
+        place = {i: k for k, i in enumerate(order)}
+        nodes = (self.nodes[i] for i in place)
+        inputs, outputs = (
+            tuple(
+                replace(port, nodes=tuple(place[i] for i in port.nodes))
+                for port in side
+                if all(i in place for i in port.nodes)
+            )
+            for side in (self.inputs, self.outputs)
+        )
+        renumbered = tuple(replace(node, args=tuple(place[a] for a in node.args)) for node in nodes)
+        return replace(self, nodes=renumbered, inputs=inputs, outputs=outputs)
 
     @cached_property
     def users(self) -> tuple[tuple[int, ...], ...]:
@@ -239,10 +278,7 @@ class Graph(Step):
         for i, node in enumerate(self.nodes):
             if (node.op == "input") != (i in ports):
                 yield f"node {i} '{node.name}' is an input of no port, or a port lists it wrongly"
-        live = set(self.output_nodes) | ports
-        for i in reversed(range(len(self.nodes))):
-            if i in live:
-                live.update(self.nodes[i].args)
+        live = reaching(self.nodes, ports.union(self.output_nodes))
         for i, node in enumerate(self.nodes):
-            if i not in live:
+            if not live[i]:
                 yield f"node {i} '{node.name}' is dead: no output needs it"

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from dynagate.graph.graph import Graph, Node
+from dynagate.graph.builder import GraphBuilder
+from dynagate.graph.graph import Graph, Node, reaching
 from dynagate.graph.ops import OPS, SUMS
 from dynagate.graph.passes import numbering, unique
 
@@ -45,14 +46,13 @@ def _shorter(graph: Graph) -> Graph:
     return graph if len(nodes) == len(graph.nodes) else _renumbered(graph, nodes, place)
 
 
-class _Editor:
-    """nodes: of the graph and new ones after them. place: node of the graph -> the node that computes it now."""
+class _Editor(GraphBuilder):
+    """place: node of the graph -> the node that computes it now."""
 
     def __init__(self, graph: Graph) -> None:
+        super().__init__(graph.nodes, lambda node: node.op in (*SUMS, "neg"))
         self.graph = graph
-        self.nodes = list(graph.nodes)
         self.place = list(range(len(graph.nodes)))
-        self.known = {(n.op, n.args, n.constant): i for i, n in enumerate(self.nodes) if n.op in (*SUMS, "neg")}
         self.ready: list[int] = []
 
     def length(self) -> int:
@@ -84,14 +84,8 @@ class _Editor:
 
     def _order(self) -> list[int]:
         """The nodes that the outputs need, operands first."""
-        seen = set()
-        stack = [self.place[i] for i in self.graph.output_nodes]
-        while stack:
-            i = stack.pop()
-            if i not in seen:
-                seen.add(i)
-                stack.extend(self.nodes[i].args)
-        return sorted(seen)  # operands come before their readers
+        live = reaching(self.nodes, (self.place[i] for i in self.graph.output_nodes))
+        return [i for i, is_live in enumerate(live) if is_live]
 
     def _critical(self) -> set[int]:
         """The nodes of the longest paths."""
@@ -176,21 +170,16 @@ class _Editor:
         return _Term(self._node("sub", (x.node, y.node), None, name), 1)
 
     def _node(self, op: str, args: tuple[int, ...], constant: float | None, name: str) -> int:
-        key = (op, args, constant)
-        if key not in self.known:
-            self.known[key] = len(self.nodes)
-            self.nodes.append(Node(op, args, constant, name))
-        return self.known[key]
+        return self.shared(Node(op, args, constant, name))
 
 
 def _renumbered(graph: Graph, nodes: Sequence[Node], place: Sequence[int]) -> Graph:
     order = numbering(nodes, graph.input_nodes, [place[i] for i in graph.output_nodes])
-    taken: dict[str, int] = {}
-    numbered = [
-        replace(nodes[i], args=tuple(order[a] for a in nodes[i].args), name=unique(nodes[i].name, taken)) for i in order
-    ]
     inputs, outputs = (
-        tuple(replace(port, nodes=tuple(order[place[i]] for i in port.nodes)) for port in side)
+        tuple(replace(port, nodes=tuple(place[i] for i in port.nodes)) for port in side)
         for side in (graph.inputs, graph.outputs)
     )
-    return replace(graph, nodes=tuple(numbered), inputs=inputs, outputs=outputs).check()
+    whole = replace(graph, nodes=tuple(nodes), inputs=inputs, outputs=outputs).numbered(order)
+    taken: dict[str, int] = {}
+    named = tuple(replace(node, name=unique(node.name, taken)) for node in whole.nodes)
+    return replace(whole, nodes=named).check()

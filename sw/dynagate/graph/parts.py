@@ -24,9 +24,7 @@ def needed(graph: Graph, part: Part) -> list[int]:
     names = [argument.name for argument in part.function.outputs]
     live = {i for port in graph.outputs if port.name in names for i in port.nodes}
     live |= {i for port in graph.inputs if port.name in dict(part.inputs).values() for i in port.nodes}
-    for i in reversed(range(len(graph.nodes))):
-        if i in live:
-            live.update(graph.nodes[i].args)
+    live = set(graph.reaching(live))
     for port in graph.inputs:
         if not live.isdisjoint(port.nodes):
             live.update(port.nodes)
@@ -54,23 +52,12 @@ def part_outputs(graph: Graph, part: Part) -> tuple[int, ...]:
 def part_graph(graph: Graph, part: Part) -> Graph:
     """What a graph computes for the samples of one function: its nodes in `needed`, numbered anew. The inputs have the
     function's own names; the code stays an input where nodes depend on it."""
-    kept = needed(graph, part)
-    place = {i: k for k, i in enumerate(kept)}
+    whole = graph.numbered(needed(graph, part))
     own = {shared: name for name, shared in part.inputs}
     names = [argument.name for argument in part.function.outputs]
-    nodes = tuple(replace(graph.nodes[i], args=tuple(place[a] for a in graph.nodes[i].args)) for i in kept)
-    inputs = [
-        replace(port, name=own.get(port.name, port.name), nodes=tuple(place[i] for i in port.nodes))
-        for port in graph.inputs
-        if place.keys() >= set(port.nodes)
-    ]
-    outputs = {
-        port.name: replace(port, nodes=tuple(place[i] for i in port.nodes))
-        for port in graph.outputs
-        if port.name in names
-    }
-    ordered = tuple(outputs[name] for name in names)
-    return Graph(part.name, graph.robot, nodes, tuple(inputs), ordered, graph.forces).check()
+    inputs = tuple(replace(port, name=own.get(port.name, port.name)) for port in whole.inputs)
+    outputs = {port.name: port for port in whole.outputs}
+    return replace(whole, name=part.name, inputs=inputs, outputs=tuple(outputs[name] for name in names)).check()
 
 
 def with_code(part: Part, inputs: Mapping[str, Array], count: int) -> dict[str, Array]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from dynagate.base.exact import exact
-from dynagate.graph.graph import Node
+from dynagate.graph.graph import Node, reaching
 from dynagate.graph.ops import OPS
 
 
@@ -34,15 +34,7 @@ RecordedPort = tuple[str, tuple[int, ...], Sequence[Entry]]
 
 def live_nodes(nodes: Sequence[RawNode | Node], roots: Sequence[Entry]) -> list[bool]:
     """Per node, whether one of the roots depends on it."""
-    live = [False] * len(nodes)
-    for root in roots:
-        if isinstance(root, tuple):
-            live[root[0]] = True
-    for i in reversed(range(len(nodes))):
-        if live[i]:
-            for a in nodes[i].args:
-                live[a] = True
-    return live
+    return reaching(nodes, (root[0] for root in roots if isinstance(root, tuple)))
 
 
 def replay(node: RawNode, operands: Sequence[Any], trace: Any, name: str) -> Any:

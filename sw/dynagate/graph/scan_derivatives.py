@@ -190,12 +190,4 @@ def _without_unused(graph: Graph) -> Graph:
     gone = {i for port in graph.inputs if port not in ports for i in port.nodes}
     if not gone:
         return graph
-    order = {i: k for k, i in enumerate(j for j in range(len(graph)) if j not in gone)}
-    return replace(
-        graph,
-        nodes=tuple(
-            replace(node, args=tuple(order[a] for a in node.args)) for i, node in enumerate(graph.nodes) if i in order
-        ),
-        inputs=tuple(replace(port, nodes=tuple(order[i] for i in port.nodes)) for port in ports),
-        outputs=tuple(replace(port, nodes=tuple(order[i] for i in port.nodes)) for port in graph.outputs),
-    ).check()
+    return graph.numbered(i for i in range(len(graph)) if i not in gone).check()

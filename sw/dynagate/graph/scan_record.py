@@ -19,7 +19,7 @@ from dynagate.dynamics.articulated import ArticulatedInertia
 from dynagate.dynamics.friction import Friction
 from dynagate.dynamics.links import Each, Link, Links, Pass, Whole
 from dynagate.dynamics.spatial import Inertia, array, symmetric
-from dynagate.graph.graph import Graph, Port
+from dynagate.graph.graph import Graph, Port, reaching
 from dynagate.graph.loop import Count, Loop
 from dynagate.graph.recorder import Expr, Recording
 from dynagate.graph.scan import PASSED, PASSING, TABLE, Scan
@@ -412,11 +412,8 @@ def _kept(value: _Value, sort: _Sort) -> list[int]:
 def _used(body: _Body, outputs: Mapping[str, Sequence[Any]], symbols: Sequence[Any]) -> list[int]:
     """Of some inputs of a body, those that its outputs depend on."""
     nodes = body.recording.trace.nodes
-    live = {entry.id for entries in outputs.values() for entry in entries if isinstance(entry, Expr)}
-    for i in range(max(live, default=-1), -1, -1):
-        if i in live:
-            live.update(nodes[i].args)
-    return [k for k, symbol in enumerate(symbols) if symbol.id in live]
+    live = reaching(nodes, (entry.id for entries in outputs.values() for entry in entries if isinstance(entry, Expr)))
+    return [k for k, symbol in enumerate(symbols) if live[symbol.id]]
 
 
 def _port(value: _Value) -> Port:

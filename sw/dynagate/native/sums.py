@@ -167,16 +167,11 @@ def _chains(terms: Sequence[Term], products: set[int], count: int, begin_with_an
 
 def _rebuilt(graph: Graph, placed: Sequence[Placed]) -> Graph:
     """The graph of the placed nodes, in this order."""
-    new = {entry.old: at for at, entry in enumerate(placed)}
-    nodes = []
-    for _, _, node, operands in placed:
+    nodes = list(graph.nodes)
+    for _, old, node, operands in placed:
         op = node.op
         if op in ("add", "sub"):
             operands = sorted(operands, key=lambda term: -term.sign)  # the negative term comes second
             op = "add" if operands[1].sign > 0 else "sub"
-        nodes.append(replace(node, op=op, args=tuple(new[term.node] for term in operands)))
-    inputs, outputs = (
-        tuple(replace(port, nodes=tuple(new[i] for i in port.nodes)) for port in side)
-        for side in (graph.inputs, graph.outputs)
-    )
-    return replace(graph, nodes=tuple(nodes), inputs=inputs, outputs=outputs)
+        nodes[old] = replace(node, op=op, args=tuple(term.node for term in operands))
+    return replace(graph, nodes=tuple(nodes)).numbered(entry.old for entry in placed)
