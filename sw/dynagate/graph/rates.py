@@ -1,0 +1,175 @@
+"""Products of a program's derivative with directions: the program that computes how fast its values change, too.
+
+Each kind of step has a row in `JVP`. A graph is differentiated forwards, a loop carries the rates of what it carries,
+and a scan passes the rates of what it passes. A loop until a value is small takes the iterations that it took before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dynagate.base.errors import ArgumentError
+from dynagate.dynamics.spatial import is_zero
+from dynagate.graph.derivatives import Derivative, output_values
+from dynagate.graph.graph import Graph, Port
+from dynagate.graph.loop import Loop
+from dynagate.graph.recorder import Recording
+from dynagate.graph.scan import PASSED, PASSING, Scan
+from dynagate.graph.steps import GRAPH, LOOP, SCAN, UNTIL, Step, table
+
+Array = npt.NDArray[Any]
+Moved = tuple[list[Step], set[str]]
+"""Steps that compute rates too, and the outputs that have one."""
+
+
+def rate_of(name: str) -> str:
+    """Return the name of the rate of a value. No value has it: names of values do not begin with this scope."""
+    return f"rate.{name}"
+
+
+def jvp(program: Loop, inputs: Sequence[str]) -> Loop:
+    """Return the program that computes the rates of its outputs too, from the rates of some inputs.
+
+    Args:
+        program: A program without quaternions.
+        inputs: Names of the inputs that change. The new program takes `rate_of` each, in the input's shape.
+
+    Returns:
+        A program with the inputs and outputs of the old one, and `rate_of` each output that depends on these inputs.
+
+    Raises:
+        ArgumentError: The program has no such input, a carried input of these names has no rate at first, or an input
+            has quaternions.
+    """
+    known = {port.name for port in program.inputs}
+    for name in inputs:
+        if name not in known:
+            raise ArgumentError(f"{program.name} has no input '{name}'; expected some of {', '.join(sorted(known))}")
+    steps, _ = JVP[program.kind](program, {*inputs})
+    *zeros, moved = steps
+    if zeros:
+        missing = ", ".join(port.name for step in zeros for port in step.inputs)
+        raise ArgumentError(f"{program.name} carries rates to {missing}; expected these among the inputs that change")
+    assert isinstance(moved, Loop)
+    return moved
+
+
+def _graph(graph: Graph, moving: Set[str]) -> Moved:
+    if not any(port.name in moving for port in graph.inputs):
+        return [graph], set()
+    recording = Recording(f"{graph.name}_jvp", graph.robot)
+    values, rates = _with_rates(recording, graph, {name: rate_of(name) for name in moving})
+    return [recording.graph({**values, **{rate_of(name): rate for name, rate in rates.items()}})], {*rates}
+
+
+def _with_rates(
+    recording: Recording, graph: Graph, names: Mapping[str, str], given: Mapping[str, Array] | None = None
+) -> tuple[dict[str, Array], dict[str, Array]]:
+    """Return the outputs of a graph, and the rates of those that move.
+
+    names: input -> name of its rate. given: values and rates of inputs, by these names, that are no inputs of the
+    recording.
+    """
+    given, derivative = given or {}, Derivative(graph)
+    inputs, rates = {}, {}
+    for port in graph.inputs:
+        inputs[port.name] = given[port.name] if port.name in given else recording.input_like(port)
+        if port.name in names:
+            name = names[port.name]
+            rate = given[name] if name in given else recording.input(name, port.shape)
+            first = [port.nodes.index(node) for node in dict.fromkeys(port.nodes)]  # one of each mirror image
+            rates[port.name] = rate.reshape(-1)[first].reshape(derivative.shape(port))
+    nodes = recording.replay(graph, inputs)
+    moved = derivative.forward(nodes, rates)
+    return output_values(graph.outputs, nodes), {
+        name: rate for name, rate in moved.items() if not all(map(is_zero, rate.flat))
+    }
+
+
+def _zeros(robot: str, port: Port) -> Graph:
+    """Return a graph that gives a value a rate of zero."""
+    recording = Recording("zeros", robot)
+    recording.input_like(port)
+    return recording.graph({rate_of(port.name): np.zeros(port.shape).astype(object)})
+
+
+def _loop(loop: Loop, moving: Set[str]) -> Moved:
+    names = {port.name for port in loop.inputs}
+    begin = names & moving
+    while True:
+        steps, inside = list[Step](), set(begin)
+        for step in loop.steps:
+            new, moved = JVP[step.kind](step, inside)
+            steps += new
+            inside = inside - {port.name for port in step.outputs} | moved
+        carried = {name for value, name in loop.carry.items() if value in inside}
+        if carried <= begin:
+            break
+        begin = begin | carried
+    still = [value for value, name in loop.carry.items() if name in begin and value not in inside]
+    steps += [_zeros(loop.robot, loop.values[value]) for value in still]
+    ports = {port.name: port for port in loop.inputs}
+    moved_loop = replace(
+        loop,
+        steps=tuple(steps),
+        carry={**loop.carry, **{rate_of(v): rate_of(name) for v, name in loop.carry.items() if name in begin}},
+        per_turn=(*loop.per_turn, *(rate_of(name) for name in loop.per_turn if name in begin)),
+        kept=(*loop.kept, *(rate_of(name) for name in loop.kept if name in inside)),
+        last=(*loop.last, *(rate_of(name) for name in loop.last if name in inside)),
+    )
+    zeros = [_zeros(loop.robot, ports[name]) for name in ports if name in begin - moving]
+    return [*zeros, moved_loop], {name for name in (*loop.kept, *loop.last) if name in inside}
+
+
+def _scan(scan: Scan, moving: Set[str]) -> Moved:
+    inside = {port.name for port in scan.inputs} & moving
+    if not inside:
+        return [scan], set()
+    while True:  # what passes along moves if one body moves it
+        names = {name: rate_of(name) for name in inside}
+        found = {name for body in scan.bodies for name in _with_rates(Recording("moves", scan.robot), body, names)[1]}
+        more = {PASSED} if PASSING in found else set()
+        if more <= inside:
+            break
+        inside |= more
+    outputs = {port.name for port in scan.outputs} & found
+    bodies = tuple(_body(body, scan, names, outputs | ({PASSING} & found)) for body in scan.bodies)
+    values = [name for name in (*inside, *outputs) if name in scan.starts]
+    return [
+        replace(
+            scan,
+            bodies=bodies,
+            starts={**scan.starts, **{rate_of(name): scan.starts[name] for name in values}},
+            inputs=(*scan.inputs, *(replace(p, name=rate_of(p.name)) for p in scan.inputs if p.name in inside)),
+            outputs=(*scan.outputs, *(replace(p, name=rate_of(p.name)) for p in scan.outputs if p.name in outputs)),
+        )
+    ], outputs
+
+
+def _body(body: Graph, scan: Scan, names: Mapping[str, str], moved: Set[str]) -> Graph:
+    """A body of a scan. What passes along is followed by its rates."""
+    recording = Recording(f"{body.name}_jvp", body.robot)
+    given: dict[str, Array] = {}
+    if PASSED in names and any(port.name == PASSED for port in body.inputs):
+        both = recording.input(PASSED, (2 * scan.width,))
+        given = {PASSED: both[: scan.width], names[PASSED]: both[scan.width :]}
+    values, rates = _with_rates(recording, body, names, given)
+    for port in body.outputs:
+        if port.name in moved:
+            rate = rates.get(port.name, np.zeros(port.shape).astype(object))
+            if port.name == PASSING:
+                values[PASSING] = np.concatenate([values[PASSING], rate])
+            else:
+                values[rate_of(port.name)] = rate
+    return recording.graph(values)
+
+
+JVP: Mapping[str, Callable[[Any, Set[str]], Moved]] = table(
+    "graph.rates.JVP", {GRAPH: _graph, LOOP: _loop, UNTIL: _loop, SCAN: _scan}
+)
+"""Each kind of step with the rates of its outputs, from the names of its scope that have one."""
