@@ -230,7 +230,7 @@ def build_request(
     request: DesignRequest,
     *,
     folder: str | os.PathLike[str] = DEFAULT_FOLDER,
-    progress: Progress | None = None,
+    progress: Progress = quiet,
     planner: Planner | None = None,
 ) -> Design[Pipeline]:
     """`build` of a request in one object.
@@ -247,7 +247,6 @@ def build_request(
         raise OptionError("words", text)
     storage.check_folder(Path(folder), BuildError, "designs")
     storage.sweep(Path(folder))
-    progress = progress or quiet
     robot, axi, options = request.robot, request.axi, request.algorithm.as_dict()
     region = (request.region or Region.of(robot)).of_robot(robot)
     progress(f"tracing {robot.name} {request.function}")

@@ -193,7 +193,7 @@ def bitstream_design(
     ii: int | None = None,
     clock_mhz: float | None = None,
     folder: str | os.PathLike[str] | None = None,
-    progress: Progress | None = None,
+    progress: Progress = quiet,
 ) -> tuple[Design[Pipeline], Choice]:
     """Build a request's design for a board: its streams, and the shortest interval that fits (`choice.choose`).
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from dynagate.base.progress import Progress
+from dynagate.base.progress import Progress, quiet
 from dynagate.design.datapath import DatapathBody
 from dynagate.design.design import Design
 from dynagate.design.words import WORD
@@ -32,7 +32,7 @@ SLICE = 64
 PINS = ("clk", "rx", "tx")
 
 
-def device_library(folder: Path, design: Design[DatapathBody], *, progress: Progress | None = None) -> Path:
+def device_library(folder: Path, design: Design[DatapathBody], *, progress: Progress = quiet) -> Path:
     """The library of a design's accelerator behind a serial line of LEAST_CLOCKS clocks a bit. Raises
     SimulationError."""
     assert design.axi is not None
@@ -40,19 +40,19 @@ def device_library(folder: Path, design: Design[DatapathBody], *, progress: Prog
     return _behind_line(Serial(design.axi.beats.input, LEAST_CLOCKS), files, progress)
 
 
-def cores_library(core: Core, cores: int = 1, *, progress: Progress | None = None) -> Path:
+def cores_library(core: Core, cores: int = 1, *, progress: Progress = quiet) -> Path:
     """Likewise of a processor's cores. Raises SimulationError."""
     verilog = core_verilog(core, Axi(WORD, words=core.stream_words), cores, has_tlast=False, progress=progress)
     return _behind_line(Serial(None, LEAST_CLOCKS, longest_packet(core)), [verilog], progress)
 
 
-def _behind_line(serial: Serial, files: Sequence[Path], progress: Progress | None) -> Path:
+def _behind_line(serial: Serial, files: Sequence[Path], progress: Progress) -> Path:
     from dynagate.hw.netlist import verilog_text
 
     return line_library(TOP, {f"{TOP}.v": verilog_text(serial, TOP)}, files, pins=PINS, progress=progress)
 
 
-def netlist_library(netlist: Path, family: str = "ecp5", *, progress: Progress | None = None) -> Path:
+def netlist_library(netlist: Path, family: str = "ecp5", *, progress: Progress = quiet) -> Path:
     """Compile the netlist of a bitstream, as `hw.routes.bitstream` writes it, with models of its cells.
 
     Args:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dynagate.base.progress import Progress
+from dynagate.base.progress import Progress, quiet
 from dynagate.hw.axi import Axi
 from dynagate.hw.processor.isa.shape import Core
 from dynagate.hw.processor.streams import core_verilog
 from dynagate.sim.verilate import shell_library
 
 
-def core_library(core: Core, axi: Axi, cores: int = 1, *, progress: Progress | None = None) -> Path:
+def core_library(core: Core, axi: Axi, cores: int = 1, *, progress: Progress = quiet) -> Path:
     """The compiled model of cores in their shell. Raises SimulationError; CoreError: its Verilog cannot be kept."""
     return shell_library(core_verilog(core, axi, cores, progress=progress), progress=progress)

@@ -90,7 +90,7 @@ UNIT_BYTES = 1_000_000
 """C++ that is compiled in one piece: small models as a whole, large ones in pieces side by side."""
 
 
-def library(verilog: Path, *, signals: Sequence[tuple[str, str]] = (), progress: Progress | None = None) -> Path:
+def library(verilog: Path, *, signals: Sequence[tuple[str, str]] = (), progress: Progress = quiet) -> Path:
     """The shared library of a datapath, compiled unless the cache holds it.
 
     signals: internal signals, (module, name), to make public as well, for `compare`.
@@ -100,7 +100,7 @@ def library(verilog: Path, *, signals: Sequence[tuple[str, str]] = (), progress:
     return _library(model, [], progress)
 
 
-def shell_library(*verilog: Path, texts: Mapping[str, str] | None = None, progress: Progress | None = None) -> Path:
+def shell_library(*verilog: Path, texts: Mapping[str, str] | None = None, progress: Progress = quiet) -> Path:
     """Compile an accelerator in its AXI shell, unless the cache holds it.
 
     Args:
@@ -118,7 +118,7 @@ def shell_library(*verilog: Path, texts: Mapping[str, str] | None = None, progre
     return _library(model, ["-DDYNAGATE_SHELL"], progress)
 
 
-def rollout_library(rollout: Path, verilog: Path, *, progress: Progress | None = None) -> Path:
+def rollout_library(rollout: Path, verilog: Path, *, progress: Progress = quiet) -> Path:
     """The shared library of a step whose state stays on the chip, compiled unless the cache holds it.
     Raises SimulationError."""
     return _library(_Model.of("rollout", [rollout, verilog], [("rollout", name) for name in RING_PORTS]), [], progress)
@@ -130,7 +130,7 @@ def line_library(
     files: Sequence[Path] = (),
     *,
     pins: tuple[str, str, str],
-    progress: Progress | None = None,
+    progress: Progress = quiet,
 ) -> Path:
     """The shared library of a module that speaks over a serial line, compiled unless the cache holds it.
 
@@ -142,7 +142,7 @@ def line_library(
     return _library(model, names, progress, LINE_HARNESS)
 
 
-def _library(model: _Model, flags: Sequence[str], progress: Progress | None, harness: Path = HARNESS) -> Path:
+def _library(model: _Model, flags: Sequence[str], progress: Progress, harness: Path = HARNESS) -> Path:
     target = cache_folder() / f"{model.top}-{_key(model.key, harness.read_text(), *flags)}"
     name = f"lib{model.top}.so"
 
@@ -156,7 +156,7 @@ def cocotb_program(
     verilog: Path | None,
     top: str,
     ports: Sequence[str],
-    progress: Progress | None = None,
+    progress: Progress = quiet,
     *,
     also: Sequence[Path] = (),
     texts: Mapping[str, str] | None = None,
@@ -179,7 +179,7 @@ def cocotb_program(
     return kept(target, make, SimulationError) / top
 
 
-def bench_program(files: Sequence[Path], texts: Mapping[str, str], main: str, progress: Progress | None = None) -> Path:
+def bench_program(files: Sequence[Path], texts: Mapping[str, str], main: str, progress: Progress = quiet) -> Path:
     """The program of module `bench` around files with a design's Verilog. texts: its Verilog by file name, written by
     this process. main: C++ with the clock. Raises SimulationError."""
     model = _Model.of("bench", files, [], texts)
@@ -221,9 +221,8 @@ class _Model:
         sources, public = {**(texts or {}), **read_sources(files)}, sorted(set(signals))
         return cls(top, sources, public, _key(top, *sources, *sources.values(), *(".".join(name) for name in public)))
 
-    def compiled(self, progress: Progress | None) -> Path:
+    def compiled(self, progress: Progress) -> Path:
         """The folder with the model's archive and header."""
-        progress = progress or quiet
 
         def make(work: Path, result: Path) -> None:
             with _place() as place:

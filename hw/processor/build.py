@@ -64,7 +64,7 @@ def build_program(
     units: int | Core | Cores,
     *,
     folder: Path,
-    progress: Progress | None = None,
+    progress: Progress = quiet,
 ) -> Design[ScheduledProgram]:
     """Write a program into a folder of its own and return it.
 
@@ -75,7 +75,6 @@ def build_program(
     spec = CoreSpec.resolve(units)
     storage.check_folder(folder, BuildError, "programs")
     policy = request_policy(request, spec)
-    progress = progress or quiet
     region = (request.region or Region.of(request.robot)).of_robot(request.robot)
     progress(f"tracing {request.robot.name} {request.function}")
     if request.goal is None:
@@ -110,7 +109,7 @@ def build_solver(
     abreast: int | None = None,
     formats: str | PathLike[str] | None = None,
     words: str | None = None,
-    progress: Progress | None = None,
+    progress: Progress = quiet,
 ) -> Design[ScheduledProgram]:
     """Write the program of a solver for a core, or for the smallest core with a number of units, into a folder of its
     own. problems: those that its formats come from, as `formatted_solver` takes them. region: what the design's
@@ -127,7 +126,6 @@ def build_solver(
     _check_plan(solver, spec)
     spec.check_stream_format(words)
     asked = _counts(solver, abreast)
-    progress = progress or quiet
     policy = Policy(word if spec.grows else spec.core.word, arithmetic=Arithmetic(overflow=SATURATE))
     robot, loop = solver.robot, solver.blocks.loop
     region = region or Region.of(robot)

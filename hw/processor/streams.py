@@ -55,9 +55,7 @@ def in_its_shell(design: Design[ProgramBody]) -> Design[ProgramBody]:
     return behind(design, design.body.shell.width, design.body.shell.last)
 
 
-def core_verilog(
-    core: Core, axi: Axi, cores: int = 1, *, has_tlast: bool = True, progress: Progress | None = None
-) -> Path:
+def core_verilog(core: Core, axi: Axi, cores: int = 1, *, has_tlast: bool = True, progress: Progress = quiet) -> Path:
     """Return the Verilog of cores in their shell, in the user's cache; it is written unless it is there.
 
     has_tlast: whether the source of packets sets TLAST, which a serial line does not. Raises ValueError as
@@ -68,7 +66,7 @@ def core_verilog(
     check_shell(core, axi, cores)
 
     def make(work: Path, result: Path) -> None:
-        (progress or quiet)("Amaranth: processor to Verilog")
+        progress("Amaranth: processor to Verilog")
         (result / f"{TOP}.v").write_text(shell_text(core, axi, cores, has_tlast=has_tlast), encoding="utf-8")
 
     name = f"processor-{core.hash[:16]}-{axi.width}-{axi.last}-{cores}{'' if has_tlast else '-serial'}"

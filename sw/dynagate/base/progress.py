@@ -100,10 +100,10 @@ class ProgressLine:
 
 
 @contextmanager
-def showing(progress: Progress | None = None) -> Iterator[Progress | None]:
-    """Yield the progress function of a call: the caller's, else a line in a terminal or notebook, else None."""
+def showing(progress: Progress | None = None) -> Iterator[Progress]:
+    """Yield the progress function of a call: the caller's, else a line in a terminal or notebook, else `quiet`."""
     if progress is not None or not shows():
-        yield progress
+        yield progress or quiet
         return
     with ProgressLine() as steps:
         yield steps

@@ -57,11 +57,9 @@ class LoopSolver(Opened):
     def compile(self, loop: Callable[[], Loop]) -> None:
         """Trace a loop, and compile it for the device."""
         with showing() as progress:
-            if progress:
-                progress(f"tracing {self.robot.name} {self.function}")
+            progress(f"tracing {self.robot.name} {self.function}")
             self.loop = loop()
-            if progress:
-                progress(f"compiling {self.robot.name} {self.function} for {self.device}")
+            progress(f"compiling {self.robot.name} {self.function} for {self.device}")
             self._compute = self.opened(self.loop)
         self.dtype = self._compute.dtype
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from dynagate.base.errors import ArgumentError
 from dynagate.base.nearest import nearest
-from dynagate.base.progress import Progress
+from dynagate.base.progress import Progress, quiet
 from dynagate.host.devices import board, cpu, cuda, fixed, numpy, programs, sim
 from dynagate.host.devices.options import (
     DESIGN,
@@ -76,7 +76,7 @@ class ChosenDevice:
     opener: Opener
     options: DeviceOptions
 
-    def open(self, source: Any, progress: Progress | None = None) -> Any:
+    def open(self, source: Any, progress: Progress = quiet) -> Any:
         """Open a source of this kind."""
         return self.opener.open(source, self.options, progress)
 
@@ -105,7 +105,7 @@ def chosen_device(kind: Kind, device: str | DeviceOptions, options: Mapping[str,
     return ChosenDevice(kind, name, opener, opener.options(**options))
 
 
-def executor_of(design: Any, device: str, progress: Progress | None = None, **options: Any) -> Any:
+def executor_of(design: Any, device: str, progress: Progress = quiet, **options: Any) -> Any:
     """Open a design as an executor, without the checks of a user's call.
 
     Args:

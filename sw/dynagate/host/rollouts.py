@@ -172,13 +172,11 @@ class Rollout(Opened):
     def _compile(self) -> None:
         """Raises ValueError: as the method does, or its equations want another dtype."""
         with showing() as progress:
-            if progress:
-                progress(f"tracing {self.robot.name} rollout")
+            progress(f"tracing {self.robot.name} rollout")
             motion = self.integrator.motion(self.robot, self.options, linearize=self._linearize, every=self.every)
             self.motion = with_feedback(motion, self.robot, self.asked.feedback) if self.asked.feedback else motion
             self.loop = self.motion.loop
-            if progress:
-                progress(f"compiling {self.robot.name} rollout for {self.device}")
+            progress(f"compiling {self.robot.name} rollout for {self.device}")
             self._compute = self._computing(self.loop)
             self.kernel, self.dtype = self._compute.kernel, self._compute.dtype
             if self.motion.failed and self.dtype != np.float64 and not self.motion.in_float32:

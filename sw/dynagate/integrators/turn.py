@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from dynagate.base.errors import ArgumentError
-from dynagate.base.progress import Progress
+from dynagate.base.progress import Progress, quiet
 from dynagate.dynamics import ROLLOUT, AlgorithmOptions
 from dynagate.dynamics.options import OF_ROLLOUTS
 from dynagate.dynamics.step import DEFAULT_INTEGRATOR, DEFAULT_STEP
@@ -20,7 +20,7 @@ from dynagate.robot import Robot
 from dynagate.robot.variable import check_constant
 
 
-def graph_of(robot: Robot, name: str, *, progress: Progress | None = None, **options: Any) -> Graph:
+def graph_of(robot: Robot, name: str, *, progress: Progress = quiet, **options: Any) -> Graph:
     """The graph of a function, a rollout among them.
 
     options: those of `dynamics.AlgorithmOptions` that are not defaults. Raises as `trace` does, and ValueError: an

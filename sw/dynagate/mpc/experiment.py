@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from dynagate.base.progress import Progress
+from dynagate.base.progress import Progress, quiet
 from dynagate.base.text_table import Column, table_lines
 from dynagate.fixedpoint.assign import ONE_WORD, FormattedGraph, Policy
 from dynagate.fixedpoint.evaluate import evaluate as evaluate_fixed
@@ -61,7 +61,7 @@ def rounded(formatted: FormattedGraph) -> Derivatives:
 
 @contextmanager
 def simulated(
-    robot: Robot, formatted: FormattedGraph, region: Region, progress: Progress | None = None
+    robot: Robot, formatted: FormattedGraph, region: Region, progress: Progress = quiet
 ) -> Iterator[Derivatives]:
     """Derivatives from the datapath with these formats, built and run by Verilator. Raises SimulationError."""
     from dynagate.design.files import load_datapath
@@ -98,13 +98,12 @@ def experiment(
     reach: Reach,
     region: Region,
     settings: dict[str, Sequence[float]],
-    progress: Progress | None = None,
+    progress: Progress = quiet,
 ) -> tuple[Solution, list[Outcome]]:
     """The float64 solution; and an outcome of float64 and of each policy ("global", "word": word lengths; "optimized":
     errors; "rtl": word lengths, and the datapath in simulation in place of its integers) and setting. Formats are for
     the region and for the states that the float64 controller came through."""
-    if progress:
-        progress("float64")
+    progress("float64")
     visited: dict[str, list[np.ndarray]] = {"q": [], "qd": [], "tau": []}
     derivatives = _recording(exact(robot), visited)
     reference = solve(robot, reach, derivatives)
@@ -114,8 +113,7 @@ def experiment(
     graph = trace(robot, FUNCTION)
     for policy, values in settings.items():
         for value in values:
-            if progress:
-                progress(f"{policy} {value:g}")
+            progress(f"{policy} {value:g}")
             try:
                 formatted = _formats(graph, region, policy, value, trajectories)
             except AccuracyError:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dynagate.base.progress import Progress
+from dynagate.base.progress import Progress, quiet
 from dynagate.graph import trace
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.region import Region
@@ -107,7 +107,7 @@ def find(
     region: Region,
     derivatives: Derivatives,
     seed: int,
-    progress: Progress | None = None,
+    progress: Progress = quiet,
     **choices: Any,
 ) -> DrawnReach:
     """The first reach from this seed on that the controller masters within the limits, or, if none of TRIES does, the
@@ -116,8 +116,7 @@ def find(
     best: DrawnReach | None = None
     low, high = (np.array(limits) for limits in (region.lower, region.upper))
     for number in range(seed, seed + TRIES):
-        if progress:
-            progress(f"reach of seed {number}")
+        progress(f"reach of seed {number}")
         reach = drawn(robot, region, number, **choices)
         solution = solve(robot, reach, derivatives)
         if not solution.success:

@@ -149,7 +149,7 @@ class Loop:
         units: int,
         word: int,
         rtl: bool,
-        progress: Progress | None,
+        progress: Progress,
     ) -> list[Row]:
         """By the integers of a program, and by the core in simulation."""
         rows, n = [], self.robot.nv
@@ -286,12 +286,11 @@ def compared(
     rtl: bool,
     samples: int,
     implicit_damping: bool = False,
-    progress: Progress | None = None,
+    progress: Progress = quiet,
 ) -> str:
     """A table of controllers: Crocoddyl's and one of PLANNERS in float64, and with `units` ours in words of so many
     bits, as integers and, with rtl, on the simulated core. samples: of a plan by MPPI. implicit_damping: in the
     steps of the robot and of all controllers, as of a `Rollout`."""
-    progress = progress or quiet
     loop = Loop(robot, reach, seconds, implicit_damping=implicit_damping)
     progress("Crocoddyl")
     rows = [loop.crocoddyl()]

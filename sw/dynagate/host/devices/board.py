@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import explained
-from dynagate.base.progress import Progress
+from dynagate.base.progress import Progress, quiet
 from dynagate.host.board_links import LinkText
 from dynagate.host.devices.face import Executor
 from dynagate.host.devices.options import DeviceOptions
@@ -29,17 +29,16 @@ class Board(DeviceOptions):
 
     link: str | None = None
 
-    def text(self, folder: Path, progress: Progress | None) -> LinkText:
+    def text(self, folder: Path, progress: Progress) -> LinkText:
         """Return the link of a design's folder, about to be opened. Raise ArgumentError if there is none."""
         if self.link is None:
             raise ArgumentError(f"device '{self.name}' without a link; expected link='xdma:/dev/xdma0' or another")
         text = LinkText.of(self.link, str(folder))
-        if progress:
-            progress(f"opening {self.link}")
+        progress(f"opening {self.link}")
         return text
 
 
-def open_design(source: DesignSource, options: Board, progress: Progress | None = None) -> Executor:
+def open_design(source: DesignSource, options: Board, progress: Progress = quiet) -> Executor:
     """Open a pipeline on a board."""
     text, design = options.text(source.folder, progress), source.stored
-    return shell_device(design, text.opened(design), shows_progress=progress is not None)
+    return shell_device(design, text.opened(design), shows_progress=progress is not quiet)

@@ -23,7 +23,7 @@ class CertifiedOptions(DeviceOptions):
     region: Region | None = None
 
 
-def certified_graph_of(source: FunctionSource, options: CertifiedOptions, progress: Progress | None) -> Graph:
+def certified_graph_of(source: FunctionSource, options: CertifiedOptions, progress: Progress) -> Graph:
     """Return the graph of a function, with its certificate if the options say so."""
     if options.region is not None and not options.certificate:
         raise ArgumentError("region without certificate=True; expected both: a region is where certificates hold")

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import explained
-from dynagate.base.progress import Progress
+from dynagate.base.progress import Progress, quiet
 from dynagate.graph import Graph
 from dynagate.graph.loop import Loop
 from dynagate.host.devices.certified import CertifiedOptions, certified_graph_of
@@ -50,7 +50,7 @@ class Cpu(CertifiedOptions, LoopOnCpu):
     pack: bool = False
 
 
-def _open_graph(graph: Graph, options: Cpu, progress: Progress | None) -> Executor:
+def _open_graph(graph: Graph, options: Cpu, progress: Progress) -> Executor:
     return CpuDevice(
         graph,
         dtype=options.dtype,
@@ -61,7 +61,7 @@ def _open_graph(graph: Graph, options: Cpu, progress: Progress | None) -> Execut
     )
 
 
-def _open_scan(loop: Loop, external_forces: bool, options: Cpu, progress: Progress | None) -> Executor:
+def _open_scan(loop: Loop, external_forces: bool, options: Cpu, progress: Progress) -> Executor:
     return CpuScan(
         loop, external_forces, dtype=options.dtype, threads=options.threads, pack=options.pack, progress=progress
     )
@@ -70,7 +70,7 @@ def _open_scan(loop: Loop, external_forces: bool, options: Cpu, progress: Progre
 open_function = opening_graphs(_open_graph, _open_scan, certified_graph_of)
 
 
-def open_loop(source: LoopSource, options: LoopOnCpu, progress: Progress | None = None) -> Compute:
+def open_loop(source: LoopSource, options: LoopOnCpu, progress: Progress = quiet) -> Compute:
     """Compile a loop for this machine."""
     kernel = LoopKernel(source.loop, np.dtype(options.dtype), threads=options.threads)
     return CompiledLoop(kernel, source.loop.counted(source.iterations))
@@ -115,14 +115,13 @@ class CpuDevice(Executor):
         threads: int = 1,
         layout: str = "rows",
         pack: bool = False,
-        progress: Progress | None = None,
+        progress: Progress = quiet,
     ) -> None:
         from dynagate.native.kernel import Kernel
 
         graph = self._packed(graph, pack)
         self.dtype = np.dtype(dtype)
-        if progress:
-            progress("C compiler: kernel")
+        progress("C compiler: kernel")
         self.kernel = Kernel(graph, self.dtype, threads=threads, layout=layout)
         self.text = f"C, {self.dtype}, {threads} thread{'s' if threads > 1 else ''}"
 
@@ -183,12 +182,11 @@ class CpuScan(Executor):
         dtype: npt.DTypeLike,
         threads: int = 1,
         pack: bool = False,
-        progress: Progress | None = None,
+        progress: Progress = quiet,
     ) -> None:
         describe(self, loop, external_forces, pack)
         self.dtype = np.dtype(dtype)
-        if progress:
-            progress("C compiler: loop over links")
+        progress("C compiler: loop over links")
         self.kernel = LoopKernel(loop, self.dtype, threads=threads)
         shared = f", {threads} threads" if threads > 1 else ""
         self.text = f"C, {self.dtype}{shared}, a loop over links"

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from dynagate.base.arguments import check_count
 from dynagate.base.explained import explained
-from dynagate.base.progress import Progress
+from dynagate.base.progress import Progress, quiet
 from dynagate.graph import Graph
 from dynagate.graph.loop import Loop
 from dynagate.host.devices.face import Executor, Overflow
@@ -57,7 +57,7 @@ class Cuda(LoopOnCuda):
         check_count("stream", self.stream, 2**64 - 1, 0)
 
 
-def _open_graph(graph: Graph, options: Cuda, progress: Progress | None) -> Executor:
+def _open_graph(graph: Graph, options: Cuda, progress: Progress) -> Executor:
     return CudaDevice(
         graph,
         dtype=options.dtype or "float32",
@@ -69,7 +69,7 @@ def _open_graph(graph: Graph, options: Cuda, progress: Progress | None) -> Execu
     )
 
 
-def _open_scan(loop: Loop, external_forces: bool, options: Cuda, progress: Progress | None) -> Executor:
+def _open_scan(loop: Loop, external_forces: bool, options: Cuda, progress: Progress) -> Executor:
     return CudaScan(
         loop,
         external_forces,
@@ -84,7 +84,7 @@ def _open_scan(loop: Loop, external_forces: bool, options: Cuda, progress: Progr
 open_function = opening_graphs(_open_graph, _open_scan)
 
 
-def open_loop(source: LoopSource, options: LoopOnCuda, progress: Progress | None = None) -> Compute:
+def open_loop(source: LoopSource, options: LoopOnCuda, progress: Progress = quiet) -> Compute:
     """Compile a loop for a GPU."""
     return CardLoop(source.loop, np.dtype(options.dtype or "float64"), source.iterations)
 
@@ -130,12 +130,11 @@ class CudaDevice(Executor):
         pack: bool = False,
         number: int = 0,
         stream: int = 0,
-        progress: Progress | None = None,
+        progress: Progress = quiet,
     ) -> None:
         graph = self._packed(graph, pack)
         self.dtype, self.stream, self._layout = np.dtype(dtype), stream, layout
-        if progress:
-            progress("nvcc: kernel")
+        progress("nvcc: kernel")
         with on_card(f"GPU {number}"):
             self.kernel = GpuKernel(graph, self.dtype, layout=layout, device=number)
         self.text = f"CUDA, {self.dtype}, card {number}"
@@ -195,12 +194,11 @@ class CudaScan(CudaDevice):
         number: int = 0,
         stream: int = 0,
         pack: bool = False,
-        progress: Progress | None = None,
+        progress: Progress = quiet,
     ) -> None:
         describe(self, loop, external_forces, pack)
         self.dtype, self.stream, self._layout = np.dtype(dtype), stream, "rows"
-        if progress:
-            progress("nvcc: loop over links")
+        progress("nvcc: loop over links")
         with on_card(f"GPU {number}"):
             self.kernel = GpuLoop(loop, self.dtype, device=number)
         self.text = f"CUDA, {self.dtype}, card {number}, a loop over links"

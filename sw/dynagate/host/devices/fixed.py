@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from dynagate.base.explained import explained
-from dynagate.base.progress import Progress
+from dynagate.base.progress import Progress, quiet
 from dynagate.design.datapath import DatapathBody
 from dynagate.design.design import Design
 from dynagate.dynamics import ROLLOUT
@@ -61,7 +61,7 @@ class DesignInFixed(DeviceOptions):
     name: ClassVar[str] = "fixed"
 
 
-def open_function(source: FunctionSource, options: Fixed, progress: Progress | None = None) -> Executor:
+def open_function(source: FunctionSource, options: Fixed, progress: Progress = quiet) -> Executor:
     """Return the integers of a function, or of several that one graph computes.
 
     A loop over links is only used on request: hardware computes the integers of graphs.
@@ -85,7 +85,7 @@ def open_function(source: FunctionSource, options: Fixed, progress: Progress | N
     return fixed_device(formatted, {part.name: limits_of(part, region) for part in parts_of(formatted.graph.name)})
 
 
-def open_motion(source: MotionSource, options: MotionInFixed, progress: Progress | None = None) -> Executor:
+def open_motion(source: MotionSource, options: MotionInFixed, progress: Progress = quiet) -> Executor:
     """Return the integers of a rollout."""
     robot, algorithm = source
     region = (options.region or Region.of(robot)).of_robot(robot)
@@ -93,7 +93,7 @@ def open_motion(source: MotionSource, options: MotionInFixed, progress: Progress
     return FixedDevice(StepModel(formatted, CARRY))
 
 
-def open_design(source: DesignSource, options: DesignInFixed, progress: Progress | None = None) -> Executor:
+def open_design(source: DesignSource, options: DesignInFixed, progress: Progress = quiet) -> Executor:
     """Return the integers of a pipeline."""
     design = source.record
     if design.body.ring is not None:

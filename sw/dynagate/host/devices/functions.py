@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from dynagate.base.errors import ArgumentError
-from dynagate.base.progress import Progress
+from dynagate.base.progress import Progress, quiet
 from dynagate.dynamics import function as function_row
 from dynagate.dynamics.function_row import SCAN
 from dynagate.graph import Graph, trace
@@ -17,19 +17,19 @@ from dynagate.host.devices.parts import FunctionsDevice
 from dynagate.host.devices.scan import scanned
 from dynagate.host.devices.sources import FunctionSource
 
-GraphOf = Callable[[FunctionSource, Any, Progress | None], Graph]
+GraphOf = Callable[[FunctionSource, Any, Progress], Graph]
 
 
-def traced(source: FunctionSource, options: Any, progress: Progress | None) -> Graph:
+def traced(source: FunctionSource, options: Any, progress: Progress) -> Graph:
     """Return the graph of a function."""
     return trace(source.robot, source.function, progress=progress, **source.algorithm.as_dict())
 
 
 def opening_graphs(
-    of_graph: Callable[[Graph, Any, Progress | None], Executor],
-    of_scan: Callable[[Loop, bool, Any, Progress | None], Executor] | None = None,
+    of_graph: Callable[[Graph, Any, Progress], Executor],
+    of_scan: Callable[[Loop, bool, Any, Progress], Executor] | None = None,
     graph_of: GraphOf = traced,
-) -> Callable[[FunctionSource, Any, Progress | None], Executor]:
+) -> Callable[[FunctionSource, Any, Progress], Executor]:
     """Return an opener for functions of a robot.
 
     Args:
@@ -39,13 +39,13 @@ def opening_graphs(
         graph_of: Function that returns the graph of a function.
     """
 
-    def one(source: FunctionSource, options: Any, progress: Progress | None) -> Executor:
+    def one(source: FunctionSource, options: Any, progress: Progress) -> Executor:
         robot, name, algorithm = source
         if of_scan is not None and (loop := scanned(robot, name, algorithm, list(options.changed()))):
             return of_scan(loop, algorithm.external_forces, options, progress)
         return of_graph(graph_of(source, options, progress), options, progress)
 
-    def opened(source: FunctionSource, options: Any, progress: Progress | None = None) -> Executor:
+    def opened(source: FunctionSource, options: Any, progress: Progress = quiet) -> Executor:
         row = function_row(source.function)
         if not row.parts:
             return one(source._replace(function=row.name), options, progress)

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dynagate.base.explained import explained
-from dynagate.base.progress import Progress
+from dynagate.base.progress import Progress, quiet
 from dynagate.graph import Graph
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.loop import Loop, evaluate_loop
@@ -50,23 +50,23 @@ class Numpy(CertifiedOptions, DesignInNumpy):
     """
 
 
-def _open_graph(graph: Graph, options: DesignInNumpy, progress: Progress | None = None) -> Executor:
+def _open_graph(graph: Graph, options: DesignInNumpy, progress: Progress = quiet) -> Executor:
     return NumpyDevice(graph, pack=options.pack)
 
 
-def _open_scan(loop: Loop, external_forces: bool, options: Numpy, progress: Progress | None) -> Executor:
+def _open_scan(loop: Loop, external_forces: bool, options: Numpy, progress: Progress) -> Executor:
     return NumpyScan(loop, external_forces, pack=options.pack)
 
 
 open_function = opening_graphs(_open_graph, _open_scan, certified_graph_of)
 
 
-def open_loop(source: LoopSource, options: LoopInNumpy, progress: Progress | None = None) -> Compute:
+def open_loop(source: LoopSource, options: LoopInNumpy, progress: Progress = quiet) -> Compute:
     """Return the reference of a loop."""
     return ReferenceLoop(source.loop)
 
 
-def open_design(source: DesignSource, options: DesignInNumpy, progress: Progress | None = None) -> Executor:
+def open_design(source: DesignSource, options: DesignInNumpy, progress: Progress = quiet) -> Executor:
     """Return the reference of a pipeline."""
     graph = source.formatted.graph
     parts = parts_of(graph.name)

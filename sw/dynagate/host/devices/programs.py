@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from dynagate.base.errors import ArgumentError
-from dynagate.base.progress import Progress
+from dynagate.base.progress import Progress, quiet
 from dynagate.design.design import Design
 from dynagate.design.files import DesignError
 from dynagate.design.program import ProgramBody, load_words
@@ -54,7 +54,7 @@ class ProgramOnSim(Simulation):
             raise ArgumentError("shell=False of a program; expected True: cores are only simulated in their AXI shell")
 
 
-def open_sim(source: DesignSource, options: ProgramOnSim, progress: Progress | None = None) -> Executor:
+def open_sim(source: DesignSource, options: ProgramOnSim, progress: Progress = quiet) -> Executor:
     """Load a program into simulated cores, which are compiled unless the cache holds them."""
     from dynagate.sim.processor import core_library
 
@@ -64,10 +64,10 @@ def open_sim(source: DesignSource, options: ProgramOnSim, progress: Progress | N
     words = load_words(source.folder, content)
     library = core_library(core, streams, options.cores, progress=progress)
     link = SimShellLink(library, design, pauses=options.pauses, seed=options.seed)
-    return program_device(ProgramSession(design, words, link, shows_progress=progress is not None))
+    return program_device(ProgramSession(design, words, link, shows_progress=progress is not quiet))
 
 
-def open_board(source: DesignSource, options: Board, progress: Progress | None = None) -> Executor:
+def open_board(source: DesignSource, options: Board, progress: Progress = quiet) -> Executor:
     """Load a program into cores on a board. The board reports how wide its streams are."""
     core_of(source)
     content, text = source.stored, options.text(source.folder, progress)
@@ -81,7 +81,7 @@ def open_board(source: DesignSource, options: Board, progress: Progress | None =
         link.close()
         design = behind(content, width, last)
         link = text.opened(design)
-    return program_device(ProgramSession(design, words, link, shows_progress=progress is not None))
+    return program_device(ProgramSession(design, words, link, shows_progress=progress is not quiet))
 
 
 def _width(link: Link) -> int:
@@ -92,7 +92,7 @@ def _width(link: Link) -> int:
     return width
 
 
-def open_fixed(source: DesignSource, options: DesignInFixed, progress: Progress | None = None) -> Executor:
+def open_fixed(source: DesignSource, options: DesignInFixed, progress: Progress = quiet) -> Executor:
     """Return the integers of a program."""
     content = source.record
     if len(functions := source.functions) > 1:
@@ -128,7 +128,7 @@ INTEGERS: Mapping[str, Callable[[Any, Design[ProgramBody]], Executor]] = table(
 """The device that computes the integers of each kind of step as the only function of a program."""
 
 
-def open_numpy(source: DesignSource, options: LoopInNumpy, progress: Progress | None = None) -> Executor:
+def open_numpy(source: DesignSource, options: LoopInNumpy, progress: Progress = quiet) -> Executor:
     """Return the reference of a program's functions."""
     if len(functions := source.functions) > 1:
         graphs = [graph for each in functions for graph in each.graphs()]

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import explained
-from dynagate.base.progress import Progress
+from dynagate.base.progress import Progress, quiet
 from dynagate.host.devices.face import Executor
 from dynagate.host.devices.options import DeviceOptions
 from dynagate.host.devices.sources import DesignSource
@@ -50,11 +50,11 @@ class Sim(Simulation):
     shell: bool = False
 
 
-def open_design(source: DesignSource, options: Sim, progress: Progress | None = None) -> Executor:
+def open_design(source: DesignSource, options: Sim, progress: Progress = quiet) -> Executor:
     """Return the simulation of a pipeline."""
     from dynagate.sim.verilate import library, rollout_library, shell_library
 
-    design, folder, shows = source.stored, source.folder, progress is not None
+    design, folder, shows = source.stored, source.folder, progress is not quiet
     datapath, pauses, seed = folder / "datapath.v", options.pauses, options.seed
     if options.shell:
         if design.axi is None:
