@@ -13,7 +13,7 @@ import termios
 from pathlib import Path
 
 import pytest
-from dynagate.base.progress import ProgressLine, showing
+from dynagate.base.progress import ProgressLine, quiet, showing
 from dynagate.cli.progress import ProgressLine as Lasting
 
 COMPILE = "import dynagate; dynagate.compile('two_joint_arm', 'mass_matrix')"
@@ -75,16 +75,15 @@ def test_nothing_is_silent_for_long(code: str, text: str, tmp_path: Path) -> Non
 
 def test_a_log_is_left_alone_by_calls(capsys: pytest.CaptureFixture[str]) -> None:
     with showing() as progress:
-        assert progress is None
+        assert progress is quiet
     told: list[str] = []
     with showing(told.append) as progress:
-        assert progress is not None
         progress("here")
-    with ProgressLine() as quiet:
-        quiet("there")
+    with ProgressLine() as line:
+        line("there")
     assert told == ["here"]
     assert capsys.readouterr().err == ""
-    assert [text for text, _ in quiet.took] == ["there"]
+    assert [text for text, _ in line.took] == ["there"]
 
 
 def test_a_log_of_a_command_ends_with_the_seconds_of_each_step(
