@@ -51,12 +51,11 @@ def jvp(program: Loop, inputs: Sequence[str]) -> Loop:
         if name not in known:
             raise ArgumentError(f"{program.name} has no input '{name}'; expected some of {', '.join(sorted(known))}")
     steps, _ = JVP[program.kind](program, {*inputs})
-    *zeros, moved = steps
+    *zeros, last = steps
     if zeros:
         missing = ", ".join(port.name for step in zeros for port in step.inputs)
         raise ArgumentError(f"{program.name} carries rates to {missing}; expected these among the inputs that change")
-    assert isinstance(moved, Loop)
-    return moved
+    return next(last.loops())
 
 
 def _graph(graph: Graph, moving: Set[str]) -> Moved:
@@ -68,20 +67,20 @@ def _graph(graph: Graph, moving: Set[str]) -> Moved:
 
 
 def _with_rates(
-    recording: Recording, graph: Graph, names: Mapping[str, str], given: Mapping[str, Array] | None = None
+    recording: Recording, graph: Graph, names: Mapping[str, str], symbols: Mapping[str, Array] | None = None
 ) -> tuple[dict[str, Array], dict[str, Array]]:
     """Return the outputs of a graph, and the rates of those that move.
 
-    names: input -> name of its rate. given: values and rates of inputs, by these names, that are no inputs of the
+    names: input -> name of its rate. symbols: values and rates of inputs, by these names, that are no inputs of the
     recording.
     """
-    given, derivative = given or {}, Derivative(graph)
+    symbols, derivative = symbols or {}, Derivative(graph)
     inputs, rates = {}, {}
     for port in graph.inputs:
-        inputs[port.name] = given[port.name] if port.name in given else recording.input_like(port)
+        inputs[port.name] = symbols[port.name] if port.name in symbols else recording.input_like(port)
         if port.name in names:
             name = names[port.name]
-            rate = given[name] if name in given else recording.input(name, port.shape)
+            rate = symbols[name] if name in symbols else recording.input(name, port.shape)
             first = [port.nodes.index(node) for node in dict.fromkeys(port.nodes)]  # one of each mirror image
             rates[port.name] = rate.reshape(-1)[first].reshape(derivative.shape(port))
     nodes = recording.replay(graph, inputs)
@@ -132,13 +131,13 @@ def _scan(scan: Scan, moving: Set[str]) -> Moved:
         return [scan], set()
     while True:  # what passes along moves if one body moves it
         names = {name: rate_of(name) for name in inside}
-        found = {name for body in scan.bodies for name in _with_rates(Recording("moves", scan.robot), body, names)[1]}
-        more = {PASSED} if PASSING in found else set()
+        moved = {name for body in scan.bodies for name in _with_rates(Recording("moves", scan.robot), body, names)[1]}
+        more = {PASSED} if PASSING in moved else set()
         if more <= inside:
             break
         inside |= more
-    outputs = {port.name for port in scan.outputs} & found
-    bodies = tuple(_body(body, scan, names, outputs | ({PASSING} & found)) for body in scan.bodies)
+    outputs = {port.name for port in scan.outputs} & moved
+    bodies = tuple(_body(body, scan, names, outputs | ({PASSING} & moved)) for body in scan.bodies)
     values = [name for name in (*inside, *outputs) if name in scan.starts]
     return [
         replace(
@@ -154,11 +153,11 @@ def _scan(scan: Scan, moving: Set[str]) -> Moved:
 def _body(body: Graph, scan: Scan, names: Mapping[str, str], moved: Set[str]) -> Graph:
     """A body of a scan. What passes along is followed by its rates."""
     recording = Recording(f"{body.name}_jvp", body.robot)
-    given: dict[str, Array] = {}
+    symbols: dict[str, Array] = {}
     if PASSED in names and any(port.name == PASSED for port in body.inputs):
         both = recording.input(PASSED, (2 * scan.width,))
-        given = {PASSED: both[: scan.width], names[PASSED]: both[scan.width :]}
-    values, rates = _with_rates(recording, body, names, given)
+        symbols = {PASSED: both[: scan.width], names[PASSED]: both[scan.width :]}
+    values, rates = _with_rates(recording, body, names, symbols)
     for port in body.outputs:
         if port.name in moved:
             rate = rates.get(port.name, np.zeros(port.shape).astype(object))
