@@ -16,7 +16,7 @@ from dynagate.integrators import Plane, Point, RigidContact
 torch = pytest.importorskip("torch")
 
 from dynagate.torch import function, rollout  # noqa: E402
-from torch.autograd import gradcheck, gradgradcheck  # noqa: E402
+from torch.autograd import forward_ad, gradcheck, gradgradcheck  # noqa: E402
 
 from tests.robots import hopper  # noqa: E402
 
@@ -121,6 +121,60 @@ def test_vmap() -> None:
     mapped = torch.func.vmap(lambda q, tau: f(q, qd[0], tau).qdd, (0, 1))(q, tau)
     torch.testing.assert_close(mapped, f(q, qd[:1].expand(4, 2), tau.T).qdd)
     torch.testing.assert_close(torch.func.vmap(run)(q, qd, path).q, run(q, qd, path).q)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # PyTorch's own, of its forward mode
+@pytest.mark.parametrize("backend", ["compiled", "numpy"])
+def test_forward_mode_is_refused_instead_of_0(backend: str) -> None:
+    """PyTorch drops tangents where an operator has no rule for them."""
+    f, run = forward(backend=backend), rollout(ARM, 3, 0.01, dtype=torch.float64, backend=backend)
+    q, qd, tau, path = normal((4, 2), (4, 2), (4, 2), (4, 3, 2), grad=False)
+    message = "has a tangent of forward-mode differentiation, for which .* torch.autograd.grad .* '_jvp' function"
+
+    def turned(q: Any) -> Any:
+        return torch.func.vmap(lambda *x: f(*x).qdd)(q, qd, tau)
+
+    for call in (
+        lambda: torch.func.jacfwd(lambda q: f(q, qd, tau).qdd)(q),
+        lambda: torch.func.jvp(lambda tau: f(q, qd, tau).qdd, (tau,), (tau,)),
+        lambda: torch.func.jvp(turned, (q,), (q,)),
+        lambda: torch.func.jacfwd(lambda path: run(q, qd, path).q)(path),
+    ):
+        with pytest.raises(dynagate.base.errors.ArgumentError, match=f"input '(q|tau)' {message}"):
+            call()
+    with forward_ad.dual_level():
+        for results, inputs in ((f(q.requires_grad_(), qd, tau).qdd, q), (run(q, qd, path).q, q)):
+            weights = forward_ad.make_dual(torch.ones_like(results), torch.ones_like(results))
+            with pytest.raises(dynagate.base.errors.ArgumentError, match=f"weights of qd?d?' {message}"):
+                torch.autograd.grad(results, inputs, weights)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")  # PyTorch warns that other layouts are prototypes
+def test_all_dense_tensors_are_taken_as_they_are_meant() -> None:
+    """Views with strides, conjugates' imaginary parts, repeated and empty ones, and parameters; others are refused."""
+    f, state = forward(), normal((6, 2), (6, 2), (6, 2), grad=False)
+    expected = f(*state).qdd
+    for change in (
+        lambda x: x.T.contiguous().T,
+        lambda x: torch.zeros(12, 4, dtype=x.dtype)[::2, ::2].copy_(x),
+        lambda x: torch.complex(x, -x).conj().imag,
+        torch.nn.Parameter,
+    ):
+        assert torch.equal(f(*map(change, state)).qdd, expected)
+    assert torch.equal(f(*(x[:1].expand(6, 2) for x in state)).qdd, expected[:1].expand(6, 2))
+    for leading in ((0,), (3, 0, 4)):
+        empty = [torch.zeros(*leading, 2, dtype=torch.float64, requires_grad=True) for _ in range(3)]
+        (gradient,) = torch.autograd.grad(f(*empty).qdd.sum(), empty[:1])
+        assert gradient.shape == (*leading, 2)
+    for kind, change in (
+        ("sparse_coo", lambda x: x.to_sparse()),
+        ("sparse_csr", lambda x: x.to_sparse_csr()),
+        ("_mkldnn", lambda x: x.float().to_mkldnn()),
+        ("nested", lambda x: torch.nested.nested_tensor([x[0], x[1]])),
+        ("masked", lambda x: torch.masked.masked_tensor(x, x > 0.0)),
+    ):
+        with pytest.raises(TypeError, match=f"input 'q' is a {kind} tensor; expected a dense one without a mask"):
+            f(*map(change, state))
 
 
 def test_integers_forward_and_back() -> None:

@@ -9,7 +9,6 @@ from typing import Any, Literal
 import torch
 
 from dynagate.base.arguments import common_axes
-from dynagate.base.errors import ArgumentTypeError
 from dynagate.base.explained import checking_first, explained
 from dynagate.dynamics import check_named, of_frame
 from dynagate.dynamics.frames import FrameOption
@@ -22,7 +21,7 @@ from dynagate.operators.choose import FLOAT, Backend, Gradient
 from dynagate.operators.face import FunctionFace, with_unit_quaternions
 from dynagate.operators.inputs import Named, check_dtypes
 from dynagate.robot.checked import RobotOrName
-from dynagate.torch.library import TorchOperator, check_devices
+from dynagate.torch.library import TorchOperator, check_tensors
 
 
 class Function(FunctionFace):
@@ -119,11 +118,8 @@ def function(
 
 def prepared(named: Named, inputs: dict[str, Any]) -> list[torch.Tensor]:
     """The inputs in order, their quaternions of length 1. Raises as `Function` says."""
-    for name, x in inputs.items():
-        if not isinstance(x, torch.Tensor):
-            raise ArgumentTypeError(f"input '{name}' is a {type(x).__name__}; expected a tensor")
+    check_tensors(inputs)
     check_dtypes(inputs)
-    check_devices(inputs)
     own, _ = common_axes(named.inputs, inputs, torch.broadcast_to)
     return with_unit_quaternions(named, own, _length, partial(torch.cat, dim=-1))
 

@@ -11,8 +11,10 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch.autograd.forward_ad import unpack_dual
+from torch.masked import MaskedTensor
 
-from dynagate.base.errors import ArgumentError
+from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.native.kernel import Kernel
 from dynagate.operators.compute import CUDA, Compiled
 from dynagate.operators.operator import Operator
@@ -156,6 +158,9 @@ class TorchOperator:
 
     def _backward(self, ctx: Any, *weights: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
         inputs, n = ctx.saved_tensors, self.operator.nonlinear
+        check_no_tangents(
+            {f"weights of {port.name}": w for port, w in zip(self.operator.graph.outputs, weights, strict=True)}
+        )
         asked = ctx.needs_input_grad
         results: list[torch.Tensor | None] = [None] * len(inputs)
         weights = tuple(w.contiguous() for w in weights)
@@ -166,9 +171,45 @@ class TorchOperator:
         return tuple(result if needed else None for result, needed in zip(results, asked, strict=True))
 
 
-def check_devices(inputs: dict[str, torch.Tensor]) -> None:
-    """Raises ValueError: tensors on different devices."""
+def check_tensors(inputs: dict[str, Any]) -> None:
+    """Check that all inputs are dense tensors on one device, without tangents of forward-mode differentiation.
+
+    Raises:
+        ArgumentTypeError: An input is no tensor, or a sparse, nested or masked one.
+        ArgumentError: An input is on another device than the first, or has a tangent.
+    """
+    for name, x in inputs.items():
+        if not isinstance(x, torch.Tensor):
+            raise ArgumentTypeError(f"input '{name}' is a {type(x).__name__}; expected a tensor")
+        if x.layout != torch.strided or x.is_nested or isinstance(x, MaskedTensor):
+            layout = "masked" if isinstance(x, MaskedTensor) else "nested" if x.is_nested else str(x.layout)
+            kind = layout.removeprefix("torch.")
+            raise ArgumentTypeError(f"input '{name}' is a {kind} tensor; expected a dense one without a mask")
+    check_no_tangents(inputs)
     (first, one), *others = inputs.items()
     for name, x in others:
         if x.device != one.device:
             raise ArgumentError(f"input '{name}' is on {x.device} and '{first}' on {one.device}; expected one device")
+
+
+def check_no_tangents(tensors: dict[str, Any]) -> None:
+    """Check that no tensor carries a tangent of forward-mode differentiation.
+
+    PyTorch drops a tangent without a warning if an operator has no rule for it, and the derivative would be 0.
+
+    Raises ArgumentError: a tensor has a tangent.
+    """
+    for name, x in tensors.items():
+        if _has_tangent(x):
+            raise ArgumentError(
+                f"input '{name}' has a tangent of forward-mode differentiation, for which this operator has no rule; "
+                "expected torch.autograd.grad or torch.autograd.functional.jacobian, or call a '_jvp' function"
+            )
+
+
+def _has_tangent(x: torch.Tensor) -> bool:
+    """Return whether a tensor has a tangent. One that PyTorch cannot unpack, inside vmap, counts as one that has."""
+    try:
+        return unpack_dual(x).tangent is not None
+    except RuntimeError:
+        return True

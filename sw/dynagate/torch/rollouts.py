@@ -16,7 +16,7 @@ from dynagate.operators.inputs import by_name
 from dynagate.operators.rollouts import RolloutOperator
 from dynagate.robot import Robot
 from dynagate.torch.functions import prepared
-from dynagate.torch.library import TorchOperator, registered
+from dynagate.torch.library import TorchOperator, check_no_tangents, registered
 
 
 class States(NamedTuple):
@@ -86,6 +86,7 @@ class RolloutFunction(SharedFunction):
         self, ctx: Any, cost_q: torch.Tensor, cost_qd: torch.Tensor, *_: torch.Tensor
     ) -> tuple[torch.Tensor | None, ...]:
         q, qd, tau, *held = ctx.saved_tensors
+        check_no_tangents({"weights of q": cost_q, "weights of qd": cost_qd})
         if self._to_velocities is not None:
             (cost_q,) = self._to_velocities(q, cost_q)
         by_q, by_qd, by_tau, *by_parameters = self._backward(q, qd, tau, *held, cost_q, cost_qd)
