@@ -145,7 +145,7 @@ class ProgramTurns(Executor):
     exclusive = True
 
     def __init__(self, session: ProgramSession, *, motion: ChipMotion | None = None) -> None:
-        self.driver, self.lock, design = session.driver(), session.lock, session.design
+        self.driver, design = session.driver(), session.design
         self.cores = session.registers.read("cores")
         assert design.body.loop is not None
         self.design, self.loop, self.carry = design, design.body.loop, dict(design.body.loop.carry)

@@ -75,6 +75,11 @@ class Executor(ABC):
         renew_in_child(self, "lock")
         return threading.RLock()
 
+    def share_lock(self, lock: Any) -> None:
+        """Take the lock of hardware that other objects use too."""
+        self.lock = lock
+        renew_in_child(self, "lock")
+
     @property
     def keeps_states(self) -> bool:
         """Whether outputs are per step of a motion, whose states stay in the device."""
@@ -144,7 +149,8 @@ class ChosenDevice(Executor):
     """Some outputs of a device that computes all."""
 
     def __init__(self, device: Executor, outputs: Sequence[str]) -> None:
-        self.device, self.lock = device, device.lock
+        self.device = device
+        self.share_lock(device.lock)
         self.robot, self.function, self.text, self.dtype = device.robot, device.function, device.text, device.dtype
         self.checks_finite, self.exclusive = device.checks_finite, device.exclusive
         self.saturates = device.saturates

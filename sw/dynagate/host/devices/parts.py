@@ -20,7 +20,8 @@ class PartDevice(Executor):
 
     def __init__(self, part: OneFunction | Part, device: Executor, own: Container[str] | None = None) -> None:
         """own: the inputs of the function; all of the device but the code unless given."""
-        self.device, self.lock, self._part, self._own, self._code = device, device.lock, part, own, part.code
+        self.device, self._part, self._own, self._code = device, part, own, part.code
+        self.share_lock(device.lock)
         self.robot, self.function, self.text, self.dtype = device.robot, part.name, device.text, device.dtype
         self.checks_finite, self.saturates = device.checks_finite, device.saturates
         names = [port.name for port in device.inputs if port.name != CODE.name and (own is None or port.name in own)]
@@ -58,7 +59,7 @@ class FunctionsDevice(Executor):
     def __init__(self, name: str, functions: Mapping[str, Executor]) -> None:
         self.functions = dict(functions)
         self._first = first = next(iter(self.functions.values()))
-        self.lock = first.lock
+        self.share_lock(first.lock)
         self.robot, self.function, self.text, self.dtype = first.robot, name, first.text, first.dtype
         self.inputs = self.outputs = ()
 

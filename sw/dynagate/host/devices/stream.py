@@ -73,7 +73,7 @@ class StreamDevice(Executor):
     exclusive = True
 
     def __init__(self, driver: Driver) -> None:
-        self.lock = driver.session.lock
+        self.share_lock(driver.session.lock)
         self.driver, design = driver, driver.design
         self.robot, self.function = design.robot_name, design.function
         self.inputs, self.outputs, self.dtype = design.input.ports, design.output.ports, driver.dtype

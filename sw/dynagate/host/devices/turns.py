@@ -42,7 +42,7 @@ class StreamTurns(Executor):
 
     def __init__(self, design: Design[DatapathBody], driver: RingDriver) -> None:
         assert design.body.ring is not None
-        self.driver, self.lock = driver, driver.session.lock
+        self.driver = driver
         self.capacity, self.carry = design.body.ring.capacity, dict(design.body.ring.carry)
         self.robot, self.function, self.text, self.dtype = (
             design.robot_name,
