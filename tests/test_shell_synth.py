@@ -20,7 +20,7 @@ ARM = robots.load("two_joint_arm")
 
 
 def test_a_shell_of_two_functions(designs: Path) -> None:
-    function, axi = "inverse_dynamics,forward_dynamics", Axi(64, "batch")
+    function, axi = "inverse_dynamics,mass_matrix", Axi(64, "batch")
     built = dynagate.build(ARM, **functions_of(function), ii=4, policy=Policy(word=18), axi=axi, folder=designs)
     found = synthesize(built)
     assert found.breaches == {}
