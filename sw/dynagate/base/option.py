@@ -18,7 +18,7 @@ class Option:
     """Description of an option."""
 
     help: str
-    """What the option does: a sentence that begins with a verb."""
+    """Sentence on the effect of the option. It begins with a verb."""
     unit: str | None = None
     """Unit or kind of the value, as help shows it, such as "CYCLES"."""
     name: str | None = None

@@ -32,19 +32,17 @@ if TYPE_CHECKING:
 Array = npt.NDArray[Any]
 
 FORMAT_PROBLEMS = 24
-"""That formats come from."""
+"""Number of problems that choose the formats."""
 COST_ERROR, RESULT_ERROR, FEW = 0.01, 1e-3, 0.5
-"""Of the cost, and of gains or torques, relative; the share of problems that must be within both."""
+"""Relative errors that the cost, and gains or torques, may have; the share of problems that must keep both."""
 MOST, TOLERANCE = 50, 1e-3
 """Iterations of iLQR, and the fall of the cost below which a problem has converged."""
 REGULARIZATION = (1e-7, 1.0)
-"""Of the smallest, words of 27 bits can tell beside the largest."""
+"""Smallest and largest regularization of iLQR: words of 27 bits resolve this smallest one next to the largest."""
 TEMPERATURE, ACCELERATION = 1.0, 1.0
-"""Of MPPI; and rad/s² or m/s², of a joint alone, whose torque is the standard deviation of torques."""
+"""Temperature of MPPI; and acceleration of a single joint, rad/s² or m/s², whose torque is the deviation of torques."""
 FAR, FAST = 0.5, 0.05
 """Starts and goals in this share of the limits, rad within π; speeds up to this share of the limits."""
-
-
 ITERATIONS = "turns"
 """Result of a solver that iterates: the iterations of a problem."""
 
@@ -149,7 +147,7 @@ class SolverMeasurement:
     """Section of a report: problems that a solver solved, compared with the integers and with float64."""
 
     result: str
-    """What is compared besides the cost, in the plural: "gains" or "torques"."""
+    """Result that is compared besides the cost, in the plural: "gains" or "torques"."""
     exact: bool
     """Whether every integer is equal."""
     warm: bool
