@@ -10,6 +10,7 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
@@ -18,7 +19,10 @@ import dynagate.cli.info
 import pytest
 from click.testing import CliRunner
 from dynagate import Region, RobotError, RobotWarning, robots, trace
+from dynagate.base.errors import ArgumentError, OptionError
+from dynagate.base.option import option
 from dynagate.cli import groups, main
+from dynagate.cli.fields import options_of
 from dynagate.cli.output import write_text
 from dynagate.design.verilog_list import read_list
 from dynagate.dynamics import FUNCTIONS
@@ -523,3 +527,52 @@ def test_progress_is_told_from_the_start(
 def test_python_m_dynagate_is_the_command() -> None:
     done = subprocess.run([sys.executable, "-m", "dynagate", "--version"], capture_output=True, text=True, check=True)
     assert done.stdout == f"python -m dynagate, version {dynagate.__version__}\n"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Options of a command in a test."""
+
+    count: int = option("Draw this many.", 3, unit="SAMPLES", most=9)
+    names: tuple[str, ...] = option("Take this one (repeatable).", (), name="--name", choices=("a", "b"))
+    loud: bool = option("Print more.", False)
+    not_an_option: int = 7
+
+    def __post_init__(self) -> None:
+        if self.loud and self.count > 5:
+            raise ArgumentError("loud with count=6; expected one of them, and loud alone is enough")
+        if self.names == ("b",):
+            raise OptionError("count", "of b; expected more=True (--loud): it has none")
+
+
+@groups.command(short_help="Test.", name="test")
+@options_of(Asked)
+def asking(options: Asked) -> None:
+    click.echo(repr(options))
+    if options.count == 4:
+        raise OptionError("count", "4; expected more=True (--loud), or another")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "text"),
+    [
+        ("", 0, "Asked(count=3, names=(), loud=False, not_an_option=7)"),
+        ("--count 9 --name b --name a", 0, "Asked(count=9, names=('b', 'a'), loud=False, not_an_option=7)"),
+        ("--count 0", 2, "0; expected a whole number from 1 to 9"),
+        ("--count nan", 2, "nan; expected a whole number from 1 to 9"),
+        ("--name c", 2, "'c' is not one of 'a', 'b'"),
+        ("--not-an-option 3", 2, "No such option"),
+        ("--count 6 --loud", 2, "Error: --loud with --count=6; expected one of them, and --loud alone is enough"),
+        ("--name b", 2, "Error: --count of b; expected --loud: it has none"),
+        ("--count 4", 2, "Error: --count 4; expected --loud, or another"),
+    ],
+)
+def test_options_are_made_from_the_fields_of_a_dataclass(arguments: str, status: int, text: str) -> None:
+    done = CliRunner().invoke(asking, arguments.split())
+    assert (done.exit_code, text in done.output) == (status, True), done.output
+
+
+def test_help_of_an_option_is_in_its_field() -> None:
+    text = " ".join(CliRunner().invoke(asking, ["--help"]).output.split())
+    assert "--count SAMPLES Draw this many. [default: 3]" in text
+    assert "--name [a|b] Take this one (repeatable)." in text
