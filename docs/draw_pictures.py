@@ -57,7 +57,7 @@ def blocks(space: Space) -> str:
 def schedule(space: Space) -> str:
     from dynagate.views.gantt import draw_schedule
 
-    return draw_schedule(space["design"].robot.name, space["design"].plan)
+    return draw_schedule(space["design"].robot.name, space["design"].hardware.plan)
 
 
 def solution(space: Space) -> str:
