@@ -219,6 +219,70 @@ def test_redundant_loops_of_joints_that_mimic() -> None:
     assert_derivatives(robot, state)
 
 
+def gripper(compliance: float) -> Robot:
+    """An arm of 20 kg with fingers of 2 g, one of which mimics the other. Both touch the ground, and a bar of 1 g that
+    hangs on the first is tied to the palm."""
+    hinge = {"axis": (0.0, 1.0, 0.0), "lower": -2.0, "upper": 2.0, "velocity": 3.0, "effort": 20.0}
+    slide = {"lower": 0.0, "upper": 0.05, "velocity": 1.0, "effort": 5.0}
+    light, lightest = (tuple(map(tuple, np.diag([size] * 3).tolist())) for size in (1e-7, 5e-8))
+    links = (
+        Link("upper", -1, Joint("shoulder", "revolute", **hinge), 15.0, (0.0, 0.0, 0.3), INERTIA),
+        Link(
+            "palm", 0, Joint("elbow", "revolute", translation=(0.0, 0.0, 0.6), **hinge), 5.0, (0.1, 0.0, 0.2), INERTIA
+        ),
+        Link(
+            "left",
+            1,
+            Joint("grip", "prismatic", translation=(0.0, 0.02, 0.4), axis=(0.0, 1.0, 0.0), **slide),
+            0.002,
+            (0.0, 0.0, 0.02),
+            light,
+        ),
+        Link(
+            "right",
+            1,
+            Joint(
+                "follows",
+                "prismatic",
+                translation=(0.0, -0.02, 0.4),
+                axis=(0.0, -1.0, 0.0),
+                mimic=Mimic("grip"),
+                **slide,
+            ),
+            0.002,
+            (0.0, 0.0, 0.02),
+            light,
+        ),
+        Link(
+            "bar",
+            2,
+            Joint("knuckle", "revolute", translation=(0.0, 0.0, 0.03), **hinge),
+            0.001,
+            (0.0, 0.0, 0.01),
+            lightest,
+        ),
+    )
+    robot = (
+        Robot("gripper", links)
+        .with_frame("tip", "left", (0.0, 0.0, 0.05))
+        .with_frame("other", "right", (0.0, 0.0, 0.05))
+    )
+    robot = robot.with_frame("end", "bar", (0.0, 0.0, 0.02)).with_frame("wrist", "palm", (0.01, 0.03, 0.45))
+    robot = robot.with_contact("tip", compliance=compliance).with_contact("other", compliance=compliance)
+    return robot.with_loop("end", "wrist", "distance", length=0.02, stiffness=50.0, damping=5.0, compliance=compliance)
+
+
+@pytest.mark.parametrize("compliance", [1e-6, 10.0])
+def test_fingers_of_2_grams_on_a_heavy_arm(compliance: float) -> None:
+    robot = gripper(compliance)
+    state = constraint_state(robot, 4, seed=6)
+    state["active"][:] = [[1.0, 1.0, 1.0], [1.0, 0.0, 1.0], [0.0, 0.0, 1.0], [0.0, 0.0, 0.0]]
+    state["qd"][0] = 0.0
+    assert_motion(robot, state, FORMS[:2])
+    assert_impact(robot, state)
+    assert_derivatives(robot, state)
+
+
 @pytest.mark.parametrize("order", [1, -1])
 def test_one_of_two_that_hold_the_same_needs_compliance(order: int) -> None:
     """In whichever order they come; if neither has one, the error names the second."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -202,3 +204,35 @@ def test_an_option_is_taken_where_the_options_of_the_pair_have_a_field(kind: Kin
     for option in {field.name for opener in OPENERS.values() for field in fields(opener.options)} - known:
         with pytest.raises(dynagate.Error, match=f"device '{name}'.* takes no option '{option}'"):
             chosen_device(kind, name, {option: 1})
+
+
+CLOSED = """
+import faulthandler, gc
+import dynagate, numpy as np
+
+faulthandler.enable()
+state = dict.fromkeys(("q", "qd", "tau"), np.zeros((3, 2)))
+for device in ("numpy", "cpu", "fixed"):
+    opened = dynagate.compile("two_joint_arm", "forward_dynamics", device=device)
+    bound, stream = opened.bind(**state), iter(opened.stream(1)([state] * 4))
+    results, pending = next(stream), opened.submit(**state)
+    opened.close()
+    for left in (bound, lambda: next(stream), lambda: opened(**state), lambda: opened.submit(**state)):
+        try:
+            left()
+        except dynagate.host.DeviceError as error:
+            assert "is closed; open it again" in str(error), error
+        else:
+            raise AssertionError(device)
+    assert np.array_equal(pending.result().qdd, results.qdd)
+    kept = dynagate.compile("two_joint_arm", "forward_dynamics", device=device).bind(**state)
+    gc.collect()
+    assert np.array_equal(kept().qdd, results.qdd)
+print("all closed")
+"""
+
+
+def test_what_is_left_of_a_closed_device_raises() -> None:
+    """Bound calls, streams and results, in a process of their own, which a crash would end."""
+    done = subprocess.run([sys.executable, "-c", CLOSED], capture_output=True, text=True, check=False)
+    assert done.stdout == "all closed\n", done.stderr
