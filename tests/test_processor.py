@@ -393,6 +393,28 @@ def test_a_link_that_breaks_while_it_loads_leaves_no_program_and_loads_again(
         accelerator.load(programs["arm"])
 
 
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"shell": False}, "shell=False of a program; expected True: cores are only simulated in their AXI shell"),
+        ({"device": "fixed", "cores": 2}, "device 'fixed' of a program takes no option 'cores'; it takes none"),
+        ({"device": "numpy", "pack": True}, "device 'numpy' of a program takes no option 'pack'; it takes none"),
+        ({"pauses": (2.0, 0.0)}, r"pauses=\(2.0, 0.0\); expected two numbers from 0 to 1"),
+        ({"device": "board"}, "device 'board' without a link; expected link='xdma:/dev/xdma0' or another"),
+    ],
+    ids=lambda each: next(iter(each)) if isinstance(each, dict) else "",
+)
+def test_options_of_an_opened_program_are_checked_first(
+    options: dict[str, Any], text: str, programs: dict[str, Design], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def work(*_: object, **__: object) -> None:
+        raise AssertionError("work was done")
+
+    monkeypatch.setattr("dynagate.sim.processor.core_library", work)
+    with pytest.raises(ArgumentError, match=text):
+        dynagate.open(programs["arm"], **options)
+
+
 def test_a_link_that_fails_while_a_program_opens_is_closed(
     programs: dict[str, Design], monkeypatch: pytest.MonkeyPatch
 ) -> None:

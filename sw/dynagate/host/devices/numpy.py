@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -98,34 +99,25 @@ class NumpyDevice(Executor):
 
     def __init__(self, graph: Graph, *, pack: bool = False) -> None:
         self.graph = self._packed(graph, pack)
+        self._evaluate: Callable[[Arrays], Arrays] = partial(evaluate, self.graph)
 
     def run(self, arrays: Arrays, outputs: Arrays, batch: int) -> Overflow:
         if not batch:
             return np.zeros(0, dtype=bool)
         check_angles(arrays, self.angles, self.dtype)
         with np.errstate(all="ignore"):  # what becomes too large is looked for below
-            results = evaluate(self.graph, {name: array.astype(np.float64) for name, array in arrays.items()})
+            results = self._evaluate({name: array.astype(np.float64) for name, array in arrays.items()})
         check_results(results, self.dtype)
         for name, value in results.items():
             outputs[name][...] = value
         return np.zeros(batch, dtype=bool)
 
 
-class NumpyScan(Executor):
+class NumpyScan(NumpyDevice):
     """The reference: bodies in float64, link by link."""
 
     text = "numpy, float64, a loop over links"
 
     def __init__(self, loop: Loop, external_forces: bool, *, pack: bool = False) -> None:
-        self.loop = loop
         describe(self, loop, external_forces, pack)
-
-    def run(self, arrays: Arrays, outputs: Arrays, batch: int) -> Overflow:
-        if batch:
-            check_angles(arrays, self.angles, self.dtype)
-            with np.errstate(all="ignore"):  # what becomes too large is looked for below
-                results = evaluate_loop(self.loop, {name: array.astype(np.float64) for name, array in arrays.items()})
-            check_results(results, self.dtype)
-            for name, value in results.items():
-                outputs[name][...] = value
-        return np.zeros(batch, dtype=bool)
+        self._evaluate = partial(evaluate_loop, loop)
