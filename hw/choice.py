@@ -16,7 +16,7 @@ from dynagate.base.errors import Error
 from dynagate.base.untrusted import plain_text
 from dynagate.design.words import beats, sample_bytes
 from dynagate.fixedpoint.assign import FormattedGraph
-from dynagate.hw.boards import FREE, Board
+from dynagate.hw.boards import FLOWS, Board
 from dynagate.hw.cost import lookup_tables, shell_tables
 from dynagate.hw.plan import Plan, Stages, plan
 from dynagate.hw.units.latencies import parts
@@ -111,7 +111,7 @@ def _blocks(wide: int, narrow: int, board: Board) -> int:
     the gateware cuts it for 27 × 18 bits (`multiply.parts`), and the tools cut each part again where the board's blocks
     are smaller."""
     block = board.resources.blocks
-    if board.flow in FREE:
+    if not FLOWS[board.flow].cuts_products:
         return block.blocks(wide, narrow)
     return sum(block.blocks(width_a, width_b) for _, width_a, _, width_b, *_ in parts(wide, narrow))
 

@@ -32,6 +32,7 @@ from dynagate.hw.processor.board import BoardCores
 from dynagate.hw.regmap import REGISTERS, Register, with_processor
 from dynagate.hw.request import DesignRequest
 from dynagate.hw.scripts import OUT_OF_CONTEXT, OUT_OF_CONTEXT_MEANINGS, ProjectError, out_of_context, rendered
+from dynagate.hw.toolchain import Toolchain
 from dynagate.hw.units.table import HARDWARE, Own
 from dynagate.hw.wrapper import MODULE, wrapper
 
@@ -464,3 +465,27 @@ def _boxes(boxes: Sequence[Sequence[str]]) -> str:
     edge = "+" + "-" * (width + 2) + "+"
     drawn = ["\n".join([edge, *(f"| {line:<{width}} |" for line in box), edge]) for box in boxes]
     return ("\n" + " " * (width // 2 + 1) + "v\n").join(drawn)
+
+
+class VendorTools(Toolchain):
+    """A project for the vendor's tools, which are run where they are."""
+
+    has_project = True
+
+    def check(self) -> None:
+        if not self.only_project:
+            check_tool(FLOWS[self.board.flow])
+
+    def first_clock(self, megahertz: float | None) -> float | None:
+        return megahertz
+
+    def make_design(self, built: Design[Pipeline], choice: Choice, folder: Path, progress: Progress) -> list[str]:
+        return self._run(write_project(built, choice, folder), progress)
+
+    def make_cores(self, cores: BoardCores, megahertz: float | None, folder: Path, progress: Progress) -> list[str]:
+        return self._run(write_core_project(cores, folder, clock_mhz=megahertz), progress)
+
+    def _run(self, project: Project, progress: Progress) -> list[str]:
+        products = None if self.only_project else run_tool(project, progress=progress)
+        to_type = [project.what_to_type()] if products is None and not self.only_project else []
+        return [str(project.folder), *to_type, *map(str, products or ())]

@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from amaranth.hdl import ClockDomain, Instance, Module, Signal
 from amaranth.lib import wiring
@@ -49,10 +49,15 @@ from dynagate.hw.processor.isa.shape import Core
 from dynagate.hw.processor.shell.core_shell import CoreShell, check_shell
 from dynagate.hw.scripts import rendered
 from dynagate.hw.synth import SynthesisError, check_defined
+from dynagate.hw.toolchain import Toolchain
 from dynagate.hw.units.latencies import dsp_blocks
 from dynagate.hw.units.mult18x18 import Ecp5
 from dynagate.hw.units.table import products_of
 from dynagate.hw.yosys import YosysError, run_yosys
+
+if TYPE_CHECKING:
+    from dynagate.hw.choice import Choice
+    from dynagate.hw.processor.board import BoardCores
 
 TOP = "board"
 LED, BOOT = "led_0", "wifi_gpio0"
@@ -461,3 +466,28 @@ def _yosys(passes: Sequence[str]) -> None:
         run_yosys(passes)
     except YosysError as error:
         raise SynthesisError(str(error)) from None
+
+
+class FreeTools(Toolchain):
+    """Free tools, which place and route a design behind a serial line."""
+
+    has_project = False
+
+    def check(self) -> None:
+        pass
+
+    def first_clock(self, megahertz: float | None) -> float:
+        return first_clock(self.board, ASKED_MHZ if megahertz is None else megahertz).megahertz
+
+    def make_design(self, built: Design[Pipeline], choice: Choice, folder: Path, progress: Progress) -> list[str]:
+        place = folder / f"{built.folder.name}-{self.board.name}"
+        return self._route(Gateware.of(built), choice.clock_mhz, place, progress)
+
+    def make_cores(self, cores: BoardCores, megahertz: float | None, folder: Path, progress: Progress) -> list[str]:
+        place = folder / f"cores-{self.board.name}-{cores.core.hash[:12]}"
+        return self._route(Gateware.of_cores(cores.core, cores.cores), megahertz, place, progress)
+
+    def _route(self, gateware: Gateware, megahertz: float | None, place: Path, progress: Progress) -> list[str]:
+        clock = ASKED_MHZ if megahertz is None else megahertz
+        routed = route(gateware, self.board, place, megahertz=clock, progress=progress)
+        return [routed.text(), routed.loading, f"to open it: {routed.bitstream.parent / README}"]

@@ -222,9 +222,16 @@ def hashes(design: Design) -> list[str]:
 
 
 def masked(text: str, hidden: Iterable[str]) -> str:
-    """Return a text without these hexadecimal numbers, which Verilog writes without leading zeros."""
+    """Return a text without these hexadecimal numbers.
+
+    Verilog writes a number without its leading zeros. The digits that are left may occur by chance in a longer number,
+    so there the zeros have to be in front of them.
+    """
     for each in hidden:
-        text = re.sub(rf"(?:[0-9]+'h)?0*{each.lstrip('0')}", "HASH", text, flags=re.IGNORECASE)
+        digits = each.lstrip("0")
+        zeros = len(each) - len(digits)
+        number = rf"0{{{zeros},}}{digits}|(?<![0-9a-f]){digits}(?![0-9a-f])" if zeros else f"0*{digits}"
+        text = re.sub(rf"(?:[0-9]+'h)?(?:{number})", "HASH", text, flags=re.IGNORECASE)
     return text
 
 

@@ -22,26 +22,52 @@ else:
 
 TOOLS = {"vivado-xdma": "vivado", "vitis": "v++", "zynq": "vivado"}
 """The vendor's program of a flow, which must be on the path."""
-FREE = ("ecp5", "nexus", "gowin", "gatemate")
-"""Flows whose tools come as wheels: `hw.families` has a row for each."""
-FLOWS = (*TOOLS, *FREE)
-"""How a bitstream is made: `hw.project` has a row for each that is not free."""
 LINKS = ("xdma", "xrt", "pynq", "uart")
 """How the host speaks to the board."""
 
-_NEEDS = {
-    "vivado-xdma": ("xdma", "board_part", "link.pcie", "interfaces.pcie", "interfaces.clock", "interfaces.reset"),
-    "vitis": ("xrt", "platform", "memory_bank", "link.pcie"),
-    "zynq": ("pynq", "board_part", "link.memory", "addresses.axi_dma_0", "addresses.accelerator_0"),
-    "ecp5": (
-        *("uart", "oscillator_mhz", "nextpnr.package", "nextpnr.speed", "link.serial"),
-        *("pins.clk_25mhz", "pins.ftdi_rxd", "pins.ftdi_txd"),
+
+@dataclass(frozen=True)
+class FlowRow:
+    """How bitstreams are made for the boards of a flow."""
+
+    link: str
+    """Kind of the link of such a board."""
+    fields: tuple[str, ...]
+    """Fields of the board's file that boards of other flows may lack."""
+    toolchain: str
+    """The subclass of `hw.toolchain.Toolchain` that makes the bitstream, as "module:class"."""
+    cuts_products: bool = False
+    """Whether the tools cut the products of the gateware again where the multiplier blocks of the board are smaller."""
+
+
+_VENDOR, _FREE = "dynagate.hw.project:VendorTools", "dynagate.hw.routes:FreeTools"
+FLOWS = {
+    "vivado-xdma": FlowRow(
+        "xdma",
+        ("board_part", "link.pcie", "interfaces.pcie", "interfaces.clock", "interfaces.reset"),
+        _VENDOR,
+        cuts_products=True,
     ),
-    "nexus": ("uart", "oscillator_mhz", "link.serial", "pins.clock", "pins.rx", "pins.tx"),
-    "gowin": ("uart", "oscillator_mhz", "nextpnr", "link.serial", "pins.clock", "pins.rx", "pins.tx"),
-    "gatemate": ("uart", "oscillator_mhz", "link.serial", "pins.clock", "pins.rx", "pins.tx"),
+    "vitis": FlowRow("xrt", ("platform", "memory_bank", "link.pcie"), _VENDOR, cuts_products=True),
+    "zynq": FlowRow(
+        "pynq",
+        ("board_part", "link.memory", "addresses.axi_dma_0", "addresses.accelerator_0"),
+        _VENDOR,
+        cuts_products=True,
+    ),
+    "ecp5": FlowRow(
+        "uart",
+        (
+            *("oscillator_mhz", "nextpnr.package", "nextpnr.speed", "link.serial"),
+            *("pins.clk_25mhz", "pins.ftdi_rxd", "pins.ftdi_txd"),
+        ),
+        _FREE,
+    ),
+    "nexus": FlowRow("uart", ("oscillator_mhz", "link.serial", "pins.clock", "pins.rx", "pins.tx"), _FREE),
+    "gowin": FlowRow("uart", ("oscillator_mhz", "nextpnr", "link.serial", "pins.clock", "pins.rx", "pins.tx"), _FREE),
+    "gatemate": FlowRow("uart", ("oscillator_mhz", "link.serial", "pins.clock", "pins.rx", "pins.tx"), _FREE),
 }
-"""By flow: the kind of its link, and fields that others may lack."""
+"""How a bitstream is made, by the flow of a board."""
 _NAME = re.compile(r"\w[\w.:-]*", flags=re.ASCII), "letters, digits and _ . : -"
 _WORDS = re.compile(r"\w[\w.:+ -]*", flags=re.ASCII), "letters, digits, blanks and _ . : + -"
 _BANK = re.compile(r"\w+(\[[0-9]+(:[0-9]+)?\])?", flags=re.ASCII), "letters, digits and _, as DDR[0] or HBM[0:3]"
@@ -250,7 +276,7 @@ def _faults(board: Board) -> list[str]:
     faults += [
         f"{name} {value!r}; expected one of {', '.join(map(str, allowed))}"
         for name, value, allowed in (
-            ("flow", board.flow, FLOWS),
+            ("flow", board.flow, tuple(FLOWS)),
             ("resources.multiplier", resources.multiplier, tuple(MULTIPLIERS)),
             ("resources.lut_inputs", resources.lut_inputs, (4, 6)),
             ("link.kind", link.kind, LINKS),
@@ -278,12 +304,11 @@ def _faults(board: Board) -> list[str]:
             for name in ("dsp", "lut", "ff")
             if board.allowed(name) < 1
         ]
-    if board.flow in _NEEDS:
-        kind, *fields = _NEEDS[board.flow]
-        if link.kind != kind:
-            faults.append(f"link.kind {link.kind!r}; expected {kind!r} in a board of flow {board.flow}")
+    if (row := FLOWS.get(board.flow)) is not None:
+        if link.kind != row.link:
+            faults.append(f"link.kind {link.kind!r}; expected {row.link!r} in a board of flow {board.flow}")
         faults += [
-            f"no {name}; expected it in a board of flow {board.flow}" for name in fields if not _has(board, name)
+            f"no {name}; expected it in a board of flow {board.flow}" for name in row.fields if not _has(board, name)
         ]
     return faults
 

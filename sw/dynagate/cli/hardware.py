@@ -50,9 +50,8 @@ if TYPE_CHECKING:
     from dynagate.hw.processor.isa.shape import Core
     from dynagate.hw.processor.scheduled import ScheduledProgram
     from dynagate.hw.processor.streams import Cores
-    from dynagate.hw.project import Project
     from dynagate.hw.request import DesignRequest
-    from dynagate.hw.routes import Gateware
+    from dynagate.hw.toolchain import Toolchain
 
 BUDGETS = ("dsp", "lut", "register_bits")
 MOST_MEGAHERTZ = 1000
@@ -398,74 +397,41 @@ def bitstream(
     Without --ii the interval is the shortest that the board's resources and its link allow. The rates printed are
     modeled, the clock is assumed, the lookup tables are estimated."""
     from dynagate.cli.progress import ProgressLine
-    from dynagate.hw.project import FLOWS, bitstream_design, check_tool, choice_table, run_tool, write_project
+    from dynagate.hw.project import bitstream_design, choice_table
 
     board = boards.load(board_name)
     if request["goal"] is not None and click.get_current_context().params.get("target") is None:
         request["goal"] = dataclasses.replace(request["goal"], dsp=board.resources.blocks)
-    if board.flow in boards.FREE:
-        _refuse_for_free_tools(board, only_project)
-    elif not only_project:
-        check_tool(FLOWS[board.flow])
-    if board.flow in boards.FREE:
-        from dynagate.hw import routes
-
-        clock = routes.first_clock(board, routes.ASKED_MHZ if clock is None else clock).megahertz
+    tools = _tools_of(board, only_project)
+    clock = tools.first_clock(clock)
     with ProgressLine() as progress:
         built, choice = bitstream_design(
             _request(robot, region, **request), board, ii=ii, clock_mhz=clock, folder=folder, progress=progress
         )
         click.echo(choice_table(choice))
-        if board.flow in boards.FREE:
-            gateware = routes.Gateware.of(built)
-            _route(gateware, board, clock, project_folder / f"{built.folder.name}-{board.name}", progress)
-            return
-        project = write_project(built, choice, project_folder)
-        products = None if only_project else run_tool(project, progress=progress)
-    _echo_project(project, products, only_project)
-
-
-def _echo_project(project: Project, products: Sequence[Path] | None, only_project: bool) -> None:
-    click.echo(project.folder)
-    if products is None and not only_project:
-        click.echo(project.what_to_type())
-    for path in products or ():
-        click.echo(path)
+        lines = tools.make_design(built, choice, project_folder, progress)
+    click.echo("\n".join(lines))
 
 
 def _bitstream_of_cores(board: Board, clock: float | None, only_project: bool, folder: Path) -> None:
-    """The bitstream of a board's cores, or its project."""
+    """Make the bitstream of a board's cores, or its project."""
     from dynagate.cli.progress import ProgressLine
     from dynagate.hw.processor.board import cores_of
-    from dynagate.hw.project import FLOWS, check_tool, run_tool, write_core_project
 
-    if board.flow not in boards.FREE and not only_project:
-        check_tool(FLOWS[board.flow])
+    tools = _tools_of(board, only_project)
     cores = cores_of(board)
     click.echo(f"{cores.title} on {board.title}, each of {cores.core.text}")
     with ProgressLine() as progress:
-        if board.flow in boards.FREE:
-            from dynagate.hw.routes import Gateware
-
-            _refuse_for_free_tools(board, only_project)
-            gateware = Gateware.of_cores(cores.core, cores.cores)
-            _route(gateware, board, clock, folder / f"cores-{board.name}-{cores.core.hash[:12]}", progress)
-            return
-        project = write_core_project(cores, folder, clock_mhz=clock)
-        products = None if only_project else run_tool(project, progress=progress)
-    _echo_project(project, products, only_project)
+        lines = tools.make_cores(cores, clock, folder, progress)
+    click.echo("\n".join(lines))
 
 
-def _route(gateware: Gateware, board: Board, clock: float | None, folder: Path, progress: ProgressLine) -> None:
-    """The bitstream by free tools, and how it is loaded."""
-    from dynagate.hw import routes
+def _tools_of(board: Board, only_project: bool) -> Toolchain:
+    """Return the tools for a board. Raise UsageError if they need no project, ProjectError for a wrong version."""
+    from dynagate.hw.toolchain import toolchain
 
-    megahertz = routes.ASKED_MHZ if clock is None else clock
-    routed = routes.route(gateware, board, folder, megahertz=megahertz, progress=progress)
-    click.echo(f"{routed.text()}\n{routed.loading}\nto open it: {routed.bitstream.parent / routes.README}")
-
-
-def _refuse_for_free_tools(board: Board, only_project: bool) -> None:
-    """Raises UsageError: an option that the free tools' flow does not have."""
-    if only_project:
+    tools = toolchain(board, only_project=only_project)
+    if only_project and not tools.has_project:
         raise click.UsageError(f"--only-project with {board.name}; expected one of them: its tools need no project")
+    tools.check()
+    return tools

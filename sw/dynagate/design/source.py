@@ -69,6 +69,7 @@ APART = (
     "hw/scripts.py",
     "hw/synth.py",
     "hw/timeline.py",
+    "hw/toolchain.py",
     "hw/uart.py",
     "hw/units/mult18x18.py",
     "hw/units/slice_multiplexer.py",
