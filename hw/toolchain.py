@@ -82,5 +82,5 @@ class Toolchain(ABC):
 def toolchain(board: Board, *, only_project: bool = False) -> Toolchain:
     """Return the tools for a board, by its flow."""
     module, _, name = FLOWS[board.flow].toolchain.partition(":")
-    made: Toolchain = getattr(import_module(module), name)(board, only_project=only_project)
-    return made
+    tools: Toolchain = getattr(import_module(module), name)(board, only_project=only_project)
+    return tools
