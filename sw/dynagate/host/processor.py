@@ -18,7 +18,7 @@ from dynagate.design.program import ProgramBody, ProgramFunction, load_words, sh
 from dynagate.design.rebuilt import robot_of
 from dynagate.design.words import beats, number_of
 from dynagate.host.devices import Executor, StreamDevice
-from dynagate.host.devices.face import Overflow
+from dynagate.host.devices.face import Overflow, UnderWay
 from dynagate.host.devices.motions import outside
 from dynagate.host.devices.options import PROGRAM
 from dynagate.host.devices.parts import FunctionsDevice, PartDevice
@@ -34,7 +34,6 @@ from dynagate.integrators.chip_motion import ChipMotion
 from dynagate.integrators.methods import SOLVING
 
 if TYPE_CHECKING:
-    from dynagate.host.devices.stream import UnderWay
     from dynagate.hw.processor.isa.shape import Core
 
 RETRIES = max(TRIALS, TIGHTENED)
