@@ -31,7 +31,9 @@ def turns(robot: Robot, cost: Cost, q0: Array, goal: Array) -> Iterator[tuple[st
     for dtype in DTYPES:
         solver = Mppi(robot, spread=SPREAD, temperature=TEMPERATURE, dtype=dtype, **options)
         tau, still = solver.holding(q0[None])[0], np.zeros(robot.nv)
-        arrays = {"q0": q0, "qd0": still, "goal": goal, "hold": still, "total": np.zeros(())}
+        known = {"goal": goal, "hold": still}
+        arrays = {each.at(name, last=False): known[name] for name, each in solver.inputs.items()}
+        arrays |= {"q0": q0, "qd0": still, "total": np.zeros(())}
         inputs = {name: x[None].astype(dtype) for name, x in arrays.items()}
         inputs["tau"] = solver.torques(tau[None], 0)[0]
         outputs = {"cost": np.empty(SAMPLES, dtype)}
