@@ -1,4 +1,4 @@
-"""What the host adds to a call of a board: conversion, checks and Python, measured on a device that takes no time."""
+"""Time that the host adds to a call of a board: conversion, checks and Python, on a device that takes no time."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from dynagate.hw.regmap import REGISTERS
 
 BATCH = 256
 ROUNDS, CALLS = 300, 10
-"""Of the rounds the fastest counts: other processes take their turns in the others. A round is several calls."""
+"""Rounds of several calls, of which the fastest counts: other processes run during the others."""
 
 
 class NullLink(Link):

@@ -20,13 +20,15 @@ SAMPLES, KNOTS, NODES, DT = 1024, 30, 6, 0.02
 SPREAD, TEMPERATURE = 1.0, 1.0
 """N m or N; in the cost's unit."""
 CALLS = 50
-"""Of a turn."""
+"""Number of calls in a round."""
 DTYPES = ("float32", "float64")
 
 
 def turns(robot: Robot, cost: Cost, q0: Array, goal: Array) -> Iterator[tuple[str, Callable[[], int]]]:
-    """By name "mppi" or "rollouts" and a dtype, CALLS of each, about torques that hold the robot at q0 (nq,). Each
-    returns how many calls it has made."""
+    """Yield functions that make CALLS calls, about torques that hold the robot at q0 (nq,), and return CALLS.
+
+    Their names are "mppi" or "rollouts" with a dtype.
+    """
     options: dict[str, Any] = {"knots": KNOTS, "dt": DT, "cost": cost, "samples": SAMPLES, "nodes": NODES}
     for dtype in DTYPES:
         solver = Mppi(robot, spread=SPREAD, temperature=TEMPERATURE, dtype=dtype, **options)

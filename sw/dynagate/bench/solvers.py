@@ -28,7 +28,7 @@ Array = npt.NDArray[Any]
 KNOTS, DT, ITERATIONS, PROBLEMS, SEED = 50, 0.02, 10, 1024, 1
 ROUNDS = 5
 CALLS = 100_000
-"""Of one iteration each, of which the worst is found."""
+"""Number of calls with one iteration each, among which the worst is searched."""
 LARGEST = 14
 """Degrees of freedom up to which the solver is compiled for the comparison."""
 POSITION, SPEED, TORQUE, LAST = 1.0, 0.1, 1e-2, 100.0
