@@ -122,6 +122,8 @@ class Flow:
     """What `dynagate.open` takes as link."""
     commands: tuple[str, ...] = ("make",)
     seen: str = ""
+    has_processor: bool = False
+    """Whether the device has a processor, which the block design configures."""
     runs: str = "Vivado"
     """Name of the vendor tool that runs for hours, as the README prints it."""
     versions: tuple[str, str] = ("2022.1", "2025.2")
@@ -150,6 +152,7 @@ FLOWS = {
         ("accelerator.bit", "accelerator.hwh"),
         TOOLS["zynq"],
         link="pynq:accelerator.bit",
+        has_processor=True,
         registers_at="the address of `accelerator_0` in the processor's address map",
         seen="The last line is the worst slack. Both files go to the board, into one folder.",
     ),
@@ -390,7 +393,7 @@ def _texts(content: _Content, flow: Flow) -> dict[str, str]:
         "sources": sources,
         "constraints": flow.constraints,
         "products": " ".join(flow.products),
-        "processor": _processor(content) if content.board.flow == "zynq" else None,
+        "processor": _processor(content) if flow.has_processor else None,
         "registers": tuple(content.registers.values()),
         "registers_table": register_table(content.registers),
         "registers_at": flow.registers_at,

@@ -29,6 +29,7 @@ from dynagate.host import DesignError, DeviceError
 from dynagate.hw.axi import Axi
 from dynagate.hw.build import BuildError
 from dynagate.hw.designs import Design as Built
+from dynagate.hw.rebuild import rebuild
 from dynagate.sim.verilate import SimulationError
 
 from tests.designs import plant, relisted, resealed
@@ -404,3 +405,16 @@ def test_a_record_of_the_other_body_is_refused_by_name(designs: Path) -> None:
         assert files.load(built.folder).body.kind == ("program" if "units" in options else "datapath")
         with pytest.raises(DesignError, match=text):
             reads(built.folder)
+
+
+@pytest.mark.parametrize("options", [{"ii": 8}, {"units": 2}], ids=str)
+def test_a_design_is_made_again_from_its_folder_whatever_its_body(options: dict[str, int], tmp_path: Path) -> None:
+    built = dynagate.build("two_joint_arm", "gravity_torque", **options, folder=tmp_path)
+    again = rebuild(built.folder)
+    assert again == built
+    assert (again.latency, again.interval, again.resources) == (built.latency, built.interval, built.resources)
+    assert [file.name for file in again.files] == [file.name for file in built.files]
+    content = json.loads((built.folder / files.FILE).read_text())
+    (built.folder / files.FILE).write_text(json.dumps(resealed({**content, "region": {}})))
+    with pytest.raises(DesignError, match=r"^the design of two_joint_arm gravity_torque has no region: .*build the"):
+        rebuild(built.folder)

@@ -97,6 +97,7 @@ class ScheduledProgram(Hardware):
                 f"the program of {record.title} cannot be made again: its folder does not hold the solver's cost; "
                 "expected what build_solver returned, or the vectors that are in the folder"
             )
+        region = region_of(record)
         try:
             policy, file = Policy(), None
             if record.formats.file is not None:
@@ -104,12 +105,10 @@ class ScheduledProgram(Hardware):
             else:
                 content: dict[str, Any] = dict(record.formats.policy or {})
                 policy = Policy(**{**content, "arithmetic": Arithmetic(**content["arithmetic"])})
-            region = region_of(record)
-            robot = region.robot
             options = options_of(record)
             certificate = record.formats.certificate is not None
             request = DesignRequest(
-                robot,
+                region.robot,
                 record.function,
                 policy=policy,
                 region=region,

@@ -91,7 +91,7 @@ def region_of(design: Design[Any]) -> Region:
     """
     try:
         return Region(robot_of(design), **{name: _tuples(value) for name, value in design.region.items()})
-    except (TypeError, ValueError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise DesignError(f"the design of {design.title} has no region: {error!r}; {REBUILD}") from None
 
 
