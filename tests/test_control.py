@@ -583,7 +583,7 @@ def test_derivatives_of_costs(exact: bool) -> None:
 
     def states(x: np.ndarray) -> dict[str, np.ndarray]:
         parts = dict(zip(("q", "qd", "tau"), x[:, :6].reshape(-1, 3, 2).transpose(1, 0, 2), strict=True))
-        return {**parts, "target": np.tile(at[6:], (len(x), 1))}
+        return {**parts, "cost.target": np.tile(at[6:], (len(x), 1))}
 
     def values(x: np.ndarray) -> dict[str, np.ndarray]:
         return evaluate(graph, states(x))
