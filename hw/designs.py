@@ -128,6 +128,13 @@ class Hardware(ABC):
 class Design(Generic[AnyHardware]):
     """A built design: a pipelined datapath, or with `units` a program for a small processor.
 
+    Args:
+        folder: Folder that holds all files.
+        robot: Robot whose function the design computes.
+        region: Operating region that the formats were chosen for.
+        design: Content of the record in the folder.
+        hardware: Schedule of the hardware: a `Pipeline`, or a `ScheduledProgram`.
+
     Example:
         >>> design = dynagate.build("two_joint_arm", "forward_dynamics", ii=8, folder=folder)
         >>> design.interval, design.resources.dsp > 0, "datapath.v" in {file.name for file in design.files}
@@ -135,15 +142,10 @@ class Design(Generic[AnyHardware]):
     """
 
     folder: Path
-    """Folder that holds all files."""
     robot: Robot
-    """Robot whose function the design computes."""
     region: Region
-    """Operating region that the formats were chosen for."""
     design: Record[Any]
-    """Content of the record in the folder."""
     hardware: AnyHardware
-    """Schedule of the hardware: a `Pipeline`, or a `ScheduledProgram`."""
 
     @property
     def function(self) -> str:
@@ -171,7 +173,11 @@ class Design(Generic[AnyHardware]):
         return self.hardware.formatted
 
     def vectors(self, seed: int) -> dict[str, Vectors]:
-        """Return random samples and their results for the bench of each module, by the module's name."""
+        """Return random samples and their results for the bench of each module, by the module's name.
+
+        Args:
+            seed: Seed of the samples.
+        """
         return self.hardware.vectors(self, seed)
 
     @property
@@ -189,7 +195,11 @@ class Design(Generic[AnyHardware]):
         return self.hardware.title
 
     def module(self, name: str) -> Path:
-        """Return the path of the Verilog of a module: "datapath", "rollout" or "accelerator"."""
+        """Return the path of the Verilog of a module.
+
+        Args:
+            name: "datapath", "rollout" or "accelerator".
+        """
         return self.folder / f"{name}.v"
 
     @property

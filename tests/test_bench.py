@@ -46,7 +46,6 @@ from dynagate.hw.processor.compiler.instructions import instructions
 from dynagate.hw.processor.compiler.schedule import schedule
 from dynagate.hw.processor.compiler.scheduled import OUTPUT_OVERHEAD_CYCLES
 from dynagate.robot import Joint, Link
-from dynagate.robot.urdf import read_urdf
 from dynagate.views.bars import Bar, draw_bars, ticks
 from dynagate.views.svg import NAMESPACE
 
@@ -259,7 +258,7 @@ def test_text_says_what_is_modeled_and_what_is_missing(result: dict[str, Any]) -
 def test_a_robot_written_for_grid_is_the_same(name: str, tmp_path: Path) -> None:
     robot = robots.load(name)
     (tmp_path / "robot.urdf").write_text(grid.described(robot))
-    again = read_urdf(tmp_path / "robot.urdf")
+    again = Robot.from_urdf(tmp_path / "robot.urdf")
     function = "forward_dynamics"
     inputs = inputs_of(function, states(robot, 8, seed=1))
     found = evaluate(trace(again, function), inputs)["qdd"]

@@ -137,6 +137,7 @@ class Graph(Step):
         return self.named(names, names)
 
     def mapped(self, change: Callable[[Graph], Graph]) -> Graph:
+        """Return what `change` makes of the graph."""
         return change(self)
 
     def graphs(self) -> Iterator[Graph]:
@@ -151,7 +152,7 @@ class Graph(Step):
         return replace(self, inputs=renamed(self.inputs, inputs), outputs=renamed(self.outputs, outputs))
 
     def reaching(self, outputs: Iterable[int]) -> list[int]:
-        """Return the nodes that these nodes are or depend on, in order."""
+        """Return the nodes that these outputs are or depend on, in order."""
         return [i for i, is_live in enumerate(reaching(self.nodes, outputs)) if is_live]
 
     def numbered(self, order: Iterable[int]) -> Graph:
