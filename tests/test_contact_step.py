@@ -16,11 +16,13 @@ import pytest
 from dynagate import Robot, Rollout, evaluate, neutral, robots, trace
 from dynagate.base.errors import ArgumentError
 from dynagate.bench.mujoco_peer import model_text
+from dynagate.forces import Stops
 from dynagate.forces.contact import ContactError, corners
 from dynagate.graph import Graph
 from dynagate.graph.loop import Loop, evaluate_loop
 from dynagate.integrators import Plane, Point, RigidContact
 from dynagate.integrators.contact_step import contact_loop
+from dynagate.integrators.step import StepOptions
 from dynagate.native.gpu_loop import GpuLoop
 from dynagate.robot import Joint, Link
 
@@ -429,7 +431,7 @@ def inputs_of(loop: Loop, batch: int, steps: int) -> dict[str, np.ndarray]:
 def test_every_backend_takes_the_same_steps(tmp_path: Path) -> None:
     """C against numpy, and CUDA's text as host code."""
     contact = RigidContact(CORNERS[:4], friction=0.5)
-    loop = contact_loop(BOX, contact, 2e-3)
+    loop = contact_loop(BOX, contact, StepOptions(2e-3))
     inputs = inputs_of(loop, 5, 30)
     expected = evaluate_loop(loop, inputs)
     assert expected["swept"].max() > 0.0
@@ -466,23 +468,24 @@ def test_contacts_that_mean_nothing(options: dict[str, Any], message: str) -> No
 def test_rollouts_that_know_no_rigid_contact() -> None:
     contact = RigidContact(CORNERS)
     for options, message in (
-        ({"device": "fixed"}, "device 'fixed' takes no integrator 'contact': it solves equations; expected one of"),
+        ({"device": "fixed"}, "device 'fixed' takes no contacts=; expected 'cpu', 'cuda' or 'numpy'"),
         ({"integrator": "rk4"}, "contacts= with integrator='rk4'; expected contacts= alone"),
-        (
-            {"linearize": True},
-            "contacts= with another option than steps, dt, every, implicit_damping, device and dtype",
-        ),
-        ({"dt": None}, "contacts= with another option than steps, dt, every, implicit_damping, device and dtype"),
+        ({"linearize": True}, "contacts= takes no linearize; expected gradients by `vjp`, or an explicit integrator"),
+        ({"dt": None}, "contacts= takes no dt=None; expected a constant time step"),
+        ({"form": "inverse"}, "contacts= takes no form; expected none"),
+        ({"constrained": True}, "contacts= takes no constrained; expected contacts= or constrained=True"),
+        ({"forces": [Stops()]}, "contacts= takes no forces.Stops; expected forces=[dynagate.forces.Limits(stiffness)]"),
     ):
         with pytest.raises(ArgumentError, match=re.escape(message)):
             Rollout(BOX, **{"steps": 2, "dt": 1e-3, "contacts": contact, **options})
-    with pytest.raises(ArgumentError, match="contacts=1; expected a RigidContact, or none"):
+    with pytest.raises(ArgumentError, match=re.escape("contacts=1; expected RigidContact(points), with points such")):
         Rollout(BOX, steps=2, dt=1e-3, contacts=1)  # type: ignore[arg-type]
     with pytest.raises(ContactError, match="contact point on link 'box', which robot 'two_joint_arm' has not"):
         Rollout("two_joint_arm", steps=2, dt=1e-3, contacts=contact)
     rollout = Rollout(BOX, steps=2, dt=1e-3, contacts=contact, dtype=np.float32)
     result = rollout(on_slope(0.0), np.zeros(6), np.zeros((2, 6)))
-    with pytest.raises(ArgumentError, match="dtype float32 of a sweep back through integrator 'contact'"):
+    text = "dtype float32 of a gradient through contacts=; expected Rollout(..., dtype='float64')"
+    with pytest.raises(ArgumentError, match=re.escape(text)):
         rollout.vjp(result, np.zeros((2, 6)), np.zeros((3, 6)), np.zeros((3, 6)))
     with pytest.raises(ArgumentError, match=re.escape("active= of a rollout without constraints")):
         rollout(on_slope(0.0), np.zeros(6), np.zeros((2, 6)), active=[1.0])
@@ -599,7 +602,7 @@ def test_a_step_begins_with_what_sweeps_solve() -> None:
     contact = RigidContact([Point(*point.values()) for point in points], planes, compliance=0.01)
     reference = OfRobot(robot)
     scene = Scene(reference, points, planes, 0.0, 0.01)
-    begin = contact_loop(robot, contact, dt).steps[0]
+    begin = contact_loop(robot, contact, StepOptions(dt)).steps[0]
     assert isinstance(begin, Graph)
     random = np.random.default_rng(5)
     q = dynagate.integrate(robot, np.tile(neutral(robot), (20, 1)), random.uniform(-0.3, 0.3, (20, robot.nv)))
@@ -626,7 +629,7 @@ def test_a_step_begins_with_what_sweeps_solve() -> None:
 def test_a_sweep_is_one_of_gauss_and_seidel() -> None:
     """Pressed, open, sliding, sticking and lifted points, with all impulses and with none before."""
     random, mu = np.random.default_rng(7), 0.5
-    loop = contact_loop(BOX, RigidContact(CORNERS[:3], friction=mu), 1e-3)
+    loop = contact_loop(BOX, RigidContact(CORNERS[:3], friction=mu), StepOptions(1e-3))
     search = loop.steps[1]
     assert isinstance(search, Loop)
     (sweep,) = search.steps

@@ -115,12 +115,29 @@ def test_gradients_of_torques_in_closed_loop(method: Any) -> None:
         np.testing.assert_allclose(got, slope, rtol=1e-6, atol=1e-7, err_msg=name)
 
 
+def test_largest_torques_may_be_arrays() -> None:
+    robot = robots.load("two_joint_arm")
+    call, closed = drawn(robot)
+    options: dict[str, Any] = {"steps": STEPS, "dt": 0.01, "device": "numpy"}
+    most = np.array([0.5, 0.25])
+    bounded = Rollout(robot, feedback=most, **options)
+    most[:] = 9.0
+    expected = Rollout(robot, feedback=[0.5, 0.25], **options)(*call, **closed)
+    np.testing.assert_array_equal(bounded(*call, **closed).tau, expected.tau)
+    assert np.abs(expected.tau).max(axis=(0, 1)).tolist() == [0.5, 0.25]
+    for one in (np.array(0.5), np.float32(0.5)):
+        Rollout(robot, feedback=one, **options)
+    for wrong in (np.ones(3), np.ones((2, 1)), np.array([1.0, np.nan]), np.array([True, False]), np.zeros(2)):
+        with pytest.raises(ArgumentError, match="feedback="):
+            Rollout(robot, feedback=wrong, **options)
+
+
 def test_what_feedback_refuses() -> None:
     robot = robots.load("two_joint_arm")
     call, closed = drawn(robot)
     for options, message in (
         ({"feedback": 0.0}, "feedback=0.0; expected True, or the largest torques, above 0"),
-        ({"feedback": (1.0, 2.0, 3.0)}, "feedback has 3 numbers; expected one, or 2"),
+        ({"feedback": (1.0, 2.0, 3.0)}, r"feedback=\(1.0, 2.0, 3.0\) has 3 numbers; expected one, or 2"),
         ({"feedback": True, "every": 3}, "feedback with every=3; expected every=1: torques are those of every step"),
         ({"feedback": True, "device": "fixed"}, "device 'fixed' takes no feedback=; expected 'cpu', 'cuda' or 'numpy'"),
     ):

@@ -13,6 +13,7 @@ import dynagate
 import numpy as np
 import pytest
 from dynagate import Robot, evaluate, robots, trace
+from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.forces import Friction, Stops
 from dynagate.integrators import Plane, Point, RigidContact, Servo
 from dynagate.operators.rollouts import RolloutOperator
@@ -271,6 +272,44 @@ def test_operators_inside_shard_map(case: dict[str, Any]) -> None:
     assert {way: result for way, result in results.items() if not (isinstance(result, float) and result < 1e-9)} == {}
 
 
+def test_a_gradient_in_float32_through_contact_is_refused_before_the_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = rollout(ARM, 3, 0.01, contacts=RigidContact([Point("forearm", (0.0, 0.0, 0.3))]), dtype="float32")
+    state = [jnp.zeros(shape, "float32") for shape in ((2,), (2,), (3, 2))]
+    assert np.isfinite(run(*state).q).all()
+    monkeypatch.setattr(run.operator, "forward", None)  # nothing is computed
+    with pytest.raises(ArgumentError, match=r"dtype float32 of a gradient through contacts=; expected jax\.config"):
+        jax.grad(lambda tau: run(state[0], state[1], tau).q.sum())(state[2])
+
+
+@pytest.mark.parametrize("transform", [jax.jit, jax.vmap, jax.grad])
+def test_compiled_functions_name_the_ones_that_jax_can_trace(transform: Any) -> None:
+    plain = dynagate.compile(ARM, "forward_dynamics", device="numpy")
+    motion = dynagate.Rollout(ARM, steps=3, dt=0.01, device="numpy")
+    batch = np.zeros((3, 2)) if transform is jax.vmap else np.zeros(2)
+    for call in (
+        lambda q: plain(q, np.zeros(2), np.zeros(2)).qdd.sum(),
+        lambda q: plain([q[0], q[1]], np.zeros(2), np.zeros(2)).qdd.sum(),
+        lambda q: motion(q, np.zeros(2), np.zeros((3, 2))).q.sum(),
+    ):
+        with pytest.raises(ArgumentTypeError, match=r"is traced by JAX .* dynagate\.jax\.function\(robot, function\)"):
+            transform(call)(batch)
+
+
+def test_rollouts_on_rigid_ground_with_forces_and_variable_masses() -> None:
+    arm = ARM.with_variable("*.mass")
+    options: Any = {"contacts": RigidContact([Point("forearm", (0.0, 0.0, 0.3))], [Plane(offset=-0.1)])}
+    options["forces"] = [Servo(5.0, 0.1, target=(0.3, -0.2)), Friction(0.1)]
+    q0, qd0, tau = normal((2,), (2,), (4, 2))
+    masses = 1.1 * arm.parameters["mass"]
+    plain = dynagate.Rollout(arm, steps=4, dt=0.01, **options)
+    motion, weights = plain(q0, qd0, tau, mass=masses), normal((5, 2))[0]
+    by = plain.vjp(motion, tau, weights, 0.0 * weights, mass=masses)["mass"]
+    run = rollout(arm, 4, 0.01, **options)
+    np.testing.assert_array_equal(run(q0, qd0, tau, mass=masses).q, motion.q)
+    got = jax.grad(lambda mass: (run(q0, qd0, tau, mass=mass).q * weights).sum())(masses)
+    np.testing.assert_allclose(got, by, rtol=1e-12)
+
+
 STATE = [np.zeros(2)] * 3
 REFUSED: list[tuple[Any, type, str]] = [
     (
@@ -278,7 +317,10 @@ REFUSED: list[tuple[Any, type, str]] = [
         TypeError,
         "forward_dynamics lacks input 'tau'; expected q, qd, tau",
     ),
-    (lambda: forward()(*STATE, u=1), TypeError, "has no input 'u'; expected q, qd, tau"),
+    (lambda: forward()(np.zeros(2)), TypeError, "forward_dynamics lacks inputs 'qd' and 'tau'; expected q, qd, tau"),
+    (lambda: forward()(np.zeros(2), v=1), TypeError, "has no input 'v' (write qd); expected q, qd, tau"),
+    (lambda: rollout(ARM, 3, 0.01, feedback=np.ones(2)), ValueError, "feedback= of an operator; expected `Rollout`"),
+    (lambda: forward()(*STATE, u=1), TypeError, "has no input 'u' (write tau); expected q, qd, tau"),
     (lambda: forward()(*STATE, q=1), TypeError, "has input 'q' twice"),
     (lambda: forward()(*STATE, 1), TypeError, "takes 3 inputs, not 4"),
     (

@@ -11,6 +11,7 @@ import dynagate
 import numpy as np
 import pytest
 from dynagate import Robot, robots
+from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.integrators import Plane, Point, RigidContact
 
 torch = pytest.importorskip("torch")
@@ -193,6 +194,33 @@ def test_integers_forward_and_back() -> None:
         if exact is None:
             (exact,) = torch.autograd.grad(forward()(*state).qdd.sum(), state[:1])
         np.testing.assert_array_equal(gradient, exact)
+
+
+def test_a_gradient_in_float32_through_contact_is_refused_before_the_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = rollout(ARM, 3, 0.01, contacts=RigidContact([Point("forearm", (0.0, 0.0, 0.3))]), dtype="float32")
+    state, tau = [torch.zeros(2), torch.zeros(2)], torch.zeros(3, 2, requires_grad=True)
+    with torch.no_grad():
+        assert torch.isfinite(run(*state, tau).q).all()
+    monkeypatch.setattr(run.operator, "forward", None)  # nothing is computed
+    with pytest.raises(ArgumentError, match=r"dtype float32 of a gradient through contacts=; expected rollout\("):
+        run(*state, tau)
+
+
+def test_compiled_functions_name_the_ones_that_keep_gradients() -> None:
+    plain = dynagate.compile(ARM, "forward_dynamics", device="numpy")
+    motion = dynagate.Rollout(ARM, steps=3, dt=0.01, device="numpy")
+    q, zeros = torch.zeros(2, dtype=torch.float64, requires_grad=True), np.zeros(2)
+    for call in (
+        lambda: plain(q, zeros, zeros),
+        lambda: plain([q[0], q[1]], zeros, zeros),
+        lambda: motion(zeros, q, np.zeros((3, 2))),
+        lambda: dynagate.difference(ARM, q, zeros),
+    ):
+        with pytest.raises(ArgumentTypeError, match=r"requires a gradient.* dynagate\.torch\.function\(robot"):
+            call()
+    with pytest.raises(ArgumentTypeError, match=r"tensor of torch.bfloat16 on cpu that numpy cannot read"):
+        plain(torch.zeros(2, dtype=torch.bfloat16), zeros, zeros)
+    np.testing.assert_array_equal(plain(q.detach(), zeros, zeros).qdd, plain(zeros, zeros, zeros).qdd)
 
 
 STATE = [torch.zeros(2)] * 3

@@ -78,10 +78,13 @@ def is_collection(value: object) -> TypeIs[Collection[Any]]:
 def store_plain_numbers(options: object) -> None:
     """Replace numpy's numbers and truth values in the fields of a frozen dataclass by the equal ones of Python.
 
-    Arithmetic with a number of numpy rounds to its type, or overflows it. JSON has no such numbers.
+    Arithmetic with a number of numpy rounds to its type, or overflows it. JSON has no such numbers. An array of shape
+    () counts as the number that it holds.
     """
     for field in fields(options):  # type: ignore[arg-type]
         value = getattr(options, field.name)
+        if type(value) is np.ndarray and value.shape == ():
+            value = value[()]
         if isinstance(value, np.bool_) or (isinstance(value, np.generic) and (is_whole(value) or is_number(value))):
             object.__setattr__(options, field.name, float(value) if isinstance(value, np.floating) else value.item())
 
@@ -329,13 +332,55 @@ def real(label: str, value: Any) -> Array:
         raise ArgumentTypeError(f"{label}={shown(value)}; expected real numbers such as 1.0")
     if isinstance(value, list | tuple) and (foreign := _foreign(value)) is not None:
         raise ArgumentTypeError(f"{label} has the entry {shown(foreign)}; expected real numbers such as 1.0")
-    try:
-        array = np.asarray(value)
-    except ValueError as error:
-        raise ArgumentError(f"{label} is no array: {error}") from None
+    array = as_array(label, value)
     if array.dtype.kind not in REAL:
         raise ArgumentTypeError(f"{label} has dtype {array.dtype}; expected real numbers such as float64")
     return array
+
+
+def as_array(label: str, value: Any) -> Array:
+    """Return an argument as numpy reads it, of any dtype.
+
+    Raise ArgumentError for rows of different lengths. Raise ArgumentTypeError for an array of another framework that
+    numpy cannot read.
+    """
+    try:
+        return np.asarray(value)
+    except ValueError as error:
+        raise ArgumentError(f"{label} is no array: {error}") from None
+    except (TypeError, RuntimeError):  # what arrays of other frameworks raise that have no numbers, or none for numpy
+        raise ArgumentTypeError(f"{label} {_unreadable(value)}") from None
+
+
+def _unreadable(value: Any) -> str:
+    """Return why numpy cannot read an argument, and what is accepted."""
+    while isinstance(value, list | tuple) and value:
+        value = next((each for each in value if isinstance(each, list | tuple) or _framework(each)), value[0])
+    framework, kind = _framework(value), type(value).__name__
+    if framework == "jax":
+        return (
+            f"is traced by JAX ({kind}) and has no numbers yet; expected an array outside jit, grad and vmap, or in "
+            "them dynagate.jax.function(robot, function) or dynagate.jax.rollout(robot, steps, dt)"
+        )
+    if framework == "torch" and getattr(value, "requires_grad", False):
+        return (
+            "is a tensor that requires a gradient, which numpy cannot keep; expected a tensor without one, such as "
+            ".detach(), or for gradients dynagate.torch.function(robot, function) or dynagate.torch.rollout(robot, "
+            "steps, dt)"
+        )
+    if framework == "torch":
+        return (
+            f"is a tensor of {getattr(value, 'dtype', kind)} on {getattr(value, 'device', 'no device')} that numpy "
+            "cannot read; expected float32 or float64 on the CPU, such as .double().cpu(), or "
+            "dynagate.torch.function(robot, function)"
+        )
+    return f"is a {kind}; expected real numbers such as 1.0"
+
+
+def _framework(value: object) -> str:
+    """Return "torch" or "jax" for an array of one of them, else ""."""
+    package = type(value).__module__.partition(".")[0]
+    return {"torch": "torch", "jax": "jax", "jaxlib": "jax"}.get(package, "")
 
 
 def _foreign(values: Sequence[Any]) -> object:
@@ -439,9 +484,18 @@ def check_names(what: str, ports: Sequence[Shaped], inputs: Collection[str], tur
             raise ArgumentTypeError(f"inputs of {what} are without names; expected arrays by {', '.join(names)}")
         if name not in names:
             raise ArgumentError(f"{what} has no input '{name}'{nearest(name, names)}; expected {', '.join(names)}")
-    for port in ports:
-        if port.name not in inputs:
-            raise ArgumentError(f"input '{port.name}' is missing; expected shape {_expected(port, turns, None)}")
+    missing = [port for port in ports if port.name not in inputs]
+    if missing:
+        raise ArgumentError(missing_inputs({port.name: _expected(port, turns, None) for port in missing}))
+
+
+def missing_inputs(expected: Mapping[str, object]) -> str:
+    """Return the text of the error for inputs that a call lacks. expected: the shape of each, in words."""
+    names, verb = " and ".join(f"'{name}'" for name in expected), "are" if len(expected) > 1 else "is"
+    shapes = dict.fromkeys(map(str, expected.values()))
+    each = [f"{name} {shape}" for name, shape in expected.items()] if len(shapes) > 1 else list(shapes)
+    noun = "shapes" if len(shapes) > 1 else "shape"
+    return f"input{'s' if len(expected) > 1 else ''} {names} {verb} missing; expected {noun} {', '.join(each)}"
 
 
 def leading_axes(

@@ -29,6 +29,13 @@ def check_numbers(force: object, what: str, error: type[Error] = ForceError, **a
         object.__setattr__(force, name, number(f"{what} has {name} ", getattr(force, name), each, error))
 
 
+MAKING = {
+    "Point": "Point(link, position) with the name of a link, or those of dynagate.forces.contact_points(...)",
+    "Plane": "Plane()",
+}
+"""How to make the objects that forces are made of, for errors."""
+
+
 def check_items(force: object, what: str, error: type[Error], **kinds: type) -> None:
     """Check parameters of a frozen dataclass that are sequences of objects, and store them as tuples.
 
@@ -38,5 +45,8 @@ def check_items(force: object, what: str, error: type[Error], **kinds: type) -> 
     for name, kind in kinds.items():
         items: Any = getattr(force, name)
         if not (isinstance(items, Sequence) and items and all(isinstance(item, kind) for item in items)):
-            raise error(f"{what} has {name} {shown(items)}; expected a sequence of one {kind.__name__} or more")
+            raise error(
+                f"{what} has {name} {shown(items)}; expected a sequence of one {kind.__name__} or more, such as "
+                f"{MAKING[kind.__name__]}"
+            )
         object.__setattr__(force, name, tuple(items))

@@ -251,6 +251,15 @@ def contact_points(shapes: Sequence[Shape], around: int = 8) -> list[Point]:
     return points
 
 
+def _place_of_frame(robot: Robot, name: str) -> str:
+    """Return how to write the origin of a frame as a point, for an error; "" if the robot has no such frame."""
+    for frame in robot.frames:
+        if frame.name == name and frame.link >= 0:
+            place = ", ".join(f"{x:g}" for x in frame.translation)
+            return f"; the frame '{name}' is Point('{robot.links[frame.link].name}', ({place}))"
+    return ""
+
+
 def check_points(robot: Robot, points: Sequence[Point], *, balls: bool = False) -> list[int]:
     """The indices of the points' links. balls: points may have radii. Raises ContactError for a link that the robot has
     not, or a radius."""
@@ -259,7 +268,7 @@ def check_points(robot: Robot, points: Sequence[Point], *, balls: bool = False) 
         if point.link not in names:
             raise ContactError(
                 f"contact point on link '{point.link}', which robot '{robot.name}' has not; expected one of "
-                f"{', '.join(names)}"
+                f"{', '.join(names)}{_place_of_frame(robot, point.link)}"
             )
         if point.radius and not balls:
             raise ContactError(

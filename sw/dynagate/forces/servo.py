@@ -17,6 +17,15 @@ class ServoError(Error, ValueError):
     """A servo that has no meaning. The text names the parameter and its range."""
 
 
+IGNORED = "; those of floating and ball joints are ignored"
+"""End of an error for the count of numbers of a target, for a robot with such joints."""
+
+
+def has_ignored(robot: Robot) -> bool:
+    """Return whether a robot has joints whose targets are ignored: those of other than one degree of freedom."""
+    return any(joint.nv > 1 for joint, _, _ in robot.moving())
+
+
 @explained
 @dataclass(frozen=True)
 class Servo(Force):
@@ -29,8 +38,8 @@ class Servo(Force):
         damping: N m s/rad, or N s/m for a sliding joint, 0 or more.
         joints: Names of the joints; all of them unless given. Name them if a base moves on revolute and prismatic
             joints, or the servo ties the robot to its place.
-        target: Target of each degree of freedom, rad or m. Unless given, each call has an input `target` (nv,) for
-            each step.
+        target: Target for each velocity (nv,), rad or m; those of floating and ball joints are ignored. Unless given,
+            each call has an input `target` (nv,) for each step.
 
     Raises:
         ServoError: A number is negative or not finite, or a name is that of no joint.
@@ -70,7 +79,10 @@ class Servo(Force):
     def check(self, robot: Robot) -> None:
         self.held(robot)
         if self.target is not None and len(self.target) != robot.nv:
-            raise ServoError(f"servo has {len(self.target)} numbers as target; expected {robot.nv}")
+            raise ServoError(
+                f"servo has {len(self.target)} numbers as target; expected {robot.nv}, one for each velocity"
+                f"{IGNORED if has_ignored(robot) else ''}"
+            )
 
     def torque(self, now: Now) -> Array:
         held, result = self.held(now.robot), zeros(now.robot.nv)

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from dynagate.base.arguments import check_kind, check_names, check_unit_vectors, exact_text, leading_axes
+from dynagate.base.arguments import as_array, check_kind, check_names, check_unit_vectors, exact_text, leading_axes
 from dynagate.base.errors import EntryError
 from dynagate.base.explained import explained
 from dynagate.graph.graph import Graph
@@ -56,7 +56,8 @@ def _columns(graph: Graph, inputs: Mapping[str, npt.ArrayLike]) -> dict[int, npt
     """The inputs' values by node, (batch,). Raises ValueError: as `evaluate_nodes`."""
     columns: dict[int, npt.NDArray[Any]] = {}
     check_names(graph.name, graph.inputs, inputs)
-    arrays = {port.name: np.asarray(inputs[port.name]) for port in graph.inputs}  # complex ones too
+    # complex ones too
+    arrays = {port.name: as_array(f"input '{port.name}'", inputs[port.name]) for port in graph.inputs}
     leading_axes(graph.inputs, arrays, axes=1)
     for port in graph.inputs:
         array = arrays[port.name]

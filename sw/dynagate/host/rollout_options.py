@@ -15,7 +15,7 @@ from dynagate.forces import Force
 from dynagate.forces.force import check_forces
 from dynagate.integrators.contact_method import ContactIntegrator
 from dynagate.integrators.contact_step import RigidContact
-from dynagate.integrators.feedback import Feedback, check_feedback
+from dynagate.integrators.feedback import Feedback, checked_feedback
 from dynagate.integrators.methods import method_of
 from dynagate.integrators.motion import Integrator
 from dynagate.integrators.step import StepOptions
@@ -58,13 +58,11 @@ class RolloutOptions:
     def __post_init__(self) -> None:
         store_plain_numbers(self)
         object.__setattr__(self, "forces", check_forces(self.forces))
-        if isinstance(self.feedback, list):
-            object.__setattr__(self, "feedback", tuple(self.feedback))
         chosen, step = self.chosen_method, self.step
         check_flags(linearize=self.linearize)
         chosen.check(step, linearize=self.linearize)
         _check_steps(self.steps, self.every, self.linearize)
-        check_feedback(self.feedback)
+        object.__setattr__(self, "feedback", checked_feedback(self.feedback))
         check_fields(self)
         if self.feedback and self.every > 1:
             raise ArgumentError(f"feedback with every={self.every}; expected every=1: torques are those of every step")

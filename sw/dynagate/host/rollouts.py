@@ -22,6 +22,7 @@ from dynagate.dynamics import ROLLOUT, AlgorithmOptions
 from dynagate.dynamics.explicit import METHODS as TABLEAUX
 from dynagate.forces import Force, Forces, as_text
 from dynagate.forces.listed import warn_of_forces
+from dynagate.forces.servo import IGNORED, has_ignored
 from dynagate.graph import Port
 from dynagate.graph.loop import Count, Loop
 from dynagate.graph.region import Region
@@ -156,7 +157,7 @@ class Rollout(Opened):
         warn_of_forces(robot, self.options.forces)
         self.function, self.functions = ROLLOUT, {}
         self._linearize = asked.linearize
-        self._watch = LimitWatch(robot, self.options.forces)
+        self._watch = LimitWatch(robot, self.options.forces, stops=self.integrator.linearizes)
         self.chip: RolloutDevice | None = None
         self.kernel: LoopKernel | None = None
         self._device = chosen
@@ -181,7 +182,7 @@ class Rollout(Opened):
             self.kernel, self.dtype = self._compute.kernel, self._compute.dtype
             if self.motion.failed and self.dtype != np.float64 and not self.motion.in_float32:
                 raise ArgumentError(
-                    f"dtype {self.dtype} with integrator '{self.integrator.name}'; expected float64 to solve in"
+                    f"dtype {self.dtype} with {self.integrator.in_errors}; expected float64 to solve in"
                 )
             self._begin = None if self.motion.begin is None else self._computing(self.motion.begin)
 
@@ -201,7 +202,8 @@ class Rollout(Opened):
     def _reversed(self) -> Compute:
         if self.motion.failed and self.dtype != np.float64:
             raise ArgumentError(
-                f"dtype {self.dtype} of a sweep back through integrator '{self.integrator.name}'; expected float64"
+                f"dtype {self.dtype} of a gradient through {self.integrator.in_errors}; expected "
+                "Rollout(..., dtype='float64')"
             )
         loop = reverse_loop(self.integrator, self.robot, self.options)
         if self.asked.feedback:
@@ -261,7 +263,8 @@ class Rollout(Opened):
             q0: Start configurations (..., nq), rad, m and unit quaternions. The leading axes of all starts, torques and
                 variable parameters broadcast as in numpy.
             qd0: Start velocities (..., nv), rad/s or m/s.
-            tau: Torques (..., steps, nv), N m or N.
+            tau: Torques (..., steps, nv), N m or N. The axis of steps is always there: with 5 steps, (5, nv) is one
+                series of torques that all trajectories share.
             dt: Seconds of a step, if the rollout has `dt=None`.
             active: Which constraints hold in each step of a constrained rollout, 0 or 1, (..., steps, constraints) or
                 axes that broadcast to it; all of them unless given.
@@ -560,6 +563,12 @@ class Rollout(Opened):
                 raise ArgumentError(f"input '{name}' is no force's; expected {expected}")
         self._check_force_inputs(inputs)
         shape = (self.steps, self.robot.nv)
+        for name in self.force_inputs:
+            size = real(name, inputs[name]).shape[-1:]
+            if has_ignored(self.robot) and size not in ((), (1,), shape[-1:]):
+                raise ArgumentError(
+                    f"{name} has {size[0]} numbers; expected {shape[-1]}, one for each velocity{IGNORED}"
+                )
         return {name: spread(name, inputs[name], leading, shape, self.dtype) for name in self.force_inputs}
 
     def _check_force_inputs(self, inputs: Collection[str]) -> None:
@@ -648,6 +657,8 @@ def _check_on_chip(asked: RolloutOptions, device: str) -> None:
     method = asked.chosen_method
     if asked.feedback:
         raise ArgumentError(f"device '{device}' takes no feedback=; expected 'cpu', 'cuda' or 'numpy'")
+    if asked.contacts is not None:
+        raise ArgumentError(f"device '{device}' takes no contacts=; expected 'cpu', 'cuda' or 'numpy'")
     if not method.linearizes:
         expected = (
             f"expected one of {', '.join(TABLEAUX)}, device 'cpu', 'cuda' or 'numpy', or a program: "

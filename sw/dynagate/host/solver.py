@@ -17,6 +17,7 @@ from dynagate.base.arguments import (
     all_finite,
     check_count,
     check_unit_vectors,
+    missing_inputs,
     of_type,
     one_or_several,
     shown,
@@ -211,14 +212,11 @@ class Solver(LoopSolver):
             if name not in keys:
                 expected = ", ".join(keys) or "none"
                 raise ArgumentError(f"{self.function} has no input '{name}'{nearest(name, keys)}; expected {expected}")
-        values = {}
-        for name, key in keys.items():
-            known = self.of_call[key]
-            value = inputs.get(name, known.default)
-            if value is None:
-                shape = ", ".join(map(str, known.shape))
-                raise ArgumentError(f"input '{name}' is missing; expected shape (..., {shape})")
-            values[key] = name, value
+        values = {key: (name, inputs.get(name, self.of_call[key].default)) for name, key in keys.items()}
+        missing = {name: self.of_call[key].shape for key, (name, value) in values.items() if value is None}
+        if missing:
+            shapes = {name: f"(..., {', '.join(map(str, shape))})" for name, shape in missing.items()}
+            raise ArgumentError(missing_inputs(shapes))
         return values
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from dynagate.base.arguments import shown
 from dynagate.base.errors import ArgumentError
+from dynagate.forces.checks import MAKING
 from dynagate.integrators.contact_step import IMPULSE, LIFT, RigidContact, contact_equations, contact_loop
 from dynagate.integrators.equations_vjp import Equations
 from dynagate.integrators.motion import Integrator, Motion
 from dynagate.integrators.step import StepOptions
 from dynagate.robot import Robot
-from dynagate.robot.variable import check_constant
 
 
 @dataclass(frozen=True)
@@ -24,25 +25,27 @@ class ContactIntegrator(Integrator):
 
     def __post_init__(self) -> None:
         if not isinstance(self.contact, RigidContact):
-            raise ArgumentError(f"contacts={self.contact!r:.60}; expected a RigidContact, or none")
-
-    def check(self, options: StepOptions, *, linearize: bool) -> None:
-        if (
-            linearize
-            or options.dt is None
-            or options != StepOptions(options.dt, implicit_damping=options.implicit_damping)
-        ):
             raise ArgumentError(
-                "contacts= with another option than steps, dt, every, implicit_damping, device and dtype; expected "
-                "those alone, with a constant dt"
+                f"contacts={shown(self.contact)}; expected RigidContact(points), with points such as {MAKING['Point']}"
             )
+
+    @property
+    def in_errors(self) -> str:
+        return "contacts="
+
+    def refused(self, options: StepOptions, *, linearize: bool) -> dict[str, tuple[bool, str]]:
+        others = super().refused(options, linearize=linearize)
+        del others["implicit_damping=True"]
+        return {
+            **others,
+            "linearize": (linearize, "gradients by `vjp`, or an explicit integrator without contacts="),
+            "constrained": (options.constrained, "contacts= or constrained=True: constraints always hold"),
+        }
 
     def motion(self, robot: Robot, options: StepOptions, *, linearize: bool = False, every: int = 1) -> Motion:
         self.check(options, linearize=linearize)
-        check_constant(robot, "a step with contacts=")
-        assert options.dt is not None
         return Motion(
-            contact_loop(options.in_step(robot), self.contact, options.dt, every=every),
+            contact_loop(robot, self.contact, options, every=every),
             constants={"failed": 0.0},
             zeros={"r": 3 * self.contact.pairs},
             failed="failed_next",
@@ -56,5 +59,4 @@ class ContactIntegrator(Integrator):
         )
 
     def equations(self, robot: Robot, options: StepOptions) -> Equations:
-        assert options.dt is not None
-        return contact_equations(options.in_step(robot), self.contact, options.dt)
+        return contact_equations(robot, self.contact, options)

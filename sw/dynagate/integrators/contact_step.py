@@ -29,7 +29,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dynagate.base.arguments import ABOVE_ZERO, AT_LEAST_ZERO, check_count, check_time_step, store_plain_numbers
+from dynagate.base.arguments import ABOVE_ZERO, AT_LEAST_ZERO, check_count, store_plain_numbers
 from dynagate.base.explained import explained
 from dynagate.base.largest import MAX_ITERATIONS
 from dynagate.base.naming import label, scope
@@ -39,6 +39,7 @@ from dynagate.dynamics.mass_matrix import check_invertible, factorize, inwards, 
 from dynagate.dynamics.momentum_step import along_new_axes, displaced, rate_along_held_axes
 from dynagate.dynamics.spatial import Array, Scalar, array, select, sqrt, zeros
 from dynagate.dynamics.tree import Tree
+from dynagate.forces import Forces
 from dynagate.forces.checks import check_items, check_numbers
 from dynagate.forces.contact import ContactError, Plane, Point, check_points
 from dynagate.graph import Graph
@@ -95,12 +96,13 @@ class RigidContact:
         return len(self.points) * len(self.planes)
 
 
-def contact_loop(robot: Robot, contact: RigidContact, dt: float, *, every: int = 1) -> Loop:
+def contact_loop(robot: Robot, contact: RigidContact, options: StepOptions, *, every: int = 1) -> Loop:
     """Return the loop of a rollout with contact.
 
     It takes q (nq,), qd (nv,), r (3 pairs,), the impulses in the step before in N s, and tau (nv,) of each step, N m or
-    N. It keeps, of every so many steps, q_next, qd_next, swept, the impulses r, lifted (pairs,), the impulses s,
-    counted, the sweeps of the step, and failed (), the number of steps until then that have not converged.
+    N, with the inputs of forces (nv,). The robot's variable parameters are inputs too. It keeps, of every so many
+    steps, q_next, qd_next, swept, the impulses r, lifted (pairs,), the impulses s, counted, the sweeps of the step, and
+    failed (), the number of steps until then that have not converged.
 
     The impulses of a pair are normal and tangents (`axes_of`), point after point, of a point plane after plane. A step
     has converged if its last sweep has moved no point by more than the tolerance, however many sweeps it took.
@@ -108,25 +110,24 @@ def contact_loop(robot: Robot, contact: RigidContact, dt: float, *, every: int =
     Args:
         robot: the robot.
         contact: points, planes and their law.
-        dt: s.
+        options: the step, with dt in seconds. Its forces act at the state before the step.
         every: the number of steps from one kept state to the next.
 
     Raises:
         RobotError: joints mimic others, or M has no inverse.
         ContactError: a point is on no link of the robot.
-        ValueError: dt is not a time of more than 0 s.
+        ForceError: a force has no meaning for the robot.
     """
-    check_time_step(dt)
     robot.check_uncoupled("a step with rigid contact")
-    check_invertible(Tree(robot))
+    check_invertible(Tree(options.in_step(robot)))
     links = check_points(robot, contact.points, balls=True)
     return Loop(
         f"contact{f'_every_{every}' if every > 1 else ''}",
         robot.name,
-        (_begin(robot, contact, links, dt), _search(robot, contact), _end(robot, contact, dt)),
+        (_begin(robot, contact, links, options), _search(robot, contact), _end(robot, contact, options)),
         {"q_next": "q", "qd_next": "qd", "swept": "r", "failed_next": "failed"},
         Count(),
-        per_turn=("tau",),
+        per_turn=("tau", *Forces(robot, options.forces).inputs),
         kept=("q_next", "qd_next", "swept", "lifted", "counted", "failed_next"),
         every=every,
     )
@@ -158,19 +159,12 @@ class _Meeting(NamedTuple):
     recovery: Array
 
 
-def _meeting(
-    robot: Robot,
-    contact: RigidContact,
-    links: Sequence[int],
-    dt: float,
-    q: Array,
-    qd: Array,
-    tau: Array,
-    *,
-    margin: float = 0.0,
-) -> _Meeting:
+def _meeting(step: StepRecording, contact: RigidContact, links: Sequence[int], *, margin: float = 0.0) -> _Meeting:
     """Record a state to what a step solves. A gap of up to `margin` in m counts as no gap."""
-    tree, rows = Tree(robot), 3 * contact.pairs
+    robot = step.options.in_step(step.robot)
+    q, qd, dt = step.q, step.qd, step.dt
+    tree, rows = Tree(robot, values=step.dynamics_parameters), 3 * contact.pairs
+    tau = step.tau + step.pushed(q, qd) if step.forces.forces else step.tau
     bias = inverse_dynamics(tree, list(q), list(qd), [0.0] * tree.nv)
     factor = factorize(tree, mass_matrix(tree, list(q)))
     with scope("solve"):
@@ -194,15 +188,12 @@ def _meeting(
     return _Meeting(free, answer, w, velocity, recovery)
 
 
-def _begin(robot: Robot, contact: RigidContact, links: Sequence[int], dt: float) -> Graph:
-    """Record q, qd and tau to what the sweeps take."""
-    recording, sizes = Recording("begin_contact", robot.name), typical_sizes(Tree(robot))
-    quaternions = tuple((part.start, part.stop) for part in robot.quaternions())
-    q = recording.input("q", (robot.nq,), sizes["q"], unit_vectors=quaternions)
-    qd, tau = (recording.input(name, (robot.nv,), sizes[name]) for name in ("qd", "tau"))
-    meeting = _meeting(robot, contact, links, dt, q, qd, tau)
+def _begin(robot: Robot, contact: RigidContact, links: Sequence[int], options: StepOptions) -> Graph:
+    """Record q, qd, tau, inputs of forces and variable parameters to what the sweeps take."""
+    step = StepRecording(robot, options, "begin_contact")
+    meeting = _meeting(step, contact, links)
     inverse = _inverse_steepness(meeting.w)
-    return recording.graph({**meeting._asdict(), "inverse": inverse, "s": zeros(contact.pairs), "count": zeros()})
+    return step.graph({**meeting._asdict(), "inverse": inverse, "s": zeros(contact.pairs), "count": zeros()})
 
 
 def _rows(tree: Tree, contact: RigidContact, links: Sequence[int], where: Poses) -> tuple[Array, list[Scalar]]:
@@ -298,7 +289,7 @@ def _in_disc(x: Scalar, y: Scalar, radius: Scalar, margin: float = 0.0) -> tuple
     return part * x, part * y
 
 
-def contact_equations(robot: Robot, contact: RigidContact, dt: float) -> Equations:
+def contact_equations(robot: Robot, contact: RigidContact, options: StepOptions) -> Equations:
     """Return what r and s of a step solve, and how q and q̇ follow from them: r = P(r - u / ρ) and s = P(s - l / ρ) for
     any ρ > 0.
 
@@ -309,11 +300,12 @@ def contact_equations(robot: Robot, contact: RigidContact, dt: float) -> Equatio
     Sweeps end with velocities that are right to `contact.tolerance`. A load, a lift or a gap that moves its point by no
     more than that counts as none, and so does a slip that is no faster.
     """
-    step = StepRecording(robot, StepOptions(dt), "contact_step", far=True)
+    assert options.dt is not None
+    step = StepRecording(robot, options, "contact_step", far=True)
     pairs, mass = contact.pairs, sum(link.mass for link in robot.links)
     r, s = step.recording.input(IMPULSE, (3 * pairs,)), step.recording.input(LIFT, (pairs,))
     links = check_points(robot, contact.points, balls=True)
-    meeting = _meeting(robot, contact, links, dt, step.q, step.qd, step.tau, margin=contact.tolerance * dt)
+    meeting = _meeting(step, contact, links, margin=contact.tolerance * options.dt)
     loads = r.copy()
     for n in range(0, 3 * pairs, 3):
         loads[n] = select(r[n] * meeting.w[n, n] - contact.tolerance, r[n], 0.0)
@@ -331,13 +323,13 @@ def contact_equations(robot: Robot, contact: RigidContact, dt: float) -> Equatio
         lifts = select(s[c] * meeting.w[n, n] - contact.tolerance, 1.0, 0.0)
         is_lifted = select(loads[n], select(lifting - s[c], 0.0, 1.0), lifts)
         left_lift[c] = select(is_lifted, lifting, s[c])
-    q_next, qd_next = _moved(robot, dt, step.q, step.qd, meeting.free, meeting.answer, r, s)
+    q_next, qd_next = _moved(robot, step.dt, step.q, step.qd, meeting.free, meeting.answer, r, s)
     outputs = {RESIDUAL: np.concatenate([left, left_lift]), "q_next": q_next, "qd_next": qd_next}
     return Equations(step.graph(outputs), (IMPULSE, LIFT))
 
 
 def _moved(
-    robot: Robot, dt: float, q: Array, qd: Array, free: Array, answer: Array, r: Array, s: Array
+    robot: Robot, dt: Scalar, q: Array, qd: Array, free: Array, answer: Array, r: Array, s: Array
 ) -> tuple[Array, Array]:
     """Return q and q̇ after a step with the impulses r and s."""
     velocity = free + r @ answer
@@ -345,7 +337,8 @@ def _moved(
     return displaced(robot, q, displacement), along_new_axes(robot, qd, velocity, displacement, dt)
 
 
-def _end(robot: Robot, contact: RigidContact, dt: float) -> Graph:
+def _end(robot: Robot, contact: RigidContact, options: StepOptions) -> Graph:
+    assert options.dt is not None
     rows = 3 * contact.pairs
     recording, sizes = Recording("end_contact", robot.name), typical_sizes(Tree(robot))
     quaternions = tuple((part.start, part.stop) for part in robot.quaternions())
@@ -353,7 +346,7 @@ def _end(robot: Robot, contact: RigidContact, dt: float) -> Graph:
     qd, free = (recording.input(name, (robot.nv,), sizes["qd"]) for name in ("qd", "free"))
     answer = recording.input("answer", (rows, robot.nv))
     swept, lifted = recording.input("swept", (rows,)), recording.input("lifted", (contact.pairs,))
-    q_next, qd_next = _moved(robot, dt, q, qd, free, answer, swept, lifted)
+    q_next, qd_next = _moved(robot, options.dt, q, qd, free, answer, swept, lifted)
     moved, failed = (recording.input(name, ())[()] for name in ("moved", "failed"))
     fails = select(moved - contact.tolerance, 1.0, select(moved + 1.0, 0.0, 1.0))  # 1 also if it is no number
     outputs = {"q_next": q_next, "qd_next": qd_next, "failed_next": array(failed + fails).reshape(())}

@@ -65,10 +65,15 @@ class Equations:
 
 def equations_vjp_graph(robot: Robot, options: StepOptions, equations: Equations) -> Graph:
     """The reverse of a step, as `step_vjp.step_vjp_graph`, with the inputs of its equations besides; and lam_z to
-    lam_z_next of each unknown z with which the step after begins, in the place of lam_q and lam_q_next."""
+    lam_z_next of each unknown z with which the step after begins, in the place of lam_q and lam_q_next. With variable
+    parameters of the robot also lam_<parameter> to lam_<parameter>_next."""
     step = StepRecording(robot, options, "step_vjp", far=True)
     lam_q, lam_qd = step.velocities("lam_q"), step.velocities("lam_qd")
     cost_q, cost_qd = step.velocities("cost_q", "lam_q"), step.velocities("cost_qd", "lam_qd")
+    lam = {
+        name: step.recording.input(f"lam_{name}", values.shape, unit_vectors=())
+        for name, values in step.parameters.items()
+    }
     graph, recording, unknown = equations.graph, step.recording, equations.unknown
     for port in graph.inputs:
         if port.name not in recording.inputs:
@@ -90,6 +95,8 @@ def equations_vjp_graph(robot: Robot, options: StepOptions, equations: Equations
     order = equations.pivots or [*reversed(range(leading)), *range(leading, len(slope))]
     with scope("implicit"):
         mu = solve_square(slope.T, np.concatenate([by[name].ravel() for name in unknown]), order)
-    by = derivative.reverse(values, {RESIDUAL: -mu, **moved}, ["q", "qd", "tau", *(before(name) for name in carried)])
+    begun = ["q", "qd", "tau", *lam, *(before(name) for name in carried)]
+    by = derivative.reverse(values, {RESIDUAL: -mu, **moved}, begun)
     back = {"lam_q_next": cost_q + by["q"], "lam_qd_next": cost_qd + by["qd"], "vjp_tau": by["tau"]}
+    back |= {f"lam_{name}_next": weights + by[name] for name, weights in lam.items()}
     return step.graph({**back, **{f"lam_{name}_next": by[before(name)] for name in carried}})

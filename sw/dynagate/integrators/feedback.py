@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from dynagate.base.arguments import Accepted, one_or_each
-from dynagate.base.errors import ArgumentError
+from dynagate.base.arguments import Accepted, one_or_each, one_or_several
 from dynagate.base.naming import scope
 from dynagate.dynamics import Tree
 from dynagate.dynamics.configuration import between
@@ -21,7 +22,7 @@ from dynagate.graph.sizes import typical_sizes
 from dynagate.integrators.motion import Motion
 from dynagate.robot import Robot
 
-Feedback = bool | float | Sequence[float]
+Feedback = bool | float | Sequence[float] | npt.NDArray[Any]
 """True; or the largest torque, N m or N, one for all degrees of freedom or one for each."""
 
 
@@ -33,20 +34,19 @@ def feedback_inputs(robot: Robot) -> dict[str, tuple[int, ...]]:
     return {"gain": (robot.nv, 2 * robot.nv), "q_ref": (robot.nq,), "qd_ref": (robot.nv,)}
 
 
-def check_feedback(feedback: Feedback) -> None:
-    """Raise ArgumentError if numbers are not above 0. Infinity is a torque without a limit."""
-    if not isinstance(feedback, bool):
-        one_or_each("feedback=", feedback, LARGEST_TORQUES)
+def checked_feedback(feedback: Feedback) -> bool | float | tuple[float, ...]:
+    """Return the option as a truth value, one number or a tuple of numbers, which `==` and `if` accept.
+
+    Raise ArgumentError if a number is not above 0. Infinity is a torque without a limit.
+    """
+    return feedback if isinstance(feedback, bool) else one_or_each("feedback=", feedback, LARGEST_TORQUES)
 
 
 def largest_of(robot: Robot, feedback: Feedback) -> list[float]:
-    """The largest torque of each degree of freedom. Raises ValueError: there are other numbers than one or nv."""
+    """Return the largest torque of each degree of freedom. Raise ArgumentError if there is another count of numbers."""
     if feedback is True:
         return [np.inf] * robot.nv
-    own = [float(x) for x in feedback] if isinstance(feedback, Sequence) else [float(feedback)] * robot.nv
-    if len(own) != robot.nv:
-        raise ArgumentError(f"feedback has {len(own)} numbers; expected one, or {robot.nv}")
-    return own
+    return np.broadcast_to(one_or_several("feedback=", feedback, (robot.nv,), LARGEST_TORQUES), robot.nv).tolist()
 
 
 def with_feedback(motion: Motion, robot: Robot, feedback: Feedback) -> Motion:

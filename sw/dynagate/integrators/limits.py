@@ -52,14 +52,18 @@ def warn_beyond_limits(robot: Robot, q: Array) -> bool:
     return _warn_passed(robot, _outside(q, *_just_beyond(*ranges(robot))))
 
 
-def _warn_passed(robot: Robot, beyond: Array) -> bool:
-    """beyond: which entries of the motion are so."""
+def _warn_passed(robot: Robot, beyond: Array, *, stops: bool = True) -> bool:
+    """Warn of the joints with an entry of a motion beyond a limit, and return whether there are any.
+
+    beyond: (..., states, nq) bool. stops: the integrator accepts the force Stops.
+    """
     motions = beyond.reshape(-1, *beyond.shape[-2:])
     passed = np.logical_and(motions.any(axis=1), ~motions[:, 0]).any(axis=0)
     return _warn(
         robot,
         _named(robot, passed),
-        "passes its limits, which this integrator does not keep; forces=[Stops()] or forces=[Limits(stiffness)] does",
+        "passes its limits, which this integrator does not keep; "
+        f"{'forces=[Stops()] or ' if stops else ''}forces=[Limits(stiffness)] does",
     )
 
 
@@ -67,8 +71,13 @@ class LimitWatch:
     """Says once that a start is beyond the limits of positions, once that a motion passes those that nothing keeps, and
     once that torques pass the efforts."""
 
-    def __init__(self, robot: Robot, forces: Sequence[Force | str], *, kept: bool = False) -> None:
-        """Watch a robot. forces: those of the motion. kept: something else keeps joints within their limits."""
+    def __init__(self, robot: Robot, forces: Sequence[Force | str], *, kept: bool = False, stops: bool = True) -> None:
+        """Watch a robot.
+
+        forces: those of the motion. kept: something else keeps joints within their limits. stops: the integrator
+        accepts the force Stops, so that a warning suggests it.
+        """
+        self._stops = stops
         self.robot, self.most = robot, robot.effort * (1.0 + BEYOND)
         self.lower, self.upper = (ends.astype(np.float64) for ends in ranges(robot))
         self._low, self._high = _just_beyond(self.lower, self.upper)
@@ -103,7 +112,7 @@ class LimitWatch:
     def look_at_positions(self, q: Array) -> None:
         """Gives the warning of positions. q (..., states, nq)."""
         if self.of_positions and np.count_nonzero(beyond := _outside(q, self._low, self._high)):
-            self.of_positions = not _warn_passed(self.robot, beyond)
+            self.of_positions = not _warn_passed(self.robot, beyond, stops=self._stops)
 
     def _within(self, q: list[float]) -> bool:
         """Whether a configuration is surely within the limits: of a few numbers this is sooner known than by numpy."""

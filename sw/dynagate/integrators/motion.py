@@ -91,11 +91,16 @@ class Integrator(ABC):
         """Return the integrator for integers of a word length in bits. word: the word length."""
         return self
 
-    def check(self, options: StepOptions, *, linearize: bool) -> None:
-        """Raise ArgumentError if the options of a step, or linearize, do not fit the integrator."""
+    @property
+    def in_errors(self) -> str:
+        """Return how errors call the integrator."""
+        return f"integrator '{self.name}'"
+
+    def refused(self, options: StepOptions, *, linearize: bool) -> dict[str, tuple[bool, str]]:
+        """Return the options that the integrator does not accept: whether one is chosen, and what is accepted."""
         if self.linearizes:
-            return
-        unknown = {
+            return {}
+        return {
             "linearize": (linearize, "a method with derivatives, such as 'rk4'"),
             "forces.Stops": (any(f.after_steps for f in options.forces), "forces=[dynagate.forces.Limits(stiffness)]"),
             "form": (options.form is not None, "none"),
@@ -103,9 +108,12 @@ class Integrator(ABC):
             "constrained": (options.constrained, "an explicit method, such as 'rk4'"),
             "implicit_damping=True": (options.implicit_damping, "none: damping is in the equations that it solves"),
         }
-        for name, (asked, expected) in unknown.items():
-            if asked:
-                raise ArgumentError(f"integrator '{self.name}' takes no {name}; expected {expected}")
+
+    def check(self, options: StepOptions, *, linearize: bool) -> None:
+        """Raise ArgumentError if the options of a step, or linearize, do not fit the integrator."""
+        for name, (chosen, expected) in self.refused(options, linearize=linearize).items():
+            if chosen:
+                raise ArgumentError(f"{self.in_errors} takes no {name}; expected {expected}")
 
 
 def reverse_loop(method: Integrator, robot: Robot, options: StepOptions) -> Loop:

@@ -25,6 +25,9 @@ from dynagate.operators.inputs import by_name
 from dynagate.operators.rollouts import RolloutOperator
 from dynagate.robot import Robot
 
+FLOAT64 = "jax.config.update('jax_enable_x64', True), and rollout(..., dtype='float64') if dtype= is passed"
+"""How to have a rollout in float64."""
+
 
 class States(NamedTuple):
     """Of a rollout: q (*leading, steps // every + 1, nq) and qd (*leading, steps // every + 1, nv), the first ones q0
@@ -68,6 +71,7 @@ class RolloutFunction(SharedFunction):
         return [states[name] for name in CARRY]
 
     def _saving(self, *inputs: jax.Array) -> tuple[list[jax.Array], tuple[jax.Array, ...]]:
+        self.operator.check_differentiable()
         q, qd, *solved = self._forward(*inputs)
         return [q, qd], (q, qd, *inputs[2:], *solved)
 
@@ -122,7 +126,9 @@ def rollout(
     CompileError.
     """
     chosen = precision((np.float64 if jax.config.jax_enable_x64 else np.float32) if dtype is None else dtype)
-    return RolloutFunction(RolloutOperator(robot, steps=steps, dt=dt, backend=backend, dtype=chosen, **options))
+    return RolloutFunction(
+        RolloutOperator(robot, steps=steps, dt=dt, backend=backend, dtype=chosen, float64=FLOAT64, **options)
+    )
 
 
 def _loop(

@@ -43,7 +43,12 @@ def on_gpu(value: Any) -> bool:
         return False
     if _has_interface(value):
         return True
-    return hasattr(value, "__dlpack_device__") and value.__dlpack_device__()[0] == DLPACK_CUDA
+    if not hasattr(value, "__dlpack_device__"):
+        return False
+    try:
+        return bool(value.__dlpack_device__()[0] == DLPACK_CUDA)
+    except RuntimeError:  # of a tensor inside torch.func.vmap, which lies nowhere
+        return False
 
 
 def _has_interface(value: Any) -> bool:

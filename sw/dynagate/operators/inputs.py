@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from dynagate.base.arguments import leading_axes
 from dynagate.base.errors import ArgumentTypeError
+from dynagate.base.nearest import nearest
 from dynagate.graph import Port
 
 FLOATS = ("float32", "float64")
@@ -37,11 +38,11 @@ def _fault(function: str, names: Sequence[str], count: int, named: Sequence[str]
         return f"{function} takes {len(names)} inputs, not {count}; {expected}"
     for name in named:
         if name not in names:
-            return f"{function} has no input '{name}'; {expected}"
+            return f"{function} has no input '{name}'{nearest(name, names)}; {expected}"
         if name in names[:count]:
             return f"{function} has input '{name}' twice; {expected}"
-    missing = next(name for name in names[count:] if name not in named)
-    return f"{function} lacks input '{missing}'; {expected}"
+    missing = [f"'{name}'" for name in names[count:] if name not in named]
+    return f"{function} lacks input{'s' if len(missing) > 1 else ''} {' and '.join(missing)}; {expected}"
 
 
 def check_dtypes(inputs: Mapping[str, Any]) -> None:

@@ -40,7 +40,8 @@ class RolloutOperator:
     """Torques to trajectories, on arrays (*leading, ...) of one dtype.
 
     backend: "compiled" or "cpu", C; "numpy"; "fixed" or "sim", the integers of a chip that keeps the states. The
-    gradient of those is the float64 sweep back through the states that they computed.
+    gradient of those is the float64 sweep back through the states that they computed. float64: how to have a rollout
+    of this framework in float64, for errors.
     Raises ValueError: another backend; and as `Rollout` does.
     """
 
@@ -52,15 +53,16 @@ class RolloutOperator:
         dt: float,
         backend: str,
         dtype: np.dtype[Any],
+        float64: str = "dtype='float64'",
         **options: Any,
     ) -> None:
         if backend not in BACKENDS:
             raise ArgumentError(f"backend '{backend}' of a rollout; expected one of {', '.join(BACKENDS)}")
         if dt is None:
             raise ArgumentError("dt=None for an operator; expected a constant time step in seconds")
-        if options.get("feedback"):
+        if options.get("feedback", False) is not False:
             raise ArgumentError("feedback= of an operator; expected `Rollout`, which knows it")
-        self.dtype, self.steps = dtype, steps
+        self.dtype, self.steps, self.float64 = dtype, steps, float64
         self._asked: dict[str, Any] = {"steps": steps, "dt": dt, **options}
         device: Any = BACKENDS[backend]
         number: dict[str, Any] = {"dtype": dtype} if device in (CPU, "cuda") else {}  # others have one
@@ -114,6 +116,14 @@ class RolloutOperator:
         if not self.robot.quaternions():
             return None
         return Operator(graph, self.robot, Compiled(graph, (CPU,)), lambda graph: Compiled(graph, (CPU,)))
+
+    def check_differentiable(self) -> None:
+        """Raise ArgumentError if the rollout has no gradient, before anything is computed."""
+        self.rollout.check_all_kept()
+        if not self.direct and self.dtype != np.float64:
+            raise ArgumentError(
+                f"dtype {self.dtype} of a gradient through {self.rollout.integrator.in_errors}; expected {self.float64}"
+            )
 
     def check_dtype(self, dtype: str) -> None:
         """Raises TypeError: not that of this rollout."""

@@ -18,6 +18,9 @@ from dynagate.robot import Robot
 from dynagate.torch.functions import prepared
 from dynagate.torch.library import TorchOperator, check_no_tangents, registered
 
+FLOAT64 = "rollout(..., dtype='float64') and float64 tensors, such as .double()"
+"""How to have a rollout in float64."""
+
 
 class States(NamedTuple):
     """Of a rollout: q (*leading, steps // every + 1, nq) and qd (*leading, steps // every + 1, nv), the first ones q0
@@ -60,6 +63,8 @@ class RolloutFunction(SharedFunction):
         self.operator.check_dtype(str(first.dtype).removeprefix("torch."))
         if first.device.type != "cpu":
             raise ArgumentError(f"inputs of {arguments.name} are on {first.device}; expected them on the CPU")
+        if torch.is_grad_enabled() and any(x.requires_grad for x in inputs):
+            self.operator.check_differentiable()
         return States(*self._forward(*inputs)[:2])
 
     def _compute(self, *inputs: torch.Tensor) -> list[torch.Tensor]:
@@ -120,4 +125,6 @@ def rollout(
     Raises ValueError: an option is none of these; RobotError; CompileError.
     """
     name = str(dtype or torch.get_default_dtype()).removeprefix("torch.")
-    return RolloutFunction(RolloutOperator(robot, steps=steps, dt=dt, backend=backend, dtype=np.dtype(name), **options))
+    return RolloutFunction(
+        RolloutOperator(robot, steps=steps, dt=dt, backend=backend, dtype=np.dtype(name), float64=FLOAT64, **options)
+    )
