@@ -26,8 +26,8 @@ from dynagate.robot import Robot
 
 if TYPE_CHECKING:
     from dynagate.graph import Graph
+    from dynagate.hw.bench.drawn import Vectors
     from dynagate.hw.bench.subject import Subject
-    from dynagate.hw.bench.vectors import Vectors
 
 AnyHardware = TypeVar("AnyHardware", bound="Hardware", covariant=True)
 

@@ -21,8 +21,8 @@ from dynagate.hw.plan import Plan, Stages, plan
 from dynagate.integrators.turn import graph_of
 
 if TYPE_CHECKING:
+    from dynagate.hw.bench.drawn import Vectors
     from dynagate.hw.bench.subject import Subject
-    from dynagate.hw.bench.vectors import Vectors
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,8 @@ class Pipeline(Hardware):
         return summary(design)
 
     def vectors(self, design: Design[Any], seed: int) -> dict[str, Vectors]:
-        from dynagate.hw.bench.vectors import SAMPLES, vectors
+        from dynagate.hw.bench.drawn import SAMPLES
+        from dynagate.hw.bench.vectors import vectors
 
         return vectors(design, SAMPLES, seed)
 

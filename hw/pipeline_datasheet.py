@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dynagate.base.untrusted import plain_text
 from dynagate.design.design import AxiStreams
@@ -13,17 +13,14 @@ from dynagate.design.words import number_of
 from dynagate.fixedpoint.beside import Beside
 from dynagate.fixedpoint.confidence import Statement
 from dynagate.graph.region import KINDS, REST
+from dynagate.hw.bench.built import BuiltDatapath
 from dynagate.hw.datasheet import DATASHEET, Datasheet, Row, certificate_rows, proved_rows, register_table, table
 from dynagate.hw.timeline import pass_lines
 from dynagate.hw.units.table import HARDWARE, Own
 from dynagate.integrators.limits import limits_text
 
-if TYPE_CHECKING:
-    from dynagate.hw.designs import Design
-    from dynagate.hw.pipeline import Pipeline
 
-
-def datasheet(built: Design[Pipeline], late: Sequence[int]) -> Datasheet:
+def datasheet(built: BuiltDatapath, late: Sequence[int]) -> Datasheet:
     """Return the datasheet. Everything comes from the build itself: only the statement on accuracy is measured.
 
     Args:
@@ -38,7 +35,7 @@ def datasheet(built: Design[Pipeline], late: Sequence[int]) -> Datasheet:
     return Datasheet(title, rows, [*sections, _accuracy(built), _proved(built)])
 
 
-def summary(built: Design[Pipeline]) -> str:
+def summary(built: BuiltDatapath) -> str:
     """The head of the datasheet and what the design takes, for a terminal."""
     design = built.design
     rows = [
@@ -53,7 +50,7 @@ def summary(built: Design[Pipeline]) -> str:
     return "\n".join([built.title, *lines])
 
 
-def _kept(built: Design[Pipeline], name: str) -> tuple[str, str]:
+def _kept(built: BuiltDatapath, name: str) -> tuple[str, str]:
     """A row of the head of the datasheet that was written."""
     lines = (built.folder / DATASHEET).read_text(encoding="utf-8").splitlines()
     row = next(line for line in lines if line.startswith(f"| {name} | "))
@@ -64,7 +61,7 @@ def _with_streams(axi: AxiStreams) -> str:
     return f"with {axi.word} streams"
 
 
-def streams_text(built: Design[Pipeline], late: Sequence[int]) -> str:
+def streams_text(built: BuiltDatapath, late: Sequence[int]) -> str:
     """The latency of a sample alone, from stream to stream. late: as `datasheet` takes it."""
     plan, design = built.hardware.plan, built.design
     before, after = around(design)
@@ -77,7 +74,7 @@ def streams_text(built: Design[Pipeline], late: Sequence[int]) -> str:
     )
 
 
-def _facts(built: Design[Pipeline]) -> list[Row]:
+def _facts(built: BuiltDatapath) -> list[Row]:
     plan, design = built.hardware.plan, built.design
     problem = plan.schedule.problem
     widths = [f.width for f in built.formatted.formats]
@@ -98,7 +95,7 @@ def _facts(built: Design[Pipeline]) -> list[Row]:
     return rows
 
 
-def _interfaces(built: Design[Pipeline]) -> str:
+def _interfaces(built: BuiltDatapath) -> str:
     rows = []
     for side, ports in (("in", built.graph.inputs), ("out", built.graph.outputs)):
         for port in ports:
@@ -122,7 +119,7 @@ def _interfaces(built: Design[Pipeline]) -> str:
     return text + register_table(axi.registers)
 
 
-def _ring(built: Design[Pipeline]) -> str:
+def _ring(built: BuiltDatapath) -> str:
     """What keeps the states of trajectories."""
     ring = built.design.body.ring
     if ring is None:
@@ -142,7 +139,7 @@ def _ring(built: Design[Pipeline]) -> str:
     )
 
 
-def _blocks(built: Design[Pipeline]) -> str:
+def _blocks(built: BuiltDatapath) -> str:
     """The passes, and which of them read which, as a Mermaid diagram."""
     graph = built.graph
     reads: Counter[tuple[int, int]] = Counter()
@@ -160,12 +157,12 @@ def _blocks(built: Design[Pipeline]) -> str:
     return "## Passes\n\n```mermaid\n" + "\n".join(lines) + "\n```"
 
 
-def _pipeline(built: Design[Pipeline]) -> str:
+def _pipeline(built: BuiltDatapath) -> str:
     """When each pass works on a sample."""
     return "## A sample's way, in cycles since its acceptance\n\n```\n" + pass_lines(built.hardware.plan) + "\n```"
 
 
-def _units(built: Design[Pipeline]) -> str:
+def _units(built: BuiltDatapath) -> str:
     plan = built.hardware.plan
     limits = plan.schedule.problem.limits
     used = Counter(o.resource for o in plan.schedule.problem.operations)
@@ -188,7 +185,7 @@ def _units(built: Design[Pipeline]) -> str:
     )
 
 
-def _accuracy(built: Design[Pipeline]) -> str:
+def _accuracy(built: BuiltDatapath) -> str:
     content = built.design.formats.statement
     if content is None:
         return ""
@@ -207,7 +204,7 @@ def _accuracy(built: Design[Pipeline]) -> str:
     return f"## Accuracy\n\n{statement.text()}{rounding}\n\n" + table(header, rows)
 
 
-def _proved(built: Design[Pipeline]) -> str:
+def _proved(built: BuiltDatapath) -> str:
     if built.design.formats.proved is None:
         return ""
     content = Beside.of_dict(built.design.formats.proved)

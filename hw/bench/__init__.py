@@ -21,9 +21,9 @@ from dynagate.design.bodies import body_row
 from dynagate.design.codec import Words
 from dynagate.design.design import Design
 from dynagate.design.files import bench_folder, bench_texts_of, bench_vectors_of, checksum
+from dynagate.hw.bench.drawn import Vectors
 from dynagate.hw.bench.subject import Subject, subjects
 from dynagate.hw.bench.values import Counts, values
-from dynagate.hw.bench.vectors import Vectors
 
 COCOTB = "test_bench.py"
 _LATE = re.compile(r"^  localparam integer LATE = (\d{1,2}(?:, LATE_\d+ = \d{1,2})*);$", flags=re.M)

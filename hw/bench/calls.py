@@ -12,9 +12,9 @@ from dynagate.design.codec import Words
 from dynagate.design.design import Design
 from dynagate.design.program import ProgramBody
 from dynagate.fixedpoint.loops import FormattedLoop, LoopIntegers
+from dynagate.hw.bench.drawn import BEYOND, SEED, Arrays, Flags, Vectors
 from dynagate.hw.bench.packets import FEWEST, Packet, entered, put, streamed_vectors
 from dynagate.hw.bench.programs import PIECES, turn_results
-from dynagate.hw.bench.vectors import BEYOND, SEED, Arrays, Flags, Vectors
 
 LONGEST_CALL = 10_000
 """Cycles of a call in which each loop takes one turn; longer ones take a bench too long."""

@@ -18,10 +18,10 @@ from dynagate.design.words import FIXED, PER_SAMPLE
 from dynagate.fixedpoint.format import Format, Integers, quantize
 from dynagate.graph.packing import ZERO
 from dynagate.hw.bench import operations
+from dynagate.hw.bench.drawn import SEED, Arrays, Flags, Ints, Vectors
 from dynagate.hw.bench.operations import Answered
 from dynagate.hw.bench.rounds import ALONE, NONE, ROUNDS
 from dynagate.hw.bench.subject import Subject, subjects
-from dynagate.hw.bench.vectors import SEED, Arrays, Flags, Ints, Vectors
 from dynagate.hw.processor.isa.packets import checksum, packets
 from dynagate.hw.processor.streams import in_its_shell
 from dynagate.hw.units.floating import BINARY32, from_floating, to_floating

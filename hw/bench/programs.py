@@ -20,6 +20,7 @@ from dynagate.fixedpoint.recirculate import Recirculation
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.region import Kind, Region
 from dynagate.graph.steps import GRAPH, LOOP, SCAN, UNTIL, refused, table
+from dynagate.hw.bench.drawn import SAMPLES, SEED, Arrays, Flags, Vectors, flat, kept_in_limits, of_all_kinds
 from dynagate.hw.bench.packets import (
     FEW,
     FEWEST,
@@ -31,7 +32,6 @@ from dynagate.hw.bench.packets import (
     results,
     streamed_vectors,
 )
-from dynagate.hw.bench.vectors import SAMPLES, SEED, Arrays, Flags, Vectors, flat, kept_in_limits, of_all_kinds
 from dynagate.hw.bench.wire import with_strange
 from dynagate.hw.processor.options import options_of
 from dynagate.integrators.chip_motion import ChipMotion

@@ -6,7 +6,7 @@ The first rounds show every turn, then every third; in the last ones the traject
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,15 +17,12 @@ from dynagate.fixedpoint.format import Integers
 from dynagate.fixedpoint.recirculate import STOP, Recirculation, Turn, Turns
 from dynagate.graph.evaluate import evaluate
 from dynagate.hw.bench import operations, rounds
+from dynagate.hw.bench.built import BuiltDatapath
+from dynagate.hw.bench.drawn import Arrays, Flags, Ints, Rows, Vectors, drawn_states, flat
 from dynagate.hw.bench.operations import Counted, Kind, Operation
 from dynagate.hw.bench.rounds import NONE, ROUNDS
 from dynagate.hw.bench.subject import ACCELERATOR, ROLLOUT
-from dynagate.hw.bench.vectors import Arrays, Flags, Ints, Rows, Vectors, drawn_states, flat
 from dynagate.hw.bench.wire import Wire
-
-if TYPE_CHECKING:
-    from dynagate.hw.designs import Design
-    from dynagate.hw.pipeline import Pipeline
 
 LONGEST, ALIKE = 8, 5
 """Turns of a trajectory at most, and of those that a register ends."""
@@ -59,7 +56,7 @@ class Streamed(NamedTuple):
     reference: Rows
 
 
-def turns(built: Design[Pipeline], count: int, seed: int) -> dict[str, Vectors]:
+def turns(built: BuiltDatapath, count: int, seed: int) -> dict[str, Vectors]:
     """So many turns, for the ring and for the shell around it."""
     wire = None if built.design.axi is None else Wire(built.design, built.formatted)
     sizes = _sizes(count)
@@ -96,7 +93,7 @@ def _joined(parts: Sequence[Streamed]) -> Streamed:
     return Streamed(**{name: one(name) for name in Streamed._fields})
 
 
-def _part(built: Design[Pipeline], wire: Wire | None, part: Part, size: int, seed: int) -> Streamed:
+def _part(built: BuiltDatapath, wire: Wire | None, part: Part, size: int, seed: int) -> Streamed:
     """Turns of trajectories of random lengths, or of those that a register ends."""
     assert built.design.body.ring is not None
     steps = _lengths(part, size, seed)
@@ -140,7 +137,7 @@ def _lengths(part: Part, size: int, seed: int) -> Ints:
 
 
 def _integers(
-    built: Design[Pipeline], wire: Wire | None, states: Arrays, at: Ints, commands: Ints, seed: int
+    built: BuiltDatapath, wire: Wire | None, states: Arrays, at: Ints, commands: Ints, seed: int
 ) -> tuple[dict[int, Integers], Flags, Words | None]:
     """Of all turns of all trajectories: integers of the inputs by node, and which do not fit; of those that are
     streamed, the words. at: which they are."""
@@ -158,7 +155,7 @@ def _integers(
 
 
 def _evaluated(
-    built: Design[Pipeline], integers: Mapping[int, Integers], bad: Flags, carry: Mapping[str, str]
+    built: BuiltDatapath, integers: Mapping[int, Integers], bad: Flags, carry: Mapping[str, str]
 ) -> tuple[list[Turn], Flags]:
     """The turns of all trajectories, those after a trajectory's end too, and which have an input that does not fit,
     (trajectories, turns), there or before."""
@@ -171,7 +168,7 @@ def _evaluated(
 
 
 def _reference(
-    built: Design[Pipeline], states: Arrays, shape: tuple[int, int], carry: Mapping[str, str], beyond: Flags
+    built: BuiltDatapath, states: Arrays, shape: tuple[int, int], carry: Mapping[str, str], beyond: Flags
 ) -> list[npt.NDArray[np.float64] | None]:
     """The outputs of all turns in float64."""
     batch, longest = shape
@@ -189,7 +186,7 @@ def _reference(
     return rows
 
 
-def _bare(built: Design[Pipeline], part: Streamed, last: Flags, tags: Ints, bounds: Ints) -> Vectors:
+def _bare(built: BuiltDatapath, part: Streamed, last: Flags, tags: Ints, bounds: Ints) -> Vectors:
     """Payloads of the turns, and of their results."""
     design = ring_design(built.design)
     fields = len(built.graph.input_nodes)
@@ -213,7 +210,7 @@ def _ends(part: Streamed) -> Ints:
     return np.where(part.shown, 0, NONE)
 
 
-def _shelled(built: Design[Pipeline], wire: Wire, part: Streamed, last: Flags, tags: Ints, bounds: Ints) -> Vectors:
+def _shelled(built: BuiltDatapath, wire: Wire, part: Streamed, last: Flags, tags: Ints, bounds: Ints) -> Vectors:
     assert part.words is not None
     axi = wire.axi
     place = {i: k for k, i in enumerate(built.graph.result_nodes)}

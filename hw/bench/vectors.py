@@ -6,8 +6,8 @@ hardware makes of them is defined too, by the same integers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,44 +16,14 @@ from dynagate.dynamics import CODE
 from dynagate.fixedpoint.evaluate import evaluate_integers, quantize_inputs
 from dynagate.fixedpoint.format import Integers, quantize
 from dynagate.graph.evaluate import evaluate
-from dynagate.graph.graph import Graph
-from dynagate.graph.parts import needed, part_graph, parts_of, pooled
-from dynagate.graph.region import Kind, part_states
+from dynagate.graph.parts import needed, part_graph, parts_of
 from dynagate.hw.bench import operations, rounds
-from dynagate.hw.bench.operations import Counted, Operation
+from dynagate.hw.bench.built import BuiltDatapath
+from dynagate.hw.bench.drawn import SAMPLES, SEED, Arrays, Flags, Ints, Rows, Vectors, drawn_states, flat
+from dynagate.hw.bench.operations import Counted
 from dynagate.hw.bench.subject import ACCELERATOR, DATAPATH
+from dynagate.hw.bench.turns import turns
 from dynagate.hw.bench.wire import Wire
-
-if TYPE_CHECKING:
-    from dynagate.hw.designs import Design
-    from dynagate.hw.pipeline import Pipeline
-
-SAMPLES = 1000
-SEED = 1
-SHARES: dict[Kind, float] = {"uniform": 0.6, "limits": 0.2, "rest": 0.1}
-"""The rest of the samples lies `BEYOND` times as far out as states at the limits."""
-BEYOND = 3.0
-
-Arrays = dict[str, npt.NDArray[np.float64]]
-Flags = npt.NDArray[np.bool_]
-Ints = npt.NDArray[np.int64]
-Rows = list[npt.NDArray[np.float64] | None]
-
-
-class Vectors(NamedTuple):
-    """Of a module. inputs: beats of the samples, (..., words), which may differ in length. expected: of their results,
-    (samples, beats, words). ends: of each sample, the place of its function among several; NONE where no result comes.
-    masks: of each function, the bits that its results have, (functions, beats, words). reference: the float64 numbers
-    of each sample's outputs, row-major; None for one beyond the region. rounds: samples until the end of each round.
-    operations: on registers."""
-
-    inputs: Words
-    expected: Words
-    ends: Ints
-    masks: Words
-    reference: Rows
-    rounds: Ints
-    operations: list[Operation]
 
 
 class Results(NamedTuple):
@@ -64,10 +34,8 @@ class Results(NamedTuple):
     by_scope: Flags
 
 
-def vectors(built: Design[Pipeline], count: int = SAMPLES, seed: int = SEED) -> dict[str, Vectors]:
+def vectors(built: BuiltDatapath, count: int = SAMPLES, seed: int = SEED) -> dict[str, Vectors]:
     """So many samples of a design, the same ones for the same seed, by the module whose bench streams them."""
-    from dynagate.hw.bench.turns import turns
-
     states, inside = drawn_states(built, count, seed)
     modules = built.design.modules
     is_bare = ACCELERATOR not in modules or built.design.body.ring is not None
@@ -77,14 +45,14 @@ def vectors(built: Design[Pipeline], count: int = SAMPLES, seed: int = SEED) -> 
     return {module: each[module] for module in modules}
 
 
-def _of_datapath(built: Design[Pipeline], states: Arrays, inside: Flags) -> dict[str, Vectors]:
+def _of_datapath(built: BuiltDatapath, states: Arrays, inside: Flags) -> dict[str, Vectors]:
     ends = _ends(built, states)
     integers = quantize_inputs(built.formatted, states)
     reference = _reference(built, states, ends, inside)
     return {DATAPATH: _payloads(built, integers, results_of(built, integers, ends), ends, reference)}
 
 
-def _of_both(built: Design[Pipeline], states: Arrays, inside: Flags, seed: int) -> dict[str, Vectors]:
+def _of_both(built: BuiltDatapath, states: Arrays, inside: Flags, seed: int) -> dict[str, Vectors]:
     """Of a datapath and of the shell around it. Both stream the same samples, so that results are worked out once."""
     ends, wire, nodes = _ends(built, states), Wire(built.design, built.formatted), built.graph.input_nodes
     parameters = wire.axi.parameters
@@ -122,7 +90,7 @@ def _of_both(built: Design[Pipeline], states: Arrays, inside: Flags, seed: int) 
 
 
 def _received(
-    built: Design[Pipeline],
+    built: BuiltDatapath,
     wire: Wire,
     results: Results,
     samples: tuple[Ints, Ints],
@@ -146,7 +114,7 @@ def _received(
     return beats
 
 
-def end_beats(built: Design[Pipeline], end: int) -> int:
+def end_beats(built: BuiltDatapath, end: int) -> int:
     """Beats of a function's results on AXI streams."""
     functions = built.design.functions
     axi = built.design.of_function(functions[end]).axi if functions else built.design.axi
@@ -154,7 +122,7 @@ def end_beats(built: Design[Pipeline], end: int) -> int:
     return axi.beats.output
 
 
-def _beat_masks(built: Design[Pipeline], wire: Wire) -> Words:
+def _beat_masks(built: BuiltDatapath, wire: Wire) -> Words:
     """Of each function, ones where its results have bits."""
     ends = len(built.hardware.plan.deliveries)
     masks = np.zeros((ends, wire.axi.beats.output, wire.axi.lanes + 1), np.uint32)
@@ -164,14 +132,14 @@ def _beat_masks(built: Design[Pipeline], wire: Wire) -> Words:
     return masks
 
 
-def _numbers(built: Design[Pipeline], states: Arrays) -> npt.NDArray[np.float64]:
+def _numbers(built: BuiltDatapath, states: Arrays) -> npt.NDArray[np.float64]:
     """The numbers of samples, (samples, numbers), in the order of the graph's inputs."""
     count = len(next(iter(states.values())))
     return np.concatenate([states[port.name].reshape(count, -1) for port in built.graph.inputs], axis=1)
 
 
 def _payloads(
-    built: Design[Pipeline], integers: Mapping[int, Integers], results: Results, ends: Ints, reference: Rows
+    built: BuiltDatapath, integers: Mapping[int, Integers], results: Results, ends: Ints, reference: Rows
 ) -> Vectors:
     """Of the bare datapath."""
     count, sink = len(ends), built.design.output
@@ -184,43 +152,7 @@ def _payloads(
     return Vectors(inputs[:, None], payloads[:, None], ends, _masks(built)[:, None], reference, bounds, [])
 
 
-def drawn_states(built: Design[Pipeline], count: int, seed: int) -> tuple[Arrays, Flags]:
-    """States of all kinds in random order, and which of them lie in the region."""
-    return of_all_kinds(lambda n, own, kind: _drawn(built, n, own, kind), kept_in_limits(built.graph), count, seed)
-
-
-def of_all_kinds(
-    draw: Callable[[int, int, Kind], Arrays], kept: Collection[str], count: int, seed: int
-) -> tuple[Arrays, Flags]:
-    """As `drawn_states`. draw: states of a number, a seed and a kind. kept: what is not taken beyond its limits."""
-    counts = {kind: round(share * count) for kind, share in SHARES.items()}
-    drawn = [draw(max(n, 1), seed, kind) for kind, n in counts.items()]
-    left = count - sum(counts.values())
-    far = draw(max(left, 1), seed + 1, "limits")
-    drawn.append({key: value if key in kept else BEYOND * value for key, value in far.items()})
-    sizes = [*counts.values(), left]
-    states = {key: np.concatenate([part[key][:n] for part, n in zip(drawn, sizes, strict=True)]) for key in drawn[0]}
-    order = np.random.default_rng(seed).permutation(count)
-    inside = np.arange(count) < count - left
-    return {key: np.asarray(value[order], np.float64) for key, value in states.items()}, inside[order]
-
-
-def _drawn(built: Design[Pipeline], count: int, seed: int, kind: Kind) -> Arrays:
-    """States of a kind; of several functions those of each take turns."""
-    graph, region = built.graph, built.region
-    if not (parts := parts_of(graph.name)):
-        return region.states(graph, count, seed, kind)
-    each = {part.name: part_states(part_graph(graph, part), part, region, count, seed, kind) for part in parts}
-    pool = pooled(graph.name, each, count)
-    return {port.name: pool.get(port.name, np.zeros((count, *port.shape))) for port in graph.inputs}
-
-
-def kept_in_limits(graph: Graph) -> set[str]:
-    """Names of the inputs whose numbers have no size: switches, unit vectors, and what says which function it is."""
-    return {port.name for port in graph.inputs if port.switches or port.unit_vectors or port.name == CODE.name}
-
-
-def _ends(built: Design[Pipeline], states: Arrays) -> Ints:
+def _ends(built: BuiltDatapath, states: Arrays) -> Ints:
     """Of each sample, the place of its function among several."""
     ends = np.zeros(len(next(iter(states.values()))), np.int64)
     if parts_of(built.graph.name):
@@ -229,7 +161,7 @@ def _ends(built: Design[Pipeline], states: Arrays) -> Ints:
     return ends
 
 
-def results_of(built: Design[Pipeline], integers: Mapping[int, Integers], ends: Ints) -> Results:
+def results_of(built: BuiltDatapath, integers: Mapping[int, Integers], ends: Ints) -> Results:
     """What the integers give. integers: of the inputs, by node."""
     sink, graph, count = built.design.output, built.graph, len(ends)
     place = {i: k for k, i in enumerate(graph.result_nodes)}
@@ -254,7 +186,7 @@ def results_of(built: Design[Pipeline], integers: Mapping[int, Integers], ends: 
     return results
 
 
-def _masks(built: Design[Pipeline]) -> Words:
+def _masks(built: BuiltDatapath) -> Words:
     """Of each function, ones where its results have bits."""
     sink, parts = built.design.output, parts_of(built.graph.name)
     place = {i: k for k, i in enumerate(built.graph.result_nodes)}
@@ -267,7 +199,7 @@ def _masks(built: Design[Pipeline]) -> Words:
     return masks
 
 
-def _reference(built: Design[Pipeline], states: Arrays, ends: Ints, inside: Flags) -> Rows:
+def _reference(built: BuiltDatapath, states: Arrays, ends: Ints, inside: Flags) -> Rows:
     graph, parts = built.graph, parts_of(built.graph.name)
     rows: Rows = [None] * len(ends)
     for end in range(len(built.hardware.plan.deliveries)):
@@ -285,8 +217,3 @@ def _reference(built: Design[Pipeline], states: Arrays, ends: Ints, inside: Flag
         for row, values in zip(chosen, flat(results), strict=True):
             rows[row] = values
     return rows
-
-
-def flat(results: Mapping[str, npt.NDArray[np.float64]]) -> npt.NDArray[np.float64]:
-    """The numbers of results, (rows, numbers)."""
-    return np.concatenate([value.reshape(len(value), -1) for value in results.values()], axis=1)

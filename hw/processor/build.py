@@ -29,8 +29,8 @@ from dynagate.fixedpoint.loops import FormattedLoop
 from dynagate.graph.region import Region
 from dynagate.hw.bench import bench_files
 from dynagate.hw.bench.calls import LONGEST_CALL, solver_vectors
+from dynagate.hw.bench.drawn import Vectors
 from dynagate.hw.bench.programs import program_vectors
-from dynagate.hw.bench.vectors import Vectors
 from dynagate.hw.designs import BuildError, Contents, Design, in_folder
 from dynagate.hw.options import MOST_TURNS
 from dynagate.hw.processor.compiled import Compiled, compiled_program

@@ -32,8 +32,8 @@ from dynagate.hw.request import DesignRequest
 from dynagate.hw.units.latencies import dsp_blocks
 
 if TYPE_CHECKING:
+    from dynagate.hw.bench.drawn import Vectors
     from dynagate.hw.bench.subject import Subject
-    from dynagate.hw.bench.vectors import Vectors
 
 
 @dataclass(frozen=True)

@@ -51,7 +51,7 @@ APART = (
     "graph/truth.py",
     "hw/area.py",
     "hw/bench/__init__.py",
-    *(f"hw/bench/{name}.py" for name in ("calls", "operations", "packets", "programs", "rounds")),
+    *(f"hw/bench/{name}.py" for name in ("built", "calls", "drawn", "operations", "packets", "programs", "rounds")),
     *(f"hw/bench/{name}.py" for name in ("subject", "turns", "values", "vectors", "wire")),
     "hw/boards/__init__.py",
     "hw/choice.py",
