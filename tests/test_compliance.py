@@ -105,6 +105,7 @@ def test_balls_at_frames_by_hand() -> None:
         ("fixed", (0.0, None), (moving, turning)),
         ("fixed", (0.0, 17.0), (moving, 0.0)),
         ("fixed", (0.13, 0.0), (0.0, turning)),
+        ("fixed", (17.0, 0.0), (0.0, turning)),
         ("fixed", (0.12, 15.0), (moving, turning)),
         ("fixed", (0.13, 17.0), (0.0, 0.0)),
     ):
