@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from dynagate.fixedpoint.assign import FormattedGraph, Policy, sampled_states
+from dynagate.fixedpoint.assign import Policy, sampled_states
 from dynagate.fixedpoint.evaluate import evaluate as evaluate_fixed
+from dynagate.fixedpoint.formatted import FormattedGraph
 from dynagate.fixedpoint.proved import Proof, prove
 from dynagate.fixedpoint.ranges import sampled_ranges
 from dynagate.graph.evaluate import evaluate

@@ -18,7 +18,6 @@ from dynagate.fixedpoint.assign import (
     LARGEST_WORD,
     PROVED,
     SMALLEST_WORD,
-    FormattedGraph,
     Policy,
     WordLengths,
     assign_word,
@@ -27,6 +26,7 @@ from dynagate.fixedpoint.assign import (
 )
 from dynagate.fixedpoint.evaluate import evaluate as evaluate_fixed
 from dynagate.fixedpoint.format import Format
+from dynagate.fixedpoint.formatted import FormattedGraph
 from dynagate.fixedpoint.mass_bound import mass_bound
 from dynagate.fixedpoint.proved import error_bounds, proved_ranges
 from dynagate.fixedpoint.ranges import sampled_ranges

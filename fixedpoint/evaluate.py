@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from dynagate.fixedpoint.assign import FormattedGraph, fixed_constant
+from dynagate.fixedpoint.assign import fixed_constant
 from dynagate.fixedpoint.format import Fixed, Integers, carried, quantize, to_float
+from dynagate.fixedpoint.formatted import FormattedGraph
 from dynagate.fixedpoint.in_c import evaluate_in_c
 from dynagate.fixedpoint.operations import FIXED
 from dynagate.graph.evaluate import check_entries

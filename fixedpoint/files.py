@@ -13,8 +13,9 @@ from typing import Any
 from dynagate.base.errors import Error
 from dynagate.base.storage import read_json, write
 from dynagate.base.untrusted import plain_text
-from dynagate.fixedpoint.assign import LARGEST_WORD, Formatted, FormattedGraph
+from dynagate.fixedpoint.assign import LARGEST_WORD
 from dynagate.fixedpoint.format import Arithmetic, Format
+from dynagate.fixedpoint.formatted import Formatted, FormattedGraph
 from dynagate.fixedpoint.loops import FormattedLoop, formatted_loop
 from dynagate.graph import Graph
 from dynagate.graph.blocks import Blocks

@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 from dynagate.base import philox
 from dynagate.base.errors import ArgumentError, Error
-from dynagate.fixedpoint.assign import FormattedGraph
 from dynagate.fixedpoint.format import HALF_UP, Arithmetic, Format
+from dynagate.fixedpoint.formatted import FormattedGraph
 from dynagate.graph.graph import Node
 from dynagate.graph.ops import OPS, PRODUCTS, SUMS, TRIG
 from dynagate.graph.passes import unique

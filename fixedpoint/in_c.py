@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from dynagate.fixedpoint.assign import FormattedGraph
 from dynagate.fixedpoint.entering import entering, types_of
 from dynagate.fixedpoint.format import Format, Integers
+from dynagate.fixedpoint.formatted import FormattedGraph
 from dynagate.fixedpoint.operations import FIXED, Exact, Unit
 from dynagate.fixedpoint.operations.row import NotInCError
 from dynagate.graph import OPS

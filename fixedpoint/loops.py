@@ -18,9 +18,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from dynagate.fixedpoint.assign import Formatted, FormattedGraph, Policy, WordLengths, assign_word
+from dynagate.fixedpoint.assign import Policy, WordLengths, assign_word
 from dynagate.fixedpoint.evaluate import EXACT, evaluate_integers
 from dynagate.fixedpoint.format import Arithmetic, Fixed, Format, carried, quantize, rescale, to_float
+from dynagate.fixedpoint.formatted import Formatted, FormattedGraph
 from dynagate.fixedpoint.ranges import Limits, sampled_ranges
 from dynagate.graph.blocks import Blocks
 from dynagate.graph.evaluate import evaluate

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from dynagate.fixedpoint.assign import FormattedGraph
 from dynagate.fixedpoint.evaluate import EXACT, evaluate, gather_outputs, infinite, quantize_inputs
 from dynagate.fixedpoint.format import Format
+from dynagate.fixedpoint.formatted import FormattedGraph
 from dynagate.fixedpoint.loops import FormattedLoop, LoopIntegers, integers_of, values_of
 from dynagate.fixedpoint.recirculate import Recirculation
 from dynagate.fixedpoint.scans import FormattedScans, evaluate_scans

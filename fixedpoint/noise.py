@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from dynagate.fixedpoint.assign import FormattedGraph
+from dynagate.fixedpoint.formatted import FormattedGraph
 from dynagate.fixedpoint.operations import FIXED, Unit
 from dynagate.graph import OPS, Graph, Port
 from dynagate.graph.derivatives import adjoints

@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from dynagate.fixedpoint.assign import FormattedGraph, Policy, WordLengths, assign_word
+from dynagate.fixedpoint.assign import Policy, WordLengths, assign_word
 from dynagate.fixedpoint.evaluate import evaluate_integers, gather_outputs, quantize_inputs
+from dynagate.fixedpoint.formatted import FormattedGraph
 from dynagate.fixedpoint.loops import Observed
 from dynagate.fixedpoint.ranges import sampled_ranges
 from dynagate.graph import Graph

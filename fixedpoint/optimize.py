@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from dynagate.base.arguments import is_number
 from dynagate.base.errors import ArgumentError, Error
-from dynagate.fixedpoint.assign import FormattedGraph, Policy, assign_word, sampled_states
+from dynagate.fixedpoint.assign import Policy, assign_word, sampled_states
 from dynagate.fixedpoint.confidence import (
     OVERFLOWS,
     Statement,
@@ -28,6 +28,7 @@ from dynagate.fixedpoint.confidence import (
     quantile_bound,
     state,
 )
+from dynagate.fixedpoint.formatted import FormattedGraph
 from dynagate.fixedpoint.goal import Goal, bits
 from dynagate.fixedpoint.narrow import Vertex
 from dynagate.fixedpoint.noise import sensitivity, variance

@@ -30,7 +30,7 @@ from dynagate.graph.ops import TRIG
 from dynagate.graph.region import Region
 
 if TYPE_CHECKING:
-    from dynagate.fixedpoint.assign import FormattedGraph
+    from dynagate.fixedpoint.formatted import FormattedGraph
 
 PIECES = 64
 """Into which an angle is split: sines and cosines of one piece are known together."""

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from dynagate.fixedpoint.assign import FormattedGraph
 from dynagate.fixedpoint.evaluate import evaluate_integers
 from dynagate.fixedpoint.format import Integers, rescale
+from dynagate.fixedpoint.formatted import FormattedGraph
 
 Array = npt.NDArray[Any]
 Ints = npt.NDArray[np.int64]

@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from dynagate.base.errors import ArgumentError
-from dynagate.fixedpoint.assign import SAMPLED, FormattedGraph, Policy, assign_word
+from dynagate.fixedpoint.assign import SAMPLED, Policy, assign_word
 from dynagate.fixedpoint.evaluate import evaluate_integers
 from dynagate.fixedpoint.format import Arithmetic, Fixed, Format, quantize, rescale, to_float, wide
+from dynagate.fixedpoint.formatted import FormattedGraph
 from dynagate.fixedpoint.ranges import sampled_ranges
 from dynagate.forces import Force
 from dynagate.graph.late import late_terms_last

@@ -18,8 +18,9 @@ from dynagate.base.errors import ArgumentError, ArgumentTypeError, Error
 from dynagate.base.figures import grid, new_figure, origin, plain_logarithmic, saved
 from dynagate.base.storage import read_file
 from dynagate.base.text_table import Column, table_lines
-from dynagate.fixedpoint.assign import ONE_WORD, FormattedGraph, Policy, assign
+from dynagate.fixedpoint.assign import ONE_WORD, Policy, assign
 from dynagate.fixedpoint.confidence import block_floors, measured
+from dynagate.fixedpoint.formatted import FormattedGraph
 from dynagate.fixedpoint.goal import Goal, dsp_blocks
 from dynagate.fixedpoint.optimize import AccuracyError, optimize
 from dynagate.graph import OPS, Graph

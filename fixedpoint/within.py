@@ -7,15 +7,8 @@ from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
-from dynagate.fixedpoint.assign import (
-    LARGEST_WORD,
-    FormattedGraph,
-    Policy,
-    WordLengths,
-    assign_word,
-    fixed_factor,
-    frac_for,
-)
+from dynagate.fixedpoint.assign import LARGEST_WORD, Policy, WordLengths, assign_word, fixed_factor, frac_for
+from dynagate.fixedpoint.formatted import FormattedGraph
 from dynagate.fixedpoint.goal import Multiplier
 from dynagate.fixedpoint.narrow import Vertex, cheapest_cover
 from dynagate.fixedpoint.noise import variance

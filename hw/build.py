@@ -21,11 +21,12 @@ from dynagate.design.words import FIXED, FLOAT32, beats, number_of, words_of
 from dynagate.dynamics import CODE, ROLLOUT, Part, check_named, full_name, of_frame, requested
 from dynagate.dynamics.frames import FrameOption
 from dynagate.dynamics.options import AlgorithmOptions
-from dynagate.fixedpoint.assign import PROVED, FormattedGraph, Policy, assign
+from dynagate.fixedpoint.assign import PROVED, Policy, assign
 from dynagate.fixedpoint.beside import beside
 from dynagate.fixedpoint.certificate import certified
 from dynagate.fixedpoint.files import FORMATS, FormatsFile, described
 from dynagate.fixedpoint.files import text_of as text_of_formats
+from dynagate.fixedpoint.formatted import FormattedGraph
 from dynagate.fixedpoint.goal import Goal
 from dynagate.fixedpoint.optimize import optimize
 from dynagate.forces import Force

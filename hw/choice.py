@@ -15,7 +15,7 @@ from typing import NamedTuple
 from dynagate.base.errors import Error
 from dynagate.base.untrusted import plain_text
 from dynagate.design.words import beats, sample_bytes
-from dynagate.fixedpoint.assign import FormattedGraph
+from dynagate.fixedpoint.formatted import FormattedGraph
 from dynagate.hw.boards import FLOWS, Board
 from dynagate.hw.cost import lookup_tables, shell_tables
 from dynagate.hw.plan import Plan, Stages, plan

@@ -14,7 +14,7 @@ from dynagate.design.datapath import DatapathBody
 from dynagate.design.design import REBUILD, DesignError
 from dynagate.design.design import Design as Record
 from dynagate.design.rebuilt import formatted_of
-from dynagate.fixedpoint.assign import FormattedGraph
+from dynagate.fixedpoint.formatted import FormattedGraph
 from dynagate.graph import Graph
 from dynagate.hw.designs import Design, Hardware, Resources
 from dynagate.hw.plan import Plan, Stages, plan

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 from dynagate.base.arguments import is_whole, store_plain_numbers
 from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import explained
-from dynagate.fixedpoint.assign import FormattedGraph
 from dynagate.fixedpoint.format import Format
+from dynagate.fixedpoint.formatted import FormattedGraph
 from dynagate.graph.parts import needed, part_outputs, parts_of
 from dynagate.hw.bind import Binding, bind
 from dynagate.hw.modulo import modulo_schedule

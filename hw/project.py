@@ -19,7 +19,7 @@ from dynagate.base.progress import Progress, quiet
 from dynagate.base.untrusted import plain_text
 from dynagate.design import files as design_files
 from dynagate.design.verilog_list import LIST, files_of, module_meanings
-from dynagate.fixedpoint.assign import FormattedGraph
+from dynagate.fixedpoint.formatted import FormattedGraph
 from dynagate.hw.axi import Axi
 from dynagate.hw.boards import TOOLS, Board
 from dynagate.hw.build import SHELL_TOP, TOP, build_request

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from dynagate import Region, robots, trace
 from dynagate.design.words import beats
-from dynagate.fixedpoint.assign import FormattedGraph, assign
+from dynagate.fixedpoint.assign import assign
+from dynagate.fixedpoint.formatted import FormattedGraph
 from dynagate.hw import boards
 from dynagate.hw.axi import Axi
 from dynagate.hw.boards import Board, BoardError

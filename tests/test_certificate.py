@@ -13,9 +13,10 @@ import pytest
 from click.testing import CliRunner
 from dynagate import AlgorithmOptions, DesignRequest, Policy, Region, Robot, build, evaluate, robots, trace
 from dynagate.cli import main
-from dynagate.fixedpoint.assign import FormattedGraph, assign
+from dynagate.fixedpoint.assign import assign
 from dynagate.fixedpoint.certificate import Certificate, Machine, certified
 from dynagate.fixedpoint.evaluate import evaluate as evaluate_fixed
+from dynagate.fixedpoint.formatted import FormattedGraph
 from dynagate.fixedpoint.fuse import angle_format, fused
 from dynagate.fixedpoint.mass_bound import MassBound, mass_bound
 from dynagate.graph import OPS

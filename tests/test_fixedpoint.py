@@ -10,7 +10,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from dynagate import Region, RobotError, evaluate, robots, trace
-from dynagate.fixedpoint.assign import FormattedGraph, Policy, assign
+from dynagate.fixedpoint.assign import Policy, assign
 from dynagate.fixedpoint.elementary import cosine, reciprocal, sine
 from dynagate.fixedpoint.evaluate import evaluate as evaluate_fixed
 from dynagate.fixedpoint.evaluate import evaluate_integers, quantize_inputs
@@ -26,6 +26,7 @@ from dynagate.fixedpoint.format import (
     rescale,
     to_float,
 )
+from dynagate.fixedpoint.formatted import FormattedGraph
 from dynagate.fixedpoint.operations import FIXED, Formula
 from dynagate.graph import OPS, GraphError
 from dynagate.graph.region import LimitError

@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 from dynagate import Region, Robot, robots, trace
 from dynagate.fixedpoint import evaluate, in_c
-from dynagate.fixedpoint.assign import FormattedGraph, Policy, assign
+from dynagate.fixedpoint.assign import Policy, assign
 from dynagate.fixedpoint.entering import TYPES
 from dynagate.fixedpoint.evaluate import Values, evaluate_in_numpy, quantize_inputs
 from dynagate.fixedpoint.format import Arithmetic, Format, Integers
+from dynagate.fixedpoint.formatted import FormattedGraph
 from dynagate.fixedpoint.operations import FIXED, Unit
 from dynagate.fixedpoint.operations.row import NotInCError
 from dynagate.forces import Friction

@@ -8,11 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from dynagate import Region, Robot, build, evaluate, robots, trace
-from dynagate.fixedpoint.assign import FormattedGraph, Policy, assign
+from dynagate.fixedpoint.assign import Policy, assign
 from dynagate.fixedpoint.confidence import state
 from dynagate.fixedpoint.evaluate import evaluate as evaluate_fixed
 from dynagate.fixedpoint.files import read_formats, write_formats
 from dynagate.fixedpoint.format import Arithmetic
+from dynagate.fixedpoint.formatted import FormattedGraph
 from dynagate.fixedpoint.goal import DSP48E2, MULT18X18, Goal, dsp_blocks
 from dynagate.fixedpoint.noise import predicted_errors
 from dynagate.fixedpoint.optimize import AccuracyError, Optimized, optimize

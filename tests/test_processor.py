@@ -21,11 +21,12 @@ from dynagate.design import files
 from dynagate.design.files import DesignError
 from dynagate.design.program import PROGRAM, ProgramBody, load_words
 from dynagate.design.words import FIXED, PER_BATCH
-from dynagate.fixedpoint.assign import FormattedGraph, assign
+from dynagate.fixedpoint.assign import assign
 from dynagate.fixedpoint.beside import Beside
 from dynagate.fixedpoint.evaluate import evaluate_in_numpy, quantize_inputs
 from dynagate.fixedpoint.files import write_formats
 from dynagate.fixedpoint.format import Arithmetic, Format
+from dynagate.fixedpoint.formatted import FormattedGraph
 from dynagate.fixedpoint.fuse import fused
 from dynagate.fixedpoint.optimize import optimize
 from dynagate.forces import Friction

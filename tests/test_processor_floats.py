@@ -16,9 +16,9 @@ from dynagate.base.errors import ArgumentError
 from dynagate.design.files import DesignError
 from dynagate.design.words import FLOAT32, PER_BATCH, WORD
 from dynagate.dynamics import AlgorithmOptions
-from dynagate.fixedpoint.assign import FormattedGraph
 from dynagate.fixedpoint.evaluate import evaluate_integers
 from dynagate.fixedpoint.format import Arithmetic, Format, to_float
+from dynagate.fixedpoint.formatted import FormattedGraph
 from dynagate.graph.graph import Graph, Node, Port
 from dynagate.host.drivers import ShellDriver
 from dynagate.host.openers import executor_of

@@ -16,11 +16,12 @@ from click.testing import CliRunner
 from dynagate import Region, Robot, robots, trace
 from dynagate.base.errors import ArgumentError
 from dynagate.cli import main
-from dynagate.fixedpoint.assign import FormattedGraph, Policy, assign
+from dynagate.fixedpoint.assign import Policy, assign
 from dynagate.fixedpoint.beside import beside
 from dynagate.fixedpoint.evaluate import evaluate, evaluate_integers, quantize_inputs
 from dynagate.fixedpoint.files import write_formats
 from dynagate.fixedpoint.format import Arithmetic, Fixed, Format, to_float
+from dynagate.fixedpoint.formatted import FormattedGraph
 from dynagate.fixedpoint.intervals import Held, Interval, ProofError, point
 from dynagate.fixedpoint.operations import FIXED, FixedOp, Unit
 from dynagate.fixedpoint.pivots import pivot_ranges

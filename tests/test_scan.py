@@ -16,8 +16,9 @@ from dynagate import Region, Robot, Rollout, evaluate, robots, trace
 from dynagate.cli import main
 from dynagate.dynamics import CONSTRAINED
 from dynagate.dynamics.function_row import SCANS as ALL_SCANS
-from dynagate.fixedpoint.assign import FormattedGraph, Policy
+from dynagate.fixedpoint.assign import Policy
 from dynagate.fixedpoint.format import Arithmetic, Format
+from dynagate.fixedpoint.formatted import FormattedGraph
 from dynagate.fixedpoint.scans import FormattedScan, FormattedScans, evaluate_scans
 from dynagate.forces import Friction
 from dynagate.graph.graph import GraphError, Port

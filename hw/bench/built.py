@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from dynagate.design.design import Design as Record
-from dynagate.fixedpoint.assign import FormattedGraph
+from dynagate.fixedpoint.formatted import FormattedGraph
 from dynagate.graph import Graph
 from dynagate.graph.region import Region
 from dynagate.hw.plan import Plan

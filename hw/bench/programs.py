@@ -12,9 +12,9 @@ from dynagate.design.design import Design
 from dynagate.design.program import ProgramBody
 from dynagate.design.words import FIXED
 from dynagate.dynamics import CODE
-from dynagate.fixedpoint.assign import Formatted, FormattedGraph
 from dynagate.fixedpoint.evaluate import evaluate_integers
 from dynagate.fixedpoint.format import Format, Integers
+from dynagate.fixedpoint.formatted import Formatted, FormattedGraph
 from dynagate.fixedpoint.loops import FormattedLoop, LoopIntegers
 from dynagate.fixedpoint.recirculate import Recirculation
 from dynagate.graph.evaluate import evaluate

@@ -13,8 +13,8 @@ from dynagate.design.design import Design, result_codec
 from dynagate.design.ring import shell_design
 from dynagate.design.words import FIXED, PER_SAMPLE, WORD
 from dynagate.dynamics import CODE
-from dynagate.fixedpoint.assign import FormattedGraph
 from dynagate.fixedpoint.format import Integers, quantize
+from dynagate.fixedpoint.formatted import FormattedGraph
 from dynagate.hw.units.floating import BINARY32, from_floating, to_floating
 
 STRANGE = 40

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 
 from dynagate.base.errors import ArgumentError, OptionError
 from dynagate.design.words import FIXED, FLOAT32, WORD
-from dynagate.fixedpoint.assign import FormattedGraph, Policy
+from dynagate.fixedpoint.assign import Policy
 from dynagate.fixedpoint.format import SATURATE
+from dynagate.fixedpoint.formatted import FormattedGraph
 from dynagate.fixedpoint.fuse import exponential_formats
 from dynagate.hw.axi import Axi
 from dynagate.hw.processor.compiler.instructions import ProgramError

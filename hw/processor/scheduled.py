@@ -15,9 +15,10 @@ from dynagate.design.design import FILE, REBUILD, DesignError
 from dynagate.design.design import Design as Record
 from dynagate.design.program import ProgramBody, load_words
 from dynagate.design.rebuilt import check_generator, region_of
-from dynagate.fixedpoint.assign import Formatted, Policy
+from dynagate.fixedpoint.assign import Policy
 from dynagate.fixedpoint.files import FormatsFile
 from dynagate.fixedpoint.format import Arithmetic
+from dynagate.fixedpoint.formatted import Formatted
 from dynagate.graph import Graph
 from dynagate.hw.designs import Design, Hardware, Resources
 from dynagate.hw.processor.compiled import compiled_program

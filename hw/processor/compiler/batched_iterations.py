@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from dynagate.fixedpoint.assign import Formatted, FormattedGraph
+from dynagate.fixedpoint.formatted import Formatted, FormattedGraph
 from dynagate.fixedpoint.loops import FormattedLoop
 from dynagate.graph.graph import Graph, Node, Port
 from dynagate.graph.loop import Count, Loop

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from dynagate.fixedpoint.assign import FormattedGraph
+from dynagate.fixedpoint.formatted import FormattedGraph
 from dynagate.graph.graph import Graph, Node, Port
 
 

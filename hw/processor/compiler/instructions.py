@@ -9,8 +9,8 @@ from functools import cached_property
 from typing import NamedTuple
 
 from dynagate.base.errors import Error
-from dynagate.fixedpoint.assign import Formatted, FormattedGraph
 from dynagate.fixedpoint.format import Format
+from dynagate.fixedpoint.formatted import Formatted, FormattedGraph
 from dynagate.fixedpoint.fuse import MOST_SHIFT
 from dynagate.graph.graph import Node, Port
 from dynagate.hw.processor.isa.shape import ELEMENTARY, LOAD, NOISE

@@ -16,8 +16,8 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from dynagate.fixedpoint.assign import FormattedGraph
 from dynagate.fixedpoint.format import Format, quantize
+from dynagate.fixedpoint.formatted import FormattedGraph
 from dynagate.fixedpoint.fuse import MOST_SHIFT
 from dynagate.fixedpoint.loops import FormattedLoop, read, tolerance_of
 from dynagate.graph.graph import Port

@@ -10,8 +10,9 @@ import numpy as np
 import numpy.typing as npt
 from dynagate.base.errors import ArgumentError
 from dynagate.dynamics.options import AlgorithmOptions
-from dynagate.fixedpoint.assign import FormattedGraph, Policy
+from dynagate.fixedpoint.assign import Policy
 from dynagate.fixedpoint.format import Format
+from dynagate.fixedpoint.formatted import FormattedGraph
 from dynagate.fixedpoint.fuse import angle_format
 from dynagate.fixedpoint.loops import (
     FormattedLoop,

@@ -13,8 +13,8 @@ from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import explained
 from dynagate.design.source import CORE, source_digest
 from dynagate.design.words import FIXED, FLOAT32
-from dynagate.fixedpoint.assign import FormattedGraph
 from dynagate.fixedpoint.format import SATURATE, WRAP, Arithmetic, Format
+from dynagate.fixedpoint.formatted import FormattedGraph
 from dynagate.fixedpoint.fuse import FEWEST_ANGLE_BITS, MOST_SHIFT, NOISE_WHOLE, fused, root_frac
 from dynagate.hw.units import latencies
 from dynagate.hw.units.floating import FROM_FLOAT_LATENCY, to_float_latency

@@ -10,7 +10,8 @@ from dynagate.base.progress import Progress, quiet
 from dynagate.base.text_table import Column, table_lines
 from dynagate.bench.boards import FUNCTIONS
 from dynagate.design.words import WORD
-from dynagate.fixedpoint.assign import FormattedGraph, Policy, assign
+from dynagate.fixedpoint.assign import Policy, assign
+from dynagate.fixedpoint.formatted import FormattedGraph
 from dynagate.fixedpoint.fuse import FuseError
 from dynagate.graph import trace
 from dynagate.graph.region import Region

@@ -13,10 +13,6 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from dynagate.base.errors import ArgumentError
 
-if TYPE_CHECKING:
-    from dynagate.graph.graph import Graph, Port
-    from dynagate.graph.loop import Loop
-
 Row = TypeVar("Row")
 
 GRAPH, LOOP, UNTIL, SCAN = "graph", "loop", "until", "scan"
@@ -43,9 +39,9 @@ class Step(ABC):
         @property
         def robot(self) -> str: ...
         @property
-        def inputs(self) -> tuple[Port, ...]: ...
+        def inputs(self) -> tuple[Any, ...]: ...
         @property
-        def outputs(self) -> tuple[Port, ...]: ...
+        def outputs(self) -> tuple[Any, ...]: ...
 
     @property
     @abstractmethod
@@ -53,15 +49,15 @@ class Step(ABC):
         """The key of the step's row in each table, one of KINDS."""
 
     @property
-    def reads(self) -> tuple[Port, ...]:
+    def reads(self) -> tuple[Any, ...]:
         return self.inputs
 
     @property
-    def writes(self) -> tuple[Port, ...]:
+    def writes(self) -> tuple[Any, ...]:
         return self.outputs
 
     @property
-    def as_graph(self) -> Graph | None:
+    def as_graph(self) -> Any:
         """The step itself if it is a graph, else None."""
         return None
 
@@ -69,15 +65,15 @@ class Step(ABC):
     def renamed(self, names: Mapping[str, str]) -> Step:
         """Return the step with other names of values, at every depth. names: old name -> new name; others stay."""
 
-    def mapped(self, change: Callable[[Graph], Graph]) -> Step:
+    def mapped(self, change: Callable[[Any], Any]) -> Step:
         """Return the step with another graph for each graph in it. Bodies of scans stay."""
         return self
 
-    def graphs(self) -> Iterator[Graph]:
+    def graphs(self) -> Iterator[Any]:
         """Yield the graphs of the step at every depth, in order, without bodies of scans."""
         return iter(())
 
-    def loops(self) -> Iterator[Loop]:
+    def loops(self) -> Iterator[Any]:
         """Yield the step if it is a loop, then the loops in it at every depth, in order."""
         return iter(())
 

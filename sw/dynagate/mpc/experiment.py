@@ -14,8 +14,9 @@ import numpy as np
 
 from dynagate.base.progress import Progress, quiet
 from dynagate.base.text_table import Column, table_lines
-from dynagate.fixedpoint.assign import ONE_WORD, FormattedGraph, Policy
+from dynagate.fixedpoint.assign import ONE_WORD, Policy
 from dynagate.fixedpoint.evaluate import evaluate as evaluate_fixed
+from dynagate.fixedpoint.formatted import FormattedGraph
 from dynagate.fixedpoint.goal import Goal
 from dynagate.fixedpoint.optimize import AccuracyError, optimize
 from dynagate.graph import trace

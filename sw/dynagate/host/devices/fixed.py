@@ -29,7 +29,8 @@ from dynagate.integrators.step import CARRY
 from dynagate.integrators.turn import graph_of
 
 if TYPE_CHECKING:
-    from dynagate.fixedpoint.assign import FormattedGraph, Policy
+    from dynagate.fixedpoint.assign import Policy
+    from dynagate.fixedpoint.formatted import FormattedGraph
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from dynagate.design.design import Design
 from dynagate.design.files import DesignError
 from dynagate.design.program import ProgramBody, load_words
 from dynagate.design.words import PER_BATCH, PER_SAMPLE, WIDTHS, WORD
-from dynagate.fixedpoint.assign import FormattedGraph
+from dynagate.fixedpoint.formatted import FormattedGraph
 from dynagate.fixedpoint.loops import FormattedLoop
 from dynagate.fixedpoint.models import SolverModel, StepModel
 from dynagate.graph.steps import GRAPH, LOOP, SCAN, UNTIL, refused, table

@@ -21,7 +21,7 @@ from dynagate.integrators.turn import graph_of
 from dynagate.robot import Robot
 
 if TYPE_CHECKING:
-    from dynagate.fixedpoint.assign import Formatted, FormattedGraph
+    from dynagate.fixedpoint.formatted import Formatted, FormattedGraph
 
 
 class FunctionSource(NamedTuple):

@@ -13,9 +13,9 @@ import numpy.typing as npt
 from dynagate.base.progress import Progress, quiet
 from dynagate.base.text_table import Column, table_lines
 from dynagate.dynamics import CODE
-from dynagate.fixedpoint.assign import FormattedGraph
 from dynagate.fixedpoint.confidence import OVERFLOWS, WHICH, block_floors
 from dynagate.fixedpoint.evaluate import evaluate as evaluate_fixed
+from dynagate.fixedpoint.formatted import FormattedGraph
 from dynagate.fixedpoint.goal import FLOOR, Goal
 from dynagate.fixedpoint.models import flagged_together
 from dynagate.graph import truth

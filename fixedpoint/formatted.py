@@ -1,0 +1,148 @@
+"""Steps of a program with formats: the base of all, and a graph with a format for every node."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from dynagate.dynamics import Part
+from dynagate.fixedpoint.format import Arithmetic, Format
+from dynagate.graph import OPS, Graph, GraphError
+from dynagate.graph.parts import needed, part_graph
+from dynagate.graph.steps import Step
+
+
+class Formatted(ABC):
+    """A step of a program with formats: a graph, or a loop of graphs."""
+
+    @property
+    @abstractmethod
+    def step(self) -> Step:
+        """The step without formats."""
+
+    @property
+    def kind(self) -> str:
+        """The key of the step's row in tables by kind."""
+        return self.step.kind
+
+    @property
+    def as_graph(self) -> FormattedGraph | None:
+        """The step itself if it is a graph, else None."""
+        return None
+
+    @property
+    def carry(self) -> Mapping[str, str]:
+        """Results of an iteration -> the inputs that they are in the next one, if these come from outside at first."""
+        return {}
+
+    if TYPE_CHECKING:  # a field or a property of the classes
+
+        @property
+        def arithmetic(self) -> Arithmetic: ...
+
+    @abstractmethod
+    def graphs(self) -> Iterator[FormattedGraph]:
+        """Yield the graphs at every depth, in order."""
+
+    def loops(self) -> Iterator[Any]:
+        """Yield the step if it is a loop, then the loops in it at every depth, in order."""
+        return iter(())
+
+    @abstractmethod
+    def mapped(self, change: Callable[[FormattedGraph], FormattedGraph]) -> Formatted:
+        """Return the step with another graph for each graph in it."""
+
+
+@dataclass(frozen=True)
+class FormattedGraph(Formatted):
+    """A graph whose every node has a format. What the integers mean is `fixedpoint.evaluate`; hardware equals it.
+
+    constants: node id -> the integer and format of its constant. bounds: node id of an input -> the values (low,
+    high) that the formats were chosen for.
+    """
+
+    graph: Graph
+    formats: tuple[Format, ...]
+    constants: Mapping[int, tuple[int, Format]]
+    bounds: Mapping[int, tuple[float, float]]
+    arithmetic: Arithmetic
+
+    @property
+    def step(self) -> Graph:
+        return self.graph
+
+    @property
+    def as_graph(self) -> FormattedGraph:
+        return self
+
+    def graphs(self) -> Iterator[FormattedGraph]:
+        yield self
+
+    def mapped(self, change: Callable[[FormattedGraph], FormattedGraph]) -> FormattedGraph:
+        return change(self)
+
+    @cached_property
+    def encodings(self) -> dict[bool, Any]:
+        """What `fixedpoint.in_c` made of the graph, kept with it: by whether all nodes are results."""
+        return {}
+
+    def operand_formats(self, node: int) -> list[Format]:
+        """The formats of a node's operands, its constant's last. The constant of a shift moves its operand's binary
+        point."""
+        formats = [self.formats[a] for a in self.graph.nodes[node].args]
+        if node in self.constants:
+            constant, fmt = self.constants[node]
+            if OPS[self.graph.nodes[node].op].constant == "exponent":
+                return [Format(operand.width, operand.frac - constant) for operand in formats]
+            formats.append(fmt)
+        return formats
+
+    def of_part(self, part: Part, limits: Mapping[str, Sequence[tuple[float, float]]] | None = None) -> FormattedGraph:
+        """What is computed for the samples of one of the functions of the graph, as `graph.parts.part_graph` has it.
+        limits: (low, high) per entry of inputs by name, within the bounds."""
+        graph, kept = part_graph(self.graph, part), needed(self.graph, part)
+        place = {i: k for k, i in enumerate(kept)}
+        bounds = {place[i]: bounds for i, bounds in self.bounds.items() if i in place}
+        for port in graph.inputs:
+            bounds |= dict(zip(port.nodes, (limits or {}).get(port.name, ()), strict=False))
+        return FormattedGraph(
+            graph,
+            tuple(self.formats[i] for i in kept),
+            {place[i]: constant for i, constant in self.constants.items() if i in place},
+            bounds,
+            self.arithmetic,
+        ).check()
+
+    def check(self) -> FormattedGraph:
+        """Returns itself. Raises GraphError where a format or a constant is missing or cannot hold what it must."""
+        for fault in self._faults():
+            raise GraphError(f"formats of '{self.graph.name}': {fault}")
+        return self
+
+    def _faults(self) -> Iterator[str]:
+        if len(self.formats) != len(self.graph.nodes):
+            yield f"{len(self.formats)} formats for {len(self.graph.nodes)} nodes"
+            return
+        for i, node in enumerate(self.graph.nodes):
+            where = f"node {i} '{node.name}'"
+            if (node.constant is not None) != (i in self.constants):
+                yield f"{where} {'lacks' if node.constant is not None else 'has'} a fixed-point constant"
+            elif i in self.constants and not self._fits(*self.constants[i]):
+                yield f"{where}: constant {self.constants[i][0]} does not fit {self.constants[i][1]}"
+            if OPS[node.op].constant == "exponent":
+                source = self.formats[node.args[0]]
+                if self.formats[i] != Format(source.width, source.frac - int(node.constant or 0)):
+                    yield f"{where} moves the binary point but has format {self.formats[i]} after {source}"
+        for i in self.graph.input_nodes:
+            low, high = self.bounds.get(i, (math.nan, math.nan))
+            least, most = self.formats[i].limits
+            if not least <= low <= high <= most + self.formats[i].step:
+                yield f"input '{self.graph.nodes[i].name}': bounds [{low:g}, {high:g}] do not fit {self.formats[i]}"
+
+    @staticmethod
+    def _fits(value: int, fmt: Format) -> bool:
+        return fmt.lowest <= value <= fmt.highest
