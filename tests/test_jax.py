@@ -310,6 +310,44 @@ def test_rollouts_on_rigid_ground_with_forces_and_variable_masses() -> None:
     np.testing.assert_allclose(got, by, rtol=1e-12)
 
 
+PRESSED = RigidContact(
+    [Point("forearm", (0.0, 0.0, 0.3))], [Plane(offset=-0.25)], compliance=1e-3, tolerance=1e-11, sweeps=4000
+)
+MORE = ("impulse", "lift", "converged", "diverged")
+
+
+def test_impulses_of_a_rollout_and_their_gradients() -> None:
+    """Arms that press the ground, arms that do not, and one whose start is below it."""
+    q0, (qd0, tau) = np.array([[2.5, 0.5], [0.0, 0.1], [2.2, 1.0]]), normal((3, 2), (3, 6, 2))
+    expected = dynagate.Rollout(ARM, 6, 0.01, contacts=PRESSED)(q0, qd0, tau)
+    run = rollout(ARM, 6, 0.01, contacts=PRESSED, outputs=MORE)
+    results = jax.jit(run)(q0, qd0, tau)
+    for name in ("q", "qd", *MORE):
+        np.testing.assert_array_equal(getattr(results, name), getattr(expected, name), err_msg=name)
+    assert (np.abs(results.impulse).max(axis=(1, 2, 3)) > 0.0).tolist() == [True, False, True]
+    assert (np.asarray(results.lift) > 0.0).any()
+    np.testing.assert_array_equal(jax.vmap(run)(q0, qd0, tau).impulse, results.impulse)
+    weights, lifts = normal(results.impulse.shape, results.lift.shape)
+
+    def cost(*state: Any) -> Any:
+        moved = run(*state)
+        return (moved.impulse * weights).sum() + (moved.lift * lifts).sum() + 0.1 * moved.q.sum()
+
+    check_grads(cost, (q0, qd0, tau), order=1, modes=("rev",), eps=1e-6, atol=1e-5, rtol=1e-5)
+
+
+def test_outputs_of_a_rollout_that_it_lacks() -> None:
+    grows = np.array([[0.0, 0.0], [1e154, 1e154]])
+    run = rollout(ARM, 4, 0.5, integrator="euler", every=2, outputs="diverged")
+    assert run(np.zeros((2, 2)), grows, np.zeros((2, 4, 2))).diverged.tolist() == [-1, 2]
+    for outputs, error, text in (
+        ("impulse", ArgumentError, "outputs has 'impulse'; expected some of diverged for this rollout"),
+        (3, ArgumentTypeError, "outputs=3; expected a name, or a sequence of names"),
+    ):
+        with pytest.raises(error, match=text):
+            rollout(ARM, 4, 0.5, outputs=outputs)
+
+
 STATE = [np.zeros(2)] * 3
 REFUSED: list[tuple[Any, type, str]] = [
     (

@@ -223,6 +223,22 @@ def test_compiled_functions_name_the_ones_that_keep_gradients() -> None:
     np.testing.assert_array_equal(plain(q.detach(), zeros, zeros).qdd, plain(zeros, zeros, zeros).qdd)
 
 
+def test_impulses_of_a_rollout_and_their_gradients() -> None:
+    contact = RigidContact(
+        [Point("forearm", (0.0, 0.0, 0.3))], [Plane(offset=-0.25)], compliance=1e-3, tolerance=1e-11, sweeps=4000
+    )
+    more = ("impulse", "lift", "converged", "diverged")
+    q0 = torch.tensor([[2.5, 0.5], [0.0, 0.1]], dtype=torch.float64, requires_grad=True)
+    state = [q0, *normal((2, 2), (2, 4, 2))]
+    run = rollout(ARM, 4, 0.01, contacts=contact, outputs=more, dtype="float64")
+    results = run(*state)
+    expected = dynagate.Rollout(ARM, 4, 0.01, contacts=contact)(*(x.detach().numpy() for x in state))
+    for name in ("q", "qd", *more):
+        np.testing.assert_array_equal(getattr(results, name).detach(), getattr(expected, name), err_msg=name)
+    assert results.impulse.abs().max() > 0.0
+    assert gradcheck(lambda *x: (run(*x).impulse, run(*x).lift), state, eps=1e-6, atol=1e-5, rtol=1e-4)
+
+
 STATE = [torch.zeros(2)] * 3
 REFUSED: list[tuple[Any, type, str]] = [
     (

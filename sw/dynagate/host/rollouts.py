@@ -515,6 +515,7 @@ class Rollout(Opened):
         cost_q: Array,
         cost_qd: Array,
         held: Mapping[str, Array] | None = None,
+        costs: Mapping[str, Array] | None = None,
     ) -> dict[str, Array]:
         """`vjp` of arrays of this rollout's dtype, unchecked: q (..., steps + 1, nq) and qd (..., steps + 1, nv) of the
         states, rad, m, rad/s, m/s; tau, cost_q, cost_qd and the result as there; held:
@@ -533,6 +534,7 @@ class Rollout(Opened):
             "feedforward" if self._given else "tau": tau.reshape(batch, steps, n),
             "lam_q": flat["cost_q"][:, -1],
             "lam_qd": flat["cost_qd"][:, -1],
+            **{f"cost_{name}": weights for name, weights in (costs or {}).items()},
             **self._active(None, leading),
             **with_before({name: x for name, x in (held or {}).items() if name not in self.parameters}),
             **{name: (held or {})[name] for name in self.parameters},
@@ -546,6 +548,8 @@ class Rollout(Opened):
             for port in reverse.loop.inputs:
                 if port.name in carried:  # of what steps begin with besides q and q̇, whose cost is 0 at the end
                     inputs.setdefault(port.name, np.zeros((batch, *port.shape), self.dtype))
+                elif port.name.startswith("cost_"):  # of what steps have solved for
+                    inputs.setdefault(port.name, np.zeros((batch, steps, *port.shape), self.dtype))
             reverse({port.name: inputs[port.name] for port in reverse.loop.inputs}, outputs)
         names = {"lam_q_next": "q0", "lam_qd_next": "qd0", "vjp_feedforward": "tau"}
         names |= {f"lam_{name}_next": name for name in self.parameters}

@@ -65,7 +65,8 @@ class Equations:
 
 def equations_vjp_graph(robot: Robot, options: StepOptions, equations: Equations) -> Graph:
     """The reverse of a step, as `step_vjp.step_vjp_graph`, with the inputs of its equations besides; and lam_z to
-    lam_z_next of each unknown z with which the step after begins, in the place of lam_q and lam_q_next. With variable
+    lam_z_next of each unknown z with which the step after begins, in the place of lam_q and lam_q_next. Each unknown z
+    besides AFTER has an input cost_z, the weights of the cost by z itself. With variable
     parameters of the robot also lam_<parameter> to lam_<parameter>_next."""
     step = StepRecording(robot, options, "step_vjp", far=True)
     lam_q, lam_qd = step.velocities("lam_q"), step.velocities("lam_qd")
@@ -87,8 +88,11 @@ def equations_vjp_graph(robot: Robot, options: StepOptions, equations: Equations
     by = derivative.reverse(values, moved, unknown)
     for name in carried:
         by[name] = by[name] + recording.input(f"lam_{name}", by[name].shape)
-    if AFTER in unknown:
-        by[AFTER] = by[AFTER] + lam_qd
+    for name in unknown:
+        if name == AFTER:
+            by[AFTER] = by[AFTER] + lam_qd
+        else:
+            by[name] = by[name] + recording.input(f"cost_{name}", by[name].shape)
     columns = [derivative.columns(values, name, [RESIDUAL])[RESIDUAL] for name in unknown]
     slope = np.concatenate([each.reshape(outputs[RESIDUAL].size, -1) for each in columns], axis=1)
     leading = robot.nv if AFTER in unknown else 0

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -29,21 +29,14 @@ FLOAT64 = "jax.config.update('jax_enable_x64', True), and rollout(..., dtype='fl
 """How to have a rollout in float64."""
 
 
-class States(NamedTuple):
-    """Of a rollout: q (*leading, steps // every + 1, nq) and qd (*leading, steps // every + 1, nv), the first ones q0
-    and qd0."""
-
-    q: jax.Array
-    qd: jax.Array
-
-
 class RolloutFunction(SharedFunction):
     """Torques to trajectories; `rollout` makes it.
 
     Call it with q0 (*leading, nq), qd0 (*leading, nv) and tau (*leading, steps, nv), all in its dtype; quaternions are
     brought to length 1 first. A constrained rollout also takes active (*leading, steps, constraints), 0 or 1, by which
-    nothing is differentiated. The robot's variable parameters (*leading, *shape) come last. Returns `States`. A
-    trajectory that diverges, or has a step that has not converged, is not finite from then on.
+    nothing is differentiated. The robot's variable parameters (*leading, *shape) come last. Returns q (*leading,
+    steps // every + 1, nq), qd (*leading, steps // every + 1, nv), the first ones q0 and qd0, and what outputs= names.
+    A trajectory that diverges, or has a step that has not converged, is not finite from then on.
 
     It is differentiated in reverse mode (`grad`, `vjp`, `jacrev`), once. For forward mode and second derivatives scan
     over the function "step": `dynagate.jax.function(robot, "step", dt=..., integrator=...)`.
@@ -52,14 +45,14 @@ class RolloutFunction(SharedFunction):
 
     def __init__(self, operator: RolloutOperator) -> None:
         self.operator = operator
-        self._run = jax.custom_vjp(lambda *inputs: self._forward(*inputs)[:2])
+        self._run = jax.custom_vjp(self._forward)
         self._run.defvjp(self._saving, self._backward)
 
-    def __call__(self, *positional: Any, **named: Any) -> States:
+    def __call__(self, *positional: Any, **named: Any) -> Any:
         arguments = self.operator.arguments
         inputs = prepared(arguments, by_name(arguments, positional, named))
         self.operator.check_dtype(str(inputs[0].dtype))
-        return States(*self._run(*varying(inputs, axes_of(inputs))))
+        return self.operator.named(self._run(*varying(inputs, axes_of(inputs))), jnp)
 
     def _forward(self, *inputs: jax.Array) -> list[jax.Array]:
         kernel = self.operator.rollout.kernel
@@ -72,11 +65,11 @@ class RolloutFunction(SharedFunction):
 
     def _saving(self, *inputs: jax.Array) -> tuple[list[jax.Array], tuple[jax.Array, ...]]:
         self.operator.check_differentiable()
-        q, qd, *solved = self._forward(*inputs)
-        return [q, qd], (q, qd, *inputs[2:], *solved)
+        q, qd, *others = results = self._forward(*inputs)
+        return results, (q, qd, *inputs[2:], *others[: len(self.operator.solved)])
 
     def _backward(self, saved: tuple[jax.Array, ...], weights: list[jax.Array]) -> tuple[jax.Array, ...]:
-        (q, qd, tau, *held), (cost_q, cost_qd), operator = saved, weights, self.operator
+        (q, qd, tau, *held), (cost_q, cost_qd, *others), operator = saved, weights, self.operator
         if operator.to_velocities is not None:
             (cost_q,) = bind(operator.to_velocities, q, cost_q)
         switches = len(operator.held)
@@ -84,7 +77,7 @@ class RolloutFunction(SharedFunction):
         loop, kernel = operator.sweep.reverse
         if kernel is None or kernel.threads > 1 or not operator.direct:
             shapes = [(*x.shape[:-2], operator.robot.nv) for x in (q, qd)]
-            arrays = [q, qd, tau, *held, cost_q, cost_qd]
+            arrays = [q, qd, tau, *held, cost_q, cost_qd, *others[: len(operator.solved)]]
             shapes += [tau.shape, *(x.shape for x in varied.values())]
             by_q, by_qd, by_tau, *by_parameters = _called_back(operator.backward, shapes, *arrays)
         else:
@@ -111,6 +104,7 @@ def rollout(
     *,
     backend: str = "compiled",
     dtype: npt.DTypeLike | None = None,
+    outputs: str | Sequence[str] = (),
     **options: Any,
 ) -> RolloutFunction:
     """A rollout for JAX: torques of so many steps of dt seconds to states.
@@ -121,14 +115,17 @@ def rollout(
     this chip simulated. The gradient of the last two is the sweep back in floating point through the states that they
     computed. dtype: of all arrays; float64 unless JAX is in its 32-bit mode. options: integrator, form,
     forces, constrained, contacts and others of `dynagate.Rollout`; feedback= has no operator.
+    outputs: names of more results. "diverged" (*leading,) is the first state that is not finite, -1 if all are.
+    Rollouts that solve equations have "converged" (*leading, steps), and those with rigid contact "impulse" (*leading,
+    steps, pairs, 3) and "lift" (*leading, steps, pairs), N s, as of `dynagate.Rollout`. Gradients pass through impulse
+    and lift.
 
     Raises ValueError or TypeError: an option is none of these, or dtype float64 in 32-bit mode; RobotError;
     CompileError.
     """
     chosen = precision((np.float64 if jax.config.jax_enable_x64 else np.float32) if dtype is None else dtype)
-    return RolloutFunction(
-        RolloutOperator(robot, steps=steps, dt=dt, backend=backend, dtype=chosen, float64=FLOAT64, **options)
-    )
+    own: dict[str, Any] = {"backend": backend, "dtype": chosen, "float64": FLOAT64, "outputs": outputs}
+    return RolloutFunction(RolloutOperator(robot, steps=steps, dt=dt, **own, **options))
 
 
 def _loop(

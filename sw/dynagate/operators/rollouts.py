@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections import namedtuple
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
@@ -11,7 +13,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dynagate.base.arguments import names_of
 from dynagate.base.errors import ArgumentError, ArgumentTypeError
+from dynagate.base.nearest import nearest
 from dynagate.graph import Graph, Port
 from dynagate.host.rollouts import Rollout
 from dynagate.integrators.step import StepOptions
@@ -23,6 +27,10 @@ from dynagate.robot import Robot
 Array = npt.NDArray[Any]
 BACKENDS: dict[str, Any] = {"compiled": CPU, CPU: CPU, "numpy": "numpy", "fixed": "fixed", "sim": "sim"}
 """Backend -> the device of `Rollout`."""
+
+CONVERGED, DIVERGED = "converged", "diverged"
+"""Results of a rollout on request: whether each step has solved its equations, and the first state that is not finite,
+-1 if there is none."""
 
 OF_THE_STEP = {"steps", *StepOptions.__dataclass_fields__}
 """Options of a rollout on integers that decide its motion."""
@@ -54,6 +62,7 @@ class RolloutOperator:
         backend: str,
         dtype: np.dtype[Any],
         float64: str = "dtype='float64'",
+        outputs: str | Sequence[str] = (),
         **options: Any,
     ) -> None:
         if backend not in BACKENDS:
@@ -62,6 +71,7 @@ class RolloutOperator:
             raise ArgumentError("dt=None for an operator; expected a constant time step in seconds")
         if options.get("feedback", False) is not False:
             raise ArgumentError("feedback= of an operator; expected `Rollout`, which knows it")
+        requested = names_of("outputs", outputs)
         self.dtype, self.steps, self.float64 = dtype, steps, float64
         self._asked: dict[str, Any] = {"steps": steps, "dt": dt, **options}
         device: Any = BACKENDS[backend]
@@ -82,16 +92,54 @@ class RolloutOperator:
         motion = None if self.rollout.chip else self.rollout.motion
         self.solved = {name: math.prod(motion.extras[name][1]) for name in motion.solved} if motion else {}
         self.direct = not (motion and motion.failed)
+        self.pieces = {name: motion.extras[name][1] for name in motion.solved} if motion else {}
+        self.outputs = self._checked_outputs(requested)
         ports = (Port(name, shape, (), units if name == "q0" else ()) for name, shape in shapes.items())
         self.arguments = Arguments(f"a rollout of {self.robot.name}", (*ports, *self.parameters.values()))
 
     @cached_property
-    def shapes(self) -> dict[str, tuple[int, int]]:
-        """What `forward` gives: q and qd of every state, the first one included, and what `solved` lists of every
-        step."""
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Shapes of what `forward` returns for one trajectory: q and qd of every state, the first one included, what
+        `solved` lists of every step, and whether each step has converged, 1 or 0, if steps solve equations."""
         steps = self.steps // self.rollout.every
         states = {"q": (steps + 1, self.robot.nq), "qd": (steps + 1, self.robot.nv)}
-        return {**states, **{name: (steps, size) for name, size in self.solved.items()}}
+        solved = {name: (steps, size) for name, size in self.solved.items()}
+        return {**states, **solved, **({} if self.direct else {CONVERGED: (steps,)})}
+
+    def _checked_outputs(self, names: Sequence[str]) -> tuple[str, ...]:
+        """Return the names of results besides q and qd. Raise ArgumentError if the rollout lacks one."""
+        known = (*self.solved, *(() if self.direct else (CONVERGED,)), DIVERGED)
+        for name in names:
+            if name not in known:
+                raise ArgumentError(
+                    f"outputs has '{name}'{nearest(name, known)}; expected some of {', '.join(known)} for this rollout"
+                )
+        return tuple(dict.fromkeys(names))
+
+    @cached_property
+    def results(self) -> Any:
+        """The named tuple that a call returns."""
+        return namedtuple("States", ("q", "qd", *self.outputs))
+
+    def named(self, computed: Sequence[Any], framework: Any) -> Any:
+        """Return the results of a call, by name.
+
+        Args:
+            computed: What `forward` returns, as arrays of a framework.
+            framework: Its module, jax.numpy or torch, for the functions that both have.
+        """
+        values = dict(zip(self.shapes, computed, strict=True))
+        q, qd = values["q"], values["qd"]
+        for name in self.outputs:
+            if name in self.pieces:
+                values[name] = values[name].reshape(*values[name].shape[:-1], *self.pieces[name])
+            elif name == CONVERGED:
+                values[name] = values[name] > 0.5
+            else:
+                finite = framework.isfinite(q).all(-1) & framework.isfinite(qd).all(-1)
+                first = (framework.cumsum(~finite, -1) == 0).sum(-1) * self.rollout.every
+                values[name] = framework.where(finite.all(-1), -1, first)
+        return self.results(*(values[name] for name in ("q", "qd", *self.outputs)))
 
     @cached_property
     def sweep(self) -> Rollout:
@@ -118,8 +166,7 @@ class RolloutOperator:
         return Operator(graph, self.robot, Compiled(graph, (CPU,)), lambda graph: Compiled(graph, (CPU,)))
 
     def check_differentiable(self) -> None:
-        """Raise ArgumentError if the rollout has no gradient, before anything is computed."""
-        self.rollout.check_all_kept()
+        """Raise ArgumentError if the dtype of the rollout has no gradient, before anything is computed."""
         if not self.direct and self.dtype != np.float64:
             raise ArgumentError(
                 f"dtype {self.dtype} of a gradient through {self.rollout.integrator.in_errors}; expected {self.float64}"
@@ -150,14 +197,23 @@ class RolloutOperator:
         if not self.direct:
             for name in ("q", "qd"):
                 results[name][..., 1:, :][lost] = np.nan
+            results[CONVERGED] = self._converged(results)
         return [results[name].reshape(*leading, *shape) for name, shape in self.shapes.items()]
+
+    def _converged(self, results: Mapping[str, Array]) -> Array:
+        """Return 1 for each step that has converged, else 0."""
+        if "failed" not in results:
+            return results[CONVERGED]
+        return np.asarray(np.diff(results["failed"], axis=1, prepend=0.0) == 0.0, self.dtype)
 
     def backward(self, q: Array, qd: Array, tau: Array, *others: Array) -> list[Array]:
         """Gradients by q0 and qd0, (..., nv), tau, and the robot's variable parameters, on the host. others: `active`
         of a constrained rollout, the variable parameters, what `solved` lists, and the costs of q, along velocities,
-        and qd."""
-        *held, cost_q, cost_qd = others
+        of qd, and of what `solved` lists."""
+        count = len(others) - len(self.solved)
+        held, (cost_q, cost_qd), solved = others[: count - 2], others[count - 2 : count], others[count:]
         names, axes = (*self.held, *self.parameters, *self.solved), tau.ndim - 2
         inputs = {name: x.reshape(-1, *x.shape[axes:]) for name, x in zip(names, held, strict=True)}
-        products = self.sweep.swept(q, qd, tau, cost_q, cost_qd, inputs)
+        costs = {name: x.reshape(-1, *x.shape[axes:]) for name, x in zip(self.solved, solved, strict=True)}
+        products = self.sweep.swept(q, qd, tau, cost_q, cost_qd, inputs, costs)
         return [products[name] for name in ("q0", "qd0", "tau", *self.parameters)]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from os import PathLike
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,16 +19,8 @@ from dynagate.robot import Robot
 from dynagate.torch.functions import prepared
 from dynagate.torch.library import TorchOperator, check_no_tangents, registered
 
-FLOAT64 = "rollout(..., dtype='float64') and float64 tensors, such as .double()"
+FLOAT64 = "rollout(..., dtype='float64') and float64 tensors, such as .double(), or torch.no_grad() for the motion only"
 """How to have a rollout in float64."""
-
-
-class States(NamedTuple):
-    """Of a rollout: q (*leading, steps // every + 1, nq) and qd (*leading, steps // every + 1, nv), the first ones q0
-    and qd0."""
-
-    q: torch.Tensor
-    qd: torch.Tensor
 
 
 class RolloutFunction(SharedFunction):
@@ -35,8 +28,9 @@ class RolloutFunction(SharedFunction):
 
     Call it with q0 (*leading, nq), qd0 (*leading, nv) and tau (*leading, steps, nv), all in its dtype and on the CPU;
     quaternions are brought to length 1 first. A constrained rollout also takes active (*leading, steps, constraints), 0
-    or 1, which has no gradient. The robot's variable parameters (*leading, *shape) come last. Returns `States`. It is
-    differentiated in reverse mode, once.
+    or 1, which has no gradient. The robot's variable parameters (*leading, *shape) come last. Returns q (*leading,
+    steps // every + 1, nq), qd (*leading, steps // every + 1, nv), the first ones q0 and qd0, and what outputs= names.
+    It is differentiated in reverse mode, once.
 
     What is not finite stays in its trajectory, and raises no error.
 
@@ -50,13 +44,15 @@ class RolloutFunction(SharedFunction):
         derivative = self._differentiate, self._save
         varied, solved = len(operator.parameters), len(operator.solved)
         held = len(operator.held) + varied
-        self._forward = registered(name, 3 + held, 2 + solved, self._compute, self._shapes, derivative)
-        self._backward = registered(f"{name}_vjp", 5 + held + solved, 3 + varied, self._compute_back, self._shapes_back)
+        self._forward = registered(name, 3 + held, len(operator.shapes), self._compute, self._shapes, derivative)
+        self._backward = registered(
+            f"{name}_vjp", 5 + held + 2 * solved, 3 + varied, self._compute_back, self._shapes_back
+        )
         to_velocities, to_entries = operator.to_velocities, operator.to_entries
         self._to_velocities = None if to_velocities is None else TorchOperator(to_velocities)
         self._to_entries = None if to_entries is None else TorchOperator(to_entries)
 
-    def __call__(self, *positional: Any, **named: Any) -> States:
+    def __call__(self, *positional: Any, **named: Any) -> Any:
         arguments = self.operator.arguments
         inputs = prepared(arguments, by_name(arguments, positional, named))
         first = inputs[0]
@@ -65,7 +61,7 @@ class RolloutFunction(SharedFunction):
             raise ArgumentError(f"inputs of {arguments.name} are on {first.device}; expected them on the CPU")
         if torch.is_grad_enabled() and any(x.requires_grad for x in inputs):
             self.operator.check_differentiable()
-        return States(*self._forward(*inputs)[:2])
+        return self.operator.named(self._forward(*inputs), torch)
 
     def _compute(self, *inputs: torch.Tensor) -> list[torch.Tensor]:
         return [torch.from_numpy(x) for x in self.operator.forward(*(x.detach().numpy() for x in inputs))]
@@ -84,17 +80,18 @@ class RolloutFunction(SharedFunction):
         return [state, state, tuple(tau.shape), *(tuple(x.shape) for x in varied)]
 
     def _save(self, ctx: Any, inputs: tuple[torch.Tensor, ...], output: tuple[torch.Tensor, ...]) -> None:
-        q, qd, *solved = output
-        ctx.save_for_backward(q, qd, *inputs[2:], *solved)
+        q, qd, *others = output
+        ctx.save_for_backward(q, qd, *inputs[2:], *others[: len(self.operator.solved)])
 
     def _differentiate(
-        self, ctx: Any, cost_q: torch.Tensor, cost_qd: torch.Tensor, *_: torch.Tensor
+        self, ctx: Any, cost_q: torch.Tensor, cost_qd: torch.Tensor, *others: torch.Tensor
     ) -> tuple[torch.Tensor | None, ...]:
         q, qd, tau, *held = ctx.saved_tensors
         check_no_tangents({"weights of q": cost_q, "weights of qd": cost_qd})
+        costs = others[: len(self.operator.solved)]
         if self._to_velocities is not None:
             (cost_q,) = self._to_velocities(q, cost_q)
-        by_q, by_qd, by_tau, *by_parameters = self._backward(q, qd, tau, *held, cost_q, cost_qd)
+        by_q, by_qd, by_tau, *by_parameters = self._backward(q, qd, tau, *held, cost_q, cost_qd, *costs)
         if self._to_entries is not None:
             (by_q,) = self._to_entries(q[..., 0, :].contiguous(), by_q)
         return by_q, by_qd, by_tau, *(None for _ in self.operator.held), *by_parameters
@@ -111,6 +108,7 @@ def rollout(
     *,
     backend: str = "compiled",
     dtype: npt.DTypeLike | torch.dtype | None = None,
+    outputs: str | Sequence[str] = (),
     **options: Any,
 ) -> RolloutFunction:
     """A rollout for PyTorch: torques of so many steps of dt seconds to states.
@@ -121,10 +119,13 @@ def rollout(
     this chip simulated. The gradient of the last two is the sweep back in floating point through the states that they
     computed. dtype: of all tensors, PyTorch's default unless given. options: integrator, form,
     forces, constrained, contacts and others of `dynagate.Rollout`; feedback= has no operator.
+    outputs: names of more results. "diverged" (*leading,) is the first state that is not finite, -1 if all are.
+    Rollouts that solve equations have "converged" (*leading, steps), and those with rigid contact "impulse" (*leading,
+    steps, pairs, 3) and "lift" (*leading, steps, pairs), N s, as of `dynagate.Rollout`. Gradients pass through impulse
+    and lift.
 
     Raises ValueError: an option is none of these; RobotError; CompileError.
     """
     name = str(dtype or torch.get_default_dtype()).removeprefix("torch.")
-    return RolloutFunction(
-        RolloutOperator(robot, steps=steps, dt=dt, backend=backend, dtype=np.dtype(name), float64=FLOAT64, **options)
-    )
+    own: dict[str, Any] = {"backend": backend, "dtype": np.dtype(name), "float64": FLOAT64, "outputs": outputs}
+    return RolloutFunction(RolloutOperator(robot, steps=steps, dt=dt, **own, **options))
