@@ -109,7 +109,8 @@ def test_balls_at_frames_by_hand() -> None:
         ("fixed", (0.12, 15.0), (moving, turning)),
         ("fixed", (0.13, 17.0), (0.0, 0.0)),
     ):
-        for held in (body.with_contact("center", kind), body.with_loop("center", "wall", kind)):
+        loops = [body.with_loop(*ends, kind) for ends in (("center", "wall"), ("wall", "center"))]
+        for held in (body.with_contact("center", kind), *loops):
             got = Stance(Tree(soft(held, *compliances))).balls([1.0])
             assert set(got) == ({0} if any(ball) else set()), (kind, compliances)
             if got:

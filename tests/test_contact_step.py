@@ -295,6 +295,7 @@ KINKS = {
     "held without a load at a gap of 0, higher": (0.0, WEIGHT, UP),
     "on the border of the cone, at a gap of 0, lower and pushed less": (0.0, JUST, -UP - ASIDE),
     "on the border of the cone, below the ground, pushed less": (-1e-3, JUST, -ASIDE),
+    "slides, where both sides agree": (-1e-3, 2.0 * JUST, ASIDE),
 }
 
 
