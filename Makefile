@@ -63,8 +63,8 @@ docs: $(VENV)/docs.stamp  ## Build the documentation site in build/site, without
 	@echo build/site/index.html
 
 LINT = $(BIN)/ruff check $(SOURCES) && $(BIN)/ruff format --check $(SOURCES) \
-	&& $(BIN)/mypy -p dynagate && $(BIN)/python docs/lint_pages.py
-lint: $(VENV)/test.stamp  ## Check style, types and the language of pages
+	&& $(BIN)/lint-imports && $(BIN)/mypy -p dynagate && $(BIN)/python docs/lint_pages.py
+lint: $(VENV)/test.stamp  ## Check style, imports, types and the language of pages
 	$(LINT)
 
 format: $(VENV)/test.stamp  ## Format the code

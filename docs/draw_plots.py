@@ -93,7 +93,7 @@ def lines(
 def word_lengths(date: str) -> str:
     """Error of the arm's forward dynamics in integers, over the length of all words."""
     from dynagate.fixedpoint.assign import Policy, assign
-    from dynagate.fixedpoint.evaluate import evaluate as in_integers
+    from dynagate.fixedpoint.models.evaluate import evaluate as in_integers
 
     robot = robots.load("two_joint_arm")
     region = Region.of(robot)

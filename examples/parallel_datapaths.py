@@ -14,9 +14,9 @@ from collections.abc import Sequence
 
 from dynagate import Region, trace
 from dynagate.fixedpoint.assign import LARGEST_WORD, Policy, assign
-from dynagate.fixedpoint.sweep import measure
+from dynagate.fixedpoint.wordlength.sweep import measure
 from dynagate.graph import Graph
-from dynagate.hw.plan import demand, plan
+from dynagate.hw.plan.plan import demand, plan
 from dynagate.robot.random_chain import random_chain
 
 FORMS = ("mass_matrix_solve", "aba", "jsiia", "abia", "cfa")

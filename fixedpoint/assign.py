@@ -15,10 +15,10 @@ from dynagate.base.largest import MAX_STATES
 from dynagate.dynamics import CODE
 from dynagate.fixedpoint.format import Arithmetic, Fixed, Format
 from dynagate.fixedpoint.formatted import FormattedGraph
-from dynagate.fixedpoint.headroom import most_fractions
 from dynagate.fixedpoint.operations import FIXED, Formula, Unit
-from dynagate.fixedpoint.proved import ProvedRanges, proved_ranges
-from dynagate.fixedpoint.ranges import Limits, Ranges, input_bounds, sampled_ranges
+from dynagate.fixedpoint.ranges.headroom import most_fractions
+from dynagate.fixedpoint.ranges.proved import ProvedRanges, proved_ranges
+from dynagate.fixedpoint.ranges.sampled import Limits, Ranges, input_bounds, sampled_ranges
 from dynagate.graph import OPS, Graph
 from dynagate.graph.late import late_terms_last
 from dynagate.graph.ops import PRODUCTS, TRIG

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from dynagate.base.untrusted import plain_text
 from dynagate.fixedpoint.entering import TYPES, entering, without_low_bits
-from dynagate.fixedpoint.evaluate import evaluate_integers, quantize_inputs
 from dynagate.fixedpoint.format import INT64_BITS, Format
 from dynagate.fixedpoint.formatted import FormattedGraph
-from dynagate.fixedpoint.in_c import word_of
+from dynagate.fixedpoint.models.evaluate import evaluate_integers, quantize_inputs
+from dynagate.fixedpoint.models.in_c import word_of
 from dynagate.fixedpoint.operations import FIXED, Exact, Formula, Unit
 from dynagate.graph import OPS, Port
 from dynagate.graph.region import Region

@@ -59,7 +59,8 @@ class Formatted(ABC):
 
 @dataclass(frozen=True)
 class FormattedGraph(Formatted):
-    """A graph whose every node has a format. What the integers mean is `fixedpoint.evaluate`; hardware equals it.
+    """A graph whose every node has a format. What the integers mean is `fixedpoint.models.evaluate`; hardware equals
+    it.
 
     constants: node id -> the integer and format of its constant. bounds: node id of an input -> the values (low,
     high) that the formats were chosen for.
@@ -87,7 +88,7 @@ class FormattedGraph(Formatted):
 
     @cached_property
     def encodings(self) -> dict[bool, Any]:
-        """What `fixedpoint.in_c` made of the graph, kept with it: by whether all nodes are results."""
+        """What `fixedpoint.models.in_c` made of the graph, kept with it: by whether all nodes are results."""
         return {}
 
     def operand_formats(self, node: int) -> list[Format]:

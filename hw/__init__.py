@@ -13,27 +13,28 @@ from dynagate.base.nearest import nearest
 if TYPE_CHECKING:
     from dynagate.control.chip_ilqr import ChipIlqr
     from dynagate.fixedpoint.assign import assign
-    from dynagate.fixedpoint.certificate import certified
-    from dynagate.fixedpoint.evaluate import evaluate
-    from dynagate.fixedpoint.files import read_formats, write_formats
     from dynagate.fixedpoint.format import Arithmetic, Format, quantize, rescale, to_float
-    from dynagate.fixedpoint.goal import dsp_blocks
-    from dynagate.fixedpoint.optimize import optimize
-    from dynagate.fixedpoint.proved import prove
-    from dynagate.hw import boards, routes
-    from dynagate.hw.processor.build import build_solver
+    from dynagate.fixedpoint.models.evaluate import evaluate
+    from dynagate.fixedpoint.models.files import read_formats, write_formats
+    from dynagate.fixedpoint.proof.certificate import certified
+    from dynagate.fixedpoint.ranges.proved import prove
+    from dynagate.fixedpoint.wordlength.goal import dsp_blocks
+    from dynagate.fixedpoint.wordlength.optimize import optimize
+    from dynagate.hw import boards
+    from dynagate.hw.bodies.program import build_solver
+    from dynagate.hw.targets import routes
 
 _PLACES = {
     "dynagate.control.chip_ilqr": ("ChipIlqr",),
     "dynagate.fixedpoint.assign": ("assign",),
-    "dynagate.fixedpoint.certificate": ("certified",),
-    "dynagate.fixedpoint.evaluate": ("evaluate",),
-    "dynagate.fixedpoint.files": ("read_formats", "write_formats"),
+    "dynagate.fixedpoint.proof.certificate": ("certified",),
+    "dynagate.fixedpoint.models.evaluate": ("evaluate",),
+    "dynagate.fixedpoint.models.files": ("read_formats", "write_formats"),
     "dynagate.fixedpoint.format": ("Arithmetic", "Format", "quantize", "rescale", "to_float"),
-    "dynagate.fixedpoint.goal": ("dsp_blocks",),
-    "dynagate.fixedpoint.optimize": ("optimize",),
-    "dynagate.fixedpoint.proved": ("prove",),
-    "dynagate.hw.processor.build": ("build_solver",),
+    "dynagate.fixedpoint.wordlength.goal": ("dsp_blocks",),
+    "dynagate.fixedpoint.wordlength.optimize": ("optimize",),
+    "dynagate.fixedpoint.ranges.proved": ("prove",),
+    "dynagate.hw.bodies.program": ("build_solver",),
     "dynagate.sim.compare": ("first_difference",),
     "dynagate.sim.waveform": ("write_vcd",),
 }

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from dynagate.design.design import ChosenFormats, Register
-from dynagate.fixedpoint.beside import Beside
-from dynagate.fixedpoint.certificate import Certificate
+from dynagate.fixedpoint.proof.certificate import Certificate
+from dynagate.fixedpoint.proof.error_bounds import Beside
 from dynagate.graph.certificate import CERTIFICATE
 
 DATASHEET = "datasheet.md"

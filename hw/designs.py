@@ -1,7 +1,7 @@
 """A built design, whatever its body, and the writer of its folder.
 
-`Design` is what `dynagate.build` returns. `Hardware` is what differs between a pipelined datapath (`hw.pipeline`) and a
-program for a small processor (`hw.processor.scheduled`).
+`Design` is what `dynagate.build` returns. `Hardware` is what differs between a pipelined datapath
+(`hw.bodies.pipeline`) and a program for a small processor (`hw.bodies.scheduled_program`).
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from dynagate.robot import Robot
 
 if TYPE_CHECKING:
     from dynagate.graph import Graph
-    from dynagate.hw.bench.drawn import Vectors
-    from dynagate.hw.bench.subject import Subject
+    from dynagate.hw.vectors.drawn import Vectors
+    from dynagate.hw.vectors.subject import Subject
 
 AnyHardware = TypeVar("AnyHardware", bound="Hardware", covariant=True)
 
@@ -269,7 +269,7 @@ def _write(
 
 def is_intact(folder: Path, record: Record, others: Sequence[str]) -> bool:
     """Return whether a folder holds this design with its benches and these other files, none of them damaged."""
-    from dynagate.hw.bench import bench_faults, in_bench
+    from dynagate.hw.vectors import bench_faults, in_bench
 
     if not is_whole(folder, record, others):
         return False

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 
 from dynagate.base.option import option
 from dynagate.design.words import FIXED, FLOAT32, WORDS
-from dynagate.hw.schedule import LONGEST_INTERVAL
+from dynagate.hw.plan.schedule import LONGEST_INTERVAL
 
 if TYPE_CHECKING:
     from dynagate.fixedpoint.assign import Policy
-    from dynagate.fixedpoint.goal import Goal
+    from dynagate.fixedpoint.wordlength.goal import Goal
     from dynagate.graph.region import Region
-    from dynagate.hw.axi import Axi
-    from dynagate.hw.cost import Budget
-    from dynagate.hw.plan import Stages
+    from dynagate.hw.plan.cost import Budget
+    from dynagate.hw.plan.plan import Stages
+    from dynagate.hw.rtl.axi import Axi
 
 MOST_ABREAST, MOST_TURNS = 4, 16
 """Largest number of samples that a program computes in lanes: of a function, and of a solver."""

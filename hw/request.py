@@ -12,7 +12,7 @@ from dynagate.dynamics.options import DEFAULTS, AlgorithmOptions
 from dynagate.fixedpoint.assign import PROVED
 from dynagate.graph.certificate import check_certificate
 from dynagate.hw.options import DesignOptions
-from dynagate.hw.schedule import check_interval
+from dynagate.hw.plan.schedule import check_interval
 from dynagate.robot import Robot
 from dynagate.robot.checked import robot_of
 

@@ -19,7 +19,7 @@ from cocotbext.axi import (
     AxiStreamSource,
 )
 from dynagate.design.design import Design
-from dynagate.hw.axi import PER_SAMPLE
+from dynagate.hw.rtl.axi import PER_SAMPLE
 from dynagate.sim.bench import PERIOD_NS, pause_patterns, rounds, vectors
 
 MOST_BETWEEN = 24

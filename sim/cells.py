@@ -27,7 +27,7 @@ MODELS = {
     "xc7": Models(("xilinx/cells_sim.v",), ("memory_cells.v", "xilinx_cells.v")),
     "xcup": Models(("xilinx/cells_sim.v",), ("memory_cells.v", "xilinx_cells.v")),
 }
-"""Models by family, named as in `hw.families` and `hw.synth`."""
+"""Models by family, named as in `hw.targets.families` and `hw.targets.synth`."""
 
 _MODULE = re.compile(r"^\s*module\s+(\w+).*?\bendmodule\b", flags=re.MULTILINE | re.DOTALL)
 _INCLUDE = re.compile(r'^\s*`include "(\w+\.vh)"$', flags=re.MULTILINE)

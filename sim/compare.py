@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from dynagate.fixedpoint.evaluate import evaluate_integers, quantize_inputs
+from dynagate.fixedpoint.models.evaluate import evaluate_integers, quantize_inputs
+from dynagate.hw.bodies.pipeline import Pipeline
 from dynagate.hw.build import TOP
 from dynagate.hw.designs import Design
-from dynagate.hw.pipeline import Pipeline
 from dynagate.sim.runner import input_payloads
 from dynagate.sim.verilate import SimulationError, library
 

@@ -19,11 +19,11 @@ from dynagate.base.progress import Progress, quiet
 from dynagate.design.datapath import DatapathBody
 from dynagate.design.design import Design
 from dynagate.design.words import WORD
-from dynagate.hw.axi import Axi
 from dynagate.hw.processor.isa.packets import longest_packet
 from dynagate.hw.processor.isa.shape import Core
 from dynagate.hw.processor.streams import core_verilog
-from dynagate.hw.uart import LEAST_CLOCKS, TOP, Serial
+from dynagate.hw.rtl.axi import Axi
+from dynagate.hw.rtl.uart import LEAST_CLOCKS, TOP, Serial
 from dynagate.sim.cells import netlist_texts
 from dynagate.sim.verilate import line_library
 
@@ -47,17 +47,17 @@ def cores_library(core: Core, cores: int = 1, *, progress: Progress = quiet) -> 
 
 
 def _behind_line(serial: Serial, files: Sequence[Path], progress: Progress) -> Path:
-    from dynagate.hw.netlist import verilog_text
+    from dynagate.hw.export.netlist import verilog_text
 
     return line_library(TOP, {f"{TOP}.v": verilog_text(serial, TOP)}, files, pins=PINS, progress=progress)
 
 
 def netlist_library(netlist: Path, family: str = "ecp5", *, progress: Progress = quiet) -> Path:
-    """Compile the netlist of a bitstream, as `hw.routes.bitstream` writes it, with models of its cells.
+    """Compile the netlist of a bitstream, as `hw.targets.routes.bitstream` writes it, with models of its cells.
 
     Args:
         netlist: the file with the Verilog of the netlist. Its serial line keeps the bitstream's clocks a bit.
-        family: the flow of its board, a key of `hw.families.FAMILIES`.
+        family: the flow of its board, a key of `hw.targets.families.FAMILIES`.
         progress: a function that receives a line of text before each slow stage.
 
     Returns:
@@ -66,8 +66,8 @@ def netlist_library(netlist: Path, family: str = "ecp5", *, progress: Progress =
     Raises:
         SimulationError: Verilator, the C++ compiler or Yosys is missing or failed.
     """
-    from dynagate.hw.families import FAMILIES
-    from dynagate.hw.routes import TOP as BOARD
+    from dynagate.hw.targets.families import FAMILIES
+    from dynagate.hw.targets.routes import TOP as BOARD
 
     return line_library(BOARD, netlist_texts(netlist, family), pins=FAMILIES[family].ports, progress=progress)
 

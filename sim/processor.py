@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from dynagate.base.progress import Progress, quiet
-from dynagate.hw.axi import Axi
 from dynagate.hw.processor.isa.shape import Core
 from dynagate.hw.processor.streams import core_verilog
+from dynagate.hw.rtl.axi import Axi
 from dynagate.sim.verilate import shell_library
 
 

@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 from dynagate.design.codec import put_row_bits
 from dynagate.design.ring import ring_design
-from dynagate.fixedpoint.evaluate import quantize_inputs
-from dynagate.fixedpoint.recirculate import Recirculation, Turn, Turns
+from dynagate.fixedpoint.models.evaluate import quantize_inputs
+from dynagate.fixedpoint.models.feedback import Recirculation, Turn, Turns
+from dynagate.hw.bodies.pipeline import Pipeline
 from dynagate.hw.build import RING_TOP
 from dynagate.hw.designs import Design
-from dynagate.hw.pipeline import Pipeline
 from dynagate.sim.runner import Icarus, run_bench
 from dynagate.sim.verilate import RING_PORTS, cocotb_program
 

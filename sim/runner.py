@@ -19,12 +19,12 @@ from dynagate.base.process import completed, python_environment, run, safe_path
 from dynagate.base.storage import write
 from dynagate.design.codec import put_row_bits
 from dynagate.design.files import text_of
-from dynagate.fixedpoint.evaluate import evaluate_integers, quantize_inputs
 from dynagate.fixedpoint.format import Integers
-from dynagate.hw.bench.wire import Wire
+from dynagate.fixedpoint.models.evaluate import evaluate_integers, quantize_inputs
+from dynagate.hw.bodies.pipeline import Pipeline
 from dynagate.hw.build import SHELL_TOP, TOP
 from dynagate.hw.designs import Design
-from dynagate.hw.pipeline import Pipeline
+from dynagate.hw.vectors.wire import Wire
 from dynagate.sim.sources import SimulationError, read_sources
 from dynagate.sim.verilate import PORTS, SHELL_PORTS, cocotb_program, environment, tool
 
@@ -159,7 +159,7 @@ def run_unit_bench(
 
     platform: the device it is elaborated for. models: Verilog of the device's blocks, by file name.
     """
-    from dynagate.hw.netlist import verilog_text
+    from dynagate.hw.export.netlist import verilog_text
 
     text = verilog_text(unit, name, platform)
     source = folder / f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:12]}" / f"{name}.v"

@@ -33,11 +33,11 @@ from dynagate.design.files import (
 )
 from dynagate.design.program import PROGRAM
 from dynagate.design.verilog_list import LIST, TOPS, is_verilog
-from dynagate.fixedpoint.files import FORMATS
-from dynagate.hw.bench import bench_faults, in_bench, subjects, vector_texts
-from dynagate.hw.bench.calls import LONGEST_CALL
-from dynagate.hw.bench.drawn import Vectors
-from dynagate.hw.bench.subject import DATAPATH, ROLLOUT, Subject
+from dynagate.fixedpoint.models.files import FORMATS
+from dynagate.hw.vectors import bench_faults, in_bench, subjects, vector_texts
+from dynagate.hw.vectors.calls import LONGEST_CALL
+from dynagate.hw.vectors.drawn import Vectors
+from dynagate.hw.vectors.subject import DATAPATH, ROLLOUT, Subject
 from dynagate.sim.sources import SimulationError, read_sources
 from dynagate.sim.verilate import PORTS, RING_PORTS, SHELL_PORTS, bench_program, cocotb_program, environment
 

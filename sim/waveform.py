@@ -14,11 +14,11 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 from dynagate.base.storage import scratch
-from dynagate.fixedpoint.evaluate import quantize_inputs
+from dynagate.fixedpoint.models.evaluate import quantize_inputs
+from dynagate.hw.bodies.pipeline import Pipeline
 from dynagate.hw.build import BuildError
-from dynagate.hw.datapath import Datapath
 from dynagate.hw.designs import Design
-from dynagate.hw.pipeline import Pipeline
+from dynagate.hw.rtl.datapath import Datapath
 
 CONTROL = ("clk", "i_valid", "i_ready", "o_valid", "o_ready")
 """Signals of the datapath itself that are shown before the nodes'."""

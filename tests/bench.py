@@ -12,7 +12,7 @@ import dynagate
 import numpy as np
 from dynagate import Axi, evaluate, robots, trace
 from dynagate.bench.driver import BATCH, driver_ns, fastest_ns
-from dynagate.fixedpoint.evaluate import evaluate as evaluate_fixed
+from dynagate.fixedpoint.models.evaluate import evaluate as evaluate_fixed
 
 
 def seconds(job: Callable[[], object], repeats: int = 5) -> float:

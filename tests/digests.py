@@ -52,14 +52,14 @@ from dynagate.graph.scan import Scan
 from dynagate.graph.scan_trace import SCANS, trace_scan
 from dynagate.host.board_links import LINKS, Row
 from dynagate.host.links import Link
-from dynagate.hw.axi import Axi
 from dynagate.hw.designs import Design
-from dynagate.hw.plan import Stages
+from dynagate.hw.plan.plan import Stages
 from dynagate.hw.processor.compiler.loops import loop_instructions
 from dynagate.hw.processor.compiler.solver import formatted_solver
 from dynagate.hw.processor.core_spec import CoreSpec
 from dynagate.hw.processor.isa.shape import Core
-from dynagate.hw.regmap import REGISTERS
+from dynagate.hw.rtl.axi import Axi
+from dynagate.hw.rtl.regmap import REGISTERS
 from dynagate.integrators.feedback import reverse_with_feedback, with_feedback
 from dynagate.integrators.methods import METHODS, method_of
 from dynagate.integrators.motion import reverse_loop

@@ -8,10 +8,10 @@ from pathlib import Path
 from dynagate import Robot, robots
 from dynagate.hw import boards
 from dynagate.hw.boards import Board
-from dynagate.hw.choice import Choice
 from dynagate.hw.designs import Design
-from dynagate.hw.project import FLOWS, Project, bitstream_design, write_project
 from dynagate.hw.request import DesignRequest
+from dynagate.hw.targets.board_fit import Choice
+from dynagate.hw.targets.project import FLOWS, Project, bitstream_design, write_project
 
 FUNCTION = "forward_dynamics"
 VENDOR = [name for name in boards.names() if boards.load(name).flow in FLOWS]

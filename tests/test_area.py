@@ -13,8 +13,8 @@ from amaranth.lib.wiring import In, Out
 from click.testing import CliRunner
 from dynagate.base.errors import ArgumentError
 from dynagate.cli import main
-from dynagate.hw.area import area
-from dynagate.hw.synth import SynthesisError
+from dynagate.hw.targets.area import area
+from dynagate.hw.targets.synth import SynthesisError
 
 HEAD = """library (few_cells) {
   delay_model : table_lookup;

@@ -39,12 +39,12 @@ from dynagate.design.words import sample_bytes
 from dynagate.fixedpoint.assign import Policy, assign
 from dynagate.fixedpoint.fuse import fused
 from dynagate.hw import boards as hw_boards
-from dynagate.hw.choice import _most_bytes, choose, rate_text
-from dynagate.hw.plan import plan
+from dynagate.hw.plan.plan import plan
 from dynagate.hw.processor.board import cores_of
 from dynagate.hw.processor.compiler.instructions import instructions
 from dynagate.hw.processor.compiler.schedule import schedule
 from dynagate.hw.processor.compiler.scheduled import OUTPUT_OVERHEAD_CYCLES
+from dynagate.hw.targets.board_fit import _most_bytes, choose, rate_text
 from dynagate.robot import Joint, Link
 from dynagate.views.bars import Bar, draw_bars, ticks
 from dynagate.views.svg import NAMESPACE

@@ -17,12 +17,12 @@ from dynagate.cli import main
 from dynagate.design.files import load
 from dynagate.design.verilog_list import read_list
 from dynagate.hw import boards
-from dynagate.hw.accelerator import ports
-from dynagate.hw.axi import Axi
-from dynagate.hw.project import FLOWS, ProjectError, run_tool, write_project
-from dynagate.hw.scripts import OUT_OF_CONTEXT
-from dynagate.hw.wrapper import PAGE_BITS, wrapper
-from dynagate.hw.yosys import run_yosys
+from dynagate.hw.boards.scripts import OUT_OF_CONTEXT
+from dynagate.hw.export.yosys import run_yosys
+from dynagate.hw.rtl.accelerator import ports
+from dynagate.hw.rtl.axi import Axi
+from dynagate.hw.rtl.wrapper import PAGE_BITS, wrapper
+from dynagate.hw.targets.project import FLOWS, ProjectError, run_tool, write_project
 
 from tests import tcl
 from tests.projects import FUNCTION, VENDOR, designed, project

@@ -11,8 +11,8 @@ from click.testing import CliRunner
 from dynagate.cli import main
 from dynagate.hw import boards
 from dynagate.hw.datasheet import register_table
-from dynagate.hw.project import FLOWS
-from dynagate.hw.regmap import REGISTERS
+from dynagate.hw.rtl.regmap import REGISTERS
+from dynagate.hw.targets.project import FLOWS
 
 from tests.projects import VENDOR
 

@@ -11,11 +11,11 @@ import pytest
 from dynagate import build, robots
 from dynagate.base.errors import MissingExtraError
 from dynagate.fixedpoint.assign import Policy
-from dynagate.fixedpoint.evaluate import evaluate
+from dynagate.fixedpoint.models.evaluate import evaluate
 from dynagate.host import DeviceError
 from dynagate.host.xrt_link import CompiledIp
-from dynagate.hw.axi import Axi
 from dynagate.hw.designs import Design
+from dynagate.hw.rtl.axi import Axi
 
 from tests.standins.opening import board
 from tests.standins.pynq_api import Pynq

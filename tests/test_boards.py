@@ -12,13 +12,13 @@ from dynagate.design.words import beats
 from dynagate.fixedpoint.assign import assign
 from dynagate.fixedpoint.formatted import FormattedGraph
 from dynagate.hw import boards
-from dynagate.hw.axi import Axi
 from dynagate.hw.boards import Board, BoardError
-from dynagate.hw.choice import LONGEST, Choice, FitError, choose, uses
-from dynagate.hw.families import FAMILIES
-from dynagate.hw.plan import Plan, plan
-from dynagate.hw.project import write_project
-from dynagate.hw.synth import synthesize
+from dynagate.hw.plan.plan import Plan, plan
+from dynagate.hw.rtl.axi import Axi
+from dynagate.hw.targets.board_fit import LONGEST, Choice, FitError, choose, uses
+from dynagate.hw.targets.families import FAMILIES
+from dynagate.hw.targets.project import write_project
+from dynagate.hw.targets.synth import synthesize
 
 from tests import tcl
 from tests.projects import designed
@@ -146,7 +146,7 @@ def test_a_new_board_is_one_file(designs: Path, tmp_path: Path) -> None:
     ],
 )
 def test_blocks_of_a_product_by_multiplier(multiplier: str, wide: int, narrow: int, blocks: int) -> None:
-    from dynagate.hw.choice import _blocks
+    from dynagate.hw.targets.board_fit import _blocks
 
     board = boards.load("vcu118")
     assert _blocks(wide, narrow, replace(board, resources=replace(board.resources, multiplier=multiplier))) == blocks

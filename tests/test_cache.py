@@ -21,7 +21,7 @@ import numpy as np
 import pytest
 from dynagate import build, robots
 from dynagate.base.storage import DAY, MARK, mark, scratch, sweep
-from dynagate.fixedpoint.evaluate import evaluate
+from dynagate.fixedpoint.models.evaluate import evaluate
 from dynagate.hw.designs import Design
 from dynagate.native import cache
 from dynagate.native.cache import cache_folder, kept

@@ -14,11 +14,11 @@ from click.testing import CliRunner
 from dynagate import AlgorithmOptions, DesignRequest, Policy, Region, Robot, build, evaluate, robots, trace
 from dynagate.cli import main
 from dynagate.fixedpoint.assign import assign
-from dynagate.fixedpoint.certificate import Certificate, Machine, certified
-from dynagate.fixedpoint.evaluate import evaluate as evaluate_fixed
 from dynagate.fixedpoint.formatted import FormattedGraph
 from dynagate.fixedpoint.fuse import angle_format, fused
-from dynagate.fixedpoint.mass_bound import MassBound, mass_bound
+from dynagate.fixedpoint.models.evaluate import evaluate as evaluate_fixed
+from dynagate.fixedpoint.proof.certificate import Certificate, Machine, certified
+from dynagate.fixedpoint.proof.mass_bound import MassBound, mass_bound
 from dynagate.graph import OPS
 from dynagate.graph.certificate import with_certificate
 from dynagate.graph.region import Kind

@@ -27,7 +27,7 @@ from dynagate.cli.output import write_text
 from dynagate.design.verilog_list import read_list
 from dynagate.dynamics import FUNCTIONS
 from dynagate.fixedpoint.assign import assign
-from dynagate.fixedpoint.files import write_formats
+from dynagate.fixedpoint.models.files import write_formats
 
 
 def call(*arguments: object) -> tuple[int, str]:

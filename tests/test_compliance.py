@@ -14,7 +14,7 @@ from dynagate.dynamics.block_ldl import BlockFactor
 from dynagate.dynamics.stance import Stance
 from dynagate.dynamics.tree import Tree
 from dynagate.fixedpoint.assign import Policy, assign
-from dynagate.fixedpoint.evaluate import evaluate as evaluate_integers
+from dynagate.fixedpoint.models.evaluate import evaluate as evaluate_integers
 from dynagate.graph.loop import evaluate_loop
 from dynagate.graph.scan_trace import trace_scan
 from dynagate.robot import Frame, Joint, Link, Mimic

@@ -8,7 +8,7 @@ import dynagate
 import numpy as np
 from dynagate import Robot
 from dynagate.dynamics import TOGETHER
-from dynagate.hw.axi import Axi
+from dynagate.hw.rtl.axi import Axi
 from dynagate.robot import Joint, Link
 
 from tests.designs import functions_of

@@ -22,7 +22,7 @@ from dynagate.design.rebuilt import formatted_design
 from dynagate.dynamics import CONSTRAINED
 from dynagate.dynamics.configuration import integrate
 from dynagate.fixedpoint.assign import Policy, assign
-from dynagate.fixedpoint.evaluate import evaluate as evaluate_integers
+from dynagate.fixedpoint.models.evaluate import evaluate as evaluate_integers
 from dynagate.forces import Friction
 from dynagate.graph.derivatives import jacobian
 from dynagate.graph.truth import STEP, relative_errors

@@ -174,7 +174,7 @@ def test_design_file_says_which_module_has_each_signal(function: str, designs: P
 
 
 def test_interrupted_build_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from dynagate.hw import netlist
+    from dynagate.hw.export import netlist
 
     convert = netlist.verilog_files
 

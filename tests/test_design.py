@@ -23,13 +23,13 @@ from dynagate.design.files import load as load_design
 from dynagate.design.source import CORE, source_digest, source_files
 from dynagate.design.verilog_list import read_list
 from dynagate.fixedpoint.assign import assign
-from dynagate.fixedpoint.files import write_formats
 from dynagate.fixedpoint.format import Arithmetic
+from dynagate.fixedpoint.models.files import write_formats
 from dynagate.host import DesignError, DeviceError
-from dynagate.hw.axi import Axi
 from dynagate.hw.build import BuildError
 from dynagate.hw.designs import Design as Built
 from dynagate.hw.rebuild import rebuild
+from dynagate.hw.rtl.axi import Axi
 from dynagate.sim.verilate import SimulationError
 
 from tests.designs import plant, relisted, resealed
@@ -181,7 +181,7 @@ MISSING = {"Verilog": "datapath.v", "datasheet": "datasheet.md", "script": "ooc.
 
 
 def test_a_sound_design_is_kept(sound: Built, monkeypatch: pytest.MonkeyPatch) -> None:
-    from dynagate.hw import netlist
+    from dynagate.hw.export import netlist
 
     monkeypatch.setattr(netlist, "verilog_files", None)
     assert arm(sound.folder.parent).folder == sound.folder
@@ -282,7 +282,7 @@ def counted_modules(places: tuple[str, ...] = ("",)) -> set[str]:
 def test_every_module_that_makes_a_core_counts_or_is_known_not_to_decide() -> None:
     """A core that changed has another hash."""
     counted = counted_modules(CORE)
-    seen = reached(["dynagate.hw.processor.shell.core_shell", "dynagate.hw.netlist"], counted)
+    seen = reached(["dynagate.hw.processor.shell.core_shell", "dynagate.hw.export.netlist"], counted)
     assert seen - counted == {
         "dynagate.base.arguments",  # what is refused, and words of errors
         "dynagate.base.errors",
@@ -296,7 +296,7 @@ def test_every_module_that_makes_a_core_counts_or_is_known_not_to_decide() -> No
         "dynagate.fixedpoint.fuse",  # four numbers, which the hash of a core holds by value
         "dynagate.graph.ops",  # goals for the errors of graphs
         "dynagate.graph.region",
-        "dynagate.hw.axi",  # the widths of streams, which a shell shows in a register
+        "dynagate.hw.rtl.axi",  # the widths of streams, which a shell shows in a register
     }
     assert {"dynagate.hw.processor.rtl.turn_memory", "dynagate.hw.processor.shell.dispatch"} <= seen
 
@@ -305,7 +305,7 @@ def test_every_module_that_building_reads_counts_or_is_known_not_to_decide() -> 
     counted = counted_modules()
     seen = reached(["dynagate.hw.build"], counted)
     assert seen - counted == {
-        "dynagate.fixedpoint.files",  # what it reads is in design.json
+        "dynagate.fixedpoint.models.files",  # what it reads is in design.json
         "dynagate.base.changed",  # which options differ from their defaults
         "dynagate.base.elsewhere",  # words of errors
         "dynagate.base.explained",  # words of errors
@@ -322,18 +322,18 @@ def test_every_module_that_building_reads_counts_or_is_known_not_to_decide() -> 
         "dynagate.integrators.step_vjp",
         "dynagate.robot.shapes",  # read from the file again
         "dynagate.robot.limits",
-        "dynagate.hw.bench",  # verifies what was built
-        "dynagate.hw.bench.calls",
-        "dynagate.hw.bench.programs",
-        "dynagate.hw.bench.subject",
-        "dynagate.hw.bench.vectors",
+        "dynagate.hw.vectors",  # verifies what was built
+        "dynagate.hw.vectors.calls",
+        "dynagate.hw.vectors.programs",
+        "dynagate.hw.vectors.subject",
+        "dynagate.hw.vectors.vectors",
         "dynagate.hw.processor.streams",  # around what was built
         "dynagate.hw.boards",  # the device and the clock of ooc.tcl
-        "dynagate.hw.scripts",
-        "dynagate.hw.cost",
+        "dynagate.hw.boards.scripts",
+        "dynagate.hw.plan.cost",
         "dynagate.hw.datasheet",
-        "dynagate.hw.pipeline_datasheet",
-        "dynagate.hw.processor.datasheet",
+        "dynagate.hw.bodies.pipeline_datasheet",
+        "dynagate.hw.bodies.program_datasheet",
         "dynagate.base.errors",
         "dynagate.base.forks",  # locks of forked children
         "dynagate.base.largest",  # what is refused
@@ -342,7 +342,7 @@ def test_every_module_that_building_reads_counts_or_is_known_not_to_decide() -> 
         "dynagate.design.rebuilt",  # reads a record
         "dynagate.design.source",
         "dynagate.base.storage",
-        "dynagate.hw.bench.drawn",  # states for benches
+        "dynagate.hw.vectors.drawn",  # states for benches
         "dynagate.graph.truth",  # relative errors alone
         "dynagate.base.untrusted",
         "dynagate.robot",  # the names of robot.model

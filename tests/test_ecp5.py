@@ -19,23 +19,25 @@ from dynagate import Function, build, robots
 from dynagate.base.process import run
 from dynagate.design.files import DesignError, load
 from dynagate.fixedpoint.assign import Policy
-from dynagate.fixedpoint.evaluate import evaluate
 from dynagate.fixedpoint.format import Format
-from dynagate.fixedpoint.goal import MULT18X18, Goal
+from dynagate.fixedpoint.models.evaluate import evaluate
+from dynagate.fixedpoint.wordlength.goal import MULT18X18, Goal
 from dynagate.host.devices import StreamDevice
 from dynagate.host.drivers import ShellSession
 from dynagate.host.links import DeviceError
 from dynagate.host.uart_link import UartLink
-from dynagate.hw import boards, pll, routes
-from dynagate.hw.axi import Axi
+from dynagate.hw import boards
+from dynagate.hw.boards import pll
 from dynagate.hw.designs import Design
-from dynagate.hw.families import lpf, multiplier_limit
-from dynagate.hw.netlist import rtlil_text
-from dynagate.hw.synth import SynthesisError
+from dynagate.hw.export.netlist import rtlil_text
+from dynagate.hw.export.yosys import run_yosys
+from dynagate.hw.rtl.axi import Axi
+from dynagate.hw.targets import routes
+from dynagate.hw.targets.families import lpf, multiplier_limit
+from dynagate.hw.targets.synth import SynthesisError
 from dynagate.hw.units.latencies import dsp_blocks, parts
 from dynagate.hw.units.mult18x18 import Ecp5
 from dynagate.hw.units.multiply import Fabric, Multiply
-from dynagate.hw.yosys import run_yosys
 from dynagate.sim.cells import models
 from dynagate.sim.line import SimulatedBoard, netlist_library
 from dynagate.sim.runner import run_unit_bench

@@ -21,19 +21,19 @@ from dynagate import Region, robots
 from dynagate.design.verilog_list import files_of
 from dynagate.fixedpoint.assign import Policy
 from dynagate.fixedpoint.format import Format
-from dynagate.hw.axi import Axi
 from dynagate.hw.designs import Design
-from dynagate.hw.netlist import verilog_text
+from dynagate.hw.export.netlist import verilog_text
+from dynagate.hw.export.verilog import START
+from dynagate.hw.export.yosys import run_yosys
 from dynagate.hw.processor.isa.shape import Core
 from dynagate.hw.processor.shell.core_shell import CoreShell
+from dynagate.hw.rtl.axi import Axi
 from dynagate.hw.units.exp import Exp
 from dynagate.hw.units.float32 import FromFloat, FromFloatAt, ToFloat, ToFloatAt
 from dynagate.hw.units.reciprocal import Reciprocal
 from dynagate.hw.units.root import Root
 from dynagate.hw.units.sincos import SinCos
 from dynagate.hw.units.tabulated import TabulatedReciprocal
-from dynagate.hw.verilog import START
-from dynagate.hw.yosys import run_yosys
 from dynagate.sim import verilate
 from dynagate.sim.runner import run_shell_bench
 from dynagate.sim.verilate import environment, tool

@@ -15,16 +15,17 @@ from dynagate.fixedpoint.format import Arithmetic, Fixed, Format, rescale
 from dynagate.fixedpoint.operations import FIXED
 from dynagate.fixedpoint.tabulated import table_plan
 from dynagate.graph.ops import OPS
-from dynagate.hw.datapath import Datapath
-from dynagate.hw.plan import Plan, plan
+from dynagate.hw.plan.plan import Plan, plan
+from dynagate.hw.rtl.datapath import Datapath
 from dynagate.hw.units.multiply import Multiply, MultiplyConst
 from dynagate.hw.units.table import HARDWARE, Elementary, Own
 from dynagate.hw.units.unit_of import unit_of
-from dynagate.sim.algebras import Terms, Values
-from dynagate.sim.equivalence import prove_datapath
-from dynagate.sim.formal import ProofError
-from dynagate.sim.netlist import Simulation, netlist_of
 from dynagate.sim.verilate import SimulationError
+
+from tests.equivalence.algebras import Terms, Values
+from tests.equivalence.equivalence import prove_datapath
+from tests.equivalence.formal import ProofError
+from tests.equivalence.netlists import Simulation, netlist_of
 
 ARM = robots.load("two_joint_arm")
 ARITHMETICS = [Arithmetic(rounding, overflow) for rounding in ("half_up", "floor") for overflow in ("wrap", "saturate")]

@@ -15,15 +15,16 @@ from dynagate.fixedpoint.assign import Policy
 from dynagate.host.devices import StreamDevice
 from dynagate.host.drivers import ShellSession
 from dynagate.host.sim_links import SimShellLink
-from dynagate.hw import boards, routes, synth
-from dynagate.hw.axi import Axi
+from dynagate.hw import boards
 from dynagate.hw.designs import Design
-from dynagate.hw.families import FAMILIES, free_first_carries
-from dynagate.hw.netlist import rtlil_text
+from dynagate.hw.export.netlist import rtlil_text
+from dynagate.hw.export.yosys import run_yosys
 from dynagate.hw.processor.shell.core_shell import CoreShell
-from dynagate.hw.synth import SynthesisError, check_defined, synthesize_modules
-from dynagate.hw.toolchain import toolchain
-from dynagate.hw.yosys import run_yosys
+from dynagate.hw.rtl.axi import Axi
+from dynagate.hw.targets import routes, synth
+from dynagate.hw.targets.families import FAMILIES, free_first_carries
+from dynagate.hw.targets.synth import SynthesisError, check_defined, synthesize_modules
+from dynagate.hw.targets.toolchain import toolchain
 from dynagate.sim.cells import MODELS, models, netlist_texts
 from dynagate.sim.line import SimulatedBoard, netlist_library
 from dynagate.sim.verilate import shell_library

@@ -17,14 +17,14 @@ import numpy as np
 import pytest
 from dynagate import Function, build, robots
 from dynagate.fixedpoint.assign import Policy
-from dynagate.fixedpoint.evaluate import evaluate
+from dynagate.fixedpoint.models.evaluate import evaluate
 from dynagate.host import DesignError, DeviceError
 from dynagate.host.devices import StreamDevice
 from dynagate.host.drivers import ShellSession
 from dynagate.host.tags import COUNT_BITS, Tags, check_tags, tags_from
 from dynagate.host.xdma_link import System, XdmaLink
-from dynagate.hw.axi import Axi
 from dynagate.hw.designs import Design
+from dynagate.hw.rtl.axi import Axi
 
 from tests.samples import State
 from tests.standins.board import Board

@@ -12,8 +12,6 @@ import pytest
 from dynagate import Region, RobotError, evaluate, robots, trace
 from dynagate.fixedpoint.assign import Policy, assign
 from dynagate.fixedpoint.elementary import cosine, reciprocal, sine
-from dynagate.fixedpoint.evaluate import evaluate as evaluate_fixed
-from dynagate.fixedpoint.evaluate import evaluate_integers, quantize_inputs
 from dynagate.fixedpoint.format import (
     FLOOR,
     HALF_UP,
@@ -27,6 +25,8 @@ from dynagate.fixedpoint.format import (
     to_float,
 )
 from dynagate.fixedpoint.formatted import FormattedGraph
+from dynagate.fixedpoint.models.evaluate import evaluate as evaluate_fixed
+from dynagate.fixedpoint.models.evaluate import evaluate_integers, quantize_inputs
 from dynagate.fixedpoint.operations import FIXED, Formula
 from dynagate.graph import OPS, GraphError
 from dynagate.graph.region import LimitError

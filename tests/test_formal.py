@@ -9,10 +9,11 @@ from amaranth.hdl import Array, Assert, Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib.fifo import SyncFIFOBuffered
 from dynagate.design.words import FIXED
 from dynagate.fixedpoint.format import Format
-from dynagate.hw.axi_lite import AxiLite
-from dynagate.hw.axi_stream import InputStream, OutputStream
-from dynagate.hw.flow import End, Flow
-from dynagate.sim.formal import ProofError, prove
+from dynagate.hw.plan.flow import End, Flow
+from dynagate.hw.rtl.axi_lite import AxiLite
+from dynagate.hw.rtl.axi_stream import InputStream, OutputStream
+
+from tests.equivalence.formal import ProofError, prove
 
 FORMATS = [Format(6, 3)] * 3
 

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from dynagate import Region, robots, trace
 from dynagate.fixedpoint.assign import assign
-from dynagate.fixedpoint.evaluate import evaluate
-from dynagate.fixedpoint.files import WIDEST, FormatsError, read_formats, write_formats
 from dynagate.fixedpoint.formatted import FormattedGraph
+from dynagate.fixedpoint.models.evaluate import evaluate
+from dynagate.fixedpoint.models.files import WIDEST, FormatsError, read_formats, write_formats
 from dynagate.graph.late import late_terms_last
 
 GRAPH = late_terms_last(trace(robots.load("two_joint_arm"), "forward_dynamics"))

@@ -18,9 +18,9 @@ from dynagate.control import Cost
 from dynagate.control.chip_ilqr import ChipIlqr
 from dynagate.control.chip_mppi import ChipMppi
 from dynagate.fixedpoint.assign import assign
-from dynagate.fixedpoint.files import FORMATS, FormatsError, read_formats, write_formats
+from dynagate.fixedpoint.models.files import FORMATS, FormatsError, read_formats, write_formats
+from dynagate.hw.bodies.program import build_solver
 from dynagate.hw.designs import Design
-from dynagate.hw.processor.build import build_solver
 from dynagate.hw.processor.compiler.instructions import ProgramError
 from dynagate.hw.processor.isa.shape import Core
 

@@ -9,7 +9,7 @@ import pytest
 from dynagate import Region, Robot, build, robots
 from dynagate.dynamics import FUNCTIONS
 from dynagate.fixedpoint.assign import Policy
-from dynagate.hw.plan import Stages
+from dynagate.hw.plan.plan import Stages
 from dynagate.sim.runner import run_datapath_bench
 
 from tests.robots import floating_robot, random_robot

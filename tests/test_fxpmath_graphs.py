@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 from dynagate import Region, Robot, robots, trace
 from dynagate.fixedpoint.assign import Policy, assign, fixed_constant
-from dynagate.fixedpoint.evaluate import evaluate_in_numpy, quantize_inputs
 from dynagate.fixedpoint.format import HALF_UP, WRAP, Fixed, Format, Integers, to_float
 from dynagate.fixedpoint.formatted import FormattedGraph
+from dynagate.fixedpoint.models.evaluate import evaluate_in_numpy, quantize_inputs
 from dynagate.graph.ops import OPS
 from fxpmath import Fxp
 

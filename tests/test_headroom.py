@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dynagate.dynamics.spatial import array
-from dynagate.fixedpoint.headroom import KEPT, most_fractions
+from dynagate.fixedpoint.ranges.headroom import KEPT, most_fractions
 from dynagate.graph.recorder import Recording
 
 

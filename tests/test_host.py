@@ -19,7 +19,7 @@ import pytest
 from dynagate import Function, build, robots
 from dynagate.design.design import Field, Port, Stream
 from dynagate.design.files import load as load_design
-from dynagate.fixedpoint.evaluate import evaluate
+from dynagate.fixedpoint.models.evaluate import evaluate
 from dynagate.host import DesignError, DeviceError, Results
 from dynagate.hw.designs import Design
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from dynagate.hw import boards
 from dynagate.hw.boards import BoardError
-from dynagate.hw.project import ProjectError, write_project
+from dynagate.hw.targets.project import ProjectError, write_project
 
 from tests.projects import designed
 

@@ -26,7 +26,7 @@ from dynagate.fixedpoint.assign import assign
 from dynagate.host.links import DeviceError
 from dynagate.host.words import StreamWords, pack_inputs, unpack_outputs
 from dynagate.hw.build import describe
-from dynagate.hw.plan import plan
+from dynagate.hw.plan.plan import plan
 from dynagate.integrators.turn import graph_of
 
 from tests.designs import functions_of, resealed

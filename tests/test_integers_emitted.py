@@ -16,9 +16,9 @@ from dynagate import Region, robots, trace
 from dynagate.cli import main
 from dynagate.fixedpoint.assign import Policy, assign
 from dynagate.fixedpoint.emit import emit_integers
-from dynagate.fixedpoint.evaluate import evaluate_in_numpy, quantize_inputs
 from dynagate.fixedpoint.format import Arithmetic, Format, Integers
 from dynagate.fixedpoint.formatted import FormattedGraph
+from dynagate.fixedpoint.models.evaluate import evaluate_in_numpy, quantize_inputs
 from dynagate.forces import Friction
 from dynagate.graph import Graph, Port
 from dynagate.graph.graph import Node

@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from dynagate import Region, Robot, robots, trace
-from dynagate.fixedpoint import evaluate, in_c
 from dynagate.fixedpoint.assign import Policy, assign
 from dynagate.fixedpoint.entering import TYPES
-from dynagate.fixedpoint.evaluate import Values, evaluate_in_numpy, quantize_inputs
 from dynagate.fixedpoint.format import Arithmetic, Format, Integers
 from dynagate.fixedpoint.formatted import FormattedGraph
+from dynagate.fixedpoint.models import evaluate, in_c
+from dynagate.fixedpoint.models.evaluate import Values, evaluate_in_numpy, quantize_inputs
 from dynagate.fixedpoint.operations import FIXED, Unit
 from dynagate.fixedpoint.operations.row import NotInCError
 from dynagate.forces import Friction

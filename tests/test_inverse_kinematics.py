@@ -18,8 +18,8 @@ from dynagate.control.forward import recorded
 from dynagate.control.ik import IkOptions, begin, ik_loop
 from dynagate.fixedpoint.format import SATURATE, Arithmetic
 from dynagate.fixedpoint.fuse import fused
-from dynagate.fixedpoint.loops import LoopIntegers, assign_loop, integers_of, observe
-from dynagate.fixedpoint.observed_loops import Unlimited
+from dynagate.fixedpoint.models.loops import LoopIntegers, assign_loop, integers_of, observe
+from dynagate.fixedpoint.models.observed_loops import Unlimited
 from dynagate.graph.blocks import in_blocks
 from dynagate.graph.loop import TURNS, Count, Loop
 from dynagate.host.inverse_kinematics import InverseKinematics

@@ -22,16 +22,16 @@ import pytest
 from dynagate import Function, build, robots
 from dynagate.design.codec import Words
 from dynagate.fixedpoint.assign import Policy
-from dynagate.fixedpoint.evaluate import evaluate
+from dynagate.fixedpoint.models.evaluate import evaluate
 from dynagate.host import DesignError, DeviceError, Link, RegisterError, Results
 from dynagate.host.devices import StreamDevice
 from dynagate.host.drivers import ShellSession
 from dynagate.host.links import SilenceError
 from dynagate.host.registers import Registers
 from dynagate.host.sim_links import _Simulated
-from dynagate.hw.axi import PER_SAMPLE, Axi
 from dynagate.hw.designs import Design
-from dynagate.hw.regmap import REGISTERS, VERSION
+from dynagate.hw.rtl.axi import PER_SAMPLE, Axi
+from dynagate.hw.rtl.regmap import REGISTERS, VERSION
 from dynagate.sim.runner import expected_words
 
 from tests.designs import resealed

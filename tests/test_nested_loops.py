@@ -13,8 +13,16 @@ import numpy as np
 import pytest
 from dynagate.fixedpoint.assign import Policy
 from dynagate.fixedpoint.fuse import fused
-from dynagate.fixedpoint.loops import FORMATS, INTEGERS, LoopIntegers, assign_loop, integers_of, observe, values_of
-from dynagate.fixedpoint.observed_loops import Unlimited
+from dynagate.fixedpoint.models.loops import (
+    FORMATS,
+    INTEGERS,
+    LoopIntegers,
+    assign_loop,
+    integers_of,
+    observe,
+    values_of,
+)
+from dynagate.fixedpoint.models.observed_loops import Unlimited
 from dynagate.graph import Graph, GraphError
 from dynagate.graph.blocks import IN_BLOCKS, in_blocks
 from dynagate.graph.loop import EVALUATE, RESIDUAL, TURNS, Count, Loop, Until, evaluate_loop

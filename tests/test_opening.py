@@ -103,7 +103,7 @@ def test_a_design_opens_on_the_devices_that_know_it(device: str, given: str, des
     if device == "numpy":
         expected = dynagate.evaluate(design.graph, states)
     else:
-        from dynagate.fixedpoint.evaluate import evaluate
+        from dynagate.fixedpoint.models.evaluate import evaluate
 
         expected = evaluate(design.formatted, states).outputs
     for name, value in expected.items():

@@ -18,23 +18,23 @@ from dynagate.control.forward import recorded
 from dynagate.dynamics import Function, Tree
 from dynagate.dynamics.spatial import array, exp, noise, select, sqrt
 from dynagate.fixedpoint.assign import WordLengths, assign_word
-from dynagate.fixedpoint.evaluate import evaluate_integers, gather_outputs, quantize_inputs
 from dynagate.fixedpoint.fuse import FuseError
-from dynagate.fixedpoint.goal import Goal
-from dynagate.fixedpoint.observed_loops import Unlimited
+from dynagate.fixedpoint.models.evaluate import evaluate_integers, gather_outputs, quantize_inputs
+from dynagate.fixedpoint.models.observed_loops import Unlimited
 from dynagate.fixedpoint.operations import FIXED
-from dynagate.fixedpoint.optimize import optimize
-from dynagate.fixedpoint.ranges import sampled_ranges
+from dynagate.fixedpoint.ranges.sampled import sampled_ranges
+from dynagate.fixedpoint.wordlength.goal import Goal
+from dynagate.fixedpoint.wordlength.optimize import optimize
 from dynagate.graph import Graph
 from dynagate.graph.ops import FUSED, OPS, table
 from dynagate.graph.truth import relative_errors
-from dynagate.hw.plan import demand
-from dynagate.hw.processor.checker.check import checked
+from dynagate.hw.plan.plan import demand
+from dynagate.hw.plan.schedule import ScheduleError
 from dynagate.hw.processor.checker.replay import replay
+from dynagate.hw.processor.compiler.check import checked
 from dynagate.hw.processor.compiler.instructions import instructions
 from dynagate.hw.processor.compiler.schedule import schedule
 from dynagate.hw.processor.isa.shape import Core
-from dynagate.hw.schedule import ScheduleError
 from dynagate.hw.units.latencies import ROUND_CYCLES
 from dynagate.hw.units.table import ELEMENTARY, HARDWARE, OfCores
 from dynagate.native.kernel import Kernel

@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 from dynagate import Region, Robot, build, evaluate, robots, trace
 from dynagate.fixedpoint.assign import Policy, assign
-from dynagate.fixedpoint.confidence import state
-from dynagate.fixedpoint.evaluate import evaluate as evaluate_fixed
-from dynagate.fixedpoint.files import read_formats, write_formats
 from dynagate.fixedpoint.format import Arithmetic
 from dynagate.fixedpoint.formatted import FormattedGraph
-from dynagate.fixedpoint.goal import DSP48E2, MULT18X18, Goal, dsp_blocks
-from dynagate.fixedpoint.noise import predicted_errors
-from dynagate.fixedpoint.optimize import AccuracyError, Optimized, optimize
+from dynagate.fixedpoint.models.evaluate import evaluate as evaluate_fixed
+from dynagate.fixedpoint.models.files import read_formats, write_formats
+from dynagate.fixedpoint.wordlength.confidence import state
+from dynagate.fixedpoint.wordlength.goal import DSP48E2, MULT18X18, Goal, dsp_blocks
+from dynagate.fixedpoint.wordlength.noise import predicted_errors
+from dynagate.fixedpoint.wordlength.optimize import AccuracyError, Optimized, optimize
 from dynagate.graph.truth import relative_errors
-from dynagate.hw.plan import Plan, plan
+from dynagate.hw.plan.plan import Plan, plan
 from dynagate.hw.units import latencies
 from dynagate.hw.units.floating import FROM_FLOAT_LATENCY, to_float_latency
 

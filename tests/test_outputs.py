@@ -13,7 +13,7 @@ from dynagate import robots, trace
 from dynagate.cli import main
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.region import Region
-from dynagate.hw.axi import Axi
+from dynagate.hw.rtl.axi import Axi
 
 GRADIENT = "forward_dynamics_gradient"
 ARM = robots.load("two_joint_arm")

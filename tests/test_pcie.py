@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from dynagate import build, robots
 from dynagate.fixedpoint.assign import Policy
-from dynagate.hw.axi import Axi
 from dynagate.hw.designs import Design
-from dynagate.sim.pcie import (
+from dynagate.hw.rtl.axi import Axi
+from dynagate.sim.pcie.link import (
     PAYLOADS,
     Case,
     Link,
@@ -21,7 +21,7 @@ from dynagate.sim.pcie import (
     run_pcie_bench,
     run_pcie_faults,
 )
-from dynagate.sim.pcie_table import LINKS
+from dynagate.sim.pcie.table import LINKS
 from dynagate.sim.verilate import SimulationError
 
 from tests.designs import faulty
@@ -119,7 +119,7 @@ PLANTED = {
 def test_bench_notices_a_planted_fault(fault: str, designs: Path, tmp_path: Path) -> None:
     built = shell(designs, 512, 1, guard_bits=-0.3)
     changed = faulty(built.module("accelerator"), tmp_path, *PLANTED[fault])
-    with pytest.raises(SimulationError, match="dynagate.sim.bench_pcie"):
+    with pytest.raises(SimulationError, match="dynagate.sim.pcie.bench"):
         measured(built, [Case(batch=64)], accelerator=changed)
 
 

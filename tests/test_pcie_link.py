@@ -16,9 +16,9 @@ from dynagate.host import DesignError, DeviceError
 from dynagate.host.board_links import LinkText
 from dynagate.host.pcie_link import PcieLink
 from dynagate.host.xdma_link import XdmaLink
-from dynagate.hw.axi import Axi
 from dynagate.hw.designs import Design
-from dynagate.sim.pcie import CLOCK_NS, Case, bytes_of, datapath_rate, link_rate
+from dynagate.hw.rtl.axi import Axi
+from dynagate.sim.pcie.link import CLOCK_NS, Case, bytes_of, datapath_rate, link_rate
 
 FUNCTION = "forward_dynamics"
 ARM = robots.load("two_joint_arm")

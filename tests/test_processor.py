@@ -22,30 +22,29 @@ from dynagate.design.files import DesignError
 from dynagate.design.program import PROGRAM, ProgramBody, load_words
 from dynagate.design.words import FIXED, PER_BATCH
 from dynagate.fixedpoint.assign import assign
-from dynagate.fixedpoint.beside import Beside
-from dynagate.fixedpoint.evaluate import evaluate_in_numpy, quantize_inputs
-from dynagate.fixedpoint.files import write_formats
 from dynagate.fixedpoint.format import Arithmetic, Format
 from dynagate.fixedpoint.formatted import FormattedGraph
 from dynagate.fixedpoint.fuse import fused
-from dynagate.fixedpoint.optimize import optimize
+from dynagate.fixedpoint.models.evaluate import evaluate_in_numpy, quantize_inputs
+from dynagate.fixedpoint.models.files import write_formats
+from dynagate.fixedpoint.proof.error_bounds import Beside
+from dynagate.fixedpoint.wordlength.optimize import optimize
 from dynagate.forces import Friction
 from dynagate.graph import Graph, Node, Port
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.ops import FUSED
+from dynagate.host.devices.program_session import ProgramDevice, ProgramSession
 from dynagate.host.links import DeviceError
 from dynagate.host.openers import executor_of
-from dynagate.host.processor import ProgramDevice, ProgramSession
 from dynagate.host.report import Checks, report_design
 from dynagate.host.report.bodies import ProgramSection
 from dynagate.host.report.functions import FunctionMeasurement
 from dynagate.host.report.rules import passed
 from dynagate.host.report.sections import Pace
 from dynagate.host.sim_links import SimShellLink
-from dynagate.hw.axi import Axi
 from dynagate.hw.designs import Design
-from dynagate.hw.processor.checker.check import checked
 from dynagate.hw.processor.checker.replay import _sum, replay
+from dynagate.hw.processor.compiler.check import checked
 from dynagate.hw.processor.compiler.instructions import ProgramError, instructions
 from dynagate.hw.processor.compiler.schedule import schedule
 from dynagate.hw.processor.compiler.scheduled import Schedule, Slot
@@ -55,6 +54,7 @@ from dynagate.hw.processor.isa.shape import BLOCK_BITS, Core
 from dynagate.hw.processor.rtl.unit import MultiplyAdd
 from dynagate.hw.processor.shell.core_shell import shell_text
 from dynagate.hw.request import DesignRequest
+from dynagate.hw.rtl.axi import Axi
 from dynagate.sim.runner import run_unit_bench
 
 from tests.designs import functions_of

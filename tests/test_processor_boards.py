@@ -18,13 +18,15 @@ from dynagate.cli import main
 from dynagate.design.files import DesignError
 from dynagate.design.words import FIXED, PER_BATCH
 from dynagate.host.links import DeviceError
-from dynagate.hw import boards, pll, routes
+from dynagate.hw import boards
+from dynagate.hw.boards import pll
 from dynagate.hw.designs import Design
 from dynagate.hw.processor.board import BoardCores, cores_of
 from dynagate.hw.processor.isa.shape import Core
 from dynagate.hw.processor.rtl.core import CoreWithProgram
-from dynagate.hw.project import write_core_project
-from dynagate.hw.synth import synthesize_modules
+from dynagate.hw.targets import routes
+from dynagate.hw.targets.project import write_core_project
+from dynagate.hw.targets.synth import synthesize_modules
 from dynagate.sim.line import SimulatedBoard, cores_library, netlist_library
 
 from tests.robots import random_urdf

@@ -16,21 +16,21 @@ from dynagate.base.errors import ArgumentError
 from dynagate.design.files import DesignError
 from dynagate.design.words import FLOAT32, PER_BATCH, WORD
 from dynagate.dynamics import AlgorithmOptions
-from dynagate.fixedpoint.evaluate import evaluate_integers
 from dynagate.fixedpoint.format import Arithmetic, Format, to_float
 from dynagate.fixedpoint.formatted import FormattedGraph
+from dynagate.fixedpoint.models.evaluate import evaluate_integers
 from dynagate.graph.graph import Graph, Node, Port
+from dynagate.host.devices.program_session import ProgramDevice
 from dynagate.host.drivers import ShellDriver
 from dynagate.host.openers import executor_of
-from dynagate.host.processor import ProgramDevice
 from dynagate.host.report import Checks, report_design
 from dynagate.host.report.bodies import ProgramSection
-from dynagate.hw.axi import Axi
 from dynagate.hw.designs import Design
 from dynagate.hw.processor.compiler.instructions import ProgramError, instructions
 from dynagate.hw.processor.compiler.schedule import schedule
 from dynagate.hw.processor.compiler.words import messages, output_formats
 from dynagate.hw.request import DesignRequest
+from dynagate.hw.rtl.axi import Axi
 from dynagate.hw.units.floating import BINARY32, from_floating, point_out_of
 
 from tests.designs import functions_of

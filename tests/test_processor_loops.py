@@ -20,23 +20,23 @@ from dynagate.design.files import DesignError
 from dynagate.design.program import ProgramBody
 from dynagate.design.words import FIXED
 from dynagate.dynamics import AlgorithmOptions
-from dynagate.fixedpoint.evaluate import quantize_inputs
-from dynagate.fixedpoint.recirculate import Recirculation
+from dynagate.fixedpoint.models.evaluate import quantize_inputs
+from dynagate.fixedpoint.models.feedback import Recirculation
 from dynagate.host import RolloutDevice
 from dynagate.host.openers import executor_of
 from dynagate.host.report import Checks, report_design
 from dynagate.host.report.motions import MotionMeasurement
 from dynagate.host.report.rules import passed
 from dynagate.host.report.sections import Pace
-from dynagate.hw.axi import Axi
 from dynagate.hw.designs import Design as Built
-from dynagate.hw.processor.checker.check import checked
 from dynagate.hw.processor.checker.replay import Memory, replay
+from dynagate.hw.processor.compiler.check import checked
 from dynagate.hw.processor.compiler.instructions import Source
 from dynagate.hw.processor.compiler.listing import listing
 from dynagate.hw.processor.compiler.scheduled import MAX_STEPS_PER_SAMPLE, Slot
 from dynagate.hw.processor.isa.shape import Core
 from dynagate.hw.request import DesignRequest
+from dynagate.hw.rtl.axi import Axi
 from dynagate.integrators.step import CARRY
 
 from tests.replays import by_result

@@ -24,16 +24,16 @@ from dynagate.control.known import check_solved, stable_step
 from dynagate.control.last_knot import unit_of_last
 from dynagate.fixedpoint.format import SATURATE, Arithmetic
 from dynagate.fixedpoint.fuse import fused
-from dynagate.fixedpoint.loops import FormattedLoop, LoopIntegers, integers_of, values_of
+from dynagate.fixedpoint.models.loops import FormattedLoop, LoopIntegers, integers_of, values_of
 from dynagate.forces import Servo
 from dynagate.host import processor
 from dynagate.host.report.rules import passed, verdict
 from dynagate.host.report.solvers import SolverMeasurement
-from dynagate.hw.processor.build import build_solver
-from dynagate.hw.processor.checker.check import checked
+from dynagate.hw.bodies.program import build_solver
 from dynagate.hw.processor.checker.replay import Memory
 from dynagate.hw.processor.compiler import pipelining
 from dynagate.hw.processor.compiler.batched_iterations import counts, turns_abreast
+from dynagate.hw.processor.compiler.check import checked
 from dynagate.hw.processor.compiler.instructions import ProgramError
 from dynagate.hw.processor.compiler.loops import loop_instructions
 from dynagate.hw.processor.compiler.motion import angles_of

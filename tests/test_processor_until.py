@@ -19,7 +19,7 @@ from dynagate.cli import main
 from dynagate.dynamics.options import AlgorithmOptions
 from dynagate.dynamics.spatial import select, sin
 from dynagate.fixedpoint.fuse import fused
-from dynagate.fixedpoint.loops import FormattedLoop, LoopIntegers, assign_loop, integers_of, observe, values_of
+from dynagate.fixedpoint.models.loops import FormattedLoop, LoopIntegers, assign_loop, integers_of, observe, values_of
 from dynagate.graph import Graph
 from dynagate.graph.blocks import in_blocks
 from dynagate.graph.loop import TURNS, Count, Loop, Until, evaluate_loop
@@ -28,9 +28,9 @@ from dynagate.host import RolloutDevice
 from dynagate.host.report import Checks, report_design
 from dynagate.host.report.motions import SolvedSteps
 from dynagate.hw.designs import Design
-from dynagate.hw.processor.checker.check import checked
 from dynagate.hw.processor.checker.replay import Memory
 from dynagate.hw.processor.compiler import pipelining
+from dynagate.hw.processor.compiler.check import checked
 from dynagate.hw.processor.compiler.instructions import Instructions, ProgramError, Repeat
 from dynagate.hw.processor.compiler.loops import loop_instructions
 from dynagate.hw.processor.compiler.motion import ToleranceError, angles_of, motion_of

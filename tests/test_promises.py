@@ -10,12 +10,12 @@ import pytest
 from dynagate import Graph, Region, Robot, build, evaluate, robots, trace
 from dynagate.dynamics import AlgorithmOptions
 from dynagate.fixedpoint.assign import Policy, WordLengths, assign, assign_word
-from dynagate.fixedpoint.confidence import OVERFLOWS, block_floors, measured, state
-from dynagate.fixedpoint.evaluate import evaluate as evaluate_fixed
-from dynagate.fixedpoint.goal import Goal
-from dynagate.fixedpoint.optimize import AccuracyError, _Search, optimize
-from dynagate.fixedpoint.ranges import NOISE_MARGIN, sampled_ranges
-from dynagate.fixedpoint.sweep import measure
+from dynagate.fixedpoint.models.evaluate import evaluate as evaluate_fixed
+from dynagate.fixedpoint.ranges.sampled import NOISE_MARGIN, sampled_ranges
+from dynagate.fixedpoint.wordlength.confidence import OVERFLOWS, block_floors, measured, state
+from dynagate.fixedpoint.wordlength.goal import Goal
+from dynagate.fixedpoint.wordlength.optimize import AccuracyError, _Search, optimize
+from dynagate.fixedpoint.wordlength.sweep import measure
 from dynagate.graph import Node, Port
 from dynagate.graph.region import KINDS, REST
 from dynagate.graph.truth import relative_errors

@@ -17,15 +17,15 @@ from dynagate import Region, Robot, robots, trace
 from dynagate.base.errors import ArgumentError
 from dynagate.cli import main
 from dynagate.fixedpoint.assign import Policy, assign
-from dynagate.fixedpoint.beside import beside
-from dynagate.fixedpoint.evaluate import evaluate, evaluate_integers, quantize_inputs
-from dynagate.fixedpoint.files import write_formats
 from dynagate.fixedpoint.format import Arithmetic, Fixed, Format, to_float
 from dynagate.fixedpoint.formatted import FormattedGraph
 from dynagate.fixedpoint.intervals import Held, Interval, ProofError, point
+from dynagate.fixedpoint.models.evaluate import evaluate, evaluate_integers, quantize_inputs
+from dynagate.fixedpoint.models.files import write_formats
 from dynagate.fixedpoint.operations import FIXED, FixedOp, Unit
-from dynagate.fixedpoint.pivots import pivot_ranges
-from dynagate.fixedpoint.proved import Proof, prove, proved_ranges
+from dynagate.fixedpoint.proof.error_bounds import beside
+from dynagate.fixedpoint.ranges.pivots import pivot_ranges
+from dynagate.fixedpoint.ranges.proved import Proof, prove, proved_ranges
 from dynagate.forces import Friction
 from dynagate.graph import OPS, Graph
 from dynagate.graph.evaluate import evaluate as evaluate_float
@@ -468,7 +468,7 @@ def test_policies_are_checked() -> None:
     with pytest.raises(ArgumentError, match=r"^trajectories with proved ranges; expected one of them: "):
         assign(trace(ARM, "inverse_dynamics"), Region.of(ARM), PROVED, states)
     with pytest.raises(ArgumentError, match=r"^a goal and proved ranges; expected one of them: "):
-        dynagate.build(ARM, "inverse_dynamics", policy=PROVED, goal=dynagate.fixedpoint.goal.Goal(1e-3))
+        dynagate.build(ARM, "inverse_dynamics", policy=PROVED, goal=dynagate.fixedpoint.wordlength.goal.Goal(1e-3))
 
 
 def test_the_command_prints_proved_beside_measured(tmp_path: Path) -> None:

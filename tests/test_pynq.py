@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 from dynagate import build, robots
 from dynagate.fixedpoint.assign import Policy
-from dynagate.fixedpoint.evaluate import evaluate
-from dynagate.hw.axi import Axi
+from dynagate.fixedpoint.models.evaluate import evaluate
 from dynagate.hw.designs import Design
+from dynagate.hw.rtl.axi import Axi
 from dynagate.sim.verilate import shell_library
 
 from tests.projects import FUNCTION, designed_for, project

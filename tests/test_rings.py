@@ -13,14 +13,14 @@ from click.testing import CliRunner
 from dynagate import Region, Robot, RobotWarning, Trajectories, robots
 from dynagate.cli import main
 from dynagate.design.files import load
-from dynagate.fixedpoint.models import StepModel
-from dynagate.fixedpoint.recirculate import Turns
+from dynagate.fixedpoint.models.feedback import Turns
+from dynagate.fixedpoint.models.model import StepModel
 from dynagate.forces import Friction
 from dynagate.host.devices import FixedDevice
 from dynagate.host.links import DeviceError
 from dynagate.host.rollout_device import RolloutDevice
-from dynagate.hw.axi import Axi
 from dynagate.hw.designs import Design
+from dynagate.hw.rtl.axi import Axi
 from dynagate.integrators.step import CARRY
 from dynagate.sim.ring import run_ring_bench
 

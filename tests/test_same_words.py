@@ -17,8 +17,8 @@ from dynagate import Policy, Region, Robot, Rollout, difference, evaluate, integ
 from dynagate.base.nearest import nearest
 from dynagate.control import Cost
 from dynagate.dynamics import ALIASES, function
-from dynagate.fixedpoint.goal import Goal
-from dynagate.hw.plan import Stages
+from dynagate.fixedpoint.wordlength.goal import Goal
+from dynagate.hw.plan.plan import Stages
 from dynagate.robot.limits import SCREEN
 
 ARM = robots.load("two_joint_arm")

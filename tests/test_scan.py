@@ -19,7 +19,7 @@ from dynagate.dynamics.function_row import SCANS as ALL_SCANS
 from dynagate.fixedpoint.assign import Policy
 from dynagate.fixedpoint.format import Arithmetic, Format
 from dynagate.fixedpoint.formatted import FormattedGraph
-from dynagate.fixedpoint.scans import FormattedScan, FormattedScans, evaluate_scans
+from dynagate.fixedpoint.models.scans import FormattedScan, FormattedScans, evaluate_scans
 from dynagate.forces import Friction
 from dynagate.graph.graph import GraphError, Port
 from dynagate.graph.loop import Count, Loop, evaluate_loop

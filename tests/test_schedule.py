@@ -14,12 +14,12 @@ from amaranth.hdl import Module, Signal
 from dynagate import Region, robots, trace
 from dynagate.fixedpoint.assign import assign
 from dynagate.hw import build as module
-from dynagate.hw.bind import Binding, bind
 from dynagate.hw.build import build
-from dynagate.hw.lifetimes import least_lifetimes
-from dynagate.hw.modulo import Placement, modulo_schedule
-from dynagate.hw.plan import Stages, plan
-from dynagate.hw.schedule import LONGEST_INTERVAL, MOST_STAGES, Operation, Problem, Schedule, ScheduleError
+from dynagate.hw.plan.bind import Binding, bind
+from dynagate.hw.plan.lifetimes import least_lifetimes
+from dynagate.hw.plan.modulo import Placement, modulo_schedule
+from dynagate.hw.plan.plan import Stages, plan
+from dynagate.hw.plan.schedule import LONGEST_INTERVAL, MOST_STAGES, Operation, Problem, Schedule, ScheduleError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

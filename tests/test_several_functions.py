@@ -14,8 +14,8 @@ from dynagate import Function, robots, trace
 from dynagate.cli import main
 from dynagate.dynamics import TOGETHER
 from dynagate.fixedpoint.assign import Policy, assign
-from dynagate.fixedpoint.confidence import state
-from dynagate.fixedpoint.goal import Goal
+from dynagate.fixedpoint.wordlength.confidence import state
+from dynagate.fixedpoint.wordlength.goal import Goal
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.parts import part_graph, parts_of
 from dynagate.graph.region import Region, part_states
@@ -23,9 +23,9 @@ from dynagate.host.devices.stream import stream_device
 from dynagate.host.drivers import ShellSession
 from dynagate.host.links import RegisterError
 from dynagate.host.sim_links import SimShellLink
-from dynagate.hw.axi import Axi
 from dynagate.hw.designs import Design
-from dynagate.hw.plan import plan
+from dynagate.hw.plan.plan import plan
+from dynagate.hw.rtl.axi import Axi
 
 from tests.designs import functions_of
 from tests.failing_links import check_closed_on_failure

@@ -11,9 +11,9 @@ from dynagate import build, robots
 from dynagate.design.design import Sides
 from dynagate.design.words import beats
 from dynagate.fixedpoint.assign import Policy
-from dynagate.hw.axi import Axi
 from dynagate.hw.designs import Design
-from dynagate.hw.regmap import IDENTITY, REGISTERS, VERSION
+from dynagate.hw.rtl.axi import Axi
+from dynagate.hw.rtl.regmap import IDENTITY, REGISTERS, VERSION
 from dynagate.sim.runner import expected_words, run_shell_bench
 from dynagate.sim.verilate import SimulationError
 

@@ -9,10 +9,10 @@ import pytest
 from dynagate import Region, robots
 from dynagate.fixedpoint.assign import Policy
 from dynagate.hw import boards
-from dynagate.hw.axi import Axi
-from dynagate.hw.choice import uses
-from dynagate.hw.cost import lookup_tables, shell_tables
-from dynagate.hw.synth import synthesize
+from dynagate.hw.plan.cost import lookup_tables, shell_tables
+from dynagate.hw.rtl.axi import Axi
+from dynagate.hw.targets.board_fit import uses
+from dynagate.hw.targets.synth import synthesize
 
 from tests.designs import functions_of
 

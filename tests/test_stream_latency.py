@@ -12,9 +12,9 @@ from dynagate import Region, robots
 from dynagate.design.codec import Words
 from dynagate.fixedpoint.assign import Policy
 from dynagate.host.sim_links import SimShellLink
-from dynagate.hw.axi import Axi
+from dynagate.hw.bodies.pipeline_datasheet import summary
 from dynagate.hw.designs import Design
-from dynagate.hw.pipeline_datasheet import summary
+from dynagate.hw.rtl.axi import Axi
 
 ARM = robots.load("two_joint_arm")
 

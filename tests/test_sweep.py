@@ -14,9 +14,9 @@ import pytest
 from click.testing import CliRunner
 from dynagate import Region, robots, trace
 from dynagate.cli import main, studies
-from dynagate.fixedpoint import sweep as module
 from dynagate.fixedpoint.assign import Policy, assign
-from dynagate.fixedpoint.sweep import SweepError, sweep
+from dynagate.fixedpoint.wordlength import sweep as module
+from dynagate.fixedpoint.wordlength.sweep import SweepError, sweep
 from dynagate.graph import Graph
 from dynagate.graph.ops import OPS
 from dynagate.robot.random_chain import random_chain

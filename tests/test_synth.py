@@ -10,13 +10,13 @@ import pytest
 from dynagate import build, robots
 from dynagate.fixedpoint.assign import Policy
 from dynagate.fixedpoint.format import Format
-from dynagate.hw import synth
-from dynagate.hw.cost import lookup_tables
-from dynagate.hw.netlist import rtlil_text
-from dynagate.hw.synth import SynthesisError, Way, paths, synthesize, table
+from dynagate.hw.export.netlist import rtlil_text
+from dynagate.hw.export.yosys import run_yosys
+from dynagate.hw.plan.cost import lookup_tables
+from dynagate.hw.targets import synth
+from dynagate.hw.targets.synth import SynthesisError, Way, paths, synthesize, table
 from dynagate.hw.units.sincos import SinCos
 from dynagate.hw.units.table import dsp_blocks
-from dynagate.hw.yosys import run_yosys
 
 
 def test_arm_takes_the_dsp_blocks_of_the_plan_and_keeps_the_rule(designs: Path) -> None:

@@ -11,8 +11,8 @@ import pytest
 from dynagate import robots
 from dynagate.base.untrusted import plain_text
 from dynagate.hw import boards
-from dynagate.hw.project import write_project
-from dynagate.hw.regmap import REGISTERS
+from dynagate.hw.rtl.regmap import REGISTERS
+from dynagate.hw.targets.project import write_project
 from pynqmetadata.frontends import Metadata
 from pynqmetadata.views.runtime.runtime_metadata_parser import RuntimeMetadataParser
 

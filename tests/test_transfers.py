@@ -18,7 +18,7 @@ from dynagate.host.devices import PartDevice, StreamDevice
 from dynagate.host.drivers import Driver
 from dynagate.host.links import DeviceError
 from dynagate.host.transfers import Batch
-from dynagate.hw.axi import Axi
+from dynagate.hw.rtl.axi import Axi
 
 ARM = robots.load("two_joint_arm")
 STATE = {"q": np.full((5, 2), 0.1), "qd": np.full((5, 2), 0.2), "qdd": np.full((5, 2), 0.3)}

@@ -10,7 +10,7 @@ import pytest
 from dynagate import Region, Robot, RobotError, evaluate, robots, trace
 from dynagate.dynamics.configuration import integrate, neutral
 from dynagate.fixedpoint.assign import Policy, assign
-from dynagate.fixedpoint.evaluate import evaluate as evaluate_fixed
+from dynagate.fixedpoint.models.evaluate import evaluate as evaluate_fixed
 from dynagate.graph import truth
 from dynagate.graph.truth import relative_errors
 from dynagate.robot.kinds import KINDS

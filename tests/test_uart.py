@@ -16,17 +16,17 @@ import pytest
 from amaranth.sim import Simulator
 from dynagate import Function, build, robots
 from dynagate.fixedpoint.assign import Policy
-from dynagate.fixedpoint.evaluate import evaluate
+from dynagate.fixedpoint.models.evaluate import evaluate
 from dynagate.host import DesignError, DeviceError, RegisterError
 from dynagate.host.devices import StreamDevice
 from dynagate.host.drivers import ShellDriver, ShellSession
 from dynagate.host.uart_link import UartLink
-from dynagate.hw import frames
-from dynagate.hw.axi import Axi
 from dynagate.hw.designs import Design
-from dynagate.hw.frames import Decoder, Frame, Kind
-from dynagate.hw.regmap import REGISTERS
-from dynagate.hw.uart import FrameReader, FrameWriter, clocks_per_bit
+from dynagate.hw.rtl import frames
+from dynagate.hw.rtl.axi import Axi
+from dynagate.hw.rtl.frames import Decoder, Frame, Kind
+from dynagate.hw.rtl.regmap import REGISTERS
+from dynagate.hw.rtl.uart import FrameReader, FrameWriter, clocks_per_bit
 from dynagate.sim.line import SimulatedBoard, device_library
 
 from tests.samples import State

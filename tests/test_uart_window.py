@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 from dynagate import robots
 from dynagate.host.uart_link import UartLink
-from dynagate.hw.axi import Axi
 from dynagate.hw.designs import Design
-from dynagate.hw.frames import ANSWER, VERSION, Decoder, Frame, Kind
+from dynagate.hw.rtl.axi import Axi
+from dynagate.hw.rtl.frames import ANSWER, VERSION, Decoder, Frame, Kind
 
 KEPT = 3
 """Samples for which the device has space."""

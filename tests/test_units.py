@@ -10,9 +10,9 @@ import pytest
 from dynagate.base import philox
 from dynagate.base.philox import ROUNDS
 from dynagate.fixedpoint.format import FLOOR, HALF_UP, SATURATE, WRAP, Arithmetic, Fixed, Format, quantize
-from dynagate.fixedpoint.goal import MULTIPLIERS
 from dynagate.fixedpoint.operations import FIXED
 from dynagate.fixedpoint.tabulated import table_plan
+from dynagate.fixedpoint.wordlength.goal import MULTIPLIERS
 from dynagate.graph.ops import OPS
 from dynagate.hw.units.float32 import FromFloat, FromFloatAt, ToFloat, ToFloatAt
 from dynagate.hw.units.floating import BINARY32, from_floating, point_into, point_out_of, to_floating

@@ -15,11 +15,11 @@ from dynagate import Graph, Region, Robot, RobotError, build, robots, trace
 from dynagate.base.untrusted import LONGEST, file_name, identifier, plain_text
 from dynagate.design.verilog_list import read_list
 from dynagate.fixedpoint.assign import assign
-from dynagate.fixedpoint.files import FormatsError, read_formats, write_formats
-from dynagate.fixedpoint.sweep import Point, draw
-from dynagate.hw.axi import Axi
+from dynagate.fixedpoint.models.files import FormatsError, read_formats, write_formats
+from dynagate.fixedpoint.wordlength.sweep import Point, draw
+from dynagate.hw.bodies.pipeline_datasheet import datasheet
 from dynagate.hw.designs import Design
-from dynagate.hw.pipeline_datasheet import datasheet
+from dynagate.hw.rtl.axi import Axi
 from dynagate.native.compile import compiler
 from dynagate.native.cuda import cuda_source, emit_cuda
 from dynagate.native.emit import emit

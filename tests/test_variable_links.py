@@ -19,8 +19,8 @@ from dynagate.graph.derivatives import jacobian, vjp
 from dynagate.graph.region import Region
 from dynagate.host.links import DeviceError
 from dynagate.host.registers import Registers
-from dynagate.hw.axi import Axi
-from dynagate.hw.regmap import ADDRESS_BITS, REGISTERS, registers_of
+from dynagate.hw.rtl.axi import Axi
+from dynagate.hw.rtl.regmap import ADDRESS_BITS, REGISTERS, registers_of
 from dynagate.robot import Mimic
 
 from tests.oracle import pinocchio_of, reference

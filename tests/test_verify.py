@@ -28,10 +28,10 @@ from dynagate.design.files import (
     with_files,
 )
 from dynagate.fixedpoint.assign import Policy
-from dynagate.hw.axi import Axi
-from dynagate.hw.bench import bench_faults
-from dynagate.hw.bench.vectors import vectors
 from dynagate.hw.designs import Design
+from dynagate.hw.rtl.axi import Axi
+from dynagate.hw.vectors import bench_faults
+from dynagate.hw.vectors.vectors import vectors
 from dynagate.sim import verify as module
 from dynagate.sim.runner import Icarus, run_module
 from dynagate.sim.sources import SimulationError

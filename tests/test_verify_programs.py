@@ -24,13 +24,13 @@ from dynagate.design import files
 from dynagate.design.design import Design
 from dynagate.design.files import BENCH, DesignError, checksum
 from dynagate.design.program import PROGRAM, ProgramBody, load_words
-from dynagate.hw.axi import Axi
-from dynagate.hw.bench.packets import in_its_shell
+from dynagate.hw.bodies.program import build_program, build_solver
 from dynagate.hw.designs import Design as Built
-from dynagate.hw.processor.build import build_program, build_solver
 from dynagate.hw.processor.streams import Cores
 from dynagate.hw.rebuild import rebuild
 from dynagate.hw.request import DesignRequest
+from dynagate.hw.rtl.axi import Axi
+from dynagate.hw.vectors.packets import in_its_shell
 from dynagate.integrators.step import StepOptions
 from dynagate.robot import Joint, Link
 from dynagate.sim import verify as module
@@ -265,7 +265,7 @@ def test_a_solver_s_program_verifies_itself(name: str, designs: Path) -> None:
 
 
 def test_what_a_solver_s_bench_does_not_have_is_said(designs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for where in ("hw.processor.build", "sim.verify"):
+    for where in ("hw.bodies.program", "sim.verify"):
         monkeypatch.setattr(f"dynagate.{where}.LONGEST_CALL", 1000)
     built = solver_of("ilqr", designs)
     assert built.design.body.period > 1000

@@ -13,9 +13,9 @@ from amaranth.hdl._nir import CombinationalCycle
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from dynagate import robots
-from dynagate.hw import conversion, netlist, verilog
-from dynagate.hw.rtlil import Cell, modules_of
-from dynagate.hw.yosys import YosysError, run_yosys
+from dynagate.hw.export import conversion, netlist, verilog
+from dynagate.hw.export.rtlil import Cell, modules_of
+from dynagate.hw.export.yosys import YosysError, run_yosys
 from dynagate.sim.sources import read_sources
 
 from tests.designs import verilog as verilog_text
@@ -77,7 +77,9 @@ def test_what_no_gateware_uses_is_refused() -> None:
     modules = modules_of(netlist.rtlil_text(Operations(), "unit"))
     cell = next(cell for cell in modules[0].cells if cell.kind == "$mul")
     modules[0].cells[modules[0].cells.index(cell)] = Cell("$pow", cell.name, cell.parameters, cell.ports)
-    with pytest.raises(ValueError, match=r"\$pow in module 'unit'; expected an operation that hw/verilog.py can write"):
+    with pytest.raises(
+        ValueError, match=r"\$pow in module 'unit'; expected an operation that hw/export/verilog.py can write"
+    ):
         verilog.verilog_of(modules)
 
 

@@ -21,12 +21,12 @@ from dynagate import Robot, build, robots
 from dynagate.cli import main
 from dynagate.design.files import DesignError
 from dynagate.fixedpoint.assign import Policy
-from dynagate.fixedpoint.goal import MULTIPLIERS, Goal
-from dynagate.hw.axi import Axi
+from dynagate.fixedpoint.wordlength.goal import MULTIPLIERS, Goal
 from dynagate.hw.designs import Design
-from dynagate.hw.plan import Stages
+from dynagate.hw.plan.plan import Stages
+from dynagate.hw.plan.timeline import chain, spans, text, units_in_use
 from dynagate.hw.rebuild import rebuild
-from dynagate.hw.timeline import chain, spans, text, units_in_use
+from dynagate.hw.rtl.axi import Axi
 from dynagate.sim.waveform import write_waves
 from dynagate.views import page as page_module
 from dynagate.views.gantt import draw_schedule, draw_units
@@ -142,7 +142,7 @@ def test_schedule_names_the_chain_cycle_by_cycle(built: Callable[[str], Design])
 def test_more_pivots_make_a_longer_chain() -> None:
     from dynagate import Region, trace
     from dynagate.fixedpoint.assign import assign
-    from dynagate.hw.plan import plan
+    from dynagate.hw.plan.plan import plan
 
     robot = robots.load("iiwa14", lock={f"joint_{k}": 0.3 for k in (4, 5, 6, 7)})
     planned = plan(assign(trace(robot, "forward_dynamics"), Region.of(robot), NO_WORD), 8)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from dynagate import build, robots
 from dynagate.fixedpoint.assign import Policy
-from dynagate.fixedpoint.evaluate import evaluate_integers, quantize_inputs
+from dynagate.fixedpoint.models.evaluate import evaluate_integers, quantize_inputs
 from dynagate.hw.build import BuildError
 from dynagate.sim.waveform import write_vcd
 

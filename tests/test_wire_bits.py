@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from dynagate import Goal, Region, Robot, evaluate, robots
 from dynagate.fixedpoint.assign import Policy
-from dynagate.fixedpoint.confidence import block_floors
+from dynagate.fixedpoint.wordlength.confidence import block_floors
 from dynagate.graph.truth import relative_errors
-from dynagate.hw.axi import Axi
+from dynagate.hw.rtl.axi import Axi
 from dynagate.robot import Joint, Link
 
 ARM = robots.load("two_joint_arm")

@@ -13,7 +13,7 @@ from dynagate import Function, Region, Robot, robots
 from dynagate.design.words import WORDS
 from dynagate.dynamics import TOGETHER
 from dynagate.fixedpoint.assign import Policy
-from dynagate.hw.axi import WIDTHS, Axi
+from dynagate.hw.rtl.axi import WIDTHS, Axi
 
 from tests.robots import random_robot
 

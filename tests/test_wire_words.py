@@ -12,7 +12,7 @@ from dynagate import robots
 from dynagate.cli import main
 from dynagate.fixedpoint.assign import Policy
 from dynagate.graph.region import Region
-from dynagate.hw.axi import Axi
+from dynagate.hw.rtl.axi import Axi
 
 from tests.designs import functions_of
 

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from dynagate import Region, robots, trace
 from dynagate.fixedpoint.assign import Policy, sampled_states
-from dynagate.fixedpoint.goal import DSP48E2, dsp_blocks
-from dynagate.fixedpoint.narrow import Vertex, cheapest_cover
-from dynagate.fixedpoint.noise import sensitivity, variance
-from dynagate.fixedpoint.ranges import sampled_ranges
-from dynagate.fixedpoint.within import Within
+from dynagate.fixedpoint.ranges.sampled import sampled_ranges
+from dynagate.fixedpoint.wordlength.goal import DSP48E2, dsp_blocks
+from dynagate.fixedpoint.wordlength.narrow import Vertex, cheapest_cover
+from dynagate.fixedpoint.wordlength.noise import sensitivity, variance
+from dynagate.fixedpoint.wordlength.noise_budget import Within
 from dynagate.graph.evaluate import evaluate_nodes
 
 SPARED = 0.05

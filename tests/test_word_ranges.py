@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from dynagate import Region, robots
 from dynagate.host.words import StreamWords
-from dynagate.hw.axi import Axi
+from dynagate.hw.rtl.axi import Axi
 
 ARM = robots.load("two_joint_arm")
 

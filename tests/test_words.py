@@ -13,8 +13,8 @@ from dynagate.fixedpoint.format import Format
 from dynagate.host import DeviceError
 from dynagate.host.tags import COUNT_BITS
 from dynagate.host.words import StreamWords, tag_words
-from dynagate.hw.axi import Axi
 from dynagate.hw.designs import Design
+from dynagate.hw.rtl.axi import Axi
 
 from tests.samples import State
 

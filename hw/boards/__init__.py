@@ -12,8 +12,8 @@ from dynagate.base.errors import ArgumentError, Error
 from dynagate.base.nearest import nearest
 from dynagate.base.storage import read_file
 from dynagate.base.structure import structured
-from dynagate.fixedpoint.goal import MULTIPLIERS, Multiplier
-from dynagate.hw.axi import PER_BATCH, PER_SAMPLE, WIDTHS
+from dynagate.fixedpoint.wordlength.goal import MULTIPLIERS, Multiplier
+from dynagate.hw.rtl.axi import PER_BATCH, PER_SAMPLE, WIDTHS
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -35,12 +35,12 @@ class FlowRow:
     fields: tuple[str, ...]
     """Fields of the board's file that boards of other flows may lack."""
     toolchain: str
-    """The subclass of `hw.toolchain.Toolchain` that makes the bitstream, as "module:class"."""
+    """The subclass of `hw.targets.toolchain.Toolchain` that makes the bitstream, as "module:class"."""
     cuts_products: bool = False
     """Whether the tools cut the products of the gateware again where the multiplier blocks of the board are smaller."""
 
 
-_VENDOR, _FREE = "dynagate.hw.project:VendorTools", "dynagate.hw.routes:FreeTools"
+_VENDOR, _FREE = "dynagate.hw.targets.project:VendorTools", "dynagate.hw.targets.routes:FreeTools"
 FLOWS = {
     "vivado-xdma": FlowRow(
         "xdma",
@@ -84,7 +84,8 @@ class BoardError(Error, ValueError):
 
 @dataclass(frozen=True)
 class Resources:
-    """What the whole device has. multiplier: name of a row of `fixedpoint.goal.MULTIPLIERS`. dsp: multiplier blocks of
+    """What the whole device has. multiplier: name of a row of `fixedpoint.wordlength.goal.MULTIPLIERS`. dsp:
+    multiplier blocks of
     this kind. lut: lookup tables of `lut_inputs` inputs. ff: flip-flops. bram: blocks of memory, each of `bram_kbit`
     kilobits."""
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dynagate.base.errors import ArgumentError
-from dynagate.hw.axi import Axi
 from dynagate.hw.boards import Board
 from dynagate.hw.processor.isa.shape import Core
 from dynagate.hw.processor.streams import Cores
+from dynagate.hw.rtl.axi import Axi
 
 
 @dataclass(frozen=True, kw_only=True)

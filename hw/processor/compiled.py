@@ -9,10 +9,10 @@ from typing import Any
 from dynagate.base.progress import Progress
 from dynagate.dynamics import ROLLOUT
 from dynagate.fixedpoint.assign import Policy, assign
-from dynagate.fixedpoint.certificate import Certificate, Machine, certified
-from dynagate.fixedpoint.files import TOLERANCE, FormatsFile, described
 from dynagate.fixedpoint.formatted import Formatted, FormattedGraph
-from dynagate.fixedpoint.loops import FormattedLoop
+from dynagate.fixedpoint.models.files import TOLERANCE, FormatsFile, described
+from dynagate.fixedpoint.models.loops import FormattedLoop
+from dynagate.fixedpoint.proof.certificate import Certificate, Machine, certified
 from dynagate.graph import Graph
 from dynagate.graph.parts import parts_of
 from dynagate.graph.region import Region

@@ -16,7 +16,6 @@ from dynagate.fixedpoint.assign import Policy
 from dynagate.fixedpoint.format import SATURATE
 from dynagate.fixedpoint.formatted import FormattedGraph
 from dynagate.fixedpoint.fuse import exponential_formats
-from dynagate.hw.axi import Axi
 from dynagate.hw.processor.compiler.instructions import ProgramError
 from dynagate.hw.processor.compiler.motion import angles_of
 from dynagate.hw.processor.compiler.pipelining import pipelined
@@ -24,6 +23,7 @@ from dynagate.hw.processor.compiler.schedule import check_fits
 from dynagate.hw.processor.compiler.scheduled import Schedule
 from dynagate.hw.processor.isa.shape import LARGEST_WORD, MOST_TURN_BITS, SMALLEST_WORD, Core
 from dynagate.hw.processor.streams import Cores
+from dynagate.hw.rtl.axi import Axi
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

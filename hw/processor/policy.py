@@ -8,8 +8,8 @@ from dataclasses import replace
 from dynagate.base.errors import ArgumentError, OptionError
 from dynagate.dynamics import ROLLOUT
 from dynagate.fixedpoint.assign import PROVED, SAMPLED, Policy
-from dynagate.fixedpoint.files import FormatsFile
 from dynagate.fixedpoint.formatted import FormattedGraph
+from dynagate.fixedpoint.models.files import FormatsFile
 from dynagate.graph.parts import parts_of
 from dynagate.hw.options import MOST_ABREAST
 from dynagate.hw.processor.compiler.instructions import ProgramError

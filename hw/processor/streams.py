@@ -11,8 +11,8 @@ from dynagate.base.progress import Progress, quiet
 from dynagate.design.design import AxiStreams, Design, Sides
 from dynagate.design.program import ProgramBody
 from dynagate.design.words import beats
-from dynagate.hw.axi import Axi
-from dynagate.hw.regmap import IDENTITY, VERSION, with_processor
+from dynagate.hw.rtl.axi import Axi
+from dynagate.hw.rtl.regmap import IDENTITY, VERSION, with_processor
 from dynagate.native.cache import cache_folder, kept
 
 if TYPE_CHECKING:

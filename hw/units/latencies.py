@@ -13,7 +13,7 @@ from dynagate.base.errors import ArgumentError
 from dynagate.base.philox import FACTOR, ROUNDS
 from dynagate.fixedpoint.elementary import Quadratic, ReciprocalPlan, exp_plan, reciprocal_plan, sine_plan
 from dynagate.fixedpoint.format import Format
-from dynagate.fixedpoint.goal import DSP48E2, Multiplier
+from dynagate.fixedpoint.wordlength.goal import DSP48E2, Multiplier
 
 
 class Part(NamedTuple):

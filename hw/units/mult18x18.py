@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from amaranth.hdl import Cat, ClockSignal, Const, Instance, Module, Signal, Value, signed
-from dynagate.fixedpoint.goal import MULT18X18
+from dynagate.fixedpoint.wordlength.goal import MULT18X18
 from dynagate.hw.units import slice_multiplexer
 from dynagate.hw.units.multiply import Fabric
 

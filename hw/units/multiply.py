@@ -16,7 +16,7 @@ from typing import Any
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
-from dynagate.fixedpoint.goal import DSP48E2, Multiplier
+from dynagate.fixedpoint.wordlength.goal import DSP48E2, Multiplier
 from dynagate.hw.units.latencies import constant_width, dsp_blocks, parts, product_latency
 from dynagate.hw.units.rescale import delayed, shift_left
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from dynagate import mpc as mpc
     from dynagate import torch as torch
     from dynagate.fixedpoint.assign import Policy
-    from dynagate.fixedpoint.goal import Goal
+    from dynagate.fixedpoint.wordlength.goal import Goal
     from dynagate.host import BoundCall, Device, Function, OverflowWarning, Results
     from dynagate.host import compile as compile
     from dynagate.host import open as open
@@ -43,13 +43,13 @@ if TYPE_CHECKING:
     from dynagate.host.mppi import Sampled
     from dynagate.host.rollouts import Rollout, Trajectories
     from dynagate.host.solution import Solution
-    from dynagate.hw.axi import Axi
     from dynagate.hw.build import build, build_request
-    from dynagate.hw.cost import Budget
     from dynagate.hw.designs import Design, Resources
-    from dynagate.hw.plan import Stages
+    from dynagate.hw.plan.cost import Budget
+    from dynagate.hw.plan.plan import Stages
     from dynagate.hw.processor.isa.shape import Core
     from dynagate.hw.request import DesignRequest
+    from dynagate.hw.rtl.axi import Axi
     from dynagate.integrators import RigidContact
     from dynagate.integrators.motion import Integrator
     from dynagate.integrators.position_based_method import PositionBasedIntegrator
@@ -120,16 +120,16 @@ _LAZY = {
     "Solution": "dynagate.host.solution",
     "Sampled": "dynagate.host.mppi",
     "Policy": "dynagate.fixedpoint.assign",
-    "Goal": "dynagate.fixedpoint.goal",
-    "Axi": "dynagate.hw.axi",
-    "Budget": "dynagate.hw.cost",
+    "Goal": "dynagate.fixedpoint.wordlength.goal",
+    "Axi": "dynagate.hw.rtl.axi",
+    "Budget": "dynagate.hw.plan.cost",
     "Design": "dynagate.hw.designs",
     "Resources": "dynagate.hw.designs",
     "Core": "dynagate.hw.processor.isa.shape",
     "DesignRequest": "dynagate.hw.request",
     "Rollout": "dynagate.host.rollouts",
     "Trajectories": "dynagate.host.rollouts",
-    "Stages": "dynagate.hw.plan",
+    "Stages": "dynagate.hw.plan.plan",
     "build": "dynagate.hw.build",
     "build_request": "dynagate.hw.build",
     "View": "dynagate.scene.browser",

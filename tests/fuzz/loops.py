@@ -18,8 +18,8 @@ import numpy as np
 from dynagate.dynamics.spatial import select
 from dynagate.fixedpoint.assign import Policy
 from dynagate.fixedpoint.fuse import fused
-from dynagate.fixedpoint.loops import LoopIntegers, assign_loop, integers_of, observe, values_of
-from dynagate.fixedpoint.observed_loops import Unlimited
+from dynagate.fixedpoint.models.loops import LoopIntegers, assign_loop, integers_of, observe, values_of
+from dynagate.fixedpoint.models.observed_loops import Unlimited
 from dynagate.graph import Graph
 from dynagate.graph.blocks import in_blocks
 from dynagate.graph.loop import RESIDUAL, TURNS, Count, Loop, Until, evaluate_loop

@@ -15,7 +15,7 @@ from typing import Any
 import dynagate
 import numpy as np
 from dynagate import Region, Robot, RobotError, Trajectories
-from dynagate.hw.axi import Axi
+from dynagate.hw.rtl.axi import Axi
 
 from tests.fuzz import rollouts
 from tests.fuzz.findings import Findings

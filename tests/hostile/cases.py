@@ -240,8 +240,8 @@ def others(folder: Path, text: str, read: Callable[[Path], Robot]) -> Draw:
 
 def formats_files(folder: Path) -> Draw:
     from dynagate.fixedpoint.assign import assign
-    from dynagate.fixedpoint.evaluate import evaluate
-    from dynagate.fixedpoint.files import read_formats, write_formats
+    from dynagate.fixedpoint.models.evaluate import evaluate
+    from dynagate.fixedpoint.models.files import read_formats, write_formats
     from dynagate.graph.late import late_terms_last
 
     arm = robots.load("two_joint_arm")

@@ -8,7 +8,7 @@ import time
 import numpy as np
 from dynagate.host.links import RegisterError
 from dynagate.host.sim_links import IDLE, SimShellLink, _Ring
-from dynagate.hw.regmap import BITS
+from dynagate.hw.rtl.regmap import BITS
 
 FIFO = 4096
 """Beats that wait in front of the accelerator; more wait in the host's memory."""

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from dynagate.fixedpoint.formatted import Formatted, FormattedGraph
-from dynagate.fixedpoint.loops import FormattedLoop
+from dynagate.fixedpoint.models.loops import FormattedLoop
 from dynagate.graph.graph import Graph, Node, Port
 from dynagate.graph.loop import Count, Loop
 from dynagate.graph.steps import GRAPH, LOOP, SCAN, UNTIL, refused, table

@@ -19,7 +19,7 @@ import numpy as np
 from dynagate.fixedpoint.format import Format, quantize
 from dynagate.fixedpoint.formatted import FormattedGraph
 from dynagate.fixedpoint.fuse import MOST_SHIFT
-from dynagate.fixedpoint.loops import FormattedLoop, read, tolerance_of
+from dynagate.fixedpoint.models.loops import FormattedLoop, read, tolerance_of
 from dynagate.graph.graph import Port
 from dynagate.graph.loop import Until
 from dynagate.graph.steps import GRAPH, LOOP, SCAN, UNTIL, refused, table

@@ -14,7 +14,7 @@ from dynagate.fixedpoint.assign import Policy
 from dynagate.fixedpoint.format import Format
 from dynagate.fixedpoint.formatted import FormattedGraph
 from dynagate.fixedpoint.fuse import angle_format
-from dynagate.fixedpoint.loops import (
+from dynagate.fixedpoint.models.loops import (
     FormattedLoop,
     LoopIntegers,
     Observed,

@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from dynagate.hw.processor.checker.check import checked
+from dynagate.hw.processor.compiler.check import checked
 from dynagate.hw.processor.compiler.instructions import ONE, SUM, Block, Instruction, Instructions, Source
 from dynagate.hw.processor.compiler.schedule import BlockTimings, unverified
 from dynagate.hw.processor.compiler.scheduled import Schedule

@@ -15,7 +15,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from dynagate.hw.processor.checker.check import checked
+from dynagate.hw.processor.compiler.check import checked
 from dynagate.hw.processor.compiler.instructions import (
     MOST_REPEATS,
     ONE,

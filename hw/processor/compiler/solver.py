@@ -10,8 +10,8 @@ import numpy.typing as npt
 from dynagate.control.chip import ChipSolver, calls_of
 from dynagate.control.known import check_solved
 from dynagate.fixedpoint.assign import Policy
-from dynagate.fixedpoint.loops import FormattedLoop, assign_loop
-from dynagate.fixedpoint.observed_loops import Accepted, Unlimited
+from dynagate.fixedpoint.models.loops import FormattedLoop, assign_loop
+from dynagate.fixedpoint.models.observed_loops import Accepted, Unlimited
 from dynagate.hw.processor.compiler.motion import spread
 
 Array = npt.NDArray[Any]

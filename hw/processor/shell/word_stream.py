@@ -16,7 +16,7 @@ from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
 from dynagate.hw.processor.isa.packets import KIND_SHIFT, REGION_SHIFT, Kind
 from dynagate.hw.processor.isa.shape import BLOCK_BITS, LANE
-from dynagate.hw.stream_ports import stream_ports
+from dynagate.hw.rtl.stream_ports import stream_ports
 
 BEATS_BEFORE = 3
 """Beats that wait between the input port and the cores. With two, only every other cycle would pass a beat."""

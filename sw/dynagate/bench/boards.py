@@ -15,10 +15,10 @@ from dynagate.fixedpoint.assign import Policy, assign
 from dynagate.graph import trace
 from dynagate.graph.region import Region
 from dynagate.hw import boards
-from dynagate.hw.axi import Axi
 from dynagate.hw.build import describe
-from dynagate.hw.choice import Choice, FitError, choose, rate_text
-from dynagate.hw.plan import plan
+from dynagate.hw.plan.plan import plan
+from dynagate.hw.rtl.axi import Axi
+from dynagate.hw.targets.board_fit import Choice, FitError, choose, rate_text
 from dynagate.robot import Robot
 
 FUNCTIONS = ("inverse_dynamics", "forward_dynamics", "forward_dynamics_gradient")

@@ -27,7 +27,7 @@ from dynagate.graph import trace
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.region import Region
 from dynagate.host import Function, Opened, compile
-from dynagate.hw.plan import Plan, plan
+from dynagate.hw.plan.plan import Plan, plan
 from dynagate.native.gpu import has_driver
 from dynagate.native.kernel import Kernel
 from dynagate.robot import Robot

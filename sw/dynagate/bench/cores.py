@@ -16,12 +16,12 @@ from dynagate.fixedpoint.fuse import FuseError
 from dynagate.graph import trace
 from dynagate.graph.region import Region
 from dynagate.hw import boards
-from dynagate.hw.choice import Rates, rate_text
 from dynagate.hw.processor.board import BoardCores, cores_of
 from dynagate.hw.processor.compiler.instructions import Instructions, ProgramError, instructions
 from dynagate.hw.processor.compiler.schedule import check_fits, schedule
 from dynagate.hw.processor.compiler.scheduled import OUTPUT_OVERHEAD_CYCLES, Schedule
 from dynagate.hw.processor.isa.shape import Core
+from dynagate.hw.targets.board_fit import Rates, rate_text
 from dynagate.robot import Robot
 
 OVERHEAD = 2

@@ -10,7 +10,7 @@ import numpy as np
 
 from dynagate.bench.measure import each_call
 from dynagate.graph import Graph
-from dynagate.hw.plan import Plan
+from dynagate.hw.plan.plan import Plan
 from dynagate.native.expressions import NATIVE
 from dynagate.native.kernel import Kernel
 

@@ -18,7 +18,7 @@ from dynagate.host.devices import StreamDevice
 from dynagate.host.drivers import ShellSession
 from dynagate.host.links import Link
 from dynagate.host.words import tag_words
-from dynagate.hw.regmap import REGISTERS
+from dynagate.hw.rtl.regmap import REGISTERS
 
 BATCH = 256
 ROUNDS, CALLS = 300, 10

@@ -8,7 +8,7 @@ from typing import Any
 from dynagate.base.errors import ArgumentError
 from dynagate.base.option import option
 from dynagate.hw.options import INTERVAL
-from dynagate.hw.schedule import LONGEST_INTERVAL, check_interval
+from dynagate.hw.plan.schedule import LONGEST_INTERVAL, check_interval
 
 BATCHES = (16, 32, 64, 128, 256, 1024, 4096, 16384, 65536)
 """Numbers of samples in a batch, unless others are passed."""

@@ -16,8 +16,8 @@ from dynagate.base.storage import DAY, read_json
 from dynagate.design.files import FILE
 from dynagate.design.program import PROGRAM
 from dynagate.design.verilog_list import LIST, TOPS, is_verilog
-from dynagate.fixedpoint.files import FORMATS
-from dynagate.hw.scripts import OUT_OF_CONTEXT
+from dynagate.fixedpoint.models.files import FORMATS
+from dynagate.hw.boards.scripts import OUT_OF_CONTEXT
 from dynagate.native.cache import entries, size_of
 
 DESIGN_FILES = (*(f"{top}.v" for top in TOPS), LIST, FORMATS, "datasheet.md", *OUT_OF_CONTEXT, PROGRAM, FILE)

@@ -36,22 +36,22 @@ from dynagate.design.words import FLOAT32, WORD
 from dynagate.dynamics import ROLLOUT
 from dynagate.graph.region import Region
 from dynagate.hw import boards
-from dynagate.hw.axi import PER_BATCH, PER_SAMPLE, WIDTHS, Axi
-from dynagate.hw.schedule import LONGEST_INTERVAL
-from dynagate.hw.synth import SCRIPTS
+from dynagate.hw.plan.schedule import LONGEST_INTERVAL
+from dynagate.hw.rtl.axi import PER_BATCH, PER_SAMPLE, WIDTHS, Axi
+from dynagate.hw.targets.synth import SCRIPTS
 from dynagate.robot import Robot
 
 if TYPE_CHECKING:
     from dynagate.cli.progress import ProgressLine
-    from dynagate.fixedpoint.goal import Goal
+    from dynagate.fixedpoint.wordlength.goal import Goal
     from dynagate.hw.boards import Board
+    from dynagate.hw.bodies.pipeline import Pipeline
+    from dynagate.hw.bodies.scheduled_program import ScheduledProgram
     from dynagate.hw.designs import Design
-    from dynagate.hw.pipeline import Pipeline
     from dynagate.hw.processor.isa.shape import Core
-    from dynagate.hw.processor.scheduled import ScheduledProgram
     from dynagate.hw.processor.streams import Cores
     from dynagate.hw.request import DesignRequest
-    from dynagate.hw.toolchain import Toolchain
+    from dynagate.hw.targets.toolchain import Toolchain
 
 BUDGETS = ("dsp", "lut", "register_bits")
 MOST_MEGAHERTZ = 1000
@@ -119,8 +119,8 @@ def build(
 ) -> None:
     """Build the Verilog of ROBOT's datapath and print the folder where it lies. With --units it is a program."""
     from dynagate.cli.progress import ProgressLine
-    from dynagate.hw.cost import Budget
     from dynagate.hw.datasheet import DATASHEET
+    from dynagate.hw.plan.cost import Budget
 
     request |= {"axi": shell.with_words(words), "budget": Budget(**budgets) if budgets else None}
     request["words"] = None if shell.axi is not None and units is None else words  # the shell has them
@@ -141,7 +141,7 @@ def _built_program(
     robot: Robot, region: Region, units: int | Cores, *, folder: Path, progress: ProgressLine, **request: Any
 ) -> Design[ScheduledProgram]:
     """Return the program that the options of the command line describe."""
-    from dynagate.hw.processor.build import build_program
+    from dynagate.hw.bodies.program import build_program
 
     return build_program(_request(robot, region, **request), units, folder=folder, progress=progress)
 
@@ -220,15 +220,15 @@ def synth(
 
     With --units it is the core of ROBOT's program that is synthesized: the same for every robot that it holds."""
     from dynagate.cli.progress import ProgressLine
-    from dynagate.hw.area import area, check_liberty
-    from dynagate.hw.synth import synthesize, synthesize_modules, table, table_of, tops
+    from dynagate.hw.targets.area import area, check_liberty
+    from dynagate.hw.targets.synth import synthesize, synthesize_modules, table, table_of, tops
 
     if liberty is not None:
         if click.get_current_context().get_parameter_source("families") is ParameterSource.COMMANDLINE:
             raise click.UsageError("--family with --liberty; expected one of them")
         check_liberty(liberty)
     if units is not None:
-        from dynagate.hw.processor.build import build_program
+        from dynagate.hw.bodies.program import build_program
 
         folder = request.pop("folder")
         with ProgressLine() as progress:
@@ -255,9 +255,9 @@ def synth(
 
 def _modules_of(core: Core) -> dict[str, Any]:
     """The gateware of a core by name, with its shell where that converts float32."""
-    from dynagate.hw.axi import Axi
     from dynagate.hw.processor.rtl.core import CoreWithProgram
     from dynagate.hw.processor.shell.core_shell import CoreShell
+    from dynagate.hw.rtl.axi import Axi
 
     if core.floats:
         return {"accelerator": CoreShell(core, Axi(WORD, words=core.stream_words))}
@@ -397,7 +397,7 @@ def bitstream(
     Without --ii the interval is the shortest that the board's resources and its link allow. The rates printed are
     modeled, the clock is assumed, the lookup tables are estimated."""
     from dynagate.cli.progress import ProgressLine
-    from dynagate.hw.project import bitstream_design, choice_table
+    from dynagate.hw.targets.project import bitstream_design, choice_table
 
     board = boards.load(board_name)
     if request["goal"] is not None and click.get_current_context().params.get("target") is None:
@@ -428,7 +428,7 @@ def _bitstream_of_cores(board: Board, clock: float | None, only_project: bool, f
 
 def _tools_of(board: Board, only_project: bool) -> Toolchain:
     """Return the tools for a board. Raise UsageError if they need no project, ProjectError for a wrong version."""
-    from dynagate.hw.toolchain import toolchain
+    from dynagate.hw.targets.toolchain import toolchain
 
     tools = toolchain(board, only_project=only_project)
     if only_project and not tools.has_project:

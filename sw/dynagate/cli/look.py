@@ -24,8 +24,8 @@ from dynagate.graph.parts import parts_of
 
 if TYPE_CHECKING:
     from dynagate.cli.progress import ProgressLine
+    from dynagate.hw.bodies.pipeline import Pipeline
     from dynagate.hw.designs import Design
-    from dynagate.hw.pipeline import Pipeline
 
 MOST_SAMPLES = 1000
 
@@ -115,7 +115,7 @@ def _kept(folder: str, progress: ProgressLine) -> Design[Pipeline]:
 
 def _compared(robot: Any, region: Any, request: dict[str, Any], progress: ProgressLine) -> str:
     """Return the comparison as a text. Raise UsageError if an option says more than functions and interval."""
-    from dynagate.hw.together import compare
+    from dynagate.hw.plan.together import compare
 
     context = click.get_current_context()
     is_default = context.get_parameter_source("name") is not ParameterSource.COMMANDLINE
@@ -242,7 +242,7 @@ def _write_page(built: Design[Pipeline], output: Path | None, opened: bool, prog
 
 
 def _print_schedule(built: Design[Pipeline], output: Path | None, opened: bool) -> None:
-    from dynagate.hw.timeline import text
+    from dynagate.hw.plan.timeline import text
     from dynagate.views.gantt import draw_schedule
 
     click.echo(text(built.robot.name, built.hardware.plan))

@@ -30,13 +30,13 @@ from dynagate.dynamics import (
 )
 from dynagate.dynamics.options import DEFAULT_FUNCTION
 from dynagate.fixedpoint.assign import LARGEST_WORD, SMALLEST_WORD
-from dynagate.fixedpoint.goal import MULTIPLIERS
+from dynagate.fixedpoint.wordlength.goal import MULTIPLIERS
 from dynagate.forces import FORCES, Force, ForceError, Friction, as_text, of_text
 from dynagate.forces.force import check_forces
 from dynagate.graph.choose import FRAMES
 from dynagate.hw import boards
 from dynagate.hw.options import DesignOptions
-from dynagate.hw.schedule import MOST_STAGES
+from dynagate.hw.plan.schedule import MOST_STAGES
 from dynagate.robot import Robot, RobotError
 from dynagate.robot.variable import check_inputs
 
@@ -268,7 +268,7 @@ def design_options(command: Command, *, interval: Command = ii_option) -> Comman
 
     @functools.wraps(command)
     def checked(*robot: Any, **rest: Any) -> Any:
-        from dynagate.hw.plan import Stages
+        from dynagate.hw.plan.plan import Stages
 
         _check_proofs(rest)
         rest["stages"] = Stages(**rest["stages"]) if rest["stages"] else None
@@ -341,7 +341,7 @@ def _check_formats(
 
 def _goal(errors: dict[str, float], target: str | None, floor: float | None, near_rest: bool) -> Any:
     """What --error and the options that refine it ask for, or None."""
-    from dynagate.fixedpoint.goal import DSP48E2, FLOOR, Goal
+    from dynagate.fixedpoint.wordlength.goal import DSP48E2, FLOOR, Goal
 
     if not errors:
         return None

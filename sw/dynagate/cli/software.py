@@ -36,7 +36,7 @@ from dynagate.robot import Robot
 
 if TYPE_CHECKING:
     from dynagate.cli.progress import ProgressLine
-    from dynagate.fixedpoint.goal import Goal
+    from dynagate.fixedpoint.wordlength.goal import Goal
     from dynagate.graph import Graph
 
 CHECKSUM = "checksum"
@@ -181,15 +181,15 @@ def _integers(
 ) -> dict[str, str]:
     """The C file of a graph in formats chosen as for a datapath."""
     from dynagate.fixedpoint.assign import PROVED, SAMPLED, Policy, assign
-    from dynagate.fixedpoint.beside import beside
-    from dynagate.fixedpoint.certificate import certified
     from dynagate.fixedpoint.emit import emit_integers
-    from dynagate.fixedpoint.files import read_formats
+    from dynagate.fixedpoint.models.files import read_formats
+    from dynagate.fixedpoint.proof.certificate import certified
+    from dynagate.fixedpoint.proof.error_bounds import beside
 
     progress("choosing formats")
     policy = Policy(word=word, ranges=PROVED if proved else SAMPLED)
     if goal is not None:
-        from dynagate.fixedpoint.optimize import optimize
+        from dynagate.fixedpoint.wordlength.optimize import optimize
 
         formatted = optimize(graph, region, goal).formatted
     elif formats is not None:

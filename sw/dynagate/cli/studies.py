@@ -103,8 +103,8 @@ def sweep(
 
     from tqdm import tqdm
 
-    from dynagate.fixedpoint.sweep import draw, table, write_csv
-    from dynagate.fixedpoint.sweep import sweep as swept
+    from dynagate.fixedpoint.wordlength.sweep import draw, table, write_csv
+    from dynagate.fixedpoint.wordlength.sweep import sweep as swept
     from dynagate.graph import trace
 
     with _client(options.cluster), tqdm(desc="  points", unit=" points") as bar:

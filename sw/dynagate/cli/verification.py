@@ -15,7 +15,7 @@ from dynagate.cli.parameters import count
 from dynagate.design.files import FILE, OLD_PROGRAM, SIMULATORS
 
 if TYPE_CHECKING:
-    from dynagate.hw.bench.drawn import Vectors
+    from dynagate.hw.vectors.drawn import Vectors
 
 
 @command(

@@ -39,12 +39,12 @@ class BodyRow:
 BODIES = {
     "datapath": BodyRow(
         "dynagate.design.datapath:DatapathBody",
-        "dynagate.hw.pipeline:Pipeline",
+        "dynagate.hw.bodies.pipeline:Pipeline",
         "dynagate.host.report.bodies:DatapathSection",
     ),
     "program": BodyRow(
         "dynagate.design.program:ProgramBody",
-        "dynagate.hw.processor.scheduled:ScheduledProgram",
+        "dynagate.hw.bodies.scheduled_program:ScheduledProgram",
         "dynagate.host.report.bodies:ProgramSection",
     ),
 }

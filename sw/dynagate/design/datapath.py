@@ -65,7 +65,7 @@ class NodeRow:
 
 @dataclass(frozen=True)
 class ExtraStages:
-    """Register stages that the target wanted beyond the least, behind products and sums (`hw.plan.Stages`)."""
+    """Register stages that the target wanted beyond the least, behind products and sums (`hw.plan.plan.Stages`)."""
 
     multiply: int
     add: int

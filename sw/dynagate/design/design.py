@@ -187,9 +187,10 @@ class Versions:
 class ChosenFormats:
     """How the formats were chosen. word: bits, or "mixed", or "given" by a file. policy: for one word length; of a goal
     the policy of its samples, if one was given. goal, statement: for an accuracy, and what fresh states said of it
-    (`fixedpoint.confidence.Statement`). proved: of proved ranges, what no state exceeds, and what a sample shows
-    (`fixedpoint.beside.Beside`). certificate: what results are certified with
-    (`fixedpoint.certificate.Certificate`). file: of a program, what that held (`fixedpoint.files.described`)."""
+    (`fixedpoint.wordlength.confidence.Statement`). proved: of proved ranges, what no state exceeds, and what a sample
+    shows (`fixedpoint.proof.error_bounds.Beside`). certificate: what results are certified with
+    (`fixedpoint.proof.certificate.Certificate`). file: of a program, what that held
+    (`fixedpoint.models.files.described`)."""
 
     word: int | str
     policy: dict[str, Any] | None = None

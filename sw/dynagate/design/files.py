@@ -20,7 +20,7 @@ from dynagate.design.datapath import DatapathBody
 from dynagate.design.design import FILE, REBUILD, AnyBody, Design, DesignError
 from dynagate.design.program import ProgramBody
 from dynagate.design.verilog_list import LIST, ListError, is_verilog, read_list
-from dynagate.fixedpoint.files import FORMATS
+from dynagate.fixedpoint.models.files import FORMATS
 
 FORMAT_VERSION = 10
 OLD_PROGRAM = "program.json"

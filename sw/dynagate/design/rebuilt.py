@@ -12,9 +12,9 @@ from dynagate.design.datapath import DatapathBody
 from dynagate.design.design import Design
 from dynagate.design.files import REBUILD, DesignError, load_datapath
 from dynagate.design.source import source_digest
-from dynagate.fixedpoint.certificate import Certificate, recertified
 from dynagate.fixedpoint.format import Arithmetic, Format
 from dynagate.fixedpoint.formatted import FormattedGraph
+from dynagate.fixedpoint.proof.certificate import Certificate, recertified
 from dynagate.graph import Graph, trace
 from dynagate.graph.late import late_terms_last
 from dynagate.graph.region import Region

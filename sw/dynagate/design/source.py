@@ -46,44 +46,27 @@ DECIDING = (
 
 APART = (
     "control/mppi.py",
-    "fixedpoint/files.py",
-    "fixedpoint/sweep.py",
+    "fixedpoint/models/files.py",
+    "fixedpoint/wordlength/sweep.py",
     "graph/truth.py",
-    "hw/area.py",
-    "hw/bench/__init__.py",
-    *(f"hw/bench/{name}.py" for name in ("built", "calls", "drawn", "operations", "packets", "programs", "rounds")),
-    *(f"hw/bench/{name}.py" for name in ("subject", "turns", "values", "vectors", "wire")),
-    "hw/boards/__init__.py",
-    "hw/choice.py",
-    "hw/cost.py",
     "hw/datasheet.py",
-    "hw/pipeline_datasheet.py",
-    "hw/processor/datasheet.py",
-    "hw/rebuild.py",
-    "hw/families.py",
-    "hw/frames.py",
-    "hw/pll.py",
+    "hw/export/yosys.py",
+    "hw/plan/cost.py",
+    "hw/plan/timeline.py",
     "hw/processor/streams.py",
-    "hw/project.py",
-    "hw/routes.py",
-    "hw/scripts.py",
-    "hw/synth.py",
-    "hw/timeline.py",
-    "hw/toolchain.py",
-    "hw/uart.py",
+    *(f"hw/rtl/{name}.py" for name in ("frames", "uart", "wrapper")),
+    "hw/targets/",
     "hw/units/mult18x18.py",
     "hw/units/slice_multiplexer.py",
-    "hw/wrapper.py",
-    "hw/yosys.py",
+    "hw/vectors/",
 )
-"""Files of these folders that read, describe or measure designs. What they find is in design.json, if it is kept."""
+"""Folders and files that read, describe or measure designs. What they find is in design.json, if it is kept."""
 
 
 CORE = (
-    *("hw/processor/isa/", "hw/processor/rtl/", "hw/processor/shell/"),
-    *(f"hw/{name}.py" for name in ("accelerator", "axi_lite", "regmap", "stream_ports")),
-    *(f"hw/{name}.py" for name in ("conversion", "netlist", "readers", "rtlil", "verilog")),
-    *("base/philox.py", "fixedpoint/elementary.py", "fixedpoint/format.py", "fixedpoint/goal.py", "hw/units/"),
+    *("hw/processor/isa/", "hw/processor/rtl/", "hw/processor/shell/", "hw/export/", "hw/units/"),
+    *(f"hw/rtl/{name}.py" for name in ("accelerator", "axi_lite", "regmap", "stream_ports")),
+    *("base/philox.py", "fixedpoint/elementary.py", "fixedpoint/format.py", "fixedpoint/wordlength/goal.py"),
 )
 """What decides a processor's core, which programs of other versions of the generator share."""
 
@@ -102,7 +85,7 @@ def source_digest(places: tuple[str, ...] = ("",)) -> str:
 def source_files(places: tuple[str, ...] = ("",)) -> list[tuple[str, Path]]:
     """Return the files that decide a design, sorted, named by their place in the package such as hw/units/add.py.
     places: only files whose names begin so."""
-    return sorted((name, path) for name, path in _all_files() if name not in APART and name.startswith(places))
+    return sorted((name, path) for name, path in _all_files() if not name.startswith(APART) and name.startswith(places))
 
 
 def _all_files() -> Iterator[tuple[str, Path]]:

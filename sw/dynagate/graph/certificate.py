@@ -1,8 +1,8 @@
 """A bound of each result's own error beside it: the output `certificate` of forward dynamics.
 
 At a computed q̈ the torques r = ID(q, q̇, q̈) - τ are left over, and q̈ errs by M⁻¹ r, whatever computed it and
-however it was rounded. With weights w that bound M⁻¹ in a region (`fixedpoint.mass_bound`), |M⁻¹ r| <= |w r|. So a
-certificate is the length of w r, and an offset for the errors of r itself.
+however it was rounded. With weights w that bound M⁻¹ in a region (`fixedpoint.proof.mass_bound`), |M⁻¹ r| <= |w r|. So
+a certificate is the length of w r, and an offset for the errors of r itself.
 
 No root is needed: |(a, b)| <= max(|a|, |b|) + (√2 - 1) min(|a|, |b|), with equality where one is zero and where both
 are equal.

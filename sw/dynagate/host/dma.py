@@ -20,8 +20,8 @@ from dynagate.design.codec import Words
 from dynagate.design.design import AxiStreams, Design
 from dynagate.design.files import DesignError
 from dynagate.host.links import DeviceError, Link, RegisterError, SilenceError
-from dynagate.hw.axi import PER_BATCH
-from dynagate.hw.regmap import BITS, REGISTERS, WRITE
+from dynagate.hw.rtl.axi import PER_BATCH
+from dynagate.hw.rtl.regmap import BITS, REGISTERS, WRITE
 
 PACKET_BYTES = 1 << 18
 """At most in one transfer: long enough to hide what a transfer costs, short enough for both directions to overlap."""

@@ -23,7 +23,7 @@ from dynagate.host.links import DeviceError, Link, Transfer, closed_on_failure
 from dynagate.host.session import Session
 from dynagate.host.tags import COUNT_MASK, check_tags, tags_from
 from dynagate.host.words import StreamWords, pack_inputs, tag_words, unpack_outputs
-from dynagate.hw.regmap import HOLE, OUTPUTS, REGISTERS
+from dynagate.hw.rtl.regmap import HOLE, OUTPUTS, REGISTERS
 
 Outputs = dict[str, npt.NDArray[Any]]
 Overflow = npt.NDArray[np.bool_]

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from dynagate.base.arguments import check_names, common_axes, exact_text, leading_axes, real
 from dynagate.base.errors import ArgumentError, EntryError
 from dynagate.fixedpoint.format import Format, carried, quantize
-from dynagate.fixedpoint.models import Ranges
+from dynagate.fixedpoint.models.model import Ranges
 from dynagate.graph.evaluate import SHARES, Port, check_entries
 
 Arrays = dict[str, npt.NDArray[Any]]

@@ -22,8 +22,8 @@ from dynagate.host.source import is_robot
 from dynagate.integrators.limits import LimitWatch
 
 if TYPE_CHECKING:
-    from dynagate.hw.axi import Axi
     from dynagate.hw.designs import Design
+    from dynagate.hw.rtl.axi import Axi
 
 
 @explained

@@ -2,7 +2,7 @@
 
 `XdmaLink` makes the calls of the system that it makes for a card. Here another process answers them: it simulates the
 host's memory, the kernel's part of the driver, a root complex, the link, a DMA engine and the design's own Verilog
-(`sim.serve_pcie`). What is measured is simulated time.
+(`sim.pcie.serve`). What is measured is simulated time.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from dynagate.design.codec import Words
 from dynagate.design.design import Design
 from dynagate.host.links import DeviceError, Transfer
 from dynagate.host.xdma_link import System, XdmaLink
-from dynagate.sim.pcie import Case
-from dynagate.sim.pcie import Link as Lanes
+from dynagate.sim.pcie.link import Case
+from dynagate.sim.pcie.link import Link as Lanes
 
 STARTED_S = 300.0
 """Until the simulated host has found the card, at most; a new design is compiled before."""
@@ -40,7 +40,7 @@ CLOSED_S = 10.0
 
 class PcieLink(XdmaLink):
     """folder: of a design with an AXI shell. generation, width: of the PCIe link. max_payload, read_request: as of
-    `sim.pcie.Case`. seed: of what the simulation draws. timeout: as of `DmaLink`.
+    `sim.pcie.link.Case`. seed: of what the simulation draws. timeout: as of `DmaLink`.
 
     Raises ArgumentError: the folder has no accelerator, or a number is none of PCIe. DeviceError: the simulation does
     not start. Otherwise as `XdmaLink`.
@@ -129,7 +129,7 @@ class SimulatedCard:
         self._log = place / "log.txt"
         with self._log.open("w", encoding="utf-8") as log:
             self._process = subprocess.Popen(
-                python_command("from dynagate.sim.pcie_card import main\nmain(sys.argv[1])", json.dumps(settings)),
+                python_command("from dynagate.sim.pcie.card import main\nmain(sys.argv[1])", json.dumps(settings)),
                 cwd=place,
                 env=python_environment(),
                 stdout=log,

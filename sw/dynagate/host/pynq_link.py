@@ -17,7 +17,7 @@ from dynagate.base.errors import MissingExtraError
 from dynagate.design.design import Design
 from dynagate.host.dma import PACKET_BYTES, DmaLink, TimedOut
 from dynagate.host.links import DeviceError
-from dynagate.hw.regmap import BITS, REGISTERS
+from dynagate.hw.rtl.regmap import BITS, REGISTERS
 
 DMA_ENGINE = "xilinx.com:ip:axi_dma:7.1"
 ALL_ONES = (1 << BITS) - 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dynagate.host.links import Link, RegisterError
-from dynagate.hw.regmap import WRITE, Register
+from dynagate.hw.rtl.regmap import WRITE, Register
 
 
 class Registers:

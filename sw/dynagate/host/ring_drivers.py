@@ -11,7 +11,7 @@ import numpy.typing as npt
 from dynagate.design.datapath import DatapathBody
 from dynagate.design.design import Design
 from dynagate.design.ring import FLAGS_PORT, TAG_PORT, ring_design, shell_design
-from dynagate.fixedpoint.recirculate import START, STOP
+from dynagate.fixedpoint.models.feedback import START, STOP
 from dynagate.host.drivers import DatapathDriver, DatapathSession, Driver, ShellDriver, ShellSession
 from dynagate.host.inputs import Arrays
 from dynagate.host.links import DeviceError, Link, closed_on_failure

@@ -17,7 +17,7 @@ from dynagate.host.links import DeviceError, Link, SilenceError, closed_on_failu
 from dynagate.host.registers import Registers
 from dynagate.host.tags import Tags
 from dynagate.host.transfers import TransferQueue
-from dynagate.hw.regmap import BITS, Register
+from dynagate.hw.rtl.regmap import BITS, Register
 
 
 class Session(ABC):

@@ -21,8 +21,8 @@ from dynagate.design.codec import Words
 from dynagate.design.design import Design
 from dynagate.design.files import DesignError
 from dynagate.host.links import DeviceError, Link, RegisterError, SilenceError, Transfer
-from dynagate.hw.axi import PER_SAMPLE
-from dynagate.hw.regmap import ADDRESS_BITS, BITS, REGISTERS
+from dynagate.hw.rtl.axi import PER_SAMPLE
+from dynagate.hw.rtl.regmap import ADDRESS_BITS, BITS, REGISTERS
 
 IDLE_CYCLES = 100_000
 """A simulated device that neither takes nor gives anything for so long is stuck."""

@@ -1,4 +1,4 @@
-"""A link over a serial port, to an accelerator behind `hw.uart`: the frames of `hw.frames`, by pyserial."""
+"""A link over a serial port, to an accelerator behind `hw.rtl.uart`: the frames of `hw.rtl.frames`, by pyserial."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from dynagate.design.design import AxiStreams, Design
 from dynagate.design.files import DesignError
 from dynagate.design.words import WORD
 from dynagate.host.links import DeviceError, Link, RegisterError, SilenceError
-from dynagate.hw.frames import ANSWER, BAUD, NUMBERS, VERSION, Decoder, Frame, Kind, Refusal
-from dynagate.hw.regmap import ADDRESS_BITS, BITS
+from dynagate.hw.rtl.frames import ANSWER, BAUD, NUMBERS, VERSION, Decoder, Frame, Kind, Refusal
+from dynagate.hw.rtl.regmap import ADDRESS_BITS, BITS
 
 TIMEOUT = 1.0
 """Seconds after which a device that owes an answer is stuck."""

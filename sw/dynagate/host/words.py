@@ -14,8 +14,8 @@ from dynagate.design import native_codec
 from dynagate.design.codec import Words, row_bits
 from dynagate.design.design import AxiStreams, Design, Field, Port, Stream
 from dynagate.design.words import FIXED
-from dynagate.fixedpoint.evaluate import EXACT, infinite
 from dynagate.fixedpoint.format import carried
+from dynagate.fixedpoint.models.evaluate import EXACT, infinite
 from dynagate.graph.packing import ZERO
 from dynagate.host.inputs import Arrays, brought
 from dynagate.host.links import DeviceError

@@ -15,10 +15,10 @@ import numpy as np
 from dynagate.base.progress import Progress, quiet
 from dynagate.base.text_table import Column, table_lines
 from dynagate.fixedpoint.assign import ONE_WORD, Policy
-from dynagate.fixedpoint.evaluate import evaluate as evaluate_fixed
 from dynagate.fixedpoint.formatted import FormattedGraph
-from dynagate.fixedpoint.goal import Goal
-from dynagate.fixedpoint.optimize import AccuracyError, optimize
+from dynagate.fixedpoint.models.evaluate import evaluate as evaluate_fixed
+from dynagate.fixedpoint.wordlength.goal import Goal
+from dynagate.fixedpoint.wordlength.optimize import AccuracyError, optimize
 from dynagate.graph import trace
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.region import Region
@@ -66,8 +66,8 @@ def simulated(
 ) -> Iterator[Derivatives]:
     """Derivatives from the datapath with these formats, built and run by Verilator. Raises SimulationError."""
     from dynagate.design.files import load_datapath
-    from dynagate.fixedpoint.evaluate import quantize_inputs
-    from dynagate.fixedpoint.files import write_formats
+    from dynagate.fixedpoint.models.evaluate import quantize_inputs
+    from dynagate.fixedpoint.models.files import write_formats
     from dynagate.host.drivers import DatapathSession
     from dynagate.host.sim_links import SimLink
     from dynagate.host.words import unpack_outputs

@@ -25,7 +25,7 @@ from dynagate.graph.evaluate import evaluate
 from dynagate.host.ilqr import Ilqr
 from dynagate.host.mppi import Mppi
 from dynagate.host.opening import open
-from dynagate.hw.processor.build import build_solver
+from dynagate.hw.bodies.program import build_solver
 from dynagate.integrators.step import StepOptions
 from dynagate.mpc.experiment import exact
 from dynagate.mpc.problem import RUNAWAY, Reach, Robotics, track

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from dynagate.design.datapath import DatapathBody
 from dynagate.design.design import Design
+from dynagate.hw.bodies.pipeline import Pipeline
 from dynagate.hw.designs import Design as Built
-from dynagate.hw.flow import FIFO_LATENCY
-from dynagate.hw.pipeline import Pipeline
-from dynagate.hw.timeline import spans
+from dynagate.hw.plan.flow import FIFO_LATENCY
+from dynagate.hw.plan.timeline import spans
 from dynagate.views.svg import BLUE, FAINT, GREEN, ORANGE, SKY, Canvas, shortened
 
 STEP_X, STEP_Y, BOX_X, BOX_Y, MARGIN = 96, 46, 86, 30, 10

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections import Counter
 
-from dynagate.hw.plan import Plan
-from dynagate.hw.timeline import Chain, Span, chain, spans, units_in_use
+from dynagate.hw.plan.plan import Plan
+from dynagate.hw.plan.timeline import Chain, Span, chain, spans, units_in_use
 from dynagate.views.svg import (
     BLUE,
     FAINT,

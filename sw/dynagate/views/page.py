@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from dynagate.fixedpoint.confidence import WHICH, Statement
+from dynagate.fixedpoint.wordlength.confidence import WHICH, Statement
 from dynagate.hw import boards
-from dynagate.hw.choice import uses
+from dynagate.hw.bodies.pipeline import Pipeline
 from dynagate.hw.designs import Design
-from dynagate.hw.pipeline import Pipeline
-from dynagate.hw.timeline import chain
+from dynagate.hw.plan.timeline import chain
+from dynagate.hw.targets.board_fit import uses
 from dynagate.views.blocks import draw_blocks
 from dynagate.views.charts import draw_errors, draw_widths
 from dynagate.views.gantt import draw_schedule, draw_units

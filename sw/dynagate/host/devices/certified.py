@@ -32,7 +32,7 @@ def certified_graph_of(source: FunctionSource, options: CertifiedOptions, progre
     graph = traced(source, options, progress)
     if not options.certificate:
         return graph
-    from dynagate.fixedpoint.certificate import certified_graph
+    from dynagate.fixedpoint.proof.certificate import certified_graph
 
     region = options.region or Region.of(source.robot)
     return certified_graph(graph, region, getattr(options, "dtype", "float64"))[0]

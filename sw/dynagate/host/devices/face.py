@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.base.forks import renew_in_child
-from dynagate.fixedpoint.models import Ranges
+from dynagate.fixedpoint.models.model import Ranges
 from dynagate.graph import Graph
 from dynagate.graph.ops import TRIG
 from dynagate.graph.packing import Packing, packed

@@ -13,7 +13,7 @@ from dynagate.base.progress import Progress, quiet
 from dynagate.design.datapath import DatapathBody
 from dynagate.design.design import Design
 from dynagate.dynamics import ROLLOUT
-from dynagate.fixedpoint.models import GraphModel, IntegerModel, ScanModel, StepModel
+from dynagate.fixedpoint.models.model import GraphModel, IntegerModel, ScanModel, StepModel
 from dynagate.graph import Graph
 from dynagate.graph.certificate import check_certificate
 from dynagate.graph.parts import parts_of
@@ -72,7 +72,7 @@ def open_function(source: FunctionSource, options: Fixed, progress: Progress = q
     if options.certificate:
         check_certificate(function, algorithm, robot)
     if algorithm.form == SCAN and (loop := scanned(robot, function, algorithm, list(options.changed()))):
-        from dynagate.fixedpoint.scans import assign_scans
+        from dynagate.fixedpoint.models.scans import assign_scans
 
         external = algorithm.external_forces
         scans = assign_scans(loop, region, options.policy, external_forces=external, forces=algorithm.forces)
@@ -80,7 +80,7 @@ def open_function(source: FunctionSource, options: Fixed, progress: Progress = q
         return FixedDevice(ScanModel(scans, inputs))
     formatted = _assigned(traced(source, options, progress), region, options)
     if options.certificate:
-        from dynagate.fixedpoint.certificate import certified
+        from dynagate.fixedpoint.proof.certificate import certified
 
         formatted, _ = certified(formatted, region, options.policy)
     return fixed_device(formatted, {part.name: limits_of(part, region) for part in parts_of(formatted.graph.name)})

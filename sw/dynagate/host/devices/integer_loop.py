@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dynagate.fixedpoint.assign import Policy
-from dynagate.fixedpoint.observed_loops import LoopOnIntegers
+from dynagate.fixedpoint.models.observed_loops import LoopOnIntegers
 from dynagate.graph.loop import TURNS, Loop
 from dynagate.host.devices.loops import Compute
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from dynagate.design.design import Design
 from dynagate.design.program import ProgramBody
-from dynagate.fixedpoint.loops import FormattedLoop
-from dynagate.fixedpoint.models import EntryRange, MotionModel, Ranges, loop_ranges
+from dynagate.fixedpoint.models.loops import FormattedLoop
+from dynagate.fixedpoint.models.model import EntryRange, MotionModel, Ranges, loop_ranges
 from dynagate.graph.graph import Port
 from dynagate.host.devices.fixed import FixedDevice
 from dynagate.integrators.chip_motion import ChipMotion

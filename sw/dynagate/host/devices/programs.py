@@ -13,8 +13,8 @@ from dynagate.design.files import DesignError
 from dynagate.design.program import ProgramBody, load_words
 from dynagate.design.words import PER_BATCH, PER_SAMPLE, WIDTHS, WORD
 from dynagate.fixedpoint.formatted import FormattedGraph
-from dynagate.fixedpoint.loops import FormattedLoop
-from dynagate.fixedpoint.models import SolverModel, StepModel
+from dynagate.fixedpoint.models.loops import FormattedLoop
+from dynagate.fixedpoint.models.model import SolverModel, StepModel
 from dynagate.graph.steps import GRAPH, LOOP, SCAN, UNTIL, refused, table
 from dynagate.host.board_links import LINKS
 from dynagate.host.devices.board import Board
@@ -23,14 +23,14 @@ from dynagate.host.devices.fixed import DesignInFixed, FixedDevice, graph_device
 from dynagate.host.devices.motions import motion_device
 from dynagate.host.devices.numpy import LoopInNumpy, NumpyDevice
 from dynagate.host.devices.parts import FunctionsDevice
+from dynagate.host.devices.program_session import ProgramSession, core_of, motion_of, program_device
 from dynagate.host.devices.sim import Simulation
 from dynagate.host.devices.sources import DesignSource
 from dynagate.host.links import Link, closed_on_failure
-from dynagate.host.processor import ProgramSession, core_of, motion_of, program_device
 from dynagate.host.sim_links import SimShellLink
-from dynagate.hw.axi import Axi
 from dynagate.hw.processor.streams import behind
-from dynagate.hw.regmap import with_processor
+from dynagate.hw.rtl.axi import Axi
+from dynagate.hw.rtl.regmap import with_processor
 from dynagate.integrators.step import CARRY
 
 

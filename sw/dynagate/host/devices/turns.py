@@ -7,8 +7,8 @@ import numpy.typing as npt
 
 from dynagate.design.datapath import DatapathBody
 from dynagate.design.design import Design
-from dynagate.fixedpoint.models import EntryRange
-from dynagate.fixedpoint.recirculate import Turns
+from dynagate.fixedpoint.models.feedback import Turns
+from dynagate.fixedpoint.models.model import EntryRange
 from dynagate.host.devices.face import Executor, Overflow
 from dynagate.host.inputs import Arrays
 from dynagate.host.ring_drivers import RingDriver

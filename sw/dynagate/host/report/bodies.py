@@ -17,10 +17,10 @@ from dynagate.host.report.functions import FunctionMeasurement, Subject
 from dynagate.host.report.motions import run_steps
 from dynagate.host.report.rules import Rule
 from dynagate.host.report.sections import Lines, Pace, Section, labeled
+from dynagate.hw.bodies.pipeline import Pipeline
+from dynagate.hw.bodies.scheduled_program import ScheduledProgram
 from dynagate.hw.designs import Design
-from dynagate.hw.pipeline import Pipeline
 from dynagate.hw.processor.compiler.instructions import SUM
-from dynagate.hw.processor.scheduled import ScheduledProgram
 
 if TYPE_CHECKING:
     from dynagate.host.devices import Executor

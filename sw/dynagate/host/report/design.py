@@ -9,7 +9,7 @@ from typing import cast
 
 from dynagate.base.progress import Progress, quiet
 from dynagate.dynamics import ROLLOUT
-from dynagate.fixedpoint.files import FORMATS
+from dynagate.fixedpoint.models.files import FORMATS
 from dynagate.host.function import Function
 from dynagate.host.opening import open
 from dynagate.host.report.bodies import BodySection, ProgramSection, body_of
@@ -25,8 +25,8 @@ from dynagate.host.report.motions import (
 from dynagate.host.report.sections import Lines, Report, Section, labeled
 from dynagate.host.report.solvers import FORMAT_PROBLEMS, Reaching, measure_solver
 from dynagate.host.rollout_device import RolloutDevice
+from dynagate.hw.bodies.program import build_program, build_solver
 from dynagate.hw.build import build_request
-from dynagate.hw.processor.build import build_program, build_solver
 from dynagate.hw.processor.isa.shape import Core
 from dynagate.hw.request import DesignRequest
 from dynagate.integrators.chip_motion import FAILURES

@@ -13,11 +13,11 @@ import numpy.typing as npt
 from dynagate.base.progress import Progress, quiet
 from dynagate.base.text_table import Column, table_lines
 from dynagate.dynamics import CODE
-from dynagate.fixedpoint.confidence import OVERFLOWS, WHICH, block_floors
-from dynagate.fixedpoint.evaluate import evaluate as evaluate_fixed
 from dynagate.fixedpoint.formatted import FormattedGraph
-from dynagate.fixedpoint.goal import FLOOR, Goal
-from dynagate.fixedpoint.models import flagged_together
+from dynagate.fixedpoint.models.evaluate import evaluate as evaluate_fixed
+from dynagate.fixedpoint.models.model import flagged_together
+from dynagate.fixedpoint.wordlength.confidence import OVERFLOWS, WHICH, block_floors
+from dynagate.fixedpoint.wordlength.goal import FLOOR, Goal
 from dynagate.graph import truth
 from dynagate.graph.certificate import CERTIFICATE
 from dynagate.graph.evaluate import evaluate

@@ -26,8 +26,8 @@ from dynagate.host.solver import bounds_of
 from dynagate.integrators.step import StepOptions
 
 if TYPE_CHECKING:
+    from dynagate.hw.bodies.scheduled_program import ScheduledProgram
     from dynagate.hw.designs import Design
-    from dynagate.hw.processor.scheduled import ScheduledProgram
 
 Array = npt.NDArray[Any]
 

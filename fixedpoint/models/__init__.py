@@ -1,0 +1,1 @@
+"""Executors of integers: what the hardware computes, in numpy and C."""

@@ -1,0 +1,512 @@
+"""Integers of loops of graphs: formats for every step, and what a processor computes of them.
+
+A value that is carried has a place of its own, in the format of the first step that takes it; what comes to it is
+rounded to that format, and so is what a step takes in another format. A loop with a tolerance compares integers.
+
+What a loop in the body takes or keeps of every turn lies in a memory. A value and the input that it is carried to are
+the same places there, so such values have the format of whoever takes one of them first.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from dynagate.fixedpoint.assign import Policy, WordLengths, assign_word
+from dynagate.fixedpoint.format import Arithmetic, Fixed, Format, carried, quantize, rescale, to_float
+from dynagate.fixedpoint.formatted import Formatted, FormattedGraph
+from dynagate.fixedpoint.models.evaluate import EXACT, evaluate_integers
+from dynagate.fixedpoint.ranges.sampled import Limits, sampled_ranges
+from dynagate.graph.blocks import Blocks
+from dynagate.graph.evaluate import evaluate
+from dynagate.graph.graph import Graph, Port
+from dynagate.graph.late import late_terms_last
+from dynagate.graph.loop import Loop, Until, evaluate_turn
+from dynagate.graph.steps import GRAPH, LOOP, SCAN, UNTIL, refused, table
+
+Array = npt.NDArray[Any]
+Values = dict[str, list[Fixed]]
+"""Entries of each value, integers (batch,) and their format; of those that lie in memory (batch, turns)."""
+
+
+@dataclass(frozen=True)
+class FormattedLoop(Formatted):
+    """A loop in blocks (`graph.blocks`) whose graphs have formats.
+
+    loop: carries, results and how it ends. steps: its steps in order. starts: of it and all loops in it, what carried
+    inputs begin with where it is one number."""
+
+    loop: Loop
+    steps: tuple[Formatted, ...]
+    starts: Mapping[str, float]
+
+    @property
+    def step(self) -> Loop:
+        return self.loop
+
+    def graphs(self) -> Iterator[FormattedGraph]:
+        for step in self.steps:
+            yield from step.graphs()
+
+    def loops(self) -> Iterator[FormattedLoop]:
+        yield self
+        for step in self.steps:
+            yield from step.loops()
+
+    def mapped(self, change: Callable[[FormattedGraph], FormattedGraph]) -> FormattedLoop:
+        return replace(self, steps=tuple(step.mapped(change) for step in self.steps))
+
+    @property
+    def carry(self) -> Mapping[str, str]:
+        return {value: name for value, name in self.loop.carry.items() if name not in self.starts}
+
+    @property
+    def arithmetic(self) -> Arithmetic:
+        return next(self.graphs()).arithmetic
+
+    @cached_property
+    def ports(self) -> dict[str, tuple[Port, FormattedGraph]]:
+        """Inputs of the steps, and of those of loops in it: the port of the first graph that takes each."""
+        ports: dict[str, tuple[Port, FormattedGraph]] = {}
+        for graph in self.graphs():
+            for port in graph.graph.inputs:
+                ports.setdefault(port.name, (port, graph))
+        return ports
+
+    def input_formats(self, name: str) -> list[Format]:
+        """Of the entries of an input."""
+        port, graph = self.ports[name]
+        return _formats_of(port, graph)
+
+    @cached_property
+    def makers(self) -> dict[str, tuple[Port, FormattedGraph]]:
+        """Outputs of the steps, and of those of loops in it: the port and the graph that computes each."""
+        return {port.name: (port, graph) for graph in self.graphs() for port in graph.graph.outputs}
+
+    @cached_property
+    def memory(self) -> dict[str, InMemory]:
+        """By name, what loops in the body take or keep of every turn."""
+        formats: dict[str, list[Format]] = {}
+        owners = owners_of(self.loop)
+        for name, (port, graph) in (*self.ports.items(), *self.makers.items()):
+            if name in owners:
+                formats.setdefault(owners[name], _formats_of(port, graph))
+        inner = self.loop.inner_loops()
+        turns = {name: loop.most_turns for loop in inner for name in (*loop.per_turn, *loop.kept)}
+        return {name: InMemory(owner, turns[name], formats[owner]) for name, owner in owners.items()}
+
+    @property
+    def inputs(self) -> tuple[Port, ...]:
+        """What comes from outside, as `Loop.inputs`, without what `starts` has and what lies in memory."""
+        return tuple(p for p in self.loop.inputs if p.name not in self.starts and p.name not in self.memory)
+
+    @cached_property
+    def outputs(self) -> dict[str, tuple[Port, FormattedGraph]]:
+        """What it gives: the port and the graph that computes each."""
+        return {name: self.makers[name] for name in (*self.loop.kept, *self.loop.last)}
+
+
+@dataclass(frozen=True)
+class InMemory:
+    """A value of every turn. owner: the value whose places it has. formats: of the entries of a turn."""
+
+    owner: str
+    turns: int
+    formats: list[Format]
+
+
+def _formats_of(port: Port, graph: FormattedGraph) -> list[Format]:
+    """Of the entries of a port of a graph."""
+    return [graph.formats[i] for i in port.nodes]
+
+
+def owners_of(loop: Loop) -> dict[str, str]:
+    """Names of what loops in a loop take or keep of every turn -> one name for all that have the same places: what is
+    carried, and where to."""
+    inner = tuple(loop.inner_loops())
+    names = dict.fromkeys(name for each in inner for name in (*each.per_turn, *each.kept))
+    owners = {name: name for name in names}
+    for each in (loop, *inner):
+        for value, name in each.carry.items():
+            if value in owners or name in owners:
+                old, new = owners.get(value, value), owners.get(name, name)
+                owners = {k: new if v == old else v for k, v in {**owners, value: old, name: new}.items()}
+    return {name: owners[name] for name in owners}
+
+
+def tolerance_of(stop: Until, residual: Format) -> int:
+    """The largest integer of a residual with which a loop ends."""
+    return min(math.floor(math.ldexp(stop.tolerance, residual.frac)), residual.highest)
+
+
+def read(graph: Graph) -> set[int]:
+    """The inputs that something reads."""
+    used = {a for node in graph.nodes for a in node.args} | set(graph.output_nodes)
+    return used & set(graph.input_nodes)
+
+
+class LoopIntegers:
+    """Trajectories of a loop, turn by turn. states: integers (batch,) of the entries of each carried input, in its
+    formats. batch: of how many, where there are no such states. Memory begins with zeros."""
+
+    def __init__(
+        self, formatted: FormattedLoop, states: Mapping[str, Sequence[npt.NDArray[np.int64]]], batch: int = 0
+    ) -> None:
+        self.formatted = formatted
+        self._states: Values = {
+            name: [Fixed(x, fmt) for x, fmt in zip(own, formatted.input_formats(name), strict=True)]
+            for name, own in states.items()
+        }
+        self.batch = len(next(iter(states.values()))[0]) if states else batch
+        for name, own in formatted.memory.items():
+            self._states[name] = [Fixed(np.zeros((self.batch, own.turns), np.int64), fmt) for fmt in own.formats]
+        for name in formatted.loop.carry.values():
+            if name in formatted.starts:
+                self._states[name] = _constant(formatted, name, self.batch)
+        self._flagged = np.zeros(self.batch, dtype=bool)
+        self.overflow = self._flagged
+        """Where the last turn did, (batch,)."""
+
+    def memory_of(self, other: LoopIntegers) -> None:
+        """Begins with what another one has in memory."""
+        self._states |= {name: own for name, own in other._states.items() if name in self.formatted.memory}
+
+    def turn(self, per_turn: Mapping[str, Sequence[npt.NDArray[np.int64]]]) -> tuple[Values, npt.NDArray[np.bool_]]:
+        """per_turn: of the other inputs, likewise. Returns all values, and (batch,) where this turn or one before it
+        overflowed."""
+        formatted = self.formatted
+        values = dict(self._states)
+        for name, own in per_turn.items():
+            values[name] = [Fixed(x, fmt) for x, fmt in zip(own, formatted.input_formats(name), strict=True)]
+        run, rows = _Run(self.batch, formatted.arithmetic, formatted.memory), np.arange(self.batch)
+        values = run.body(formatted, values, rows)
+        self._states |= run.carried(formatted, values, rows)
+        self.overflow = run.overflow
+        self._flagged = self._flagged | run.overflow
+        return values, self._flagged
+
+
+class _Run:
+    """overflow: (batch,), where something did."""
+
+    def __init__(self, batch: int, arithmetic: Arithmetic, memory: Mapping[str, InMemory]) -> None:
+        self.arithmetic, self.memory = arithmetic, memory
+        self.overflow = np.zeros(batch, dtype=bool)
+
+    def body(self, formatted: FormattedLoop, values: Values, rows: npt.NDArray[np.int64]) -> Values:
+        """All values after the steps. rows: whose they are."""
+        for step in formatted.steps:
+            values = {**values, **INTEGERS[step.kind](self, step, values, rows)}
+        return values
+
+    def graph(self, step: FormattedGraph, values: Values, rows: npt.NDArray[np.int64]) -> Values:
+        needed, integers = read(step.graph), {}
+        for port in step.graph.inputs:
+            for i, fixed in zip(port.nodes, values[port.name], strict=True):
+                integers[i] = self.rounded(fixed, step.formats[i], rows).value if i in needed else fixed.value
+        result = evaluate_integers(step, integers)
+        self.overflow[rows] |= result.overflow
+        return {port.name: [Fixed(result.value[i], step.formats[i]) for i in port.nodes] for port in step.graph.outputs}
+
+    def rounded(self, fixed: Fixed, to: Format, rows: npt.NDArray[np.int64]) -> Fixed:
+        if fixed.format == to:
+            return fixed
+        result = rescale(fixed.value, fixed.format.frac, to, self.arithmetic)
+        self.overflow[rows] |= result.overflow
+        return Fixed(result.value, to)
+
+    def carried(self, formatted: FormattedLoop, values: Values, rows: npt.NDArray[np.int64]) -> Values:
+        """What the carried inputs are in the next turn."""
+        return {
+            name: values[value]
+            if name in self.memory
+            else [
+                self.rounded(fixed, to, rows)
+                for fixed, to in zip(values[value], formatted.input_formats(name), strict=True)
+            ]
+            for value, name in formatted.loop.carry.items()
+        }
+
+    def loop(self, step: FormattedLoop, values: Values, rows: npt.NDArray[np.int64]) -> Values:
+        """A loop in the body: what it gives."""
+        state = dict(values)
+        for name in step.loop.carry.values():
+            state[name] = _constant(step, name, len(rows)) if name in step.starts else values[name]
+        for name in step.loop.carry.values():
+            if name not in self.memory:
+                fixed = zip(state[name], step.input_formats(name), strict=True)
+                state[name] = [self.rounded(each, to, rows) for each, to in fixed]
+        stop = step.loop.stop
+        results: Values = {}
+        place = np.arange(len(rows))  # of the rows that go on
+        turns = range(step.loop.most_turns)
+        for k in reversed(turns) if step.loop.backwards else turns:
+            own = {name: [Fixed(x.value[:, k], x.format) for x in state[name]] for name in step.loop.per_turn}
+            turn = self.body(step, {**state, **own}, rows[place])
+            for name in step.loop.last:
+                results[name] = _put(results.get(name), turn[name], place, len(rows))
+            self.keep(step, k, turn, results, rows)
+            goes_on = np.ones(len(place), dtype=bool)
+            if isinstance(stop, Until):
+                (residual,) = turn[stop.residual]
+                goes_on = np.abs(residual.value) > tolerance_of(stop, residual.format)
+            next_ones = self.carried(step, turn, rows[place])
+            state = {name: _rows(entries, goes_on) for name, entries in {**state, **next_ones}.items()}
+            place = place[goes_on]
+            if not len(place):
+                break
+        return results
+
+    def keep(self, step: FormattedLoop, k: int, turn: Values, results: Values, rows: npt.NDArray[np.int64]) -> None:
+        """Writes what a loop keeps of turn k."""
+        for name in step.loop.kept:
+            own = self.memory[name]
+            if name not in results:
+                results[name] = [Fixed(np.zeros((len(rows), own.turns), np.int64), fmt) for fmt in own.formats]
+            for whole, fixed, to in zip(results[name], turn[name], own.formats, strict=True):
+                whole.value[:, k] = self.rounded(fixed, to, rows).value
+
+
+INTEGERS: Mapping[str, Callable[[_Run, Any, Values, npt.NDArray[np.int64]], Values]] = table(
+    "fixedpoint.models.loops.INTEGERS",
+    {
+        GRAPH: _Run.graph,
+        LOOP: _Run.loop,
+        UNTIL: _Run.loop,
+        SCAN: refused("integers of a program", "graphs and loops"),
+    },
+)
+"""What each kind of step computes in integers: its outputs, from all values of its scope, for these rows."""
+
+
+def _constant(formatted: FormattedLoop, name: str, batch: int) -> list[Fixed]:
+    """What a carried input begins with."""
+    return [
+        Fixed(np.full(batch, int(quantize(np.array([formatted.starts[name]]), fmt).value[0])), fmt)
+        for fmt in formatted.input_formats(name)
+    ]
+
+
+def _rows(entries: list[Fixed], rows: npt.NDArray[np.bool_]) -> list[Fixed]:
+    return entries if rows.all() else [Fixed(each.value[rows], each.format) for each in entries]
+
+
+def _put(whole: list[Fixed] | None, entries: list[Fixed], place: npt.NDArray[np.int64], batch: int) -> list[Fixed]:
+    """Entries of some rows in those of all."""
+    whole = whole or [Fixed(np.zeros((batch, *each.value.shape[1:]), np.int64), each.format) for each in entries]
+    for all_rows, each in zip(whole, entries, strict=True):
+        all_rows.value[place] = each.value
+    return whole
+
+
+def values_of(entries: Sequence[Fixed], shape: tuple[int, ...]) -> npt.NDArray[np.float64]:
+    """A value (batch, *shape) as float64."""
+    return np.stack([to_float(each.value, each.format) for each in entries], axis=1).reshape(-1, *shape)
+
+
+def integers_of(
+    formatted: FormattedLoop, inputs: Mapping[str, npt.ArrayLike], numbers: Mapping[str, str] = EXACT
+) -> dict[str, list[npt.NDArray[np.int64]]]:
+    """Inputs (batch, *shape) as integers of their formats. numbers: as of `fixedpoint.models.evaluate`."""
+    integers = {}
+    for name, array in inputs.items():
+        flat = carried(np.asarray(array, dtype=np.float64), numbers.get(name))
+        flat = flat.reshape(len(flat), -1)
+        integers[name] = [quantize(flat[:, k], fmt).value for k, fmt in enumerate(formatted.input_formats(name))]
+    return integers
+
+
+# formats
+
+
+@dataclass
+class Observed:
+    """What came into each graph of a loop, in float64: by the graph's `id`, batches of inputs by name."""
+
+    inputs: dict[int, list[dict[str, Array]]] = field(default_factory=dict)
+
+    def of(self, graph: Graph) -> dict[str, Array]:
+        batches = self.inputs[id(graph)]
+        return {name: np.concatenate([batch[name] for batch in batches]) for name in batches[0]}
+
+    def evaluated(self, graph: Graph, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        """The outputs of a graph, whose inputs are noted."""
+        self.inputs.setdefault(id(graph), []).append(dict(inputs))
+        return evaluate(graph, inputs)
+
+    def add(self, other: Observed) -> None:
+        for graph, batches in other.inputs.items():
+            self.inputs.setdefault(graph, []).extend(batches)
+
+
+def observe(
+    blocks: Blocks,
+    states: Mapping[str, Array],
+    per_turn: Mapping[str, Array],
+    kept: Callable[[Mapping[str, Array]], Any],
+) -> Observed:
+    """What comes into the graphs of a loop of blocks in float64.
+
+    states: carried and constant inputs (batch, *shape). per_turn: those of every turn, (batch, turns, *shape).
+    kept: values after a turn -> which of the trajectories go on, (batch,); the others end, and the turn does not count.
+    """
+    observed = Observed()
+    state = {name: np.asarray(x, dtype=np.float64) for name, x in states.items()}
+    batch = len(next(iter(state.values())))
+    starts = {name: np.full((batch,), value) for name, value in blocks.starts.items()}
+    state |= {name: starts[name] for name in blocks.loop.carry.values() if name in starts}
+    turns = next(iter(per_turn.values())).shape[1]
+    for turn in range(turns):
+        one = Observed()
+        with np.errstate(all="ignore"):  # some trajectories may come to no end
+            values = evaluate_turn(blocks.loop, _turn_of(state, starts, per_turn, turn), one.evaluated)
+            goes_on = np.asarray(kept(values), dtype=bool)
+        if not goes_on.any():
+            break
+        if not goes_on.all():  # once more without those that end
+            state, starts, per_turn = (
+                {name: x[goes_on] for name, x in each.items()} for each in (state, starts, per_turn)
+            )
+            one = Observed()
+            values = evaluate_turn(blocks.loop, _turn_of(state, starts, per_turn, turn), one.evaluated)
+        observed.add(one)
+        state |= {name: values[value] for value, name in blocks.loop.carry.items()}
+    return observed
+
+
+def _turn_of(
+    state: Mapping[str, Array], starts: Mapping[str, Array], per_turn: Mapping[str, Array], turn: int
+) -> dict[str, Array]:
+    """The inputs of a turn."""
+    return {**starts, **state, **{name: x[:, turn] for name, x in per_turn.items()}}
+
+
+def assign_loop(blocks: Blocks, observed: Observed, limits: Limits, policy: Policy) -> FormattedLoop:
+    """Formats of one word: the binary point of each node by its range over what was observed. limits: bounds of inputs
+    by name. A step takes a value in the format that it has, unless the value is carried."""
+    return _Assigner(observed, limits, policy, blocks.starts, owners_of(blocks.loop)).loop(blocks.loop, {})
+
+
+@dataclass(frozen=True)
+class _Limits:
+    """Bounds of inputs: what their formats hold where they have one already."""
+
+    outside: Limits
+    formats: Mapping[str, list[Format]]
+
+    def bounds(self, name: str) -> list[tuple[float, float]] | None:
+        if name in self.formats:
+            return [fmt.limits for fmt in self.formats[name]]
+        return self.outside.bounds(name)
+
+
+class _Formatter(ABC):
+    """Brings formats to the graphs of a loop, in order. starts: as of `Blocks`."""
+
+    def __init__(self, starts: Mapping[str, float]) -> None:
+        self.starts = starts
+
+    @abstractmethod
+    def graph(self, graph: Graph, known: Mapping[str, list[Format]]) -> FormattedGraph:
+        """Return a graph with formats. known: formats of the entries of values that have one."""
+
+    @abstractmethod
+    def kept(self, name: str, formats: list[Format]) -> None:
+        """Note the format of a value."""
+
+    def loop(self, loop: Loop, known: Mapping[str, list[Format]]) -> FormattedLoop:
+        """known: formats of the entries of values that have one."""
+        formats = {name: own for name, own in known.items() if name not in loop.carry.values()}
+        steps = tuple(FORMATS[step.kind](self, step, formats) for step in loop.steps)
+        for name in loop.kept:
+            self.kept(name, formats[name])
+        return FormattedLoop(loop, steps, self.starts)
+
+    def add_loop(self, loop: Loop, formats: dict[str, list[Format]]) -> FormattedLoop:
+        """Choose the formats of an inner loop, and add those of its outputs to the formats of the scope around it."""
+        inner = self.loop(loop, formats)
+        formats |= {name: _formats_of(*maker) for name, maker in inner.outputs.items()}
+        return inner
+
+    def add_graph(self, graph: Graph, formats: dict[str, list[Format]]) -> FormattedGraph:
+        """Choose the formats of a graph, and add those of its ports to the formats of its scope."""
+        own = self.graph(graph, formats)
+        for port in own.graph.inputs:
+            formats.setdefault(port.name, _formats_of(port, own))
+            self.kept(port.name, formats[port.name])
+        formats |= {port.name: _formats_of(port, own) for port in own.graph.outputs}
+        return own
+
+
+class _Listed(_Formatter):
+    """Formats that a function returns for each graph."""
+
+    def __init__(self, starts: Mapping[str, float], formatted: Callable[[Graph], FormattedGraph]) -> None:
+        super().__init__(starts)
+        self._formatted = formatted
+
+    def graph(self, graph: Graph, known: Mapping[str, list[Format]]) -> FormattedGraph:
+        return self._formatted(graph)
+
+    def kept(self, name: str, formats: list[Format]) -> None: ...
+
+
+def formatted_loop(blocks: Blocks, formatted: Callable[[Graph], FormattedGraph]) -> FormattedLoop:
+    """Return a loop with formats. formatted: returns each of its graphs, in order, with formats."""
+    return _Listed(blocks.starts, formatted).loop(blocks.loop, {})
+
+
+class _Assigner(_Formatter):
+    """Chooses formats by ranges. in_memory: formats of values that lie in memory, by their owners."""
+
+    def __init__(
+        self,
+        observed: Observed,
+        limits: Limits,
+        policy: Policy,
+        starts: Mapping[str, float],
+        owners: Mapping[str, str],
+    ) -> None:
+        super().__init__(starts)
+        self.observed, self.limits, self.policy, self.owners = observed, limits, policy, owners
+        self.in_memory: dict[str, list[Format]] = {}
+
+    def kept(self, name: str, formats: list[Format]) -> None:
+        """Note the format of a value, if it lies in memory and has none."""
+        if name in self.owners:
+            self.in_memory.setdefault(self.owners[name], formats)
+
+    def graph(self, graph: Graph, known: Mapping[str, list[Format]]) -> FormattedGraph:
+        formats = {**known, **{k: self.in_memory[o] for k, o in self.owners.items() if o in self.in_memory}}
+        inputs, graph = self.observed.of(graph), late_terms_last(graph)
+        ranges = sampled_ranges(graph, inputs)
+        fixed = {
+            i: (fmt, None)
+            for port in graph.inputs
+            if port.name in formats
+            for i, fmt in zip(port.nodes, formats[port.name], strict=True)
+        }
+        for port in graph.outputs:  # results that a memory keeps are rounded to its formats at once
+            own = self.in_memory.get(self.owners.get(port.name, ""), ())
+            computed = ((i, fmt) for i, fmt in zip(port.nodes, own, strict=False) if graph.nodes[i].args)
+            fixed |= {i: (fmt, None) for i, fmt in computed if i not in fixed}
+        words = WordLengths([self.policy.word] * len(graph), fixed=fixed)
+        return assign_word(graph, _Limits(self.limits, formats), ranges, self.policy, words)
+
+
+FORMATS: Mapping[str, Callable[[_Formatter, Any, dict[str, list[Format]]], Formatted]] = table(
+    "fixedpoint.models.loops.FORMATS",
+    {
+        GRAPH: _Formatter.add_graph,
+        LOOP: _Formatter.add_loop,
+        UNTIL: _Formatter.add_loop,
+        SCAN: refused("a program", "graphs and loops"),
+    },
+)
+"""Each kind of step with formats; those of its outputs are added to the formats of its scope."""

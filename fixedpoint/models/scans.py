@@ -1,0 +1,197 @@
+"""Integers of scans: one format for each value of a body, over all links that have the body.
+
+A value that a body reads is in the format that its writer gave it, and is brought into the reader's own. What comes
+from several children is summed exactly, and rounded once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from dynagate.base.errors import ArgumentError
+from dynagate.fixedpoint.assign import SAMPLED, Policy, assign_word
+from dynagate.fixedpoint.format import Arithmetic, Fixed, Format, quantize, rescale, to_float, wide
+from dynagate.fixedpoint.formatted import FormattedGraph
+from dynagate.fixedpoint.models.evaluate import evaluate_integers
+from dynagate.fixedpoint.ranges.sampled import sampled_ranges
+from dynagate.forces import Force
+from dynagate.graph.late import late_terms_last
+from dynagate.graph.loop import Loop
+from dynagate.graph.region import Kind, Region
+from dynagate.graph.scan import PASSED, PASSING, TABLE, Scan, evaluate_scan, scans_of
+
+Array = npt.NDArray[np.float64]
+MOST_ROWS = 2**14
+"""Samples times links that the ranges of a body come from, at most: less samples for more links."""
+
+LEAST_SAMPLES = 128
+
+
+@dataclass(frozen=True)
+class FormattedScan:
+    """A scan whose bodies have formats."""
+
+    scan: Scan
+    bodies: tuple[FormattedGraph, ...]
+
+
+@dataclass(frozen=True)
+class FormattedScans:
+    """A function as scans with formats. bounds: input -> the values (low, high) of each entry that they are for; None
+    for one that follows from others."""
+
+    loop: Loop
+    scans: tuple[FormattedScan, ...]
+    bounds: Mapping[str, Sequence[tuple[float, float]] | None]
+
+    @cached_property
+    def arithmetic(self) -> Arithmetic:
+        return self.scans[0].bodies[0].arithmetic
+
+
+def assign_scans(
+    loop: Loop,
+    region: Region,
+    policy: Policy | None = None,
+    *,
+    external_forces: bool = False,
+    forces: Sequence[Force | str] = (),
+) -> FormattedScans:
+    """Formats for the states of a region, as `assign` chooses those of a graph: one word length, and a binary point for
+    each node of a body from its range over the sampled states and all links that have the body.
+
+    loop: scans that follow one another, as `trace_scan` gives them; external_forces, forces: those of the function.
+    Raises ValueError: a step is no scan, ranges that are to be proved, or a value is not finite somewhere."""
+    policy = policy or Policy()
+    if policy.ranges != SAMPLED:
+        raise ArgumentError(f"ranges '{policy.ranges}' of a loop over links; expected '{SAMPLED}'")
+    values = _states(loop, region, policy, external_forces, forces)
+    scans = []
+    for step in scans_of(loop):
+        scan = replace(step, bodies=tuple(map(late_terms_last, step.bodies)))
+        read: list[list[dict[str, Array]]] = [[] for _ in scan.bodies]
+
+        def seen(i: int, own: dict[str, Array], read: Any = read, scan: Scan = scan) -> None:
+            read[scan.kinds[i]].append(own)
+
+        values |= evaluate_scan(scan, values, seen)
+        bodies = []
+        for k, (body, rows) in enumerate(zip(scan.bodies, read, strict=True)):
+            together = {name: np.concatenate([each[name] for each in rows]) for name in rows[0]}
+            bodies.append(assign_word(body, _BodyLimits(scan, k, region), sampled_ranges(body, together), policy))
+        scans.append(FormattedScan(scan, tuple(bodies)))
+    bounds = {port.name: region.bounds(port.name) for port in loop.inputs}
+    return FormattedScans(loop, tuple(scans), bounds)
+
+
+def _states(
+    loop: Loop, region: Region, policy: Policy, external_forces: bool, forces: Sequence[Force | str]
+) -> dict[str, Array]:
+    links = max(len(scan.parents) for scan in scans_of(loop))
+    count = max(min(policy.samples, MOST_ROWS // links), LEAST_SAMPLES)
+    counts: dict[Kind, int] = {"uniform": count, "limits": count // 2, "rest": count // 4}
+    options = {"external_forces": external_forces, "forces": forces}
+    parts = [
+        region.sample(loop.name, each, policy.seed, kind=kind, **options)  # type: ignore[arg-type]
+        for kind, each in counts.items()
+    ]
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+@dataclass(frozen=True)
+class _BodyLimits:
+    """The region as a body sees it: of each entry of an input, the limits of all links that have the body."""
+
+    scan: Scan
+    kind: int
+    region: Region
+
+    def bounds(self, name: str) -> list[tuple[float, float]] | None:
+        known = self.region.bounds(name) if name in self.scan.starts else None
+        if known is None:
+            return None
+        port = next(port for port in self.scan.bodies[self.kind].inputs if port.name == name)
+        parts = [known[self.scan.part(i, port)] for i, kind in enumerate(self.scan.kinds) if kind == self.kind]
+        return [(min(low for low, _ in entry), max(high for _, high in entry)) for entry in zip(*parts, strict=True)]
+
+
+@dataclass
+class _Integers:
+    """The integers of a batch, scan by scan. overflow: (batch,) states in which a node, or a value on its way from one
+    body to another, overflowed."""
+
+    inputs: Mapping[str, Array]
+    arithmetic: Arithmetic
+    overflow: npt.NDArray[np.bool_]
+
+    def __post_init__(self) -> None:
+        self.values: dict[str, dict[int, Fixed]] = {}
+
+    def read(self, values: Sequence[Fixed], to: Format) -> npt.NDArray[np.int64]:
+        """The sum of integers of several formats, exact until it is rounded."""
+        frac = max(value.format.frac for value in values)
+        bits = max(value.format.width + frac - value.format.frac for value in values) + len(values)
+        total = sum(wide(value.value, bits) << (frac - value.format.frac) for value in values)
+        result = rescale(np.asarray(total), frac, to, self.arithmetic)
+        self.overflow |= result.overflow
+        return np.asarray(result.value)
+
+    def run(self, formatted: FormattedScan) -> None:
+        scan, passing = formatted.scan, dict[int, list[list[Fixed]]]()
+        for i in scan.order:
+            own = formatted.bodies[scan.kinds[i]]
+            come = passing.get(scan.parents[i] if scan.down else i, [])
+            result = evaluate_integers(own, self._inputs(scan, i, own, come))
+            self.overflow |= result.overflow
+            for port in own.graph.outputs:
+                fixed = [Fixed(result.value[node], own.formats[node]) for node in port.nodes]
+                if port.name == PASSING:
+                    passing.setdefault(i if scan.down else scan.parents[i], []).append(fixed)
+                else:
+                    start = scan.starts[port.name][i]
+                    self.values.setdefault(port.name, {}).update({start + k: each for k, each in enumerate(fixed)})
+
+    def _inputs(
+        self, scan: Scan, i: int, own: FormattedGraph, come: Sequence[Sequence[Fixed]]
+    ) -> dict[int, npt.NDArray[np.int64]]:
+        """The integers of a body's inputs by node."""
+        integers = {}
+        for port in own.graph.inputs:
+            for k, node in enumerate(port.nodes):
+                to = own.formats[node]
+                if port.name == PASSED:
+                    integers[node] = self.read([each[k] for each in come], to)
+                elif port.name in self.values:
+                    integers[node] = self.read([self.values[port.name][scan.starts[port.name][i] + k]], to)
+                else:
+                    batch = len(self.overflow)
+                    column = (
+                        np.full(batch, scan.tables[i][k])
+                        if port.name == TABLE
+                        else self.inputs[port.name][:, scan.starts[port.name][i] + k]
+                    )
+                    integers[node] = quantize(column, to).value
+        return integers
+
+
+def evaluate_scans(
+    formatted: FormattedScans, inputs: Mapping[str, Array]
+) -> tuple[dict[str, Array], npt.NDArray[np.bool_]]:
+    """Real inputs (batch, *shape) in, real outputs out, integers in between; and (batch,) states in which something
+    overflowed."""
+    batch = len(next(iter(inputs.values())))
+    columns = {name: np.reshape(np.asarray(array, dtype=np.float64), (batch, -1)) for name, array in inputs.items()}
+    integers = _Integers(columns, formatted.arithmetic, np.zeros(batch, dtype=bool))
+    for scan in formatted.scans:
+        integers.run(scan)
+    outputs = {}
+    for port in formatted.loop.outputs:
+        fixed = [integers.values[port.name][k] for k in range(len(port.nodes))]
+        flat = np.stack([to_float(each.value, each.format) for each in fixed], axis=1)
+        outputs[port.name] = flat.reshape(batch, *port.shape)
+    return outputs, integers.overflow

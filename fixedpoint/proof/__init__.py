@@ -1,0 +1,1 @@
+"""Bounds of errors that hold for every state of a region."""

@@ -1,0 +1,297 @@
+"""Certificates in numbers: the weights and the offset of `graph.certificate`, and the formats of its nodes.
+
+The left-over torques r are computed in integers too, and those err. The offset is their error's part of the bound. With
+proved ranges it holds for every state, else it is from a sample. The formats hold `ROOM` times what a sample shows:
+beyond, the result is flagged as overflowing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from dynagate.fixedpoint.assign import (
+    LARGEST_WORD,
+    PROVED,
+    SMALLEST_WORD,
+    Policy,
+    WordLengths,
+    assign_word,
+    fixed_factor,
+    sampled_states,
+)
+from dynagate.fixedpoint.format import Format
+from dynagate.fixedpoint.formatted import FormattedGraph
+from dynagate.fixedpoint.models.evaluate import evaluate as evaluate_fixed
+from dynagate.fixedpoint.proof.mass_bound import mass_bound
+from dynagate.fixedpoint.ranges.proved import error_bounds, proved_ranges
+from dynagate.fixedpoint.ranges.sampled import sampled_ranges
+from dynagate.graph import Graph, Port, trace
+from dynagate.graph.certificate import WithCertificate, with_certificate
+from dynagate.graph.evaluate import evaluate
+from dynagate.graph.region import Region
+from dynagate.robot import Robot
+
+Array = npt.NDArray[np.float64]
+
+STATES = 16384
+"""Of a sample of errors: half of them uniform in the region, a quarter at its limits, a quarter near rest."""
+
+MARGIN = 2.0
+"""Times the largest error of a sample is relied on."""
+
+ROOM = 64.0
+"""Certificates of so many times the sample's largest have a format. Beyond they overflow."""
+
+FINE = 0.02
+"""The part of the offset that the norm's own rounding may add."""
+
+WEIGHT_BITS = 12
+"""Of a weight in integers, rounded up: it is above the real one by up to 1/1000."""
+
+MORE_BITS = 3
+"""Of the left-over torques than of the words of forward dynamics: they are small differences of large torques. Words of
+24 bits grow to 27, of which a product takes as many multiplier blocks."""
+
+WIDEST = 64
+"""Bits of a left-over torque and of a certificate, where the words may have any length."""
+
+LEFT_OVER = "left_over"
+
+SINGLE, DOUBLE = 2.0**-24, 2.0**-53
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """weights: of left-over torques, per degree of freedom, from a bound of M⁻¹, which is proved or of a sample.
+    offset: rad/s² or m/s², for the errors of these torques, which are proved or of a sample."""
+
+    weights: tuple[float, ...]
+    offset: float
+    mass_proved: bool
+    errors_proved: bool
+
+    def text(self) -> str:
+        """In one line."""
+        which = {True: "proved", False: "sampled"}
+        return (
+            f"bounds the error of qdd as a vector, {self.offset:.1e} at least; mass matrix {which[self.mass_proved]}, "
+            f"errors of its torques {which[self.errors_proved]}"
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def of_dict(cls, content: Mapping[str, Any]) -> Certificate:
+        return cls(**{**content, "weights": tuple(content["weights"])})
+
+
+class Machine(NamedTuple):
+    """A processor: the bits of its words, and what it makes of a formatted graph."""
+
+    word: int
+    computed: Callable[[FormattedGraph], FormattedGraph]
+
+
+def inverse_graph(graph: Graph, robot: Robot) -> Graph:
+    """Inverse dynamics of the inputs of a graph of forward dynamics."""
+    external_forces = any(port.name == "f_ext" for port in graph.inputs)
+    return trace(robot, "inverse_dynamics", external_forces=external_forces, forces=graph.forces)
+
+
+def certified_graph(graph: Graph, region: Region, dtype: npt.DTypeLike) -> tuple[Graph, Certificate]:
+    """A graph of forward dynamics with the output `certificate` (), for results in float64 or float32.
+
+    The errors of the torques are those of a sample in float32, and for float64 smaller by 2⁻²⁹.
+    """
+    inverse, mass = inverse_graph(graph, region.robot), mass_bound(region)
+    states = sampled_states(graph, region, _sampling(None))
+    single = {name: value.astype(np.float32) for name, value in states.items()}
+    qdd = evaluate(graph, single)["qdd"].astype(np.float32)
+    inputs = {port.name for port in inverse.inputs} - {"qdd"}
+    rough = evaluate(inverse, {**{name: single[name] for name in inputs}, "qdd": qdd})["tau"] - single["tau"]
+    exact = evaluate(inverse, {**{name: states[name] for name in inputs}, "qdd": qdd.astype(np.float64)})["tau"]
+    offset = MARGIN * _longest(region.robot, states["q"], rough - (exact - states["tau"]))
+    if np.dtype(dtype) == np.float64:
+        offset *= DOUBLE / SINGLE
+    weights = tuple(float(x) for x in mass.weights * (1.0 + 2.0**-16))  # what a norm of float32 may lack
+    certificate = Certificate(weights, offset, mass.proved, False)
+    return with_certificate(graph, inverse, weights, offset).graph, certificate
+
+
+def certified(
+    formatted: FormattedGraph, region: Region, policy: Policy | None = None, machine: Machine | None = None
+) -> tuple[FormattedGraph, Certificate]:
+    """Integers of forward dynamics with the output `certificate` (); all others stay what they are.
+
+    policy: of the torques that are left over. With proved ranges their errors are proved. machine: computes it in words
+    of its own, in which the errors of these torques are sampled. Raises ProofError: they cannot be proved.
+    """
+    longest = max(fmt.width for fmt in formatted.formats)
+    word = machine.word if machine else min(max(longest + MORE_BITS, SMALLEST_WORD), LARGEST_WORD)
+    policy = replace(policy or Policy(), word=word)
+    graph, mass = formatted.graph, mass_bound(region)
+    inverse = inverse_graph(graph, region.robot)
+    nv = len(mass.weights)
+    draft = with_certificate(graph, inverse, [1.0] * nv, 0.0)
+    limits = [formatted.formats[i].limits[1] for i in _port(graph, "qdd")]
+    around = replace(region, acceleration=tuple(limits), effort=None)
+    torques = _torques(formatted, draft, inverse, around, policy)
+    widest = machine.word if machine else WIDEST
+    left_over = _left_over(formatted, draft, torques, widest)
+    sample = _sample(machine.computed(left_over) if machine else left_over, inverse, region, policy)
+    weights = [_above(float(w)) for w in mass.weights]
+    held = np.array([value * fmt.step for value, fmt in weights])
+    if policy.ranges == PROVED:
+        ranges = proved_ranges(inverse, around, policy.milliseconds)
+        _, bounds = error_bounds(torques, ranges, policy.milliseconds)
+        errors = bounds[list(_port(inverse, "tau"))] + [formatted.formats[i].step for i in _port(graph, "tau")]
+        least = float(np.linalg.norm(held * errors))
+    else:
+        least = MARGIN * sample.error
+    largest = float(np.max(np.linalg.norm(held * sample.left, axis=1)))
+    offset, size = _size(least, largest, nv, widest)
+    whole = with_certificate(graph, inverse, held.tolist(), offset)
+    result = _formatted(formatted, whole, torques, weights, size, widest)
+    certificate = Certificate(tuple(held.tolist()), offset, mass.proved, policy.ranges == PROVED)
+    return result, certificate
+
+
+def _size(least: float, largest: float, nv: int, widest: int) -> tuple[float, Format]:
+    """The offset, from its smallest value without what the norm rounds, and the format of the certificate, from the
+    largest length of a sample. Differences in the norm have a bit more, of at most so many."""
+    roundings = 2 * nv - 1
+    frac = math.ceil(math.log2(2.0 * roundings / (FINE * least)))
+    while True:
+        offset = least + roundings * 2.0**-frac
+        bits = math.ceil(math.log2(ROOM * (largest + offset))) + frac + 1
+        if bits < widest:
+            return offset, Format(bits, frac)
+        frac -= bits + 1 - widest
+
+
+def recertified(graph: Graph, robot: Robot, certificate: Certificate) -> Graph:
+    """A graph of forward dynamics with a certificate that is known."""
+    return with_certificate(graph, inverse_graph(graph, robot), certificate.weights, certificate.offset).graph
+
+
+def _port(graph: Graph, name: str) -> tuple[int, ...]:
+    return next(port.nodes for port in (*graph.outputs, *graph.inputs) if port.name == name)
+
+
+def _sampling(policy: Policy | None) -> Policy:
+    """A policy whose states are those of a sample of errors."""
+    base = policy or Policy()
+    return replace(base, samples=STATES // 2, seed=base.seed + 7)
+
+
+def _above(weight: float) -> tuple[int, Format]:
+    """A weight as a constant, rounded up."""
+    integer, fmt = fixed_factor(weight, WEIGHT_BITS)
+    while integer * fmt.step < weight:
+        integer += 1
+    return integer, Format(integer.bit_length() + 1, fmt.frac)
+
+
+def _torques(
+    formatted: FormattedGraph, draft: WithCertificate, inverse: Graph, around: Region, policy: Policy
+) -> FormattedGraph:
+    """Inverse dynamics at the computed accelerations. around: the region of these. Nodes that are shared with forward
+    dynamics have their formats there."""
+    known = len(formatted.formats)
+    fixed = {i: (formatted.formats[k], formatted.constants.get(k)) for i, k in enumerate(draft.place) if k < known}
+    words = WordLengths([policy.word] * len(inverse), fixed=fixed)
+    if policy.ranges == PROVED:
+        return assign_word(
+            inverse, around, proved_ranges(inverse, around, policy.milliseconds), replace(policy, guard_bits=0.0), words
+        )
+    return assign_word(inverse, around, sampled_ranges(inverse, sampled_states(inverse, around, policy)), policy, words)
+
+
+def _left_over(
+    formatted: FormattedGraph, draft: WithCertificate, torques: FormattedGraph, widest: int
+) -> FormattedGraph:
+    """Forward dynamics with the torques that are left over as the output `LEFT_OVER`, without their norm."""
+    end = draft.residual[-1] + 1
+    ports = (*formatted.graph.outputs, Port(LEFT_OVER, (len(draft.residual),), draft.residual))
+    graph = replace(draft.graph, nodes=draft.graph.nodes[:end], outputs=ports).check()
+    formats, constants = _joined(formatted, draft, torques)
+    for r in draft.residual:
+        formats[r] = _difference([formats[a] for a in graph.nodes[r].args], widest)
+    return FormattedGraph(graph, tuple(formats[:end]), constants, formatted.bounds, formatted.arithmetic).check()
+
+
+def _joined(
+    formatted: FormattedGraph, whole: WithCertificate, torques: FormattedGraph
+) -> tuple[list[Any], dict[int, tuple[int, Format]]]:
+    """Formats and constants of forward and inverse dynamics in one graph; None for the nodes of neither."""
+    constants = dict(formatted.constants)
+    formats: list[Any] = [*formatted.formats, *[None] * (len(whole.graph) - len(formatted.formats))]
+    for i, k in enumerate(whole.place):
+        if formats[k] is None:
+            formats[k] = torques.formats[i]
+            if i in torques.constants:
+                constants[k] = torques.constants[i]
+    return formats, constants
+
+
+def _difference(operands: Sequence[Format], widest: int) -> Format:
+    """That holds differences exactly: any of them, if it may have so many bits."""
+    frac = max(fmt.frac for fmt in operands)
+    return Format(min(max(fmt.width + frac - fmt.frac for fmt in operands) + 1, widest), frac)
+
+
+@dataclass(frozen=True)
+class _Sample:
+    """left: (states, nv), torques left over in integers, as numbers. error: the longest M⁻¹ e of their errors e."""
+
+    left: Array
+    error: float
+
+
+def _sample(left_over: FormattedGraph, inverse: Graph, region: Region, policy: Policy) -> _Sample:
+    states = sampled_states(left_over.graph, region, _sampling(policy))
+    result = evaluate_fixed(left_over, states)
+    exact = {port.name: states[port.name] for port in inverse.inputs if port.name != "qdd"}
+    real = evaluate(inverse, {**exact, "qdd": result.outputs["qdd"]})["tau"] - states["tau"]
+    left, fits = result.outputs[LEFT_OVER], ~result.overflow
+    return _Sample(left[fits], _longest(region.robot, states["q"][fits], (left - real)[fits]))
+
+
+def _longest(robot: Robot, q: Array, torques: Array) -> float:
+    """The longest acceleration M⁻¹ τ of some states, (states, nq) and (states, nv)."""
+    mass = evaluate(trace(robot, "mass_matrix"), {"q": q})["m"]
+    return float(np.max(np.linalg.norm(np.linalg.solve(mass, torques[:, :, None])[:, :, 0], axis=1)))
+
+
+def _formatted(
+    formatted: FormattedGraph,
+    whole: WithCertificate,
+    torques: FormattedGraph,
+    weights: Sequence[tuple[int, Format]],
+    size: Format,
+    widest: int,
+) -> FormattedGraph:
+    """Formats of all nodes. size: of the certificate and of the norm's parts, one bit more for differences. widest:
+    bits that left-over torques may have."""
+    graph = whole.graph
+    formats, constants = _joined(formatted, whole, torques)
+    for r, w, (weight, fmt) in zip(whole.residual, whole.weighted, weights, strict=True):
+        any_of_them = _difference([formats[a] for a in graph.nodes[r].args], widest)
+        bits = math.ceil(math.log2(size.limits[1] / (weight * fmt.step))) + any_of_them.frac + 1
+        formats[r] = replace(any_of_them, width=min(max(bits, 2), any_of_them.width))
+        formats[w], constants[w] = size, (weight, fmt)
+    for i in whole.others:
+        node = graph.nodes[i]
+        formats[i] = Format(size.width + 1, size.frac) if node.op in ("neg", "sub") else size
+        if node.op == "mul_const":
+            constants[i] = _above(float(node.constant or 0.0))
+        elif node.op == "add_const":
+            integer = math.ceil(math.ldexp(float(node.constant or 0.0), size.frac))
+            constants[i] = integer, Format(integer.bit_length() + 1, size.frac)
+    return FormattedGraph(graph, tuple(formats), constants, formatted.bounds, formatted.arithmetic).check()

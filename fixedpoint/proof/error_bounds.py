@@ -1,0 +1,94 @@
+"""Proved and measured, side by side: what no state of a region exceeds, and what a sample of states shows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from dynagate.fixedpoint.assign import Policy, sampled_states
+from dynagate.fixedpoint.formatted import FormattedGraph
+from dynagate.fixedpoint.models.evaluate import evaluate as evaluate_fixed
+from dynagate.fixedpoint.ranges.proved import Proof, prove
+from dynagate.fixedpoint.ranges.sampled import sampled_ranges
+from dynagate.graph.evaluate import evaluate
+from dynagate.graph.region import Region
+
+Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Block:
+    """Of an output block, over its entries: the largest magnitude and the largest error, in its units, that any state
+    can have, and those that the sample has."""
+
+    proved_largest: float
+    proved_error: float
+    measured_largest: float
+    measured_error: float
+
+    def text(self) -> str:
+        """In one line."""
+        return (
+            f"error at most {self.proved_error:.1e} (proved), {self.measured_error:.1e} (measured); magnitude at most "
+            f"{self.proved_largest:.3g} (proved), {self.measured_largest:.3g} (measured)"
+        )
+
+
+@dataclass(frozen=True)
+class Beside:
+    """blocks: by output. states: of the sample, drawn with this seed; they chose nothing. bits_beyond: by which the
+    proved range of a node is longer than the sample's, in the median of the nodes; most_bits_beyond: at most."""
+
+    blocks: dict[str, Block]
+    states: int
+    seed: int
+    bits_beyond: float
+    most_bits_beyond: float
+
+    def text(self) -> str:
+        """Of all ranges, in one line."""
+        return f"{self.bits_beyond:.1f} bits beyond the sample's in the median, {self.most_bits_beyond:.1f} at most"
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def of_dict(cls, content: Mapping[str, Any]) -> Beside:
+        blocks = {name: Block(**block) for name, block in content["blocks"].items()}
+        return cls(blocks, content["states"], content["seed"], content["bits_beyond"], content["most_bits_beyond"])
+
+
+def beside(
+    formatted: FormattedGraph, region: Region, policy: Policy, numbers: Mapping[str, str] | None = None
+) -> Beside:
+    """What is proved of formats, and what fresh states show.
+
+    policy: its `milliseconds`, and the number of states. numbers: by input and output, the type that streams round it
+    to. Raises ProofError: a node may overflow.
+    """
+    graph, numbers = formatted.graph, numbers or {}
+    proof = prove(formatted, region, policy.milliseconds, numbers)
+    states = sampled_states(graph, region, replace(policy, seed=policy.seed + 1))
+    expected, result = evaluate(graph, states), evaluate_fixed(formatted, states, numbers)
+    assert not result.overflow.any(), "a state overflowed where none can"
+    blocks = {
+        name: Block(
+            proof.largest(name),
+            proof.error_of(name),
+            float(np.abs(value).max()),
+            float(np.abs(result.outputs[name] - value).max()),
+        )
+        for name, value in expected.items()
+    }
+    bits = _bits_beyond(proof, sampled_ranges(graph, states).largest)
+    return Beside(blocks, len(next(iter(states.values()))), policy.seed + 1, float(np.median(bits)), float(bits.max()))
+
+
+def _bits_beyond(proof: Proof, largest: Array) -> Array:
+    """Of each node that the sample moves, how many bits longer its proved range is. largest: magnitudes, (nodes,)."""
+    computed = np.array([bool(node.args) for node in proof.graph.nodes]) & (largest > 0.0)
+    proved = np.maximum(-proof.low, proof.high)
+    return np.asarray(np.log2(proved[computed] / largest[computed]), dtype=np.float64)

@@ -1,0 +1,1 @@
+"""Ranges of values: sampled, or proved for every state of a region."""

@@ -1,0 +1,1 @@
+"""Word lengths for a wanted error."""

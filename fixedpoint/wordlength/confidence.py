@@ -1,0 +1,233 @@
+"""Statements about all states of an operating region from a sample, with a confidence."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from dynagate.fixedpoint.formatted import FormattedGraph
+from dynagate.fixedpoint.models.evaluate import evaluate as evaluate_fixed
+from dynagate.fixedpoint.wordlength.goal import Goal
+from dynagate.graph import Graph
+from dynagate.graph.evaluate import evaluate
+from dynagate.graph.parts import part_graph, parts_of
+from dynagate.graph.region import KINDS, Kind, Region, part_states
+from dynagate.graph.truth import relative_errors
+from scipy.special import bdtr, betaincinv
+
+Array = npt.NDArray[np.float64]
+
+OVERFLOWS: dict[Kind, float] = {"uniform": 1e-4, "limits": 1e-3, "rest": 1e-4}
+"""Fraction of the states of each kind that may overflow in a design with an accuracy goal."""
+
+MARGIN = 0.5
+"""Part of OVERFLOWS that a sample may show: of several samples one shows less than there is."""
+
+OTHERS = 16384
+"""Most states at the limits, and most states near rest, in a statement's sample."""
+
+NAMED = 3
+"""Most nodes that an error message names."""
+
+
+class Measured(NamedTuple):
+    """errors: by output block the error in every state, (states,), as `Goal` defines it. overflow: (states,), whether
+    any node overflows. origins: the nodes at which overflow began, with the number of states."""
+
+    errors: dict[str, Array]
+    overflow: npt.NDArray[np.bool_]
+    origins: Counter[int]
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Result for the states of one kind. error: by block, the upper bound of the error's quantile. overflow: fraction
+    of the sampled states that overflowed. overflow_bound: upper bound of the fraction of all states that do."""
+
+    states: int
+    seed: int
+    error: dict[str, float]
+    overflow: float
+    overflow_bound: float
+
+    @property
+    def worst(self) -> tuple[float, str]:
+        """The largest error and its block."""
+        return max((error, block) for block, error in self.error.items())
+
+
+@dataclass(frozen=True)
+class Statement:
+    """What a sample shows of a design. For each kind of states (`Region.sample`), with this confidence, a `quantile` of
+    them has errors of at most `error`, by block, and a fraction of at most `overflow_bound` overflows. The bounds are
+    infinity and 1 if the sample is too small. An error is |e| / max(|x|, floor) over a block; floors: by block, in its
+    units. origins: how often overflow began at a node."""
+
+    quantile: float
+    confidence: float
+    floors: dict[str, float]
+    samples: dict[Kind, Sample]
+    origins: Counter[int] = field(default_factory=Counter, compare=False)
+
+    @property
+    def error(self) -> dict[str, float]:
+        """Error of uniform states, by block."""
+        return self.samples["uniform"].error
+
+    @property
+    def worst(self) -> tuple[float, str]:
+        """The largest error of uniform states and its block."""
+        return self.samples["uniform"].worst
+
+    @property
+    def overflow(self) -> float:
+        """Upper bound of the fraction of uniform states that overflow."""
+        return self.samples["uniform"].overflow_bound
+
+    def faults(self, goal: Goal) -> Iterator[str]:
+        """The goal's conditions that the sample violates, as text."""
+        for kind, sample in self.samples.items():
+            allowed = MARGIN * OVERFLOWS[kind]
+            if sample.overflow > allowed:
+                yield f"{sample.overflow:.1e} of the {WHICH[kind]} overflow; at most {allowed:.0e} may"
+        for kind in goal.kinds:
+            for block, error in self.samples[kind].error.items():
+                if error > goal.of(block):
+                    yield f"{block} errs by {error:.2e} in {WHICH[kind]}; {goal.of(block):.1e} was asked for"
+
+    def text(self) -> str:
+        """The statement for people: states, confidence, errors and overflows."""
+        lines = [
+            f"Measured by the integer executor against float64, on states that chose nothing, for {self.quantile:.1%} "
+            f"of them with {self.confidence:.0%} confidence. An error is |e| / max(|x|, floor) over a block."
+        ]
+        for kind, sample in self.samples.items():
+            error, block = sample.worst
+            lines.append(
+                f"Of {sample.states} {WHICH[kind]} (seed {sample.seed}) {block} errs most, by {error:.1e}, and "
+                f"{sample.overflow:.1e} overflow."
+            )
+        return "\n".join(lines)
+
+    def as_dict(self) -> dict[str, Any]:
+        content = asdict(self)
+        del content["origins"]
+        return content
+
+    @classmethod
+    def of_dict(cls, content: Mapping[str, Any]) -> Statement:
+        samples = {kind: Sample(**sample) for kind, sample in content["samples"].items()}
+        return cls(content["quantile"], content["confidence"], content["floors"], samples)
+
+
+WHICH: dict[Kind, str] = {
+    "uniform": "states in the region",
+    "limits": "states at its limits",
+    "rest": "states near rest",
+}
+
+
+def state(
+    formatted: FormattedGraph,
+    region: Region,
+    goal: Goal | None = None,
+    *,
+    draw: int = 0,
+    floors: dict[str, float] | None = None,
+    number: str | None = None,
+) -> Statement:
+    """The statement on a design, measured by the integer executor against float64 on fresh states. goal: quantile,
+    confidence, floor, and number of fresh states; its errors are not used. draw: each draw has states of its own.
+    floors: those of `block_floors`, if they are known. number: the type that streams round results to,
+    "float32"; None if they do not round."""
+    goal = goal or Goal(0.5)
+    graph = formatted.graph
+    floors = floors or block_floors(graph, region, goal)
+    ids = {node.name: i for i, node in enumerate(graph.nodes)}
+    samples: dict[Kind, Sample] = {}
+    origins: Counter[int] = Counter()
+    for k, kind in enumerate(KINDS, start=1 + draw * len(KINDS)):
+        count, seed = goal.fresh if kind == "uniform" else min(goal.fresh, OTHERS), goal.seed + k
+        error: dict[str, float] = {}
+        overflows = 0
+        for part, inputs in _samples(formatted, region, count, seed, kind):
+            result = measured(part, inputs, evaluate(part.graph, inputs), floors, number)
+            overflows = max(overflows, int(result.overflow.sum()))
+            origins += Counter({ids[part.graph.nodes[i].name]: states for i, states in result.origins.items()})
+            for block, errors in result.errors.items():
+                bound = quantile_bound(errors, goal.quantile, goal.confidence)
+                error[block] = max(bound, error.get(block, 0.0))
+        error = {port.name: error[port.name] for port in graph.outputs}
+        samples[kind] = Sample(count, seed, error, overflows / count, rate_bound(overflows, count, goal.confidence))
+    return Statement(goal.quantile, goal.confidence, floors, samples, origins)
+
+
+def _samples(
+    formatted: FormattedGraph, region: Region, count: int, seed: int, kind: Kind
+) -> Iterator[tuple[FormattedGraph, dict[str, Array]]]:
+    """What is computed and states for it; of functions together one after the other."""
+    parts = parts_of(formatted.graph.name)
+    if not parts:
+        yield formatted, region.states(formatted.graph, count, seed, kind)
+    for part in parts:
+        own = formatted.of_part(part)
+        yield own, part_states(own.graph, part, region, count, seed, kind)
+
+
+def block_floors(graph: Graph, region: Region, goal: Goal) -> dict[str, float]:
+    """The floor of every output block's error, by name: the goal's floor times the root mean square of the block's L2
+    norm over the goal's states."""
+    floors: dict[str, float] = {}
+    for part in parts_of(graph.name):
+        floors |= _floors(own := part_graph(graph, part), part_states(own, part, region, goal.states, goal.seed), goal)
+    if not floors:
+        floors = _floors(graph, region.states(graph, goal.states, goal.seed), goal)
+    return {port.name: floors[port.name] for port in graph.outputs}
+
+
+def _floors(graph: Graph, states: Mapping[str, Array], goal: Goal) -> dict[str, float]:
+    return {
+        name: goal.floor * float(np.sqrt(np.mean(np.sum(np.square(value.reshape(len(value), -1)), axis=1))))
+        for name, value in evaluate(graph, states).items()
+    }
+
+
+def measured(
+    formatted: FormattedGraph,
+    inputs: Mapping[str, Array],
+    expected: Mapping[str, Array],
+    floors: Mapping[str, float] | None = None,
+    number: str | None = None,
+) -> Measured:
+    """Errors and overflows of the integer executor. expected: the float64 outputs; floors: as `block_floors` returns
+    them, 0 by default; number: the type that streams round results to."""
+    result = evaluate_fixed(formatted, inputs, {} if number is None else dict.fromkeys(expected, number))
+    errors = {
+        name: relative_errors(result.outputs[name], value, (floors or {}).get(name, 0.0))
+        for name, value in expected.items()
+    }
+    return Measured(errors, result.overflow, result.origins)
+
+
+def names_of(graph: Graph, origins: Counter[int]) -> str:
+    """Names of the nodes at which overflow began in the most states."""
+    return ", ".join(f"'{graph.nodes[i].name}'" for i, _ in origins.most_common(NAMED))
+
+
+def quantile_bound(values: Array, quantile: float, confidence: float) -> float:
+    """The smallest order statistic that is above the quantile with this confidence, for any distribution (Conover,
+    "Practical nonparametric statistics", 1999, §3.2); infinity if the sample is too small."""
+    count = len(values)
+    # bdtr: the probability that at most k values lie below the quantile, so that order statistic k (from 0) does not
+    k = int(np.searchsorted(bdtr(np.arange(count), count, quantile), confidence))
+    return float(np.partition(values, k)[k]) if k < count else math.inf
+
+
+def rate_bound(count: int, states: int, confidence: float) -> float:
+    """Upper bound of the rate of an event that was seen in `count` of the states (Clopper & Pearson 1934)."""
+    return 1.0 if count == states else float(betaincinv(count + 1, states - count, confidence))

@@ -1,0 +1,245 @@
+"""Error and cost over word lengths and policies, point by point, kept as it goes."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+import math
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import dynagate
+import numpy as np
+from dynagate.base.errors import ArgumentError, ArgumentTypeError, Error
+from dynagate.base.figures import grid, new_figure, origin, plain_logarithmic, saved
+from dynagate.base.storage import read_file
+from dynagate.base.text_table import Column, table_lines
+from dynagate.fixedpoint.assign import ONE_WORD, Policy, assign
+from dynagate.fixedpoint.formatted import FormattedGraph
+from dynagate.fixedpoint.wordlength.confidence import block_floors, measured
+from dynagate.fixedpoint.wordlength.goal import Goal, dsp_blocks
+from dynagate.fixedpoint.wordlength.optimize import AccuracyError, optimize
+from dynagate.graph import OPS, Graph
+from dynagate.graph.evaluate import evaluate
+from dynagate.graph.region import Region
+
+POLICIES = ("global", "word", "optimized")
+DRAWN_INTERVAL = 8
+"""Cycles. The figure shows multiplier blocks of this initiation interval, at which products share them."""
+QUANTILE = 0.999
+SEED = 41
+FRESH = 16384
+"""States on which optimized formats are checked: a point's own states are fresh besides."""
+
+
+class SweepError(Error, ValueError):
+    """A results file that is damaged or of another sweep; the text names it."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """One policy at one word length. word: of "optimized", the one word whose error it is to reach. median, error: of
+    the worst block, as `Goal` counts errors, over the states and at QUANTILE. dsp: DSP48E2 blocks if every product had
+    its own; lut: bits of all adders; register_bits: bits of all values, each kept once."""
+
+    policy: str
+    word: int
+    median: float
+    error: float
+    overflow: float
+    dsp: int
+    lut: int
+    register_bits: int
+
+
+def sweep(
+    graph: Graph,
+    region: Region,
+    words: Sequence[int],
+    policies: Sequence[str] = POLICIES,
+    *,
+    states: int = 4096,
+    jobs: int = 1,
+    backend: str = "loky",
+    results: Path | None = None,
+    progress: Callable[[int, int], Any] | None = None,
+) -> list[Point]:
+    """A point per policy and word, in that order.
+
+    jobs, backend: processes, by joblib: "loky" here, "dask" on the cluster of the current Dask client, "ray" likewise.
+    results: a file to which every point is added when it is done, and from which a sweep that was stopped goes on.
+    progress: called with the points done and all of them.
+    Raises ValueError for an unknown policy, a word that no format has, or no states or jobs; SweepError where the
+    results are damaged or of another sweep.
+    """
+    for policy in policies:
+        if policy not in POLICIES:
+            raise ArgumentError(f"policy '{policy}'; expected one of {', '.join(POLICIES)}")
+    for word in words:
+        Policy(word=word)
+    for name, number in (("states", states), ("jobs", jobs)):
+        if number < 1:
+            raise ArgumentError(f"{name} {number}; expected 1 or more")
+    cells = [(policy, word) for policy in policies for word in words]
+    known = _known(results, _key(graph, region, states)) if results else {}
+    missing = [point for point in cells if point not in known]
+    progress = progress or (lambda done, of: None)
+    progress(len(cells) - len(missing), len(cells))
+    for point in _computed(graph, region, missing, states, jobs, backend):
+        known[point.policy, point.word] = point
+        if results:
+            with results.open("a") as file:
+                file.write(json.dumps(asdict(point)) + "\n")
+        progress(sum(p in known for p in cells), len(cells))
+    return [known[point] for point in cells]
+
+
+def _computed(
+    graph: Graph, region: Region, points: Sequence[tuple[str, int]], states: int, jobs: int, backend: str
+) -> Iterator[Point]:
+    if jobs == 1 and backend == "loky":
+        yield from (measure(graph, region, policy, word, states) for policy, word in points)
+        return
+    import joblib
+
+    with joblib.parallel_config(backend=backend, n_jobs=jobs):
+        work = (joblib.delayed(measure)(graph, region, policy, word, states) for policy, word in points)
+        yield from joblib.Parallel(return_as="generator_unordered" if backend == "loky" else "list")(work)
+
+
+def measure(graph: Graph, region: Region, policy: str, word: int, states: int) -> Point:
+    """One point."""
+    inputs = region.states(graph, states, SEED)
+    expected = evaluate(graph, inputs)
+    floors = block_floors(graph, region, Goal(0.5, states=states))
+    formatted = ONE_WORD.get(policy, assign)(graph, region, Policy(word=word))
+    median, error, overflow = _errors(formatted, inputs, expected, floors)
+    if policy == "optimized" and 0.0 < error < 1.0:
+        try:
+            formatted = optimize(graph, region, Goal(error, fresh=FRESH)).formatted
+            median, error, overflow = _errors(formatted, inputs, expected, floors)
+        except AccuracyError:  # longer words than one DSP block takes: the one word length stays
+            pass
+    adders = [i for i, node in enumerate(formatted.graph.nodes) if OPS[node.op].counted in ("add", "neg")]
+    return Point(
+        policy,
+        word,
+        median,
+        error,
+        overflow,
+        sum(dsp_blocks(formatted)),
+        sum(formatted.formats[i].width for i in adders),
+        sum(f.width for f in formatted.formats),
+    )
+
+
+def _errors(
+    formatted: FormattedGraph, inputs: dict[str, Any], expected: dict[str, Any], floors: dict[str, float]
+) -> tuple[float, float, float]:
+    result = measured(formatted, inputs, expected, floors)
+    return (
+        max(float(np.median(e)) for e in result.errors.values()),
+        max(float(np.quantile(e, QUANTILE)) for e in result.errors.values()),
+        float(result.overflow.mean()),
+    )
+
+
+def _key(graph: Graph, region: Region, states: int) -> str:
+    """What makes results those of one sweep."""
+    text = repr((graph.nodes, graph.outputs, region, states))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _known(results: Path, key: str) -> dict[tuple[str, int], Point]:
+    """The points that a file holds; a new file is begun with its key. A last line that a kill cut short is dropped."""
+    head = json.dumps({"sweep": key}) + "\n"
+    content = read_file(results) if results.exists() else b""
+    whole = content.rfind(b"\n") + 1
+    if not whole and head.encode().startswith(content):  # a kill may have cut the first line, too
+        results.parent.mkdir(parents=True, exist_ok=True)
+        results.write_text(head)
+        return {}
+    points: dict[tuple[str, int], Point] = {}
+    for number, line in enumerate(content[:whole].splitlines() or [content], 1):
+        try:
+            entry = json.loads(line.decode())
+            if number == 1:
+                if entry["sweep"] != key:
+                    raise SweepError(f"{results} holds another sweep; expected this robot, function, region and states")
+                continue
+            point = _point(entry)
+        except SweepError:
+            raise
+        except (ValueError, KeyError, TypeError) as error:
+            raise SweepError(
+                f"{results} is damaged in line {number} ({type(error).__name__}: {error}); delete the line, or move it "
+                "away to begin anew"
+            ) from None
+        points[point.policy, point.word] = point
+    if whole < len(content):
+        os.truncate(results, whole)
+    return points
+
+
+def _point(entry: Any) -> Point:
+    """A line of a results file. Raises TypeError: it is no point."""
+    kinds: dict[Any, tuple[type, ...]] = {"str": (str,), "int": (int,), "float": (int, float)}
+    point = Point(**entry)
+    for field in fields(Point):
+        if type(getattr(point, field.name)) not in kinds[field.type]:
+            raise ArgumentTypeError(f"{field.name} is {getattr(point, field.name)!r}; expected {field.type}")
+    return point
+
+
+COLUMNS: list[Column[Point]] = [
+    Column("policy", 12, lambda point: point.policy, left=True),
+    Column("word", 5, lambda point: point.word),
+    Column("median", 10, lambda point: point.median, ".1e"),
+    Column("error", 10, lambda point: point.error, ".1e"),
+    Column("overflow", 10, lambda point: point.overflow, ".1e"),
+    Column("DSP", 8, lambda point: point.dsp),
+    Column("LUT", 9, lambda point: point.lut),
+    Column("bits", 9, lambda point: point.register_bits),
+]
+"""Columns of the table that a terminal shows."""
+
+
+def table(points: Sequence[Point]) -> str:
+    """Return a table for the terminal, with a line for each point."""
+    return "\n".join(table_lines(COLUMNS, points))
+
+
+def write_csv(points: Sequence[Point], path: Path) -> None:
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, [field.name for field in fields(Point)])
+        writer.writeheader()
+        writer.writerows(asdict(point) for point in points)
+
+
+def draw(points: Sequence[Point], title: str, path: Path, goal: float | None = None) -> None:
+    """Error against word length, and error against cost. goal: an error to mark. Raises MissingExtraError: matplotlib
+    is not installed."""
+    figure = new_figure(10, 4.4, "sweep")
+    left, right = figure.subplots(1, 2)
+    for policy in dict.fromkeys(point.policy for point in points):
+        chosen = [p for p in points if p.policy == policy and 0.0 < p.error < 1e3]
+        errors = [p.error for p in chosen]
+        left.semilogy([p.word for p in chosen], errors, marker="o", markersize=3, label=policy)
+        shared = [math.ceil(p.dsp / DRAWN_INTERVAL) for p in chosen]
+        right.loglog(shared, errors, marker="o", markersize=3, label=policy)
+    left.set_xlabel("bits")
+    left.xaxis.get_major_locator().set_params(integer=True)
+    right.set_xlabel(f"DSP48E2 blocks at II = {DRAWN_INTERVAL}, modeled: those of all products / {DRAWN_INTERVAL}")
+    plain_logarithmic(right.xaxis)
+    for axes in (left, right):
+        axes.set_ylabel(f"relative L2 error, {QUANTILE:.1%} of the states")
+        if goal is not None:
+            axes.axhline(goal, color="#d55e00", linestyle=":", label=f"goal {goal:g}")
+        grid(axes)
+        axes.legend()
+    figure.suptitle(title, parse_math=False)
+    saved(figure, path, [origin(f"dynagate {dynagate.__version__}, integer executor, no compiler")])

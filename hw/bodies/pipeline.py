@@ -1,0 +1,79 @@
+"""A pipelined datapath as a build scheduled it, or as its folder gives it again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dynagate.base import untrusted
+from dynagate.base.errors import ArgumentError
+from dynagate.base.progress import Progress
+from dynagate.design.datapath import DatapathBody
+from dynagate.design.design import REBUILD, DesignError
+from dynagate.design.design import Design as Record
+from dynagate.design.rebuilt import formatted_of
+from dynagate.fixedpoint.formatted import FormattedGraph
+from dynagate.graph import Graph
+from dynagate.hw.designs import Design, Hardware, Resources
+from dynagate.hw.plan.plan import Plan, Stages, plan
+from dynagate.integrators.turn import graph_of
+
+if TYPE_CHECKING:
+    from dynagate.hw.vectors.drawn import Vectors
+    from dynagate.hw.vectors.subject import Subject
+
+
+@dataclass(frozen=True)
+class Pipeline(Hardware):
+    """The schedule of a datapath, and the units that compute it."""
+
+    plan: Plan
+
+    @property
+    def formatted(self) -> FormattedGraph:
+        return self.plan.formatted
+
+    @property
+    def graph(self) -> Graph:
+        return self.formatted.graph
+
+    @property
+    def title(self) -> str:
+        return f"{untrusted.plain_text(self.graph.robot)} {self.graph.name}"
+
+    def resources(self, record: Record[DatapathBody]) -> Resources:
+        body = record.body
+        return Resources(body.dsp_blocks, sum(body.lookup_tables_estimated.values()), body.registers.bits, None)
+
+    def summary(self, design: Design[Any]) -> str:
+        from dynagate.hw.bodies.pipeline_datasheet import summary
+
+        return summary(design)
+
+    def vectors(self, design: Design[Any], seed: int) -> dict[str, Vectors]:
+        from dynagate.hw.vectors.drawn import SAMPLES
+        from dynagate.hw.vectors.vectors import vectors
+
+        return vectors(design, SAMPLES, seed)
+
+    @classmethod
+    def subject(cls, record: Record[DatapathBody], module: str, late: Sequence[int]) -> Subject:
+        from dynagate.hw.vectors.subject import of_datapath
+
+        return of_datapath(record, module, late)
+
+    @classmethod
+    def rebuild(cls, record: Record[DatapathBody], folder: Path, progress: Progress) -> Pipeline:
+        formatted = formatted_of(record, folder, graph_of)
+        progress("scheduling and binding")
+        try:
+            stages = Stages(**asdict(record.body.stages))
+        except ArgumentError as error:
+            raise DesignError(f"{folder} is not a design: {error}; {REBUILD}") from None
+        planned = plan(formatted, record.body.ii, stages)
+        ready = [planned.ready(i) if i in planned.position else None for i in range(len(record.body.nodes))]
+        if ready != [node.ready for node in record.body.nodes]:
+            raise DesignError(f"{folder} has a schedule that its robot and function do not give again; {REBUILD}")
+        return cls(planned)

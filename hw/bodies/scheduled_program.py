@@ -1,0 +1,128 @@
+"""A program for a core as a build scheduled it, or as its folder gives it again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from dynagate.base import untrusted
+from dynagate.base.errors import ArgumentError
+from dynagate.base.progress import Progress
+from dynagate.design.design import FILE, REBUILD, DesignError
+from dynagate.design.design import Design as Record
+from dynagate.design.program import ProgramBody, load_words
+from dynagate.design.rebuilt import check_generator, region_of
+from dynagate.fixedpoint.assign import Policy
+from dynagate.fixedpoint.format import Arithmetic
+from dynagate.fixedpoint.formatted import Formatted
+from dynagate.fixedpoint.models.files import FormatsFile
+from dynagate.graph import Graph
+from dynagate.hw.designs import Design, Hardware, Resources
+from dynagate.hw.processor.compiled import compiled_program
+from dynagate.hw.processor.compiler.schedule import Schedule
+from dynagate.hw.processor.compiler.stream_layout import streams_of
+from dynagate.hw.processor.compiler.words import messages
+from dynagate.hw.processor.core_spec import CoreSpec
+from dynagate.hw.processor.isa.shape import Core
+from dynagate.hw.processor.options import options_of
+from dynagate.hw.processor.streams import in_its_shell
+from dynagate.hw.request import DesignRequest
+from dynagate.hw.units.latencies import dsp_blocks
+
+if TYPE_CHECKING:
+    from dynagate.hw.vectors.drawn import Vectors
+    from dynagate.hw.vectors.subject import Subject
+
+
+@dataclass(frozen=True)
+class ScheduledProgram(Hardware):
+    """The instructions of a program, in cycles and units of a core."""
+
+    schedule: Schedule
+
+    @property
+    def formatted(self) -> Formatted:
+        return self.schedule.instructions.formatted
+
+    @property
+    def functions(self) -> tuple[Formatted, ...]:
+        """The graphs, or loops of graphs, whose integers the program computes, by function."""
+        return self.schedule.instructions.functions
+
+    @property
+    def graph(self) -> Graph:
+        if (formatted := self.formatted.as_graph) is None:
+            raise ArgumentError(f"the graph of {self.title}; expected a program of one graph: it is a loop")
+        return formatted.graph
+
+    @property
+    def title(self) -> str:
+        return untrusted.plain_text(self.schedule.instructions.title)
+
+    @property
+    def core(self) -> Core:
+        """The core that the program is for."""
+        return self.schedule.core
+
+    def resources(self, record: Record[ProgramBody]) -> Resources:
+        core = self.core
+        blocks = core.units * dsp_blocks(core.word, core.word)
+        return Resources(blocks, None, None, record.body.words * core.program_word)
+
+    def vectors(self, design: Design[Any], seed: int) -> dict[str, Vectors]:
+        from dynagate.hw.vectors.programs import program_vectors
+
+        record = design.design
+        streamed = program_vectors(record, messages(self.schedule), self.functions, design.region, seed=seed)
+        return dict.fromkeys(record.modules, streamed)
+
+    @classmethod
+    def in_bench(cls, record: Record[ProgramBody]) -> Record[ProgramBody]:
+        return in_its_shell(record)
+
+    @classmethod
+    def subject(cls, record: Record[ProgramBody], module: str, late: Sequence[int]) -> Subject:
+        from dynagate.hw.vectors.subject import of_cores
+
+        return of_cores(record, module, late)
+
+    @classmethod
+    def rebuild(cls, record: Record[ProgramBody], folder: Path, progress: Progress) -> ScheduledProgram:
+        check_generator(record, folder)
+        words = load_words(folder, record)
+        if "knots" in record.options:
+            raise DesignError(
+                f"the program of {record.title} cannot be made again: its folder does not hold the solver's cost; "
+                "expected what build_solver returned, or the vectors that are in the folder"
+            )
+        region = region_of(record)
+        try:
+            policy, file = Policy(), None
+            if record.formats.file is not None:
+                file = FormatsFile.of(record.formats.file, FILE)
+            else:
+                content: dict[str, Any] = dict(record.formats.policy or {})
+                policy = Policy(**{**content, "arithmetic": Arithmetic(**content["arithmetic"])})
+            options = options_of(record)
+            certificate = record.formats.certificate is not None
+            request = DesignRequest(
+                region.robot,
+                record.function,
+                policy=policy,
+                region=region,
+                algorithm=options,
+                certificate=certificate,
+                abreast=record.body.abreast,
+            )
+            scheduled = compiled_program(
+                request, CoreSpec(Core(**record.body.core)), region, policy, progress, file
+            ).schedule
+        except (KeyError, TypeError, ValueError) as error:
+            raise DesignError(f"the program of {record.title} cannot be made again: {error!r}; {REBUILD}") from None
+        same = streams_of(scheduled) == (record.stream, record.functions, record.body.loop)
+        if not (same and np.array_equal(messages(scheduled), words)):
+            raise DesignError(f"the program of {record.title} is not the one of its robot and region; {REBUILD}")
+        return cls(scheduled)

@@ -1,0 +1,1 @@
+"""From gateware to Verilog and netlists."""

@@ -1,0 +1,133 @@
+"""Gateware to RTLIL and Verilog, with one module for all units that are alike.
+
+Amaranth writes a module for every instance. Those with the same body are made one, so that a reader sees each unit once
+and Yosys and Verilator work on it once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from typing import Any
+
+from dynagate.design.verilog_list import file_of
+from dynagate.hw.export.conversion import convert
+from dynagate.hw.export.rtlil import modules_of
+from dynagate.hw.export.verilog import verilog_of
+
+_MODULE = re.compile(r"^(?:attribute [^\n]*\n)*module \\(\S+)\n.*?^end\n", flags=re.M | re.S)
+_CELL_BLOCK = re.compile(r"^\s*cell \\(\S+) .*?^\s*end\n", flags=re.M | re.S)
+_CONNECT = re.compile(r"^(\s*connect )\\(\S+) ", flags=re.M)
+_WIRE = re.compile(r"^\s*wire .*\\(\S+)$", flags=re.M)
+_NUMBERED = re.compile(r"port\$\d+\$\d+")
+_CELL = re.compile(r"^(\s*cell )\\(\S+)( )", flags=re.M)
+_STYLED = re.compile(r"^ *attribute \\ram_style [^\n]*\n *memory [^\n]* \\(\S+)$", flags=re.M)
+_READ = re.compile(r'^ *parameter \\MEMID "\\\\(\S+)"\n(?: *parameter [^\n]*\n)*', flags=re.M)
+_COLLISION = re.compile(r"(COLLISION_X_MASK 1')0$", flags=re.M)
+_ZEROS = re.compile(
+    r'^  cell \$meminit_v2 [^\n]*\n    parameter \\MEMID "\\\\(\S+)"\n(?:    (?!connect \\DATA)[^\n]*\n)*'
+    r"    connect \\DATA \d+'0+\n"
+    r"(?:    [^\n]*\n)*  end\n",
+    flags=re.M,
+)
+"""A cell that gives a memory the value 0."""
+
+
+def rtlil_text(component: Any, name: str, platform: Any = None) -> str:
+    """platform: the device it is for, such as a `units.multiply.Fabric`.
+
+    A memory with a `ram_style` has no value of ours where it is written while it is read: blocks of most devices have
+    none then either, and Yosys would add logic that makes one."""
+    text = convert(component, name, platform)
+    return _merged(_MODULE.sub(lambda module: _without_collisions(module[0]), text), name)
+
+
+def _without_collisions(module: str) -> str:
+    styled = set(_STYLED.findall(module))
+
+    def read(match: re.Match[str]) -> str:
+        clocked = match[1] in styled and "CLK_ENABLE 1" in match[0]
+        return _COLLISION.sub(r"\g<1>1", match[0]) if clocked else match[0]
+
+    return _READ.sub(read, module) if styled else module
+
+
+def verilog_text(
+    component: Any,
+    name: str,
+    platform: Any = None,
+    *,
+    blank: bool = False,
+    zeroed: Collection[str] = (),
+    shown: Collection[str] = (),
+) -> str:
+    """blank: memories of zeros begin with no value, but for those of the names `zeroed`. shown: names of values that
+    stay though nothing reads them."""
+    text = rtlil_text(component, name, platform)
+    if blank:
+        text = _ZEROS.sub(lambda cell: cell[0] if cell[1] in zeroed else "", text)
+    return "\n".join(verilog_of(modules_of(text), shown).values())
+
+
+def verilog_files(component: Any, name: str, shown: Collection[str] = ()) -> dict[str, str]:
+    """The same in a file for each group of modules, by the file's name: the top alone, and each part of it with all
+    that is inside. They are called as the top is, and then as the part is."""
+    groups: dict[str, list[str]] = {file_of(name, ""): []}
+    for module, text in verilog_of(modules_of(rtlil_text(component, name)), shown).items():
+        part = re.sub(r"_v\d+$", "", module.removeprefix(name).strip(".").partition(".")[0])
+        groups.setdefault(file_of(name, part), []).append(text)
+    return {file: "\n".join(texts) for file, texts in groups.items()}
+
+
+def _merged(text: str, top: str) -> str:
+    """The modules with equal bodies as one, named after the first without its number."""
+    modules = _with_plain_ports({match[1]: match[0] for match in _MODULE.finditer(text)})
+    while True:
+        by_body: dict[str, str] = {}
+        same: dict[str, str] = {}
+        for name, body in modules.items():
+            first = by_body.setdefault(body.replace(f"module \\{name}\n", "module\n", 1), name)
+            if first != name:
+                same[name] = first
+        if not same:
+            break
+        modules = {name: _renamed(body, same) for name, body in modules.items() if name not in same}
+    taken: set[str] = {top}
+    shorter = {}
+    for name in modules:
+        if name != top:
+            base = candidate = re.sub(r"_\d+(?=\.|$)", "", name)
+            k = 1
+            while candidate in taken:
+                k += 1
+                candidate = f"{base}_v{k}"
+            taken.add(candidate)
+            shorter[name] = candidate
+    return "\n".join(
+        _renamed(body, shorter).replace(f"module \\{name}\n", f"module \\{shorter.get(name, name)}\n", 1)
+        for name, body in modules.items()
+    )
+
+
+def _with_plain_ports(modules: dict[str, str]) -> dict[str, str]:
+    """Ports without a name of ours have numbers that differ from one instance to the next: counted anew in each."""
+    plain: dict[str, dict[str, str]] = {}
+    for name, body in modules.items():
+        numbered = dict.fromkeys(m[1] for m in _WIRE.finditer(body) if _NUMBERED.fullmatch(m[1]))
+        plain[name] = {old: f"port_{k}" for k, old in enumerate(numbered)}
+
+    def cell(match: re.Match[str]) -> str:
+        ports = plain.get(match[1], {})
+        return _CONNECT.sub(lambda c: f"{c[1]}\\{ports.get(c[2], c[2])} ", match[0])
+
+    result = {}
+    for name, body in modules.items():
+        body = _CELL_BLOCK.sub(cell, body)
+        for old, new in plain[name].items():
+            body = body.replace(f"\\{old} ", f"\\{new} ").replace(f"\\{old}\n", f"\\{new}\n")
+        result[name] = body
+    return result
+
+
+def _renamed(body: str, names: dict[str, str]) -> str:
+    return _CELL.sub(lambda m: f"{m[1]}\\{names.get(m[2], m[2])}{m[3]}", body)

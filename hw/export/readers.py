@@ -1,0 +1,219 @@
+"""What drives and what reads each wire of a netlist, what nothing reads, and what one block alone reads."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Mapping
+from typing import NamedTuple
+
+from dynagate.hw.export.rtlil import Assign, Body, Cell, Module, Signal, Switch, width_of
+
+Driver = Cell | Body | Signal
+
+
+def wires_in(signal: Signal) -> list[str]:
+    return [part.name for part in signal if part.low >= 0]
+
+
+def wires_of(body: Body) -> list[str]:
+    """What a process reads."""
+    wires: list[str] = []
+    for statement in body:
+        if isinstance(statement, Assign):
+            wires += wires_in(statement.value)
+        else:
+            wires += wires_in(statement.test)
+            for case in statement.cases:
+                wires += wires_of(case.body)
+    return wires
+
+
+def wires_into(cell: Cell) -> list[str]:
+    """What a cell reads; of an instance, all that is connected to it."""
+    result = {"$memrd_v2": "DATA", "$dff": "Q"}.get(cell.kind, "Y" if cell.kind.startswith("$") else "")
+    return [wire for port, signal in cell.ports.items() if port != result for wire in wires_in(signal)]
+
+
+def count_reads(module: Module) -> Counter[str]:
+    """How often each wire is read."""
+    reads: Counter[str] = Counter()
+    for cell in module.cells:
+        reads.update(wires_into(cell))
+    for process in module.processes:
+        reads.update(wires_of(process))
+    for connection in module.connections:
+        reads.update(wires_in(connection.value))
+    return reads
+
+
+def _is_step(name: str) -> bool:
+    """Whether a wire is a step on the way to a value, and none that anybody looks for: one without a name, the double
+    of a name, a field of a port, an exact result (`units.rescale.fit`)."""
+    return "$" in name or "." in name or name.endswith("_exact")
+
+
+def prune(known: Mapping[str, Module], top: Module, shown: Collection[str]) -> None:
+    """Takes out what nothing reads, and inputs of modules that nothing in them reads."""
+    unread: dict[str, set[str]] = {}
+
+    def visit(module: Module) -> None:
+        for cell in module.cells:
+            kind = cell.kind.removeprefix("\\")
+            if kind in known and kind not in unread:
+                visit(known[kind])
+            for port in unread.get(kind, ()):
+                cell.ports.pop(port, None)
+        reads = _without_unread(module, shown)
+        inputs = [n for n, wire in module.wires.items() if wire.kind == "input" and not reads[n] and n not in shown]
+        if module is not top:
+            unread[module.name] = {name.removeprefix("\\") for name in inputs}
+            for name in inputs:
+                del module.wires[name]
+
+    visit(top)
+
+
+def _without_unread(module: Module, shown: Collection[str]) -> Counter[str]:
+    """Takes out of a module the operations and names that nothing reads; returns how often each wire is read."""
+    reads = count_reads(module)
+
+    def idle(name: str) -> bool:
+        return reads[name] <= 0 and name not in shown and not module.wires[name].kind
+
+    while True:
+        connections = [c for c in module.connections if idle(c.target[0].name)]
+        cells = [c for c in module.cells if "Y" in c.ports and c.kind.startswith("$") and idle(c.ports["Y"][0].name)]
+        if not connections and not cells:
+            return reads
+        reads.subtract(wire for connection in connections for wire in wires_in(connection.value))
+        reads.subtract(wire for cell in cells for wire in wires_into(cell))
+        gone = {id(c) for c in (*connections, *cells)}
+        module.connections = [c for c in module.connections if id(c) not in gone]
+        module.cells = [c for c in module.cells if id(c) not in gone]
+
+
+def drivers_of(module: Module) -> dict[str, Driver]:
+    """What makes each wire, but for outputs of instances. A cell, a process and a connection drive a wire whole."""
+    drivers: dict[str, Driver] = {}
+    for cell in module.cells:
+        for port in ("Y", "Q", "DATA") if cell.kind.startswith("$") and not cell.kind.startswith("$mem") else ():
+            if port in cell.ports:
+                drivers[cell.ports[port][0].name] = cell
+        if cell.kind == "$memrd_v2":
+            drivers[cell.ports["DATA"][0].name] = cell
+    for process in module.processes:
+        first = process[0]
+        assert isinstance(first, Assign)
+        drivers[first.target[0].name] = process
+    for target, value in module.connections:
+        drivers[target[0].name] = value
+    return drivers
+
+
+def instance_outputs(
+    module: Module, known: Mapping[str, Module], drivers: Mapping[str, Driver]
+) -> dict[str, tuple[Cell, str]]:
+    """Of wires that instances drive, the instance and its port. What a module from elsewhere drives is what nothing
+    else does."""
+    outputs: dict[str, tuple[Cell, str]] = {}
+    instances = [cell for cell in module.cells if not cell.kind.startswith("$")]
+    for cell in sorted(instances, key=lambda cell: cell.kind.removeprefix("\\") not in known):
+        other = known.get(cell.kind.removeprefix("\\"))
+        for port, signal in cell.ports.items():
+            if len(signal) != 1 or signal[0].low:
+                continue
+            wire = signal[0].name
+            if other is not None:
+                drives = other.wires[f"\\{port}"].kind == "output"
+            else:
+                drives = wire not in outputs and wire not in drivers and module.wires[wire].kind != "input"
+            if drives:
+                outputs[wire] = cell, port
+    return outputs
+
+
+Block = tuple[Signal, Signal]
+"""A clock, and the enable or nothing: registers of both are set together."""
+
+
+class Update(NamedTuple):
+    """The statements that set a register, what enables all of them, if anything does, and the process that has them."""
+
+    body: Body
+    enable: Signal = ()
+    process: Body | None = None
+
+
+def update_of(cell: Cell, drivers: Mapping[str, Driver], reads: Mapping[str, int]) -> Update:
+    source, own = cell.ports["D"], cell.ports["Q"]
+    process = drivers.get(source[0].name) if len(source) == 1 else None
+    named = not source[0].name.startswith("$")
+    if not isinstance(process, list) or named or reads[source[0].name] != 1:
+        return Update([Assign(own, source)])
+    first, *others = process
+    assert isinstance(first, Assign)
+    if first.value != own or not first.target[0].width == width_of(own) == width_of(source):
+        return Update(process, (), process)
+    if len(others) == 1 and isinstance(switch := others[0], Switch) and _is_enable(switch):
+        return Update(switch.cases[0].body, switch.test, process)
+    return Update(others, (), process)
+
+
+def _is_enable(switch: Switch) -> bool:
+    """Whether it is one bit, with a case for 1 alone."""
+    return width_of(switch.test) == 1 and [case.patterns for case in switch.cases] == [("1",)]
+
+
+def blocks_of(module: Module, drivers: Mapping[str, Driver], reads: Mapping[str, int]) -> dict[str, Block]:
+    """The steps that the registers of one block alone read, and that block. A simulator that computes them there does
+    so in cycles in which they are taken, and not whenever what they depend on changes."""
+    readers = _readers(module, drivers, reads)
+    blocks: dict[str, Block | None] = {}
+
+    def block_of(wire: str) -> Block | None:
+        if wire not in blocks:
+            blocks[wire] = None
+            step = _is_step(wire) and not module.wires[wire].kind and _is_expression(drivers.get(wire))
+            if step and readers[wire]:
+                their = {block_of(by) if isinstance(by, str) else by for by in readers[wire]}
+                blocks[wire] = their.pop() if len(their) == 1 else None
+        return blocks[wire]
+
+    for wire in module.wires:
+        block_of(wire)
+    return {wire: block for wire, block in blocks.items() if block is not None}
+
+
+def _readers(
+    module: Module, drivers: Mapping[str, Driver], reads: Mapping[str, int]
+) -> dict[str, set[str | Block | None]]:
+    """What reads each wire: a block, by an operation or a name another wire, or something else."""
+    readers: dict[str, set[str | Block | None]] = defaultdict(set)
+    inside: set[int] = set()  # processes that are written as a register's statements
+    for cell in module.cells:
+        if cell.kind == "$dff":
+            body, enable, process = update_of(cell, drivers, reads)
+            inside.add(id(process))
+            for wire in wires_of(body):
+                readers[wire].add((cell.ports["CLK"], enable))
+            for wire in wires_in(enable):
+                readers[wire].add(None)
+        else:
+            plain = cell.kind.startswith("$") and "Y" in cell.ports
+            for wire in wires_into(cell):
+                readers[wire].add(cell.ports["Y"][0].name if plain else None)
+    for process in module.processes:
+        if id(process) not in inside:
+            for wire in wires_of(process):
+                readers[wire].add(None)
+    for target, value in module.connections:
+        for wire in wires_in(value):
+            readers[wire].add(target[0].name)
+    return readers
+
+
+def _is_expression(driver: Driver | None) -> bool:
+    """Whether it is one operation, or a connection."""
+    if isinstance(driver, Cell):
+        return driver.kind not in ("$dff", "$memrd_v2")
+    return isinstance(driver, tuple)

@@ -1,0 +1,566 @@
+"""Verilog of a netlist: a line for each value with a name, and one clocked block a module for its registers.
+
+Registers that share an enable stand together behind it, so a simulator looks at the enable once and reads their sources
+only in cycles in which it is set. What has no name of its own and one reader is written where it is read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import groupby
+
+from dynagate.hw.export.readers import (
+    Block,
+    Driver,
+    blocks_of,
+    count_reads,
+    drivers_of,
+    instance_outputs,
+    prune,
+    update_of,
+)
+from dynagate.hw.export.rtlil import Assign, Bits, Body, Cell, Memory, Module, Signal, Switch, width_of
+
+START = "dynagate_start"
+"""A register that every `always @*` block reads and that changes once, when simulation starts. Such a block runs when
+something that it reads changes; without this one of constants alone would never run."""
+LONGEST = 160
+"""Characters of an expression that is written where it is read."""
+MANY_WORDS = 64
+"""Of a memory; where there are more, all of one value, a loop gives it."""
+
+_NUMBERED = re.compile(r"\\port_\d+")
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_BITWISE = {"$and": "&", "$or": "|", "$xor": "^"}
+_REDUCED = {"$reduce_or": "|", "$reduce_bool": "|", "$reduce_and": "&", "$reduce_xor": "^"}
+_COMPARED = {"$eq": "==", "$ne": "!=", "$lt": "<", "$le": "<=", "$gt": ">", "$ge": ">="}
+_CARRIED = {"$add": "+", "$sub": "-", "$mul": "*"}
+_SHIFTED = {"$shl": "<<", "$shr": ">>", "$sshr": ">>>", "$shift": ">>"}
+_SELF_CONTAINED = {*_BITWISE, *_REDUCED, *_COMPARED, "$not", "$mux"}
+"""Their values do not depend on how wide the expression is that they stand in."""
+_NAMES = {
+    **dict.fromkeys(_BITWISE, "gate"),
+    **dict.fromkeys(_REDUCED, "any"),
+    **dict.fromkeys(_COMPARED, "is"),
+    **dict.fromkeys(_SHIFTED, "moved"),
+    "$add": "sum",
+    "$sub": "difference",
+    "$neg": "negative",
+    "$not": "inverse",
+    "$mul": "product",
+    "$mux": "choice",
+    "$dff": "register",
+    "$memrd_v2": "word",
+}
+"""What a value without a name is called, by the cell that makes it."""
+_KEYWORD_LINES = """
+always and assign automatic begin buf case casex casez cell config deassign default defparam design disable edge
+else end endcase endconfig endfunction endgenerate endmodule endprimitive endspecify endtable endtask event for
+force forever fork function generate genvar highz0 highz1 if ifnone incdir include initial inout input instance
+integer join large liblist library localparam macromodule medium module nand negedge nmos nor not or output
+parameter pmos posedge primitive pull0 pull1 pulldown pullup real realtime reg release repeat rtran scalared signed
+small specify specparam strong0 strong1 supply0 supply1 table task time tran tri tri0 tri1 triand trior trireg
+unsigned use vectored wait wand weak0 weak1 while wire wor xnor xor bit byte logic int do final interface package
+program property ref return sequence static string struct type typedef union unique var virtual void with within
+expect cover assert assume before bind bins break checker class clocking const constraint context continue dist
+enum export extends extern first_match foreach global implies import inside intersect let local matches new null
+priority protected pure rand randc randcase restrict s_always soft solve strong super tagged this throughout
+timeprecision timeunit until wait_order weak wildcard shortint shortreal longint cross covergroup
+"""
+_KEYWORDS = frozenset(_KEYWORD_LINES.split())
+"""Of Verilog and SystemVerilog."""
+
+
+def verilog_of(modules: Sequence[Module], shown: Collection[str] = ()) -> dict[str, str]:
+    """Verilog-2001 of modules, the first of which is the top, by name. shown: names of values that stay though nothing
+    reads them."""
+    known = {module.name: module for module in modules}
+    prune(known, modules[0], frozenset(f"\\{name}" for name in shown))
+    ports = _Ports(known)
+    writers: dict[str, _Writer] = {}
+    for module in modules:
+        writers[module.name] = _Writer(module, ports, writers)
+    return {name.removeprefix("\\"): writer.text() for name, writer in writers.items()}
+
+
+def constant(digits: str) -> str:
+    """A number of these digits, 0, 1 and x, with its width."""
+    if len(digits) < 5 or set(digits) - {"0", "1"}:
+        return f"{len(digits)}'b{digits}"
+    return f"{len(digits)}'h{int(digits, 2):0{-(-len(digits) // 4)}x}"
+
+
+def _range(width: int) -> str:
+    return "" if width == 1 else f"[{width - 1}:0] "
+
+
+class _Ports:
+    """Names for ports that Amaranth numbers: after the instance that drives the output, or what is connected to the
+    input."""
+
+    def __init__(self, modules: Mapping[str, Module]) -> None:
+        self.modules = modules
+        self.places: dict[str, list[tuple[Module, Cell]]] = defaultdict(list)
+        self.drivers: dict[str, dict[str, Driver]] = {}
+        self.outputs: dict[str, dict[str, tuple[Cell, str]]] = {}
+        for module in modules.values():
+            self.drivers[module.name] = drivers_of(module)
+            self.outputs[module.name] = instance_outputs(module, modules, self.drivers[module.name])
+            for cell in module.cells:
+                self.places[cell.kind.removeprefix("\\")].append((module, cell))
+
+    def name(self, module: Module, wire: str) -> str:
+        """What a wire is to be called."""
+        if not _NUMBERED.fullmatch(wire) and not wire.startswith("$"):
+            return wire.removeprefix("\\").replace("$", "_")
+        if wire in self.outputs[module.name]:
+            return self.of_instance(*self.outputs[module.name][wire])
+        places = self.places[module.name]
+        if module.wires[wire].kind != "input":
+            driver = self.drivers[module.name].get(wire)
+            return _NAMES.get(driver.kind, "value") if isinstance(driver, Cell) else "value"
+        if len(places) != 1:
+            return "value"
+        above, cell = places[0]
+        signal = cell.ports[wire.removeprefix("\\")]
+        if len(signal) != 1 or signal[0].low < 0:
+            return "value"
+        (part,) = signal
+        name = self.name(above, part.name)
+        return name if part.width == above.wires[part.name].width else f"{name}_{part.high}_{part.low}"
+
+    def of_instance(self, cell: Cell, port: str) -> str:
+        """What the output of an instance is to be called."""
+        other = self.modules.get(cell.kind.removeprefix("\\"))
+        name = port if other is None else self.name(other, f"\\{port}")
+        return f"{cell.name.removeprefix(chr(92))}_{name}".replace("$", "_")
+
+
+class _Writer:
+    """Verilog of a module. Expressions are unsigned; what reads one as a signed number says so."""
+
+    def __init__(self, module: Module, ports: _Ports, writers: Mapping[str, _Writer]) -> None:
+        self.module = module
+        self.ports, self.writers = ports, writers
+        self.wires = module.wires
+        self.reads = count_reads(module)
+        self.drivers = ports.drivers[module.name]
+        self.outputs = ports.outputs[module.name]
+        self.clocked = {cell.ports["Q"][0].name: cell for cell in module.cells if cell.kind == "$dff"}
+        self.taken = {START}
+        self.names: dict[str, str] = {}
+        self.numbers: Counter[str] = Counter()
+        own = [name for name in self.wires if self._has_a_name(name)]
+        for name in sorted(own, key=lambda name: (not self.wires[name].kind, "$" in name)):
+            self.names[name] = self._free(ports.name(module, name))
+        self.memories = {name: self._free(name.removeprefix("\\")) for name in module.memories}
+        self.asked: list[str] = []  # wires without names of ours that something reads, in the order of the first reader
+        self.blocks = blocks_of(module, self.drivers, self.reads)
+        self.steps: list[str] | None = None  # where steps on the way to the next register's value are written
+        self.block: Block | None = None
+        self.ready: dict[str, str] = {}  # expressions that were too long to stand where they are read
+        self.variables: set[str] = set(self.clocked)  # what blocks set
+        self.started = False
+
+    def text(self) -> str:
+        module, named = self.module, list(self.names)
+        registers = self._registers()
+        memories = [line for memory in module.memories.values() for line in self._memory(memory)]
+        instances = [self._instance(cell) for cell in module.cells if not cell.kind.startswith("$")]
+        logic = [self._logic(name) for name in named if self._is_logic(name)]
+        for name in self.asked:  # which grows meanwhile
+            if self._is_logic(name):
+                logic.append(self._logic(name))
+        start = f"  reg {START};\n  initial {START} <= 0;\n" if self.started else ""
+        parts = [self._head(), start, *self._declarations(), *memories, *logic, *instances, *registers]
+        return "".join(parts) + "endmodule\n"
+
+    def _head(self) -> str:
+        ports = []
+        for wire in self.wires.values():
+            if wire.kind and wire.width:
+                kind = "reg" if wire.name in self.variables else "wire"
+                ports.append(f"  {wire.kind} {kind} {_range(wire.width)}{self.names[wire.name]}")
+        return f"module {_escaped(self.module.name).rstrip()} (\n" + ",\n".join(ports) + "\n);\n"
+
+    def _declarations(self) -> Iterator[str]:
+        for name, called in self.names.items():
+            wire = self.wires[name]
+            init = wire.init if name in self.clocked else None
+            if wire.kind:
+                if init is not None:
+                    yield f"  initial {called} = {constant(init)};\n"
+            elif name in self.variables:
+                yield f"  reg {_range(wire.width)}{called}{'' if init is None else f' = {constant(init)}'};\n"
+            else:
+                yield f"  wire {_range(wire.width)}{called};\n"
+
+    # names
+
+    def _has_a_name(self, name: str) -> bool:
+        """Whether it is called and declared by what its RTLIL says. Steps that nothing reads are left out."""
+        wire = self.wires[name]
+        if name.startswith("$") or not wire.width:
+            return False
+        return bool(wire.kind) or self.reads[name] > 0 or name in self.drivers
+
+    def _free(self, proposal: str) -> str:
+        """A name that no other thing of the module has, as it stands in Verilog."""
+        name, k = proposal, 1
+        while name in self.taken:
+            k += 1
+            name = f"{proposal}_{k}"
+        self.taken.add(name)
+        return _escaped(name)
+
+    def _name(self, wire: str) -> str:
+        """What a wire is called. One that Amaranth numbered gets a name, and is declared."""
+        if wire not in self.names:
+            if wire in self.outputs:
+                base = self.ports.of_instance(*self.outputs[wire])
+            else:
+                kind = self.ports.name(self.module, wire)
+                self.numbers[kind] += 1
+                base = f"{kind}_{self.numbers[kind]}"
+            self.names[wire] = self._free(base)
+            self.asked.append(wire)
+        if wire in self.blocks and wire not in self.variables:
+            self._step(wire)
+        return self.names[wire]
+
+    def _step(self, wire: str) -> None:
+        """Sets a variable in the block whose registers alone read it, before the first of them."""
+        assert self.steps is not None
+        assert self.block is not None
+        assert self.block == self.blocks[wire], wire
+        self.variables.add(wire)
+        cell = self.drivers[wire]
+        text = self._computed(cell) if isinstance(cell, Cell) else self._value(cell)  # type: ignore[arg-type]
+        self.steps.append(f"{'      ' if self.block[1] else '    '}{self.names[wire]} = {text};\n")
+
+    # expressions
+
+    def _source(self, signal: Signal) -> Cell | None:
+        """The cell that is written in place of a signal: it makes all of it, for this reader alone."""
+        if len(signal) != 1 or (name := signal[0].name) in self.names or self.reads[name] != 1:
+            return None
+        cell = self.drivers.get(name)
+        whole = signal[0].low == 0 and signal[0].width == self.wires[name].width
+        return cell if whole and isinstance(cell, Cell) and name not in self.clocked else None
+
+    def _value(self, signal: Signal) -> str:
+        """What an assignment to as many bits has on its right."""
+        cell = self._source(signal)
+        if cell is not None and cell.kind != "$memrd_v2":
+            text = self._computed(cell)
+            if len(text) <= LONGEST:
+                return text
+            return self._split(signal, text)
+        return self._operand(signal)
+
+    def _operand(self, signal: Signal) -> str:
+        """An expression of exactly so many bits, which may stand anywhere."""
+        if not signal:
+            return "1'b0"
+        signal = self._without_reductions(signal)
+        cell = self._source(signal)
+        if cell is not None and cell.kind in _SELF_CONTAINED:
+            text = self._computed(cell)
+            if len(text) <= LONGEST:
+                return f"({text})"
+            return self._split(signal, text)
+        if len(signal) == 1:
+            return self._bits(signal[0])
+        parts = []
+        for part, repeated in groupby(signal):
+            count, text = len(list(repeated)), _bare(self._operand((part,)))
+            parts.append(f"{{{count}{{{text}}}}}" if count > 1 else text)
+        return parts[0] if len(parts) == 1 else f"{{{', '.join(parts)}}}"
+
+    def _without_reductions(self, signal: Signal) -> Signal:
+        """A reduction of one bit is the bit."""
+        while len(signal) == 1 and signal[0].name not in self.names:
+            cell = self.drivers.get(signal[0].name)
+            if not isinstance(cell, Cell) or cell.kind not in _REDUCED or width_of(cell.ports["A"]) != 1:
+                break
+            signal = cell.ports["A"]
+        return signal
+
+    def _split(self, signal: Signal, text: str) -> str:
+        """The name of a value whose expression is too long to stand elsewhere."""
+        self.ready[signal[0].name] = text
+        return self._name(signal[0].name)
+
+    def _bits(self, part: Bits) -> str:
+        if part.low < 0:
+            return constant(part.name)
+        called = self._name(part.name)
+        if part.width == self.wires[part.name].width:
+            return called
+        return called + _slice(part)
+
+    def _number(self, signal: Signal, signed: bool) -> str:
+        """An operand of arithmetic, which is extended as its sign says."""
+        if not signed:
+            text = self._operand(signal)
+            # an inverse is as wide as what it stands in: braces keep it as wide as it is
+            return f"{{{text[1:-1]}}}" if text.startswith("(") and "~" in text else text
+        if len(signal) == 1 and signal[0].low < 0:
+            digits = signal[0].name
+            return f"{len(digits)}'sh{int(digits, 2):x}"
+        return f"$signed({_bare(self._operand(signal))})"
+
+    def _computed(self, cell: Cell) -> str:
+        """The operation of a cell."""
+        kind, ports = cell.kind, cell.ports
+        a = ports.get("A", ())
+        signed = cell.parameters.get("A_SIGNED") == "1"
+        if kind == "$mux":
+            return f"{self._operand(ports['S'])} ? {self._operand(ports['B'])} : {self._operand(a)}"
+        if kind == "$not":
+            return f"{'!' if width_of(a) == 1 else '~'}{self._operand(a)}"
+        if kind in _REDUCED:
+            return self._operand(a) if width_of(a) == 1 else f"{_REDUCED[kind]}{self._operand(a)}"
+        if kind in _BITWISE:
+            return f"{self._operand(a)} {_BITWISE[kind]} {self._operand(ports['B'])}"
+        if kind in _COMPARED or kind in _CARRIED:
+            sign = {**_COMPARED, **_CARRIED}[kind]
+            return f"{self._number(a, signed)} {sign} {self._number(ports['B'], signed)}"
+        if kind == "$neg":
+            return f"-{self._number(a, signed)}"
+        if kind in _SHIFTED and not (kind in ("$shift", "$shr") and signed):
+            return f"{self._number(a, signed)} {_SHIFTED[kind]} {self._operand(ports['B'])}"
+        raise ValueError(
+            f"{kind} in module '{self.module.name}'; expected an operation that hw/export/verilog.py can write"
+        )
+
+    # logic
+
+    def _is_logic(self, name: str) -> bool:
+        return name in self.drivers and name not in self.clocked and name not in self.blocks
+
+    def _logic(self, name: str) -> str:
+        """What drives a wire."""
+        called, driver = self._name(name), self.drivers[name]
+        if name in self.ready:
+            return f"  assign {called} = {self.ready[name]};\n"
+        if isinstance(driver, Cell):
+            if driver.kind == "$memrd_v2":
+                return self._read_port(driver)
+            return f"  assign {called} = {self._computed(driver)};\n"
+        if isinstance(driver, tuple):
+            return f"  assign {called} = {self._value(driver)};\n"
+        if (parts := self._assembled(driver)) is not None:
+            return f"  assign {called} = {_bare(self._operand(parts))};\n"
+        if (text := self._chosen(driver, None)) is not None:
+            return f"  assign {called} = {_bare(text)};\n"
+        self.variables.add(name)
+        self.started = True
+        body = self._statements(driver, called, "=", 2)
+        return f"  always @* begin\n    if ({START}) begin end\n{body}  end\n"
+
+    def _assembled(self, process: Body) -> Signal | None:
+        """The value of a process without conditions."""
+        if not all(isinstance(statement, Assign) for statement in process):
+            return None
+        bits: list[Bits] = []
+        for statement in process:
+            assert isinstance(statement, Assign)
+            (target,) = statement.target
+            bits[target.low : target.high + 1] = _bits_of(statement.value)
+        return _joined(bits)
+
+    def _chosen(self, body: Body, current: str | None) -> str | None:
+        """The value of a process as an expression, where it is a short one of whole values."""
+        for statement in body:
+            if isinstance(statement, Assign):
+                (target,) = statement.target
+                if target.low or target.width != self.wires[target.name].width:
+                    return None
+                current = self._operand(statement.value)
+            elif not statement.test:
+                current = self._chosen(statement.cases[0].body, current)
+            else:
+                ways = {case.patterns: case.body for case in statement.cases}
+                if width_of(statement.test) != 1 or set(ways) - {("1",), ()} or ("1",) not in ways:
+                    return None
+                first = self._chosen(ways["1",], current)
+                second = self._chosen(ways.get((), []), current)
+                if first is None or second is None:
+                    return None
+                current = f"({self._operand(statement.test)} ? {first} : {second})"
+            if current is None or len(current) > LONGEST:
+                return None
+        return current
+
+    def _statements(self, body: Body, called: str, sign: str, indent: int) -> str:
+        """Assignments to a variable, by `=` or `<=`."""
+        space, lines = "  " * indent, []
+        for statement in body:
+            if isinstance(statement, Assign):
+                (target,) = statement.target
+                place = called if target.width == self.wires[target.name].width else f"{called}{_slice(target)}"
+                lines.append(f"{space}{place} {sign} {self._value(statement.value)};\n")
+            elif not statement.test:
+                lines.append(self._statements(statement.cases[0].body, called, sign, indent))
+            else:
+                lines.append(self._switch(statement, called, sign, indent))
+        return "".join(lines)
+
+    def _switch(self, switch: Switch, called: str, sign: str, indent: int) -> str:
+        space, cases = "  " * indent, [case for case in switch.cases if case.body]
+        if not cases:
+            return ""
+        test = self._operand(switch.test)
+        if width_of(switch.test) == 1 and [case.patterns for case in switch.cases] in ([("1",)], [("1",), ()]):
+            first, *others = switch.cases
+            text = (
+                f"{space}if ({_bare(test)}) begin\n{self._statements(first.body, called, sign, indent + 1)}{space}end"
+            )
+            if others and others[0].body:
+                text += f" else begin\n{self._statements(others[0].body, called, sign, indent + 1)}{space}end"
+            return text + "\n"
+        kind = "casez" if any("-" in pattern for case in switch.cases for pattern in case.patterns) else "case"
+        lines = [f"{space}{kind} ({_bare(test)})\n"]
+        for case in switch.cases:
+            patterns = ", ".join(f"{len(pattern)}'b{pattern.replace('-', '?')}" for pattern in case.patterns)
+            inside = self._statements(case.body, called, sign, indent + 2)
+            lines.append(f"{space}  {patterns or 'default'}: begin\n{inside}{space}  end\n")
+        return "".join(lines) + f"{space}endcase\n"
+
+    def _registers(self) -> list[str]:
+        """One block a clock: registers that are always set, then those of each enable."""
+        by_clock: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+        for cell in self.clocked.values():
+            name = cell.ports["Q"][0].name
+            if name.startswith("$") and not self.reads[name]:
+                continue
+            edge = "posedge" if cell.parameters["CLK_POLARITY"] == "1" else "negedge"
+            body, enable, _ = update_of(cell, self.drivers, self.reads)
+            test = _bare(self._operand(enable)) if enable else ""
+            self.block = cell.ports["CLK"], enable
+            self.steps = by_clock[f"{edge} {self._operand(cell.ports['CLK'])}"][test]
+            called, indent = self._name(name), 3 if enable else 2
+            self.steps.append(self._statements(body, called, "<=", indent))
+            self.steps = self.block = None
+        return [self._block(clock, by_enable) for clock, by_enable in by_clock.items()]
+
+    def _block(self, clock: str, by_enable: Mapping[str, list[str]]) -> str:
+        lines = [f"  always @({clock}) begin\n"]
+        for enable, bodies in sorted(by_enable.items(), key=lambda item: bool(item[0])):
+            if enable:
+                lines += [f"    if ({enable}) begin\n", *bodies, "    end\n"]
+            else:
+                lines += bodies
+        return "".join(lines) + "  end\n"
+
+    # memories and instances
+
+    def _memory(self, memory: Memory) -> Iterator[str]:
+        called = self.memories[memory.name]
+        for key, value in memory.attributes.items():
+            yield f"  (* {key.removeprefix(chr(92))} = {value} *)\n"
+        yield f"  reg {_range(memory.width)}{called} [0:{memory.size - 1}];\n"
+        for cell in self.module.cells:
+            if _memory_of(cell) != memory.name:
+                continue
+            if cell.kind == "$meminit_v2":
+                (data,) = cell.ports["DATA"]
+                words = [data.name[k : k + memory.width] for k in range(0, len(data.name), memory.width)][::-1]
+                yield _begun(called, words)
+            elif cell.kind == "$memwr_v2":
+                yield self._write_port(cell, called)
+
+    def _write_port(self, cell: Cell, called: str) -> str:
+        clock, address = (self._operand(cell.ports[port]) for port in ("CLK", "ADDR"))
+        data, low, lines = _bits_of(cell.ports["DATA"]), 0, []
+        for enable, group in groupby(_bits_of(cell.ports["EN"])):
+            count = len(list(group))
+            part = "" if count == len(data) else f"[{low + count - 1}:{low}]"
+            value = self._operand(_joined(data[low : low + count]))
+            lines.append(f"    if ({_bare(self._operand((enable,)))}) {called}[{address}]{part} <= {value};\n")
+            low += count
+        return f"  always @(posedge {clock}) begin\n{''.join(lines)}  end\n"
+
+    def _read_port(self, cell: Cell) -> str:
+        place = f"{self.memories[_memory_of(cell)]}[{self._operand(cell.ports['ADDR'])}]"
+        name = cell.ports["DATA"][0].name
+        if cell.parameters["CLK_ENABLE"] == "0":
+            return f"  assign {self._name(name)} = {place};\n"
+        if "1" in cell.parameters["TRANSPARENCY_MASK"].partition("'")[2]:
+            raise ValueError(f"a transparent read port in module '{self.module.name}'; expected one that is not")
+        self.variables.add(name)
+        enable = self._operand(cell.ports["EN"])
+        condition = "" if enable == "1'b1" else f"if ({_bare(enable)}) "
+        clock = self._operand(cell.ports["CLK"])
+        return f"  always @(posedge {clock}) {condition}{self._name(name)} <= {place};\n"
+
+    def _instance(self, cell: Cell) -> str:
+        kind = cell.kind.removeprefix("\\")
+        settings = ", ".join(f".{key}({_parameter(value)})" for key, value in cell.parameters.items())
+        called = self._free(cell.name.removeprefix("\\").replace("$", "_"))
+        other = self.writers.get(kind)
+        names = {port: port if other is None else other.names.get(f"\\{port}", port) for port in cell.ports}
+        ports = [f"    .{names[port]}({_bare(self._operand(signal))})" for port, signal in cell.ports.items() if signal]
+        return (
+            f"  {_escaped(kind).rstrip()}{f' #({settings})' if settings else ''} {called} (\n"
+            + ",\n".join(ports)
+            + "\n  );\n"
+        )
+
+
+def _memory_of(cell: Cell) -> str:
+    return cell.parameters.get("MEMID", "").strip('"').replace("\\\\", "\\")
+
+
+def _parameter(value: str) -> str:
+    width, quote, digits = value.partition("'")
+    return constant(digits) if quote and width.isdigit() else value
+
+
+def _escaped(name: str) -> str:
+    return name if _PLAIN.fullmatch(name) and name not in _KEYWORDS else f"\\{name} "
+
+
+def _bare(text: str) -> str:
+    """Without the parentheses around all of it, which `_operand` writes."""
+    return text[1:-1] if text.startswith("(") else text
+
+
+def _slice(part: Bits) -> str:
+    return f"[{part.high}]" if part.width == 1 else f"[{part.high}:{part.low}]"
+
+
+def _begun(called: str, words: Sequence[str]) -> str:
+    """What gives a memory its first values, bits of each word. Many that are equal are given by a loop."""
+    if len(words) > MANY_WORDS and len(set(words)) == 1:
+        each = f"for (k = 0; k < {len(words)}; k = k + 1) {called}[k] = {constant(words[0])};"
+        return f"  initial begin : {called}_begins\n    integer k;\n    {each}\n  end\n"
+    inside = "".join(f"    {called}[{k}] = {constant(word)};\n" for k, word in enumerate(words))
+    return f"  initial begin\n{inside}  end\n"
+
+
+def _bits_of(signal: Signal) -> list[Bits]:
+    """Single bits, the lowest first."""
+    bits: list[Bits] = []
+    for part in reversed(signal):
+        if part.low < 0:
+            bits += [Bits(digit, -1, -1) for digit in reversed(part.name)]
+        else:
+            bits += [Bits(part.name, k, k) for k in range(part.low, part.high + 1)]
+    return bits
+
+
+def _joined(bits: Sequence[Bits]) -> Signal:
+    """The signal of single bits, the lowest of them first, in as few parts as there can be."""
+    parts: list[Bits] = []
+    for bit in bits:
+        if parts and bit.low < 0 and parts[-1].low < 0:
+            parts[-1] = Bits(bit.name + parts[-1].name, -1, -1)
+        elif parts and bit.low >= 0 and parts[-1].name == bit.name and parts[-1].high == bit.low - 1:
+            parts[-1] = Bits(bit.name, bit.high, parts[-1].low)
+        else:
+            parts.append(bit)
+    return tuple(reversed(parts))

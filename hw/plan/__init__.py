@@ -1,0 +1,1 @@
+"""Schedules: what each operation costs, when it starts, and which unit and register it takes."""

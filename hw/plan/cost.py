@@ -1,0 +1,182 @@
+"""What a plan takes of a device: lookup tables, estimated before there is a netlist, and budgets.
+
+The estimate follows Yosys' mapping for UltraScale+. It is within 8 % of the netlists in docs/schedule.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, fields
+
+from dynagate.base.arguments import check_count, store_plain_numbers
+from dynagate.base.errors import Error
+from dynagate.base.explained import explained
+from dynagate.design.words import WORD
+from dynagate.hw.plan.plan import Operand, Plan, operands
+from dynagate.hw.units.rescale import rounding_constant
+from dynagate.hw.units.table import ELEMENTARY
+
+PER_MULTIPLEXER = 0.67
+"""Tables for each bit of a two-way multiplexer of the trees by slot, measured: four ways fit into one, not always."""
+COMPARED = 5
+"""Bits that a table compares with each other, and passes on."""
+BUFFER_BITS, BUFFER_DEPTH, BUFFER_TABLES = 14, 32, 8
+"""A RAM32M16: what the output buffer is made of."""
+
+
+REGISTERS_TABLES = 330
+"""Of the registers behind AXI4-Lite, their counters included."""
+
+
+def lookup_tables(plan: Plan) -> Counter[str]:
+    """Estimated lookup tables, by what they are for: sums, multiplexers, overflow, units and the buffer of outputs."""
+    formatted = plan.formatted
+    formats = formatted.formats
+    shared = plan.binding.unit
+    by_purpose: Counter[str] = Counter(overflow=len(plan.position) // COMPARED)
+    for i, position in plan.position.items():
+        if position in shared or not (read := operands(formatted, i)):
+            continue
+        width, below = _sum_width(read, formats[i].frac)
+        by_purpose["sums"] += width - below
+        if rounding_constant(below, formatted.arithmetic) > 1 and min(o.format.frac for o in read) > formats[i].frac:
+            by_purpose["sums"] += width - below  # a third operand to add
+        by_purpose["overflow"] += _compared(width - below - formats[i].width + 1)
+    node_at = {p: i for i, p in plan.position.items()}
+    for (name, _), by_slot in plan.binding.operations_of(plan.schedule).items():
+        kind = plan.classes[name].kind
+        nodes = {slot: node_at[p] for slot, p in by_slot.items()}
+        by_purpose["multiplexers"] += _multiplexed(plan, nodes)
+        if kind in ELEMENTARY:
+            by_purpose["units"] += ELEMENTARY[kind].tables(*plan.classes[name].key) * max(
+                formats[i].width for i in nodes.values()
+            )
+            continue
+        guards = []
+        for i in nodes.values():
+            read = operands(formatted, i)
+            width = sum(o.format.width for o in read)
+            below = sum(o.format.frac for o in read) - formats[i].frac
+            guards.append(width - below - formats[i].width + 1)
+        by_purpose["overflow"] += _compared(max(guards)) + len(nodes)
+    deep = math.ceil((plan.latency / plan.ii + 4) / BUFFER_DEPTH)
+    for delivery in plan.deliveries:
+        outputs = sum(formats[i].width for i in delivery.nodes)
+        by_purpose["buffer"] += math.ceil(outputs / BUFFER_BITS) * BUFFER_TABLES * deep
+    return by_purpose
+
+
+def shell_tables(plan: Plan, width: int) -> Counter[str]:
+    """Estimated lookup tables of the AXI shell around a plan, and of its ring, by what they are for. width: of the
+    streams, whose words are float32.
+
+    Converters, multiplexers and the rest are fitted to Yosys' netlists of shells of 64 and 128 bits for UltraScale+.
+    """
+    graph, formats, lanes = plan.formatted.graph, plan.formatted.formats, width // WORD
+    source = [formats[i].width for i in graph.input_nodes]
+    sink = [formats[i].width for i in graph.result_nodes]
+    into = [max(source[k::lanes]) for k in range(min(lanes, len(source)))]
+    out = [max(sink[k::lanes]) for k in range(min(lanes, len(sink)))]
+    ways = sum((len(sink[k::lanes]) - 1) * widest for k, widest in enumerate(out))
+    return Counter(
+        converters=round(sum(77 + 2.6 * w for w in into) + sum(50 + 3.1 * w for w in out)),
+        buffers=_buffer(sum(source) + 3 + WORD) + _buffer(width + 1) + len(plan.deliveries) * _buffer(2 + WORD),
+        multiplexers=round(PER_MULTIPLEXER * ways),
+        control=200 + 6 * len(source),
+        registers=REGISTERS_TABLES,
+    )
+
+
+def _buffer(bits: int) -> int:
+    """Tables of a FIFO of up to BUFFER_DEPTH words."""
+    return math.ceil(bits / BUFFER_BITS) * BUFFER_TABLES
+
+
+def _sum_width(read: tuple[Operand, ...], frac: int) -> tuple[int, int]:
+    """Bits of an exact sum, and how many of them are below a result with so many fraction bits."""
+    finest = max(o.format.frac for o in read)
+    return max(o.format.width + finest - o.format.frac for o in read) + 1, max(finest - frac, 0)
+
+
+def _compared(bits: int) -> int:
+    return math.ceil(bits / COMPARED) if bits > 1 else 0
+
+
+def _multiplexed(plan: Plan, nodes: Mapping[int, int]) -> int:
+    """Tables of the multiplexers in front of one unit. nodes: by slot."""
+    ways = 0
+    for port in range(2):
+        sources: dict[int, Hashable] = {}
+        width = 0
+        for slot, i in nodes.items():
+            read = operands(plan.formatted, i)
+            if port >= len(read):
+                continue
+            operand = read[port]
+            width = max(width, operand.format.width)
+            sources[slot] = plan.source(i, operand)
+        if sources:
+            ways += width * _two_way(sources, plan.ii)
+    return round(PER_MULTIPLEXER * ways)
+
+
+def _two_way(sources: Mapping[int, Hashable], ii: int) -> int:
+    """Two-way multiplexers of the tree that chooses by slot, as `datapath` makes it."""
+    level: list[Hashable] = [sources.get(slot, sources[min(sources)]) for slot in range(ii)]
+    count = 0
+    while len(level) > 1:
+        pairs = list(zip(level[::2], [*level[1::2], level[-1]], strict=False))
+        count += sum(low != high for low, high in pairs)
+        level = [low if low == high else (low, high) for low, high in pairs]
+    return count
+
+
+class BudgetError(Error, ValueError):
+    """A plan takes more than was allowed; the text says what takes most of it."""
+
+
+@explained
+@dataclass(frozen=True)
+class Budget:
+    """What a plan may take at most; None for what is not limited.
+
+    dsp: DSP48E2 blocks. lut: lookup tables, estimated. register_bits: bits of registers between units.
+    """
+
+    dsp: int | None = None
+    lut: int | None = None
+    register_bits: int | None = None
+
+    def __post_init__(self) -> None:
+        store_plain_numbers(self)
+        for limit in fields(self):
+            value = getattr(self, limit.name)
+            if value is not None:
+                check_count(limit.name, value, 2**63, 0)
+
+    def check(self, planned: Plan) -> None:
+        """Raises BudgetError: the planned datapath takes more, and what most of it goes to."""
+        limits = planned.schedule.problem.limits
+        way_out = f"a larger interval than {planned.ii} or a larger error takes fewer"
+        if self.dsp is not None and planned.dsp_blocks() > self.dsp:
+            blocks = {name: limits[name] * unit.dsp_blocks for name, unit in planned.classes.items()}
+            most = max(blocks, key=lambda name: blocks[name])
+            raise BudgetError(
+                f"{planned.dsp_blocks()} DSP48E2 blocks planned, {self.dsp} allowed: {limits[most]} units of '{most}' "
+                f"take {blocks[most]}; {way_out}"
+            )
+        if self.lut is not None and (tables := lookup_tables(planned)).total() > self.lut:
+            part, count = tables.most_common(1)[0]
+            raise BudgetError(
+                f"{tables.total()} lookup tables estimated, {self.lut} allowed: {part} take {count}; {way_out}"
+            )
+        if self.register_bits is not None and planned.register_bits() > self.register_bits:
+            formats = planned.formatted.formats
+            longest = max(planned.position, key=lambda i: planned.registers(i) * formats[i].width)
+            raise BudgetError(
+                f"{planned.register_bits()} bits of registers planned, {self.register_bits} allowed: node "
+                f"'{planned.formatted.graph.nodes[longest].name}' takes most, {planned.registers(longest)} words of "
+                f"{formats[longest].width} bits; {way_out}"
+            )

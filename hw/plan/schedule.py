@@ -1,0 +1,228 @@
+"""The modulo scheduling problem, and the check of its solution.
+
+After CIRCT's lib/Scheduling: `Problem.check` validates the problem, any solver (`hw.plan.modulo`) computes start
+cycles, and
+`Schedule.verify` validates the schedule and always runs. A sample enters every `ii` cycles. Operation i of a sample
+that enters in cycle c starts in cycle c + start[i]. Two operations on one unit collide if their starts are equal modulo
+ii.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from dynagate.base.arguments import is_whole
+from dynagate.base.errors import Error
+
+LONGEST_INTERVAL = 65535
+"""Largest initiation interval, in cycles: the slot counter is one-hot, and Amaranth takes no wider signal."""
+
+MOST_STAGES = 64
+"""Most extra register stages behind a product or a sum: far more than any path on an FPGA is cut into."""
+
+
+class ScheduleError(Error, ValueError):
+    """A scheduling problem or schedule that breaks a rule; the text names the operation."""
+
+
+def check_interval(ii: int) -> None:
+    """Raises ScheduleError: no datapath has this initiation interval."""
+    if not is_whole(ii) or not 1 <= ii <= LONGEST_INTERVAL:
+        raise ScheduleError(f"initiation interval {ii}; expected a whole number from 1 to {LONGEST_INTERVAL} cycles")
+
+
+@dataclass(frozen=True)
+class Operation:
+    """An operation to schedule.
+
+    operands: positions of the operations it reads, all smaller than its own. latency: cycles from its start until the
+    result can be read. resource: the class of shared unit that it occupies for one cycle at its start, or None.
+    holds: whether the result stays readable for ii cycles in the unit's own register; otherwise it does for one cycle.
+    width: bits of the result.
+    """
+
+    name: str
+    operands: tuple[int, ...]
+    latency: int
+    resource: str | None = None
+    holds: bool = True
+    width: int = 1
+
+
+def registers_held(holds: bool, lifetime: int, ii: int) -> int:
+    """Registers of the delay line between a result's readiness and its use `lifetime` cycles later; each holds it for
+    ii cycles. If the unit holds its result, the first register is the unit's own. Otherwise a use in the cycle of
+    readiness needs no register."""
+    return lifetime // ii + 1 if holds else math.ceil(lifetime / ii)
+
+
+@dataclass(frozen=True)
+class Early:
+    """Operations whose results must all be readable in a cycle before the last one."""
+
+    outputs: tuple[int, ...]
+    cycle: int
+
+
+@dataclass(frozen=True)
+class Problem:
+    """limits: units per resource class. outputs: operations whose results must all be readable in the last cycle.
+    early: those that must be readable before."""
+
+    operations: tuple[Operation, ...]
+    ii: int
+    limits: Mapping[str, int]
+    outputs: tuple[int, ...]
+    early: tuple[Early, ...] = ()
+
+    def check(self) -> Problem:
+        """Returns itself. Raises ScheduleError if the problem is not well posed."""
+        for fault in self._faults():
+            raise ScheduleError(fault)
+        return self
+
+    def _faults(self) -> Iterator[str]:
+        if self.ii < 1:
+            yield f"initiation interval {self.ii}; expected 1 or more"
+        demand = Counter(o.resource for o in self.operations if o.resource is not None)
+        for i, operation in enumerate(self.operations):
+            if any(not 0 <= a < i for a in operation.operands):
+                yield f"operation '{operation.name}' reads {operation.operands}; operands must come before it"
+            if operation.latency < 1:
+                yield f"operation '{operation.name}' has latency {operation.latency}; expected 1 or more"
+        for resource, count in demand.items():
+            limit = self.limits.get(resource, 0)
+            if count > limit * self.ii:
+                yield f"{count} operations on {limit} × '{resource}' do not fit in {self.ii} slots"
+        for i in (*self.outputs, *(i for early in self.early for i in early.outputs)):
+            if not 0 <= i < len(self.operations):
+                yield f"output {i} is no operation"
+
+    @cached_property
+    def users(self) -> tuple[tuple[int, ...], ...]:
+        """Per operation, the operations that read its result, each once."""
+        readers: list[list[int]] = [[] for _ in self.operations]
+        for i, operation in enumerate(self.operations):
+            for a in dict.fromkeys(operation.operands):
+                readers[a].append(i)
+        return tuple(map(tuple, readers))
+
+    @cached_property
+    def earliest(self) -> tuple[int, ...]:
+        """Per operation, the cycle in which its result can be read at the soonest, with unlimited units."""
+        ready: list[int] = []
+        for operation in self.operations:
+            ready.append(max((ready[a] for a in operation.operands), default=0) + operation.latency)
+        return tuple(ready)
+
+    def critical_path(self) -> int:
+        """Length of the critical path: cycles from the first start to the last result with unlimited units."""
+        return max(self.earliest, default=0)
+
+    @cached_property
+    def deadlines(self) -> dict[int, int]:
+        """The cycle in which an operation's result is first read as an early output."""
+        cycles: dict[int, int] = {}
+        for early in self.early:
+            cycles |= {i: min(early.cycle, cycles.get(i, early.cycle)) for i in early.outputs}
+        return cycles
+
+    @cached_property
+    def held(self) -> dict[int, int]:
+        """The cycle in which an operation's result is last read as an early output."""
+        cycles: dict[int, int] = {}
+        for early in self.early:
+            cycles |= {i: max(early.cycle, cycles.get(i, 0)) for i in early.outputs}
+        return cycles
+
+    def later(self, cycles: int, length: int) -> Problem:
+        """The problem with early outputs so many cycles later, those that would be read in the last one or after it in
+        the last."""
+        early = tuple(Early(e.outputs, e.cycle + cycles) for e in self.early)
+        late = (i for e in early if e.cycle >= length for i in e.outputs)
+        outputs = tuple(dict.fromkeys((*self.outputs, *late)))
+        return replace(self, outputs=outputs, early=tuple(e for e in early if e.cycle < length))
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """start: start cycle of each operation. length: the cycle in which all outputs are read: a sample's latency."""
+
+    problem: Problem
+    start: tuple[int, ...]
+    length: int
+
+    def ready(self, i: int) -> int:
+        """The first cycle in which the result of operation i can be read."""
+        return self.start[i] + self.problem.operations[i].latency
+
+    def last_use(self, i: int) -> int:
+        """The last cycle in which the result of operation i is read."""
+        last = max((self.start[u] for u in self.problem.users[i]), default=self.ready(i))
+        last = max(last, self.problem.held.get(i, 0))
+        return max(last, self.length) if i in self._outputs else last
+
+    @cached_property
+    def _outputs(self) -> frozenset[int]:
+        return frozenset(self.problem.outputs)
+
+    def registers(self, i: int) -> int:
+        """Length of the delay line that holds the result of operation i, in registers."""
+        lifetime = self.last_use(i) - self.ready(i)
+        return registers_held(self.problem.operations[i].holds, lifetime, self.problem.ii)
+
+    def units(self) -> dict[str, int]:
+        """Largest number of units of each class that are in use in the same slot."""
+        operations, ii = self.problem.operations, self.problem.ii
+        used = Counter((o.resource, cycle % ii) for o, cycle in zip(operations, self.start, strict=True))
+        return {
+            name: max((count for (other, _), count in used.items() if other == name), default=0)
+            for name in self.problem.limits
+        }
+
+    def total_registers(self) -> int:
+        return sum(self.registers(i) for i in range(len(self.start)))
+
+    def register_bits(self) -> int:
+        return sum(self.registers(i) * operation.width for i, operation in enumerate(self.problem.operations))
+
+    def verify(self) -> Schedule:
+        """Returns itself. Raises ScheduleError if an operand is not ready, or if more operations share a slot than
+        there are units."""
+        for fault in self._faults():
+            raise ScheduleError(fault)
+        return self
+
+    def _faults(self) -> Iterator[str]:
+        operations = self.problem.operations
+        if len(self.start) != len(operations):
+            yield f"{len(self.start)} start cycles for {len(operations)} operations"
+            return
+        used: Counter[tuple[str, int]] = Counter()
+        for i, operation in enumerate(operations):
+            for a in operation.operands:
+                if self.start[i] < self.ready(a):
+                    yield (
+                        f"operation '{operation.name}' starts at {self.start[i]}, before its operand "
+                        f"'{operations[a].name}' is ready at {self.ready(a)}"
+                    )
+            if self.start[i] < 0:
+                yield f"operation '{operation.name}' starts at {self.start[i]}"
+            if operation.resource is not None:
+                slot = operation.resource, self.start[i] % self.problem.ii
+                used[slot] += 1
+                if used[slot] > self.problem.limits[operation.resource]:
+                    yield (
+                        f"operation '{operation.name}' is number {used[slot]} on '{operation.resource}' in slot "
+                        f"{slot[1]}; there are {self.problem.limits[operation.resource]}"
+                    )
+        for i in self.problem.outputs:
+            if self.ready(i) > self.length:
+                yield f"output '{operations[i].name}' is ready at {self.ready(i)}, after the last cycle {self.length}"
+        for i, cycle in self.problem.deadlines.items():
+            if self.ready(i) > cycle:
+                yield f"output '{operations[i].name}' is ready at {self.ready(i)}, after cycle {cycle}, which reads it"

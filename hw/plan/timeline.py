@@ -1,0 +1,178 @@
+"""A schedule in words: when each pass works, the chain of operations that ends last, units in use by slot."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from dynagate.base.untrusted import plain_text
+from dynagate.hw.plan.plan import Plan
+
+BAR = 60
+"""Characters of the text chart's time axis."""
+KINDS = {
+    "mul": "product",
+    "mul_const": "product",
+    "add": "sum",
+    "sub": "sum",
+    "add_const": "sum",
+    "neg": "sum",
+    "reciprocal": "reciprocal",
+    "sin": "sine, cosine",
+    "cos": "sine, cosine",
+    "exp": "exponential",
+    "input": "input",
+}
+"""Operation -> what the chain calls it; others by their own name."""
+COLUMNS = ("start", "ready", "wait", "kind", "node")
+
+
+@dataclass(frozen=True)
+class Span:
+    """A pass of the algorithm. first: the cycle in which its first operation starts. last: the cycle from which its
+    last result can be read. starts: of its operations, sorted."""
+
+    name: str
+    first: int
+    last: int
+    starts: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Link:
+    """An operation of a chain. node: its position in the graph. wait: cycles from its operand's readiness to start."""
+
+    node: int
+    name: str
+    scope: str
+    kind: str
+    start: int
+    ready: int
+    wait: int
+
+
+@dataclass(frozen=True)
+class Chain:
+    """Operations of which each reads the one before. title: which chain it is."""
+
+    title: str
+    links: tuple[Link, ...]
+
+    def cycles(self, kind: str) -> int:
+        """Cycles that operations of a kind take together."""
+        return sum(link.ready - link.start for link in self.links if link.kind == kind)
+
+    @property
+    def waiting(self) -> int:
+        return sum(link.wait for link in self.links)
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(link.kind for link in self.links))
+
+
+def spans(plan: Plan) -> list[Span]:
+    """The passes in the order in which they begin; those without operations are left out."""
+    graph = plan.formatted.graph
+    nodes: dict[str, list[int]] = {}
+    for i in plan.position:
+        if graph.nodes[i].op != "input":
+            nodes.setdefault(graph.scope_paths[i][0], []).append(i)
+    rows = [
+        Span(
+            name,
+            min(map(plan.start, each)),
+            max(map(plan.ready, each)),
+            tuple(sorted(map(plan.start, each))),
+        )
+        for name, each in nodes.items()
+    ]
+    return sorted(rows, key=lambda span: (span.first, span.last))
+
+
+def chain(plan: Plan) -> Chain:
+    """The chain with the most reciprocals, which are of the pivots of M: each waits for the ones before it. Without
+    reciprocals, the chain to the last output."""
+    graph = plan.formatted.graph
+    reciprocals: dict[int, int] = {}
+    for i in plan.position:
+        below = (reciprocals[plan.root[a]] for a in graph.nodes[i].args if plan.root[a] in plan.position)
+        reciprocals[i] = max(below, default=0) + (graph.nodes[i].op == "reciprocal")
+    pivots = [i for i in plan.position if graph.nodes[i].op == "reciprocal"]
+    ends = pivots or [plan.root[i] for i in graph.output_nodes if plan.root[i] in plan.position]
+    title = "the pivots' chain" if pivots else "the chain to the last output"
+
+    def rank(i: int) -> tuple[int, int]:
+        return reciprocals[i], plan.ready(i)
+
+    path: list[int] = []
+    following = ends
+    while following:
+        path.append(max(following, key=rank))
+        operands = graph.nodes[path[-1]].args
+        following = [plan.root[a] for a in operands if plan.root[a] in plan.position]
+    return Chain(title, tuple(_links(plan, path[::-1])))
+
+
+def _links(plan: Plan, path: list[int]) -> list[Link]:
+    graph = plan.formatted.graph
+    links: list[Link] = []
+    for i in path:
+        node, start = graph.nodes[i], plan.start(i)
+        wait = start - links[-1].ready if links else start
+        links.append(
+            Link(i, node.name, graph.scope_paths[i][0], KINDS.get(node.op, node.op), start, plan.ready(i), wait)
+        )
+    return links
+
+
+def units_in_use(plan: Plan) -> dict[str, tuple[int, list[int]]]:
+    """Per class of units, how many there are, and how many start an operation in each slot of the interval."""
+    used: Counter[tuple[str, int]] = Counter()
+    for i, position in plan.position.items():
+        resource = plan.schedule.problem.operations[position].resource
+        if resource is not None:
+            used[resource, plan.start(i) % plan.ii] += 1
+    limits = plan.schedule.problem.limits
+    return {name: (limits[name], [used[name, slot] for slot in range(plan.ii)]) for name in sorted(limits)}
+
+
+def text(robot: str, plan: Plan) -> str:
+    """The schedule for a terminal: passes, the chain cycle by cycle, units in use by slot."""
+    title = f"{plain_text(robot)} {plan.formatted.graph.name}: a sample every {plan.ii} cycles, latency {plan.latency}"
+    return "\n\n".join([title, pass_lines(plan), _chain_lines(chain(plan)), _unit_lines(plan)])
+
+
+def pass_lines(plan: Plan) -> str:
+    """A line per pass: a bar, first and last cycle, number of operations."""
+    rows, length = spans(plan), max(plan.latency, 1)
+    width = max((len(span.name) for span in rows), default=0)
+    lines = []
+    for span in rows:
+        begin = min(span.first * BAR // length, BAR - 1)
+        bar = " " * begin + "█" * max((span.last - span.first) * BAR // length, 1)
+        lines.append(
+            f"{span.name:<{width}} |{bar:<{BAR}}| {span.first:>4} to {span.last:<4} {len(span.starts)} operations"
+        )
+    return "\n".join(lines)
+
+
+def _chain_lines(longest: Chain) -> str:
+    width = max((len(link.kind) for link in longest.links), default=0)
+    start, ready, wait, kind, node = COLUMNS
+    lines = [longest.title, f"  {start:>5} {ready:>5} {wait:>4}  {kind:<{width}}  {node}"]
+    lines += [
+        f"  {link.start:>5} {link.ready:>5} {link.wait:>4}  {link.kind:<{width}}  {link.name}" for link in longest.links
+    ]
+    parts = [f"{kind} {longest.cycles(kind)}" for kind in longest.kinds if longest.cycles(kind)]
+    return "\n".join([*lines, f"  cycles: {', '.join([*parts, f'waiting {longest.waiting}'])}"])
+
+
+def _unit_lines(plan: Plan) -> str:
+    rows = units_in_use(plan)
+    width = max(map(len, rows), default=0)
+    lines = ["units that start an operation, by slot of the interval"]
+    for name, (count, used) in rows.items():
+        share = sum(used) / (count * plan.ii)
+        lines.append(f"  {name:<{width}}  {count:>3} units, {share:>4.0%} in use: {' '.join(map(str, used))}")
+    return "\n".join(lines)

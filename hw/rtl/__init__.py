@@ -1,0 +1,1 @@
+"""Gateware of the datapath, its streams, registers and shells."""

@@ -1,0 +1,343 @@
+"""Plan -> one Amaranth component with streams i and o.
+
+The pipeline runs free: no register but the control's has a reset or waits for anything. A sample enters in slot 0
+when the output FIFO is sure to have room for it (credit), its valid bit travels along, and ii slots later the next
+may enter. A value lives in registers that are enabled once every ii cycles, so ceil(lifetime / ii) of them hold it.
+
+Between two registers lies no more than one DSP stage, one carry chain or one multiplexer. What a carry chain has made
+is looked at a cycle later, so overflow bits are gathered on the side and reach the output a little after the values.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed, unsigned
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+from dynagate.fixedpoint.format import Format
+from dynagate.graph.parts import code_node
+from dynagate.hw.plan.flow import LATEST, End, Flow
+from dynagate.hw.plan.plan import Delivery, Plan, UnitClass, operands
+from dynagate.hw.rtl.overflow import INPUTS, Flags, gather
+from dynagate.hw.units.multiply import Fabric, Multiply
+from dynagate.hw.units.rescale import delayed, differ, fit, rounding_constant
+from dynagate.hw.units.table import ELEMENTARY, HARDWARE, Elementary, Own
+
+END = "end"
+"""Field of a result of several functions: the place of its function among them."""
+
+
+class Datapath(wiring.Component):
+    """The pipeline of a plan. `design_hash` in design.json says which design it is.
+
+    ===========  ===  ============================================================================================
+    i            in   stream of samples: one signed field for each input of the graph
+    o            out  stream of results: one field for each different output, and `overflow`, a bit for each scope; of
+                      several functions those of the sample's function have values, and `end` says which it is
+    design_hash  out  a constant: the 64 bits of the hash in design.json
+    ===========  ===  ============================================================================================
+    """
+
+    def __init__(self, plan: Plan, design_hash: int = 0) -> None:
+        self.plan = plan
+        self.hash = design_hash
+        self.late: tuple[int, ...] = ()
+        graph, formats = plan.formatted.graph, plan.formatted.formats
+        self.input_layout = data.StructLayout(
+            {plan.signal_names[i]: signed(formats[i].width) for i in graph.input_nodes}
+        )
+        self.output_layout = data.StructLayout(
+            {
+                **{plan.signal_names[i]: signed(formats[i].width) for i in graph.result_nodes},
+                "overflow": unsigned(len(graph.scopes)),
+                **({END: range(len(plan.deliveries))} if len(plan.deliveries) > 1 else {}),
+            }
+        )
+        super().__init__(
+            {
+                "i": In(stream.Signature(self.input_layout)),
+                "o": Out(stream.Signature(self.output_layout)),
+                "design_hash": Out(unsigned(64)),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.d.comb += self.design_hash.eq(self.hash)
+        plan = self.plan
+        values = _Values(m, plan, self.i.payload, Fabric.of(platform))
+        outputs = [values.outputs(delivery) for delivery in plan.deliveries]
+        overflows = [values.overflow(delivery) for delivery in plan.deliveries]
+        ends = [
+            End(delivery.cycle, late, len(fields), len(bits))
+            for delivery, fields, (bits, late) in zip(plan.deliveries, outputs, overflows, strict=True)
+        ]
+        assert all(end.late <= LATEST for end in ends), (
+            "what waits beside the datapath has no space for so many samples"
+        )
+        self.late = tuple(end.late for end in ends)
+        m.submodules.flow = flow = Flow(plan.ii, ends)
+        m.d.comb += [
+            flow.i_valid.eq(self.i.valid),
+            self.i.ready.eq(flow.i_ready),
+            self.o.valid.eq(flow.o_valid),
+            flow.o_ready.eq(self.o.ready),
+        ]
+        for k, (fields, (bits, _)) in enumerate(zip(outputs, overflows, strict=True)):
+            m.d.comb += [getattr(flow, f"values_{k}").eq(fields), getattr(flow, f"flags_{k}").eq(bits)]
+        self._deliver(m, flow)
+        values.connect(flow)
+        return m
+
+    def _deliver(self, m: Module, flow: Flow) -> None:
+        """The result of the end whose turn it is. A field holds anything in results of functions that lack it."""
+        plan, payload = self.plan, self.o.payload
+        sources: dict[str, dict[int, Value]] = defaultdict(dict)
+        for k, delivery in enumerate(plan.deliveries):
+            low, values = 0, getattr(flow, f"o_values_{k}")
+            for i in delivery.nodes:
+                width = plan.formatted.formats[i].width
+                sources[plan.signal_names[i]][k] = values[low : low + width]
+                low += width
+            sources["overflow"][k] = getattr(flow, f"o_flags_{k}")
+        for name, by_end in sources.items():
+            chosen, *others = reversed(by_end.items())
+            value = chosen[1]
+            for k, other in others:
+                value = Mux(flow.o_end == k, other, value)
+            m.d.comb += Value.cast(payload[name]).eq(value)
+        if len(plan.deliveries) > 1:
+            code = Value.cast(self.i.payload[plan.signal_names[code_node(plan.formatted.graph)]]).as_signed()
+            end = end_of([code == delivery.code for delivery in plan.deliveries])
+            m.d.comb += [flow.i_end.eq(end), payload[END].eq(flow.o_end)]
+
+
+def end_of(is_code: Sequence[Value]) -> Value:
+    """The place of a sample's function among several; the last one's where it is none of them. is_code: for each,
+    whether the sample has its code."""
+    end: Value = Const(len(is_code) - 1)
+    for k, here in enumerate(is_code[:-1]):
+        end = Mux(here, k, end)
+    return end
+
+
+class _Values:
+    """One register chain per value, and the units that make the values.
+
+    Registers and sums are in submodules named after the part of the algorithm and the link; what the values of several
+    share is in `units`."""
+
+    def __init__(self, m: Module, plan: Plan, payload: Any, fabric: Fabric) -> None:
+        self.plan, self.formatted, self.fabric = plan, plan.formatted, fabric
+        self._modules: dict[tuple[str, ...], Module] = {(): m}
+        self.units = self._module(("units",))
+        self._updates: dict[tuple[tuple[str, ...], int], list[Any]] = defaultdict(list)  # (module, slot)
+        self.chain: dict[int, list[Signal]] = {}
+        self.live: dict[int, Signal] = {}  # output of a unit, for the one cycle it is there
+        self.flags: list[tuple[int, int, Value]] = []  # node, the cycle in which it can be read, overflow bit
+        nodes = self.formatted.graph.nodes
+        for i in plan.position:
+            self._make_signals(i)
+        for i in plan.position:
+            if nodes[i].op == "input":
+                self._on_slot(i, 0, self.chain[i][0].eq(payload[plan.signal_names[i]]))
+            elif isinstance(row := HARDWARE[nodes[i].op], Own):
+                self._own(i, row)
+        node_at = {p: i for i, p in plan.position.items()}
+        for (name, instance), by_slot in sorted(plan.binding.operations_of(plan.schedule).items()):
+            operations = {slot: node_at[p] for slot, p in sorted(by_slot.items())}
+            unit = plan.classes[name]
+            make = self._multiplier if unit.kind == "multiply" else self._elementary
+            make(unit, f"{name.lower().replace('.', '_').replace('-', 'm')}_{instance}", operations)
+
+    def connect(self, flow: Flow) -> None:
+        """Slots to what changes with them."""
+        for (path, slot), assignments in sorted(self._updates.items()):
+            m = self._module(path)
+            if self.plan.ii == 1:
+                m.d.sync += assignments
+            else:
+                with m.If(flow.in_slot[slot]):
+                    m.d.sync += assignments
+
+    def _module(self, path: tuple[str, ...]) -> Module:
+        """The submodule with this path, made where it is not there yet."""
+        if path not in self._modules:
+            above = self._module(path[:-1])
+            self._modules[path] = above.submodules[path[-1]] = Module()
+        return self._modules[path]
+
+    def _home(self, i: int) -> Module:
+        return self._module(self.plan.module(i))
+
+    def _on_slot(self, i: int, cycle: int, assignment: Any) -> None:
+        """An update of the node's registers at the end of this cycle of every sample."""
+        self._updates[self.plan.module(i), cycle % self.plan.ii].append(assignment)
+
+    def _by_slot(self, values: dict[int, Value], counter: Signal, name: str) -> Value:
+        """One of the values, by slot. A slot without a value repeats another's, which adds no input."""
+        some = values[min(values)]
+        ways = [values.get(slot, some) for slot in range(self.plan.ii)]
+        return self.fabric.choose(self.units, ways, counter, f"choose_{name}")
+
+    def _make_signals(self, i: int) -> None:
+        """The signal named as the node has its value from cycle ready(i) on; _d1, _d2 hold it for longer."""
+        plan = self.plan
+        name, shape = plan.signal_names[i], signed(self.formatted.formats[i].width)
+        count = plan.registers(i)
+        if plan.holds(i):
+            names = [name] + [f"{name}_d{k}" for k in range(1, count)]
+        else:
+            self.live[i] = Signal(shape, name=name)
+            names = [f"{name}_d{k}" for k in range(1, count + 1)]
+        registers = [Signal(shape, name=n, reset_less=True) for n in names]
+        self.chain[i] = registers
+        cycle = plan.ready(i)
+        if plan.holds(i):
+            cycle -= 1  # the first register is the unit's own, filled in the unit's last cycle
+        elif registers:
+            self._on_slot(i, cycle, registers[0].eq(self.live[i]))
+        for before, after in pairwise(registers):
+            self._on_slot(i, cycle, after.eq(before))
+
+    def read(self, node: int, cycle: int) -> Value:
+        """The node's integer, from the register that has it in this cycle of its sample."""
+        plan = self.plan
+        root = plan.root[node]
+        if root not in plan.position:
+            return Const(self.formatted.constants[root][0], signed(self.formatted.formats[root].width))
+        index = plan.register_index(root, cycle)
+        return self.chain[root][index - 1] if index else self.live[root]
+
+    def _own(self, i: int, row: Own) -> None:
+        """A unit of the operation's own."""
+        formats = self.formatted.formats
+        cycle = self.plan.start(i)
+        wires = row.wires(
+            self._home(i), self._operands(i), formats[i], self.formatted.arithmetic, self.plan.signal_names[i]
+        )
+        value = wires.value
+        last = self.plan.ready(i) - 1
+        for k in range(cycle, last):  # stages that the target wants
+            stage = Signal(value.shape(), name=f"{self.plan.signal_names[i]}_s{k - cycle + 1}", reset_less=True)
+            self._on_slot(i, k, stage.eq(value))
+            value = stage
+        self._on_slot(i, last, self.chain[i][0].eq(value))
+        if len(wires.guard):
+            guard = Signal(len(wires.guard), name=f"{self.plan.signal_names[i]}_guard", reset_less=True)
+            self._on_slot(i, cycle, guard.eq(wires.guard))
+            cycle, flag = cycle + 1, differ(guard)
+            if len(guard) > INPUTS:  # two levels of lookup tables: not another behind them
+                cycle, flag = cycle + 1, delayed(self._home(i), flag, 1, f"{self.plan.signal_names[i]}_differs")
+            self._note_overflow(i, cycle, flag)
+
+    def _operands(self, i: int) -> list[tuple[Value, Format]]:
+        """What the node's operation reads at its start, constants too."""
+        values = []
+        for node, fmt in operands(self.formatted, i):
+            if node is None:
+                values.append((Const(self.formatted.constants[i][0], signed(fmt.width)), fmt))
+            else:
+                values.append((self.read(node, self.plan.start(i)), fmt))
+        return values
+
+    def _note_overflow(self, i: int, cycle: int, flag: Value) -> None:
+        self.flags.append((i, cycle, flag))
+
+    def _multiplier(self, unit: UnitClass, name: str, operations: dict[int, int]) -> None:
+        formatted = self.formatted
+        reads = {slot: self._operands(i) for slot, i in operations.items()}
+        widths = [(a.width, b.width) for (_, a), (_, b) in reads.values()]
+        core = Multiply(max(a for a, _ in widths), max(b for _, b in widths))
+        ports: dict[str, dict[int, Value]] = {"a": {}, "b": {}, "c": {}}
+        fracs: dict[int, int] = {}
+        self.units.submodules[name] = core
+        # narrower than its class: wait, so that all of the class take equally long
+        product = delayed(self.units, core.p, unit.latency - core.latency, f"{name}_p")
+        for slot, i in operations.items():
+            (a, format_a), (b, format_b) = reads[slot]
+            frac = format_a.frac + format_b.frac
+            constant = rounding_constant(frac - formatted.formats[i].frac, formatted.arithmetic)
+            ports["a"][slot], ports["b"][slot] = a, b
+            ports["c"][slot] = Const(constant, core.c.shape())
+            fracs[i] = frac
+        self._cut(name, product, fracs)
+        self._connect_ports(name, core, ports)
+
+    def _cut(self, name: str, exact: Value, fracs: dict[int, int]) -> None:
+        """Results of a unit, by node the fraction bits that its exact result has, cut to their formats."""
+        guards: dict[int, Value] = {}
+        for i, frac in fracs.items():
+            m, fmt = self._home(i), self.formatted.formats[i]
+            wires = fit(m, exact, frac, fmt, self.formatted.arithmetic, self.plan.signal_names[i])
+            m.d.comb += self.live[i].eq(wires.value)
+            guards[i] = wires.guard
+        self._guards(name, exact, guards)
+
+    def _guards(self, name: str, product: Value, guards: dict[int, Value]) -> None:
+        """The guards of a unit's results all end at its top bit. Each part of it, from where one guard
+        begins to where the next does, is compared for all of them, and the comparisons meet a cycle later."""
+        lengths = sorted({len(guard) for guard in guards.values()} - {0})
+        parts: list[Signal] = []
+        top = len(product) - 1
+        for k, (before, length) in enumerate(pairwise([1, *lengths])):
+            part = Signal(name=f"{name}_guard_{k}", reset_less=True)
+            self.units.d.sync += part.eq(differ(product[top + 1 - length : top + 2 - before]))
+            parts.append(part)
+        for i, guard in guards.items():
+            if len(guard):
+                flag = Cat(*parts[: lengths.index(len(guard)) + 1]).any()
+                self._note_overflow(i, self.plan.ready(i) + 1, flag)
+
+    def _connect_ports(self, unit: str, core: Any, ports: dict[str, dict[int, Value]]) -> None:
+        counter = self._own_counter(unit)
+        self.units.d.comb += [
+            getattr(core, name).eq(self._by_slot(values, counter, f"{unit}_{name}")) for name, values in ports.items()
+        ]
+
+    def _own_counter(self, unit: str) -> Signal:
+        """The slot, counted beside a unit: the bits of one counter for all units would drive thousands of multiplexers.
+        Synthesis does not merge counters, as each depends on itself alone."""
+        ii = self.plan.ii
+        counter = Signal(range(ii), name=f"{unit}_slot")
+        if ii > 1:
+            self.units.d.sync += counter.eq(Mux(counter == ii - 1, 0, counter + 1))
+        return counter
+
+    def _elementary(self, unit: UnitClass, name: str, operations: dict[int, int]) -> None:
+        core = ELEMENTARY[unit.kind].core(*unit.key)
+        self.units.submodules[name] = core
+        ports: dict[str, dict[int, Value]] = {"x": {}}
+        formats = self.formatted.formats
+        for slot, i in operations.items():
+            node = self.formatted.graph.nodes[i]
+            row = HARDWARE[node.op]
+            assert isinstance(row, Elementary)
+            (a,) = node.args
+            ports["x"][slot] = self.read(a, self.plan.start(i))
+            for port, value in row.constants(formats[a], formats[i]).items():
+                ports.setdefault(port, {})[slot] = value
+            self._unit_result(i, core)
+        self._connect_ports(name, core, ports)
+
+    def _unit_result(self, i: int, core: Any) -> None:
+        self._home(i).d.comb += self.live[i].eq(core.o)
+        self._note_overflow(i, self.plan.ready(i), core.overflow)
+
+    def outputs(self, delivery: Delivery) -> Value:
+        """The outputs of a function in the last cycle of its samples."""
+        return Cat(*(self.read(i, delivery.cycle) for i in delivery.nodes))
+
+    def overflow(self, delivery: Delivery) -> tuple[Value, int]:
+        """A bit for each scope, and the cycles by which it follows the outputs."""
+        graph = self.formatted.graph
+        flags: list[Flags] = [defaultdict(list) for _ in graph.scopes]
+        for i, cycle, flag in self.flags:
+            if i in delivery.needed:
+                flags[graph.scope_of[i]][cycle].append(flag)
+        name = "overflow" if len(self.plan.deliveries) == 1 else f"overflow_of_{delivery.name}"
+        return gather(self._modules[()], flags, delivery.cycle, name)

@@ -1,0 +1,98 @@
+"""The Verilog around the shell that vendor tools take for a block: interfaces by attribute, made from the ports.
+
+Vivado groups the ports of a module into interfaces by their X_INTERFACE_INFO attributes (UG994, module references). The
+results get a TKEEP of all ones, which DMA engines expect, and the registers a page of 4 KiB, the least that an
+interconnect can address: they repeat every 256 bytes of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from dynagate.hw.rtl.axi import Axi
+from dynagate.hw.rtl.regmap import ADDRESS_BITS
+
+MODULE = "dynagate"
+"""Name of the wrapper's module."""
+PAGE_BITS = 12
+"""Bits of an address at the wrapper: 4 KiB."""
+INTERFACES = {
+    "s_axis": "xilinx.com:interface:axis:1.0",
+    "m_axis": "xilinx.com:interface:axis:1.0",
+    "s_axil": "xilinx.com:interface:aximm:1.0",
+}
+
+
+class _Port(NamedTuple):
+    name: str
+    width: int
+    into: bool
+
+    @property
+    def interface(self) -> str | None:
+        prefix = self.name.rpartition("_")[0]
+        return prefix if prefix in INTERFACES else None
+
+    @property
+    def signal(self) -> str:
+        return self.name.rpartition("_")[2]
+
+
+def wrapper(axi: Axi, *, clock: str = "aclk", reset: str = "aresetn") -> str:
+    """Verilog of the module `dynagate` around `accelerator`, whose streams are `axi`. clock, reset: what the wrapper
+    calls them; Vitis wants ap_clk and ap_rst_n."""
+    from dynagate.hw.rtl.accelerator import ports as shell_ports
+
+    names = {"aclk": clock, "aresetn": reset}
+    ports = [_Port(name, member.shape, str(member.flow) == "In") for name, member in shell_ports(axi).items()]
+    declared: list[str] = []
+    wires: list[str] = []
+    for port in ports:
+        name, width = names.get(port.name, port.name), port.width
+        read = name
+        if port.signal in ("awaddr", "araddr"):
+            width, read = PAGE_BITS, f"{name}[{ADDRESS_BITS - 1}:0]"
+        declared.append(_attributes(port, clock, reset) + _declaration(name, width, port.into))
+        wires.append(f"    .{port.name}({read})")
+        if port.name == "m_axis_tdata":
+            declared.append(_keep(port))
+    keep = [f"  assign m_axis_tkeep = {{{port.width // 8}{{1'b1}}}};" for port in ports if port.name == "m_axis_tdata"]
+    return "\n".join(
+        [
+            f"module {MODULE} (",
+            ",\n".join(declared),
+            ");",
+            *keep,
+            "  accelerator shell (",
+            ",\n".join(wires),
+            "  );",
+            "endmodule",
+            "",
+        ]
+    )
+
+
+def _keep(data: _Port) -> str:
+    port = _Port(data.name.replace("tdata", "tkeep"), data.width // 8, data.into)
+    return _attributes(port, "", "") + _declaration(port.name, port.width, port.into)
+
+
+def _declaration(name: str, width: int, into: bool) -> str:
+    span = f" [{width - 1}:0]" if width > 1 else ""
+    return f"  {'input' if into else 'output'} wire{span} {name}"
+
+
+def _attributes(port: _Port, clock: str, reset: str) -> str:
+    return "".join(f'  (* {name} = "{value}" *)\n' for name, value in _marks(port, clock, reset))
+
+
+def _marks(port: _Port, clock: str, reset: str) -> Iterator[tuple[str, str]]:
+    if port.interface is not None:
+        yield "X_INTERFACE_INFO", f"{INTERFACES[port.interface]} {port.interface} {port.signal.upper()}"
+    elif port.name == "aclk":
+        yield "X_INTERFACE_INFO", f"xilinx.com:signal:clock:1.0 {clock} CLK"
+        yield "X_INTERFACE_PARAMETER", f"ASSOCIATED_BUSIF {':'.join(INTERFACES)}, ASSOCIATED_RESET {reset}"
+    elif port.name == "aresetn":
+        yield "X_INTERFACE_INFO", f"xilinx.com:signal:reset:1.0 {reset} RST"
+        yield "X_INTERFACE_PARAMETER", "POLARITY ACTIVE_LOW"

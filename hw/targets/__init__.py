@@ -1,0 +1,1 @@
+"""Boards, families and the flows that make bitstreams for them."""

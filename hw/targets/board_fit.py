@@ -1,0 +1,237 @@
+"""The initiation interval of a design on a board: as short as the board's resources and its link allow.
+
+Three things bound it from below. The link carries so many bytes a second, and a sample has inputs and outputs. A
+stream moves one beat a cycle, and a sample has whole beats. The plan takes multiplier blocks, lookup tables and
+registers, fewer of them the longer the interval is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from dynagate.base.errors import Error
+from dynagate.base.untrusted import plain_text
+from dynagate.design.words import beats, sample_bytes
+from dynagate.fixedpoint.formatted import FormattedGraph
+from dynagate.hw.boards import FLOWS, Board
+from dynagate.hw.plan.cost import lookup_tables, shell_tables
+from dynagate.hw.plan.plan import Plan, Stages, plan
+from dynagate.hw.units.latencies import parts
+from dynagate.hw.units.table import products_of
+
+LONGEST = 64
+"""Cycles. Longer intervals are not considered: from there on multiplexers take what multipliers save, the latency
+rises, and schedules take minutes (docs/boards.md)."""
+TABLES_PER_ESTIMATE = {6: 1.0, 4: 1.5}
+"""Lookup tables of so many inputs for each one that `hw.plan.cost` estimates. Of 4 inputs: measured on the two-joint
+arm's gradient at II = 8, where Yosys' ECP5 netlist takes 4,368 (a CCU2C two, a TRELLIS_DPR16X4 four) and 3,023 are
+estimated."""
+
+
+class FitError(Error, ValueError):
+    """A design that does not fit its board; the text names the resource and the interval that would fit."""
+
+
+class Bound(NamedTuple):
+    """A lower bound of the interval. cycles: not rounded. reason: in words."""
+
+    cycles: float
+    reason: str
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Samples per second, none of them measured. datapath: one each interval. stream: one for its beats of the longer
+    side. link: by the bytes of the longer side."""
+
+    datapath: float
+    stream: float
+    link: float
+
+    @property
+    def end_to_end(self) -> float:
+        """The least of them: what streaming can reach."""
+        return min(self.datapath, self.stream, self.link)
+
+    @property
+    def decided_by(self) -> str:
+        """Which of them is the least. Of equal ones the last: the interval is that of the datapath's stream or link."""
+        return min(("link", "stream", "datapath"), key=lambda name: getattr(self, name))
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A plan for a board. clock_mhz: of the datapath, assumed. reason: why no shorter interval. uses: of the board's
+    resources."""
+
+    board: Board
+    plan: Plan
+    clock_mhz: float
+    reason: str
+    uses: dict[str, int]
+
+    @property
+    def rates(self) -> Rates:
+        """Modeled, at the assumed clock."""
+        clock, formatted = self.clock_mhz * 1e6, self.plan.formatted
+        longest, most = _longest_beats(formatted, self.board), _most_bytes(formatted, self.board)
+        return Rates(clock / self.plan.ii, clock / longest, self.board.link.limit.bytes_per_second / most)
+
+
+def rate_text(rate: float) -> str:
+    """A rate in words, such as 3.4 thousand, of three digits."""
+    for unit, factor in ((" million", 1e6), (" thousand", 1e3)):
+        if rate >= factor:
+            return f"{rate / factor:.3g}{unit}"
+    return f"{rate:.3g}"
+
+
+def uses(planned: Plan, board: Board) -> dict[str, int]:
+    """What a plan and its AXI shell take of a board, estimated: "dsp" of the board's own kind, "lut", and "ff"
+    (registers between units alone)."""
+    limits = planned.schedule.problem.limits
+    blocks = {
+        name: sum(_blocks(widths[0], widths[1], board) for widths in products_of(unit.kind, unit.key))
+        for name, unit in planned.classes.items()
+    }
+    estimated = lookup_tables(planned).total() + shell_tables(planned, board.link.width).total()
+    tables = estimated * TABLES_PER_ESTIMATE[board.resources.lut_inputs]
+    return {
+        "dsp": sum(limits[name] * count for name, count in blocks.items()),
+        "lut": math.ceil(tables),
+        "ff": planned.register_bits(),
+    }
+
+
+def _blocks(wide: int, narrow: int, board: Board) -> int:
+    """The board's multiplier blocks for one product. For free tools it is cut to the board's blocks. For vendors' tools
+    the gateware cuts it for 27 × 18 bits (`multiply.parts`), and the tools cut each part again where the board's blocks
+    are smaller."""
+    block = board.resources.blocks
+    if not FLOWS[board.flow].cuts_products:
+        return block.blocks(wide, narrow)
+    return sum(block.blocks(width_a, width_b) for _, width_a, _, width_b, *_ in parts(wide, narrow))
+
+
+def choose(
+    formatted: FormattedGraph,
+    board: Board,
+    *,
+    ii: int | None = None,
+    clock_mhz: float | None = None,
+    stages: Stages | None = None,
+    planned: Callable[[int], Plan] | None = None,
+) -> Choice:
+    """The shortest interval that fits the board and does not outrun its stream and link; on a link so slow that every
+    interval outruns it, the one that takes least of the board. ii: this interval, if it fits. planned: plans of the
+    graph by interval, which several boards share.
+
+    Raises FitError: the design does not fit, at this interval or at any.
+    """
+    clock = clock_mhz or board.clock_mhz
+
+    def candidate(interval: int, reason: str) -> Choice:
+        own = plan(formatted, interval, stages) if planned is None else planned(interval)
+        return Choice(board, own, clock, reason, uses(own, board))
+
+    if ii is not None:
+        choice = candidate(ii, "asked for")
+        if excess := _excess(choice):
+            raise FitError(f"{_title(formatted)} at II = {ii} {excess}; {_advice(candidate, ii)}")
+        return choice
+    bound = max(_bounds(formatted, board, clock))
+    shortest = math.ceil(bound.cycles)
+    if shortest <= LONGEST:
+        whole = "" if shortest == bound.cycles else f", and an interval is a whole number: {shortest}"
+        return _smallest(candidate, shortest, bound.reason + whole)
+    least = _smallest(candidate, 1, "")
+    longer = (candidate(interval, "") for interval in _doubled(least.plan.ii))
+    best = min((least, *(choice for choice in longer if not _excess(choice))), key=_share)
+    reason = f"{bound.reason}, more than any interval up to {LONGEST}: this one takes least of the board"
+    return Choice(board, best.plan, clock, reason, best.uses)
+
+
+def _smallest(candidate: Callable[[int, str], Choice], shortest: int, reason: str) -> Choice:
+    """The shortest interval that fits, from `shortest` up. Raises FitError."""
+    choice = first = candidate(shortest, reason)
+    if not _excess(first):
+        return first
+    below, doubled = first, _doubled(shortest)
+    while excess := _excess(choice):
+        below = choice
+        interval = next(doubled, None)
+        if interval is None:
+            raise FitError(
+                f"{_title(first.plan.formatted)} fits at no interval up to {LONGEST}: at II = {choice.plan.ii} it "
+                f"{excess}; expected a larger board, shorter words (--word, --error) or another function"
+            )
+        choice = candidate(interval, "")
+    while choice.plan.ii - below.plan.ii > 1:
+        middle = candidate((choice.plan.ii + below.plan.ii) // 2, "")
+        choice, below = (choice, middle) if _excess(middle) else (middle, below)
+    reason = f"II = {below.plan.ii} {_excess(below)}"
+    return Choice(choice.board, choice.plan, choice.clock_mhz, reason, choice.uses)
+
+
+def _advice(candidate: Callable[[int, str], Choice], interval: int) -> str:
+    """Which interval fits where one does not."""
+    try:
+        return f"--ii {_smallest(candidate, interval + 1, '').plan.ii} fits"
+    except FitError:
+        return f"no interval up to {LONGEST} fits: expected a larger board, shorter words or another function"
+
+
+def _doubled(interval: int) -> Iterator[int]:
+    """Intervals to try above this one: each twice the one before, LONGEST the last."""
+    while interval < LONGEST:
+        interval = min(2 * interval, LONGEST)
+        yield interval
+
+
+def _share(choice: Choice) -> float:
+    """The part of the allowed resources that is taken, of the resource of which most is."""
+    return max(count / choice.board.allowed(name) for name, count in choice.uses.items())
+
+
+def _excess(choice: Choice) -> str:
+    """What it takes too much of, in words, or nothing."""
+    board = choice.board
+    kinds = {"dsp": board.resources.multiplier, "lut": "lookup tables", "ff": "flip-flops"}
+    name = max(choice.uses, key=lambda name: choice.uses[name] / board.allowed(name))
+    count, allowed = choice.uses[name], board.allowed(name)
+    if count <= allowed:
+        return ""
+    total = getattr(board.resources, name)
+    return f"takes {count} {kinds[name]}, {board.name} allows {allowed} ({board.share:.0%} of {total})"
+
+
+def _title(formatted: FormattedGraph) -> str:
+    return f"{plain_text(formatted.graph.robot)} {formatted.graph.name}"
+
+
+def _sides(formatted: FormattedGraph) -> tuple[int, int]:
+    """Words of a sample in and out."""
+    return len(formatted.graph.input_nodes), len(formatted.graph.result_nodes)
+
+
+def _longest_beats(formatted: FormattedGraph, board: Board) -> int:
+    return max(beats(words, board.link.width) for words in _sides(formatted))
+
+
+def _most_bytes(formatted: FormattedGraph, board: Board) -> int:
+    """Bytes of the longer side of a sample: whole beats."""
+    return max(sample_bytes(words, board.link.width) for words in _sides(formatted))
+
+
+def _bounds(formatted: FormattedGraph, board: Board, clock_mhz: float) -> tuple[Bound, Bound]:
+    """By the stream, and by the link."""
+    longest, most = _longest_beats(formatted, board), _most_bytes(formatted, board)
+    cycles = most / board.link.limit.bytes_per_second * clock_mhz * 1e6
+    side = "input" if _sides(formatted)[0] > _sides(formatted)[1] else "result"
+    return (
+        Bound(longest, f"the stream of {board.link.width} bits takes {longest} cycles for the {side} of a sample"),
+        Bound(cycles, f"the link takes {cycles:.1f} cycles for the {most} bytes of a sample's {side}"),
+    )

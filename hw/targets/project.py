@@ -1,0 +1,494 @@
+"""A project for a bitstream: all that a vendor's tool needs, in one folder, and running the tool where there is one."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from dynagate.base import storage
+from dynagate.base.errors import ArgumentError
+from dynagate.base.process import completed, ending
+from dynagate.base.progress import Progress, quiet
+from dynagate.base.untrusted import plain_text
+from dynagate.design import files as design_files
+from dynagate.design.verilog_list import LIST, files_of, module_meanings
+from dynagate.fixedpoint.formatted import FormattedGraph
+from dynagate.hw.boards import TOOLS, Board
+from dynagate.hw.boards.scripts import OUT_OF_CONTEXT, OUT_OF_CONTEXT_MEANINGS, ProjectError, out_of_context, rendered
+from dynagate.hw.bodies.pipeline import Pipeline
+from dynagate.hw.build import SHELL_TOP, TOP, build_request
+from dynagate.hw.datasheet import register_table, table
+from dynagate.hw.designs import Design
+from dynagate.hw.plan.plan import Plan
+from dynagate.hw.processor.board import BoardCores
+from dynagate.hw.request import DesignRequest
+from dynagate.hw.rtl.axi import Axi
+from dynagate.hw.rtl.regmap import REGISTERS, Register, with_processor
+from dynagate.hw.rtl.wrapper import MODULE, wrapper
+from dynagate.hw.targets.board_fit import Choice, choose, rate_text
+from dynagate.hw.targets.toolchain import Toolchain
+from dynagate.hw.units.table import HARDWARE, Own
+
+DEFAULT_FOLDER = Path("build") / "boards"
+README = "README.md"
+KERNEL = "accelerator"
+"""Name of the RTL kernel on a card, which holds the module `dynagate`."""
+LAST_LINES = 20
+_VERSION = re.compile(r"\bv(20\d\d\.\d)\b")
+
+
+@dataclass(frozen=True)
+class Processor:
+    """The processor of a Zynq device as Vivado's block. Fields: names of its block, interfaces, pins and parameters."""
+
+    cell: str
+    vlnv: str
+    rule: str
+    automation: str
+    master: str
+    memory: str
+    clock: str
+    reset: str
+    clock_inputs: tuple[str, ...]
+    address_bits: int
+    fixed: Mapping[str, str]
+    """Parameters that every design has."""
+    width: str
+    """Parameter: bits of the memory port."""
+    frequency: str
+    """Parameter: MHz of the clock."""
+
+
+PROCESSORS = {
+    "xc7z": Processor(
+        cell="processing_system7_0",
+        vlnv="xilinx.com:ip:processing_system7",
+        rule="xilinx.com:bd_rule:processing_system7",
+        automation='make_external "FIXED_IO, DDR" apply_board_preset "1" Master "Disable" Slave "Disable"',
+        master="M_AXI_GP0",
+        memory="S_AXI_HP0",
+        clock="FCLK_CLK0",
+        reset="FCLK_RESET0_N",
+        clock_inputs=("M_AXI_GP0_ACLK", "S_AXI_HP0_ACLK"),
+        address_bits=32,
+        fixed={"PCW_USE_M_AXI_GP0": "1", "PCW_USE_S_AXI_HP0": "1"},
+        width="PCW_S_AXI_HP0_DATA_WIDTH",
+        frequency="PCW_FPGA0_PERIPHERAL_FREQMHZ",
+    ),
+    "xck": Processor(
+        cell="zynq_ultra_ps_e_0",
+        vlnv="xilinx.com:ip:zynq_ultra_ps_e",
+        rule="xilinx.com:bd_rule:zynq_ultra_ps_e",
+        automation='apply_board_preset "1"',
+        master="M_AXI_HPM0_FPD",
+        memory="S_AXI_HP0_FPD",
+        clock="pl_clk0",
+        reset="pl_resetn0",
+        clock_inputs=("maxihpm0_fpd_aclk", "saxihp0_fpd_aclk"),
+        address_bits=40,
+        fixed={
+            "PSU__USE__M_AXI_GP0": "1",
+            "PSU__USE__M_AXI_GP1": "0",
+            "PSU__USE__M_AXI_GP2": "0",
+            "PSU__USE__S_AXI_GP2": "1",
+        },
+        width="PSU__SAXIGP2__DATA_WIDTH",
+        frequency="PSU__CRL_APB__PL0_REF_CTRL__FREQMHZ",
+    ),
+}
+"""By the beginning of the part."""
+
+
+@dataclass(frozen=True)
+class Flow:
+    """How a bitstream is made. templates: by the name of the file that each makes, with its meaning. products: what the
+    tools write. tool: the command that must be on the path. clock, reset: of the wrapper."""
+
+    templates: Mapping[str, tuple[str, str]]
+    products: tuple[str, ...]
+    tool: str
+    constraints: str | None = None
+    clock: str = "aclk"
+    reset: str = "aresetn"
+    registers_at: str = ""
+    link: str = ""
+    """What `dynagate.open` takes as link."""
+    commands: tuple[str, ...] = ("make",)
+    seen: str = ""
+    has_processor: bool = False
+    """Whether the device has a processor, which the block design configures."""
+    runs: str = "Vivado"
+    """Name of the vendor tool that runs for hours, as the README prints it."""
+    versions: tuple[str, str] = ("2022.1", "2025.2")
+    """The oldest and the newest of the tool (docs/boards.md)."""
+
+
+FLOWS = {
+    "vivado-xdma": Flow(
+        {
+            "build.tcl": ("vivado-xdma.tcl", "Vivado: block design, synthesis, place and route"),
+            "board.xdc": ("vivado-xdma.xdc", "constraints"),
+            "Makefile": ("vivado.mk", "calls Vivado"),
+        },
+        ("accelerator.bit",),
+        TOOLS["vivado-xdma"],
+        constraints="board.xdc",
+        link="xdma:/dev/xdma0",
+        registers_at="byte 0 of the XDMA driver's user device (`/dev/xdma0_user`)",
+        seen="The last line is the worst slack. `timing.txt` and `utilization.txt` hold the reports.",
+    ),
+    "zynq": Flow(
+        {
+            "build.tcl": ("zynq.tcl", "Vivado: block design, synthesis, place and route"),
+            "Makefile": ("vivado.mk", "calls Vivado"),
+        },
+        ("accelerator.bit", "accelerator.hwh"),
+        TOOLS["zynq"],
+        link="pynq:accelerator.bit",
+        has_processor=True,
+        registers_at="the address of `accelerator_0` in the processor's address map",
+        seen="The last line is the worst slack. Both files go to the board, into one folder.",
+    ),
+    "vitis": Flow(
+        {
+            "package.tcl": ("vitis.tcl", "Vivado: the accelerator as an RTL kernel"),
+            "read_samples.cpp": ("read_samples.cpp", "kernel: card memory to stream"),
+            "write_results.cpp": ("write_results.cpp", "kernel: stream to card memory"),
+            "link.cfg": ("vitis.cfg", "v++: kernels, streams and memory"),
+            "Makefile": ("vitis.mk", "calls Vivado and v++"),
+        },
+        ("accelerator.xclbin",),
+        TOOLS["vitis"],
+        clock="ap_clk",
+        reset="ap_rst_n",
+        link="xrt:accelerator.xclbin",
+        registers_at="byte 0 of the kernel `accelerator`",
+        versions=("2022.2", "2025.2"),
+        seen="`clocks.txt` holds the clock: v++ lowers it where timing is not met.",
+        runs="v++, which runs Vivado,",
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Project:
+    """A project on disk. folder: holds the files and, once the tools ran, the flow's products."""
+
+    folder: Path
+    flow: Flow
+
+    def what_to_type(self) -> str:
+        """What makes the bitstream where the tools are."""
+        command = f"make -C {shlex.quote(str(self.folder))}"
+        return f"{self.flow.tool} is not on the path; where it is, type: {command}"
+
+
+def bitstream_design(
+    request: DesignRequest,
+    board: Board,
+    *,
+    ii: int | None = None,
+    clock_mhz: float | None = None,
+    folder: str | os.PathLike[str] | None = None,
+    progress: Progress = quiet,
+) -> tuple[Design[Pipeline], Choice]:
+    """Build a request's design for a board: its streams, and the shortest interval that fits (`choice.choose`).
+
+    request: its `ii`, `axi` and `budget` are the board's to say. ii: this interval, if it fits. folder: where designs
+    are kept. Raises as `build_request`, and FitError: the design does not fit the board.
+    """
+    choices: list[Choice] = []
+
+    def planner(formatted: FormattedGraph) -> Plan:
+        choices.append(choose(formatted, board, ii=ii, clock_mhz=clock_mhz, stages=request.stages))
+        return choices[-1].plan
+
+    asked = replace(request, axi=Axi(board.link.width, board.link.tlast), budget=None)
+    settings: dict[str, Any] = {} if folder is None else {"folder": folder}
+    built = build_request(asked, progress=progress, planner=planner, **settings)
+    return built, choices[-1]
+
+
+@dataclass(frozen=True)
+class _Content:
+    """What a project's templates say. digest: of the design. files: with the accelerator's Verilog among them, each
+    with its meaning. opened: what the host opens there. table, drawing: for people."""
+
+    board: Board
+    clock_mhz: float
+    title: str
+    digest: str
+    axi: Axi
+    files: Mapping[str, str]
+    meanings: Mapping[str, str]
+    registers: Mapping[str, Register]
+    opened: str
+    note: str
+    table: str
+    drawing: str
+
+
+def write_project(built: Design[Pipeline], choice: Choice, folder: str | os.PathLike[str] = DEFAULT_FOLDER) -> Project:
+    """Write the project of a design into a folder of its own within `folder`: whole or not at all. What tools wrote
+    there before stays. Raises ProjectError: the folder cannot be written."""
+    tops = {TOP: "the datapath", SHELL_TOP: "the datapath behind AXI"}
+    verilog = [file.name for top in tops for file in files_of(built.folder / f"{top}.v")]
+    meanings = {
+        **module_meanings(verilog, tops),
+        LIST: "the list of these files",
+        design_files.FILE: "what the host reads: layouts, formats, registers, the design's hash",
+    }
+    content = _Content(
+        choice.board,
+        choice.clock_mhz,
+        f"{plain_text(built.robot.name)} {built.graph.name}",
+        built.design.hash,
+        Axi(choice.board.link.width, choice.board.link.tlast),
+        {name: (built.folder / name).read_text(encoding="utf-8") for name in meanings},
+        meanings,
+        REGISTERS,
+        '"."',
+        "",
+        choice_table(choice),
+        diagram(choice),
+    )
+    return _written(content, Path(folder) / f"{built.folder.name}-{choice.board.name}")
+
+
+def write_core_project(
+    content: BoardCores, folder: str | os.PathLike[str] = DEFAULT_FOLDER, *, clock_mhz: float | None = None
+) -> Project:
+    """Write the project of a board's cores, which programs of all robots run on, as `write_project` does."""
+    from dynagate.hw.processor.shell.core_shell import shell_text
+
+    board, core = content.board, content.core
+    clock = board.clock_mhz if clock_mhz is None else clock_mhz
+    name = f"{SHELL_TOP}.v"
+    rows = [
+        ("board", f"{board.title}, {board.part}"),
+        ("cores", f"{content.cores}, which take samples in turn"),
+        ("each", core.text),
+        ("clock", f"{clock:g} MHz, assumed"),
+    ]
+    between = BETWEEN[board.link.kind]
+    stream = f"AXI4-Stream, {board.link.width} bits: packets of {'float32' if core.floats else 'integers'}"
+    drawing = _boxes(
+        (
+            ("host", *between),
+            (stream,),
+            (content.title, core.text),
+            (stream,),
+            (*reversed(between), "host"),
+        )
+    )
+    own = _Content(
+        board,
+        clock,
+        content.title,
+        core.hash,
+        content.axi,
+        {name: shell_text(core, content.axi, content.cores, has_tlast=board.link.kind != "uart")},
+        {name: "the cores behind AXI, the same for all robots"},
+        with_processor(),
+        '"PROGRAM"',
+        f"PROGRAM is the folder that `dynagate build ROBOT --board {board.name}` prints.",
+        table(("", ""), rows),
+        drawing,
+    )
+    return _written(own, Path(folder) / f"cores-{board.name}-{core.hash[:12]}")
+
+
+def _written(content: _Content, target: Path) -> Project:
+    if content.board.flow not in FLOWS:
+        raise ArgumentError(f"{content.board.name} has flow {content.board.flow}; expected one of {', '.join(FLOWS)}")
+    flow = FLOWS[content.board.flow]
+    storage.check_folder(target, ProjectError, "a project")
+    with storage.scratch(target.parent, ProjectError, target.name) as place:
+        scratch = place / target.name
+        scratch.mkdir()
+        for name, text in {**content.files, **_texts(content, flow)}.items():
+            (scratch / name).write_text(text, encoding="utf-8")
+        storage.put(scratch, target, last=README)
+    return Project(target, flow)
+
+
+def run_tool(project: Project, *, progress: Progress = quiet) -> list[Path] | None:
+    """Run the vendor's tools on a project; None where they are not on the path. Returns what they wrote. Raises
+    ProjectError with the end of what they printed; all of it is in make.log."""
+    flow = project.flow
+    if not check_tool(flow):
+        return None
+    progress(f"{flow.tool}: synthesis, place and route")
+    log = project.folder / "make.log"
+    with log.open("w", encoding="utf-8") as output:
+        done = completed(["make", "-C", str(project.folder), "-f", "Makefile"], stdout=output, stderr=subprocess.STDOUT)
+    products = [project.folder / name for name in flow.products]
+    missing = [path.name for path in products if not path.is_file()]
+    if done.returncode != 0 or missing:
+        tail = "\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-LAST_LINES:])
+        what = ending(done.returncode) if done.returncode else f"failed ({', '.join(missing)} not written)"
+        raise ProjectError(f"{flow.tool} {what}; {log} ends in\n{tail}")
+    return products
+
+
+def check_tool(flow: Flow) -> bool:
+    """Whether the flow's tool is on the path. Raises ProjectError: it says a version outside of the table."""
+    if shutil.which(flow.tool) is None:
+        return False
+    said = _VERSION.search(completed([flow.tool, "-version"]).stdout)
+    oldest, newest = flow.versions
+    if said is not None and not oldest <= said[1] <= newest:
+        raise ProjectError(
+            f"{flow.tool} on the path is {said[1]}; expected {oldest} to {newest}, or --only-project and another tool"
+        )
+    return True
+
+
+def choice_table(choice: Choice) -> str:
+    """What was chosen, what it takes, and how fast it is by the model."""
+    board, planned, rates = choice.board, choice.plan, choice.rates
+    kinds = {"dsp": board.resources.multiplier, "lut": "lookup tables", "ff": "flip-flops between units"}
+    rows: list[tuple[str, str]] = [
+        ("board", f"{board.title}, {board.part}"),
+        ("initiation interval", f"{planned.ii} cycles: {choice.reason}"),
+        ("latency", f"{planned.latency} cycles in the datapath"),
+    ]
+    for name, count in choice.uses.items():
+        share = count / getattr(board.resources, name)
+        rows.append((kinds[name], f"{count} of {getattr(board.resources, name)} ({share:.1%}), estimated"))
+    rows += [
+        ("clock", f"{choice.clock_mhz:g} MHz, assumed"),
+        ("datapath", f"{rate_text(rates.datapath)} samples/s, modeled"),
+        ("stream", f"{rate_text(rates.stream)} samples/s, modeled: {board.link.width} bits a cycle"),
+        ("link", f"{rate_text(rates.link)} samples/s, modeled: {board.link.limit.derivation}"),
+        ("end to end", f"{rate_text(rates.end_to_end)} samples/s, modeled: the {rates.decided_by} decides"),
+    ]
+    return table(("", ""), rows)
+
+
+def _texts(content: _Content, flow: Flow) -> dict[str, str]:
+    """The text of every file that is made from a template, by name."""
+    head = f"// {content.title}, generated by dynagate; design {content.digest}\n"
+    meanings = {
+        **content.meanings,
+        f"{MODULE}.v": "the same with interfaces that Vivado recognizes",
+        **{name: meaning for name, (_, meaning) in flow.templates.items()},
+        **dict(zip(OUT_OF_CONTEXT, OUT_OF_CONTEXT_MEANINGS, strict=True)),
+    }
+    sources = (*(name for name in content.files if name.endswith(".v")), f"{MODULE}.v")
+    context: dict[str, Any] = {
+        "board": content.board,
+        "digest": content.digest,
+        "title": content.title,
+        "module": MODULE,
+        "kernel": KERNEL,
+        "clock": content.clock_mhz,
+        "sources": sources,
+        "constraints": flow.constraints,
+        "products": " ".join(flow.products),
+        "processor": _processor(content) if flow.has_processor else None,
+        "registers": tuple(content.registers.values()),
+        "registers_table": register_table(content.registers),
+        "registers_at": flow.registers_at,
+        "commands": flow.commands,
+        "seen": flow.seen,
+        "runs": flow.runs,
+        "link": flow.link,
+        "opened": content.opened,
+        "note": content.note,
+        "tool_line": f"It needs `{flow.tool}` on the path.",
+        "diagram": content.drawing,
+        "table": content.table,
+        "files": meanings,
+    }
+    texts = rendered({name: template for name, (template, _) in flow.templates.items()} | {README: README}, context)
+    texts |= out_of_context(
+        content.title,
+        content.digest,
+        sources,
+        MODULE,
+        flow.clock,
+        part=content.board.part,
+        clock_mhz=content.clock_mhz,
+    )
+    texts[f"{MODULE}.v"] = head + wrapper(content.axi, clock=flow.clock, reset=flow.reset)
+    return texts
+
+
+def _processor(content: _Content) -> dict[str, Any]:
+    """What the Zynq template asks of the processor."""
+    board = content.board
+    (row,) = (row for prefix, row in PROCESSORS.items() if board.part.startswith(prefix))
+    configuration = {**row.fixed, row.width: str(board.link.width), row.frequency: f"{content.clock_mhz:g}"}
+    return {**vars(row), "configuration": configuration}
+
+
+BETWEEN = {
+    "xdma": ("PCI Express", "XDMA engine", "clock converters"),
+    "xrt": ("PCI Express", "card memory", "kernels read_samples, write_results"),
+    "pynq": ("processor's memory", "axi_dma_0"),
+    "uart": ("serial line",),
+}
+"""Between host and accelerator, by the kind of the link."""
+
+
+def diagram(choice: Choice) -> str:
+    """The way of a sample as a drawing in text."""
+    planned, board = choice.plan, choice.board
+    graph = planned.formatted.graph
+    units = [f"{count} × {kind}" for kind, count in sorted(planned.unit_counts().items())]
+    adders = sum(isinstance(HARDWARE[node.op], Own) for node in graph.nodes)
+    between = BETWEEN[board.link.kind]
+    return _boxes(
+        (
+            ("host", *between),
+            (f"AXI4-Stream, {board.link.width} bits", f"{len(graph.input_nodes)} float32 words in"),
+            ("accelerator: float32 to integers", "FIFO of samples"),
+            (
+                f"datapath: a sample every {planned.ii} cycles, {planned.latency} cycles each",
+                ", ".join([*units, f"{adders} × add"]),
+            ),
+            ("accelerator: integers to float32", "FIFO of results, registers"),
+            (f"AXI4-Stream, {board.link.width} bits", f"{len(graph.result_nodes)} float32 words out"),
+            (*reversed(between), "host"),
+        )
+    )
+
+
+def _boxes(boxes: Sequence[Sequence[str]]) -> str:
+    """Boxes below each other, joined by arrows."""
+    width = max(len(line) for box in boxes for line in box)
+    edge = "+" + "-" * (width + 2) + "+"
+    drawn = ["\n".join([edge, *(f"| {line:<{width}} |" for line in box), edge]) for box in boxes]
+    return ("\n" + " " * (width // 2 + 1) + "v\n").join(drawn)
+
+
+class VendorTools(Toolchain):
+    """A project for the vendor's tools, which are run where they are."""
+
+    has_project = True
+
+    def check(self) -> None:
+        if not self.only_project:
+            check_tool(FLOWS[self.board.flow])
+
+    def first_clock(self, megahertz: float | None) -> float | None:
+        return megahertz
+
+    def make_design(self, built: Design[Pipeline], choice: Choice, folder: Path, progress: Progress) -> list[str]:
+        return self._run(write_project(built, choice, folder), progress)
+
+    def make_cores(self, cores: BoardCores, megahertz: float | None, folder: Path, progress: Progress) -> list[str]:
+        return self._run(write_core_project(cores, folder, clock_mhz=megahertz), progress)
+
+    def _run(self, project: Project, progress: Progress) -> list[str]:
+        products = None if self.only_project else run_tool(project, progress=progress)
+        to_type = [project.what_to_type()] if products is None and not self.only_project else []
+        return [str(project.folder), *to_type, *map(str, products or ())]

@@ -1,0 +1,151 @@
+"""What a design's folder holds to verify it: for each of its modules a self-checking bench in plain Verilog, one in
+cocotb, and rules as SVA.
+
+Their text follows from design.json alone but for the cycles by which overflow bits follow their values and the number
+of vectors, so it can be written again and compared: nobody runs a bench that somebody else has edited. The vectors
+follow from the build.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from importlib.resources import files as resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from dynagate.base.storage import read_file
+from dynagate.base.untrusted import plain_text
+from dynagate.design.bodies import body_row
+from dynagate.design.codec import Words
+from dynagate.design.design import Design
+from dynagate.design.files import bench_folder, bench_texts_of, bench_vectors_of, checksum
+from dynagate.hw.vectors.drawn import Vectors
+from dynagate.hw.vectors.subject import Subject, subjects
+from dynagate.hw.vectors.values import Counts, values
+
+COCOTB = "test_bench.py"
+_LATE = re.compile(r"^  localparam integer LATE = (\d{1,2}(?:, LATE_\d+ = \d{1,2})*);$", flags=re.M)
+_HEX = re.compile(r"// [\x20-\x7e]*\n(?:[0-9a-f]*\n)*")
+
+
+def in_bench(design: Design[Any]) -> Design[Any]:
+    """Return the record as the benches of its modules know it: with the streams of the shell around it."""
+    record: Design[Any] = body_row(design.body.kind).hardware().in_bench(design)
+    return record
+
+
+def bench_files(design: Design, late: Sequence[int], vectors: Mapping[str, Vectors]) -> dict[str, str]:
+    """Every file of a design's benches, by its place in the design's folder. late: of each function, the cycles by
+    which overflow bits follow their values. vectors: by module."""
+    files: dict[str, str] = {}
+    for subject in subjects(design, late):
+        own = vectors[subject.module]
+        beats = own.inputs.size // own.inputs.shape[-1]
+        counts = Counts(len(own.ends), len(own.operations), beats, len(own.rounds))
+        texts = {**bench_texts(subject, late, counts), **vector_texts(subject, own)}
+        files |= {f"{subject.folder}/{name}": text for name, text in texts.items()}
+    return files
+
+
+def bench_texts(subject: Subject, late: Sequence[int], counts: Counts) -> dict[str, str]:
+    """The files of a module's bench without its vectors, by name."""
+    filled = values(subject, late, counts, _template)
+    return {name: _filled(_template(_source(name)), filled) for name in _texts_of(subject.design, subject.module)}
+
+
+def vector_texts(subject: Subject, vectors: Vectors) -> dict[str, str]:
+    """The vectors as text, by name: a line of hexadecimal digits each, behind one that names the design."""
+    head = f"// vectors of design {subject.design.hash}\n"
+    rows = [b"" if row is None else row.astype(">f8").tobytes() for row in vectors.reference]
+    lines: dict[str, Iterable[str]] = {
+        "inputs.hex": _lines(vectors.inputs, subject.in_bits),
+        "expected.hex": _lines(vectors.expected, subject.out_bits),
+        "ends.hex": [f"{end:x}" for end in vectors.ends],
+        "masks.hex": _lines(vectors.masks, subject.out_bits),
+        "rounds.hex": [f"{bound:x}" for bound in vectors.rounds],
+        "registers.hex": [f"{operation.bits:016x}" for operation in vectors.operations],
+        "reference.hex": [row.hex() for row in rows],
+    }
+    names = bench_vectors_of(subject.module)
+    return {name: head + "".join(f"{line}\n" for line in lines[name]) for name in names}
+
+
+def _lines(words: Words, bits: int) -> Iterator[str]:
+    """A line for each beat. words: (samples, beats, words)."""
+    digits = -(-bits // 4)
+    for row in words.reshape(-1, words.shape[-1]):
+        number = int.from_bytes(np.ascontiguousarray(row, "<u4").tobytes(), "little")
+        yield f"{number:0{digits}x}"
+
+
+def bench_faults(design: Design, folder: Path) -> Iterator[str]:
+    """What is wrong with the benches in a design's folder, a text each: a file that is missing, edited or of another
+    design. design: of that folder."""
+    for module in design.modules:
+        yield from _faults_of(design, module, folder)
+
+
+def _faults_of(design: Design, module: str, folder: Path) -> Iterator[str]:
+    bench, vectors = bench_folder(design, module), bench_vectors_of(module)
+    texts = _texts_of(design, module)
+    place = folder / bench
+    contents: dict[str, str] = {}
+    for name in (*texts, *vectors):
+        try:
+            contents[name] = read_file(place / name).decode()
+        except FileNotFoundError:
+            yield f"{place / name} is missing"
+        except (OSError, UnicodeDecodeError) as error:
+            yield f"{place / name} cannot be read ({error})"
+    if len(contents) < len(texts) + len(vectors):
+        return
+    for name in vectors:
+        head = contents[name].partition("\n")[0]
+        if head != f"// vectors of design {design.hash}":
+            said = plain_text(head.rpartition(" ")[2][:16])
+            yield f"{place / name} has vectors of design {said}; expected those of {design.hash[:16]}"
+        elif not _HEX.fullmatch(contents[name]) or checksum(contents[name]) != design.files.get(f"{bench}/{name}"):
+            yield f"{place / name} was edited or damaged"
+    late = late_of(contents["bench.v"], design)
+    expected = {} if late is None else _expected(design, module, late, contents)
+    for name in texts:
+        if contents[name] != expected.get(name):
+            yield f"{place / name} was edited, or written by another version of dynagate"
+
+
+def _expected(design: Design, module: str, late: Sequence[int], contents: Mapping[str, str]) -> dict[str, str]:
+    """The texts of a bench, as they follow from the design."""
+    counts = Counts(*(_rows(contents, name) for name in ("ends.hex", "registers.hex", "inputs.hex", "rounds.hex")))
+    (subject,) = (each for each in subjects(design, late) if each.module == module)
+    return bench_texts(subject, late, counts)
+
+
+def _texts_of(design: Design, module: str) -> tuple[str, ...]:
+    return bench_texts_of(module, first=module == design.modules[0])
+
+
+def _rows(contents: Mapping[str, str], name: str) -> int:
+    return contents[name].count("\n") - 1 if name in contents else 0
+
+
+def late_of(text: str, design: Design) -> list[int] | None:
+    """The one thing that the text of a bench says and neither design.json nor the vectors do; None where it does
+    not."""
+    line = _LATE.search(text)
+    late = [] if line is None else [int(part.rpartition(" ")[2]) for part in line[1].split(", ")]
+    return late if len(late) == max(len(design.functions), 1) else None
+
+
+def _source(name: str) -> str:
+    """The template of a file: the cocotb bench is called after its module."""
+    return COCOTB if name.startswith("test_") else name
+
+
+def _template(name: str) -> str:
+    return (resources(__package__) / "templates" / f"{name}.in").read_text(encoding="utf-8")
+
+
+def _filled(text: str, filled: Mapping[str, str]) -> str:
+    return re.sub(r"<< (\w+) >>", lambda match: filled[match[1]], text)

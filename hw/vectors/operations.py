@@ -1,0 +1,171 @@
+"""What a bench does to the registers of a module before its rounds, and what it expects of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import IntEnum
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from dynagate.design.design import AxiStreams, Design
+from dynagate.design.words import PER_BATCH
+from dynagate.hw.processor.shell.core_shell import BATCH_BIT
+from dynagate.hw.rtl.regmap import OUTPUTS, READ
+from dynagate.hw.vectors.rounds import ROUNDS
+from dynagate.hw.vectors.wire import Flags
+
+SOFT_RESET = 255
+"""In place of a round: what resets the streams while samples are under way."""
+OKAY, SLVERR = 0, 2
+
+
+class Kind(IntEnum):
+    """READ: it must be the word. INPUT_STALLS, OUTPUT_STALLS: a read that must be what the bench has counted."""
+
+    READ, WRITE, INPUT_STALLS, OUTPUT_STALLS = range(4)
+
+
+class Operation(NamedTuple):
+    """before: which round; ROUNDS is behind the last. response: of the bus."""
+
+    before: int
+    kind: Kind
+    address: int
+    word: int
+    response: int = OKAY
+
+    @property
+    def bits(self) -> int:
+        """As a bench reads it: 8 bits of the round, 4 of the kind, 4 of the response, 16 of the address, 32 of the
+        word."""
+        return self.before << 56 | self.kind << 52 | self.response << 48 | self.address << 32 | self.word
+
+
+class Counted(NamedTuple):
+    """Of samples in their order: bad, those with a number that is none or does not fit, (samples,); and of the results
+    that come, flagged ones, (results,), and the passes that overflowed, (results, scopes)."""
+
+    bad: Flags
+    flagged: Flags
+    by_scope: Flags
+
+
+def of_shell(
+    design: Design,
+    held: Mapping[str, npt.NDArray[np.float32]],
+    counted: Counted,
+    settings: Mapping[int, Mapping[str, int]] | None = None,
+) -> list[Operation]:
+    """Of the shell of a datapath. held: what the inertial parameters of links are to be, by link. settings: of
+    registers, before rounds."""
+    axi, address = _registers(design)
+    constants = {
+        "ii": design.interval,
+        "latency": design.latency,
+        "input_words": axi.words.input,
+        "output_words": axi.words.output,
+        "samples_in": 0,  # the resets have cleared it
+    }
+    operations = _first(design, constants)
+    written = {f"{name}_{k}": word for name, row in held.items() for k, word in enumerate(_bits(row))}
+    for kind in (Kind.WRITE, Kind.READ):
+        operations += [Operation(0, kind, address[name], word) for name, word in written.items()]
+    if axi.choice:
+        operations.append(Operation(0, Kind.READ, address[OUTPUTS], (1 << len(axi.registers[OUTPUTS].bits)) - 1))
+    for before, words in (settings or {}).items():
+        operations += [Operation(before, Kind.WRITE, address[name], word) for name, word in words.items()]
+    return [*operations, *_counted(address, counted, ROUNDS), *_cleared(design, ROUNDS)]
+
+
+def _registers(design: Design) -> tuple[AxiStreams, dict[str, int]]:
+    """A module's streams, and the addresses of its registers by name."""
+    assert design.axi is not None
+    return design.axi, {name: register.address for name, register in design.axi.registers.items()}
+
+
+def _first(design: Design, constants: Mapping[str, int]) -> list[Operation]:
+    """A soft reset, and what registers say before the first round. constants: besides what a module is."""
+    axi, address = _registers(design)
+    said = {
+        "identity": axi.identity,
+        "version": axi.version,
+        "hash_low": design.device_hash & 0xFFFFFFFF,
+        "hash_high": design.device_hash >> 32,
+        "control": 0,
+        **constants,
+    }
+    resets = 1 << axi.registers["control"].bits.index("reset")
+    beyond, read_only = 4 * len(axi.registers), next(n for n, row in axi.registers.items() if row.access == READ)
+    return [
+        Operation(SOFT_RESET, Kind.WRITE, address["control"], resets),
+        *(Operation(0, Kind.READ, address[name], word) for name, word in said.items()),
+        Operation(0, Kind.READ, beyond, 0, SLVERR),
+        Operation(0, Kind.WRITE, address[read_only], 1, SLVERR),
+    ]
+
+
+class Answered(NamedTuple):
+    """Until a round. flagged: results after the resets, in their order, in which a value overflowed, (results,). bad:
+    likewise, those of samples with a number that is none or does not fit. cut: samples cut short then."""
+
+    before: int
+    flagged: Flags
+    bad: Flags
+    cut: int
+
+
+def of_cores(design: Design, cores: int, checksum: int, counted: Sequence[Answered]) -> list[Operation]:
+    """Of the shell of a processor's cores. checksum: of the program. counted: at the ends at which a bench stops."""
+    axi, address = _registers(design)
+    nothing = dict.fromkeys(("ii", "latency", "input_words", "output_words", "samples_in", "checksum"), 0)
+    stream = axi.width | (axi.last == PER_BATCH) << BATCH_BIT
+    loaded = {"ii": design.interval, "checksum": checksum, "samples_in": 0, "misaligned": 0}
+    reset, *said = _first(design, {**nothing, "stream": stream, "cores": cores})
+    return [
+        *said,
+        reset,  # after the round in which the program is loaded
+        *(Operation(1, Kind.READ, address[name], word) for name, word in loaded.items()),
+        *(operation for each in counted for operation in _counted(address, _of_results(each), each.before, each.cut)),
+        *_cleared(design, counted[-1].before),
+    ]
+
+
+def _of_results(answered: Answered) -> Counted:
+    """Of a core, which has one flag."""
+    return Counted(answered.bad, answered.flagged, answered.flagged[:, None])
+
+
+def _bits(row: npt.NDArray[np.float32]) -> list[int]:
+    return [int(word) for word in row.view(np.uint32)]
+
+
+def _counted(address: Mapping[str, int], counted: Counted, before: int, cut: int = 0) -> list[Operation]:
+    """The counters before a round. cut: samples that TLAST has cut short."""
+    bad, flagged, scopes = counted
+    seen = {
+        "samples_in": len(bad),
+        "samples_out": len(flagged),
+        "bad_inputs": int(bad.sum()),
+        "overflows": int(flagged.sum()),
+        "overflow_scopes": sum(1 << k for k, flags in enumerate(scopes.T) if flags.any()),
+        "misaligned": cut,
+        "status": int(bad.any()) | int(flagged.any()) << 1 | (cut > 0) << 2,
+    }
+    seen |= {"first_bad_input": int(np.argmax(bad))} if bad.any() else {}
+    seen |= {"first_overflow": int(np.argmax(flagged))} if flagged.any() else {}
+    return [
+        *(Operation(before, Kind.READ, address[name], word) for name, word in seen.items()),
+        Operation(before, Kind.INPUT_STALLS, address["input_stalls"], 0),
+        Operation(before, Kind.OUTPUT_STALLS, address["output_stalls"], 0),
+    ]
+
+
+def _cleared(design: Design, before: int) -> list[Operation]:
+    """A clear, and the counters after it."""
+    axi, address = _registers(design)
+    clears = 1 << axi.registers["control"].bits.index("clear")
+    return [
+        Operation(before, Kind.WRITE, address["control"], clears),
+        *(Operation(before, Kind.READ, address[name], 0) for name in ("samples_in", "samples_out", "status")),
+    ]

@@ -1,0 +1,217 @@
+"""Packets of a program's bench in their order: the program in parts, samples, and what comes between.
+
+The program is loaded before the first sample. Once samples are under way a damaged one follows, which the core refuses,
+then another core's, and the right one again. Now and then TLAST cuts a sample short.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from dynagate.design.codec import Codec, Words
+from dynagate.design.design import Design, Stream
+from dynagate.design.program import ProgramBody
+from dynagate.design.words import FIXED, PER_SAMPLE
+from dynagate.fixedpoint.format import Format, Integers, quantize
+from dynagate.graph.packing import ZERO
+from dynagate.hw.processor.isa.packets import checksum, packets
+from dynagate.hw.processor.streams import in_its_shell
+from dynagate.hw.units.floating import BINARY32, from_floating, to_floating
+from dynagate.hw.vectors import operations
+from dynagate.hw.vectors.drawn import SEED, Arrays, Flags, Ints, Vectors
+from dynagate.hw.vectors.operations import Answered
+from dynagate.hw.vectors.rounds import ALONE, NONE, ROUNDS
+from dynagate.hw.vectors.subject import Subject, subjects
+
+FEW = 5_000
+"""Cycles for which samples keep a core busy, at most, in the rounds that every simulator runs."""
+FEWEST = ROUNDS + 3
+"""Groups of samples in these, even if they take longer."""
+CUT_EVERY = 16
+"""Groups of samples after which one is cut short."""
+RELOADED, LOADS = 3, 4
+"""The round in whose middle the program is loaded again, and cycles that this takes for each word of it."""
+
+
+class Packet(NamedTuple):
+    """What goes over the stream at once. end: of its answer; NONE where none comes. words: all but its tag. answer:
+    likewise. flagged: a value of it overflows. bad: a number of it is none, or does not fit. reference: float64
+    numbers."""
+
+    end: int
+    words: Words
+    answer: Words
+    flagged: bool = False
+    bad: bool = False
+    reference: npt.NDArray[np.float64] | None = None
+
+
+Group = list[Packet]
+"""Samples between which nothing but a cut one comes."""
+
+
+# numbers in words
+
+
+class Entered(NamedTuple):
+    """Numbers of samples as a core has them. words: on its stream, (samples, numbers) by port. integers: by port,
+    (samples,) of each number. bad: the samples, (samples,), of which one is none or does not fit."""
+
+    words: dict[str, Words]
+    integers: dict[str, list[Integers]]
+    bad: Flags
+
+
+def entered(design: Design[ProgramBody], arrays: Arrays, formats: Mapping[str, Sequence[Format]]) -> Entered:
+    """arrays: (samples, ...) by port. formats: of a port's numbers."""
+    words, integers = {}, {}
+    bad = np.zeros(len(next(iter(arrays.values()))), np.bool_)
+    for name, array in arrays.items():
+        rows = np.asarray(array, np.float64).reshape(len(bad), -1).T
+        if design.body.stream_words == FIXED:
+            integers[name] = [quantize(row, fmt).value for row, fmt in zip(rows, formats[name], strict=True)]
+            words[name] = results(design, integers[name], formats[name])
+            continue
+        with np.errstate(over="ignore"):
+            own = np.ascontiguousarray(rows.astype(BINARY32.number)).view(BINARY32.word)
+        each = [from_floating(row, fmt, fmt.width, BINARY32) for row, fmt in zip(own, formats[name], strict=True)]
+        bad |= np.any([one.overflow for one in each], axis=0)
+        words[name], integers[name] = own.T, [one.value for one in each]
+    return Entered(words, integers, bad)
+
+
+def results(design: Design[ProgramBody], integers: Sequence[Integers], formats: Sequence[Format]) -> Words:
+    """The bits of integers that leave, (samples, numbers), as integers or as float32."""
+    if design.body.stream_words == FIXED:
+        return np.stack(integers, axis=1).astype(np.int64).astype(np.uint32)
+    return np.stack([to_floating(each, fmt, BINARY32) for each, fmt in zip(integers, formats, strict=True)], axis=1)
+
+
+def put(words: Words, codec: Codec, stream: Stream, name: str, bits: Words) -> None:
+    """Write the bits of a port's numbers into samples, (samples, words)."""
+    (port,) = (port for port in stream.ports if port.name == name)
+    there = [k for k, index in enumerate(port.fields) if index != ZERO]
+    codec.put_bits(words, bits[:, there], [port.fields[k] for k in there])
+
+
+def streamed_vectors(
+    design: Design[ProgramBody], loading: Words, groups: list[Group], few: int, seed: int = SEED
+) -> Vectors:
+    """Vectors of groups of samples, and of what loads the program before and among them. design: with its shell.
+    loading: what loads it, (messages, 2). few: samples of the rounds that every simulator runs, about."""
+    (subject,) = subjects(in_its_shell(design), [])
+    streamed, bounds = _streamed(subject, loading, groups, few)
+    return _vectors(design, subject, streamed, bounds, int(loading[-1, 1]), seed)
+
+
+# packets in their order
+
+
+def _parts(end: int, loading: Words, answer: int) -> Group:
+    """A program in parts. answer: to the last one; a core has no program before that."""
+    rows = packets(loading)
+    return [Packet(end, row, np.array([answer * (k == len(rows) - 1)], np.uint32)) for k, row in enumerate(rows)]
+
+
+def _reloaded(end: int, loading: Words) -> Group:
+    """A damaged program, one for another core, whose checksum is right, and the program again."""
+    damaged, foreign = loading.copy(), loading[[0, -1]]
+    damaged[len(loading) // 2, 1] ^= 1
+    foreign[0, 1] ^= 1
+    foreign[1, 1] = checksum(loading[:0])
+    return [*_parts(end, damaged, 0), *_parts(end, foreign, 0), *_parts(end, loading, 1)]
+
+
+def _streamed(subject: Subject, loading: Words, groups: list[Group], few: int) -> tuple[list[Packet], Ints]:
+    """All packets in their order, and how many there are until the end of each round. few: samples of the first
+    ROUNDS rounds, about."""
+    parts, cut = len(subject.names) - 1, subject.silent_beats
+    axi = subject.design.axi
+    assert axi is not None
+    streamed = _parts(parts, loading, 1)
+    sizes = np.cumsum([len(group) for group in groups])
+    first = min(max(int(np.searchsorted(sizes, few)) + 1, FEWEST), len(groups))
+    first = len(groups) if len(groups) - first < ROUNDS else first
+    alone = min(ALONE, first // 8)
+    ends = np.linspace(alone, first, ROUNDS).round().astype(int)[1:]
+    if first < len(groups):
+        ends = np.append(ends, np.linspace(first, len(groups), ROUNDS).round().astype(int)[1:])
+    round_of_it = RELOADED if loading.size * LOADS < FEW or first == len(groups) else ROUNDS - 1 + RELOADED
+    reload = (ends[round_of_it - 1] + ends[round_of_it]) // 2
+    bounds = []
+    for k, group in enumerate(groups):
+        if k == reload:
+            streamed += _reloaded(parts, loading)
+        for place, packet in enumerate(group):
+            if cut and k > alone and k % CUT_EVERY == 0 and place == len(group) - 1:
+                streamed.append(Packet(NONE, packet.words[: cut * axi.lanes], packet.answer[:0]))
+            streamed.append(packet)
+        if k + 1 == alone or k + 1 in ends:
+            bounds.append(len(streamed))
+    return streamed, np.array(bounds, np.int64)
+
+
+def _vectors(
+    design: Design[ProgramBody], subject: Subject, streamed: list[Packet], bounds: Ints, crc: int, seed: int
+) -> Vectors:
+    axi, shell = subject.design.axi, design.body.shell
+    assert axi is not None
+    assert shell is not None
+    tags = np.random.default_rng(seed).integers(1 << 32, size=len(streamed)).astype(np.uint32)
+    last = np.isin(np.arange(len(streamed)), bounds - 1) | (axi.last == PER_SAMPLE)
+    expected = np.zeros((len(streamed), subject.longest_result, axi.lanes + 1), np.uint32)
+    inputs = []
+    for k, packet in enumerate(streamed):
+        if packet.end == NONE:
+            inputs.append(_beats(packet.words, axi.lanes, True))
+            continue
+        inputs.append(_beats(np.append(packet.words, tags[k]), axi.lanes, bool(last[k])))
+        answer = _beats(np.append(packet.answer, tags[k]), axi.lanes, bool(last[k]))
+        expected[k, : len(answer)] = answer
+    counted = []
+    for stop in sorted({ROUNDS, len(bounds)}):
+        after = streamed[bounds[0] : bounds[stop - 1]]
+        samples = [each for each in after if each.end < len(subject.names) - 1]
+        flagged, bad = (np.array([getattr(each, of) for each in samples], np.bool_) for of in ("flagged", "bad"))
+        counted.append(Answered(stop, flagged, bad, sum(each.end == NONE for each in after)))
+    return Vectors(
+        np.concatenate(inputs),
+        expected,
+        np.array([each.end for each in streamed], np.int64),
+        _masks(design, subject),
+        [each.reference for each in streamed],
+        bounds,
+        operations.of_cores(subject.design, shell.cores, crc, counted),
+    )
+
+
+def _beats(words: Words, lanes: int, last: bool) -> Words:
+    """A packet in beats, (beats, words of a beat and one whose lowest bit is TLAST)."""
+    padded = np.concatenate([words, np.zeros(-len(words) % lanes, np.uint32)]).reshape(-1, lanes)
+    ends = np.zeros((len(padded), 1), np.uint32)
+    ends[-1] = last
+    return np.concatenate([padded, ends], axis=1)
+
+
+def _masks(design: Design[ProgramBody], subject: Subject) -> Words:
+    """Of each function, ones where its results have bits: one with fewer numbers than others ends with words that mean
+    nothing."""
+    axi = subject.design.axi
+    assert axi is not None
+    masks = np.zeros((len(subject.names), subject.longest_result, axi.lanes + 1), np.uint32)
+    own = [design.of_function(function) for function in design.functions] or [design]
+    for k, each in enumerate(own):
+        codec, loop = each.wire.output, design.body.loop
+        words = np.zeros((1, axi.beats.output * axi.lanes), np.uint32)
+        ones = np.full((1, len(each.output.fields)), -1)
+        for turn in range(1 if loop is None else loop.turns):
+            moved = codec if loop is None else codec.moved([turn * stride for stride in loop.outputs])
+            moved.put_bits(words, ones, range(ones.size))
+        words[:, codec.words - 1 :] = 0xFFFFFFFF  # the flag and the tag
+        masks[k, :, :-1] = words.reshape(-1, axi.lanes)
+    masks[-1, : subject.out_beats[-1], :-1] = 0xFFFFFFFF
+    masks[:, :, -1] = 1
+    return masks

@@ -1,0 +1,296 @@
+"""The vectors of a program's bench: samples of random states, and the results that the integers give."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from dynagate.design.codec import Words
+from dynagate.design.design import Design
+from dynagate.design.program import ProgramBody
+from dynagate.design.words import FIXED
+from dynagate.dynamics import CODE
+from dynagate.fixedpoint.format import Format, Integers
+from dynagate.fixedpoint.formatted import Formatted, FormattedGraph
+from dynagate.fixedpoint.models.evaluate import evaluate_integers
+from dynagate.fixedpoint.models.feedback import Recirculation
+from dynagate.fixedpoint.models.loops import FormattedLoop, LoopIntegers
+from dynagate.graph.evaluate import evaluate
+from dynagate.graph.region import Kind, Region
+from dynagate.graph.steps import GRAPH, LOOP, SCAN, UNTIL, refused, table
+from dynagate.hw.processor.options import options_of
+from dynagate.hw.vectors.drawn import SAMPLES, SEED, Arrays, Flags, Vectors, flat, kept_in_limits, of_all_kinds
+from dynagate.hw.vectors.packets import (
+    FEW,
+    FEWEST,
+    Entered,
+    Group,
+    Packet,
+    entered,
+    put,
+    results,
+    streamed_vectors,
+)
+from dynagate.hw.vectors.wire import with_strange
+from dynagate.integrators.chip_motion import ChipMotion
+from dynagate.integrators.step import CARRY
+from dynagate.robot import Robot
+
+BUSY = 1_000_000
+"""Cycles for which samples keep a core busy, at most."""
+FORWARD = "forward_dynamics"
+"""Whose states a motion begins with."""
+PIECES = (1, 2, 1)
+"""Samples of trajectories, in turn."""
+
+Columns = dict[str, Words]
+"""Words of ports, (batch, numbers)."""
+Functions = Sequence[Formatted]
+
+
+def program_vectors(
+    design: Design[ProgramBody],
+    loading: Words,
+    functions: Functions,
+    region: Region,
+    count: int = SAMPLES,
+    seed: int = SEED,
+) -> Vectors:
+    """design: with its shell. loading: what loads the program, (messages, 2). functions: what it computes, on states of
+    the region. count: of samples, at most."""
+    assert design.body.shell is not None
+    turns = 1 if design.body.loop is None else design.body.loop.turns
+    cycles = max(turns * design.body.period, design.input.words + design.output.words)
+    few, count = (min(count, max(busy * design.body.shell.cores // cycles, FEWEST)) for busy in (FEW, BUSY))
+    if design.body.loop is None:
+        groups = _of_functions(design, functions, region, count, seed)
+    else:
+        groups = _of_turns(design, functions[0], region, count, seed)
+    return streamed_vectors(design, loading, groups, few, seed)
+
+
+def _of_functions(
+    design: Design[ProgramBody], functions: Functions, region: Region, count: int, seed: int
+) -> list[Group]:
+    """Samples of all functions in random order."""
+    each: list[Group] = []
+    for k, formatted in enumerate(graph for each in functions for graph in each.graphs()):
+        own = design.of_function(design.functions[k]) if design.functions else design
+        each += [[packet] for packet in _of_function(own, k, formatted, region, -(-count // len(functions)), seed + k)]
+    return [each[i] for i in np.random.default_rng(seed).permutation(len(each))]
+
+
+def _of_function(
+    design: Design[ProgramBody], end: int, formatted: FormattedGraph, region: Region, count: int, seed: int
+) -> Iterator[Packet]:
+    """Samples of one state each, or of several side by side."""
+    graph, beside, kept = formatted.graph, design.body.abreast, kept_in_limits(formatted.graph)
+
+    def draw(n: int, own: int, kind: Kind) -> Arrays:
+        return region.states(graph, n, own, kind)
+
+    states, inside = of_all_kinds(draw, kept, count * beside, seed)
+    states, strange = _strange(design, states, kept, seed)
+    own = entered(design, states, _formats(formatted))
+    result = evaluate_integers(formatted, _by_node(formatted, own.integers))
+    codecs = design.wire
+    sent, came = codecs.input.zeros(count), codecs.output.zeros(count)
+    for port in graph.inputs:
+        put(sent, codecs.input, design.input, port.name, own.words[port.name].reshape(count, -1))
+    for port in graph.outputs:
+        words = results(design, [result.value[i] for i in port.nodes], [formatted.formats[i] for i in port.nodes])
+        put(came, codecs.output, design.output, port.name, words.reshape(count, -1))
+    for each in design.input.ports:
+        if each.name == CODE.name:  # the block that the function begins with
+            code = np.full((count, 1), int(design.input.fields[each.fields[0]].range[0]))
+            codecs.input.put_integers(sent, code, each.fields)
+    flagged, bad, known = (
+        np.asarray(over(flags.reshape(count, beside), axis=1), np.bool_)
+        for over, flags in ((np.any, result.overflow), (np.any, own.bad), (np.all, inside & ~strange))
+    )
+    codecs.output.put_flags(came, flagged | bad)
+    with np.errstate(all="ignore"):
+        exact = evaluate(graph, states)
+    reference = np.concatenate([exact[port.name].reshape(count, -1) for port in graph.outputs], axis=1)
+    for k in range(count):
+        rows = reference[k] if known[k] else None
+        yield Packet(end, sent[k], came[k], bool(flagged[k]), bool(bad[k]), rows)
+
+
+def _strange(design: Design[ProgramBody], states: Arrays, kept: Collection[str], seed: int) -> tuple[Arrays, Flags]:
+    """Where streams carry floats, some samples with a number that is none, and which ones they are."""
+    names = [name for name in states if name not in kept]
+    count = len(next(iter(states.values())))
+    if design.body.stream_words == FIXED or not names:
+        return states, np.zeros(count, np.bool_)
+    numbers = flat({name: states[name] for name in names})
+    numbers, strange = with_strange(numbers, range(numbers.shape[1]), seed)
+    ends = np.cumsum([states[name][0].size for name in names])
+    parts = zip(names, np.split(numbers, ends[:-1], axis=1), strict=True)
+    return {**states, **{name: part.reshape(states[name].shape) for name, part in parts}}, strange
+
+
+def _formats(formatted: FormattedGraph) -> dict[str, list[Format]]:
+    """Of the entries of a graph's inputs."""
+    return {port.name: [formatted.formats[i] for i in port.nodes] for port in formatted.graph.inputs}
+
+
+def _by_node(formatted: FormattedGraph, integers: Mapping[str, Sequence[Integers]]) -> dict[int, Integers]:
+    """Integers of a graph's inputs."""
+    ports = formatted.graph.inputs
+    return {i: x for p in ports if p.name in integers for i, x in zip(p.nodes, integers[p.name], strict=True)}
+
+
+class _Turns(NamedTuple):
+    """Of trajectories. begin: words of the states that they begin with. inputs: of each turn. results: of each turn,
+    and where it overflowed, (batch, turns). bad: where an input is no number or does not fit, likewise. reference:
+    float64 outputs, (batch, turns, numbers), NaN where unknown."""
+
+    begin: Columns
+    inputs: list[Columns]
+    results: list[Columns]
+    overflow: Flags
+    bad: Flags
+    reference: npt.NDArray[np.float64]
+
+
+def _of_turns(
+    design: Design[ProgramBody],
+    formatted: Formatted,
+    region: Region,
+    count: int,
+    seed: int,
+) -> list[Group]:
+    """Trajectories of PIECES samples, as many at a time as there are cores, since each goes on with its own."""
+    assert design.body.loop is not None
+    assert design.body.shell is not None
+    loop, cores = design.body.loop, design.body.shell.cores
+    pieces = [PIECES[k % len(PIECES)] for k in range(max(count * len(PIECES) // (cores * sum(PIECES)), FEWEST))]
+    batch, longest = len(pieces) * cores, max(PIECES) * loop.turns
+    states, inside = _starts(formatted, region, batch * longest, seed)
+    each = {name: x.reshape(batch, longest, *x.shape[1:]) for name, x in states.items()}
+    turns = TURNS[formatted.kind](formatted, each, design, region.robot)
+    known = np.asarray(inside.reshape(batch, longest).all(axis=1) & ~turns.bad.any(axis=1))
+    late = np.logical_or.accumulate(turns.overflow, axis=1)
+    groups: list[Group] = []
+    for g, size in enumerate(pieces):
+        own = range(g * cores, (g + 1) * cores)
+        packets_of = {(i, p): _piece(design, turns, i, p, known[i], late[i]) for i in own for p in range(size)}
+        groups.append([packets_of[i, p] for p in range(size) for i in own])
+    return groups
+
+
+def _starts(formatted: Formatted, region: Region, count: int, seed: int) -> tuple[Arrays, Flags]:
+    if formatted.as_graph is None:
+        kept = {"q"} if region.robot.quaternions() else set[str]()  # as of `kept_in_limits`
+        return of_all_kinds(lambda n, own, kind: region.sample(FORWARD, n, own, kind=kind), kept, count, seed)
+    graph = formatted.as_graph.graph
+    return of_all_kinds(lambda n, own, kind: region.states(graph, n, own, kind), kept_in_limits(graph), count, seed)
+
+
+def _graph_turns(formatted: FormattedGraph, each: Arrays, design: Design[ProgramBody], robot: Robot) -> _Turns:
+    """each: (batch, turns, ...), of the states those of the first turn count."""
+    graph, carried, formats = formatted.graph, set(CARRY.values()), _formats(formatted)
+    longest = next(iter(each.values())).shape[1]
+    begun = entered(design, {name: x[:, 0] for name, x in each.items() if name in carried}, formats)
+    later = {name: x for name, x in each.items() if name not in carried}
+    rows = [entered(design, {name: x[:, k] for name, x in later.items()}, formats) for k in range(longest)]
+    loop = Recirculation(formatted, CARRY, _by_node(formatted, begun.integers))
+    done = [loop.turn(_by_node(formatted, row.integers)) for row in rows]
+    state = {name: x[:, 0] for name, x in each.items()}
+    exact = []
+    with np.errstate(all="ignore"):
+        for k in range(longest):
+            ends = evaluate(graph, {**state, **{name: x[:, k] for name, x in later.items()}})
+            state |= {target: ends[source] for source, target in CARRY.items()}
+            exact.append(flat(ends))
+    formats_out = {p.name: [formatted.formats[i] for i in p.nodes] for p in graph.outputs}
+    return _Turns(
+        begun.words,
+        [row.words for row in rows],
+        [
+            {p.name: results(design, [turn.values[i] for i in p.nodes], formats_out[p.name]) for p in graph.outputs}
+            for turn in done
+        ],
+        np.stack([turn.own for turn in done], axis=1),
+        _bad(begun, rows),
+        np.stack(exact, axis=1),
+    )
+
+
+def _loop_turns(formatted: FormattedLoop, each: Arrays, design: Design[ProgramBody], robot: Robot) -> _Turns:
+    motion = ChipMotion.of(robot, options_of(design), design.body.core["word"])
+    formats = {port.name: formatted.input_formats(port.name) for port in formatted.inputs}
+    begun = entered(design, motion.begun(each["q"][:, 0], each["qd"][:, 0]), formats)
+    loop, per_turn = LoopIntegers(formatted, begun.integers), formatted.loop.per_turn
+    batch, longest = each["q"].shape[:2]
+    rows, came, overflow = [], [], []
+    for k in range(longest):
+        rows.append(entered(design, {name: each[name][:, k] for name in per_turn}, formats))
+        came.append(turn_results(design, loop, rows[-1].integers))
+        overflow.append(loop.overflow)
+    with np.errstate(all="ignore"):
+        exact = motion.exact(each["q"][:, 0], each["qd"][:, 0], each["tau"])
+    columns = [
+        exact.get(p.name, np.full((batch, longest, len(p.fields)), np.nan)).reshape(batch, longest, -1)
+        for p in design.output.ports
+    ]
+    return _Turns(
+        begun.words,
+        [row.words for row in rows],
+        came,
+        np.stack(overflow, axis=1),
+        _bad(begun, rows),
+        np.concatenate(columns, axis=2),
+    )
+
+
+TURNS: Mapping[str, Callable[[Any, Arrays, Design[ProgramBody], Robot], _Turns]] = table(
+    "hw.vectors.programs.TURNS",
+    {GRAPH: _graph_turns, LOOP: _loop_turns, UNTIL: _loop_turns, SCAN: refused("a program", "a graph or a loop")},
+)
+"""The turns of trajectories of each kind of step, from the states and torques of all turns."""
+
+
+def turn_results(design: Design[ProgramBody], loop: LoopIntegers, inputs: Mapping[str, Sequence[Integers]]) -> Columns:
+    """The words of a turn's results."""
+    values, _ = loop.turn(inputs)
+    ports = (port.name for port in design.output.ports)
+    return {name: results(design, [x.value for x in values[name]], [x.format for x in values[name]]) for name in ports}
+
+
+def _bad(begun: Entered, rows: Sequence[Entered]) -> Flags:
+    """(batch, turns); states belong to the first turn."""
+    bad = np.stack([row.bad for row in rows], axis=1)
+    bad[:, 0] |= begun.bad
+    return bad
+
+
+def _piece(design: Design[ProgramBody], turns: _Turns, i: int, piece: int, known: bool, late: Flags) -> Packet:
+    """A sample of trajectory i."""
+    assert design.body.loop is not None
+    loop = design.body.loop
+    source, sink = design.wire.input, design.wire.output
+    sent, came = source.zeros(1), sink.zeros(1)
+    source.put(sent, np.full((1, 1), float(piece == 0)), [len(design.input.fields)])
+    if piece == 0:
+        for name, columns in turns.begin.items():
+            put(sent, source, design.input, name, columns[i : i + 1])
+    first = piece * loop.turns
+    for k in range(loop.turns):
+        own_inputs = source.moved([k * loop.inputs] * len(source.slots))
+        own_results = sink.moved([k * stride for stride in loop.outputs])
+        for name, columns in turns.inputs[first + k].items():
+            put(sent, own_inputs, design.input, name, columns[i : i + 1])
+        for name, columns in turns.results[first + k].items():
+            put(came, own_results, design.output, name, columns[i : i + 1])
+    own = slice(first, first + loop.turns)
+    overflow, bad = turns.overflow[i, own], bool(turns.bad[i, own].any())
+    flagged = bool(overflow.any())
+    turn = int(np.argmax(overflow)) if flagged and not bad else 0
+    sink.put_flags(came, (flagged or bad) | turn << 1)
+    rows = turns.reference[i, own]
+    usable = known and not late[first + loop.turns - 1] and not np.isinf(rows).any()
+    return Packet(0, sent[0], came[0], flagged, bad, rows.reshape(-1) if usable else None)

@@ -1,0 +1,230 @@
+"""The vectors of a ring, bare and in its shell: turns of trajectories, and the results that the integers give.
+
+The first rounds show every turn, then every third; in the last ones the trajectories end where a register says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from dynagate.design.codec import Words, put_row_bits
+from dynagate.design.ring import ring_design
+from dynagate.fixedpoint.format import Integers
+from dynagate.fixedpoint.models.evaluate import quantize_inputs
+from dynagate.fixedpoint.models.feedback import STOP, Recirculation, Turn, Turns
+from dynagate.graph.evaluate import evaluate
+from dynagate.hw.vectors import operations, rounds
+from dynagate.hw.vectors.built import BuiltDatapath
+from dynagate.hw.vectors.drawn import Arrays, Flags, Ints, Rows, Vectors, drawn_states, flat
+from dynagate.hw.vectors.operations import Counted, Kind, Operation
+from dynagate.hw.vectors.rounds import NONE, ROUNDS
+from dynagate.hw.vectors.subject import ACCELERATOR, ROLLOUT
+from dynagate.hw.vectors.wire import Wire
+
+LONGEST, ALIKE = 8, 5
+"""Turns of a trajectory at most, and of those that a register ends."""
+
+
+class Part(NamedTuple):
+    """Trajectories of turns. rounds: in which they are streamed. every, steps: what the registers say."""
+
+    rounds: range
+    every: int
+    steps: int
+
+
+PARTS = (Part(range(9), 0, 0), Part(range(9, 13), 3, 0), Part(range(13, ROUNDS), 0, ALIKE))
+
+
+class Streamed(NamedTuple):
+    """Turns in the order in which they enter. columns: integers of the inputs by their place, (turns,). commands, bad:
+    of each, (turns,). values: integers of the results by their place. by_scope: where they overflowed. flagged: where
+    they or a turn before did, or had an input that does not fit. shown: which have a result. words: on AXI streams, if
+    there are such. reference: float64 outputs."""
+
+    columns: dict[int, Integers]
+    commands: Ints
+    bad: Flags
+    values: dict[int, Integers]
+    by_scope: Flags
+    flagged: Flags
+    shown: Flags
+    words: Words | None
+    reference: Rows
+
+
+def turns(built: BuiltDatapath, count: int, seed: int) -> dict[str, Vectors]:
+    """So many turns, for the ring and for the shell around it."""
+    wire = None if built.design.axi is None else Wire(built.design, built.formatted)
+    sizes = _sizes(count)
+    parts = [_part(built, wire, part, size, seed + k) for k, (part, size) in enumerate(zip(PARTS, sizes, strict=True))]
+    bounds = rounds.bounds(sizes, [len(part.rounds) for part in PARTS])
+    count = sum(sizes)
+    last = np.isin(np.arange(count), bounds - 1)
+    tags = np.random.default_rng(seed).integers(1 << 32, size=count)
+    whole = _joined(parts)
+    result = {ROLLOUT: _bare(built, whole, last, tags, bounds)}
+    if wire is not None:
+        result[ACCELERATOR] = _shelled(built, wire, whole, last, tags, bounds)
+    return result
+
+
+def _sizes(count: int) -> list[int]:
+    """Turns of each part, those of the last one a multiple of ALIKE."""
+    last = max(round(count * len(PARTS[2].rounds) / ROUNDS / ALIKE), 2) * ALIKE
+    second = round(count * len(PARTS[1].rounds) / ROUNDS)
+    return [max(count - second - last, LONGEST), max(second, LONGEST), last]
+
+
+def _joined(parts: Sequence[Streamed]) -> Streamed:
+    """The turns of one part after the other."""
+
+    def one(name: str) -> Any:
+        first, *others = (getattr(part, name) for part in parts)
+        if isinstance(first, dict):
+            return {key: np.concatenate([value, *(other[key] for other in others)]) for key, value in first.items()}
+        if isinstance(first, list):
+            return [*first, *(row for other in others for row in other)]
+        return None if first is None else np.concatenate([first, *others])
+
+    return Streamed(**{name: one(name) for name in Streamed._fields})
+
+
+def _part(built: BuiltDatapath, wire: Wire | None, part: Part, size: int, seed: int) -> Streamed:
+    """Turns of trajectories of random lengths, or of those that a register ends."""
+    assert built.design.body.ring is not None
+    steps = _lengths(part, size, seed)
+    longest, batch = int(steps.max()), len(steps)
+    order = Turns.of(steps, built.design.body.ring.capacity)
+    states, inside = drawn_states(built, batch * longest, seed)
+    carry, count = dict(built.design.body.ring.carry), len(order.turn)
+    for name in carry.values():  # the stream repeats where a trajectory started
+        first = states[name].reshape(batch, longest, -1)[:, :1]
+        states[name] = np.repeat(first, longest, axis=1).reshape(states[name].shape)
+    beyond = ~np.asarray(inside.reshape(batch, longest).all(axis=1))
+    commands = order.commands(steps) & (~STOP if part.steps else -1)
+    at = order.trajectory * longest + order.turn
+    integers, bad, words = _integers(built, wire, states, at, commands, seed)
+    rows, late = _evaluated(built, integers, bad.reshape(batch, longest), carry)
+    chosen = order.turn, order.trajectory
+    flagged = np.stack([row.flagged for row in rows])[chosen] | late[order.trajectory, order.turn]
+    ends = order.turn + 1 == steps[order.trajectory]
+    reference = _reference(built, states, (batch, longest), carry, beyond)
+    return Streamed(
+        {k: integers[i][at] for k, i in enumerate(built.graph.input_nodes)},
+        commands,
+        bad[at],
+        {k: np.stack([row.values[i] for row in rows])[chosen] for k, i in enumerate(built.graph.result_nodes)},
+        np.stack([row.by_scope for row in rows])[chosen],
+        flagged,
+        ends | ((order.turn + 1) % max(part.every, 1) == 0),
+        words,
+        [None if flagged[k] else reference[at[k]] for k in range(count)],
+    )
+
+
+def _lengths(part: Part, size: int, seed: int) -> Ints:
+    """Turns of each trajectory, so many in all."""
+    if part.steps:
+        return np.full(size // part.steps, part.steps)
+    drawn = np.random.default_rng(seed).integers(1, LONGEST + 1, size)
+    steps = drawn[: int(np.searchsorted(np.cumsum(drawn), size)) + 1]
+    steps[-1] -= steps.sum() - size
+    return steps
+
+
+def _integers(
+    built: BuiltDatapath, wire: Wire | None, states: Arrays, at: Ints, commands: Ints, seed: int
+) -> tuple[dict[int, Integers], Flags, Words | None]:
+    """Of all turns of all trajectories: integers of the inputs by node, and which do not fit; of those that are
+    streamed, the words. at: which they are."""
+    graph = built.graph
+    if wire is None:
+        integers = quantize_inputs(built.formatted, states)
+        return integers, np.zeros(len(next(iter(states.values()))), np.bool_), None
+    count = len(next(iter(states.values())))
+    numbers = np.concatenate([states[port.name].reshape(count, -1) for port in graph.inputs], axis=1)
+    numbers, _ = wire.with_strange(numbers, seed)
+    asked = np.zeros((count, 1))
+    asked[at, 0] = ~commands & 3  # what a turn says on an AXI stream
+    sent = wire.sent(np.concatenate([numbers, asked], axis=1))
+    return {i: sent.integers[k] for k, i in enumerate(graph.input_nodes)}, sent.bad, sent.words[at]
+
+
+def _evaluated(
+    built: BuiltDatapath, integers: Mapping[int, Integers], bad: Flags, carry: Mapping[str, str]
+) -> tuple[list[Turn], Flags]:
+    """The turns of all trajectories, those after a trajectory's end too, and which have an input that does not fit,
+    (trajectories, turns), there or before."""
+    batch, longest = bad.shape
+    carried = {i for port in built.graph.inputs if port.name in carry.values() for i in port.nodes}
+    each = {i: value.reshape(batch, longest) for i, value in integers.items()}
+    loop = Recirculation(built.formatted, carry, {i: each[i][:, 0] for i in carried})
+    rows = [loop.turn({i: value[:, k] for i, value in each.items() if i not in carried}) for k in range(longest)]
+    return rows, np.logical_or.accumulate(bad, axis=1)
+
+
+def _reference(
+    built: BuiltDatapath, states: Arrays, shape: tuple[int, int], carry: Mapping[str, str], beyond: Flags
+) -> list[npt.NDArray[np.float64] | None]:
+    """The outputs of all turns in float64."""
+    batch, longest = shape
+    each = {name: value.reshape(batch, longest, *value.shape[1:]) for name, value in states.items()}
+    state = {name: value[:, 0] for name, value in each.items()}
+    rows: list[npt.NDArray[np.float64] | None] = [None] * (batch * longest)
+    with np.errstate(all="ignore"):
+        for k in range(longest):
+            state |= {name: value[:, k] for name, value in each.items() if name not in carry.values()}
+            results = evaluate(built.graph, state)
+            state |= {target: results[source] for source, target in carry.items()}
+            for j, values in enumerate(flat(results)):
+                if not beyond[j] and np.isfinite(values).all():
+                    rows[j * longest + k] = values
+    return rows
+
+
+def _bare(built: BuiltDatapath, part: Streamed, last: Flags, tags: Ints, bounds: Ints) -> Vectors:
+    """Payloads of the turns, and of their results."""
+    design = ring_design(built.design)
+    fields = len(built.graph.input_nodes)
+    signed = tags - ((tags >> 31) << 32)
+    columns = [*(part.columns[k] for k in range(fields)), part.commands + 4 * part.bad + 8 * last, signed]
+    results = design.output.codec.from_columns([part.values[k] for k in range(len(design.output.fields))])
+    bits = [*part.by_scope.T, part.flagged, last, *((tags >> k & 1).astype(bool) for k in range(32))]
+    put_row_bits(results, design.output.overflow, np.stack(bits, axis=1))
+    masks = np.full((1, 1, design.output.words), 0xFFFFFFFF, np.uint32)
+    masks[0, 0, -1] >>= np.uint32(-design.output.bits % 32)
+    settings = [
+        Operation(part.rounds.start, Kind.WRITE, address, word)
+        for part in PARTS
+        for address, word in ((0, part.steps), (4, part.every))
+    ]
+    inputs = design.input.codec.from_columns(columns)[:, None]
+    return Vectors(inputs, results[:, None], _ends(part), masks, part.reference, bounds, settings)
+
+
+def _ends(part: Streamed) -> Ints:
+    return np.where(part.shown, 0, NONE)
+
+
+def _shelled(built: BuiltDatapath, wire: Wire, part: Streamed, last: Flags, tags: Ints, bounds: Ints) -> Vectors:
+    assert part.words is not None
+    axi = wire.axi
+    place = {i: k for k, i in enumerate(built.graph.result_nodes)}
+    words = wire.received([place[i] for i in built.hardware.plan.deliveries[0].nodes], part.values, part.flagged)
+    settings = {part.rounds.start: {"steps": part.steps, "every": part.every} for part in PARTS}
+    counted = Counted(part.bad, part.flagged[part.shown], part.by_scope[part.shown])
+    masks = np.full((1, axi.beats.output, axi.lanes + 1), 0xFFFFFFFF, np.uint32)
+    masks[:, :, -1] = 1
+    return Vectors(
+        wire.beats(part.words, tags, last, axi.beats.input),
+        wire.beats(words, tags, last, axi.beats.output),
+        _ends(part),
+        masks,
+        part.reference,
+        bounds,
+        operations.of_shell(built.design, {}, counted, settings),
+    )

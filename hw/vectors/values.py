@@ -1,0 +1,311 @@
+"""What stands in the templates of a module's bench, by name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from dynagate.base.untrusted import plain_text
+from dynagate.design.design import Design
+from dynagate.design.files import bench_vectors_of
+from dynagate.design.verilog_list import names_of
+from dynagate.design.words import FIXED, PER_SAMPLE, WORD
+from dynagate.hw.units.floating import BINARY32
+from dynagate.hw.vectors.rounds import NONE, ROUNDS
+from dynagate.hw.vectors.subject import ACCELERATOR, DATAPATH, PART_WORDS, ROLLOUT, Subject, subjects
+
+Template = Callable[[str], str]
+FULL_OF_CORES = 8
+"""Cycles after which a beat that waits for cores waits for space, and not for the pause between packets."""
+_WORD = re.compile(r"\W", flags=re.ASCII)
+
+
+class Counts(NamedTuple):
+    """How many samples, operations on registers, beats of samples and rounds the vectors have."""
+
+    samples: int
+    operations: int
+    beats: int
+    rounds: int
+
+
+def values(subject: Subject, late: Sequence[int], counts: Counts, template: Template) -> dict[str, str]:
+    """Texts by what stands for them. template: the text of one by its file's name."""
+    design, longest = subject.design, subject.longest
+    plain = {
+        "module": subject.module,
+        "hash": design.hash,
+        "short_hash": design.hash[:16],
+        "title": plain_text(design.title),
+        "described_by": "design.json",
+        "samples": str(counts.samples),
+        "ii": str(design.interval),
+        "latencies_text": _latencies_text(subject),
+        "longest": str(longest),
+        "quiet": str(subject.quiet),
+        "under_way": str(longest // design.interval + 2),
+        "in_beats": ", ".join(map(str, subject.in_beats)),
+        "silent_beats": str(subject.silent_beats),
+        "beats_of_sample": str(subject.in_beats[0]),
+        "reset_round": str(_reset_round(subject)),
+        "few_rounds": str(ROUNDS),
+        "in_bits": str(subject.in_bits),
+        "in_high": str(subject.in_bits - 1),
+        "out_bits": str(subject.out_bits),
+        "out_high": str(subject.out_bits - 1),
+        "width_high": str(subject.in_bits - 2),
+        "keep_high": str((subject.in_bits - 1) // 8 - 1),
+        "out_beats": str(subject.longest_result),
+        "lengths": ", ".join(map(str, subject.out_beats)),
+        "none": f"{NONE:x}",
+        "source_names": names_of(subject.tops),
+        "source_names_in_make": names_of(subject.tops).replace("$", "$$"),
+        "up": _up(subject),
+        "vector_files": " ".join(name for name in bench_vectors_of(subject.module) if name != "reference.hex"),
+        "others": _others(subject),
+        "modules_table": _modules_table(design, late),
+    }
+    return {**plain, **_of_bench(subject, late, counts, template), **_of_rules(subject, plain, template)}
+
+
+def _needed(design: Design) -> int:
+    """Bytes of a sample's last beat until the end of its tag."""
+    return 0 if design.axi is None else WORD // 8 * (design.axi.words.input % design.axi.lanes + 1)
+
+
+def _reset_round(subject: Subject) -> int:
+    """The round before which a bench resets the module in mid-stream: of cores the one after that which loads their
+    program, which a reset keeps."""
+    return int(subject.loads)
+
+
+def _left_out(subject: Subject) -> list[int]:
+    """Bytes behind the tag in the last beat of a sample of each end, and of one of which no result comes."""
+    axi = subject.design.axi
+    if subject.module != ACCELERATOR or axi is None:
+        return [0] * (len(subject.names) + 1)
+    of_sample = axi.width // 8 - _needed(subject.design)
+    if not subject.loads:
+        return [of_sample] * (len(subject.names) + 1)
+    return [*[of_sample] * (len(subject.names) - 1), WORD // 8 * (-(PART_WORDS + 1) % axi.lanes), 0]
+
+
+def _up(subject: Subject) -> str:
+    """From the bench's folder to the design's."""
+    return "../" * (1 + subject.folder.count("/"))
+
+
+def _others(subject: Subject) -> str:
+    """The benches inside of this one's folder."""
+    first, *others = subject.design.modules
+    return " ".join(name for name in others if subject.module == first)
+
+
+def _latencies_text(subject: Subject) -> str:
+    each = zip(subject.latencies, subject.most, strict=True)
+    spans = [f"{low}" if low == most else f"{low} to {most}" for low, most in each]
+    return ", ".join(f"{span} ({word(name)})" for span, name in zip(spans, subject.names, strict=True))
+
+
+def _modules_table(design: Design, late: Sequence[int]) -> str:
+    """A row for each module with a bench."""
+    rows = []
+    for each in subjects(design, late):
+        place = "." if each.module == design.modules[0] else f"`{each.module}`"
+        cells = (f"`{each.module}`", place, each.in_bits, each.in_beats[0], each.out_bits, each.longest_result)
+        rows.append(f"| {' | '.join(map(str, cells))} | {_latencies_text(each)} |")
+    return "\n".join(rows)
+
+
+def _of_bench(subject: Subject, late: Sequence[int], counts: Counts, template: Template) -> dict[str, str]:
+    """Of bench.v."""
+    design, sink, ends = subject.design, subject.design.output, len(subject.names)
+    integers = {
+        "SAMPLES": counts.samples,
+        "ROUNDS": counts.rounds,
+        "FEW_ROUNDS": ROUNDS,
+        "OPERATIONS": counts.operations,
+        "IN_BITS": subject.in_bits,
+        "OUT_BITS": subject.out_bits,
+        "BEATS": counts.beats,
+        "OUT_BEATS": subject.longest_result,
+        "II": design.interval,
+        "FULL": FULL_OF_CORES if subject.loads else design.interval,
+        "ENDS": ends,
+        "OVERFLOW": sink.overflow,
+        "SCOPES": len(subject.scopes),
+        "LONGEST": subject.longest,
+        "QUIET": subject.quiet,
+        "SILENCE": subject.quiet + 32 + (0 if subject.loads else 4 * design.interval),
+        "RESETS": 1 + (subject.module == ACCELERATOR),
+        "RESET_ROUND": _reset_round(subject),
+        "LOADS": int(subject.loads),
+    }
+    names = ", ".join(f"LATE_{k} = {more}" if k else f"LATE = {more}" for k, more in enumerate(late))
+    parameters = [
+        f"  localparam [63:0] HASH = 64'h{design.hash[:16]};",
+        f"  localparam [31:0] NONE = 32'h{NONE:x};",
+        *(f"  localparam integer {name} = {value};" for name, value in integers.items()),
+        f"  localparam integer {names};",
+    ]
+    arrays = [
+        *(f"    latencies[{k}] = {value};" for k, value in enumerate(subject.latencies)),
+        *(f"    slacks[{k}] = {value};" for k, value in enumerate(subject.slacks)),
+        *(f"    lengths[{k}] = {value};" for k, value in enumerate(subject.out_beats)),
+        *(f"    beats_in[{k}] = {value};" for k, value in enumerate((*subject.in_beats, subject.silent_beats))),
+        *(f"    left_out[{k}] = {value};" for k, value in enumerate(_left_out(subject))),
+    ]
+    counted = [(f"samples of {word(name)}", f"seen[{k}]") for k, name in enumerate(subject.names)]
+    counted += [(f"overflows in {word(name)}", f"scopes[{k}]") for k, name in enumerate(subject.scopes)]
+    if subject.loads and subject.silent_beats:
+        counted.append(("samples that TLAST cut short", "silent"))
+    reads = []
+    if subject.module != DATAPATH:
+        reads.append('    $readmemh("registers.hex", operations);')
+        counted.append(("writes of registers", "writes"))
+    flags = template(f"flags_{subject.module if subject.module == ACCELERATOR else DATAPATH}.v")
+    if subject.module == ACCELERATOR:
+        counted += [("reads of registers", "reads"), ("operations that registers refused", "refusals")]
+        declared, set_up = _unusable(subject)
+        parameters += declared
+        arrays += set_up
+    return {
+        "parameters": "\n".join(parameters),
+        "latencies": "\n".join(arrays),
+        "end": _end(subject),
+        "report": "\n".join(f'      $display("coverage {text}: %0d", {number});' for text, number in counted),
+        "instance": template(f"instance_{subject.module}.v"),
+        "operate": template(f"operate_{subject.module}.v"),
+        "flags": flags.rstrip("\n"),
+        "read": "".join(f"{line}\n" for line in reads),
+    }
+
+
+def _end(subject: Subject) -> str:
+    """Which function's a result is, in Verilog."""
+    sink = subject.design.output
+    low = sink.overflow + len(sink.scopes)
+    if subject.loads:
+        return "ends[front]"  # results come in the order of the samples
+    if len(subject.names) == 1:
+        return "0"
+    if subject.module == DATAPATH:
+        return f"payload[{low}+:{sink.bits - low}]"
+    return "ends[rounds == 0 ? 0 : bounds[rounds-1]]"  # on AXI streams a round has samples of one function
+
+
+def _unusable(subject: Subject) -> tuple[list[str], list[str]]:
+    """What says in a result on AXI streams that it cannot be used: declarations, and what is set at the start. A number
+    is NaN; or a bit behind the integers, or behind a core's results, is 1."""
+    design = subject.design
+    axi = design.axi
+    assert axi is not None
+    kind = None if subject.loads or axi.word == FIXED else BINARY32
+    mask, value = (1, 1) if kind is None else ((1 << kind.bits) - 1, kind.nan)
+    bits = subject.out_bits
+    declared = [
+        "  integer unusable_beats[0:ENDS-1], unusable_bits[0:ENDS-1];  // where a result says that it cannot be used",
+        f"  localparam [OUT_BITS-1:0] UNUSABLE_MASK = {bits}'h{mask:x}, UNUSABLE = {bits}'h{value:x};",
+    ]
+    set_up = []
+    functions = [design.of_function(each) for each in design.functions] or [design]
+    for k, each in enumerate(functions):
+        flag = each.wire.output.flag
+        beat, bit = (0, 0) if flag is None else divmod(flag.bit, axi.lanes * WORD)
+        set_up += [f"    unusable_beats[{k}] = {beat};", f"    unusable_bits[{k}] = {bit};"]
+    if subject.loads:  # an answer to a part of a program can always be used
+        set_up += [f"    unusable_beats[{len(functions)}] = -1;", f"    unusable_bits[{len(functions)}] = 0;"]
+    return declared, set_up
+
+
+def _of_rules(subject: Subject, plain: dict[str, str], template: Template) -> dict[str, str]:
+    """Of rules.sv."""
+    design, module = subject.design, subject.module
+    is_bare, is_shell = module == DATAPATH, module == ACCELERATOR
+    every_port = "    input wire [31:0] every,\n" if ROLLOUT in subject.tops[1:] else ""
+    known = {**plain, **_of_beats(subject), "tlast_rule": _tlast_rule(subject), "every_port": every_port}
+
+    def filled(name: str) -> str:
+        return re.sub(r"<< (\w+) >>", lambda match: known[match[1]], template(name))
+
+    hidden = "|| every > 1" if ROLLOUT in subject.tops else ""
+    return {
+        "rule_ports": filled(f"ports_{module}.sv").rstrip("\n"),
+        "rule_wires": filled(f"wires_{module}.sv"),
+        "rule_beats": filled("beats_cores.sv" if subject.loads else "beats.sv"),
+        "hidden": hidden,
+        "rested": "empty >= II" if subject.loads else "1'b1",
+        "and_ready": "" if subject.loads else " && i__ready",  # idle cores take words at a pace of their own
+        "payload_rule": _payload_rule(subject),
+        "hash_rule": ""
+        if is_shell
+        else f"  // the design is the one of design.json\n  hash_is_constant: assert property (@(posedge clk) "
+        f"design_hash == 64'h{design.hash[:16]});\n\n",
+        "space_rule_text": "; never more under way than there is space for" if is_bare else "",
+        "space_rules": _SPACE if is_bare else "",
+        "axi_rules": filled("axi_rules.sv").rstrip("\n") if is_shell else "",
+    }
+
+
+def _of_beats(subject: Subject) -> dict[str, str]:
+    """Of rules.sv: where a sample and a result end, and the cycles of a sample that is alone."""
+    axi, is_whole = subject.design.axi, f"&s_axis_tkeep[{_needed(subject.design) - 1}:0]"
+    if subject.loads:  # the last end is that of answers to parts of a program; all functions' results have one length
+        assert axi is not None
+        return {
+            "last_out": f"out_beat == (parts[0] ? {subject.out_beats[-1]} : {subject.longest_result}) - 1",
+            "parts": "  reg part = 1'b0;\n  reg [31:0] beats_of_part = 0;\n  reg [63:0] parts = 0;\n",
+            "is_whole": f"is_part || {is_whole}",
+            "lanes": str(axi.lanes),
+            "shortest": str(min(subject.latencies[:-1])),
+            "longest": str(max(subject.most[:-1])),
+            "least_answer": str(subject.latencies[-1]),
+            "most_answer": str(subject.most[-1]),
+        }
+    last_out = f"out_beat == {subject.longest_result - 1}"
+    if axi is not None and _lengths_differ(subject):
+        last_out = "m_axis_tlast" if axi.last == PER_SAMPLE else "1'b0"
+    return {
+        "last_out": last_out,
+        "parts": "",
+        "is_whole": is_whole,
+        "shortest": str(min(subject.latencies)),
+        "longest": str(subject.longest),
+    }
+
+
+def _lengths_differ(subject: Subject) -> bool:
+    """Whether results on the module's streams may differ in length, as those of several functions of a datapath do."""
+    return len(subject.names) > 1 and not subject.loads
+
+
+def _tlast_rule(subject: Subject) -> str:
+    axi = subject.design.axi
+    if subject.module != ACCELERATOR or axi is None or _lengths_differ(subject):
+        return ""
+    rule = "m_axis_tlast == last_out" if axi.last == PER_SAMPLE else "!m_axis_tlast || last_out"
+    return (
+        "  // TLAST\n  tlast_ends_a_result: assert property (@(posedge clk) disable iff (in_reset)\n"
+        f"    o__valid && !left_over |-> {rule});\n\n"
+    )
+
+
+_SPACE = """  space_is_kept: assert property (@(posedge clk) disable iff (in_reset) pending <= UNDER_WAY + 8);
+
+  // an initiation interval between two samples
+  interval_is_kept: assert property (@(posedge clk) disable iff (in_reset) accepted |-> since_entry >= II);
+"""
+
+
+def _payload_rule(subject: Subject) -> str:
+    """Of several functions only some bits of a result have values, and which ones `o__payload` says."""
+    if len(subject.names) > 1 and subject.module == DATAPATH:
+        return ""
+    waits = "o__valid && !o__ready |=> $stable(o__payload)"
+    return f"  payload_waits: assert property (@(posedge clk) disable iff (in_reset) {waits});\n"
+
+
+def word(name: str) -> str:
+    """A name as it may stand in Verilog's strings."""
+    return _WORD.sub("_", name)

@@ -1,0 +1,219 @@
+"""The vectors of a design's benches: samples of random states, the results that the integers give, the float reference.
+
+States come from the region, from its limits and from near rest. A part lies far outside, so that values overflow: what
+hardware makes of them is defined too, by the same integers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from dynagate.design.codec import Words, put_row_bits
+from dynagate.dynamics import CODE
+from dynagate.fixedpoint.format import Integers, quantize
+from dynagate.fixedpoint.models.evaluate import evaluate_integers, quantize_inputs
+from dynagate.graph.evaluate import evaluate
+from dynagate.graph.parts import needed, part_graph, parts_of
+from dynagate.hw.vectors import operations, rounds
+from dynagate.hw.vectors.built import BuiltDatapath
+from dynagate.hw.vectors.drawn import SAMPLES, SEED, Arrays, Flags, Ints, Rows, Vectors, drawn_states, flat
+from dynagate.hw.vectors.operations import Counted
+from dynagate.hw.vectors.subject import ACCELERATOR, DATAPATH
+from dynagate.hw.vectors.turns import turns
+from dynagate.hw.vectors.wire import Wire
+
+
+class Results(NamedTuple):
+    """Of samples. values: integers by the place of the number among the output fields; what a function's results lack
+    is absent or 0. by_scope: (samples, scopes of the output stream), where a pass overflowed."""
+
+    values: dict[int, Integers]
+    by_scope: Flags
+
+
+def vectors(built: BuiltDatapath, count: int = SAMPLES, seed: int = SEED) -> dict[str, Vectors]:
+    """So many samples of a design, the same ones for the same seed, by the module whose bench streams them."""
+    states, inside = drawn_states(built, count, seed)
+    modules = built.design.modules
+    is_bare = ACCELERATOR not in modules or built.design.body.ring is not None
+    each = _of_datapath(built, states, inside) if is_bare else _of_both(built, states, inside, seed)
+    if built.design.body.ring is not None:
+        each |= turns(built, count, seed)
+    return {module: each[module] for module in modules}
+
+
+def _of_datapath(built: BuiltDatapath, states: Arrays, inside: Flags) -> dict[str, Vectors]:
+    ends = _ends(built, states)
+    integers = quantize_inputs(built.formatted, states)
+    reference = _reference(built, states, ends, inside)
+    return {DATAPATH: _payloads(built, integers, results_of(built, integers, ends), ends, reference)}
+
+
+def _of_both(built: BuiltDatapath, states: Arrays, inside: Flags, seed: int) -> dict[str, Vectors]:
+    """Of a datapath and of the shell around it. Both stream the same samples, so that results are worked out once."""
+    ends, wire, nodes = _ends(built, states), Wire(built.design, built.formatted), built.graph.input_nodes
+    parameters = wire.axi.parameters
+    first = {name: value[:1].astype(np.float32) for name, value in states.items() if name in parameters}
+    count = len(ends)
+    states |= {name: np.repeat(value, count, axis=0).astype(np.float64) for name, value in first.items()}
+    numbers = _numbers(built, states)
+    streamed, held = numbers[:, : len(wire.fields)], numbers[0, len(wire.fields) :]
+    wire_numbers, strange = wire.with_strange(streamed, seed)
+    sent = wire.sent(wire_numbers)
+    integers = {nodes[k]: value for k, value in sent.integers.items()}
+    fitted = [quantize(x, built.formatted.formats[i]) for x, i in zip(held, nodes[len(wire.fields) :], strict=True)]
+    integers |= {i: np.full(count, int(each.value)) for i, each in zip(nodes[len(wire.fields) :], fitted, strict=True)}
+    bad = np.asarray(sent.bad | any(bool(each.overflow) for each in fitted), np.bool_)
+    results = results_of(built, integers, ends)
+    reference = _reference(built, states, ends, inside & ~strange)
+    # on the AXI streams samples of one function follow each other, so that results keep their order
+    order = np.argsort(ends, kind="stable")
+    bounds = rounds.bounds([int((ends == end).sum()) for end in range(len(built.hardware.plan.deliveries))])
+    last = np.isin(np.arange(count), bounds - 1)
+    tags = np.random.default_rng(seed).integers(1 << 32, size=count)
+    beats = wire.beats(sent.words[order], tags, last, wire.axi.beats.input)
+    flagged = np.asarray(results.by_scope.any(axis=1))
+    counted = Counted(bad[order], flagged[order], results.by_scope[order])
+    shell = Vectors(
+        beats,
+        _received(built, wire, results, (ends, order), bad | flagged, tags, last),
+        ends[order],
+        _beat_masks(built, wire),
+        [reference[i] for i in order],
+        bounds,
+        operations.of_shell(built.design, {name: value.reshape(-1) for name, value in first.items()}, counted),
+    )
+    return {DATAPATH: _payloads(built, integers, results, ends, reference), ACCELERATOR: shell}
+
+
+def _received(
+    built: BuiltDatapath,
+    wire: Wire,
+    results: Results,
+    samples: tuple[Ints, Ints],
+    unusable: Flags,
+    tags: Ints,
+    last: Flags,
+) -> Words:
+    """Results in beats. samples: the function of each, and the order in which they are streamed."""
+    ends, order = samples
+    place = {i: k for k, i in enumerate(built.graph.result_nodes)}
+    longest = wire.axi.beats.output
+    beats = np.zeros((len(order), longest, wire.axi.lanes + 1), np.uint32)
+    for end, delivery in enumerate(built.hardware.plan.deliveries):
+        rows = np.flatnonzero(ends[order] == end)
+        chosen = order[rows]
+        fields = [place[i] for i in delivery.nodes]
+        values = {k: results.values[k][chosen] for k in fields}
+        words = wire.received(fields, values, unusable[chosen])
+        own = end_beats(built, end)
+        beats[rows, :own] = wire.beats(words, tags[rows], last[rows], own)
+    return beats
+
+
+def end_beats(built: BuiltDatapath, end: int) -> int:
+    """Beats of a function's results on AXI streams."""
+    functions = built.design.functions
+    axi = built.design.of_function(functions[end]).axi if functions else built.design.axi
+    assert axi is not None
+    return axi.beats.output
+
+
+def _beat_masks(built: BuiltDatapath, wire: Wire) -> Words:
+    """Of each function, ones where its results have bits."""
+    ends = len(built.hardware.plan.deliveries)
+    masks = np.zeros((ends, wire.axi.beats.output, wire.axi.lanes + 1), np.uint32)
+    for end in range(ends):
+        masks[end, : end_beats(built, end)] = 0xFFFFFFFF
+    masks[:, :, -1] &= np.uint32(1)
+    return masks
+
+
+def _numbers(built: BuiltDatapath, states: Arrays) -> npt.NDArray[np.float64]:
+    """The numbers of samples, (samples, numbers), in the order of the graph's inputs."""
+    count = len(next(iter(states.values())))
+    return np.concatenate([states[port.name].reshape(count, -1) for port in built.graph.inputs], axis=1)
+
+
+def _payloads(
+    built: BuiltDatapath, integers: Mapping[int, Integers], results: Results, ends: Ints, reference: Rows
+) -> Vectors:
+    """Of the bare datapath."""
+    count, sink = len(ends), built.design.output
+    inputs = built.design.input.codec.from_columns([integers[i] for i in built.graph.input_nodes])
+    payloads = sink.codec.from_columns([results.values[k] for k in range(len(sink.fields))])
+    put_row_bits(payloads, sink.overflow, results.by_scope)
+    above = sink.overflow + len(sink.scopes)
+    put_row_bits(payloads, above, ends[:, None] >> np.arange(sink.bits - above) & 1 > 0)
+    bounds = rounds.bounds([count])
+    return Vectors(inputs[:, None], payloads[:, None], ends, _masks(built)[:, None], reference, bounds, [])
+
+
+def _ends(built: BuiltDatapath, states: Arrays) -> Ints:
+    """Of each sample, the place of its function among several."""
+    ends = np.zeros(len(next(iter(states.values()))), np.int64)
+    if parts_of(built.graph.name):
+        for k, delivery in enumerate(built.hardware.plan.deliveries):
+            ends[states[CODE.name].reshape(-1) == delivery.code] = k
+    return ends
+
+
+def results_of(built: BuiltDatapath, integers: Mapping[int, Integers], ends: Ints) -> Results:
+    """What the integers give. integers: of the inputs, by node."""
+    sink, graph, count = built.design.output, built.graph, len(ends)
+    place = {i: k for k, i in enumerate(graph.result_nodes)}
+    parts = parts_of(graph.name)
+    results = Results({k: np.zeros(count, np.int64) for k in place.values()}, np.zeros((count, len(sink.scopes)), bool))
+    for end, delivery in enumerate(built.hardware.plan.deliveries):
+        rows = np.flatnonzero(ends == end)
+        if not len(rows):
+            continue
+        here = {i: value[rows] for i, value in integers.items()}
+        formatted, number, scopes = built.formatted, {i: i for i in delivery.nodes}, graph.scopes
+        if parts:
+            number = {i: k for k, i in enumerate(needed(graph, parts[end]))}
+            formatted, scopes = built.formatted.of_part(parts[end]), part_graph(graph, parts[end]).scopes
+            here = {number[i]: value for i, value in here.items() if i in number}
+        values = evaluate_integers(formatted, here)
+        for i in delivery.nodes:
+            if i in number:  # a result that is always zero is in no function's part
+                results.values[place[i]][rows] = values.value[number[i]]
+        for scope, flags in zip(scopes, values.by_scope.T, strict=True):
+            results.by_scope[rows, sink.scopes.index(scope)] = flags
+    return results
+
+
+def _masks(built: BuiltDatapath) -> Words:
+    """Of each function, ones where its results have bits."""
+    sink, parts = built.design.output, parts_of(built.graph.name)
+    place = {i: k for k, i in enumerate(built.graph.result_nodes)}
+    masks = np.zeros((len(built.hardware.plan.deliveries), sink.words), np.uint32)
+    for end, delivery in enumerate(built.hardware.plan.deliveries):
+        own = set(needed(built.graph, parts[end])) if parts else set(delivery.nodes)
+        which = [place[i] for i in own.intersection(delivery.nodes)]
+        sink.codec.put_integers(masks[end : end + 1], np.full((1, len(which)), -1), which)
+    put_row_bits(masks, sink.overflow, np.ones((len(masks), sink.bits - sink.overflow), np.bool_))
+    return masks
+
+
+def _reference(built: BuiltDatapath, states: Arrays, ends: Ints, inside: Flags) -> Rows:
+    graph, parts = built.graph, parts_of(built.graph.name)
+    rows: Rows = [None] * len(ends)
+    for end in range(len(built.hardware.plan.deliveries)):
+        chosen = np.flatnonzero((ends == end) & inside)
+        if not len(chosen):
+            continue
+        own = {key: value[chosen] for key, value in states.items()}
+        if parts:
+            alone = part_graph(graph, parts[end])
+            shared = dict(parts[end].inputs)
+            own = {port.name: own[shared.get(port.name, port.name)] for port in alone.inputs}
+            results = evaluate(alone, own)
+        else:
+            results = evaluate(graph, own)
+        for row, values in zip(chosen, flat(results), strict=True):
+            rows[row] = values
+    return rows

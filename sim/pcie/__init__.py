@@ -1,0 +1,1 @@
+"""A model of the PCIe card: its link, registers and DMA, and the benches of both."""

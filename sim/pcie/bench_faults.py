@@ -1,0 +1,196 @@
+"""cocotb benches of faults on the PCIe link and in the host: each has a name in the DMA's status, nothing wrong
+reaches the streams or the host's memory, and after a recovery the next batches come back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import cocotb
+import numpy as np
+from cocotb.triggers import ClockCycles
+from cocotbext.pcie.core.tlp import Tlp
+from dynagate.sim.pcie.bench import CASES, Bench, Transfer
+from dynagate.sim.pcie.dma import (
+    C2H,
+    CONFIGURATION,
+    DESCRIPTOR,
+    H2C,
+    REFUSED,
+    SIZE,
+    TIMEOUT_NS,
+    BeatBus,
+    BeatMonitor,
+    Status,
+)
+from dynagate.sim.pcie.host import ABOVE
+
+CASE = CASES[0]
+LAST = CASE.read_request - CASE.max_payload
+"""Bytes left with the last completion of a read request."""
+LIST = CASE.batches * DESCRIPTOR.size
+"""Bytes of a list of descriptors, one a batch."""
+FILLER = 0xEEEEEEEE
+"""What lies in the host's buffers before results do."""
+ERRORS = ~(Status.BUSY | Status.STOPPED)
+
+Fault = Callable[[Bench, Transfer], None]
+
+
+def spoilt(change: Callable[[Tlp], Tlp | None], left: int = 0) -> Fault:
+    """The first completion with so many bytes left to read is changed, or lost. By default it is one of data, with
+    another behind it."""
+
+    def inject(bench: Bench, transfer: Transfer) -> None:
+        waiting = True
+
+        def spoil(tlp: Tlp) -> Tlp | None:
+            nonlocal waiting
+            if not waiting or tlp.byte_count != (left or CASE.read_request):
+                return tlp
+            waiting = False
+            return change(tlp)
+
+        bench.host.spoil = spoil
+
+    return inject
+
+
+def poisoned(tlp: Tlp) -> Tlp:
+    tlp.ep = True
+    return tlp
+
+
+def of_another_place(tlp: Tlp) -> Tlp:
+    tlp.lower_address ^= 0x40
+    return tlp
+
+
+def for_nobody(tlp: Tlp) -> Tlp:
+    tlp.tag ^= 0x80
+    return tlp
+
+
+def lost(tlp: Tlp) -> None:
+    return None
+
+
+def late(bench: Bench, transfer: Transfer) -> None:
+    """The last completion of a read comes when that has long timed out."""
+
+    def delayed(tlp: Tlp) -> None:
+        async def send() -> None:
+            await ClockCycles(bench.dut.aclk, int(1.2 * TIMEOUT_NS / 4))
+            await bench.host.send(tlp)
+
+        cocotb.start_soon(send())
+
+    spoilt(delayed, LAST)(bench, transfer)
+
+
+def source_in_no_memory(bench: Bench, transfer: Transfer) -> None:
+    transfer.input.change(1, source=16 * ABOVE)
+
+
+def no_descriptor(bench: Bench, transfer: Transfer) -> None:
+    transfer.input.erase(1)
+
+
+def packet_cut(bench: Bench, transfer: Transfer) -> None:
+    """The packet of the second batch ends a word before its last beat does."""
+    transfer.input.change(1, length=transfer.sources[1].addresses[0][1] - 4)
+
+
+FAULTS: dict[str, tuple[Fault, Status]] = {
+    "poisoned completion": (spoilt(poisoned), Status.READ_POISONED),
+    "completion of another place": (spoilt(of_another_place), Status.READ_UNEXPECTED),
+    "completion for nobody": (spoilt(for_nobody), Status.READ_UNEXPECTED),
+    "lost completion": (spoilt(lost, LAST), Status.READ_TIMEOUT),
+    "late completion": (late, Status.READ_TIMEOUT),
+    "source in no memory": (source_in_no_memory, Status.READ_UNSUPPORTED),
+    "poisoned descriptors": (spoilt(poisoned, LIST), Status.DESCRIPTOR_POISONED),
+    "lost descriptors": (spoilt(lost, LIST), Status.DESCRIPTOR_TIMEOUT),
+    "no descriptor": (no_descriptor, Status.WRONG_MAGIC),
+    "packet cut": (packet_cut, Status.INVALID_LENGTH),
+}
+
+
+@cocotb.test()
+@cocotb.parametrize(fault=list(FAULTS))
+async def a_fault_has_a_name_and_an_end(dut: Any, fault: str) -> None:
+    inject, status = FAULTS[fault]
+    bench = await Bench.start(dut, CASE)
+    beats = BeatMonitor(BeatBus.from_prefix(dut, "s_axis"), dut.aclk)
+    transfer = Transfer(bench)
+    for buffer in transfer.results:
+        buffer.fill(FILLER.to_bytes(4, "little") * (len(buffer.content()) // 4))
+    inject(bench, transfer)
+    await transfer.ring_doorbells()
+    await ClockCycles(dut.aclk, int(1.5 * TIMEOUT_NS / 4))
+
+    assert (await errors(bench)) == status
+    assert transfer.input.failed or transfer.output.failed
+    check_beats(bench, transfer, beats)
+    check_results(transfer)
+
+    bench.host.spoil = None
+    await bench.recover()
+    following = Transfer(bench, skip=17)
+    await following.run()
+    following.check()
+    assert await errors(bench) == Status(0)
+    assert await bench.read("samples_out") == CASE.batch * CASE.batches
+
+
+async def errors(bench: Bench) -> Status:
+    """Error bits of both channels."""
+    return (await bench.driver.status(H2C) | await bench.driver.status(C2H)) & ERRORS
+
+
+def check_beats(bench: Bench, transfer: Transfer, beats: Any) -> None:
+    """What went into the accelerator is the beginning of what was to go."""
+    width = bench.axi.width // 8
+    expected = []
+    for buffer in transfer.sources:
+        data = buffer.content()
+        words = [data[low : low + width] for low in range(0, len(data), width)]
+        expected += [(int.from_bytes(word, "little"), k + 1 == len(words)) for k, word in enumerate(words)]
+    seen = []
+    while not beats.empty():
+        beat = beats.recv_nowait()
+        seen.append((int(beat.tdata), bool(int(beat.tlast))))
+    assert seen == expected[: len(seen)]
+    assert len(seen) < len(expected)
+
+
+def check_results(transfer: Transfer) -> None:
+    """What came back is the beginning of what was to come."""
+    expected = np.frombuffer(b"".join(transfer.expected), "<u4")
+    words = np.frombuffer(b"".join(buffer.content() for buffer in transfer.results), "<u4")
+    written = int(np.argmax(words == FILLER))
+    np.testing.assert_array_equal(words[:written], expected[:written])
+    assert (words[written:] == FILLER).all()
+
+
+@cocotb.test()
+async def what_is_not_there_is_refused_while_samples_stream(dut: Any) -> None:
+    bench = await Bench.start(dut, CASE)
+    user, dma = bench.driver.user, bench.driver.dma
+    transfer = Transfer(bench)
+    running = cocotb.start_soon(transfer.run())
+    for window, address in ((user, 4 * len(bench.axi.registers)), (dma, 0x44), (dma, SIZE - 4)):
+        assert await answer(window, address) == "Unsuccessful completion", hex(address)
+    await user.write_dword(bench.axi.registers["status"].address, 1)  # posted: refused where nobody waits
+    await running
+    transfer.check()
+    assert await dma.read_dword(CONFIGURATION + REFUSED) == 4
+    assert await errors(bench) == Status(0)
+
+
+async def answer(window: Any, address: int) -> str:
+    """What cocotbext-pcie says of a read that fails, nothing of one that does not."""
+    try:
+        await window.read_dword(address)
+    except Exception as error:
+        return str(error)
+    return ""

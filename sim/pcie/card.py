@@ -1,0 +1,36 @@
+"""A program: a simulated PCIe card for the process that started it, with what it is told as JSON (`sim.pcie.serve`)."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+from dynagate.design.files import FILE
+from dynagate.hw.build import SHELL_TOP, TOP
+from dynagate.sim.runner import run_module
+from dynagate.sim.verilate import SHELL_PORTS, cocotb_program
+
+
+def main(settings: str) -> None:
+    """Runs until the other process closes the card, or ends."""
+    told = json.loads(settings)
+    folder = Path(told["folder"])
+    program = cocotb_program(folder / f"{SHELL_TOP}.v", SHELL_TOP, SHELL_PORTS, also=[folder / f"{TOP}.v"])
+    with tempfile.TemporaryDirectory() as work:
+        file = Path(work) / "vectors.npz"
+        design = (folder / FILE).read_text(encoding="utf-8")
+        np.savez(file, design=design, seed=told["seed"], cases=json.dumps([told["case"]]))
+        variables = {
+            "DYNAGATE_VECTORS": str(file),
+            "DYNAGATE_CARD": told["address"],
+            "DYNAGATE_SECONDS": str(told["seconds"]),
+            "DYNAGATE_SEED": str(told["seed"]),
+        }
+        run_module(program, "dynagate.sim.pcie.serve", variables)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

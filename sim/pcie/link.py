@@ -1,0 +1,184 @@
+"""PCIe in simulation: a link's arithmetic, the cases to run, and what they measured. Plain Python.
+
+The simulation itself is `sim.pcie.bench`, with the endpoint of `sim.pcie.dma` and the host of `sim.pcie.host`.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+from dynagate.base.errors import ArgumentError
+from dynagate.design.files import text_of
+from dynagate.design.words import sample_bytes
+from dynagate.hw.bodies.pipeline import Pipeline
+from dynagate.hw.build import SHELL_TOP
+from dynagate.hw.designs import Design
+from dynagate.sim.runner import expected_words, run_bench, words_of
+from dynagate.sim.verilate import SHELL_PORTS, cocotb_program
+
+CLOCK_NS = 4
+"""Period of the accelerator's clock: an assumed 250 MHz."""
+FRAMING = 8
+"""Bytes around every TLP: sequence number, LCRC, start and end."""
+COMPLETION_HEADER, REQUEST_HEADER = 12, 16
+"""Bytes of a completion's header, and of a request's to an address above 4 GiB."""
+BOUNDARY = 64
+"""Bytes: the read completion boundary, at which a root complex may split completions."""
+LANE_RATES = {1: 2.5e9 * 8 / 10, 2: 5e9 * 8 / 10, 3: 8e9 * 128 / 130, 4: 16e9 * 128 / 130}
+"""Bits a second of a lane by generation, without the line code's share (8b/10b, 128b/130b)."""
+PAYLOADS = (128, 256, 512, 1024, 2048, 4096)
+"""Sizes in bytes that a PCIe device can be set to, for payloads and for read requests."""
+
+
+@dataclass(frozen=True)
+class Link:
+    """A PCIe link, by generation and width in lanes."""
+
+    generation: int = 3
+    width: int = 8
+
+    def __post_init__(self) -> None:
+        if self.generation not in LANE_RATES:
+            raise ArgumentError(f"PCIe generation {self.generation}; expected one of {', '.join(map(str, LANE_RATES))}")
+        if self.width not in (1, 2, 4, 8, 16):
+            raise ArgumentError(f"PCIe link of {self.width} lanes; expected one of 1, 2, 4, 8, 16")
+
+    @property
+    def bytes_per_second(self) -> float:
+        """In each direction, TLPs and their framing included."""
+        return LANE_RATES[self.generation] * self.width / 8
+
+    def __str__(self) -> str:
+        return f"Gen{self.generation} x{self.width}"
+
+
+@dataclass(frozen=True)
+class Case:
+    """One run of the simulation.
+
+    max_payload, read_request: the largest payload and read request, bytes. split: the host splits completions at every
+    read completion boundary. batch: samples of a transfer. batches: transfers queued behind one doorbell. stalls: the
+    pattern of `sim.bench.pause_patterns` by which the DMA stalls the result stream. offset: bytes into a page at which
+    host buffers begin, a multiple of 4.
+    """
+
+    link: Link = Link()
+    max_payload: int = 256
+    read_request: int = 512
+    split: bool = False
+    batch: int = 256
+    batches: int = 1
+    stalls: str = "never"
+    offset: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("max_payload", "read_request"):
+            if getattr(self, name) not in PAYLOADS:
+                expected = ", ".join(map(str, PAYLOADS))
+                raise ArgumentError(f"{name} of {getattr(self, name)} bytes; expected one of {expected}")
+        if self.offset % 4 or not 0 <= self.offset < 4096:
+            raise ArgumentError(f"offset of {self.offset} bytes; expected a multiple of 4 below 4096")
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What a case measured, in simulated time.
+
+    overall: samples a second from the doorbell until the host sees the last transfer complete. steady: in the middle
+    half of the transfers, where neither begin nor end is felt, 0 for a single one; it may exceed the link's rate by the
+    share of its samples that lay in the DMA's buffer before. batch_ns: from the doorbell until the
+    host sees the first transfer complete. register_ns: a read of an accelerator register. completions, overtaken: how
+    many completions came, and how many reads were answered before an older one. largest_write, largest_read: bytes of
+    the largest memory write and read request of the device.
+    """
+
+    overall: float
+    steady: float
+    batch_ns: float
+    register_ns: float
+    completions: int
+    overtaken: int
+    largest_write: int
+    largest_read: int
+
+
+def link_rate(case: Case, bytes_in: int, bytes_out: int) -> float:
+    """Samples a second that the link carries: payloads and the overhead of their TLPs, read requests included,
+    descriptors and data link packets (acknowledgements, credits) not. bytes_in, bytes_out: of a sample on the link."""
+    completion = min(BOUNDARY if case.split else case.max_payload, case.read_request)
+    down = bytes_in * (1 + (COMPLETION_HEADER + FRAMING) / completion)
+    write = bytes_out * (1 + (REQUEST_HEADER + FRAMING) / case.max_payload)
+    request = bytes_in * (REQUEST_HEADER + FRAMING) / case.read_request
+    return case.link.bytes_per_second / max(down, write + request)
+
+
+def datapath_rate(built: Design[Pipeline]) -> float:
+    """Samples a second that the accelerator takes at the assumed clock."""
+    axi = built.design.axi
+    assert axi is not None, "the design has no AXI shell"
+    return 1e9 / CLOCK_NS / max(built.design.body.ii, axi.beats.input, axi.beats.output)
+
+
+def bytes_of(built: Design[Pipeline]) -> tuple[int, int]:
+    """Bytes of a sample on the streams, in and out."""
+    axi = built.design.axi
+    assert axi is not None, "the design has no AXI shell"
+    return sample_bytes(axi.words.input, axi.width), sample_bytes(axi.words.output, axi.width)
+
+
+def run_pcie_bench(
+    built: Design[Pipeline],
+    inputs: Mapping[str, npt.NDArray[np.float64]],
+    cases: Sequence[Case],
+    *,
+    seed: int = 1,
+    accelerator: Path | None = None,
+) -> list[Measured]:
+    """Stream states from a host's memory over PCIe through the accelerator and back, case by case, and return what was
+    measured. accelerator: another shell than the built one.
+
+    Raises SimulationError where results differ from the integer executor's, or a rule of PCIe is broken.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        measured = Path(folder) / "measured.json"
+        _run(built, inputs, cases, "dynagate.sim.pcie.bench", seed, accelerator, measured)
+        rows = [json.loads(line) for line in measured.read_text().splitlines()]
+    return [Measured(**row) for row in rows]
+
+
+def run_pcie_faults(
+    built: Design[Pipeline], inputs: Mapping[str, npt.NDArray[np.float64]], case: Case, *, seed: int = 1
+) -> None:
+    """Inject faults of the link and of the host: each must be named in the DMA's status, put nothing wrong on the
+    streams, and be over after a soft reset. Raises SimulationError."""
+    _run(built, inputs, [case], "dynagate.sim.pcie.bench_faults", seed)
+
+
+def _run(
+    built: Design[Pipeline],
+    inputs: Mapping[str, npt.NDArray[np.float64]],
+    cases: Sequence[Case],
+    module: str,
+    seed: int,
+    accelerator: Path | None = None,
+    measured: Path | None = None,
+) -> None:
+    words = words_of(built, inputs)
+    outputs, _, _ = expected_words(built, words)
+    top = accelerator or built.module("accelerator")
+    program = cocotb_program(top, SHELL_TOP, SHELL_PORTS, also=[built.module("datapath")])
+    data = {"inputs": words, "outputs": outputs, "design": text_of(built.design), "seed": seed}
+    data |= {"cases": json.dumps([asdict(case) for case in cases]), "measured": str(measured)}
+    run_bench(program, module, data)
+
+
+def case_of(content: Mapping[str, object]) -> Case:
+    """The case that `dataclasses.asdict` has taken apart."""
+    fields = dict(content)
+    return Case(link=Link(**fields.pop("link")), **fields)  # type: ignore[arg-type]

@@ -1,0 +1,1 @@
+"""Equivalence of netlists and models, for the tests of gateware."""
