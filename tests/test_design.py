@@ -292,7 +292,7 @@ def test_every_module_that_makes_a_core_counts_or_is_known_not_to_decide() -> No
         "dynagate.design.source",
         "dynagate.design.verilog_list",  # names of files
         "dynagate.design.words",  # names of stream formats
-        "dynagate.fixedpoint.assign",  # graphs, which a core does not depend on
+        "dynagate.fixedpoint.formatted",  # graphs, which a core does not depend on
         "dynagate.fixedpoint.fuse",  # four numbers, which the hash of a core holds by value
         "dynagate.graph.ops",  # goals for the errors of graphs
         "dynagate.graph.region",
