@@ -325,7 +325,9 @@ def test_blocks_stay_without_compliance() -> None:
     hard = pair().with_contact("hook", "fixed")
     assert trace(hard, FORWARD).counts().reciprocal < trace(hard, FORWARD, form="single_pivots").counts().reciprocal
     yielding = soft(hard, 0.0, 0.1)
-    assert trace(yielding, FORWARD) == trace(yielding, FORWARD, form="single_pivots")
+    mixed = hard.with_frame("aside", "a").with_contact("aside", compliance=0.1)
+    for robot in (yielding, mixed):
+        assert trace(robot, FORWARD) == trace(robot, FORWARD, form="single_pivots")
 
 
 @pytest.mark.parametrize("sizes", [(1,), (3,), (1, 1, 1), (3, 3, 3), (1, 3, 1, 3), (3, 1, 1, 3, 3)])
