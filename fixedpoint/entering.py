@@ -15,7 +15,7 @@ TYPES = 32, 64, 128
 
 
 @dataclass(frozen=True)
-class Entering:
+class InputConversion:
     """How an exact result enters its format: `down` bits are cut. type: bits of the type in C."""
 
     type: int
@@ -29,13 +29,15 @@ def types_of(meaning: Formula | Unit) -> tuple[int, ...]:
     return TYPES[1:] if isinstance(meaning, Unit) else TYPES
 
 
-def entering(meaning: Formula | Unit, exact: Exact, to: Format, arithmetic: Arithmetic) -> Entering:
+def entering(meaning: Formula | Unit, exact: Exact, to: Format, arithmetic: Arithmetic) -> InputConversion:
     """The result of an operation, `exact` in C. Raises NotInCError: no type is wide enough."""
     arithmetic = LAST if isinstance(meaning, Unit) else arithmetic
     down = min(max(exact.frac - to.frac, 0), exact.bits)  # a cut of more bits leaves the same
     for type in types_of(meaning):
         if exact.bits <= type - 2 and to.width <= type:
-            return Entering(type, down, down > 0 and arithmetic.rounding == HALF_UP, arithmetic.overflow == SATURATE)
+            return InputConversion(
+                type, down, down > 0 and arithmetic.rounding == HALF_UP, arithmetic.overflow == SATURATE
+            )
     raise NotInCError(f"an intermediate value of {exact.bits} bits; expected at most {TYPES[-1] - 2}")
 
 

@@ -10,10 +10,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from dynagate.base.errors import Error
-
-Array = npt.NDArray[np.float64]
 
 
 class ProofError(Error, ValueError):
@@ -48,7 +45,7 @@ def outward(low: Any, high: Any) -> Interval:
     return Interval(np.nextafter(low, -np.inf), np.nextafter(high, np.inf))
 
 
-class Held(NamedTuple):
+class IntervalWithError(NamedTuple):
     """What is known of an operand in fixed point. range: of its value in real arithmetic. error: (boxes,), the most by
     which the integers differ from it."""
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from dynagate.design.design import ChosenFormats, Register
 from dynagate.fixedpoint.proof.certificate import Certificate
-from dynagate.fixedpoint.proof.error_bounds import Beside
+from dynagate.fixedpoint.proof.error_bounds import CheckedBounds
 from dynagate.graph.certificate import CERTIFICATE
 
 DATASHEET = "datasheet.md"
@@ -48,7 +48,7 @@ def proved_rows(formats: ChosenFormats) -> list[Row]:
     """Return the proved errors and ranges, if ranges are proved."""
     if formats.proved is None:
         return []
-    proved = Beside.of_dict(formats.proved)
+    proved = CheckedBounds.of_dict(formats.proved)
     return [*((name, block.text()) for name, block in proved.blocks.items()), ("ranges", proved.text())]
 
 

@@ -8,17 +8,16 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from dynagate.base.arrays import Array
 from dynagate.design.codec import put_row_bits
 from dynagate.design.ring import ring_design
 from dynagate.fixedpoint.models.evaluate import quantize_inputs
-from dynagate.fixedpoint.models.feedback import Recirculation, Turn, Turns
+from dynagate.fixedpoint.models.feedback import FeedbackModel, Turn, Turns
 from dynagate.hw.bodies.pipeline import Pipeline
 from dynagate.hw.build import RING_TOP
 from dynagate.hw.designs import Design
 from dynagate.sim.runner import Icarus, run_bench
 from dynagate.sim.verilate import RING_PORTS, cocotb_program
-
-Array = npt.NDArray[Any]
 
 
 def run_ring_bench(
@@ -98,11 +97,11 @@ def _turn_by_turn(
 ) -> list[Turn]:
     """The turns of all trajectories, those after a trajectory's end too."""
     carried = {i for port in built.graph.inputs if port.name in carry.values() for i in port.nodes}
-    loop: Recirculation | None = None
+    loop: FeedbackModel | None = None
     rows = []
     for k in range(count):
         row = {name: x if name in carry.values() else x[:, k] for name, x in inputs.items()}
         integers = quantize_inputs(built.formatted, row)
-        loop = loop or Recirculation(built.formatted, carry, {i: integers[i] for i in carried})
+        loop = loop or FeedbackModel(built.formatted, carry, {i: integers[i] for i in carried})
         rows.append(loop.turn({i: x for i, x in integers.items() if i not in carried}))
     return rows

@@ -24,7 +24,7 @@ from dynagate.fixedpoint.models.evaluate import evaluate_integers, quantize_inpu
 from dynagate.hw.bodies.pipeline import Pipeline
 from dynagate.hw.build import SHELL_TOP, TOP
 from dynagate.hw.designs import Design
-from dynagate.hw.vectors.wire import Wire
+from dynagate.hw.vectors.wire import StreamModel
 from dynagate.sim.sources import SimulationError, read_sources
 from dynagate.sim.verilate import PORTS, SHELL_PORTS, cocotb_program, environment, tool
 
@@ -112,7 +112,7 @@ def words_of(built: Design[Pipeline], inputs: Mapping[str, npt.NDArray[np.float6
 
 
 def _words_of(built: Design[Pipeline], numbers: npt.NDArray[np.float64]) -> npt.NDArray[np.uint32]:
-    return Wire(built.design, built.formatted).sent(numbers).words
+    return StreamModel(built.design, built.formatted).sent(numbers).words
 
 
 def _with_bad_ones(
@@ -136,7 +136,7 @@ def expected_words(
     """The results of words on the AXI stream, (samples, words). Returns the words of the results (NaN for samples that
     had bad inputs or overflowed), which samples were bad, and which scopes overflowed (samples, scopes)."""
     assert built.design.axi is not None, "the design has no AXI shell"
-    wire = Wire(built.design, built.formatted)
+    wire = StreamModel(built.design, built.formatted)
     sent = wire.sent(built.design.wire.input.values(words).astype(np.float64))
     nodes = built.graph.result_nodes
     values = evaluate_integers(built.formatted, {i: sent.integers[k] for k, i in enumerate(built.graph.input_nodes)})

@@ -10,7 +10,7 @@ from dynagate.hw import boards
 from dynagate.hw.boards import Board
 from dynagate.hw.designs import Design
 from dynagate.hw.request import DesignRequest
-from dynagate.hw.targets.board_fit import Choice
+from dynagate.hw.targets.board_fit import BoardFit
 from dynagate.hw.targets.project import FLOWS, Project, bitstream_design, write_project
 
 FUNCTION = "forward_dynamics"
@@ -19,14 +19,14 @@ VENDOR = [name for name in boards.names() if boards.load(name).flow in FLOWS]
 SCRIPTS = {name: "package.tcl" if boards.load(name).flow == "vitis" else "build.tcl" for name in VENDOR}
 
 
-def designed(board: Board, designs: Path, robot: Robot | None = None) -> tuple[Design, Choice]:
+def designed(board: Board, designs: Path, robot: Robot | None = None) -> tuple[Design, BoardFit]:
     """The two-joint arm's design for a board, or another robot's."""
     request = DesignRequest(robot or robots.load("two_joint_arm"), FUNCTION)
     return bitstream_design(request, board, folder=designs)
 
 
 @cache
-def _design(name: str, designs: Path) -> tuple[Design, Choice]:
+def _design(name: str, designs: Path) -> tuple[Design, BoardFit]:
     return designed(boards.load(name), designs)
 
 

@@ -15,7 +15,7 @@ from dynagate.hw import boards
 from dynagate.hw.boards import Board, BoardError
 from dynagate.hw.plan.plan import Plan, plan
 from dynagate.hw.rtl.axi import Axi
-from dynagate.hw.targets.board_fit import LONGEST, Choice, FitError, choose, uses
+from dynagate.hw.targets.board_fit import LONGEST, BoardFit, FitError, choose, uses
 from dynagate.hw.targets.families import FAMILIES
 from dynagate.hw.targets.project import write_project
 from dynagate.hw.targets.synth import synthesize
@@ -244,7 +244,7 @@ def test_rates_are_arithmetic(formatted: FormattedGraph) -> None:
 def test_a_slower_clock_asks_for_a_shorter_interval(formatted: FormattedGraph) -> None:
     """The link feeds the same samples in fewer of its cycles."""
 
-    def chosen(megahertz: float) -> Choice:
+    def chosen(megahertz: float) -> BoardFit:
         return choose(formatted, boards.load("vcu118"), clock_mhz=megahertz)
 
     assert chosen(100).plan.ii < chosen(500).plan.ii

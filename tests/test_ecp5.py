@@ -37,7 +37,7 @@ from dynagate.hw.targets.families import lpf, multiplier_limit
 from dynagate.hw.targets.synth import SynthesisError
 from dynagate.hw.units.latencies import dsp_blocks, parts
 from dynagate.hw.units.mult18x18 import Ecp5
-from dynagate.hw.units.multiply import Fabric, Multiply
+from dynagate.hw.units.multiply import DspTarget, Multiply
 from dynagate.sim.cells import models
 from dynagate.sim.line import SimulatedBoard, netlist_library
 from dynagate.sim.runner import run_unit_bench
@@ -104,7 +104,7 @@ class Chosen(wiring.Component):
         m = Module()
         ways = [*(getattr(self, f"way_{k}") for k in range(len(self.widths))), Const(-3, 4)]
         with m.If(self.select < len(ways)):  # a number beyond them may choose any
-            m.d.comb += self.o.eq(Fabric.of(platform).choose(m, ways, self.select, "choose"))
+            m.d.comb += self.o.eq(DspTarget.of(platform).choose(m, ways, self.select, "choose"))
         return m
 
 

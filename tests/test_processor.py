@@ -27,7 +27,7 @@ from dynagate.fixedpoint.formatted import FormattedGraph
 from dynagate.fixedpoint.fuse import fused
 from dynagate.fixedpoint.models.evaluate import evaluate_in_numpy, quantize_inputs
 from dynagate.fixedpoint.models.files import write_formats
-from dynagate.fixedpoint.proof.error_bounds import Beside
+from dynagate.fixedpoint.proof.error_bounds import CheckedBounds
 from dynagate.fixedpoint.wordlength.optimize import optimize
 from dynagate.forces import Friction
 from dynagate.graph import Graph, Node, Port
@@ -709,7 +709,7 @@ def test_ranges_of_a_program_are_proved(tmp_path: Path) -> None:
     built = report.section(ProgramSection).built
     content = built.design.formats.proved
     assert content is not None
-    (block,) = Beside.of_dict(content).blocks.values()
+    (block,) = CheckedBounds.of_dict(content).blocks.values()
     assert 0.0 < block.measured_error <= block.proved_error < 1e-3
     assert "| tau | error at most " in (built.folder / "datasheet.md").read_text()
 

@@ -21,7 +21,7 @@ from dynagate.design.program import ProgramBody
 from dynagate.design.words import FIXED
 from dynagate.dynamics import AlgorithmOptions
 from dynagate.fixedpoint.models.evaluate import quantize_inputs
-from dynagate.fixedpoint.models.feedback import Recirculation
+from dynagate.fixedpoint.models.feedback import FeedbackModel
 from dynagate.host import RolloutDevice
 from dynagate.host.openers import executor_of
 from dynagate.host.report import Checks, report_design
@@ -88,7 +88,7 @@ def test_a_replayed_loop_equals_the_integers(floating: bool, options: dict[str, 
     scheduled = built.hardware.schedule
     inputs = quantize_inputs(built.formatted, built.region.states(built.graph, 15, 1, "uniform"))
     carried = {i for port in built.graph.inputs if port.name in CARRY.values() for i in port.nodes}
-    loop = Recirculation(built.formatted, CARRY, {i: inputs[i] for i in carried})
+    loop = FeedbackModel(built.formatted, CARRY, {i: inputs[i] for i in carried})
     memory: Memory = {}
     flagged = np.zeros(15, bool)
     for _ in range(9):

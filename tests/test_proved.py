@@ -19,7 +19,7 @@ from dynagate.cli import main
 from dynagate.fixedpoint.assign import Policy, assign
 from dynagate.fixedpoint.format import Arithmetic, Fixed, Format, to_float
 from dynagate.fixedpoint.formatted import FormattedGraph
-from dynagate.fixedpoint.intervals import Held, Interval, ProofError, point
+from dynagate.fixedpoint.intervals import Interval, IntervalWithError, ProofError, point
 from dynagate.fixedpoint.models.evaluate import evaluate, evaluate_integers, quantize_inputs
 from dynagate.fixedpoint.models.files import write_formats
 from dynagate.fixedpoint.operations import FIXED, FixedOp, Unit
@@ -205,7 +205,7 @@ def row_is_wrong(op: str, row: FixedOp) -> bool:
     errors = [np.full(400, 0.003)] * kind.arity + [np.zeros(400) if kind.constant == "exponent" else 0.002] * len(
         constants
     )
-    error = row.error(*(Held(*pair) for pair in zip([*operands, *constants], errors, strict=True)))
+    error = row.error(*(IntervalWithError(*pair) for pair in zip([*operands, *constants], errors, strict=True)))
     wrong = False
     for _ in range(60):
         parts = [random.choice([0.0, 1.0, random.uniform()], size=400) for _ in operands]

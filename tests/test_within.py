@@ -14,7 +14,7 @@ from dynagate.fixedpoint.ranges.sampled import sampled_ranges
 from dynagate.fixedpoint.wordlength.goal import DSP48E2, dsp_blocks
 from dynagate.fixedpoint.wordlength.narrow import Vertex, cheapest_cover
 from dynagate.fixedpoint.wordlength.noise import sensitivity, variance
-from dynagate.fixedpoint.wordlength.noise_budget import Within
+from dynagate.fixedpoint.wordlength.noise_budget import NoiseBudget
 from dynagate.graph.evaluate import evaluate_nodes
 
 SPARED = 0.05
@@ -48,7 +48,7 @@ def test_formats_have_the_noise_that_is_allowed(noise: float) -> None:
     inputs = sampled_states(graph, region, replace(policy, samples=256), None)
     sizes = np.array([float(np.mean(np.square(v))) for v in evaluate_nodes(graph, inputs)])
     weight = sum(sensitivity(graph, inputs, port) for port in graph.outputs) / 1e-6
-    within = Within(graph, region, sampled_ranges(graph, inputs), policy, DSP48E2, sizes, noise)
+    within = NoiseBudget(graph, region, sampled_ranges(graph, inputs), policy, DSP48E2, sizes, noise)
     found, narrow = within.formats(weight, 24, 0.1, None)
     assert sum(weight[i] * variance(found, i) for i in range(len(graph))) == pytest.approx(noise, rel=0.2)
     assert sum(blocks > 1 for blocks in dsp_blocks(found)) <= 0.1 * graph.counts().products

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Collection, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from dynagate.base.arrays import Array
 from dynagate.fixedpoint.format import Integers, rescale
 from dynagate.fixedpoint.formatted import FormattedGraph
 from dynagate.fixedpoint.models.evaluate import evaluate_integers
 
-Array = npt.NDArray[Any]
 Ints = npt.NDArray[np.int64]
 START, STOP = 1, 2
 """Commands of a turn: the state comes with it; its result does not return."""
@@ -63,7 +63,7 @@ class Turn(NamedTuple):
     flagged: npt.NDArray[np.bool_]
 
 
-class Recirculation:
+class FeedbackModel:
     """Trajectories of a formatted step. carry: output -> input of its graph.
 
     states: integers of the carried inputs by node, (batch,)."""

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from dynagate.base.arrays import Array
 from dynagate.fixedpoint.assign import Policy, WordLengths, assign_word
 from dynagate.fixedpoint.format import Arithmetic, Fixed, Format, carried, quantize, rescale, to_float
 from dynagate.fixedpoint.formatted import Formatted, FormattedGraph
@@ -30,7 +31,6 @@ from dynagate.graph.late import late_terms_last
 from dynagate.graph.loop import Loop, Until, evaluate_turn
 from dynagate.graph.steps import GRAPH, LOOP, SCAN, UNTIL, refused, table
 
-Array = npt.NDArray[Any]
 Values = dict[str, list[Fixed]]
 """Entries of each value, integers (batch,) and their format; of those that lie in memory (batch, turns)."""
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from dynagate.fixedpoint.format import Format
 from dynagate.fixedpoint.formatted import FormattedGraph
 from dynagate.fixedpoint.models.evaluate import EXACT, evaluate, gather_outputs, infinite, quantize_inputs
-from dynagate.fixedpoint.models.feedback import Recirculation
+from dynagate.fixedpoint.models.feedback import FeedbackModel
 from dynagate.fixedpoint.models.loops import FormattedLoop, LoopIntegers, integers_of, values_of
 from dynagate.fixedpoint.models.scans import FormattedScans, evaluate_scans
 from dynagate.graph.evaluate import Port as AnyPort
@@ -131,7 +131,7 @@ class StepModel(IntegerModel):
     def run(self, arrays: Arrays) -> tuple[Results, Flags]:
         ports, carried = self.inputs, self.carry.values()
         starts = {i for port in self.formatted.graph.inputs if port.name in carried for i in port.nodes}
-        loop: Recirculation | None = None
+        loop: FeedbackModel | None = None
         rows: list[Results] = []
         flags = []
         for k in range(_steps(arrays, ports, carried)):
@@ -139,7 +139,7 @@ class StepModel(IntegerModel):
             row = {name: x if name in carried else x[:, k] for name, x in row.items()}
             integers = quantize_inputs(self.formatted, row, self._numbers)
             if loop is None:
-                loop = Recirculation(self.formatted, self.carry, {i: integers[i] for i in starts})
+                loop = FeedbackModel(self.formatted, self.carry, {i: integers[i] for i in starts})
             turn = loop.turn({i: x for i, x in integers.items() if i not in starts})
             rows.append(gather_outputs(self.formatted, turn.values, self._numbers))
             flags.append(turn.flagged | infinite(rows[-1]))

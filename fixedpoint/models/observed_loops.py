@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+from dynagate.base.arrays import Array
 from dynagate.fixedpoint.assign import Policy, WordLengths, assign_word
 from dynagate.fixedpoint.formatted import FormattedGraph
 from dynagate.fixedpoint.models.evaluate import evaluate_integers, gather_outputs, quantize_inputs
@@ -22,8 +21,6 @@ from dynagate.graph import Graph
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.late import late_terms_last
 from dynagate.graph.loop import Loop, Until, evaluate_loop
-
-Array = npt.NDArray[Any]
 
 MOST = 4096
 """States of a graph that its ranges come from."""

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from dynagate.base.arrays import Floats
 from dynagate.base.errors import ArgumentError
 from dynagate.fixedpoint.assign import SAMPLED, Policy, assign_word
 from dynagate.fixedpoint.format import Arithmetic, Fixed, Format, quantize, rescale, to_float, wide
@@ -25,7 +26,6 @@ from dynagate.graph.loop import Loop
 from dynagate.graph.region import Kind, Region
 from dynagate.graph.scan import PASSED, PASSING, TABLE, Scan, evaluate_scan, scans_of
 
-Array = npt.NDArray[np.float64]
 MOST_ROWS = 2**14
 """Samples times links that the ranges of a body come from, at most: less samples for more links."""
 
@@ -74,9 +74,9 @@ def assign_scans(
     scans = []
     for step in scans_of(loop):
         scan = replace(step, bodies=tuple(map(late_terms_last, step.bodies)))
-        read: list[list[dict[str, Array]]] = [[] for _ in scan.bodies]
+        read: list[list[dict[str, Floats]]] = [[] for _ in scan.bodies]
 
-        def seen(i: int, own: dict[str, Array], read: Any = read, scan: Scan = scan) -> None:
+        def seen(i: int, own: dict[str, Floats], read: Any = read, scan: Scan = scan) -> None:
             read[scan.kinds[i]].append(own)
 
         values |= evaluate_scan(scan, values, seen)
@@ -91,7 +91,7 @@ def assign_scans(
 
 def _states(
     loop: Loop, region: Region, policy: Policy, external_forces: bool, forces: Sequence[Force | str]
-) -> dict[str, Array]:
+) -> dict[str, Floats]:
     links = max(len(scan.parents) for scan in scans_of(loop))
     count = max(min(policy.samples, MOST_ROWS // links), LEAST_SAMPLES)
     counts: dict[Kind, int] = {"uniform": count, "limits": count // 2, "rest": count // 4}
@@ -125,7 +125,7 @@ class _Integers:
     """The integers of a batch, scan by scan. overflow: (batch,) states in which a node, or a value on its way from one
     body to another, overflowed."""
 
-    inputs: Mapping[str, Array]
+    inputs: Mapping[str, Floats]
     arithmetic: Arithmetic
     overflow: npt.NDArray[np.bool_]
 
@@ -180,8 +180,8 @@ class _Integers:
 
 
 def evaluate_scans(
-    formatted: FormattedScans, inputs: Mapping[str, Array]
-) -> tuple[dict[str, Array], npt.NDArray[np.bool_]]:
+    formatted: FormattedScans, inputs: Mapping[str, Floats]
+) -> tuple[dict[str, Floats], npt.NDArray[np.bool_]]:
     """Real inputs (batch, *shape) in, real outputs out, integers in between; and (batch,) states in which something
     overflowed."""
     batch = len(next(iter(inputs.values())))

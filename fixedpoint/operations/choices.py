@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from dynagate.fixedpoint.format import Format
-from dynagate.fixedpoint.intervals import Held, Interval
+from dynagate.fixedpoint.intervals import Interval, IntervalWithError
 from dynagate.fixedpoint.operations.row import Exact, FixedOp, Formula
 from dynagate.fixedpoint.operations.sums import sub, sum_of
 
@@ -29,7 +29,7 @@ def _select(condition: Interval, positive: Interval, otherwise: Interval) -> Int
     )
 
 
-def _error_of_select(condition: Held, positive: Held, otherwise: Held) -> Any:
+def _error_of_select(condition: IntervalWithError, positive: IntervalWithError, otherwise: IntervalWithError) -> Any:
     """Near zero the condition's error may choose the other one."""
     low, high = condition.range
     sure = (condition.error == 0.0) | (low > condition.error) | (high <= -condition.error)

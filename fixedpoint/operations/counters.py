@@ -8,7 +8,7 @@ import numpy as np
 from dynagate.base import philox
 from dynagate.fixedpoint.elementary import LAST
 from dynagate.fixedpoint.format import Format, Integers, Rescaled, rescale, wide
-from dynagate.fixedpoint.intervals import Held, Interval
+from dynagate.fixedpoint.intervals import Interval, IntervalWithError
 from dynagate.fixedpoint.operations.plans_in_c import check_counts
 from dynagate.fixedpoint.operations.row import Exact, FixedOp, Unit
 
@@ -44,7 +44,7 @@ def _errs(*known: Any) -> float:
     return 0.5 * float(to.step) if to.frac < philox.FRAC else 0.0
 
 
-def _error(*operands: Held) -> Any:
+def _error(*operands: IntervalWithError) -> Any:
     """Another number may be anything."""
     same = np.logical_and.reduce([each.error == 0.0 for each in operands])
     return np.where(same, 0.0, 2.0 * _MOST)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from dynagate.fixedpoint import elementary, unit_errors
 from dynagate.fixedpoint.format import Format, Integers, Rescaled
-from dynagate.fixedpoint.intervals import Held, Interval, outward
+from dynagate.fixedpoint.intervals import Interval, IntervalWithError, outward
 from dynagate.fixedpoint.operations import plans_in_c
 from dynagate.fixedpoint.operations.row import FixedOp, Unit
 from dynagate.fixedpoint.tabulated import TABULATED_OCTAVES, table_plan, tabulated
@@ -40,7 +40,7 @@ def _wave(function: Callable[[Any], Any], peak: float) -> Callable[[Interval], I
     return image
 
 
-def _error_of_wave(a: Held) -> Any:
+def _error_of_wave(a: IntervalWithError) -> Any:
     return np.minimum(a.error, 2.0)
 
 
@@ -50,7 +50,7 @@ def _exp(a: Interval) -> Interval:
     return Interval(np.maximum(low, 0.0), high)
 
 
-def _error_of_exp(a: Held) -> Any:
+def _error_of_exp(a: IntervalWithError) -> Any:
     """|e**x - e**y| is largest where the integers are above the largest x."""
     with np.errstate(over="ignore"):
         return np.exp(a.range.high) * np.expm1(a.error)
@@ -61,7 +61,7 @@ def _sqrt(a: Interval) -> Interval:
     return Interval(np.where(a.low < 0.0, -np.inf, np.maximum(low, 0.0)), np.where(a.low < 0.0, np.inf, high))
 
 
-def _error_of_sqrt(a: Held) -> Any:
+def _error_of_sqrt(a: IntervalWithError) -> Any:
     """|√x - √y| = |x - y| / (√x + √y); infinite where the integers may be negative."""
     least = a.range.low - a.error
     sizes = np.sqrt(np.maximum(a.range.low, 0.0)) + np.sqrt(np.maximum(least, 0.0))
@@ -76,7 +76,7 @@ def _reciprocal(a: Interval) -> Interval:
     return Interval(np.where(positive, low, -np.inf), np.where(positive, high, np.inf))
 
 
-def _error_of_reciprocal(a: Held) -> Any:
+def _error_of_reciprocal(a: IntervalWithError) -> Any:
     """|1/x - 1/y| = |x - y| / (x y); infinite where the integers may be zero or less."""
     least = a.range.low - a.error
     positive = least > 0.0

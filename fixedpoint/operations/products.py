@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from dynagate.fixedpoint.format import Format
-from dynagate.fixedpoint.intervals import Held, Interval, outward
+from dynagate.fixedpoint.intervals import Interval, IntervalWithError, outward
 from dynagate.fixedpoint.operations.row import Exact, FixedOp, Formula
 from dynagate.fixedpoint.operations.sums import add, sub
 
@@ -34,11 +34,11 @@ def _mul(a: Interval, b: Interval) -> Interval:
     )
 
 
-def _error(a: Held, b: Held) -> Any:
+def _error(a: IntervalWithError, b: IntervalWithError) -> Any:
     return a.magnitude * b.error + b.magnitude * a.error + a.error * b.error
 
 
-def _error_of_fused(a: Held, b: Held, c: Held) -> Any:
+def _error_of_fused(a: IntervalWithError, b: IntervalWithError, c: IntervalWithError) -> Any:
     return _error(a, b) + c.error
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from dynagate.fixedpoint.format import Format
-from dynagate.fixedpoint.intervals import UNBOUNDED, Held, Interval, outward
+from dynagate.fixedpoint.intervals import UNBOUNDED, Interval, IntervalWithError, outward
 from dynagate.fixedpoint.operations.row import Exact, FixedOp, Formula
 
 
@@ -35,11 +35,11 @@ def _shift(a: Interval, exponent: Interval) -> Interval:
     return outward(a.low * factor, a.high * factor)
 
 
-def _error(*terms: Held) -> Any:
+def _error(*terms: IntervalWithError) -> Any:
     return sum((term.error for term in terms), 0.0)
 
 
-def _error_of_shift(a: Held, exponent: Held) -> Any:
+def _error_of_shift(a: IntervalWithError, exponent: IntervalWithError) -> Any:
     return a.error * 2.0**exponent.range.low
 
 

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from dynagate.base.arrays import Floats
 from dynagate.fixedpoint.assign import (
     LARGEST_WORD,
     PROVED,
@@ -35,8 +36,6 @@ from dynagate.graph.certificate import WithCertificate, with_certificate
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.region import Region
 from dynagate.robot import Robot
-
-Array = npt.NDArray[np.float64]
 
 STATES = 16384
 """Of a sample of errors: half of them uniform in the region, a quarter at its limits, a quarter near rest."""
@@ -250,7 +249,7 @@ def _difference(operands: Sequence[Format], widest: int) -> Format:
 class _Sample:
     """left: (states, nv), torques left over in integers, as numbers. error: the longest M⁻¹ e of their errors e."""
 
-    left: Array
+    left: Floats
     error: float
 
 
@@ -263,7 +262,7 @@ def _sample(left_over: FormattedGraph, inverse: Graph, region: Region, policy: P
     return _Sample(left[fits], _longest(region.robot, states["q"][fits], (left - real)[fits]))
 
 
-def _longest(robot: Robot, q: Array, torques: Array) -> float:
+def _longest(robot: Robot, q: Floats, torques: Floats) -> float:
     """The longest acceleration M⁻¹ τ of some states, (states, nq) and (states, nv)."""
     mass = evaluate(trace(robot, "mass_matrix"), {"q": q})["m"]
     return float(np.max(np.linalg.norm(np.linalg.solve(mass, torques[:, :, None])[:, :, 0], axis=1)))

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+from dynagate.base.arrays import Floats
 from dynagate.fixedpoint.assign import Policy, sampled_states
 from dynagate.fixedpoint.formatted import FormattedGraph
 from dynagate.fixedpoint.models.evaluate import evaluate as evaluate_fixed
@@ -15,8 +15,6 @@ from dynagate.fixedpoint.ranges.proved import Proof, prove
 from dynagate.fixedpoint.ranges.sampled import sampled_ranges
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.region import Region
-
-Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -38,7 +36,7 @@ class Block:
 
 
 @dataclass(frozen=True)
-class Beside:
+class CheckedBounds:
     """blocks: by output. states: of the sample, drawn with this seed; they chose nothing. bits_beyond: by which the
     proved range of a node is longer than the sample's, in the median of the nodes; most_bits_beyond: at most."""
 
@@ -56,14 +54,14 @@ class Beside:
         return asdict(self)
 
     @classmethod
-    def of_dict(cls, content: Mapping[str, Any]) -> Beside:
+    def of_dict(cls, content: Mapping[str, Any]) -> CheckedBounds:
         blocks = {name: Block(**block) for name, block in content["blocks"].items()}
         return cls(blocks, content["states"], content["seed"], content["bits_beyond"], content["most_bits_beyond"])
 
 
 def beside(
     formatted: FormattedGraph, region: Region, policy: Policy, numbers: Mapping[str, str] | None = None
-) -> Beside:
+) -> CheckedBounds:
     """What is proved of formats, and what fresh states show.
 
     policy: its `milliseconds`, and the number of states. numbers: by input and output, the type that streams round it
@@ -84,10 +82,12 @@ def beside(
         for name, value in expected.items()
     }
     bits = _bits_beyond(proof, sampled_ranges(graph, states).largest)
-    return Beside(blocks, len(next(iter(states.values()))), policy.seed + 1, float(np.median(bits)), float(bits.max()))
+    return CheckedBounds(
+        blocks, len(next(iter(states.values()))), policy.seed + 1, float(np.median(bits)), float(bits.max())
+    )
 
 
-def _bits_beyond(proof: Proof, largest: Array) -> Array:
+def _bits_beyond(proof: Proof, largest: Floats) -> Floats:
     """Of each node that the sample moves, how many bits longer its proved range is. largest: magnitudes, (nodes,)."""
     computed = np.array([bool(node.args) for node in proof.graph.nodes]) & (largest > 0.0)
     proved = np.maximum(-proof.low, proof.high)

@@ -13,6 +13,7 @@ from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
+from dynagate.base.arrays import Floats
 from dynagate.fixedpoint.intervals import Interval
 from dynagate.fixedpoint.ranges.images import images
 from dynagate.fixedpoint.ranges.proved import input_box
@@ -20,8 +21,6 @@ from dynagate.fixedpoint.ranges.unit_vectors import unit_ranges
 from dynagate.graph import Graph, trace
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.region import Region
-
-Array = npt.NDArray[np.float64]
 
 STATES = 8192
 MARGIN = 0.9
@@ -41,12 +40,12 @@ SLACK = 1e-9
 class MassBound:
     """scale: c (nv,), in 1/(kg m²) or 1/kg. least: σ. proved: whether for every state, or for a sample."""
 
-    scale: Array
+    scale: Floats
     least: float
     proved: bool
 
     @property
-    def weights(self) -> Array:
+    def weights(self) -> Floats:
         """w (nv,)."""
         return self.scale / self.least
 
@@ -85,7 +84,7 @@ def _read(graph: Graph, nodes: Sequence[int]) -> list[int]:
     return [i for i in graph.input_nodes if i in needed]
 
 
-def _proved(graph: Graph, region: Region, scale: Array, part: Sequence[int], enough: float) -> float:
+def _proved(graph: Graph, region: Region, scale: Floats, part: Sequence[int], enough: float) -> float:
     """A bound of the smallest singular value of a block of diag(c) M in all boxes of positions, 0 where they would be
     too many."""
     (port,) = graph.outputs
@@ -107,7 +106,7 @@ def _proved(graph: Graph, region: Region, scale: Array, part: Sequence[int], eno
     return least
 
 
-def _halved(low: Array, high: Array) -> tuple[Array, Array]:
+def _halved(low: Floats, high: Floats) -> tuple[Floats, Floats]:
     """Boxes, (inputs, boxes) of each end, cut where they are widest."""
     widest, every = np.argmax(high - low, axis=0), np.arange(low.shape[1])
     middle = 0.5 * (low[widest, every] + high[widest, every])
@@ -116,7 +115,7 @@ def _halved(low: Array, high: Array) -> tuple[Array, Array]:
     return np.concatenate([low, upper], axis=1), np.concatenate([lower, high], axis=1)
 
 
-def _smallest(values: Sequence[Interval], entries: npt.NDArray[np.int64], scale: Array, count: int) -> Array:
+def _smallest(values: Sequence[Interval], entries: npt.NDArray[np.int64], scale: Floats, count: int) -> Floats:
     """Bounds of the smallest singular values, (boxes,): that of the middle less the largest of the radii (Weyl)."""
     low, high = (
         np.stack([np.broadcast_to(values[i][end], count) for i in entries.ravel().tolist()], axis=1).reshape(
@@ -128,5 +127,5 @@ def _smallest(values: Sequence[Interval], entries: npt.NDArray[np.int64], scale:
     middle, radius = 0.5 * (low + high), 0.5 * (high - low)
     own, others = (np.linalg.svd(x, compute_uv=False) for x in (middle, radius))
     slack = SLACK * np.max(np.abs(middle), axis=(1, 2))
-    bounds: Array = own[:, -1] - others[:, 0] - slack
+    bounds: Floats = own[:, -1] - others[:, 0] - slack
     return bounds

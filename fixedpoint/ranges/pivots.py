@@ -18,8 +18,9 @@ from __future__ import annotations
 import re
 
 import numpy as np
+from dynagate.base.arrays import Floats
 from dynagate.dynamics import FUNCTIONS
-from dynagate.fixedpoint.intervals import Array, Interval
+from dynagate.fixedpoint.intervals import Interval
 from dynagate.graph import Graph
 from dynagate.robot import Link, Robot
 
@@ -53,7 +54,7 @@ def pivot_ranges(graph: Graph, robot: Robot) -> dict[int, Interval]:
     return ranges
 
 
-def _spatial_inertia(link: Link) -> Array:
+def _spatial_inertia(link: Link) -> Floats:
     """(6, 6), [angular; linear], about the link's origin."""
     second, (x, y, z) = np.array(link.second_moment()), link.first_moment()
     cross = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
@@ -61,7 +62,7 @@ def _spatial_inertia(link: Link) -> Array:
     return np.block([[about, cross], [cross.T, link.mass * np.eye(3)]])
 
 
-def _pivots(link: Link, inertia: Array) -> list[float]:
+def _pivots(link: Link, inertia: Floats) -> list[float]:
     """Of the link's own inertia in the directions of its joint, with armature, the last eliminated first."""
     directions = list(link.joint.kind.directions)
     block = inertia[np.ix_(directions, directions)] + link.joint.armature * np.eye(len(directions))

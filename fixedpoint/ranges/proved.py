@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from dynagate.base.arguments import UNIT
+from dynagate.base.arrays import Floats
 from dynagate.dynamics import CODE, ROLLOUT
 from dynagate.fixedpoint.format import FLOOR, Arithmetic, Format
-from dynagate.fixedpoint.intervals import Array, Held, Interval, ProofError, outward, point
+from dynagate.fixedpoint.intervals import Interval, IntervalWithError, ProofError, outward, point
 from dynagate.fixedpoint.operations import FIXED, Formula, Unit
 from dynagate.fixedpoint.ranges.images import images
 from dynagate.fixedpoint.ranges.pivots import pivot_ranges
@@ -56,11 +57,11 @@ class ProvedRanges:
     numbers: Mapping[str, str]
 
     @cached_property
-    def largest(self) -> Array:
+    def largest(self) -> Floats:
         return np.array([float(interval.magnitude) for interval in self.intervals])
 
     @property
-    def reach(self) -> Array:
+    def reach(self) -> Floats:
         """A proved range needs no guard."""
         return self.largest
 
@@ -192,9 +193,9 @@ class ErrorBounds:
         """The most by which node i, exact from rounded operands, differs from its real value. constant: the node's
         constant as it is held. Raises ProofError: rounding may make an operand that has to be positive zero."""
         node = self._graph.nodes[i]
-        operands = [Held(self._ranges[a], self.errors[a]) for a in node.args]
+        operands = [IntervalWithError(self._ranges[a], self.errors[a]) for a in node.args]
         if constant is not None and node.constant is not None:
-            operands.append(Held(point(node.constant), abs(constant - node.constant)))
+            operands.append(IntervalWithError(point(node.constant), abs(constant - node.constant)))
         error = FIXED[node.op].error(*operands)
         if not np.all(np.isfinite(error)):
             self._refuse(i)
@@ -262,9 +263,9 @@ class Proof:
     the most by which the integers, or what streams make of them, differ from them. No node overflows."""
 
     graph: Graph
-    low: Array
-    high: Array
-    error: Array
+    low: Floats
+    high: Floats
+    error: Floats
 
     def largest(self, name: str) -> float:
         """The largest magnitude that an entry of an output can have."""
@@ -289,7 +290,7 @@ class Proof:
         return next(port.nodes for port in self.graph.outputs if port.name == name)
 
 
-def error_bounds(formatted: FormattedGraph, ranges: ProvedRanges, milliseconds: float) -> tuple[Array, Array]:
+def error_bounds(formatted: FormattedGraph, ranges: ProvedRanges, milliseconds: float) -> tuple[Floats, Floats]:
     """Bounds of every node's error over proved ranges, where no node overflows: before its own rounding, and after.
 
     milliseconds: as `proved_ranges` takes them. Raises ProofError: a divisor may round to zero.
@@ -332,8 +333,8 @@ def _check_fits(
     formatted: FormattedGraph,
     region: Region,
     ranges: Sequence[Interval],
-    carried: Array,
-    errors: Array,
+    carried: Floats,
+    errors: Floats,
     i: int,
 ) -> None:
     """Raises ProofError where node i may overflow."""

@@ -8,15 +8,13 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
+from dynagate.base.arrays import Floats
 from dynagate.base.errors import ArgumentError
 from dynagate.dynamics import CODE, TAU_OR_QDD
 from dynagate.fixedpoint.format import FLOOR, Arithmetic, Format
 from dynagate.graph import OPS, Graph
 from dynagate.graph.evaluate import evaluate_nodes
 from dynagate.graph.parts import parts_of
-
-Array = npt.NDArray[np.float64]
 
 TAIL = 64
 """Number of largest magnitudes of a node that its tail is fitted to."""
@@ -42,8 +40,8 @@ class Ranges:
     states, (probes,), or a float.
     """
 
-    largest: Array
-    reach: Array
+    largest: Floats
+    reach: Floats
     samples: int
     probes: Sequence[Any]
 
@@ -52,7 +50,7 @@ class Ranges:
         return RoundedProbes(graph, self.probes, arithmetic)
 
 
-def sampled_ranges(graph: Graph, inputs: Mapping[str, Array]) -> Ranges:
+def sampled_ranges(graph: Graph, inputs: Mapping[str, Floats]) -> Ranges:
     """Ranges over a batch of inputs, (batch, *shape) each. Raises ValueError: a node is not finite in some state."""
     values = evaluate_nodes(graph, inputs)
     magnitudes = [np.abs(np.atleast_1d(v)) for v in values]
@@ -72,7 +70,7 @@ class Limits(Protocol):
     def bounds(self, name: str) -> list[tuple[float, float]] | None: ...
 
 
-def input_bounds(graph: Graph, region: Limits, reaches: Array) -> dict[int, tuple[float, float]]:
+def input_bounds(graph: Graph, region: Limits, reaches: Floats) -> dict[int, tuple[float, float]]:
     """Per input node the values that its format is for: the region's limits, or what it reaches where it has none."""
     reached: dict[int, tuple[float, float]] = {}
     codes = [float(part.code) for part in parts_of(graph.name)]
@@ -87,7 +85,7 @@ def input_bounds(graph: Graph, region: Limits, reaches: Array) -> dict[int, tupl
     return reached
 
 
-def _reach(magnitudes: Array) -> float:
+def _reach(magnitudes: Floats) -> float:
     """The magnitude that is exceeded with probability OVERFLOW, by an exponential tail fitted to the TAIL largest.
 
     A bounded quantity has a shorter tail than that, and a product of several quantities a longer one. Tests check the

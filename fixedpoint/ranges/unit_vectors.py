@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from dynagate.base.arguments import UNIT
-from dynagate.fixedpoint.intervals import Array, Interval, outward
+from dynagate.base.arrays import Floats
+from dynagate.fixedpoint.intervals import Interval, outward
 from dynagate.graph import Graph
 from dynagate.graph.graph import Node
 
@@ -23,8 +24,8 @@ class _Form(NamedTuple):
     """Of the unit vector whose first entry is `vector`: linear (entries,), quadratic (entries, entries), constant."""
 
     vector: int
-    linear: Array
-    quadratic: Array
+    linear: Floats
+    quadratic: Floats
     constant: float
 
     def times(self, factor: float) -> _Form:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from dynagate.base.arrays import Floats
 from dynagate.fixedpoint.formatted import FormattedGraph
 from dynagate.fixedpoint.models.evaluate import evaluate as evaluate_fixed
 from dynagate.fixedpoint.wordlength.goal import Goal
@@ -19,8 +20,6 @@ from dynagate.graph.parts import part_graph, parts_of
 from dynagate.graph.region import KINDS, Kind, Region, part_states
 from dynagate.graph.truth import relative_errors
 from scipy.special import bdtr, betaincinv
-
-Array = npt.NDArray[np.float64]
 
 OVERFLOWS: dict[Kind, float] = {"uniform": 1e-4, "limits": 1e-3, "rest": 1e-4}
 """Fraction of the states of each kind that may overflow in a design with an accuracy goal."""
@@ -39,7 +38,7 @@ class Measured(NamedTuple):
     """errors: by output block the error in every state, (states,), as `Goal` defines it. overflow: (states,), whether
     any node overflows. origins: the nodes at which overflow began, with the number of states."""
 
-    errors: dict[str, Array]
+    errors: dict[str, Floats]
     overflow: npt.NDArray[np.bool_]
     origins: Counter[int]
 
@@ -169,7 +168,7 @@ def state(
 
 def _samples(
     formatted: FormattedGraph, region: Region, count: int, seed: int, kind: Kind
-) -> Iterator[tuple[FormattedGraph, dict[str, Array]]]:
+) -> Iterator[tuple[FormattedGraph, dict[str, Floats]]]:
     """What is computed and states for it; of functions together one after the other."""
     parts = parts_of(formatted.graph.name)
     if not parts:
@@ -190,7 +189,7 @@ def block_floors(graph: Graph, region: Region, goal: Goal) -> dict[str, float]:
     return {port.name: floors[port.name] for port in graph.outputs}
 
 
-def _floors(graph: Graph, states: Mapping[str, Array], goal: Goal) -> dict[str, float]:
+def _floors(graph: Graph, states: Mapping[str, Floats], goal: Goal) -> dict[str, float]:
     return {
         name: goal.floor * float(np.sqrt(np.mean(np.sum(np.square(value.reshape(len(value), -1)), axis=1))))
         for name, value in evaluate(graph, states).items()
@@ -199,8 +198,8 @@ def _floors(graph: Graph, states: Mapping[str, Array], goal: Goal) -> dict[str, 
 
 def measured(
     formatted: FormattedGraph,
-    inputs: Mapping[str, Array],
-    expected: Mapping[str, Array],
+    inputs: Mapping[str, Floats],
+    expected: Mapping[str, Floats],
     floors: Mapping[str, float] | None = None,
     number: str | None = None,
 ) -> Measured:
@@ -219,7 +218,7 @@ def names_of(graph: Graph, origins: Counter[int]) -> str:
     return ", ".join(f"'{graph.nodes[i].name}'" for i, _ in origins.most_common(NAMED))
 
 
-def quantile_bound(values: Array, quantile: float, confidence: float) -> float:
+def quantile_bound(values: Floats, quantile: float, confidence: float) -> float:
     """The smallest order statistic that is above the quantile with this confidence, for any distribution (Conover,
     "Practical nonparametric statistics", 1999, §3.2); infinity if the sample is too small."""
     count = len(values)

@@ -13,14 +13,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+from dynagate.base.arrays import Floats
 from dynagate.fixedpoint.formatted import FormattedGraph
 from dynagate.fixedpoint.operations import FIXED, Unit
 from dynagate.graph import OPS, Graph, Port
 from dynagate.graph.derivatives import adjoints
 from dynagate.graph.evaluate import evaluate_nodes
-
-Array = npt.NDArray[np.float64]
 
 
 def _signs(nodes: Iterable[int], values: Sequence[Any], random: np.random.Generator) -> dict[int, Any]:
@@ -33,8 +31,8 @@ def _signs(nodes: Iterable[int], values: Sequence[Any], random: np.random.Genera
 
 
 def sensitivity(
-    graph: Graph, inputs: Mapping[str, Array], port: Port, floor: float = 0.0, *, draws: int = 1, seed: int = 0
-) -> Array:
+    graph: Graph, inputs: Mapping[str, Floats], port: Port, floor: float = 0.0, *, draws: int = 1, seed: int = 0
+) -> Floats:
     """Sensitivity of an output block to every node, (nodes,): the mean over the states of Σ (∂output/∂node)² over the
     block, divided by its squared L2 norm or by floor², whichever is larger.
 
@@ -50,7 +48,7 @@ def sensitivity(
     return result
 
 
-def predicted_errors(formatted: FormattedGraph, inputs: Mapping[str, Array], *, seed: int = 0) -> dict[str, Array]:
+def predicted_errors(formatted: FormattedGraph, inputs: Mapping[str, Floats], *, seed: int = 0) -> dict[str, Floats]:
     """Predicted relative L2 error of every output, (states,) by its name, from the rounding of nodes and constants."""
     graph = formatted.graph
     values = evaluate_nodes(graph, inputs)

@@ -7,6 +7,7 @@ from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
+from dynagate.base.arrays import Floats
 from dynagate.fixedpoint.assign import LARGEST_WORD, Policy, WordLengths, assign_word, fixed_factor, frac_for
 from dynagate.fixedpoint.formatted import FormattedGraph
 from dynagate.fixedpoint.operations import FIXED, Unit
@@ -17,8 +18,6 @@ from dynagate.fixedpoint.wordlength.noise import variance
 from dynagate.graph import OPS, Graph
 from dynagate.graph.ops import PRODUCTS, TRIG
 from dynagate.graph.region import Region
-
-Array = npt.NDArray[np.float64]
 
 DEAR = 1e4
 """Price of cutting a divisor or its inverse to 18 bits: they share a unit, so all of them would have to be cut."""
@@ -34,7 +33,7 @@ TRIES, CLOSE = 4, 0.03
 
 
 @dataclass(frozen=True)
-class Within:
+class NoiseBudget:
     """Choice of formats within a noise budget.
 
     mean_squares: mean square of every node's values. noise: the budget, the sum of weight × variance over all nodes.
@@ -45,11 +44,11 @@ class Within:
     ranges: Ranges
     policy: Policy
     dsp: Multiplier
-    mean_squares: Array
+    mean_squares: Floats
     noise: float
 
     def formats(
-        self, weight: Array, shared: int, spare: float, narrow: set[Vertex] | None
+        self, weight: Floats, shared: int, spare: float, narrow: set[Vertex] | None
     ) -> tuple[FormattedGraph, set[Vertex]]:
         """Formats whose predicted noise equals the budget, or comes as near as the 18-bit operands allow, and these
         operands.
@@ -81,7 +80,7 @@ class Within:
             budget *= min(max(self.noise / predicted, 0.1), 10.0) if predicted > 0.0 else 1.0
         return formatted, narrow
 
-    def _products(self, weight: Array, words: Array) -> tuple[list[tuple[Vertex, Vertex]], dict[Vertex, float]]:
+    def _products(self, weight: Floats, words: Floats) -> tuple[list[tuple[Vertex, Vertex]], dict[Vertex, float]]:
         """The two factors of every product, and the noise that each factor adds if it is cut to 18 bits. words: the
         factors' word lengths otherwise."""
         root, narrow = self.graph.roots, self.dsp.narrow
@@ -109,7 +108,7 @@ class Within:
             edges.append((factors[0], factors[1]))
         return edges, price
 
-    def _equal_noise(self, noise: Array, budget: float) -> Array:
+    def _equal_noise(self, noise: Floats, budget: float) -> Floats:
         """Word lengths with which every node adds the same part of the budget. noise: that of each node with a word of
         no bits; each bit more divides it by four."""
         free = np.flatnonzero((noise > 0.0) & ~self._one_format)
@@ -145,7 +144,7 @@ class Within:
         return [LARGEST_WORD - frac_for(self._reach(i), LARGEST_WORD) for i in range(len(self.graph))]
 
     @cached_property
-    def _unit(self) -> Array:
+    def _unit(self) -> Floats:
         """Rounding variance of every node with a word of no bits."""
         return 4.0 ** np.array(self._integer, dtype=float) / 12.0
 

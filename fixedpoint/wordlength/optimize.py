@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 from dynagate.base.arguments import is_number
+from dynagate.base.arrays import Floats
 from dynagate.base.errors import ArgumentError, Error
 from dynagate.fixedpoint.assign import Policy, assign_word, sampled_states
 from dynagate.fixedpoint.formatted import FormattedGraph
@@ -35,13 +36,11 @@ from dynagate.fixedpoint.wordlength.confidence import (
 from dynagate.fixedpoint.wordlength.goal import Goal, bits
 from dynagate.fixedpoint.wordlength.narrow import Vertex
 from dynagate.fixedpoint.wordlength.noise import sensitivity, variance
-from dynagate.fixedpoint.wordlength.noise_budget import Within
+from dynagate.fixedpoint.wordlength.noise_budget import NoiseBudget
 from dynagate.graph import Graph
 from dynagate.graph.evaluate import evaluate, evaluate_nodes
 from dynagate.graph.late import late_terms_last
 from dynagate.graph.region import KINDS, Kind, Region
-
-Array = npt.NDArray[np.float64]
 
 SETTLING, REFINING = 6, 12
 """Most attempts that estimate sensitivities and choose 18-bit operands anew, and most attempts after them, in which
@@ -148,8 +147,8 @@ class Attempt:
 
     formatted: FormattedGraph
     narrow: set[Vertex]
-    errors: dict[Kind, Array]
-    ratios: Array
+    errors: dict[Kind, Floats]
+    ratios: Floats
     overflow: dict[Kind, float]
     origins: Counter[int]
     cost: int
@@ -221,13 +220,15 @@ class _Search:
         return formatted
 
     def attempts(self, shared: int, spare: float, aim: float) -> Iterator[Attempt]:
-        """Attempts that approach this fraction of the target. shared, spare: as in `Within.formats`."""
+        """Attempts that approach this fraction of the target. shared, spare: as in `NoiseBudget.formats`."""
         weights = np.ones(len(self.targets))  # of the noise of each block
         sensitivities, narrow = self.first_sensitivity, None
         last, stalled, met = math.inf, 0, False
         for k in range(SETTLING + REFINING):
             settled = k >= SETTLING
-            within = Within(self.graph, self.region, self.ranges, self.policy, self.goal.dsp, self.mean_squares, aim)
+            within = NoiseBudget(
+                self.graph, self.region, self.ranges, self.policy, self.goal.dsp, self.mean_squares, aim
+            )
             attempt = self._measured(*within.formats(weights @ sensitivities, shared, spare, narrow))
             yield attempt
             ratio = attempt.ratio
@@ -288,7 +289,7 @@ class _Search:
         """The formats as an attempt, measured by the integer executor."""
         overflow: dict[Kind, float] = {}
         origins: Counter[int] = Counter()
-        errors: dict[Kind, Array] = {}
+        errors: dict[Kind, Floats] = {}
         for kind, inputs in self.states.items():
             result = measured(formatted, inputs, self.expected[kind], self.floors, self.number)
             overflow[kind] = float(result.overflow.mean())
@@ -311,14 +312,14 @@ class _Search:
         self.ranges = replace(self.ranges, largest=largest, reach=reach)
 
     @staticmethod
-    def _reweighted(weights: Array, missed: Array, power: int, *, closer: bool) -> Array:
+    def _reweighted(weights: Floats, missed: Floats, power: int, *, closer: bool) -> Floats:
         """Weights of the blocks, multiplied by a power of each block's error over its aim. closer: no weight decreases;
         in small graphs a lower weight lets an error jump past its target."""
         change = np.minimum(missed, 10.0)
         weights = weights * (np.maximum(change, 1.0) if closer else change) ** power
         return np.maximum(weights, max(weights) / 100.0)
 
-    def _sensitivities(self, states: list[dict[str, Array]], *, draws: int, seed: int) -> Array:
+    def _sensitivities(self, states: list[dict[str, Floats]], *, draws: int, seed: int) -> Floats:
         """Sensitivities (blocks, nodes), in units of each block's target. states: per block, those to average over."""
         return np.array(
             [
@@ -327,7 +328,7 @@ class _Search:
             ]
         )
 
-    def _worst_states(self, attempt: Attempt, block: int) -> dict[str, Array]:
+    def _worst_states(self, attempt: Attempt, block: int) -> dict[str, Floats]:
         """Inputs of the states with the largest errors of a block, which decide its quantile."""
         count = math.ceil(TAIL * (1.0 - self.goal.quantile) * self.goal.states)
         worst = np.argsort(-np.concatenate([errors[block] for errors in attempt.errors.values()]))[:count]

@@ -150,7 +150,7 @@ class Memory:
 
 
 @dataclass(frozen=True)
-class Serial:
+class UartBridge:
     """An asynchronous serial line. baud: bits per second; ten of them are a byte (start, eight, stop)."""
 
     baud: int
@@ -175,10 +175,10 @@ class Link:
     tlast: str
     pcie: Pcie | None = None
     memory: Memory | None = None
-    serial: Serial | None = None
+    serial: UartBridge | None = None
 
     @property
-    def limit(self) -> Pcie | Memory | Serial:
+    def limit(self) -> Pcie | Memory | UartBridge:
         """What limits the rate: bytes_per_second each way, and derivation in words."""
         (limit,) = (limit for limit in (self.pcie, self.memory, self.serial) if limit is not None)
         return limit

@@ -10,7 +10,7 @@ from dynagate.base.untrusted import plain_text
 from dynagate.design.design import AxiStreams
 from dynagate.design.latency import around, stream_cycles
 from dynagate.design.words import number_of
-from dynagate.fixedpoint.proof.error_bounds import Beside
+from dynagate.fixedpoint.proof.error_bounds import CheckedBounds
 from dynagate.fixedpoint.wordlength.confidence import Statement
 from dynagate.graph.region import KINDS, REST
 from dynagate.hw.datasheet import DATASHEET, Datasheet, Row, certificate_rows, proved_rows, register_table, table
@@ -207,7 +207,7 @@ def _accuracy(built: BuiltDatapath) -> str:
 def _proved(built: BuiltDatapath) -> str:
     if built.design.formats.proved is None:
         return ""
-    content = Beside.of_dict(built.design.formats.proved)
+    content = CheckedBounds.of_dict(built.design.formats.proved)
     rows = [
         (
             f"`{name}`",

@@ -97,7 +97,7 @@ def operands(formatted: FormattedGraph, node: int) -> tuple[Operand, ...]:
 
 
 @dataclass(frozen=True)
-class Delivery:
+class FunctionOutputs:
     """The outputs of one function, all read in one cycle of its samples. code: of these samples. outputs: nodes by
     name, in order. nodes: the numbers of a result. needed: the nodes that the outputs depend on."""
 
@@ -129,13 +129,15 @@ class Plan:
         return self.schedule.length
 
     @cached_property
-    def deliveries(self) -> tuple[Delivery, ...]:
+    def deliveries(self) -> tuple[FunctionOutputs, ...]:
         """What is delivered and when: one delivery, or one for each of several functions."""
         graph, early = self.formatted.graph, self.schedule.problem.early
         parts = parts_of(graph.name)
         ports = {port.name: port.nodes for port in graph.outputs}
         if not parts:
-            return (Delivery(graph.name, 0, ports, graph.result_nodes, frozenset(range(len(graph))), self.latency),)
+            return (
+                FunctionOutputs(graph.name, 0, ports, graph.result_nodes, frozenset(range(len(graph))), self.latency),
+            )
         deliveries = []
         for part in parts:
             nodes = part_outputs(graph, part)
@@ -144,7 +146,7 @@ class Plan:
             needs = frozenset(needed(graph, part))
             outputs = {argument.name: ports[argument.name] for argument in part.function.outputs}
             cycle = min(cycles, default=self.latency)
-            deliveries.append(Delivery(part.name, part.code, outputs, nodes, needs, cycle))
+            deliveries.append(FunctionOutputs(part.name, part.code, outputs, nodes, needs, cycle))
         return tuple(deliveries)
 
     def ready(self, node: int) -> int:

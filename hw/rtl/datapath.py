@@ -21,9 +21,9 @@ from amaranth.lib.wiring import In, Out
 from dynagate.fixedpoint.format import Format
 from dynagate.graph.parts import code_node
 from dynagate.hw.plan.flow import LATEST, End, Flow
-from dynagate.hw.plan.plan import Delivery, Plan, UnitClass, operands
+from dynagate.hw.plan.plan import FunctionOutputs, Plan, UnitClass, operands
 from dynagate.hw.rtl.overflow import INPUTS, Flags, gather
-from dynagate.hw.units.multiply import Fabric, Multiply
+from dynagate.hw.units.multiply import DspTarget, Multiply
 from dynagate.hw.units.rescale import delayed, differ, fit, rounding_constant
 from dynagate.hw.units.table import ELEMENTARY, HARDWARE, Elementary, Own
 
@@ -69,7 +69,7 @@ class Datapath(wiring.Component):
         m = Module()
         m.d.comb += self.design_hash.eq(self.hash)
         plan = self.plan
-        values = _Values(m, plan, self.i.payload, Fabric.of(platform))
+        values = _Values(m, plan, self.i.payload, DspTarget.of(platform))
         outputs = [values.outputs(delivery) for delivery in plan.deliveries]
         overflows = [values.overflow(delivery) for delivery in plan.deliveries]
         ends = [
@@ -131,7 +131,7 @@ class _Values:
     Registers and sums are in submodules named after the part of the algorithm and the link; what the values of several
     share is in `units`."""
 
-    def __init__(self, m: Module, plan: Plan, payload: Any, fabric: Fabric) -> None:
+    def __init__(self, m: Module, plan: Plan, payload: Any, fabric: DspTarget) -> None:
         self.plan, self.formatted, self.fabric = plan, plan.formatted, fabric
         self._modules: dict[tuple[str, ...], Module] = {(): m}
         self.units = self._module(("units",))
@@ -328,11 +328,11 @@ class _Values:
         self._home(i).d.comb += self.live[i].eq(core.o)
         self._note_overflow(i, self.plan.ready(i), core.overflow)
 
-    def outputs(self, delivery: Delivery) -> Value:
+    def outputs(self, delivery: FunctionOutputs) -> Value:
         """The outputs of a function in the last cycle of its samples."""
         return Cat(*(self.read(i, delivery.cycle) for i in delivery.nodes))
 
-    def overflow(self, delivery: Delivery) -> tuple[Value, int]:
+    def overflow(self, delivery: FunctionOutputs) -> tuple[Value, int]:
         """A bit for each scope, and the cycles by which it follows the outputs."""
         graph = self.formatted.graph
         flags: list[Flags] = [defaultdict(list) for _ in graph.scopes]

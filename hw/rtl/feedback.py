@@ -42,7 +42,7 @@ def capacity(latency: int, ii: int) -> int:
     return -(-latency // ii) + SPARE
 
 
-class Recirculate(wiring.Component):
+class StateFeedback(wiring.Component):
     """Turns of trajectories through a datapath. The module `datapath` is in a file of its own.
 
     Up to `capacity` trajectories are under way. A turn that does not start a trajectory continues the one whose last

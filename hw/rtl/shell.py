@@ -23,15 +23,15 @@ from dynagate.fixedpoint.format import quantize
 from dynagate.graph.parts import code_node
 from dynagate.hw.plan.flow import LATEST, most_under_way
 from dynagate.hw.plan.layouts import choices
-from dynagate.hw.plan.plan import Delivery
+from dynagate.hw.plan.plan import FunctionOutputs
 from dynagate.hw.rtl.accelerator import Accelerator, ShellStatus
 from dynagate.hw.rtl.axi import Axi
 from dynagate.hw.rtl.axi_lite import AxiLite
 from dynagate.hw.rtl.axi_stream import InputStream, OutputStream
 from dynagate.hw.rtl.datapath import Datapath, end_of
-from dynagate.hw.rtl.feedback import Recirculate
+from dynagate.hw.rtl.feedback import StateFeedback
 from dynagate.hw.rtl.regmap import BITS, RING
-from dynagate.hw.rtl.sideband import Beside
+from dynagate.hw.rtl.sideband import InFlightSideband
 from dynagate.hw.units.float32 import FromFloat
 from dynagate.hw.units.rescale import by_beat, delayed
 
@@ -55,14 +55,14 @@ class Shell(Accelerator):
         graph, formats = formatted.graph, formatted.formats
         streamed = graph.input_nodes[: len(graph.input_nodes) - len(self.parameters)]
         self.held = [formats[i] for i in graph.input_nodes[len(streamed) :]]
-        self.ring = None if carry is None else Recirculate(datapath.plan, carry)
+        self.ring = None if carry is None else StateFeedback(datapath.plan, carry)
         fields = [formats[i] for i in streamed] + ([COMMAND] if self.ring else [])
         self.input = InputStream(fields, axi.width, datapath.plan.ii, axi.last, axi.words)
         layouts = [self._layouts(delivery) for delivery in datapath.plan.deliveries]
         self.output = OutputStream([formats[i] for i in graph.result_nodes], axi.width, axi.last, layouts, axi.words)
         super().__init__(axi)
 
-    def _layouts(self, delivery: Delivery) -> list[tuple[int, ...]]:
+    def _layouts(self, delivery: FunctionOutputs) -> list[tuple[int, ...]]:
         """The fields of a function's results: of all outputs, or of each choice of them."""
         place = {i: k for k, i in enumerate(self.datapath.plan.formatted.graph.result_nodes)}
         fields = tuple(place[i] for i in delivery.nodes)
@@ -99,7 +99,7 @@ class Shell(Accelerator):
         # what is known of a sample beside its values waits for its result; results of a function come in order
         ends = len(plan.deliveries)
         depth = most_under_way(plan.latency + LATEST, plan.ii)
-        besides = [Beside(2 + WORD, depth) for _ in range(ends)]
+        besides = [InFlightSideband(2 + WORD, depth) for _ in range(ends)]
         for k, beside in enumerate(besides):
             m.submodules[f"beside_{k}"] = ResetInserter(reset)(beside)
         held, unfit = self._held(m)

@@ -8,7 +8,7 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 
-class Beside(wiring.Component):
+class InFlightSideband(wiring.Component):
     """A queue whose user knows when it has something and when it has room, as a pipeline's credit says. So it counts
     nothing, and two comparisons less lie before its registers than in a FIFO.
 

@@ -63,7 +63,7 @@ class Rates:
 
 
 @dataclass(frozen=True)
-class Choice:
+class BoardFit:
     """A plan for a board. clock_mhz: of the datapath, assumed. reason: why no shorter interval. uses: of the board's
     resources."""
 
@@ -124,7 +124,7 @@ def choose(
     clock_mhz: float | None = None,
     stages: Stages | None = None,
     planned: Callable[[int], Plan] | None = None,
-) -> Choice:
+) -> BoardFit:
     """The shortest interval that fits the board and does not outrun its stream and link; on a link so slow that every
     interval outruns it, the one that takes least of the board. ii: this interval, if it fits. planned: plans of the
     graph by interval, which several boards share.
@@ -133,9 +133,9 @@ def choose(
     """
     clock = clock_mhz or board.clock_mhz
 
-    def candidate(interval: int, reason: str) -> Choice:
+    def candidate(interval: int, reason: str) -> BoardFit:
         own = plan(formatted, interval, stages) if planned is None else planned(interval)
-        return Choice(board, own, clock, reason, uses(own, board))
+        return BoardFit(board, own, clock, reason, uses(own, board))
 
     if ii is not None:
         choice = candidate(ii, "asked for")
@@ -151,10 +151,10 @@ def choose(
     longer = (candidate(interval, "") for interval in _doubled(least.plan.ii))
     best = min((least, *(choice for choice in longer if not _excess(choice))), key=_share)
     reason = f"{bound.reason}, more than any interval up to {LONGEST}: this one takes least of the board"
-    return Choice(board, best.plan, clock, reason, best.uses)
+    return BoardFit(board, best.plan, clock, reason, best.uses)
 
 
-def _smallest(candidate: Callable[[int, str], Choice], shortest: int, reason: str) -> Choice:
+def _smallest(candidate: Callable[[int, str], BoardFit], shortest: int, reason: str) -> BoardFit:
     """The shortest interval that fits, from `shortest` up. Raises FitError."""
     choice = first = candidate(shortest, reason)
     if not _excess(first):
@@ -173,10 +173,10 @@ def _smallest(candidate: Callable[[int, str], Choice], shortest: int, reason: st
         middle = candidate((choice.plan.ii + below.plan.ii) // 2, "")
         choice, below = (choice, middle) if _excess(middle) else (middle, below)
     reason = f"II = {below.plan.ii} {_excess(below)}"
-    return Choice(choice.board, choice.plan, choice.clock_mhz, reason, choice.uses)
+    return BoardFit(choice.board, choice.plan, choice.clock_mhz, reason, choice.uses)
 
 
-def _advice(candidate: Callable[[int, str], Choice], interval: int) -> str:
+def _advice(candidate: Callable[[int, str], BoardFit], interval: int) -> str:
     """Which interval fits where one does not."""
     try:
         return f"--ii {_smallest(candidate, interval + 1, '').plan.ii} fits"
@@ -191,12 +191,12 @@ def _doubled(interval: int) -> Iterator[int]:
         yield interval
 
 
-def _share(choice: Choice) -> float:
+def _share(choice: BoardFit) -> float:
     """The part of the allowed resources that is taken, of the resource of which most is."""
     return max(count / choice.board.allowed(name) for name, count in choice.uses.items())
 
 
-def _excess(choice: Choice) -> str:
+def _excess(choice: BoardFit) -> str:
     """What it takes too much of, in words, or nothing."""
     board = choice.board
     kinds = {"dsp": board.resources.multiplier, "lut": "lookup tables", "ff": "flip-flops"}

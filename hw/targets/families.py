@@ -13,7 +13,7 @@ from dynagate.base.errors import ArgumentError
 from dynagate.fixedpoint.wordlength.goal import MULT18X18
 from dynagate.hw.boards import Board, pll
 from dynagate.hw.units.mult18x18 import Ecp5
-from dynagate.hw.units.multiply import Fabric
+from dynagate.hw.units.multiply import DspTarget
 
 UNTIMED = (
     "nextpnr does not time the path inside a multiplier block, from its operand registers to its product register; "
@@ -61,7 +61,7 @@ class Ports(NamedTuple):
     tx: str
 
 
-class Inferred(Fabric):
+class Inferred(DspTarget):
     """Products cut for blocks of 18 × 18 bits, which synthesis finds by itself."""
 
     multiplier = MULT18X18
@@ -84,7 +84,7 @@ class Family:
     title: str
     ports: Ports
     synthesis: tuple[str, ...]
-    fabric: Fabric
+    fabric: DspTarget
     block: str | None
     wheel: str
     nextpnr: str

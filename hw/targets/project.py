@@ -32,7 +32,7 @@ from dynagate.hw.request import DesignRequest
 from dynagate.hw.rtl.axi import Axi
 from dynagate.hw.rtl.regmap import REGISTERS, Register, with_processor
 from dynagate.hw.rtl.wrapper import MODULE, wrapper
-from dynagate.hw.targets.board_fit import Choice, choose, rate_text
+from dynagate.hw.targets.board_fit import BoardFit, choose, rate_text
 from dynagate.hw.targets.toolchain import Toolchain
 from dynagate.hw.units.table import HARDWARE, Own
 
@@ -198,13 +198,13 @@ def bitstream_design(
     clock_mhz: float | None = None,
     folder: str | os.PathLike[str] | None = None,
     progress: Progress = quiet,
-) -> tuple[Design[Pipeline], Choice]:
+) -> tuple[Design[Pipeline], BoardFit]:
     """Build a request's design for a board: its streams, and the shortest interval that fits (`choice.choose`).
 
     request: its `ii`, `axi` and `budget` are the board's to say. ii: this interval, if it fits. folder: where designs
     are kept. Raises as `build_request`, and FitError: the design does not fit the board.
     """
-    choices: list[Choice] = []
+    choices: list[BoardFit] = []
 
     def planner(formatted: FormattedGraph) -> Plan:
         choices.append(choose(formatted, board, ii=ii, clock_mhz=clock_mhz, stages=request.stages))
@@ -235,7 +235,9 @@ class _Content:
     drawing: str
 
 
-def write_project(built: Design[Pipeline], choice: Choice, folder: str | os.PathLike[str] = DEFAULT_FOLDER) -> Project:
+def write_project(
+    built: Design[Pipeline], choice: BoardFit, folder: str | os.PathLike[str] = DEFAULT_FOLDER
+) -> Project:
     """Write the project of a design into a folder of its own within `folder`: whole or not at all. What tools wrote
     there before stays. Raises ProjectError: the folder cannot be written."""
     tops = {TOP: "the datapath", SHELL_TOP: "the datapath behind AXI"}
@@ -351,7 +353,7 @@ def check_tool(flow: Flow) -> bool:
     return True
 
 
-def choice_table(choice: Choice) -> str:
+def choice_table(choice: BoardFit) -> str:
     """What was chosen, what it takes, and how fast it is by the model."""
     board, planned, rates = choice.board, choice.plan, choice.rates
     kinds = {"dsp": board.resources.multiplier, "lut": "lookup tables", "ff": "flip-flops between units"}
@@ -439,7 +441,7 @@ BETWEEN = {
 """Between host and accelerator, by the kind of the link."""
 
 
-def diagram(choice: Choice) -> str:
+def diagram(choice: BoardFit) -> str:
     """The way of a sample as a drawing in text."""
     planned, board = choice.plan, choice.board
     graph = planned.formatted.graph
@@ -482,7 +484,7 @@ class VendorTools(Toolchain):
     def first_clock(self, megahertz: float | None) -> float | None:
         return megahertz
 
-    def make_design(self, built: Design[Pipeline], choice: Choice, folder: Path, progress: Progress) -> list[str]:
+    def make_design(self, built: Design[Pipeline], choice: BoardFit, folder: Path, progress: Progress) -> list[str]:
         return self._run(write_project(built, choice, folder), progress)
 
     def make_cores(self, cores: BoardCores, megahertz: float | None, folder: Path, progress: Progress) -> list[str]:

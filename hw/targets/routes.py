@@ -32,7 +32,7 @@ from dynagate.base.untrusted import plain_text
 from dynagate.design import files as design_files
 from dynagate.design.files import BITSTREAM
 from dynagate.design.words import WORD
-from dynagate.hw.boards import Board, Serial, pll
+from dynagate.hw.boards import Board, UartBridge, pll
 from dynagate.hw.boards.scripts import rendered
 from dynagate.hw.bodies.pipeline import Pipeline
 from dynagate.hw.build import shell_of
@@ -57,7 +57,7 @@ from dynagate.hw.units.table import products_of
 
 if TYPE_CHECKING:
     from dynagate.hw.processor.board import BoardCores
-    from dynagate.hw.targets.board_fit import Choice
+    from dynagate.hw.targets.board_fit import BoardFit
 
 TOP = "board"
 LED, BOOT = "led_0", "wifi_gpio0"
@@ -304,7 +304,7 @@ def first_clock(board: Board, megahertz: float = ASKED_MHZ) -> pll.Clock:
     Raises:
         ValueError: Free tools do not route this board, or its oscillator cannot make a clock of up to `megahertz`.
     """
-    if board.flow not in FAMILIES or board.oscillator_mhz is None or not isinstance(board.link.limit, Serial):
+    if board.flow not in FAMILIES or board.oscillator_mhz is None or not isinstance(board.link.limit, UartBridge):
         raise ArgumentError(
             f"board '{board.name}' has flow '{board.flow}'; expected a board on a serial line, of flow "
             f"{', '.join(FAMILIES)}"
@@ -323,7 +323,7 @@ def _checked(
     clock = first_clock(board, megahertz)
     family, serial = FAMILIES[board.flow], board.link.limit
     assert board.oscillator_mhz is not None
-    assert isinstance(serial, Serial)
+    assert isinstance(serial, UartBridge)
     if not seeds:
         raise ArgumentError("no seed; expected one or more")
     needed, there = gateware.blocks or 0, board.resources.dsp
@@ -479,7 +479,7 @@ class FreeTools(Toolchain):
     def first_clock(self, megahertz: float | None) -> float:
         return first_clock(self.board, ASKED_MHZ if megahertz is None else megahertz).megahertz
 
-    def make_design(self, built: Design[Pipeline], choice: Choice, folder: Path, progress: Progress) -> list[str]:
+    def make_design(self, built: Design[Pipeline], choice: BoardFit, folder: Path, progress: Progress) -> list[str]:
         place = folder / f"{built.folder.name}-{self.board.name}"
         return self._route(Gateware.of(built), choice.clock_mhz, place, progress)
 

@@ -120,13 +120,13 @@ def tops(built: Design[Pipeline]) -> dict[str, Any]:
     """The gateware of a design's modules by name, the one around all others first."""
     from dynagate.hw.build import RING_TOP, SHELL_TOP, shell_of
     from dynagate.hw.rtl.datapath import Datapath
-    from dynagate.hw.rtl.feedback import Recirculate
+    from dynagate.hw.rtl.feedback import StateFeedback
 
     datapath = Datapath(built.hardware.plan, built.design.device_hash)
     if built.design.axi is not None:
         return {SHELL_TOP: shell_of(built, datapath), TOP: datapath}
     if built.design.body.ring is not None:
-        return {RING_TOP: Recirculate(built.hardware.plan, dict(built.design.body.ring.carry)), TOP: datapath}
+        return {RING_TOP: StateFeedback(built.hardware.plan, dict(built.design.body.ring.carry)), TOP: datapath}
     return {TOP: datapath}
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from dynagate.hw.bodies.pipeline import Pipeline
     from dynagate.hw.designs import Design
     from dynagate.hw.processor.board import BoardCores
-    from dynagate.hw.targets.board_fit import Choice
+    from dynagate.hw.targets.board_fit import BoardFit
 
 
 class Toolchain(ABC):
@@ -51,7 +51,7 @@ class Toolchain(ABC):
         """
 
     @abstractmethod
-    def make_design(self, built: Design[Pipeline], choice: Choice, folder: Path, progress: Progress) -> list[str]:
+    def make_design(self, built: Design[Pipeline], choice: BoardFit, folder: Path, progress: Progress) -> list[str]:
         """Make the bitstream of a design, or its project.
 
         Args:

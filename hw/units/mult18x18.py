@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from amaranth.hdl import Cat, ClockSignal, Const, Instance, Module, Signal, Value, signed
 from dynagate.fixedpoint.wordlength.goal import MULT18X18
 from dynagate.hw.units import slice_multiplexer
-from dynagate.hw.units.multiply import Fabric
+from dynagate.hw.units.multiply import DspTarget
 
 BITS = 18
 REGISTERS = {
@@ -17,7 +17,7 @@ REGISTERS = {
 """Parameters of MULT18X18D: which of its registers are used, and by which of its clocks, enables and resets."""
 
 
-class Ecp5(Fabric):
+class Ecp5(DspTarget):
     """Lattice ECP5: MULT18X18D."""
 
     multiplier = MULT18X18

@@ -21,7 +21,7 @@ from dynagate.hw.units.latencies import constant_width, dsp_blocks, parts, produ
 from dynagate.hw.units.rescale import delayed, shift_left
 
 
-class Fabric:
+class DspTarget:
     """The device that gateware is elaborated for: Amaranth's `platform`. This one leaves multipliers to synthesis.
 
     multiplier: the device's block.
@@ -30,8 +30,8 @@ class Fabric:
     multiplier: Multiplier = DSP48E2
 
     @staticmethod
-    def of(platform: object) -> Fabric:
-        return platform if isinstance(platform, Fabric) else Fabric()
+    def of(platform: object) -> DspTarget:
+        return platform if isinstance(platform, DspTarget) else DspTarget()
 
     def choose(self, m: Module, ways: Sequence[Value], select: Value, name: str) -> Value:
         """The way with this number: a tree of multiplexers on the number's bits. Ways that are one object take none."""
@@ -82,7 +82,7 @@ class Multiply(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        fabric = Fabric.of(platform)
+        fabric = DspTarget.of(platform)
         addend: Value = self.c if self.late_constant else delayed(m, self.c, 2, "c")
         done: list[Value] = []  # low bits that no later step changes
         weight = 0

@@ -15,7 +15,7 @@ from dynagate.dynamics import CODE
 from dynagate.fixedpoint.format import Format, Integers
 from dynagate.fixedpoint.formatted import Formatted, FormattedGraph
 from dynagate.fixedpoint.models.evaluate import evaluate_integers
-from dynagate.fixedpoint.models.feedback import Recirculation
+from dynagate.fixedpoint.models.feedback import FeedbackModel
 from dynagate.fixedpoint.models.loops import FormattedLoop, LoopIntegers
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.region import Kind, Region
@@ -197,7 +197,7 @@ def _graph_turns(formatted: FormattedGraph, each: Arrays, design: Design[Program
     begun = entered(design, {name: x[:, 0] for name, x in each.items() if name in carried}, formats)
     later = {name: x for name, x in each.items() if name not in carried}
     rows = [entered(design, {name: x[:, k] for name, x in later.items()}, formats) for k in range(longest)]
-    loop = Recirculation(formatted, CARRY, _by_node(formatted, begun.integers))
+    loop = FeedbackModel(formatted, CARRY, _by_node(formatted, begun.integers))
     done = [loop.turn(_by_node(formatted, row.integers)) for row in rows]
     state = {name: x[:, 0] for name, x in each.items()}
     exact = []

@@ -14,7 +14,7 @@ from dynagate.design.codec import Words, put_row_bits
 from dynagate.design.ring import ring_design
 from dynagate.fixedpoint.format import Integers
 from dynagate.fixedpoint.models.evaluate import quantize_inputs
-from dynagate.fixedpoint.models.feedback import STOP, Recirculation, Turn, Turns
+from dynagate.fixedpoint.models.feedback import STOP, FeedbackModel, Turn, Turns
 from dynagate.graph.evaluate import evaluate
 from dynagate.hw.vectors import operations, rounds
 from dynagate.hw.vectors.built import BuiltDatapath
@@ -22,7 +22,7 @@ from dynagate.hw.vectors.drawn import Arrays, Flags, Ints, Rows, Vectors, drawn_
 from dynagate.hw.vectors.operations import Counted, Kind, Operation
 from dynagate.hw.vectors.rounds import NONE, ROUNDS
 from dynagate.hw.vectors.subject import ACCELERATOR, ROLLOUT
-from dynagate.hw.vectors.wire import Wire
+from dynagate.hw.vectors.wire import StreamModel
 
 LONGEST, ALIKE = 8, 5
 """Turns of a trajectory at most, and of those that a register ends."""
@@ -39,7 +39,7 @@ class Part(NamedTuple):
 PARTS = (Part(range(9), 0, 0), Part(range(9, 13), 3, 0), Part(range(13, ROUNDS), 0, ALIKE))
 
 
-class Streamed(NamedTuple):
+class StreamedSteps(NamedTuple):
     """Turns in the order in which they enter. columns: integers of the inputs by their place, (turns,). commands, bad:
     of each, (turns,). values: integers of the results by their place. by_scope: where they overflowed. flagged: where
     they or a turn before did, or had an input that does not fit. shown: which have a result. words: on AXI streams, if
@@ -58,7 +58,7 @@ class Streamed(NamedTuple):
 
 def turns(built: BuiltDatapath, count: int, seed: int) -> dict[str, Vectors]:
     """So many turns, for the ring and for the shell around it."""
-    wire = None if built.design.axi is None else Wire(built.design, built.formatted)
+    wire = None if built.design.axi is None else StreamModel(built.design, built.formatted)
     sizes = _sizes(count)
     parts = [_part(built, wire, part, size, seed + k) for k, (part, size) in enumerate(zip(PARTS, sizes, strict=True))]
     bounds = rounds.bounds(sizes, [len(part.rounds) for part in PARTS])
@@ -79,7 +79,7 @@ def _sizes(count: int) -> list[int]:
     return [max(count - second - last, LONGEST), max(second, LONGEST), last]
 
 
-def _joined(parts: Sequence[Streamed]) -> Streamed:
+def _joined(parts: Sequence[StreamedSteps]) -> StreamedSteps:
     """The turns of one part after the other."""
 
     def one(name: str) -> Any:
@@ -90,10 +90,10 @@ def _joined(parts: Sequence[Streamed]) -> Streamed:
             return [*first, *(row for other in others for row in other)]
         return None if first is None else np.concatenate([first, *others])
 
-    return Streamed(**{name: one(name) for name in Streamed._fields})
+    return StreamedSteps(**{name: one(name) for name in StreamedSteps._fields})
 
 
-def _part(built: BuiltDatapath, wire: Wire | None, part: Part, size: int, seed: int) -> Streamed:
+def _part(built: BuiltDatapath, wire: StreamModel | None, part: Part, size: int, seed: int) -> StreamedSteps:
     """Turns of trajectories of random lengths, or of those that a register ends."""
     assert built.design.body.ring is not None
     steps = _lengths(part, size, seed)
@@ -113,7 +113,7 @@ def _part(built: BuiltDatapath, wire: Wire | None, part: Part, size: int, seed: 
     flagged = np.stack([row.flagged for row in rows])[chosen] | late[order.trajectory, order.turn]
     ends = order.turn + 1 == steps[order.trajectory]
     reference = _reference(built, states, (batch, longest), carry, beyond)
-    return Streamed(
+    return StreamedSteps(
         {k: integers[i][at] for k, i in enumerate(built.graph.input_nodes)},
         commands,
         bad[at],
@@ -137,7 +137,7 @@ def _lengths(part: Part, size: int, seed: int) -> Ints:
 
 
 def _integers(
-    built: BuiltDatapath, wire: Wire | None, states: Arrays, at: Ints, commands: Ints, seed: int
+    built: BuiltDatapath, wire: StreamModel | None, states: Arrays, at: Ints, commands: Ints, seed: int
 ) -> tuple[dict[int, Integers], Flags, Words | None]:
     """Of all turns of all trajectories: integers of the inputs by node, and which do not fit; of those that are
     streamed, the words. at: which they are."""
@@ -162,7 +162,7 @@ def _evaluated(
     batch, longest = bad.shape
     carried = {i for port in built.graph.inputs if port.name in carry.values() for i in port.nodes}
     each = {i: value.reshape(batch, longest) for i, value in integers.items()}
-    loop = Recirculation(built.formatted, carry, {i: each[i][:, 0] for i in carried})
+    loop = FeedbackModel(built.formatted, carry, {i: each[i][:, 0] for i in carried})
     rows = [loop.turn({i: value[:, k] for i, value in each.items() if i not in carried}) for k in range(longest)]
     return rows, np.logical_or.accumulate(bad, axis=1)
 
@@ -186,7 +186,7 @@ def _reference(
     return rows
 
 
-def _bare(built: BuiltDatapath, part: Streamed, last: Flags, tags: Ints, bounds: Ints) -> Vectors:
+def _bare(built: BuiltDatapath, part: StreamedSteps, last: Flags, tags: Ints, bounds: Ints) -> Vectors:
     """Payloads of the turns, and of their results."""
     design = ring_design(built.design)
     fields = len(built.graph.input_nodes)
@@ -206,11 +206,13 @@ def _bare(built: BuiltDatapath, part: Streamed, last: Flags, tags: Ints, bounds:
     return Vectors(inputs, results[:, None], _ends(part), masks, part.reference, bounds, settings)
 
 
-def _ends(part: Streamed) -> Ints:
+def _ends(part: StreamedSteps) -> Ints:
     return np.where(part.shown, 0, NONE)
 
 
-def _shelled(built: BuiltDatapath, wire: Wire, part: Streamed, last: Flags, tags: Ints, bounds: Ints) -> Vectors:
+def _shelled(
+    built: BuiltDatapath, wire: StreamModel, part: StreamedSteps, last: Flags, tags: Ints, bounds: Ints
+) -> Vectors:
     assert part.words is not None
     axi = wire.axi
     place = {i: k for k, i in enumerate(built.graph.result_nodes)}

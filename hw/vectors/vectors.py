@@ -23,7 +23,7 @@ from dynagate.hw.vectors.drawn import SAMPLES, SEED, Arrays, Flags, Ints, Rows, 
 from dynagate.hw.vectors.operations import Counted
 from dynagate.hw.vectors.subject import ACCELERATOR, DATAPATH
 from dynagate.hw.vectors.turns import turns
-from dynagate.hw.vectors.wire import Wire
+from dynagate.hw.vectors.wire import StreamModel
 
 
 class Results(NamedTuple):
@@ -54,7 +54,7 @@ def _of_datapath(built: BuiltDatapath, states: Arrays, inside: Flags) -> dict[st
 
 def _of_both(built: BuiltDatapath, states: Arrays, inside: Flags, seed: int) -> dict[str, Vectors]:
     """Of a datapath and of the shell around it. Both stream the same samples, so that results are worked out once."""
-    ends, wire, nodes = _ends(built, states), Wire(built.design, built.formatted), built.graph.input_nodes
+    ends, wire, nodes = _ends(built, states), StreamModel(built.design, built.formatted), built.graph.input_nodes
     parameters = wire.axi.parameters
     first = {name: value[:1].astype(np.float32) for name, value in states.items() if name in parameters}
     count = len(ends)
@@ -91,7 +91,7 @@ def _of_both(built: BuiltDatapath, states: Arrays, inside: Flags, seed: int) -> 
 
 def _received(
     built: BuiltDatapath,
-    wire: Wire,
+    wire: StreamModel,
     results: Results,
     samples: tuple[Ints, Ints],
     unusable: Flags,
@@ -122,7 +122,7 @@ def end_beats(built: BuiltDatapath, end: int) -> int:
     return axi.beats.output
 
 
-def _beat_masks(built: BuiltDatapath, wire: Wire) -> Words:
+def _beat_masks(built: BuiltDatapath, wire: StreamModel) -> Words:
     """Of each function, ones where its results have bits."""
     ends = len(built.hardware.plan.deliveries)
     masks = np.zeros((ends, wire.axi.beats.output, wire.axi.lanes + 1), np.uint32)

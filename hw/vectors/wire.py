@@ -33,7 +33,7 @@ class Sent(NamedTuple):
     bad: Flags
 
 
-class Wire:
+class StreamModel:
     """The streams of a design with a shell. fields: formats of a sample's numbers, a turn's command among them."""
 
     def __init__(self, design: Design[DatapathBody], formatted: FormattedGraph) -> None:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+from dynagate.base.arrays import Array
 from dynagate.base.errors import ArgumentError
 from dynagate.dynamics.options import AlgorithmOptions
 from dynagate.fixedpoint.assign import Policy
@@ -28,7 +27,6 @@ from dynagate.integrators.chip_motion import FAILURES, STATE, ChipMotion
 from dynagate.integrators.methods import METHODS
 from dynagate.robot import Robot
 
-Array = npt.NDArray[Any]
 TURNS = 4
 """Steps of each trajectory that formats come from."""
 TRIALS = 10

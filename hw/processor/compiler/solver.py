@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+from dynagate.base.arrays import Array
 from dynagate.control.chip import ChipSolver, calls_of
 from dynagate.control.known import check_solved
 from dynagate.fixedpoint.assign import Policy
@@ -14,7 +13,6 @@ from dynagate.fixedpoint.models.loops import FormattedLoop, assign_loop
 from dynagate.fixedpoint.models.observed_loops import Accepted, Unlimited
 from dynagate.hw.processor.compiler.motion import spread
 
-Array = npt.NDArray[Any]
 CALLS = 2
 """Of each problem: the first begins with the guess, the others with what the one before has left."""
 

@@ -16,14 +16,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from dynagate.base.arrays import Array
 from dynagate.base.errors import ArgumentError, ArgumentTypeError, EntryError, Error
 from dynagate.base.largest import MAX_EXPONENT
 from dynagate.base.nearest import nearest
 
 if TYPE_CHECKING:
     from typing_extensions import TypeIs  # in `typing` from Python 3.13 on
-
-Array = npt.NDArray[Any]
 
 LARGEST = 1e12
 """Of an option that has a size, in its unit: more is a mistake, and products of it leave float64."""

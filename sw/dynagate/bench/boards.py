@@ -18,7 +18,7 @@ from dynagate.hw import boards
 from dynagate.hw.build import describe
 from dynagate.hw.plan.plan import plan
 from dynagate.hw.rtl.axi import Axi
-from dynagate.hw.targets.board_fit import Choice, FitError, choose, rate_text
+from dynagate.hw.targets.board_fit import BoardFit, FitError, choose, rate_text
 from dynagate.robot import Robot
 
 FUNCTIONS = ("inverse_dynamics", "forward_dynamics", "forward_dynamics_gradient")
@@ -72,7 +72,7 @@ def _rows(robot: Robot, region: Region, functions: Sequence[str], progress: Prog
                 yield Refusal(function, name, str(error))
 
 
-def _row(robot: Robot, region: Region, choice: Choice) -> BoardRow:
+def _row(robot: Robot, region: Region, choice: BoardFit) -> BoardRow:
     rates = choice.rates
     return BoardRow(
         choice.plan.formatted.graph.name,
@@ -89,7 +89,7 @@ def _row(robot: Robot, region: Region, choice: Choice) -> BoardRow:
     )
 
 
-def _driver_cost(robot: Robot, region: Region, choice: Choice) -> DriverCost:
+def _driver_cost(robot: Robot, region: Region, choice: BoardFit) -> DriverCost:
     policy, link = Policy(), choice.board.link
     chosen = ChosenFormats(policy.word, policy=asdict(policy))
     options = AlgorithmOptions().as_dict()

@@ -6,12 +6,10 @@ from typing import Any
 from xml.etree import ElementTree as xml
 
 import numpy as np
-import numpy.typing as npt
 
+from dynagate.base.arrays import Array
 from dynagate.base.errors import ArgumentError
 from dynagate.robot import Link, Robot
-
-Array = npt.NDArray[Any]
 
 TYPES = {"revolute": "hinge", "prismatic": "slide"}
 

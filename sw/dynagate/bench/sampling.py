@@ -7,14 +7,12 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from dynagate.base.arrays import Array
 from dynagate.control import Cost
 from dynagate.host.mppi import Mppi
 from dynagate.native.loop import LoopKernel
 from dynagate.robot import Robot
-
-Array = npt.NDArray[Any]
 
 SAMPLES, KNOTS, NODES, DT = 1024, 30, 6, 0.02
 SPREAD, TEMPERATURE = 1.0, 1.0

@@ -13,8 +13,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from dynagate.base.arrays import Array
 from dynagate.base.extras import install
 from dynagate.bench import sampling
 from dynagate.bench.measure import paired
@@ -22,8 +22,6 @@ from dynagate.control import Cost
 from dynagate.graph.region import Region
 from dynagate.host.ilqr import Ilqr
 from dynagate.robot import Robot
-
-Array = npt.NDArray[Any]
 
 KNOTS, DT, ITERATIONS, PROBLEMS, SEED = 50, 0.02, 10, 1024, 1
 ROUNDS = 5

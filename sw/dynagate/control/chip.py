@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
+from dynagate.base.arrays import Array
 from dynagate.base.errors import ArgumentError
 from dynagate.control.cost import Cost, Input
 from dynagate.control.forward import recorded
@@ -21,8 +21,6 @@ from dynagate.graph.loop import Count, Loop, OfGraph, evaluate_turn
 from dynagate.integrators.explicit_method import step_inputs
 from dynagate.integrators.step import StepOptions
 from dynagate.robot import Robot
-
-Array = npt.NDArray[Any]
 
 CALL = ("q", "qd", "guess", "warm")
 """What every call takes: a state, the torques of all knots to begin with, and whether the last call's are taken."""

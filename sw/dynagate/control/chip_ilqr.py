@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
+from dynagate.base.arrays import Array
 from dynagate.base.errors import ArgumentError
 from dynagate.control.chip import CALL, ChipSolver, ahead, apart, asked_of, begins, of_calls
 from dynagate.control.cost import Cost
@@ -18,8 +18,6 @@ from dynagate.control.riccati_blocks import LARGEST_UNROLLED
 from dynagate.graph.blocks import Blocks
 from dynagate.native.sums import chained
 from dynagate.robot import Robot
-
-Array = npt.NDArray[Any]
 
 MANY = 1500
 """Nodes of a graph whose sums become chains."""

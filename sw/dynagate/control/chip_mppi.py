@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from dynagate.base.arguments import check_count, check_positive
+from dynagate.base.arrays import Array
 from dynagate.base.errors import ArgumentError
 from dynagate.base.largest import MAX_SAMPLES
 from dynagate.base.philox import DEVIATION, FRAC
@@ -32,8 +32,6 @@ from dynagate.graph.recorder import Recording
 from dynagate.integrators.step import StepOptions, step_graph
 from dynagate.native.noise import Lines
 from dynagate.robot import Robot
-
-Array = npt.NDArray[Any]
 
 RESULTS = {"mean_first": "tau", "mean_cost_next": "cost", "least_next": "least", "weight_next": "weight"}
 """Values of a call that leave the chip, and their names there: torques of the first knot, the weighted mean of the

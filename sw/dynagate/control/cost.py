@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from dynagate.base.arguments import AT_LEAST_ZERO, check_texts, is_number, number, one_or_each
+from dynagate.base.arrays import Array
 from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.base.explained import explained
 from dynagate.base.naming import scope
@@ -29,7 +29,6 @@ from dynagate.graph.sizes import typical_sizes
 from dynagate.robot import Robot, RobotError
 from dynagate.robot.variable import check_constant
 
-Array = npt.NDArray[Any]
 Weight = float | Sequence[float] | Array
 
 SCOPE = "cost"

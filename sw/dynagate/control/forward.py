@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from dynagate.base.arrays import Array
 from dynagate.base.naming import scope
 from dynagate.control.cost import CostGraphs
 from dynagate.dynamics.spatial import array, select, zeros
@@ -18,8 +18,6 @@ from dynagate.graph.loop import Count, Loop
 from dynagate.graph.recorder import Recording
 from dynagate.integrators.step import StepOptions, step_graph
 from dynagate.robot import Robot
-
-Array = npt.NDArray[Any]
 
 CARRY = {"q_end": "q0", "qd_end": "qd0", "total_next": "total"}
 """The state from knot to knot, and the sum of the running cost."""

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from dynagate.base.arrays import Array
 from dynagate.base.errors import ArgumentError
 from dynagate.control import last_knot
 from dynagate.control.cost import Cost, CostGraphs, Expansion
@@ -35,8 +35,6 @@ from dynagate.integrators.explicit_method import step_inputs
 from dynagate.integrators.linearized import linearized_step_graph
 from dynagate.integrators.step import StepOptions
 from dynagate.robot import Robot
-
-Array = npt.NDArray[Any]
 
 DECREASES, INCREASES, FACTOR = 0.5, 0.01, 10.0
 """Step lengths above which the regularization becomes smaller, and up to which it becomes larger, and by what."""

@@ -16,13 +16,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from dynagate.base.arrays import Array
 from dynagate.base.errors import ArgumentError
 from dynagate.dynamics.spatial import array, select
 from dynagate.robot import Robot
-
-Array = npt.NDArray[Any]
 
 SHIFT, EASE, WEIGHT = "bound_shift", "bound_ease", "bound_weight"
 """Inputs: of each knot the shifts and how much wider the bounds are, (n,) each; of all knots the weight ()."""

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
+from dynagate.base.arrays import Array
 from dynagate.base.errors import ArgumentError
 from dynagate.graph import trace
 from dynagate.graph.evaluate import evaluate
 from dynagate.integrators.step import StepOptions
 from dynagate.robot import Robot
-
-Array = npt.NDArray[Any]
 
 ENOUGH = 0.5
 """The share of problems that must have a solution."""

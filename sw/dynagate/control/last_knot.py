@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from dynagate.base.arrays import Array
 from dynagate.control.cost import CostGraphs, Expansion
 from dynagate.control.forward import with_cost
 from dynagate.control.riccati import Value
@@ -23,8 +23,6 @@ from dynagate.graph.evaluate import evaluate
 from dynagate.graph.recorder import Recording
 from dynagate.integrators.linearized import linearized_step_graph
 from dynagate.integrators.step import StepOptions
-
-Array = npt.NDArray[Any]
 
 CHEAP = 1e-3
 """Torques cost little whose curvature is below this part of what the final cost gives them through a step."""

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from dynagate.base.arrays import Array
 from dynagate.control.cost import Cost, CostGraphs
 from dynagate.control.forward import CARRY, recorded, stepped, with_cost
 from dynagate.control.joint_bounds import WITHIN, JointBounds
@@ -20,8 +20,6 @@ from dynagate.graph.recorder import Recording
 from dynagate.integrators.explicit_method import step_inputs
 from dynagate.integrators.step import StepOptions
 from dynagate.robot import Robot
-
-Array = npt.NDArray[Any]
 
 
 def sampled_loop(

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from dynagate.base.arrays import Array
 from dynagate.control.forward import recorded
 from dynagate.control.joint_bounds import (
     EASE,
@@ -24,8 +24,6 @@ from dynagate.dynamics.spatial import chosen, select
 from dynagate.graph import Graph
 from dynagate.graph.loop import Count, Loop
 from dynagate.robot import Robot
-
-Array = npt.NDArray[Any]
 
 CARRY = {
     "shift_new": SHIFT,

@@ -11,15 +11,14 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from dynagate.base.arrays import Array
 from dynagate.base.naming import scope
 from dynagate.control.cost import Expansion
 from dynagate.dynamics.mass_matrix import Dense, factorize, inwards, outwards
 from dynagate.dynamics.spatial import array, select, symmetric
 from dynagate.graph.ops import BEYOND
 
-Array = npt.NDArray[Any]
 Held = Callable[[Array], Array]
 
 

@@ -10,14 +10,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy.typing as npt
-
+from dynagate.base.arrays import Array
 from dynagate.control.forward import recorded
 from dynagate.control.riccati import Held, feedback
 from dynagate.graph import Graph
 from dynagate.graph.loop import Count, Loop
 
-Array = npt.NDArray[Any]
 Shapes = Mapping[str, tuple[int, ...]]
 
 LARGEST_UNROLLED = 28

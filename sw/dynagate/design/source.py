@@ -9,7 +9,7 @@ from pathlib import Path
 
 import dynagate
 
-DECIDING = (
+HASHED = (
     "base/exact.py",
     "base/naming.py",
     "base/philox.py",
@@ -44,7 +44,7 @@ DECIDING = (
 )
 """What decides a design, by place within the package."""
 
-APART = (
+EXCLUDED = (
     "control/mppi.py",
     "fixedpoint/models/files.py",
     "fixedpoint/wordlength/sweep.py",
@@ -88,12 +88,14 @@ def source_digest(places: tuple[str, ...] = ("",)) -> str:
 def source_files(places: tuple[str, ...] = ("",)) -> list[tuple[str, Path]]:
     """Return the files that decide a design, sorted, named by their place in the package such as hw/units/add.py.
     places: only files whose names begin so."""
-    return sorted((name, path) for name, path in _all_files() if not name.startswith(APART) and name.startswith(places))
+    return sorted(
+        (name, path) for name, path in _all_files() if not name.startswith(EXCLUDED) and name.startswith(places)
+    )
 
 
 def _all_files() -> Iterator[tuple[str, Path]]:
     (top,) = map(Path, dynagate.__path__)
-    for place in DECIDING:
+    for place in HASHED:
         path = top / place
         for file in [path] if path.is_file() else path.resolve().rglob("*.py"):
             yield (place if path.is_file() else f"{place}/{file.relative_to(path.resolve()).as_posix()}"), file

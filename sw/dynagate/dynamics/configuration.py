@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from dynagate.base.arguments import check_unit_vectors, real
+from dynagate.base.arrays import Array
 from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import explained
 from dynagate.dynamics.kinds import motion_of
@@ -16,7 +16,6 @@ from dynagate.dynamics.spatial import Scalar, array, zeros
 from dynagate.robot import Robot
 from dynagate.robot.checked import RobotOrName, robot_of
 
-Array = npt.NDArray[Any]
 Scalars = Sequence[Scalar] | Array
 
 

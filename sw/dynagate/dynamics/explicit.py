@@ -12,14 +12,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import numpy.typing as npt
-
+from dynagate.base.arrays import Array
 from dynagate.dynamics.configuration import advance, bracket
 from dynagate.dynamics.momentum_step import along_new_axes, displaced, rate_along_held_axes
 from dynagate.dynamics.spatial import zeros
 from dynagate.robot import Robot
 
-Array = npt.NDArray[Any]
 Acceleration = Callable[[Array, Array], Array]
 """q (nq,) and q̇ (nv,) -> q̈ (nv,)."""
 

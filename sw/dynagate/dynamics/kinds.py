@@ -5,17 +5,15 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from dynagate.base.arrays import Array
 from dynagate.base.naming import label
 from dynagate.dynamics.joints import AxisTransform, FreeTransform, JointTransform, rotation_of
 from dynagate.dynamics.spatial import Scalar, array, cos, cross, select, sin, sqrt, zeros
 from dynagate.robot.kinds import row_of
 
-Array = npt.NDArray[Any]
 Z = np.array([0.0, 0.0, 1.0])
 
 SMALL_TURN = 0.5

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from dynagate.base import philox
+from dynagate.base.arrays import Array
 from dynagate.base.exact import Exact, exact, residue
 
 ROUNDING = 1e-15
@@ -23,8 +23,6 @@ ROTATION = 1e-14
 """Largest difference between a rotation matrix of floats and the exact rotation that it stands for."""
 
 Scalar = Any
-Array = npt.NDArray[Any]
-"""A vector (3,) or matrix (3, 3) of scalars, dtype object."""
 
 
 def array(values: Any) -> Array:

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from dynagate.base.arrays import Array
 from dynagate.base.errors import ArgumentError
 from dynagate.graph.derivatives import output_values
 from dynagate.graph.graph import Graph
@@ -20,8 +20,6 @@ from dynagate.graph.loop import Loop, Until
 from dynagate.graph.recorder import Recording
 from dynagate.graph.scopes import resolved
 from dynagate.graph.steps import GRAPH, LOOP, SCAN, UNTIL, Step, refused, table
-
-Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from dynagate.base.arrays import Array
 from dynagate.base.errors import ArgumentError
 from dynagate.base.naming import scope
 from dynagate.dynamics import Tree
@@ -22,8 +22,6 @@ from dynagate.graph.ops import OPS
 from dynagate.graph.recorder import Recording
 from dynagate.graph.sizes import typical_sizes
 from dynagate.robot import Robot
-
-Array = npt.NDArray[Any]
 
 
 def adjoints(

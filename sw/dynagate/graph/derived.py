@@ -14,8 +14,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from dynagate.base.arrays import Array
 from dynagate.dynamics import CONSTRAINED_RESIDUAL, CONSTRAINED_SOLUTION, Function
 from dynagate.dynamics.spatial import zeros
 from dynagate.graph.derivatives import Derivative, output_values
@@ -23,7 +23,6 @@ from dynagate.graph.graph import Graph
 from dynagate.graph.recorder import Recording
 from dynagate.robot import Robot
 
-Array = npt.NDArray[Any]
 Traced = Callable[[str | Function], Graph]
 """The graph of the robot's function, or of that of this name."""
 

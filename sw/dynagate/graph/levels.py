@@ -9,13 +9,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from dynagate.base.arrays import Array
 from dynagate.graph.graph import Node
 from dynagate.graph.ops import OPS
 from dynagate.graph.rebuild import RawNode
-
-Array = npt.NDArray[Any]
 
 
 class Group(NamedTuple):

@@ -15,14 +15,13 @@ import numpy as np
 import numpy.typing as npt
 
 from dynagate.base.arguments import check_names, leading_axes, real
+from dynagate.base.arrays import Array
 from dynagate.base.errors import ArgumentError
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.graph import Graph, Port
 from dynagate.graph.program import Program
 from dynagate.graph.scan import evaluate_scan
 from dynagate.graph.steps import GRAPH, LOOP, SCAN, UNTIL, table
-
-Array = npt.NDArray[Any]
 
 TURNS, RESIDUAL = "turns", "residual"
 """Outputs of a loop that ends by a tolerance, besides its own: the turns that each sample took (), and the size of its

@@ -15,9 +15,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from dynagate.base.arguments import numbers, real, shown
+from dynagate.base.arrays import Floats
 from dynagate.base.nearest import nearest
 from dynagate.dynamics import Tree
 from dynagate.dynamics.spatial import cross
@@ -59,7 +59,6 @@ GYRATION = 0.1
 HALVINGS = 40
 """Largest number of times that a drawn set of numbers moves half the way to the robot's own, to be those of a body."""
 
-Array = npt.NDArray[np.float64]
 Range = tuple[str, tuple[float, ...], tuple[float, ...]]
 """Input, and the lowest and highest numbers of its entries in row-major order."""
 
@@ -106,7 +105,7 @@ def _named(robot: Robot, name: str) -> Variable:
     )
 
 
-def _spread(label: str, value: Any, variable: Variable) -> Array:
+def _spread(label: str, value: Any, variable: Variable) -> Floats:
     """Return one end of a range as (entries,)."""
     array = real(label.strip(), value)
     try:
@@ -136,7 +135,7 @@ def bounds_of(robot: Robot, variable: Variable, ranges: Sequence[Range] = ()) ->
     return bounds
 
 
-def _radius(robot: Robot, variable: Variable) -> Array:
+def _radius(robot: Robot, variable: Variable) -> Floats:
     """Return how far each entry of a parameter varies, in the shape of its input. A rotation has 0 here."""
     own, kind = variable.value(robot), variable.kind
     if kind == GRAVITY:
@@ -159,20 +158,20 @@ def _gyration(link: Link) -> float:
     return float(np.sqrt(abs(np.trace(link.inertia)) / (2.0 * link.mass))) or 0.01
 
 
-def _axes(link: Link) -> tuple[Array, Array]:
+def _axes(link: Link) -> tuple[Floats, Floats]:
     """Return principal second moments (3,) about the center of mass, and their axes in columns (3, 3)."""
     inertia = np.array(link.inertia)
     moments, axes = np.linalg.eigh(0.5 * np.trace(inertia) * np.eye(3) - inertia)
     return np.maximum(moments, 0.0), axes
 
 
-def _of_second(second: Array) -> Array:
+def _of_second(second: Floats) -> Floats:
     """Return the inertia (..., 6) of second moments (..., 3, 3)."""
     trace = np.trace(second, axis1=-2, axis2=-1)
     return np.stack([(trace if a == b else 0.0) - second[..., a, b] for a, b in MOMENTS], axis=-1)
 
 
-def _inertia_radius(link: Link) -> Array:
+def _inertia_radius(link: Link) -> Floats:
     moments, axes = _axes(link)
     second = np.einsum("ak,bk,k->ab", np.abs(axes), np.abs(axes), SHARE * moments)
     trace = np.trace(second)
@@ -181,7 +180,7 @@ def _inertia_radius(link: Link) -> Array:
 
 def drawn(
     robot: Robot, variable: Variable, ranges: Sequence[Range], count: int, seed: Sequence[int], at_limits: bool
-) -> Array:
+) -> Floats:
     """Return random numbers (count, *shape) of a variable parameter, those of a body.
 
     ranges: those that a user gave. at_limits: numbers at the ends of their ranges.
@@ -213,7 +212,7 @@ def drawn(
     return values.reshape(count, *variable.shape)
 
 
-def _turned(quaternion: Array, angles: Array) -> Array:
+def _turned(quaternion: Floats, angles: Floats) -> Floats:
     """Return a unit quaternion (4,) turned by small rotation vectors (count, 3): (count, 4)."""
     half = 0.5 * angles
     size = np.linalg.norm(half, axis=1, keepdims=True)
@@ -223,7 +222,7 @@ def _turned(quaternion: Array, angles: Array) -> Array:
     return np.hstack([scalar * vector + w * axis + across, scalar * w - vector @ axis[:, None]])
 
 
-def _varied_inertia(link: Link, random: np.random.Generator, count: int, at_limits: bool) -> Array:
+def _varied_inertia(link: Link, random: np.random.Generator, count: int, at_limits: bool) -> Floats:
     """Return inertias (count, 6) about the center of mass whose second moments along the principal axes vary."""
     moments, axes = _axes(link)
     share = random.uniform(-1.0, 1.0, (count, 3))
@@ -232,7 +231,7 @@ def _varied_inertia(link: Link, random: np.random.Generator, count: int, at_limi
     return _of_second(second)
 
 
-def _loaded(link: Link, count: int, seed: Sequence[int], at_limits: bool) -> Array:
+def _loaded(link: Link, count: int, seed: Sequence[int], at_limits: bool) -> Floats:
     """Parameters (count, 10) of a link that carries something, MAX_PAYLOAD at the corners of REACH at limits."""
     random = np.random.default_rng(seed)
     mass, center = random.uniform(0.0, MAX_PAYLOAD, count), random.uniform(-REACH, REACH, (count, 3))
@@ -246,7 +245,7 @@ def _loaded(link: Link, count: int, seed: Sequence[int], at_limits: bool) -> Arr
     return link.parameters() + np.concatenate([mass[:, None], mass[:, None] * center, inertia], axis=1)
 
 
-def _loaded_bounds(own: Array) -> list[tuple[float, float]]:
+def _loaded_bounds(own: Floats) -> list[tuple[float, float]]:
     """(low, high) of the parameters that `_loaded` draws. own: the link's parameters (10,)."""
     across, about = MAX_PAYLOAD * REACH**2, MAX_PAYLOAD * (2.0 * REACH**2 + GYRATION**2)
     added = [(0.0, MAX_PAYLOAD), *[(-MAX_PAYLOAD * REACH, MAX_PAYLOAD * REACH)] * 3]

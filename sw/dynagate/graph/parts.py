@@ -6,12 +6,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
+from dynagate.base.arrays import Floats
 from dynagate.dynamics import ALL, CODE, Part, function
 from dynagate.graph.graph import Graph, Port
-
-Array = npt.NDArray[np.float64]
 
 
 def parts_of(name: str) -> tuple[Part, ...]:
@@ -60,7 +58,7 @@ def part_graph(graph: Graph, part: Part) -> Graph:
     return replace(whole, name=part.name, inputs=inputs, outputs=tuple(outputs[name] for name in names)).check()
 
 
-def with_code(part: Part, inputs: Mapping[str, Array], count: int) -> dict[str, Array]:
+def with_code(part: Part, inputs: Mapping[str, Floats], count: int) -> dict[str, Floats]:
     """Inputs of a function and the code that its samples bear, (count,)."""
     return {**inputs, CODE.name: np.full(count, float(part.code))}
 
@@ -77,12 +75,12 @@ def kinds_of_samples(name: str) -> list[Part]:
     return kept
 
 
-def pooled(name: str, samples: Mapping[str, Mapping[str, Array]], count: int) -> dict[str, Array]:
+def pooled(name: str, samples: Mapping[str, Mapping[str, Floats]], count: int) -> dict[str, Floats]:
     """Samples of functions together, (count, ...), row by row of one function after the other. samples: by function,
     those of `kinds_of_samples` or of all, each long enough."""
     parts = kinds_of_samples(name)
     parts += [part for part in parts_of(name) if part.name in samples and part not in parts]
-    inputs: dict[str, Array] = {CODE.name: np.zeros(count)}
+    inputs: dict[str, Floats] = {CODE.name: np.zeros(count)}
     for k, part in enumerate(parts):
         rows = slice(k, count, len(parts))
         length = len(range(*rows.indices(count)))

@@ -12,10 +12,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from dynagate.base.arrays import Floats
 from dynagate.graph.graph import Port
 from dynagate.graph.rebuild import RecordedPort
-
-Array = npt.NDArray[np.float64]
 
 DECADES = 6.0
 """The last probe's magnitudes are so many decades around the size of their input, up and down."""
@@ -25,13 +24,13 @@ ZERO = 0.125
 
 def probes(
     inputs: Sequence[RecordedPort], ports: Mapping[str, Port], count: int, plain: int, seed: int
-) -> dict[int, Array]:
+) -> dict[int, Floats]:
     """Input node -> its values (count,). The first `plain` probes have the inputs' own sizes, and no zeros.
 
     ports: sizes and unit vectors of the inputs, by name.
     """
     random = np.random.default_rng(seed)
-    values: dict[int, Array] = {}
+    values: dict[int, Floats] = {}
     for name, _, entries in inputs:
         sizes = {entry[0]: size for entry, size in zip(entries, ports[name].sizes, strict=True)}
         zeros = _zeros(random, len(sizes), count, plain) | _zeros(random, 1, count, plain)
@@ -45,7 +44,7 @@ def probes(
     return values
 
 
-def magnitudes(random: np.random.Generator, count: int, plain: int) -> Array:
+def magnitudes(random: np.random.Generator, count: int, plain: int) -> Floats:
     """Factors around 1, (count,): 1 at the first probes, over DECADES at the last."""
     spread = np.concatenate([np.zeros(plain), np.linspace(0.0, DECADES, count - plain)])
     return np.asarray(10.0 ** (random.uniform(-1.0, 1.0, count) * spread))

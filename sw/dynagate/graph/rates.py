@@ -11,8 +11,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from dynagate.base.arrays import Array
 from dynagate.base.errors import ArgumentError
 from dynagate.dynamics.spatial import is_zero
 from dynagate.graph.derivatives import Derivative, output_values
@@ -22,7 +22,6 @@ from dynagate.graph.recorder import Recording
 from dynagate.graph.scan import PASSED, PASSING, Scan
 from dynagate.graph.steps import GRAPH, LOOP, SCAN, UNTIL, Step, table
 
-Array = npt.NDArray[Any]
 Moved = tuple[list[Step], set[str]]
 """Steps that compute rates too, and the outputs that have one."""
 

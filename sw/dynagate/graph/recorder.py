@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dynagate.base.arrays import Array
 from dynagate.base.errors import ArgumentError
 from dynagate.base.exact import Exact, exact
 from dynagate.base.naming import current_scope
@@ -24,8 +25,6 @@ from dynagate.graph.graph import Graph, Port
 from dynagate.graph.ops import OPS
 from dynagate.graph.passes import lower
 from dynagate.graph.rebuild import Raw, RawNode, RecordedPort, entry_of
-
-Array = npt.NDArray[Any]
 
 
 class Expr:

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dynagate.base.arguments import Accepted, check_count, is_whole, one_or_each, shown
+from dynagate.base.arrays import Floats
 from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import explained
 from dynagate.base.largest import LARGEST_LIMIT, MAX_STATES, SMALLEST_LIMIT
@@ -58,7 +59,6 @@ BY_ROWS = ("lam_force", "lam_impulse")
 
 Kind = Literal["uniform", "limits", "rest"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
-Array = npt.NDArray[np.float64]
 UNITS = {"velocity": "rad/s", "effort": "N m"}
 """Of the limits that turning joints have."""
 
@@ -205,7 +205,7 @@ class Region:
         kind: Kind = "uniform",
         external_forces: bool = False,
         forces: Sequence[Force | str] = (),
-    ) -> dict[str, Array]:
+    ) -> dict[str, Floats]:
         """Inputs of the function of this name, (count, ...) each, in rad, m, s and N; quaternions take all directions.
 
         kind: "uniform" in the region; "limits", a third each with every joint at its limits, with every speed and
@@ -261,7 +261,7 @@ class Region:
             state[key] = state[key].reshape(count, *variable.shape)
         return {**{key: state[key] for key in needed}, **loads}
 
-    def _besides(self, needed: Sequence[str], count: int, seed: int) -> dict[str, Array]:
+    def _besides(self, needed: Sequence[str], count: int, seed: int) -> dict[str, Floats]:
         """Of the inputs, those that no state has: directions, restitutions and time steps."""
         drawn = np.random.default_rng([seed, 2])
         besides = {
@@ -278,14 +278,14 @@ class Region:
 
     def _drawn(
         self, kind: Kind, count: int, seed: int, rubs: Friction | None, external_forces: bool
-    ) -> dict[str, Array]:
+    ) -> dict[str, Floats]:
         """q, q̇, one of τ and q̈, and f_ext where it is an input."""
         random = np.random.default_rng(seed)
         robot, nv = self.robot, self.robot.nv
         at_limits = _at_limits(robot, kind, count, seed)
         scale = REST if kind == "rest" else 1.0
 
-        def symmetric(limits: npt.ArrayLike, joints: npt.NDArray[np.bool_]) -> Array:
+        def symmetric(limits: npt.ArrayLike, joints: npt.NDArray[np.bool_]) -> Floats:
             """Up to ±limits, and there for the joints that are at their limits."""
             part = random.uniform(-1.0, 1.0, (count, *np.shape(limits)))
             return np.where(joints, np.sign(part), part) * (scale * np.asarray(limits, dtype=np.float64))
@@ -309,9 +309,9 @@ class Region:
 
     def _follow(
         self,
-        state: dict[str, Array],
-        held: Mapping[str, Array],
-        loads: Mapping[str, Array],
+        state: dict[str, Floats],
+        held: Mapping[str, Floats],
+        loads: Mapping[str, Floats],
         needed: Sequence[str],
         common: tuple[bool, tuple[Force, ...]],
     ) -> None:
@@ -333,7 +333,7 @@ class Region:
         """The robot with its own numbers for its variable parameters."""
         return replace(self.robot, variable=()) if self.robot.variable else self.robot
 
-    def _stand(self, state: dict[str, Array], seed: int) -> dict[str, Array]:
+    def _stand(self, state: dict[str, Floats], seed: int) -> dict[str, Floats]:
         """Draw which constraints are active, and bring sampled states near what they hold (`graph.stance`), by the
         robot's own numbers for its variable parameters."""
         robot, count = self._constant, len(state["q"])
@@ -341,7 +341,7 @@ class Region:
         active = random.integers(0, 2, (count, len(robot.constraints))).astype(np.float64)
         ends = np.array(self.lower), np.array(self.upper)
 
-        def drawn() -> Array:
+        def drawn() -> Floats:
             q = random.uniform(*ends, (count, robot.nq))
             for part in robot.quaternions():
                 q[:, part] = random.normal(size=(count, 4))
@@ -351,7 +351,7 @@ class Region:
         state["qd"] = still(robot, state["q"], state["qd"], active, np.array(self.velocity))
         return {"active": active}
 
-    def states(self, graph: Graph, count: int, seed: int, kind: Kind = "uniform") -> dict[str, Array]:
+    def states(self, graph: Graph, count: int, seed: int, kind: Kind = "uniform") -> dict[str, Floats]:
         """`sample` for the inputs that a graph has, external forces among them or not.
 
         count, seed, kind: as `sample` takes them. Raises ArgumentError: the region's robot has other variable
@@ -371,7 +371,7 @@ class Region:
 
 def part_states(
     graph: Graph, part: Part, region: Region, count: int, seed: int, kind: Kind = "uniform"
-) -> dict[str, Array]:
+) -> dict[str, Floats]:
     """States of one of several functions, for the graph of its part."""
     inputs = with_code(part, region.states(graph, count, seed, kind), count)
     return {port.name: inputs[port.name] for port in graph.inputs}

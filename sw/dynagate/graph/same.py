@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from dynagate.base.arrays import Array
 from dynagate.graph import field
 from dynagate.graph.graph import Graph, Node, Port
 from dynagate.graph.identities import elements
@@ -39,7 +39,6 @@ VISIBLE = 1e-6
 """Largest error bound, relative to the largest entry of an output, at which a probe shows that an entry is right. An
 entry that is 0 at a probe, as those of a robot at rest are, is not shown by it."""
 
-Array = npt.NDArray[Any]
 Rule = Callable[[Any, Sequence[Any], Sequence[Any], Any], Any]
 
 

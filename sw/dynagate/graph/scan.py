@@ -12,18 +12,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from dynagate.base.arrays import Array
 from dynagate.base.errors import ArgumentError
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.graph import Graph, GraphError, Port
 from dynagate.graph.program import Program
 from dynagate.graph.steps import SCAN, Step
-
-Array = npt.NDArray[Any]
 
 TABLE, PASSED, PASSING = "table", "passed", "passing"
 """Ports of a body: the link's numbers; what comes along, and what goes on."""

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
-import numpy.typing as npt
-
+from dynagate.base.arrays import Array
 from dynagate.base.errors import ArgumentError
 from dynagate.graph.derivatives import Derivative
 from dynagate.graph.graph import Graph, Port
@@ -20,7 +18,6 @@ from dynagate.graph.recorder import Recording
 from dynagate.graph.scan import PASSED, PASSING, TABLE, Scan, scans_of
 from dynagate.robot import Robot
 
-Array = npt.NDArray[Any]
 CAME = "came"
 """Port of a forward body: what came along to the link."""
 

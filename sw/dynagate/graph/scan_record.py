@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from dynagate.base.arrays import Array
 from dynagate.base.naming import scope
 from dynagate.dynamics import CONFIGURATION, EXTERNAL, FORCES, SWITCHES, VECTOR, Argument, Tree
 from dynagate.dynamics.articulated import ArticulatedInertia
@@ -27,7 +27,6 @@ from dynagate.graph.sizes import size_of, typical_sizes
 from dynagate.robot import Robot
 from dynagate.robot.kinds import kind_of
 
-Array = npt.NDArray[Any]
 DOWN, UP, EACH, AGAIN, INPUT, WHOLE, RESULT = "down", "up", "each", "again", "input", "whole", "result"
 SYMMETRIC_PARTS: dict[type, tuple[str, ...]] = {ArticulatedInertia: ("rotational", "mass"), Inertia: ("second",)}
 """Of these types, the matrices whose entries above the diagonal say all."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-import numpy.typing as npt
 
+from dynagate.base.arrays import Floats
 from dynagate.dynamics import Argument, Tree
 from dynagate.dynamics.configuration import normalized
 from dynagate.dynamics.mass_matrix import mass_matrix
@@ -26,13 +26,11 @@ from dynagate.robot.variable import (
     Variable,
 )
 
-Array = npt.NDArray[np.float64]
-
 STEP = 0.01
 """A step of time beside the time in which a body falls as far as the robot is long."""
 
 
-def parameter_inputs(recording: Recording, robot: Robot, sizes: Mapping[str, Array]) -> dict[str, Array]:
+def parameter_inputs(recording: Recording, robot: Robot, sizes: Mapping[str, Floats]) -> dict[str, Floats]:
     """Make the inputs of a robot's variable parameters, and return them by name, as `Tree` takes them.
 
     sizes: those of `typical_sizes`.
@@ -49,7 +47,7 @@ def parameter_inputs(recording: Recording, robot: Robot, sizes: Mapping[str, Arr
     }
 
 
-def variable_size(robot: Robot, variable: Variable, sizes: Mapping[str, Array]) -> Array:
+def variable_size(robot: Robot, variable: Variable, sizes: Mapping[str, Floats]) -> Floats:
     """Return typical sizes of the entries of a variable parameter, in the shape of its input."""
     length, kind = float(sizes["place"]), variable.kind
     if kind == GRAVITY:
@@ -69,12 +67,12 @@ def variable_size(robot: Robot, variable: Variable, sizes: Mapping[str, Array]) 
     return parts.get(kind, rows).reshape(variable.shape)
 
 
-def size_of(argument: Argument, sizes: Mapping[str, Array]) -> Array | float:
+def size_of(argument: Argument, sizes: Mapping[str, Floats]) -> Floats | float:
     """Of an argument's entries, by its name or that of the one that it is like; 1 for others."""
     return sizes.get(argument.like or argument.name, 1.0)
 
 
-def typical_sizes(tree: Tree) -> dict[str, Array]:
+def typical_sizes(tree: Tree) -> dict[str, Floats]:
     """By the names of inputs the typical sizes of their entries; parameters of a link by its name.
     An arm in millimeters and milligrams has other numbers than one in meters and kilograms, and the same ratios of
     terms.
@@ -126,6 +124,6 @@ def typical_sizes(tree: Tree) -> dict[str, Array]:
     }
 
 
-def _parameter_sizes(mass: float, length: float) -> Array:
+def _parameter_sizes(mass: float, length: float) -> Floats:
     """Of a link's ten inertial parameters."""
     return mass * np.repeat([1.0, length, length**2], [1, 3, 6])

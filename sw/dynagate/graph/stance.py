@@ -13,6 +13,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from dynagate.base.arrays import Floats
 from dynagate.dynamics.configuration import integrated, normalized
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.graph import Graph
@@ -43,19 +44,17 @@ rounding."""
 DRAWS = 8
 """How often states that do not close, or are nearly singular, are drawn again."""
 
-Array = npt.NDArray[np.float64]
-
 
 @lru_cache(maxsize=8)
 def _graph(robot: Robot, name: str) -> Graph:
     return trace(robot, name)
 
 
-def _rows(robot: Robot, name: str, **state: Array) -> Array:
+def _rows(robot: Robot, name: str, **state: Floats) -> Floats:
     return evaluate(_graph(robot, name), state)[name]
 
 
-def near(robot: Robot, q: Array, active: Array, drawn: Callable[[], Array], ends: tuple[Array, Array]) -> Array:
+def near(robot: Robot, q: Floats, active: Floats, drawn: Callable[[], Floats], ends: tuple[Floats, Floats]) -> Floats:
     """Configurations (count, nq) near q at which loops are closed and the active constraints (count, constraints)
     determine their forces. drawn: other configurations (count, nq) to begin from, where q leads to none. ends: lower
     and upper limits (nq,), rad or m.
@@ -80,7 +79,7 @@ def near(robot: Robot, q: Array, active: Array, drawn: Callable[[], Array], ends
     return result
 
 
-def still(robot: Robot, q: Array, qd: Array, active: Array, limits: Array) -> Array:
+def still(robot: Robot, q: Floats, qd: Floats, active: Floats, limits: Floats) -> Floats:
     """Velocities (count, nv) near qd, within limits (nv,), that keep LEFT of what active constraints hold."""
     columns = _held(robot, q, active) * limits
     part = np.einsum("bri,bi->br", columns, qd / limits)
@@ -90,7 +89,7 @@ def still(robot: Robot, q: Array, qd: Array, active: Array, limits: Array) -> Ar
     return moved / np.maximum(1.0, excess)
 
 
-def carried(robot: Robot, q: Array, tau: Array, active: Array) -> Array:
+def carried(robot: Robot, q: Floats, tau: Floats, active: Floats) -> Floats:
     """Torques (count, nv) where the forces of active constraints carry what joints without a drive would have to of tau
     (count, nv): the smallest forces, and none without end where frames are nearly in line."""
     undriven = robot.undriven
@@ -103,11 +102,11 @@ def carried(robot: Robot, q: Array, tau: Array, active: Array) -> Array:
     pushes_it = widest > NOTHING * np.square(jacobian).sum(axis=1).max()
     squares += np.diag(np.where(pushes_it, SHARE * widest, 1.0))
     part = np.linalg.solve(squares, tau[:, undriven, None])
-    pushes: Array = np.einsum("brd,bri,bi->bd", jacobian, across, part[:, :, 0])
+    pushes: Floats = np.einsum("brd,bri,bi->bd", jacobian, across, part[:, :, 0])
     return tau - pushes
 
 
-def _held(robot: Robot, q: Array, active: Array) -> Array:
+def _held(robot: Robot, q: Floats, active: Floats) -> Floats:
     """J (count, rows, nv) with rows of 0 where a constraint is not active."""
     rows = [own.rows for own in robot.constraints]
     return _rows(robot, "contact_jacobian", q=q) * np.repeat(active, rows, axis=1)[:, :, None]
@@ -119,7 +118,7 @@ def _loops(robot: Robot) -> Robot:
     return replace(robot, constraints=tuple(loops))
 
 
-def _closed(robot: Robot, q: Array, ends: tuple[Array, Array]) -> Array:
+def _closed(robot: Robot, q: Floats, ends: tuple[Floats, Floats]) -> Floats:
     loops, q = _loops(robot), q.copy()
     if not loops.constraints:
         return q
@@ -136,11 +135,11 @@ def _closed(robot: Robot, q: Array, ends: tuple[Array, Array]) -> Array:
     return q
 
 
-def _opening(loops: Robot, q: Array) -> Array:
+def _opening(loops: Robot, q: Floats) -> Floats:
     return _rows(loops, "constraint_drift", q=q, qd=np.zeros((len(q), loops.nv)))
 
 
-def _are_closed(robot: Robot, q: Array) -> npt.NDArray[np.bool_]:
+def _are_closed(robot: Robot, q: Floats) -> npt.NDArray[np.bool_]:
     loops = _loops(robot)
     if not loops.constraints:
         return np.ones(len(q), dtype=bool)
@@ -148,7 +147,7 @@ def _are_closed(robot: Robot, q: Array) -> npt.NDArray[np.bool_]:
     return closed
 
 
-def _is_good(robot: Robot, q: Array, active: Array) -> npt.NDArray[np.bool_]:
+def _is_good(robot: Robot, q: Floats, active: Floats) -> npt.NDArray[np.bool_]:
     """Whether loops are closed, and forces determined unless a compliance does that."""
     good = _are_closed(robot, q)
     if any(soft for own in robot.constraints for soft in own.compliances) or not len(q):

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dynagate.base.arrays import Floats
 from dynagate.dynamics.configuration import integrated
 from dynagate.forces import Force
 from dynagate.graph import trace
@@ -22,12 +23,10 @@ from dynagate.robot import Robot
 STEP = 1e-30
 """The complex step squared must vanish beside any value: its error is of that order."""
 
-Array = npt.NDArray[np.float64]
-
 
 def forward_dynamics_gradient(
-    robot: Robot, inputs: Mapping[str, Array], forces: Sequence[Force] = ()
-) -> dict[str, Array]:
+    robot: Robot, inputs: Mapping[str, Floats], forces: Sequence[Force] = ()
+) -> dict[str, Floats]:
     """q̈, ∂q̈/∂q, ∂q̈/∂q̇ and M⁻¹, (batch, ...) each, at q (batch, nq), q̇ and τ (batch, nv)."""
     graph = trace(robot, "inverse_dynamics", form="spatial", forces=forces)
     q, qd, tau = (np.asarray(inputs[name], dtype=np.float64) for name in ("q", "qd", "tau"))
@@ -51,7 +50,7 @@ def forward_dynamics_gradient(
     }
 
 
-def relative_errors(got: npt.ArrayLike, expected: npt.ArrayLike, floor: float = 0.0) -> Array:
+def relative_errors(got: npt.ArrayLike, expected: npt.ArrayLike, floor: float = 0.0) -> Floats:
     """Relative L2 error per state, (batch,): |got - expected| / max(|expected|, floor) over all entries of a block; the
     absolute error where both are zero. floor: in the block's units."""
     a, b = np.asarray(got, dtype=np.float64), np.asarray(expected, dtype=np.float64)

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dynagate.base.arguments import ABOVE_ZERO, check_positive, is_whole, numbers
+from dynagate.base.arrays import Array
 from dynagate.base.changed import changed_options
 from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.base.explained import explained
@@ -27,14 +28,13 @@ from dynagate.forces.force import check_forces
 from dynagate.graph.loop import TURNS
 from dynagate.host.devices import DeviceOptions
 from dynagate.host.devices.integer_loop import IntegerLoop
-from dynagate.host.problems import Asked, Problems
+from dynagate.host.problems import ProblemInput, Problems
 from dynagate.host.solution import Solution
 from dynagate.host.solver import Solver, check_counts, own
 from dynagate.integrators.step import StepOptions
 from dynagate.robot import RobotWarning
 from dynagate.robot.checked import RobotOrName
 
-Array = npt.NDArray[Any]
 ILQR = "ilqr"
 SHORTEST, LONGEST = 12, 32
 """Bits of a word in fixed point."""
@@ -241,14 +241,14 @@ class Ilqr(Solver):
         return self.in_fixed_point(IntegerLoop(self.loop, whole, policy, ("costs",), RETRIES))
 
     @property
-    def own_asked(self) -> dict[str, Asked]:
+    def own_asked(self) -> dict[str, ProblemInput]:
         robot, n, knots = self.robot, self.robot.nv, self.knots
         shapes = {"qs": (knots, robot.nq), "qds": (knots, n), "us": (knots, n), "gains": (knots, n, 2 * n)}
-        start = Asked((robot.nq,), None, {"q0": ..., "q_last": ...})
+        start = ProblemInput((robot.nq,), None, {"q0": ..., "q_last": ...})
         asked = {"q0": start, **{name: own(name, shape) for name, shape in shapes.items()}}
         if self.joints is not None:
             parts = {EASE: (slice(None), slice(-1)), of_last(EASE, True): (slice(None), -1)}
-            asked[EASE] = Asked((knots + 1, len(self.joints.places)), None, parts)
+            asked[EASE] = ProblemInput((knots + 1, len(self.joints.places)), None, parts)
         return asked
 
     @property

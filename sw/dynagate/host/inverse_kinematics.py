@@ -24,6 +24,7 @@ from dynagate.base.arguments import (
     real,
     shown,
 )
+from dynagate.base.arrays import Array
 from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.base.explained import explained
 from dynagate.base.nearest import nearest
@@ -45,8 +46,6 @@ from dynagate.host.loop_solver import LoopSolver
 from dynagate.integrators.limits import LimitWatch, ranges
 from dynagate.robot import Robot
 from dynagate.robot.checked import RobotOrName, robot_of
-
-Array = npt.NDArray[Any]
 
 FUNCTION = "inverse_kinematics"
 MAX_ITERATIONS, MAX_STARTS, MAX_SEED = 10_000, 256, 2**32 - 1

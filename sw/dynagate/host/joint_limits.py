@@ -5,14 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from dynagate.base.arguments import Accepted, one_or_several
+from dynagate.base.arrays import Array
 from dynagate.base.errors import ArgumentError
 from dynagate.control.joint_bounds import JointBounds
 from dynagate.robot import Robot
-
-Array = npt.NDArray[Any]
 
 POSITIONS = Accepted(
     "positions, or positions and speeds, infinite for none",

@@ -8,8 +8,8 @@ from dataclasses import fields
 from typing import Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
+from dynagate.base.arrays import Array
 from dynagate.base.explained import explained
 from dynagate.base.progress import showing
 from dynagate.graph.loop import Loop
@@ -24,7 +24,6 @@ from dynagate.host.links import DeviceError, Transfer
 from dynagate.host.opened import Opened
 from dynagate.robot import Robot
 
-Array = npt.NDArray[Any]
 Self = TypeVar("Self", bound="LoopSolver")
 OWNED = ("_compute", "_holding")
 """Attributes of a solver that closing it closes."""

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dynagate.base.arguments import AT_LEAST_ZERO, check_count, check_positive, one_or_several
+from dynagate.base.arrays import Array
 from dynagate.base.changed import changed_options
 from dynagate.base.elsewhere import answering
 from dynagate.base.explained import explained
@@ -20,7 +21,7 @@ from dynagate.dynamics.step import DEFAULT_INTEGRATOR
 from dynagate.forces import Force
 from dynagate.forces.force import check_forces
 from dynagate.host.devices import DeviceOptions
-from dynagate.host.problems import Asked
+from dynagate.host.problems import ProblemInput
 from dynagate.host.solution import after
 from dynagate.host.solver import Solver, check_counts, own
 from dynagate.integrators.step import StepOptions
@@ -28,7 +29,6 @@ from dynagate.native import noise
 from dynagate.native.sampling import Sampling
 from dynagate.robot.checked import RobotOrName
 
-Array = npt.NDArray[Any]
 MPPI = "mppi"
 WORDS = 2**32
 """Seeds, draws and numbers of a draw."""
@@ -210,7 +210,7 @@ class Mppi(Solver):
         return sampled
 
     @property
-    def own_asked(self) -> dict[str, Asked]:
+    def own_asked(self) -> dict[str, ProblemInput]:
         return {"tau": own("tau", (self.knots, self.robot.nv))}
 
     @property

@@ -8,11 +8,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from dynagate.base.arguments import all_finite, of_shape, of_type, real, spread
+from dynagate.base.arrays import Array
 
-Array = npt.NDArray[Any]
 Leading = tuple[int, ...]
 
 FEW = 1 << 16
@@ -21,7 +20,7 @@ SHAPES = 4
 """Of calls whose arrays stay, of a solver. The oldest make room for others."""
 
 
-class Asked(NamedTuple):
+class ProblemInput(NamedTuple):
     """An input of each problem. shape: of its numbers. default: where a call says nothing, None where it must. parts:
     the inputs of the loop that it is, each with its place in an array (batch, *shape)."""
 
@@ -36,7 +35,7 @@ class Solves(Protocol):
     dtype: np.dtype[Any]
 
     @property
-    def asked(self) -> Mapping[str, Asked]: ...
+    def asked(self) -> Mapping[str, ProblemInput]: ...
     @property
     def fixed(self) -> Mapping[str, Array]: ...
     def new_outputs(self, batch: int) -> dict[str, Array]: ...

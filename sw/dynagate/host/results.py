@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from dynagate.base.arrays import Array
 from dynagate.base.explained import explained
 from dynagate.base.named_arrays import without_arithmetic
 from dynagate.base.nearest import nearest
 from dynagate.base.notebook import arrays_table
 from dynagate.dynamics.aliases import held
-
-Array = npt.NDArray[Any]
 
 
 @explained

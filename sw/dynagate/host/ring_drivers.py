@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from dynagate.base.arrays import Array
 from dynagate.design.datapath import DatapathBody
 from dynagate.design.design import Design
 from dynagate.design.ring import FLAGS_PORT, TAG_PORT, ring_design, shell_design
@@ -17,7 +17,6 @@ from dynagate.host.inputs import Arrays
 from dynagate.host.links import DeviceError, Link, closed_on_failure
 from dynagate.host.words import StreamWords
 
-Array = npt.NDArray[Any]
 Ints = npt.NDArray[np.int64]
 
 

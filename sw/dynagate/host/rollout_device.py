@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dynagate.base.arguments import check_count, check_flags, check_unit_vectors, of_shape, real
+from dynagate.base.arrays import Array
 from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import explained
 from dynagate.host.bound import RepeatedCall
@@ -22,7 +23,6 @@ from dynagate.host.starts import broadcast_starts, flag_lost, without_lost
 from dynagate.host.trajectories import OUTPUTS, Trajectories
 from dynagate.integrators.limits import LimitWatch
 
-Array = npt.NDArray[Any]
 ARRAYS = ("q0", "qd0", "tau")
 """Arguments of a rollout's call that `bind` reads in place."""
 LAST = (1 << 32) - 1

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dynagate.base.arguments import check_unit_vectors, of_shape, real, spread
+from dynagate.base.arrays import Array
 from dynagate.base.changed import changed_options
 from dynagate.base.elsewhere import CALLED, answering
 from dynagate.base.errors import ArgumentError
@@ -53,7 +54,6 @@ from dynagate.robot.variable import check_inputs
 if TYPE_CHECKING:
     from dynagate.fixedpoint.assign import Policy
 
-Array = npt.NDArray[Any]
 SMALL = 4096
 """Torques of a call up to which its arrays are copied to some that are bound to the kernel."""
 

@@ -6,15 +6,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from dynagate.base.arguments import UNIT
 from dynagate.graph.evaluate import SHARES
 from dynagate.host.devices.face import Executor
 from dynagate.host.inputs import Arrays, check_values
 from dynagate.host.results import Results
-
-Array = npt.NDArray[Any]
 
 
 class Single:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from dynagate.base.arguments import is_whole
+from dynagate.base.arrays import Array
 from dynagate.base.elsewhere import answering
 from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import explained
-
-Array = npt.NDArray[Any]
 
 
 @explained

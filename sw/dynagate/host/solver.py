@@ -22,6 +22,7 @@ from dynagate.base.arguments import (
     one_or_several,
     shown,
 )
+from dynagate.base.arrays import Array
 from dynagate.base.elsewhere import CALLED, answering
 from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.base.explained import PUBLIC_NAMES, explained
@@ -36,7 +37,7 @@ from dynagate.host.devices.integer_loop import IntegerLoop
 from dynagate.host.devices.loops import Compute
 from dynagate.host.joint_limits import joint_bounds_of
 from dynagate.host.loop_solver import LoopSolver
-from dynagate.host.problems import SHAPES, Asked, Problems, Values
+from dynagate.host.problems import SHAPES, ProblemInput, Problems, Values
 from dynagate.host.starts import broadcast_starts
 from dynagate.integrators.explicit_method import step_inputs
 from dynagate.integrators.limits import LimitWatch
@@ -44,7 +45,6 @@ from dynagate.integrators.step import StepOptions
 from dynagate.robot import Robot
 from dynagate.robot.checked import RobotOrName, robot_of
 
-Array = npt.NDArray[Any]
 SolverT = TypeVar("SolverT", bound="Solver")
 
 
@@ -117,7 +117,7 @@ class Solver(LoopSolver):
 
     @property
     @abstractmethod
-    def own_asked(self) -> dict[str, Asked]:
+    def own_asked(self) -> dict[str, ProblemInput]:
         """What each problem gives besides `of_call`; its start may be other inputs of the loop too."""
 
     @property
@@ -126,23 +126,23 @@ class Solver(LoopSolver):
         """Inputs of the loop that all problems have alike, (1, ...)."""
 
     @cached_property
-    def of_call(self) -> dict[str, Asked]:
+    def of_call(self) -> dict[str, ProblemInput]:
         """The inputs of costs, of forces and of constraints, by their names in the loop."""
-        asked: dict[str, Asked] = {}
+        asked: dict[str, ProblemInput] = {}
         for name, known in self.inputs.items():
             default, key = None if known.default is None else np.asarray(known.default), known.at(name, False)
             if known.each:
                 parts = {key: (slice(None), slice(-1)), known.at(name, True): (slice(None), -1)}
-                asked[key] = Asked((self.knots + 1, *known.shape), default, parts)
+                asked[key] = ProblemInput((self.knots + 1, *known.shape), default, parts)
             else:
-                asked[key] = Asked(known.shape, default, {key: ...})
+                asked[key] = ProblemInput(known.shape, default, {key: ...})
         for name in self.step_inputs:
             size = len(self.robot.constraints) if name == "active" else self.robot.nv
-            asked[name] = Asked((self.knots, size), np.array(1.0) if name == "active" else None, {name: ...})
+            asked[name] = ProblemInput((self.knots, size), np.array(1.0) if name == "active" else None, {name: ...})
         return asked
 
     @cached_property
-    def asked(self) -> dict[str, Asked]:
+    def asked(self) -> dict[str, ProblemInput]:
         """All that each problem gives."""
         start = {"q0": own("q0", (self.robot.nq,)), "qd0": own("qd0", (self.robot.nv,))}
         return {**start, **self.own_asked, **self.of_call}
@@ -227,9 +227,9 @@ def _parameters(solver: type[Solver]) -> list[str]:
     return [each.name for each in arguments if each.kind is not inspect.Parameter.VAR_KEYWORD]
 
 
-def own(name: str, shape: tuple[int, ...]) -> Asked:
+def own(name: str, shape: tuple[int, ...]) -> ProblemInput:
     """An input that the loop calls so too."""
-    return Asked(shape, None, {name: ...})
+    return ProblemInput(shape, None, {name: ...})
 
 
 MAX_COUNTS = {"knots": MAX_KNOTS, "nodes": MAX_KNOTS, "samples": MAX_SAMPLES, "iterations": MAX_ITERATIONS}

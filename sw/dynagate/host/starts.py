@@ -10,14 +10,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from dynagate.base.arguments import common_axes, real
+from dynagate.base.arrays import Array
 from dynagate.base.errors import EntryError
 from dynagate.host.inputs import origin
 from dynagate.host.trajectories import Trajectories
 
-Array = npt.NDArray[Any]
 STATE = ("q", "qd")
 
 

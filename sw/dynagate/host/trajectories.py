@@ -6,9 +6,9 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from dynagate.base.arguments import is_whole
+from dynagate.base.arrays import Array
 from dynagate.base.elsewhere import answering
 from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.base.explained import explained
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from dynagate.scene.browser import View
     from dynagate.scene.pictures import Picture
 
-Array = npt.NDArray[Any]
 SHOWN = 3
 """Number of motions that a notebook shows in one picture."""
 EXTRAS = ("impulse", "lift", "tau", "away", "iterations", "residual")

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from dynagate.base.arrays import Array
 from dynagate.base.errors import ArgumentError
 from dynagate.dynamics import ROLLOUT
 from dynagate.dynamics.options import AlgorithmOptions
@@ -23,7 +22,6 @@ from dynagate.integrators.motion import Integrator, Motion
 from dynagate.integrators.step import StepOptions
 from dynagate.robot import Robot
 
-Array = npt.NDArray[Any]
 STATE = ("q_next", "qd_next")
 FAILURES = "failures"
 """How many steps have not converged."""

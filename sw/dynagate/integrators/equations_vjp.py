@@ -10,11 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from dynagate.base.arrays import Array
 from dynagate.base.naming import scope
 from dynagate.dynamics.configuration import entry_weights
 from dynagate.dynamics.elimination import solve_square
@@ -22,8 +21,6 @@ from dynagate.graph import Graph
 from dynagate.graph.derivatives import Derivative, output_values
 from dynagate.integrators.step import StepOptions, StepRecording
 from dynagate.robot import Robot
-
-Array = npt.NDArray[Any]
 
 AFTER = "qd_after"
 """The input of equations that is q̇ after the step."""

@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dynagate.base.arrays import Array
 from dynagate.base.warned import warn
 from dynagate.forces import Force, Limits, Stops, of_text
 from dynagate.robot import Robot, RobotWarning
-
-Array = npt.NDArray[Any]
 
 BEYOND = 1e-9
 """rad or m: how far a joint may pass its limit unnoticed. Beside the limit of a torque."""

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
+from dynagate.base.arrays import Array
 from dynagate.graph import Graph, trace
 from dynagate.graph.derivatives import output_values
 from dynagate.integrators.stages import Stages
 from dynagate.integrators.step import StepOptions, StepRecording
 from dynagate.robot import Robot
-
-Array = npt.NDArray[Any]
 
 
 def linearized_step_graph(robot: Robot, options: StepOptions) -> Graph:

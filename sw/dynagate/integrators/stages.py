@@ -12,15 +12,13 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from dynagate.base.arrays import Array
 from dynagate.dynamics.configuration import along_columns
 from dynagate.graph import Graph
 from dynagate.graph.derivatives import Derivative, output_values
 from dynagate.integrators.step import StepOptions, StepRecording
 from dynagate.robot import Robot
-
-Array = npt.NDArray[Any]
 
 
 class Stage(NamedTuple):

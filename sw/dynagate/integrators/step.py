@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy.typing as npt
-
 from dynagate.base.arguments import check_flags, check_time_step, store_plain_numbers
+from dynagate.base.arrays import Array
 from dynagate.base.errors import ArgumentError
 from dynagate.base.naming import scope
 from dynagate.base.nearest import nearest
@@ -26,8 +25,6 @@ from dynagate.graph.recorder import Recording
 from dynagate.graph.sizes import parameter_inputs, typical_sizes
 from dynagate.robot import Robot
 from dynagate.robot.variable import ARMATURE, DAMPING
-
-Array = npt.NDArray[Any]
 
 CARRY = {"q_next": "q", "qd_next": "qd"}
 """The state from step to step."""

@@ -7,19 +7,15 @@ operations than a sweep back over the operations of forward dynamics, and throug
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
+from dynagate.base.arrays import Array
 from dynagate.dynamics.configuration import entry_weights
 from dynagate.graph import Graph, trace
 from dynagate.graph.derivatives import output_values
 from dynagate.integrators.stages import Stage, Stages
 from dynagate.integrators.step import StepOptions, StepRecording
 from dynagate.robot import Robot
-
-Array = npt.NDArray[Any]
 
 
 def step_vjp_graph(robot: Robot, options: StepOptions) -> Graph:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from dynagate.base.arrays import Array
 from dynagate.dynamics.configuration import integrated
 from dynagate.graph import trace
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.region import DEFAULT_ACCELERATION, Region
-
-Array = npt.NDArray[Any]
 
 FREQUENCIES = (0.2, 1.0)
 """Hz, of each degree of freedom's motion."""

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dynagate.base.arrays import Floats
 from dynagate.base.errors import ArgumentError
 from dynagate.base.extras import brought_by
 from dynagate.integrators.linearized import linearized_step_graph
@@ -16,8 +17,6 @@ from dynagate.robot.checked import RobotOrName, robot_of
 
 with brought_by("mpc", __name__):
     import crocoddyl
-
-Array = npt.NDArray[np.float64]
 
 
 class Step:
@@ -43,21 +42,21 @@ class Step:
         self._next = Single(step_graph(self.robot, chosen))
         self._linear = Single(linearized_step_graph(self.robot, chosen))
 
-    def _inputs(self, x: Array, u: Array, active: Array | None) -> dict[str, Array]:
+    def _inputs(self, x: Floats, u: Floats, active: Floats | None) -> dict[str, Floats]:
         self._tau[self.driven] = u
         held = {"active": np.ones(self.constraints) if active is None else active} if self.constraints else {}
         return {"q": x[: self.robot.nq], "qd": x[self.robot.nq :], "tau": self._tau, **held}
 
-    def next(self, x: Array, u: Array, active: Array | None = None) -> Array:
+    def next(self, x: Floats, u: Floats, active: Floats | None = None) -> Floats:
         """The next state (nq + nv,), from x (nq + nv,), rad, m, rad/s and m/s, and u (nu,), N m or N. active
         (constraints,): of a constrained step, 1 where one holds and 0 where not; None for all."""
         results = self._next(**self._inputs(x, u, active))
         return np.concatenate([results["q_next"][0], results["qd_next"][0]])
 
-    def linearized(self, x: Array, u: Array, active: Array | None = None) -> tuple[Array, Array]:
+    def linearized(self, x: Floats, u: Floats, active: Floats | None = None) -> tuple[Floats, Floats]:
         """A (2 nv, 2 nv) = ∂x⁺/∂x and B (2 nv, nu) = ∂x⁺/∂u. A is written over by the next call."""
         results = self._linear(**self._inputs(x, u, active))
-        b: Array = results["b"][0]
+        b: Floats = results["b"][0]
         return results["a"][0], b if self.nu == self.robot.nv else b[:, self.driven]
 
 
@@ -93,17 +92,17 @@ class ActionModel(crocoddyl.ActionModelAbstract):
         if self.active is not None and not np.isin(self.active, (0.0, 1.0)).all():
             raise ArgumentError(f"active is {self.active}; expected 0 or 1 for each constraint")
 
-    def calc(self, data: Any, x: Array, u: Array | None = None) -> None:
+    def calc(self, data: Any, x: Floats, u: Floats | None = None) -> None:
         data.xnext[:] = x if u is None else self.step.next(x, u, self.active)
         data.cost = self.calc_cost(x, u)
 
-    def calcDiff(self, data: Any, x: Array, u: Array | None = None) -> None:
+    def calcDiff(self, data: Any, x: Floats, u: Floats | None = None) -> None:
         self.calc_cost_diff(data, x, u)
         if u is not None:
             by_state, by_torque = self.step.linearized(x, u, self.active)
             data.Fx[:, :], data.Fu[...] = by_state, by_torque.reshape(data.Fu.shape)  # of one torque a vector
 
-    def calc_cost(self, x: Array, u: Array | None) -> float:
+    def calc_cost(self, x: Floats, u: Floats | None) -> float:
         """The cost of the knot at x (nq + nv,) and u (nu,); u is None at the end of a problem."""
         away = self.state.diff(self.target, x)
         cost = 0.5 * float(away @ (self.state_weights * away))
@@ -112,7 +111,7 @@ class ActionModel(crocoddyl.ActionModelAbstract):
             cost += 0.5 * float(push @ (self.torque_weights * push))
         return cost
 
-    def calc_cost_diff(self, data: Any, x: Array, u: Array | None) -> None:
+    def calc_cost_diff(self, data: Any, x: Floats, u: Floats | None) -> None:
         """Fills data's Lx (2 nv,), Lxx (2 nv, 2 nv), Lu (nu,) and Luu (nu, nu) at x (nq + nv,) and u (nu,) or None. Lxx
         leaves out how the derivative of e changes."""
         weighted = self.state_weights * self.state.diff(self.target, x)
@@ -134,7 +133,7 @@ class TerminalModel(ActionModel):
         super().__init__(step, target, state_weights, np.zeros(step.nu))
 
 
-def _of_shape(name: str, value: npt.ArrayLike, size: int) -> Array:
+def _of_shape(name: str, value: npt.ArrayLike, size: int) -> Floats:
     array = np.asarray(value, dtype=np.float64)
     if array.shape != (size,):
         raise ArgumentError(f"{name} has shape {array.shape}; expected ({size},)")

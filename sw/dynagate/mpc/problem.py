@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from dynagate.base.arrays import Floats
 from dynagate.base.extras import brought_by
 from dynagate.graph import trace
 from dynagate.native.kernel import Kernel
@@ -20,11 +20,10 @@ from dynagate.robot import Robot, RobotError
 with brought_by("mpc", __name__):
     import crocoddyl
 
-Array = npt.NDArray[np.float64]
 RUNAWAY = 1e3
 """rad or rad/s: a controller that gets there has failed, and so has an iterate."""
 
-Derivatives = Callable[[dict[str, Array]], dict[str, Array]]
+Derivatives = Callable[[dict[str, Floats]], dict[str, Floats]]
 """{q, qd, tau}, (batch, n) each -> {dqdd_dq, dqdd_dqd, minv}, (batch, n, n) each."""
 
 
@@ -54,9 +53,9 @@ class _Batch:
         self.x, self.u = np.zeros((knots, 2 * n)), np.zeros((knots, n))
         self._derivatives, self._n = derivatives, n
         self._done_x, self._done_u = np.full_like(self.x, np.nan), np.full_like(self.u, np.nan)
-        self._values: dict[str, Array] = {}
+        self._values: dict[str, Floats] = {}
 
-    def of(self, knot: int, x: Array, u: Array) -> tuple[Array, Array, Array]:
+    def of(self, knot: int, x: Floats, u: Floats) -> tuple[Floats, Floats, Floats]:
         self.x[knot], self.u[knot] = x, u
         if not (np.array_equal(self._done_x[knot], x) and np.array_equal(self._done_u[knot], u)):
             self._done_x, self._done_u = self.x.copy(), self.u.copy()
@@ -70,14 +69,14 @@ class _Batch:
 class _Step(crocoddyl.ActionModelAbstract):
     """One step of semi-implicit Euler, v' = v + q̈ dt and q' = q + v' dt, and its share of the cost."""
 
-    def __init__(self, reach: Reach, knot: int, batch: _Batch, model: Robotics, hold: Array, target: Array) -> None:
+    def __init__(self, reach: Reach, knot: int, batch: _Batch, model: Robotics, hold: Floats, target: Floats) -> None:
         self.n = len(reach.start)
         super().__init__(crocoddyl.StateVector(2 * self.n), self.n, 0)
         self._reach, self._knot, self._batch, self._model, self._hold = reach, knot, batch, model, hold
         self._target = target
         self._weights = np.array([reach.distance] * self.n + [reach.velocity] * self.n)
 
-    def calc(self, data: Any, x: Array, u: Array | None = None) -> None:
+    def calc(self, data: Any, x: Floats, u: Floats | None = None) -> None:
         away = x - self._target
         data.cost = 0.5 * self._reach.dt * float(away @ (self._weights * away))
         if u is None:
@@ -88,7 +87,7 @@ class _Step(crocoddyl.ActionModelAbstract):
         data.xnext[:] = self._model.step(x, u, self._reach.dt)
         self._batch.x[self._knot], self._batch.u[self._knot] = x, u
 
-    def calcDiff(self, data: Any, x: Array, u: Array | None = None) -> None:
+    def calcDiff(self, data: Any, x: Floats, u: Floats | None = None) -> None:
         n, dt = self.n, self._reach.dt
         data.Lx[:] = dt * self._weights * (x - self._target)
         data.Lxx[:, :] = np.diag(dt * self._weights)
@@ -105,7 +104,7 @@ class _Step(crocoddyl.ActionModelAbstract):
 class _End(_Step):
     """The last state's cost."""
 
-    def __init__(self, reach: Reach, batch: _Batch, model: Robotics, hold: Array, target: Array) -> None:
+    def __init__(self, reach: Reach, batch: _Batch, model: Robotics, hold: Floats, target: Floats) -> None:
         super().__init__(reach, 0, batch, model, hold, target)
         self._weights = self._weights * reach.end / reach.dt
 
@@ -117,8 +116,8 @@ class Solution:
     success: bool
     iterations: int
     cost: float
-    states: Array
-    torques: Array
+    states: Floats
+    torques: Floats
 
 
 class Robotics:
@@ -131,13 +130,13 @@ class Robotics:
         self._forward = Kernel(trace(robot, "forward_dynamics"), np.float64)
         self._inverse = Kernel(trace(robot, "inverse_dynamics"), np.float64)
 
-    def torque(self, q: Array, qd: Array, qdd: Array) -> Array:
+    def torque(self, q: Floats, qd: Floats, qdd: Floats) -> Floats:
         """τ (n,)."""
         outputs = self._inverse.new_outputs(1)
         self._inverse({"q": q[None], "qd": qd[None], "qdd": qdd[None]}, self._inverse.written(outputs), 1)
         return np.asarray(outputs["tau"][0])
 
-    def step(self, x: Array, u: Array, dt: float) -> Array:
+    def step(self, x: Floats, u: Floats, dt: float) -> Floats:
         """The state after one step of semi-implicit Euler."""
         n = self.robot.nv
         outputs = self._forward.new_outputs(1)
@@ -166,9 +165,9 @@ def _solver(
     model: Robotics,
     reach: Reach,
     derivatives: Derivatives,
-    start: Array,
-    targets: Sequence[Array],
-    holds: Sequence[Array],
+    start: Floats,
+    targets: Sequence[Floats],
+    holds: Sequence[Floats],
 ) -> Any:
     batch = _Batch(reach.knots, model.robot.nv, derivatives)
     steps = [_Step(reach, k, batch, model, holds[k], targets[k]) for k in range(reach.knots)]
@@ -196,7 +195,7 @@ def _interrupts_wait() -> Iterator[None]:
 
 def track(
     robot: Robot,
-    path: Callable[[float], tuple[Array, Array, Array]],
+    path: Callable[[float], tuple[Floats, Floats, Floats]],
     derivatives: Derivatives,
     *,
     seconds: float = 2.0,
@@ -205,9 +204,9 @@ def track(
     noise: float | Sequence[float] = 1.0,
     iterations: int = 2,
     seed: int = 1,
-    start: Array | None = None,
+    start: Floats | None = None,
     weights: Mapping[str, float] | None = None,
-) -> Array:
+) -> Floats:
     """Tracking error (steps, n) in rad of a receding-horizon controller whose torques are disturbed.
 
     path: seconds -> q, q̇, q̈. noise: standard deviation in N m of what is added to every torque, seeded; one, or one a
@@ -220,8 +219,8 @@ def track(
     x = np.concatenate(path(0.0)[:2]) if start is None else start
     own = {"distance": 100.0, "velocity": 1.0, "torque": 1e-4, "end": 1.0, **(weights or {})}
     reach = Reach((0.0,) * n, (0.0,) * n, horizon, dt, **own)
-    xs: list[Array] | None = None
-    us: list[Array] = []
+    xs: list[Floats] | None = None
+    us: list[Floats] = []
     errors = []
     for step in range(steps):
         references = [path((step + k) * dt) for k in range(horizon + 1)]

@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from dynagate.base.arrays import Floats
 from dynagate.base.progress import Progress, quiet
 from dynagate.graph import trace
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.region import Region
-from dynagate.mpc.problem import Array, Derivatives, Reach, solve
+from dynagate.mpc.problem import Derivatives, Reach, solve
 from dynagate.robot import Robot, RobotError
 
 TRIES = 20
@@ -136,7 +137,7 @@ def find(
     return best
 
 
-def _range(robot: Robot, region: Region) -> tuple[Array, Array]:
+def _range(robot: Robot, region: Region) -> tuple[Floats, Floats]:
     """Lower and upper positions, of wide joints the turn about what is nearest to zero."""
     if robot.nq != robot.nv:
         raise RobotError(f"robot '{robot.name}' has quaternions; expected joints of one degree of freedom")
@@ -146,7 +147,7 @@ def _range(robot: Robot, region: Region) -> tuple[Array, Array]:
     return np.maximum(low, middle - math.pi), np.minimum(high, middle + math.pi)
 
 
-def _with(robot: Robot, region: Region, name: str, posture: Array, positions: Posture | None) -> Array:
+def _with(robot: Robot, region: Region, name: str, posture: Floats, positions: Posture | None) -> Floats:
     """The posture with the positions of some joints replaced."""
     joints = [link.joint.name for link in robot.links]
     result = posture.copy()
@@ -162,6 +163,6 @@ def _with(robot: Robot, region: Region, name: str, posture: Array, positions: Po
     return result
 
 
-def _load(robot: Robot, torques: Array) -> float:
+def _load(robot: Robot, torques: Floats) -> float:
     limits = np.array([link.joint.effort or math.inf for link in robot.links])
     return float((np.abs(torques) / limits).max())

@@ -11,8 +11,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from dynagate.base.arrays import Array
 from dynagate.base.progress import Progress, quiet
 from dynagate.base.text_table import Column, table_lines
 from dynagate.control.chip import ChipSolver
@@ -31,7 +31,6 @@ from dynagate.mpc.experiment import exact
 from dynagate.mpc.problem import RUNAWAY, Reach, Robotics, track
 from dynagate.robot import Robot
 
-Array = npt.NDArray[Any]
 Controller = Callable[[Array, int], Array]
 """A state (2 nv,), and how many plans there were before -> torques (nv,)."""
 KNOTS, DT, ITERATIONS = 15, 0.02, 2

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from dynagate.base.arrays import Floats
 from dynagate.base.extras import brought_by
 from dynagate.dynamics import Tree
 from dynagate.dynamics.configuration import advance, between, difference, integrate, neutral, normalized
@@ -20,8 +20,6 @@ from dynagate.robot import Robot
 with brought_by("mpc", __name__):
     import crocoddyl
 
-Array = npt.NDArray[np.float64]
-
 
 class Single:
     """A graph in C on one state, on arrays that stay where they are."""
@@ -33,7 +31,7 @@ class Single:
         assert call is not None
         self._call, self._kernel = call, kernel
 
-    def __call__(self, **inputs: Array) -> dict[str, Array]:
+    def __call__(self, **inputs: Floats) -> dict[str, Floats]:
         """Results by name (1, ...), which the next call writes over."""
         for name, value in inputs.items():
             self._inputs[name][0] = value
@@ -50,50 +48,50 @@ class State(crocoddyl.StateAbstract):
         self._apart = Single(_derivatives(robot, "between"))
         self._moved = Single(_derivatives(robot, "advance"))
 
-    def _parts(self, x: Array) -> tuple[Array, Array]:
+    def _parts(self, x: Floats) -> tuple[Floats, Floats]:
         return x[: self.robot.nq], x[self.robot.nq :]
 
-    def zero(self) -> Array:
+    def zero(self) -> Floats:
         """The neutral configuration at rest."""
         return np.concatenate([neutral(self.robot), np.zeros(self.robot.nv)])
 
-    def rand(self) -> Array:
+    def rand(self) -> Floats:
         """Numbers between -1 and 1."""
         drawn = self._random.uniform(-1.0, 1.0, self.robot.nq)
         return np.concatenate([normalized(self.robot, drawn), self._random.uniform(-1.0, 1.0, self.robot.nv)])
 
-    def diff(self, x0: Array, x1: Array) -> Array:
+    def diff(self, x0: Floats, x1: Floats) -> Floats:
         """The direction (2 nv,) from x0 to x1."""
         (q0, v0), (q1, v1) = self._parts(x0), self._parts(x1)
         return np.concatenate([difference(self.robot, q0, q1), v1 - v0])
 
-    def integrate(self, x: Array, dx: Array) -> Array:
+    def integrate(self, x: Floats, dx: Floats) -> Floats:
         """Where x comes to along a direction (2 nv,)."""
         q, v = self._parts(x)
         n = self.robot.nv
         return np.concatenate([integrate(self.robot, q, dx[:n]), v + dx[n:]])
 
-    def Jdiff(self, x0: Array, x1: Array, firstsecond: Any = None) -> Any:
+    def Jdiff(self, x0: Floats, x1: Floats, firstsecond: Any = None) -> Any:
         """Derivatives (2 nv, 2 nv) of `diff` by its first and second state."""
         result = self._apart(q=self._parts(x0)[0], q_next=self._parts(x1)[0])
         first, second = self._blocks(result["dmoved_dq"][0], -1.0), self._blocks(result["dmoved_dq_next"][0], 1.0)
         return _asked(firstsecond, first, second)
 
-    def Jintegrate(self, x: Array, dx: Array, firstsecond: Any = None) -> Any:
+    def Jintegrate(self, x: Floats, dx: Floats, firstsecond: Any = None) -> Any:
         """Derivatives (2 nv, 2 nv) of `integrate` by its state and direction."""
         q, v = self._parts(x)[0], dx[: self.robot.nv]
         result = self._moved(q=q, v=v, origin=integrate(self.robot, q, v))
         first, second = self._blocks(result["dmoved_dq"][0], 1.0), self._blocks(result["dmoved_dv"][0], 1.0)
         return _asked(firstsecond, first, second)
 
-    def _blocks(self, of_configuration: Array, of_velocity: float) -> Array:
+    def _blocks(self, of_configuration: Floats, of_velocity: float) -> Floats:
         n = self.robot.nv
         result = np.zeros((2 * n, 2 * n))
         result[:n, :n], result[n:, n:] = of_configuration, of_velocity * np.eye(n)
         return result
 
 
-def _asked(firstsecond: Any, first: Array, second: Array) -> Any:
+def _asked(firstsecond: Any, first: Floats, second: Floats) -> Any:
     """What Crocoddyl asks for by its enumeration."""
     if firstsecond == crocoddyl.Jcomponent.first:
         return first

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dynagate.base.arguments import check_fits, check_written, of_type, real
+from dynagate.base.arrays import Array
 from dynagate.base.errors import ArgumentError
 from dynagate.graph import Graph
 from dynagate.graph.graph import Port
@@ -38,7 +39,6 @@ from dynagate.native.sums import chained
 NUMBERS = ("vec", "real")
 """DG_LANES samples, or one."""
 
-Array = npt.NDArray[Any]
 ROWS = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_long, ctypes.c_long)
 """A function in C on rows of arrays, as threads that share a batch call it."""
 

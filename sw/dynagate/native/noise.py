@@ -11,13 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from dynagate.base import philox
+from dynagate.base.arrays import Array
 from dynagate.base.errors import ArgumentError
 from dynagate.native.arrays import address
 from dynagate.native.compile import library
 from dynagate.native.emit import Source
 from dynagate.native.headers import header, with_headers
 
-Array = npt.NDArray[Any]
 Integers = npt.NDArray[np.int32]
 NAME = "dynagate_noise"
 WIDE, ABREAST = 8, 4

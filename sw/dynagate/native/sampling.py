@@ -5,16 +5,13 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from dynagate.base.arrays import Array
 from dynagate.native.arrays import address
 from dynagate.native.loop import LoopKernel
 from dynagate.native.noise import WIDE, Lines, LinesInC, compiled_noise, gapped
-
-Array = npt.NDArray[Any]
 
 SAMPLES = 64
 """Of a block."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from dynagate.base.arrays import Array
 from dynagate.graph import Graph
 from dynagate.graph.evaluate import evaluate
 from dynagate.native.gpu import GpuKernel
@@ -19,7 +20,6 @@ from dynagate.robot import Robot
 if TYPE_CHECKING:
     from dynagate.host import Function
 
-Array = npt.NDArray[Any]
 Named = Mapping[str, Array]
 CPU, CUDA = "cpu", "cuda"
 

@@ -13,8 +13,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy.typing as npt
-
+from dynagate.base.arrays import Array
 from dynagate.base.errors import ArgumentError
 from dynagate.dynamics import Tree
 from dynagate.dynamics.configuration import direction_matrix, directions_of, entry_weights
@@ -23,8 +22,6 @@ from dynagate.graph.derivatives import output_values
 from dynagate.graph.recorder import Recording
 from dynagate.graph.sizes import typical_sizes
 from dynagate.robot import Robot
-
-Array = npt.NDArray[Any]
 
 
 def check_differentiable(graph: Graph) -> None:

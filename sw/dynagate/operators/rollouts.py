@@ -11,9 +11,9 @@ from os import PathLike
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from dynagate.base.arguments import names_of
+from dynagate.base.arrays import Array
 from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.base.nearest import nearest
 from dynagate.graph import Graph, Port
@@ -24,7 +24,6 @@ from dynagate.operators.operator import Operator
 from dynagate.operators.products import entries_of_weights, weights_of_entries
 from dynagate.robot import Robot
 
-Array = npt.NDArray[Any]
 BACKENDS: dict[str, Any] = {"compiled": CPU, CPU: CPU, "numpy": "numpy", "fixed": "fixed", "sim": "sim"}
 """Backend -> the device of `Rollout`."""
 

@@ -6,13 +6,11 @@ import math
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from dynagate.base.arrays import Floats
 from dynagate.robot.errors import RobotError
 from dynagate.robot.markup import numbers, only
 from dynagate.robot.rotations import Rounding, matrix_of
-
-Array = npt.NDArray[np.float64]
 
 UNIT = 1e-4
 """How far from 1 the length of a file's quaternion may be."""
@@ -32,7 +30,7 @@ def sizes_of(element: Any, where: str) -> tuple[float, ...]:
     return tuple(float(x) for key, count in SIZES[element.tag] for x in numbers(element, key, where, count))
 
 
-def origin_of(element: Any, where: str, rounding: Rounding) -> tuple[Array, Array]:
+def origin_of(element: Any, where: str, rounding: Rounding) -> tuple[Floats, Floats]:
     """Rotation (3, 3) and translation (3,), m, of an element's <origin>; the identity where it is absent. Raises
     RobotError: there are several, or they are not numbers."""
     origin = only(element, "origin", where)

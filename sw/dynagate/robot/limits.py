@@ -5,19 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from dynagate.base.arrays import Floats
 from dynagate.base.text_table import aligned
 from dynagate.robot.parts import Link
 from dynagate.robot.tree import RobotTree
-
-Array = npt.NDArray[np.float64]
 
 SCREEN = 60
 """Joints that a screen has lines for."""
 
 
-def position_limits(robot: RobotTree) -> tuple[Array, Array]:
+def position_limits(robot: RobotTree) -> tuple[Floats, Floats]:
     """Lower and upper limits (nq,) of a configuration."""
     lower, upper = np.full(robot.nq, -np.inf), np.full(robot.nq, np.inf)
     for joint, at, _ in robot.moving():
@@ -30,7 +28,7 @@ def position_limits(robot: RobotTree) -> tuple[Array, Array]:
     return lower, upper
 
 
-def limits(robot: RobotTree, kind: str) -> Array:
+def limits(robot: RobotTree, kind: str) -> Floats:
     """Limits (nv,) of one kind, "velocity" or "effort", as the joints have them."""
     result = np.full(robot.nv, np.inf)
     for joint, _, at in robot.moving():

@@ -13,15 +13,13 @@ from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from dynagate.base.arguments import shown
+from dynagate.base.arrays import Array
 from dynagate.base.nearest import nearest
 from dynagate.robot.errors import RobotError
 from dynagate.robot.parts import Link
 from dynagate.robot.tree import RobotTree
-
-Array = npt.NDArray[Any]
 
 LINK, JOINT, PLACE, WORLD = "link", "joint", "joint or frame", "robot"
 """What a kind of parameter belongs to."""

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 import numpy as np
-import numpy.typing as npt
 
+from dynagate.base.arrays import Floats
 from dynagate.base.storage import read_file
 from dynagate.robot.errors import RobotError
 from dynagate.robot.geometry import origin_of, sizes_of
@@ -28,8 +28,6 @@ SUFFIXES = (".stl", ".obj", ".ply", ".glb", ".dae")
 GRAY = (176, 180, 184)
 KINDS = ("box", "cylinder", "sphere", "mesh")
 
-Array = npt.NDArray[np.float64]
-
 
 class Visual(NamedTuple):
     """A shape on a link, or on the base where `link` is None.
@@ -41,8 +39,8 @@ class Visual(NamedTuple):
     link: str | None
     shape: str
     size: tuple[float, ...]
-    rotation: Array
-    translation: Array
+    rotation: Floats
+    translation: Floats
     color: tuple[int, int, int]
     file: str = ""
 
@@ -81,7 +79,7 @@ def _shape(visual: Any) -> tuple[str, tuple[float, ...], str] | None:
     return None
 
 
-def _pose(visual: Any) -> tuple[Array, Array]:
+def _pose(visual: Any) -> tuple[Floats, Floats]:
     """Rotation and translation of a shape; none where the file's cannot be understood."""
     try:
         return origin_of(visual, "visual", Rounding(0.0))

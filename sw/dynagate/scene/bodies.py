@@ -7,16 +7,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
+from dynagate.base.arrays import Floats
 from dynagate.base.errors import MissingExtraError
 from dynagate.base.warned import warn
 from dynagate.robot import Link, Robot, RobotError, RobotWarning
 from dynagate.robot.visuals import GRAY, Visual, folder_of, visuals
 from dynagate.scene.meshes import read_meshes
 from dynagate.scene.solids import Color, Solid, box, cylinder, frame_along, joined, rounded_hull
-
-Array = npt.NDArray[np.float64]
 
 BASE = -1
 """Number of the link that carries bodies that do not move."""
@@ -88,10 +86,10 @@ def _visual_bodies(robot: Robot, file: Path, meshes: Path | None) -> list[Body]:
     return bodies + [body for body in capsules(robot) if body.link in broken and body.link not in by_link]
 
 
-def _places(robot: Robot) -> dict[str | None, tuple[int, Array, Array]]:
+def _places(robot: Robot) -> dict[str | None, tuple[int, Floats, Floats]]:
     """Return the link that carries each link or frame of the file, with its pose there. None is the base."""
     here = (np.eye(3), np.zeros(3))
-    places: dict[str | None, tuple[int, Array, Array]] = {None: (BASE, *here)}
+    places: dict[str | None, tuple[int, Floats, Floats]] = {None: (BASE, *here)}
     places |= {
         frame.name: (frame.link, np.array(frame.rotation), np.array(frame.translation)) for frame in robot.frames
     }
@@ -153,7 +151,7 @@ def _rail(link: Link, radius: float, size: float) -> Solid:
     return rounded_hull(np.array(joint.translation) + np.outer(reach, axis), radius, PLATE)
 
 
-def _is_along(axis: Array, points: Array) -> bool:
+def _is_along(axis: Floats, points: Floats) -> bool:
     """Return whether the body through these points lies along the axis of its joint, so that the joint twists it."""
     furthest = points[np.linalg.norm(points, axis=1).argmax()]
     return bool(abs(furthest @ axis) > 0.9 * np.linalg.norm(furthest) > 0.0)
@@ -175,7 +173,7 @@ def _base(robot: Robot, radii: list[float]) -> list[Body]:
     return [Body(BASE, joined(solids))] if solids else []
 
 
-def _points(robot: Robot, i: int) -> Array:
+def _points(robot: Robot, i: int) -> Floats:
     """Return the points that the body of a link reaches, (n, 3) in m in the link's frame."""
     link = robot.links[i]
     children = [np.array(child.joint.translation) for child in robot.links if child.parent == i]
@@ -184,7 +182,7 @@ def _points(robot: Robot, i: int) -> Array:
         tips = [np.array(frame.translation) for frame in robot.frames if frame.link == i]
         tips = [tip for tip in tips if np.linalg.norm(tip) > 0.0] or [2.0 * np.array(link.com)]
         points.append(max(tips, key=lambda tip: float(np.linalg.norm(tip))))
-    distinct: list[Array] = []
+    distinct: list[Floats] = []
     for point in points:
         if all(np.linalg.norm(point - other) > 1e-9 for other in distinct):
             distinct.append(point)
@@ -206,7 +204,7 @@ def size_of(robot: Robot) -> float:
     return max(max(reach, default=0.0), 2.0 * ball) or 1.0
 
 
-def _radius(mass: float, points: Array, size: float) -> float:
+def _radius(mass: float, points: Floats, size: float) -> float:
     """Return the radius in m of a capsule through these points that has this mass, within the limits for a picture."""
     length = float(np.ptp(points, axis=0).max(initial=0.0))
     low, high = THINNEST * size, THICKEST * size

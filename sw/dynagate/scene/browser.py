@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
 
-import numpy as np
 import numpy.typing as npt
 
 from dynagate.base.arguments import check_positive, is_whole
+from dynagate.base.arrays import Floats
 from dynagate.base.errors import ArgumentError, Error
 from dynagate.base.explained import explained
 from dynagate.base.warned import warn
@@ -24,7 +24,6 @@ from dynagate.scene.page import motion, page
 from dynagate.scene.pictures import Shapes, sources
 from dynagate.scene.scene import Scene, configurations, scene_of, with_motion
 
-Array = npt.NDArray[np.float64]
 HOST = "127.0.0.1"
 """Address that the page is served at. Other machines of the network cannot reach it."""
 PORTS_TRIED = 20
@@ -67,7 +66,7 @@ class View:
         opened: Whether a browser was opened with it.
     """
 
-    def __init__(self, robot: Robot, scene: Scene, q: Array, theme: str, port: int) -> None:
+    def __init__(self, robot: Robot, scene: Scene, q: Floats, theme: str, port: int) -> None:
         self._robot, self._scene, self._q, self._theme = robot, scene, q, theme
         self._version = 0
         self._changed = threading.Condition()
@@ -78,7 +77,7 @@ class View:
         threading.Thread(target=self._server.serve_forever, name="dynagate view", daemon=True).start()
 
     @property
-    def q(self) -> Array:
+    def q(self) -> Floats:
         """The motion that plays, (steps, nq), in rad, m and unit quaternions.
 
         Assign another motion, or one configuration (nq,), to show that. Raises ArgumentError if it has another shape or

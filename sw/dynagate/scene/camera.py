@@ -6,9 +6,8 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[np.float64]
+from dynagate.base.arrays import Floats
 
 AZIMUTH, ELEVATION = math.radians(-55.0), math.radians(16.0)
 """Direction to the camera: the angle about z from x, and the angle above the ground."""
@@ -32,15 +31,15 @@ class Camera:
         distance: From the target to the camera, m.
     """
 
-    rotation: Array
-    target: Array
+    rotation: Floats
+    target: Floats
     distance: float
 
-    def eye(self, frame: int) -> Array:
+    def eye(self, frame: int) -> Floats:
         """Return the position of the camera, (3,), m."""
         return np.asarray(self.target[frame] + self.distance * self.rotation[2])
 
-    def seen(self, points: Array, frame: int) -> tuple[Array, Array]:
+    def seen(self, points: Floats, frame: int) -> tuple[Floats, Floats]:
         """Return where points (..., 3) appear, (..., 2) from the middle to the right and up in half heights of the
         picture, and their depths (...) in m."""
         local = (points - self.eye(frame)) @ self.rotation.T
@@ -49,14 +48,14 @@ class Camera:
         return local[..., :2] * scale[..., None], depth
 
 
-def rotation_from(azimuth: float, elevation: float) -> Array:
+def rotation_from(azimuth: float, elevation: float) -> Floats:
     """Return rows to the right, up and towards a camera in this direction, (3, 3). Angles in rad."""
     back = [math.cos(azimuth) * math.cos(elevation), math.sin(azimuth) * math.cos(elevation), math.sin(elevation)]
     right = [-math.sin(azimuth), math.cos(azimuth), 0.0]
     return np.array([right, np.cross(back, right), back])
 
 
-def framed(points: Array) -> Camera:
+def framed(points: Floats) -> Camera:
     """Return the camera that keeps points (frames, points, 3), m, in the picture."""
     rotation = rotation_from(AZIMUTH, ELEVATION)
     low, high = points.min(axis=1), points.max(axis=1)
@@ -78,12 +77,12 @@ def framed(points: Array) -> Camera:
     return camera
 
 
-def _bounds(camera: Camera, points: Array) -> tuple[Array, Array]:
+def _bounds(camera: Camera, points: Floats) -> tuple[Floats, Floats]:
     flat = np.stack([camera.seen(own, k)[0] for k, own in enumerate(points)]).reshape(-1, 2)
     return flat.min(axis=0), flat.max(axis=0)
 
 
-def _smoothed(path: Array) -> Array:
+def _smoothed(path: Floats) -> Floats:
     """Return a path (frames, 3) without its fast parts: the mean over a quarter of the frames around each."""
     reach = max(1, len(path) // 8)
     padded = np.concatenate([np.repeat(path[:1], reach, axis=0), path, np.repeat(path[-1:], reach, axis=0)])

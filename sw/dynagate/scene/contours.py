@@ -5,14 +5,15 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-Array = npt.NDArray[np.float64]
+from dynagate.base.arrays import Floats
+
 Mask = npt.NDArray[np.bool_]
 
 SMALLEST = 12.0
 """Regions and holes with a smaller area in pixels are left out."""
 
 
-def contours(mask: Mask, tolerance: float) -> list[Array]:
+def contours(mask: Mask, tolerance: float) -> list[Floats]:
     """Return closed polygons (n, 2), x and y in pixels, around the regions of a mask, and around their holes.
 
     mask: (height, width). tolerance: how far a polygon may be from the border of pixels.
@@ -22,7 +23,7 @@ def contours(mask: Mask, tolerance: float) -> list[Array]:
     return [loop for loop in simple if len(loop) > 2]
 
 
-def _loops(mask: Mask) -> list[Array]:
+def _loops(mask: Mask) -> list[Floats]:
     """Return the borders of a mask as loops of the middles of pixels' edges.
 
     An edge between pixels leads from one corner of the grid to the next, with the region on its right. Where two
@@ -70,12 +71,12 @@ def _cycles(following: list[int]) -> list[list[int]]:
     return cycles
 
 
-def _area(loop: Array) -> float:
+def _area(loop: Floats) -> float:
     x, y = loop.T
     return 0.5 * float(x[:-1] @ y[1:] - y[:-1] @ x[1:] + x[-1] * y[0] - y[-1] * x[0])
 
 
-def _simplified(loop: Array, tolerance: float) -> Array:
+def _simplified(loop: Floats, tolerance: float) -> Floats:
     """Return a loop with fewer points, by Douglas and Peucker from its two points that are furthest apart."""
     far = int(((loop - loop[0]) ** 2).sum(axis=1).argmax())
     far_from = int(((loop - loop[far]) ** 2).sum(axis=1).argmax())

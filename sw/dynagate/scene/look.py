@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from dynagate.base.arrays import Floats
 from dynagate.base.errors import ArgumentError
 from dynagate.scene.solids import Color
-
-Array = npt.NDArray[np.float64]
 
 THEMES = ("auto", "light", "dark")
 
@@ -38,7 +36,7 @@ def theme_of(theme: str) -> Theme:
     return DARK if theme == "dark" else LIGHT
 
 
-def _unit(*values: float) -> Array:
+def _unit(*values: float) -> Floats:
     return np.array(values) / np.linalg.norm(values)
 
 
@@ -50,14 +48,14 @@ GLOSS = 5
 """The reflection falls with the power 2**GLOSS of the cosine to its middle."""
 
 
-def key_light(rotation: Array) -> Array:
+def key_light(rotation: Floats) -> Floats:
     """Return the direction to the lamp, (3,), in the base frame. rotation: the camera's."""
     right, back = rotation[0], np.array([rotation[2, 0], rotation[2, 1], 0.0])
     x, y, z = KEY_SIDE
     return _unit(*(-x * right + y * back / np.linalg.norm(back) + [0.0, 0.0, z]))
 
 
-def brightness(normals: Array, toward: Array, light: Array) -> tuple[Array, Array]:
+def brightness(normals: Floats, toward: Floats, light: Floats) -> tuple[Floats, Floats]:
     """Return the diffuse light and the reflection on surfaces with these normals (n, 3).
 
     toward: Direction to the camera, (3,). light: Direction to the lamp, (3,). A normal that points away from the

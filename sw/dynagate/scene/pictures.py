@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dynagate.base.arguments import check_positive
+from dynagate.base.arrays import Array
 from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.base.explained import explained
 from dynagate.base.extras import brought_by
@@ -28,7 +29,6 @@ from dynagate.scene.pixels import picture
 from dynagate.scene.scene import Scene, scene_of
 from dynagate.scene.vector import svg
 
-Array = npt.NDArray[Any]
 WIDTH, HEIGHT = 640, 480
 FRAMES = {".svg": 48, ".gif": 100, ".png": 1, ".html": 2000}
 """Largest number of frames of a motion in each kind of file. Of a longer motion, every k-th step is drawn."""

@@ -9,12 +9,12 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from dynagate.base.arrays import Floats
 from dynagate.scene.camera import FIELD
 from dynagate.scene.look import LIGHT, Theme, brightness, key_light
 from dynagate.scene.raster import Seen, covered, seen, to_pixels
 from dynagate.scene.scene import Scene
 
-Array = npt.NDArray[np.float64]
 Bytes = npt.NDArray[np.uint8]
 Pixels = npt.NDArray[np.float32]
 
@@ -39,8 +39,8 @@ class Layers(NamedTuple):
     width: int
     height: int
     body: npt.NDArray[np.int64]
-    diffuse: Array
-    shine: Array
+    diffuse: Floats
+    shine: Floats
     edge: npt.NDArray[np.bool_]
 
 
@@ -157,7 +157,7 @@ def cell_of(half: float) -> float:
     return next(factor * power for factor in (5.0, 2.0, 1.0) if factor * power <= half / 2.0)
 
 
-def shadow_corners(scene: Scene, frame: int) -> Array:
+def shadow_corners(scene: Scene, frame: int) -> Floats:
     """Return the corners (n, 3, 3), m, of all triangles where their shadows fall on the ground."""
     corners, _ = scene.placed(frame)
     light = key_light(scene.camera.rotation)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from dynagate.base.arrays import Array
 from dynagate.scene.camera import Camera
 
-Array = npt.NDArray[Any]
 Indices = npt.NDArray[np.int64]
 
 MAX_SPANS = 2_000_000

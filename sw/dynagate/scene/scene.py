@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dynagate.base.arguments import real
+from dynagate.base.arrays import Floats
 from dynagate.base.errors import ArgumentError
 from dynagate.base.nearest import nearest
 from dynagate.graph import trace
@@ -22,8 +23,6 @@ from dynagate.robot import Robot
 from dynagate.scene.bodies import BASE, Body, bodies_of, size_of
 from dynagate.scene.camera import Camera, framed
 from dynagate.scene.solids import Color, Solid, cone, cylinder, frame_along, joined
-
-Array = npt.NDArray[np.float64]
 
 MAX_ROBOTS = 16
 """Largest number of motions that are drawn in one scene."""
@@ -59,7 +58,7 @@ class Scene:
     solid: Solid
     carrier: npt.NDArray[np.int64]
     body: npt.NDArray[np.int64]
-    poses: Array
+    poses: Floats
     dt: float
     ground: float
     size: float
@@ -76,12 +75,12 @@ class Scene:
         """Whether the frames differ."""
         return self.frames > 1 and bool(np.ptp(self.poses, axis=0).max() > 1e-12)
 
-    def placed(self, frame: int) -> tuple[Array, Array]:
+    def placed(self, frame: int) -> tuple[Floats, Floats]:
         """Return the corners (n, 3, 3) in m and normals (n, 3, 3) of all triangles in the base frame."""
         return mapped(self.solid.corners, self.solid.normals, self.poses[frame][self.carrier])
 
 
-def mapped(corners: Array, normals: Array, maps: Array) -> tuple[Array, Array]:
+def mapped(corners: Floats, normals: Floats, maps: Floats) -> tuple[Floats, Floats]:
     """Return corners (n, 3, 3) and normals (n, 3, 3) after the map (n, 3, 4) of each triangle."""
     turn = maps[:, :, :3].swapaxes(1, 2)
     turned = normals @ turn
@@ -142,13 +141,13 @@ def scene_of(
     return Scene(solid, carrier, number, np.stack(poses, axis=1), dt * every, level, size, camera, robot.name)
 
 
-def _robots(robot: Robot, bodies: Sequence[Body], motions: Array) -> tuple[list[tuple[Solid, int]], list[Array]]:
+def _robots(robot: Robot, bodies: Sequence[Body], motions: Floats) -> tuple[list[tuple[Solid, int]], list[Floats]]:
     """Return the solids of robots with their carriers, and the poses (frames, 3, 4) of these carriers.
 
     motions: (robots, frames, nq). Carriers are the links of the first robot and its base, then those of the second.
     """
     parts: list[tuple[Solid, int]] = []
-    poses: list[Array] = []
+    poses: list[Floats] = []
     for k, motion in enumerate(motions):
         for body in bodies:
             own = len(robot.links) if body.link == BASE else body.link
@@ -158,8 +157,8 @@ def _robots(robot: Robot, bodies: Sequence[Body], motions: Array) -> tuple[list[
 
 
 def _arrows(
-    marks: Array, pushes: Sequence[tuple[tuple[int, Array], Array]], poses: Sequence[Array], size: float
-) -> list[tuple[Array, Array, Color]]:
+    marks: Floats, pushes: Sequence[tuple[tuple[int, Floats], Floats]], poses: Sequence[Floats], size: float
+) -> list[tuple[Floats, Floats, Color]]:
     """Return the start, the vector (frames, 3) in m, and the color of each arrow: for targets, then for forces."""
     above = np.tile([0.0, 0.0, 0.5 * ARROW * size], (len(marks), 1))
     arrows = [(marks[:, k] + above, -above, TARGET) for k in range(marks.shape[1])]
@@ -171,7 +170,7 @@ def _arrows(
     return arrows
 
 
-def configurations(robot: Robot, q: npt.ArrayLike) -> Array:
+def configurations(robot: Robot, q: npt.ArrayLike) -> Floats:
     """Return one motion (steps, nq) of finite numbers. Raises ArgumentError."""
     own = real("q", q)
     if own.ndim not in (1, 2) or own.shape[-1] != robot.nq or not own.size:
@@ -182,7 +181,7 @@ def configurations(robot: Robot, q: npt.ArrayLike) -> Array:
     return motion
 
 
-def with_motion(scene: Scene, robot: Robot, q: Array) -> Scene:
+def with_motion(scene: Scene, robot: Robot, q: Floats) -> Scene:
     """Return a scene of one robot with another motion (steps, nq), without arrows. The camera keeps its distance."""
     carriers = len(robot.links) + 1
     links = link_maps(robot, q)
@@ -195,7 +194,7 @@ def with_motion(scene: Scene, robot: Robot, q: Array) -> Scene:
     return replace(scene, poses=poses, camera=replace(scene.camera, target=target))
 
 
-def _motions(robot: Robot, q: npt.ArrayLike) -> Array:
+def _motions(robot: Robot, q: npt.ArrayLike) -> Floats:
     """Return finite motions (batch, steps, nq). Raises ArgumentError."""
     own = real("q", q)
     n = robot.nq
@@ -208,7 +207,7 @@ def _motions(robot: Robot, q: npt.ArrayLike) -> Array:
     return motions
 
 
-def _targets(targets: npt.ArrayLike | None, steps: int) -> Array:
+def _targets(targets: npt.ArrayLike | None, steps: int) -> Floats:
     """Return points (steps, targets, 3). Raises ArgumentError."""
     if targets is None:
         return np.zeros((steps, 0, 3))
@@ -220,7 +219,7 @@ def _targets(targets: npt.ArrayLike | None, steps: int) -> Array:
     return np.broadcast_to(np.atleast_2d(own), (steps, *np.atleast_2d(own).shape[-2:]))
 
 
-def _forces(robot: Robot, forces: Mapping[str, npt.ArrayLike], steps: int) -> list[tuple[tuple[int, Array], Array]]:
+def _forces(robot: Robot, forces: Mapping[str, npt.ArrayLike], steps: int) -> list[tuple[tuple[int, Floats], Floats]]:
     """Return, for each force, its link and the point on it, and its values (steps, 3). Raises ArgumentError."""
     if not isinstance(forces, Mapping):
         raise ArgumentError(f"forces is a {type(forces).__name__}; expected a dict from a link or frame to its force")
@@ -239,7 +238,7 @@ def _forces(robot: Robot, forces: Mapping[str, npt.ArrayLike], steps: int) -> li
     return listed
 
 
-def link_maps(robot: Robot, q: Array) -> Array:
+def link_maps(robot: Robot, q: Floats) -> Floats:
     """Return the poses of all links, (steps, links, 3, 4): rotation and position, m. q: (steps, nq)."""
     names = [link.name for link in robot.links]
     place = evaluate(trace(robot, [f"frame_pose_{name}" for name in names]), {"q": q})
@@ -261,10 +260,10 @@ def _tinted(body: Body, k: int, robots: int) -> Solid:
     return Solid(solid.corners, solid.normals, colors, solid.closed)
 
 
-def _outline(parts: Sequence[tuple[Solid, int]], poses: Sequence[Array]) -> Array:
+def _outline(parts: Sequence[tuple[Solid, int]], poses: Sequence[Floats]) -> Floats:
     """Return points (frames, points, 3), m, between which all bodies lie: the furthest corners of each carrier's bodies
     in a number of directions."""
-    by_carrier: dict[int, list[Array]] = {}
+    by_carrier: dict[int, list[Floats]] = {}
     for solid, carrier in parts:
         by_carrier.setdefault(carrier, []).append(solid.corners.reshape(-1, 3))
     points = []
@@ -281,13 +280,13 @@ _DIRECTIONS = np.array(
 )
 
 
-def _ground(corners: Array, size: float) -> float:
+def _ground(corners: Floats, size: float) -> float:
     """Return the height of the ground: 0, or that of the lowest point of a robot that passes through 0."""
     low = float(corners[..., 2].min())
     return 0.0 if low >= -0.03 * size else low
 
 
-def _arrow_maps(start: Array, vector: Array, size: float) -> tuple[Array, Array]:
+def _arrow_maps(start: Floats, vector: Floats, size: float) -> tuple[Floats, Floats]:
     """Return maps (frames, 3, 4) for the shaft and the head of an arrow. start, vector: (frames, 3), m."""
     length = np.linalg.norm(vector, axis=1)
     head = HEAD * size

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-Array = npt.NDArray[np.float64]
+from dynagate.base.arrays import Floats
+
 Bytes = npt.NDArray[np.uint8]
 Color = tuple[int, int, int]
 
@@ -31,12 +32,12 @@ class Solid:
         closed: Whether only the outside can be seen, so that triangles that face away may be left out.
     """
 
-    corners: Array
-    normals: Array
+    corners: Floats
+    normals: Floats
     colors: Bytes
     closed: bool = True
 
-    def placed(self, rotation: Array, translation: Array) -> Solid:
+    def placed(self, rotation: Floats, translation: Floats) -> Solid:
         """Return the solid after a rotation (3, 3) and a translation (3,) in m."""
         return replace(self, corners=self.corners @ rotation.T + translation, normals=self.normals @ rotation.T)
 
@@ -52,7 +53,7 @@ class Solid:
             cells = int(cells * 0.85)
         return _smoothed(reduced.corners, reduced.colors)
 
-    def _clustered(self, low: Array, cell: float) -> Solid:
+    def _clustered(self, low: Floats, cell: float) -> Solid:
         keys = np.floor((self.corners - low) / cell).astype(np.int64)
         _, owner = np.unique(keys.reshape(-1, 3), axis=0, return_inverse=True)
         owner = owner.reshape(-1)
@@ -66,16 +67,16 @@ class Solid:
         return replace(self, corners=means[triangles[chosen]], normals=self.normals[chosen], colors=self.colors[chosen])
 
 
-def _colored(corners: Array, normals: Array, color: Color) -> Solid:
+def _colored(corners: Floats, normals: Floats, color: Color) -> Solid:
     used = np.linalg.norm(np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]), axis=1) > 1e-14
     return Solid(corners[used], normals[used], np.tile(np.array(color, np.uint8), (int(used.sum()), 1)))
 
 
-def _quads(points: Array, normals: Array, color: Color) -> Solid:
+def _quads(points: Floats, normals: Floats, color: Color) -> Solid:
     """Return the surface on a grid of points (rows, columns, 3), whose rows are closed."""
     following = np.roll(np.arange(points.shape[1]), -1)
 
-    def triangles(values: Array) -> Array:
+    def triangles(values: Floats) -> Floats:
         a, b = values[:-1], values[:-1][:, following]
         c, d = values[1:][:, following], values[1:]
         return np.concatenate([np.stack([a, b, c], axis=2), np.stack([a, c, d], axis=2)]).reshape(-1, 3, 3)
@@ -83,7 +84,7 @@ def _quads(points: Array, normals: Array, color: Color) -> Solid:
     return _colored(triangles(points), triangles(normals), color)
 
 
-def box(size: tuple[float, float, float] | Array, color: Color) -> Solid:
+def box(size: tuple[float, float, float] | Floats, color: Color) -> Solid:
     """Return a box around the origin. size: its three edges in m."""
     half = 0.5 * np.asarray(size, np.float64)
     corners, normals = [], []
@@ -110,7 +111,7 @@ def cone(radius: float, length: float, color: Color) -> Solid:
     return _turned(np.array([0.0, radius, radius, 0.0]), np.array([length, 0.0, 0.0, 0.0]), color)
 
 
-def _turned(across: Array, along: Array, color: Color) -> Solid:
+def _turned(across: Floats, along: Floats, color: Color) -> Solid:
     """Return the surface that a profile from the upper to the lower end makes when it turns about z."""
     angle = 2.0 * np.pi * np.arange(AROUND) / AROUND
     circle = np.stack([np.cos(angle), np.sin(angle), np.zeros(AROUND)], axis=1)
@@ -126,7 +127,7 @@ def _turned(across: Array, along: Array, color: Color) -> Solid:
     return joined(parts)
 
 
-def rounded_hull(points: Array, radius: float, color: Color) -> Solid:
+def rounded_hull(points: Floats, radius: float, color: Color) -> Solid:
     """Return the convex hull of balls: a sphere for one point, a capsule for two. points: (n, 3), m. radius: m."""
     points = np.atleast_2d(points)
     centered = points - points.mean(axis=0)
@@ -149,7 +150,7 @@ def rounded_hull(points: Array, radius: float, color: Color) -> Solid:
     return _quads(points[furthest] + radius * directions, directions, color)
 
 
-def frame_along(axis: Array) -> Array:
+def frame_along(axis: Floats) -> Floats:
     """Return a rotation (3, 3) that turns z to an axis (3,)."""
     z = np.asarray(axis, np.float64) / np.linalg.norm(axis)
     x = np.cross(np.eye(3)[int(np.argmin(np.abs(z)))], z)
@@ -157,7 +158,7 @@ def frame_along(axis: Array) -> Array:
     return np.stack([x, np.cross(z, x), z], axis=1)
 
 
-def surface(vertices: Array, faces: npt.NDArray[np.int64], colors: Bytes) -> Solid:
+def surface(vertices: Floats, faces: npt.NDArray[np.int64], colors: Bytes) -> Solid:
     """Return the surface of a mesh. Edges between faces that meet at less than about 40 degrees are smooth.
 
     Args:
@@ -168,7 +169,7 @@ def surface(vertices: Array, faces: npt.NDArray[np.int64], colors: Bytes) -> Sol
     return _smoothed(vertices[faces], colors)
 
 
-def _smoothed(corners: Array, colors: Bytes) -> Solid:
+def _smoothed(corners: Floats, colors: Bytes) -> Solid:
     """Return a surface of triangles (n, 3, 3) with normals that are smooth over edges that are nearly flat."""
     cross = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
     area = np.linalg.norm(cross, axis=1)
@@ -181,7 +182,7 @@ def _smoothed(corners: Array, colors: Bytes) -> Solid:
     return Solid(corners, normals.reshape(-1, 3, 3), colors, closed=False)
 
 
-def _smooth(place: npt.NDArray[np.int64], flat: Array, weighted: Array) -> Array:
+def _smooth(place: npt.NDArray[np.int64], flat: Floats, weighted: Floats) -> Floats:
     """Return a normal for each corner: the mean over the faces at its place that are nearly parallel to its own face.
 
     place: Number of the vertex at each corner, (3 m,). flat, weighted: unit and area-weighted normals of faces, (m, 3).

@@ -6,8 +6,8 @@ import math
 from xml.etree import ElementTree
 
 import numpy as np
-import numpy.typing as npt
 
+from dynagate.base.arrays import Floats
 from dynagate.scene.camera import FIELD
 from dynagate.scene.contours import contours
 from dynagate.scene.look import DARK, LIGHT, Theme
@@ -15,8 +15,6 @@ from dynagate.scene.pixels import FAR, Layers, cell_of, layers, shadow_corners
 from dynagate.scene.raster import covered, to_pixels
 from dynagate.scene.scene import Scene
 from dynagate.scene.solids import Color
-
-Array = npt.NDArray[np.float64]
 
 NAMESPACE = "http://www.w3.org/2000/svg"
 UNITS = 10
@@ -57,7 +55,7 @@ def svg(scene: Scene, width: int, height: int, theme: str = "auto") -> str:
     return ElementTree.tostring(root, encoding="unicode")
 
 
-def _hex(color: Color | Array) -> str:
+def _hex(color: Color | Floats) -> str:
     return "#" + "".join(f"{round(min(max(float(x), 0.0), 255.0)):02x}" for x in color)
 
 
@@ -176,7 +174,7 @@ def _bodies(
             ElementTree.SubElement(parent, "path", {**attributes, "fill": _hex(light), "d": path})
 
 
-def _path(loops: list[Array], fine: int, left: int, top: int) -> str:
+def _path(loops: list[Floats], fine: int, left: int, top: int) -> str:
     """Return loops as the data of a path. fine: Pixels of the loops in a pixel of the picture."""
     pieces = []
     for loop in loops:

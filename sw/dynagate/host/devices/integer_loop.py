@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from dynagate.base.arrays import Array
 from dynagate.fixedpoint.assign import Policy
 from dynagate.fixedpoint.models.observed_loops import LoopOnIntegers
 from dynagate.graph.loop import TURNS, Loop
 from dynagate.host.devices.loops import Compute
-
-Array = npt.NDArray[Any]
 
 
 class IntegerLoop(Compute):

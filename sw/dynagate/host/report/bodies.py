@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from dynagate.base.arrays import Array
 from dynagate.base.progress import Progress
 from dynagate.design.bodies import body_row
 from dynagate.graph.parts import parts_of
@@ -25,7 +25,6 @@ from dynagate.hw.processor.compiler.instructions import SUM
 if TYPE_CHECKING:
     from dynagate.host.devices import Executor
 
-Array = npt.NDArray[Any]
 FULL_RING = 20
 """Steps of each trajectory while the slots of a pipeline are counted."""
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from dynagate.base.arrays import Array
 from dynagate.base.progress import Progress, quiet
 from dynagate.base.text_table import Column, table_lines
 from dynagate.dynamics import CODE
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from dynagate.host.results import Results
     from dynagate.hw.designs import Design
 
-Array = npt.NDArray[Any]
 ERROR_LIMIT = 1e-3
 """Relative L2 error of a block that a result may have: what the published accelerators reach."""
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from dynagate.base.arrays import Array
 from dynagate.graph import Graph
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.region import KINDS, Kind
@@ -23,7 +24,6 @@ from dynagate.robot import Robot
 if TYPE_CHECKING:
     from dynagate.hw.designs import Design
 
-Array = npt.NDArray[Any]
 FORWARD = "forward_dynamics"
 """The function whose inputs are a state and torques."""
 CONSTANT = ("q", "qd")

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from dynagate.base.arrays import Array
 from dynagate.base.progress import Progress, quiet
 from dynagate.control.chip import ChipSolver, calls_of
 from dynagate.control.chip_ilqr import ChipIlqr
@@ -28,8 +28,6 @@ from dynagate.integrators.step import StepOptions
 if TYPE_CHECKING:
     from dynagate.hw.bodies.scheduled_program import ScheduledProgram
     from dynagate.hw.designs import Design
-
-Array = npt.NDArray[Any]
 
 FORMAT_PROBLEMS = 24
 """Number of problems that choose the formats."""

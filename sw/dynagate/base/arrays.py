@@ -1,0 +1,14 @@
+"""Types of arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+"""An array of any numbers."""
+
+Floats = npt.NDArray[np.float64]
+"""An array of float64."""
