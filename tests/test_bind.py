@@ -196,7 +196,7 @@ def test_what_cannot_be_bound_is_named(accelerator: Function) -> None:
         ({**shaped, "q": gaps}, ValueError, r"input 'q' has gaps between its leading axes \(2, 3\)"),
         ({**inputs, "q": inputs["q"][:5]}, ValueError, r"input 'qd' has leading axes \(6,\)"),
         ({**inputs, "q": inputs["q"] > 0}, TypeError, "input 'q' has dtype bool"),
-        ({"q": inputs["q"]}, ValueError, "input 'qd' is missing"),
+        ({"q": inputs["q"]}, ValueError, "inputs 'qd' and 'tau' are missing"),
     ):
         with pytest.raises(kind, match=message):
             accelerator.bind(**bad)

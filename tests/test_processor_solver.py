@@ -26,7 +26,6 @@ from dynagate.fixedpoint.format import SATURATE, Arithmetic
 from dynagate.fixedpoint.fuse import fused
 from dynagate.fixedpoint.models.loops import FormattedLoop, LoopIntegers, integers_of, values_of
 from dynagate.forces import Servo
-from dynagate.host import processor
 from dynagate.host.report.rules import passed, verdict
 from dynagate.host.report.solvers import SolverMeasurement
 from dynagate.hw.bodies.program import build_solver
