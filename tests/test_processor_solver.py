@@ -196,7 +196,7 @@ def test_a_program_samples_as_the_integers_do(own: MppiOptions, temperature: flo
 
 
 def test_a_simulation_waits_as_long_as_a_call_may_take(scheduled: Schedule) -> None:
-    waits = scheduled.period * processor.RETRIES * (1 + OPTIONS.iterations)
+    waits = scheduled.period * program_session.RETRIES * (1 + OPTIONS.iterations)
     assert 0.5 * waits < scheduled.longest < waits
 
 
