@@ -26,6 +26,7 @@ from dynagate.fixedpoint.format import SATURATE, Arithmetic
 from dynagate.fixedpoint.fuse import fused
 from dynagate.fixedpoint.models.loops import FormattedLoop, LoopIntegers, integers_of, values_of
 from dynagate.forces import Servo
+from dynagate.host.devices import program_session
 from dynagate.host.report.rules import passed, verdict
 from dynagate.host.report.solvers import SolverMeasurement
 from dynagate.hw.bodies.program import build_solver
