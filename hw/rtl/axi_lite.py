@@ -8,9 +8,7 @@ from itertools import pairwise
 from amaranth.hdl import Array, Cat, Const, Module, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
-from dynagate.hw.rtl.regmap import ADDRESS_BITS, BITS, REGISTERS, WRITE
-
-OKAY, SLVERR = 0, 2
+from dynagate.hw.rtl.regmap import ADDRESS_BITS, BITS, OKAY, REGISTERS, SLVERR, WRITE
 
 PORTS = {
     "awaddr": In(ADDRESS_BITS),

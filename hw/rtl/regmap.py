@@ -48,6 +48,8 @@ REGISTERS = _table(
 COUNTED = {"misaligned": "misaligned"}
 """Registers that count how often an event happens -> the event, by its name in `hw.rtl.accelerator.ShellStatus`."""
 ADDRESS_BITS = 8
+OKAY, SLVERR = 0, 2
+"""Responses of AXI: done, and refused by the device."""
 HOLE = "hole"
 """The bit of `status` that says so."""
 OUTPUTS = "outputs"

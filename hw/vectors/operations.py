@@ -11,13 +11,12 @@ import numpy.typing as npt
 from dynagate.design.design import AxiStreams, Design
 from dynagate.design.words import PER_BATCH
 from dynagate.hw.processor.shell.core_shell import BATCH_BIT
-from dynagate.hw.rtl.regmap import OUTPUTS, READ
+from dynagate.hw.rtl.regmap import OKAY, OUTPUTS, READ, SLVERR
 from dynagate.hw.vectors.rounds import ROUNDS
 from dynagate.hw.vectors.wire import Flags
 
 SOFT_RESET = 255
 """In place of a round: what resets the streams while samples are under way."""
-OKAY, SLVERR = 0, 2
 
 
 class Kind(IntEnum):

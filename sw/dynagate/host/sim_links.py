@@ -22,7 +22,7 @@ from dynagate.design.design import Design
 from dynagate.design.files import DesignError
 from dynagate.host.links import DeviceError, Link, RegisterError, SilenceError, Transfer
 from dynagate.hw.rtl.axi import PER_SAMPLE
-from dynagate.hw.rtl.regmap import ADDRESS_BITS, BITS, REGISTERS
+from dynagate.hw.rtl.regmap import ADDRESS_BITS, BITS, OKAY, REGISTERS, SLVERR
 
 IDLE_CYCLES = 100_000
 """A simulated device that neither takes nor gives anything for so long is stuck."""
@@ -30,7 +30,7 @@ IDLE_CYCLES = 100_000
 SLICE_MS = 20
 """Of a stream at a time: after it Python hears of Ctrl-C."""
 
-OKAY, SLVERR, NO_ANSWER = 0, 2, -1
+NO_ANSWER = -1
 """Of AXI4-Lite, and of the harness where there is no response."""
 
 HASH = ("hash_low", "hash_high")

@@ -17,14 +17,12 @@ from dynagate.design.files import DesignError
 from dynagate.design.words import WORD
 from dynagate.host.links import DeviceError, Link, RegisterError, SilenceError
 from dynagate.hw.rtl.frames import ANSWER, BAUD, NUMBERS, VERSION, Decoder, Frame, Kind, Refusal
-from dynagate.hw.rtl.regmap import ADDRESS_BITS, BITS
+from dynagate.hw.rtl.regmap import ADDRESS_BITS, BITS, OKAY, SLVERR
 
 TIMEOUT = 1.0
 """Seconds after which a device that owes an answer is stuck."""
 SLICE = 0.02
 """Seconds of a stream at a time: after it Python hears of Ctrl-C."""
-OKAY, SLVERR = 0, 2
-"""Of AXI4-Lite."""
 
 
 class UartLink(Link):

@@ -266,7 +266,7 @@ def check_passive(robot: str, links: Sequence[Link], passive: Sequence[str]) -> 
     for name in passive:
         if name not in moving:
             raise RobotError(
-                f"robot '{robot}' has no joint '{name}' of its moving to be passive; expected some of "
+                f"robot '{robot}' has no joint '{name}' of its own to be passive; expected some of "
                 f"{', '.join(sorted(moving))}"
             )
         if passive.count(name) > 1:
