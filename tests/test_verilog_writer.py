@@ -7,13 +7,11 @@ from pathlib import Path
 
 import dynagate
 import pytest
-from amaranth.back import rtlil
 from amaranth.hdl import Array, Cat, Module, Mux, Signal, signed, unsigned
-from amaranth.hdl._nir import CombinationalCycle
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from dynagate import robots
-from dynagate.hw.export import conversion, netlist, verilog
+from dynagate.hw.export import netlist, verilog
 from dynagate.hw.export.rtlil import Cell, modules_of
 from dynagate.hw.export.yosys import YosysError, run_yosys
 from dynagate.sim.sources import read_sources
@@ -94,38 +92,3 @@ def test_a_design_reads_well(designs: Path) -> None:
         tests = re.findall(r"^    if \((in_slot\[\d\])\) begin", body, flags=re.M)
         assert len(tests) == len(set(tests))
     assert max(map(len, text.splitlines())) < 3000
-
-
-class Loop(wiring.Component):
-    """A sum that depends on itself in some cases, though no assignment names its own target."""
-
-    def __init__(self, closed: bool) -> None:
-        self.closed = closed
-        super().__init__({"a": In(8), "o": Out(8)})
-
-    def elaborate(self, platform: object) -> Module:
-        m = Module()
-        first, second = Signal(8, name="first"), Signal(8, name="second")
-        # without the loop, low bits of `second` depend on high bits of `first`, which depend on nothing else
-        m.d.comb += [first[4:].eq(self.a[4:]), second.eq(first[4:] + self.a), first[:4].eq(second[:4] ^ self.a[:4])]
-        m.d.comb += self.o.eq(first + second)
-        if self.closed:
-            m.d.comb += first[6].eq(second[7])
-        return m
-
-
-def test_quick_conversions_equal_those_of_amaranth(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A new Amaranth fails the first line. Then compare its functions with ours, and record their hash."""
-    assert conversion._text_of_own() == conversion.REPLACED_TEXT
-    for component in (Operations, lambda: Loop(closed=False)):
-        assert conversion.convert(component(), "unit") == rtlil.convert(component(), name="unit", emit_src=False)
-    with pytest.raises(CombinationalCycle) as own:
-        rtlil.convert(Loop(closed=True), name="unit", emit_src=False)
-    with pytest.raises(CombinationalCycle) as quick:
-        conversion.convert(Loop(closed=True), "unit")
-    assert str(quick.value) == str(own.value)
-    assert {place: vars(place[0])[place[1]] for place in conversion._OWN} == conversion._OWN
-    # with another Amaranth, its own functions run
-    monkeypatch.setattr(conversion, "REPLACED_TEXT", "another")
-    monkeypatch.setattr(conversion, "_sigspec", None)
-    assert conversion.convert(Operations(), "unit") == rtlil.convert(Operations(), name="unit", emit_src=False)

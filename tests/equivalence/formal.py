@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from dynagate.hw.export.conversion import convert
+from amaranth.back import rtlil
 from dynagate.hw.export.yosys import YosysError, run_yosys
 from dynagate.sim.verilate import SimulationError
 
@@ -25,7 +25,7 @@ def prove(design: Any, inputs: Sequence[Any], *, steps: int = 8, seconds: int = 
     """
     with tempfile.TemporaryDirectory() as scratch:
         source = Path(scratch) / "proof.il"
-        source.write_text(convert(design, "proof", ports=inputs))
+        source.write_text(rtlil.convert(design, name="proof", ports=inputs, emit_src=False))
         passes = [
             f"read_rtlil {source}",
             "prep -flatten -top proof",
