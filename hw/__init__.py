@@ -64,8 +64,10 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("boards", "routes"):
-        return import_module(f"dynagate.hw.{name}")
+    if name == "boards":
+        return import_module("dynagate.hw.boards")
+    if name == "routes":
+        return import_module("dynagate.hw.targets.routes")
     if name in _MODULES:
         return getattr(import_module(_MODULES[name]), name)
     raise AttributeError(f"module 'dynagate.hw' has no attribute '{name}'{nearest(name, __all__)}")

@@ -102,7 +102,7 @@ def build(
     axi: Axi | None = None,
     budget: Budget | None = None,
     stages: Stages | None = None,
-    abreast: int = 1,
+    samples_per_run: int = 1,
     words: str | None = None,
     form: str | None = None,
     frame: FrameOption | None = None,
@@ -142,7 +142,7 @@ def build(
         axi: AXI streams and registers around the datapath.
         budget: Resources that the design may take.
         stages: Register stages beyond the fewest.
-        abreast: Samples that a program computes in lanes, 1 to 4.
+        samples_per_run: Samples that a program computes in lanes, 1 to 4.
         words: Format of a program's streams, "float32" or "fixed".
         form, frame, mass, prefix, external_forces, outputs: Options of the algorithm, as of
             `dynagate.compile`.
@@ -202,7 +202,7 @@ def build(
         stages=stages,
         region=region,
         certificate=certificate,
-        abreast=abreast,
+        samples_per_run=samples_per_run,
         words=words,
         algorithm=algorithm,
     )
@@ -239,9 +239,9 @@ def build_request(
     folder, progress: as `build` takes them. planner: chooses the interval once the formats are there, in place of
     `request.ii`. Raises ValueError and others as `build` does.
     """
-    if request.abreast != 1:
-        text = f"{request.abreast} of a datapath; expected 1, or a program: units=4 (--units 4)"
-        raise OptionError("abreast", text)
+    if request.samples_per_run != 1:
+        text = f"{request.samples_per_run} of a datapath; expected 1, or a program: units=4 (--units 4)"
+        raise OptionError("samples_per_run", text)
     if request.words is not None:
         shell = f"axi=Axi(words='{request.words}') (--axi)"
         text = f"'{request.words}' of a datapath; expected {shell}, or a program: units=4 (--units 4)"

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from dynagate.hw.plan.plan import Stages
     from dynagate.hw.rtl.axi import Axi
 
-MOST_ABREAST, MOST_TURNS = 4, 16
+MOST_SAMPLES_PER_RUN, MOST_TURNS = 4, 16
 """Largest number of samples that a program computes in lanes: of a function, and of a solver."""
 INTERVAL = "Start one sample in this many cycles."
 """Help of the option for the initiation interval."""
@@ -36,7 +36,8 @@ class DesignOptions:
     axi: write the datapath's shell too. budget: what the plan may take. stages: more registers, for a target that wants
     them. region: the states the formats are for (inside the URDF's limits by default).
     certificate: forward dynamics has an output "certificate", a bound of the error of each q̈.
-    abreast: samples that a program computes side by side, 1 to 4, where one leaves units idle. They share a flag.
+    samples_per_run: samples that a program computes side by side, 1 to 4, where one leaves units idle. They share a
+    flag.
     words: what the streams of a program's core carry, "float32", or "fixed" for integers, the default.
     """
 
@@ -49,8 +50,8 @@ class DesignOptions:
     stages: Stages | None = None
     region: Region | None = None
     certificate: bool = option("Add an output of forward dynamics that bounds the error of each result.", False)
-    abreast: int = option(
-        f"Compute this many samples in lanes, with --units: 1 to {MOST_ABREAST}, or 1 to {MOST_TURNS} with "
+    samples_per_run: int = option(
+        f"Compute this many samples in lanes, with --units: 1 to {MOST_SAMPLES_PER_RUN}, or 1 to {MOST_TURNS} with "
         "--function mppi, whose default is the number with the fewest cycles.",
         1,
         unit="SAMPLES",

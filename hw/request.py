@@ -31,7 +31,8 @@ class DesignRequest(DesignOptions, _Computed):
     """What `dynagate.build` is asked for, but for the folder where the design goes. Raises ValueError.
 
     robot, function: what is computed, of a robot, its name or its path; several functions have commas between them.
-    ii, abreast, words, policy, goal, formats, axi, budget, stages, region, certificate: as `DesignOptions` has them.
+    ii, samples_per_run, words, policy, goal, formats, axi, budget, stages, region, certificate: as `DesignOptions`
+    has them.
     algorithm: the algorithm's options.
     """
 

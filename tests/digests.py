@@ -154,8 +154,8 @@ PROGRAMS: dict[str, dict[str, Any]] = {
     "id 8 units": program("inverse_dynamics", 8),
     "id 18 bits": program("inverse_dynamics", policy=Policy(word=18, samples=512)),
     "id float32": program("inverse_dynamics", words="float32"),
-    "id abreast": program("inverse_dynamics", abreast=3),
-    "id abreast float32": program("inverse_dynamics", abreast=2, words="float32"),
+    "id samples_per_run": program("inverse_dynamics", samples_per_run=3),
+    "id samples_per_run float32": program("inverse_dynamics", samples_per_run=2, words="float32"),
     "id proved": program("inverse_dynamics", policy=Policy(ranges="proved")),
     "id core": program("inverse_dynamics", Core(units=3, word=20, angle_bits=3), policy=Policy(word=20)),
     "id forces": program("inverse_dynamics", external_forces=True),
@@ -184,7 +184,7 @@ STREAMED = {
         *("rollout", "rollout axi", "rollout fixed", "rollout linear"),
     ),
     "program": (
-        *("id", "id float32", "id abreast", "id abreast float32", "fdg some", "two", "three float32"),
+        *("id", "id float32", "id samples_per_run", "id samples_per_run float32", "fdg some", "two", "three float32"),
         *("rollout", "rollout float32", "rollout linear"),
     ),
 }

@@ -88,7 +88,10 @@ CALLS: list[tuple[Callable[[], Any], str]] = [
         lambda: dynagate.build(ARM, "mass_matrix", units=4, words=18),
         "build() got words=18; expected a text or None",
     ),
-    (lambda: dynagate.DesignRequest(ARM, "step", abreast="2"), "DesignRequest() got abreast='2'; expected a whole"),  # type: ignore[arg-type]
+    (
+        lambda: dynagate.DesignRequest(ARM, "step", samples_per_run="2"),
+        "DesignRequest() got samples_per_run='2'; expected a whole",
+    ),  # type: ignore[arg-type]
     (lambda: MASSES.choosing(3), "Function.choosing() got outputs=3; expected a text or a sequence"),  # type: ignore[arg-type]
     (lambda: Policy(guard_bits=float("nan")), "guard_bits=nan; expected at most"),
     (lambda: dynagate.draw(ARM, 3.0, "a.svg"), "q has shape (); expected (2,), (steps, 2) or (batch, steps, 2)"),

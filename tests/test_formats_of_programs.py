@@ -72,8 +72,8 @@ def test_a_program_read_is_the_program_that_was_written(seed: int, tmp_path: Pat
     word = (
         24 if words == "fixed" else int(random.integers(18, 33))
     )  # a folder of integers holds the Verilog of its core
-    abreast = int(random.integers(1, 4)) if len(names) == 1 else 1
-    options: dict[str, Any] = {"words": words, "abreast": abreast}
+    samples_per_run = int(random.integers(1, 4)) if len(names) == 1 else 1
+    options: dict[str, Any] = {"words": words, "samples_per_run": samples_per_run}
     policy = Policy(word=word, samples=256)
     built = dynagate.build(robot, names, per_sample=len(names) > 1, units=2, policy=policy, folder=tmp_path, **options)
     read = again(built, **options)
@@ -102,7 +102,7 @@ def test_random_turns_on_one_core(core: Core, tmp_path: Path) -> None:
                 built = dynagate.build(ARM, names, per_sample=True, units=core, **options)
                 chip = stack.enter_context(dynagate.open(built))
             else:
-                built = dynagate.build(ARM, *names, units=core, abreast=int(random.integers(1, 3)), **options)
+                built = dynagate.build(ARM, *names, units=core, samples_per_run=int(random.integers(1, 3)), **options)
                 if single is None:
                     single = stack.enter_context(dynagate.open(built))
                 else:
@@ -186,10 +186,10 @@ def test_a_solver_read_solves_no_problems(solver: ChipIlqr, solved: Design, tmp_
 def test_formats_of_mppi_serve_any_number_of_samples_side_by_side(tmp_path: Path) -> None:
     sampler = ChipMppi.of(ARM, COST, replace(MPPI, knots=2, nodes=2, samples=2))
     options: dict[str, Any] = {"word": WORD, "folder": tmp_path}
-    one, two = (build_solver(sampler, draws(6, 0), 2, abreast=count, **options) for count in (1, 2))
+    one, two = (build_solver(sampler, draws(6, 0), 2, samples_per_run=count, **options) for count in (1, 2))
     formats = one.folder / FORMATS
     assert formats.read_text() == (two.folder / FORMATS).read_text()
-    assert program_of(build_solver(sampler, {}, 2, abreast=2, formats=formats, **options)) == program_of(two)
+    assert program_of(build_solver(sampler, {}, 2, samples_per_run=2, formats=formats, **options)) == program_of(two)
     assert program_of(one) != program_of(two)
     other = ChipMppi.of(ARM, COST, replace(sampler.options, temperature=0.5))
     with pytest.raises(FormatsError, match=r"is for mppi with temperature=0\.3; expected temperature=0\.5$"):

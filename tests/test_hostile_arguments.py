@@ -145,8 +145,8 @@ SIZES: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "words": (lambda: dynagate.build(ARM, "mass_matrix", word=10**9), "word 10+; expected 4 to 32 bits"),
     "samples in lanes": (
-        lambda: dynagate.build(ARM, "mass_matrix", units=2, abreast=10**9),
-        "abreast 10+; expected 1 to 4 samples",
+        lambda: dynagate.build(ARM, "mass_matrix", units=2, samples_per_run=10**9),
+        "samples_per_run 10+; expected 1 to 4 samples",
     ),
     "cycles": (
         lambda: dynagate.build(ARM, "mass_matrix", ii=10**12),
@@ -182,8 +182,8 @@ def test_sizes_have_a_largest(case: str) -> None:
 
 def test_numpys_numbers_are_options_like_pythons(tmp_path: Path) -> None:
     """Every number of a request, and of what is in it, has Python's type: int8 overflows, and JSON has no float16."""
-    kinds = {"units": np.int8, "abreast": np.uint8, "word": np.int16}
-    numbers = {"units": 3, "abreast": 2, "word": 20}
+    kinds = {"units": np.int8, "samples_per_run": np.uint8, "word": np.int16}
+    numbers = {"units": 3, "samples_per_run": 2, "word": 20}
     plain, own = (
         dynagate.build(ARM, "gravity_torque", folder=tmp_path, **options)
         for options in (numbers, {name: kind(numbers[name]) for name, kind in kinds.items()})
@@ -196,7 +196,7 @@ def test_numpys_numbers_are_options_like_pythons(tmp_path: Path) -> None:
 
 NO_OPTIONS: dict[str, Callable[[Any], object]] = {
     "units": lambda value: dynagate.build(ARM, "gravity_torque", units=value),
-    "abreast": lambda value: dynagate.build(ARM, "gravity_torque", units=2, abreast=value),
+    "samples_per_run": lambda value: dynagate.build(ARM, "gravity_torque", units=2, samples_per_run=value),
     "dt": lambda value: AlgorithmOptions(dt=value),
     "tolerance": lambda value: AlgorithmOptions(tolerance=value),
     "variable": lambda value: ARM.with_variable(value),

@@ -308,7 +308,7 @@ def test_samples_lie_side_by_side(accelerator: dynagate.Function, programs: dict
     """Three in a packet, which share its flag: the last packet is not full."""
     policy, region = Policy(samples=256, guard_bits=-1.0), Region.of(ARM, velocity=5.0)
     asked: dict[str, Any] = {"units": SMALL, "region": region, "policy": policy, "folder": tmp_path}
-    alone, beside = (dynagate.build(ARM, "inverse_dynamics", **asked, abreast=count) for count in (1, 3))
+    alone, beside = (dynagate.build(ARM, "inverse_dynamics", **asked, samples_per_run=count) for count in (1, 3))
     assert beside.hardware.schedule.cycles < 1.2 * alone.hardware.schedule.cycles
     assert beside.hardware.schedule.use > 2.5 * alone.hardware.schedule.use
     accelerator.load(beside)
@@ -687,12 +687,12 @@ def test_a_program_too_large_says_by_how_much_and_which_core_holds_it(tmp_path: 
             {"units": 4, "policy": Policy(ranges="proved"), **functions_of("inverse_dynamics,mass_matrix")},
             r"^proved ranges of inverse_dynamics,mass_matrix in a program; expected ranges='sampled', or one function",
         ),
-        ({"units": 4, "abreast": 5}, r"^abreast 5; expected 1 to 4 samples side by side$"),
+        ({"units": 4, "samples_per_run": 5}, r"^samples_per_run 5; expected 1 to 4 samples side by side$"),
         (
-            {"units": 4, "abreast": 2, "function": "rollout"},
-            r"^abreast 2 of rollout; expected 1: only one function of ",
+            {"units": 4, "samples_per_run": 2, "function": "rollout"},
+            r"^samples_per_run 2 of rollout; expected 1: only one function of ",
         ),
-        ({"abreast": 2}, r"^abreast 2 of a datapath; expected 1, or a program: units=4 \(--units 4\)$"),
+        ({"samples_per_run": 2}, r"^samples_per_run 2 of a datapath; expected 1, or a program: units=4 \(--units 4\)$"),
     ],
     ids=str,
 )
@@ -702,7 +702,7 @@ def test_what_a_program_cannot_be_is_refused(options: dict[str, Any], text: str,
 
 
 def test_ranges_of_a_program_are_proved(tmp_path: Path) -> None:
-    request = DesignRequest(ARM, "inverse_dynamics", policy=Policy(ranges="proved"), abreast=2)
+    request = DesignRequest(ARM, "inverse_dynamics", policy=Policy(ranges="proved"), samples_per_run=2)
     report = report_design(request, SMALL, folder=tmp_path, checks=Checks(60))
     assert report.passed, report.text()
     assert not any(report.section(FunctionMeasurement).overflows.values())
@@ -875,10 +875,10 @@ def test_the_command_builds_a_program(tmp_path: Path) -> None:
             "--proved of a rollout; expected --proved left out",
         ),
         (
-            ("run", "--units", 4, "--function", "rollout", "--abreast", 2),
-            "--abreast 2 of rollout; expected 1: only one",
+            ("run", "--units", 4, "--function", "rollout", "--samples-per-run", 2),
+            "--samples-per-run 2 of rollout; expected 1: only one",
         ),
-        (("build", "--abreast", 2), "--abreast 2 of a datapath; expected 1, or a program: --units 4"),
+        (("build", "--samples-per-run", 2), "--samples-per-run 2 of a datapath; expected 1, or a program: --units 4"),
         (("run", "--units", 4, "--word", 12), "--word 12 of a processor; expected 18 to 32 bits"),
         (("run", "--units", 9), "9"),
         (("build", "--units", 4, "--axi", 64), "--axi of a program; expected it left out"),

@@ -82,7 +82,9 @@ def test_programs_over_a_serial_line(tmp_path: Path) -> None:
         other = build(ARM, "forward_dynamics", replace(TINY, program_bits=9), tmp_path)
         with pytest.raises(DesignError, match=r"/pts/\d+ is core [0-9a-f]{16}; .* is a program for core"):
             dynagate.open(other, device="board", link=f"uart:{board.path},timeout=20")
-    with pytest.raises(ArgumentError, match=r"device 'board' without a link; expected link='xdma:/dev/xdma0' or another"):
+    with pytest.raises(
+        ArgumentError, match=r"device 'board' without a link; expected link='xdma:/dev/xdma0' or another"
+    ):
         dynagate.open(arm, device="board")
 
 

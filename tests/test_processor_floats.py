@@ -155,7 +155,7 @@ def test_samples_side_by_side_and_several_functions(tmp_path: Path) -> None:
             got, expected = getattr(chip, name)(**inputs), getattr(integers, name)(**inputs)
             for output in expected:
                 np.testing.assert_array_equal(got[output], expected[output])
-    beside = replace(request, function="inverse_dynamics", abreast=3)
+    beside = replace(request, function="inverse_dynamics", samples_per_run=3)
     report = report_design(beside, FLOATS, folder=tmp_path, checks=Checks(60))
     assert report.passed, report.text()
 

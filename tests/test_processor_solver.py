@@ -32,7 +32,7 @@ from dynagate.host.report.solvers import SolverMeasurement
 from dynagate.hw.bodies.program import build_solver
 from dynagate.hw.processor.checker.replay import Memory
 from dynagate.hw.processor.compiler import pipelining
-from dynagate.hw.processor.compiler.batched_iterations import counts, turns_abreast
+from dynagate.hw.processor.compiler.batched_iterations import batched_turns, counts
 from dynagate.hw.processor.compiler.check import checked
 from dynagate.hw.processor.compiler.instructions import ProgramError
 from dynagate.hw.processor.compiler.loops import loop_instructions
@@ -177,7 +177,7 @@ def test_a_program_samples_as_the_integers_do(own: MppiOptions, temperature: flo
     with pytest.raises(ProgramError, match="the core has no unit for them; expected a core with noise=1"):
         CoreSpec(replace(core, noise=0)).with_functions("mppi", list(loop.graphs()), policy)
     loop = loop.mapped(core.fused)
-    beside = turns_abreast(loop, sampler.samples, count)
+    beside = batched_turns(loop, sampler.samples, count)
     integers, together, memory = LoopIntegers(loop, {}, 3), LoopIntegers(beside, {}, 3), Memory()
     plain = schedule(loop_instructions(beside), replace(core, turn_bits=9))
     scheduled = pipelined(plain)
@@ -229,24 +229,26 @@ def test_samples_side_by_side_take_fewer_cycles_and_fit_the_core(tmp_path: Path)
     cycles = {}
     few_turns, few_words = Core(**SAMPLING, turn_bits=7), Core(**SAMPLING, turn_bits=8, program_bits=10)
     for core, asked, count in ((4, None, 9), (few_turns, None, 3), (few_words, None, 3), (4, 1, 1)):
-        built = build_solver(sampler, draws(12, 0), core, word=WORD, folder=tmp_path, abreast=asked)
-        assert built.design.options["abreast"] == count
+        built = build_solver(sampler, draws(12, 0), core, word=WORD, folder=tmp_path, samples_per_run=asked)
+        assert built.design.options["samples_per_run"] == count
         cycles[count] = built.hardware.schedule.longest
     assert cycles[9] < 0.6 * cycles[3]
     assert cycles[3] < 0.5 * cycles[1]
     with pytest.raises(ProgramError, match=r"takes \d+ words, \d+ more than the core's 1024 and 132 values of turns"):
-        build_solver(sampler, draws(12, 0), replace(few_words, turn_bits=7), word=WORD, folder=tmp_path, abreast=9)
+        build_solver(
+            sampler, draws(12, 0), replace(few_words, turn_bits=7), word=WORD, folder=tmp_path, samples_per_run=9
+        )
     assert [counts(n) for n in (64, 60, 7, 1)] == [[1, 2, 4, 8, 16], [1, 2, 4, 6, 15], [1, 7], [1]]
 
 
 def test_what_a_chip_does_not_sample(tmp_path: Path, solver: ChipIlqr) -> None:
     sampler = ChipMppi.of(ARM, COST, MPPI)
     for other, count, text in [
-        (sampler, 2, "abreast 2 of mppi; expected 1 to 16 that divide its 9 samples"),
-        (solver, 2, "abreast 2 of ilqr; expected 1"),
+        (sampler, 2, "samples_per_run 2 of mppi; expected 1 to 16 that divide its 9 samples"),
+        (solver, 2, "samples_per_run 2 of ilqr; expected 1"),
     ]:
         with pytest.raises(ArgumentError, match=f"^{text}$"):
-            build_solver(other, {}, 4, word=WORD, folder=tmp_path, abreast=count)
+            build_solver(other, {}, 4, word=WORD, folder=tmp_path, samples_per_run=count)
     many = ChipMppi.of(ARM, COST, replace(MPPI, samples=10000))
     text = "10000 samples of 6 nodes take 120012 numbers; expected 65535 at most with words of 18 bits"
     with pytest.raises(ArgumentError, match=text):
@@ -486,12 +488,15 @@ def test_the_command_solves_on_a_core(words: str, tmp_path: Path) -> None:
         (("--knots", "8"), "--knots of forward_dynamics_gradient; expected it left out, or --function ilqr or mppi"),
         (("--function", "mppi"), "--function mppi without --units; expected a processor's units, such as --units 8"),
         (("--function", "ilqr", "--samples", "8"), "--samples of ilqr; expected it left out, or --function mppi"),
-        (("--function", "ilqr", "--abreast", "2"), "--abreast of ilqr; expected it left out, or --function mppi"),
         (
-            ("--function", "mppi", "--units", "2", "--samples", "9", "--abreast", "2"),
-            "--abreast 2 of 9 samples; expected a number that divides them",
+            ("--function", "ilqr", "--samples-per-run", "2"),
+            "--samples-per-run of ilqr; expected it left out, or --function mppi",
         ),
-        (("--units", "4", "--abreast", "5"), "--abreast 5; expected 1 to 4 samples side by side"),
+        (
+            ("--function", "mppi", "--units", "2", "--samples", "9", "--samples-per-run", "2"),
+            "--samples-per-run 2 of 9 samples; expected a number that divides them",
+        ),
+        (("--units", "4", "--samples-per-run", "5"), "--samples-per-run 5; expected 1 to 4 samples side by side"),
         (("closed-loop", "--units", "4"), "--units of --controller derivatives; expected it left out"),
         (
             ("closed-loop", "--controller", "ilqr", "--rtl", "27"),

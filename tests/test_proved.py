@@ -426,7 +426,7 @@ def test_a_divisor_that_may_be_zero_is_refused_by_node_and_joint() -> None:
         r'ranges="sampled" \(without --proved\), perhaps with certificate=True \(--certificate\)$',
     ):
         assign(trace(robot, "forward_dynamics"), region, PROVED)
-    with pytest.raises(ProofError, match=r"^proved ranges of a rollout; expected ranges=\"sampled\" "):
+    with pytest.raises(ArgumentError, match=r"^ranges='proved' of a rollout; expected ranges='sampled' \(--proved"):
         dynagate.build(ARM, "rollout", dt=0.01, policy=PROVED)
 
 

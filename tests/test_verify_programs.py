@@ -173,13 +173,17 @@ def test_a_program_of_an_older_folder_has_no_bench(copied: Path) -> None:
 FLOATS = Cores(replace(SMALL, floats=1), Axi(32, words="float32"))
 KINDS: dict[str, tuple[str, Cores, dict[str, Any]]] = {
     "two functions": ("inverse_dynamics,mass_matrix", Cores(SMALL, Axi(32, words="fixed")), {}),
-    "abreast": ("inverse_dynamics", Cores(SMALL, Axi(64, "batch", "fixed")), {"abreast": 2}),
+    "samples_per_run": ("inverse_dynamics", Cores(SMALL, Axi(64, "batch", "fixed")), {"samples_per_run": 2}),
     "rollout": ("rollout", Cores(SMALL, Axi(32, words="fixed")), {"dt": 0.02}),
     "rollout on three cores": ("rollout", Cores(SMALL, Axi(64, words="fixed"), 3), {"dt": 0.02}),
     "one beat": ("mass_matrix", Cores(SMALL, Axi(512, words="fixed"), 2), {}),
     "wide": ("forward_dynamics", Cores(SMALL, Axi(128, "batch", "fixed")), {}),
     "float32": ("inverse_dynamics,mass_matrix", FLOATS, {}),
-    "float32 on three cores": ("forward_dynamics", Cores(FLOATS.core, Axi(128, "batch", "float32"), 3), {"abreast": 2}),
+    "float32 on three cores": (
+        "forward_dynamics",
+        Cores(FLOATS.core, Axi(128, "batch", "float32"), 3),
+        {"samples_per_run": 2},
+    ),
     "rollout of float32": ("rollout", Cores(FLOATS.core, Axi(64, words="float32")), {"dt": 0.02}),
 }
 

@@ -32,7 +32,7 @@ from dynagate.hw.bodies.scheduled_program import ScheduledProgram
 from dynagate.hw.designs import BuildError, Contents, Design, in_folder
 from dynagate.hw.options import MOST_TURNS
 from dynagate.hw.processor.compiled import Compiled, compiled_program
-from dynagate.hw.processor.compiler.batched_iterations import counts, turns_abreast
+from dynagate.hw.processor.compiler.batched_iterations import batched_turns, counts
 from dynagate.hw.processor.compiler.instructions import SUM, ProgramError
 from dynagate.hw.processor.compiler.loops import loop_instructions
 from dynagate.hw.processor.compiler.schedule import schedule
@@ -94,7 +94,13 @@ def build_program(
         return program_vectors(design, words, scheduled.instructions.functions, region)
 
     return _built(
-        region, compiled, chosen, folder, _Bench(spec.with_shell(scheduled.core), drawn), request.abreast, progress
+        region,
+        compiled,
+        chosen,
+        folder,
+        _Bench(spec.with_shell(scheduled.core), drawn),
+        request.samples_per_run,
+        progress,
     )
 
 
@@ -106,26 +112,27 @@ def build_solver(
     word: int,
     folder: Path,
     region: Region | None = None,
-    abreast: int | None = None,
+    samples_per_run: int | None = None,
     formats: str | PathLike[str] | None = None,
     words: str | None = None,
     progress: Progress = quiet,
 ) -> Design[ScheduledProgram]:
     """Write the program of a solver for a core, or for the smallest core with a number of units, into a folder of its
     own. problems: those that its formats come from, as `formatted_solver` takes them. region: what the design's
-    file says of states; the robot's limits unless given. abreast: samples side by side, of a solver that has samples;
-    unless given those of `processor.turns_abreast.counts` that take the fewest cycles. formats: a file of them instead
-    of problems, which are then not solved, and of which its bench has calls where there are any. words: what the
-    core's streams carry, as of `DesignRequest`.
+    file says of states; the robot's limits unless given. samples_per_run: samples side by side, of a solver that has
+    samples; unless given those of `processor.batched_turns.counts` that take the fewest cycles. formats: a file of them
+    instead of problems, which are then not solved, and of which its bench has calls where there are any. words: what
+    the core's streams carry, as of `DesignRequest`.
 
-    Raises ValueError as `formatted_solver`, `abreast` does not divide the samples, or the core has no such streams;
-    FormatsError: the file is not this solver's; ProgramError: the program, or what it keeps of its knots, does not fit.
+    Raises ValueError as `formatted_solver`, `samples_per_run` does not divide the samples, or the core has no such
+    streams; FormatsError: the file is not this solver's; ProgramError: the program, or what it keeps of its knots, does
+    not fit.
     """
     spec = CoreSpec.resolve(units)
     storage.check_folder(folder, BuildError, "programs")
     _check_plan(solver, spec)
     spec.check_stream_format(words)
-    asked = _counts(solver, abreast)
+    asked = _counts(solver, samples_per_run)
     policy = Policy(word if spec.grows else spec.core.word, arithmetic=Arithmetic(overflow=SATURATE))
     robot, loop = solver.robot, solver.blocks.loop
     region = region or Region.of(robot)
@@ -140,7 +147,9 @@ def build_solver(
     shape = spec.with_functions(f"{robot.name} {loop.name}", list(formatted.graphs()), policy, words)
     progress("fusing and scheduling")
     count, scheduled = _fastest(formatted, solver.samples, asked, shape, spec)
-    compiled = Compiled(scheduled, {**solver.described, "abreast": count}, described((formatted,), solver.described))
+    compiled = Compiled(
+        scheduled, {**solver.described, "samples_per_run": count}, described((formatted,), solver.described)
+    )
 
     def drawn(design: Record[ProgramBody], words: Words) -> Vectors:
         return solver_vectors(design, words, next(scheduled.instructions.formatted.loops()), solver, problems)
@@ -150,15 +159,15 @@ def build_solver(
     return _built(region, compiled, _chosen(policy, file, compiled), folder, bench, progress=progress)
 
 
-def _counts(solver: ChipSolver, abreast: int | None) -> list[int]:
+def _counts(solver: ChipSolver, samples_per_run: int | None) -> list[int]:
     """How many samples side by side are tried. Raises ValueError."""
     turns = {loop.name: loop.most_turns for loop in solver.blocks.loop.inner_loops()}.get(solver.samples, 1)
-    if abreast is None:
+    if samples_per_run is None:
         return counts(turns)
-    if type(abreast) is not int or not 1 <= abreast <= MOST_TURNS or turns % abreast:
+    if type(samples_per_run) is not int or not 1 <= samples_per_run <= MOST_TURNS or turns % samples_per_run:
         what = f"expected 1 to {MOST_TURNS} that divide its {turns} samples" if solver.samples else "expected 1"
-        raise ArgumentError(f"abreast {abreast!r} of {solver.blocks.loop.name}; {what}")
-    return [abreast]
+        raise ArgumentError(f"samples_per_run {samples_per_run!r} of {solver.blocks.loop.name}; {what}")
+    return [samples_per_run]
 
 
 def _fastest(
@@ -171,10 +180,10 @@ def _fastest(
     """
     fused = formatted.mapped(shape.fused)
     best, *others = counts
-    program_of = spec.fitted(schedule(loop_instructions(turns_abreast(fused, samples, best)), shape))
+    program_of = spec.fitted(schedule(loop_instructions(batched_turns(fused, samples, best)), shape))
     largest = spec.largest(program_of.core)
     for count in others:
-        scheduled = schedule(loop_instructions(turns_abreast(fused, samples, count)), shape)
+        scheduled = schedule(loop_instructions(batched_turns(fused, samples, count)), shape)
         if any(need > 1 << getattr(largest, bits) for bits, (_, need) in scheduled.required_capacity.items()):
             break
         scheduled = spec.fitted(scheduled)
@@ -213,7 +222,7 @@ def _built(
     cores = None if bench is None else bench.cores
     design = _described(region, compiled.options, chosen, scheduled, words, samples, cores)
     what = "+".join(interface.name for interface in scheduled.instructions.interfaces)
-    more = f"-abreast{samples}" if samples > 1 else ""
+    more = f"-samples{samples}" if samples > 1 else ""
     name = f"{untrusted.file_name(robot.name)}-{what}-units{scheduled.core.units}{more}"
     place = folder / f"{name}-{design.hash[:12]}"
     result = Design(place, robot, region, design, ScheduledProgram(scheduled))
@@ -285,7 +294,7 @@ def _described(
         program="",
         loop=loop,
         functions=functions,
-        abreast=samples,
+        samples_per_run=samples,
         shell=None if cores is None else _shell(scheduled, cores),
     )
     design = record_of(

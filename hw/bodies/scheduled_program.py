@@ -115,7 +115,7 @@ class ScheduledProgram(Hardware):
                 region=region,
                 algorithm=options,
                 certificate=certificate,
-                abreast=record.body.abreast,
+                samples_per_run=record.body.samples_per_run,
             )
             scheduled = compiled_program(
                 request, CoreSpec(Core(**record.body.core)), region, policy, progress, file

@@ -17,7 +17,7 @@ from dynagate.graph import Graph
 from dynagate.graph.parts import parts_of
 from dynagate.graph.region import Region
 from dynagate.graph.steps import GRAPH, LOOP, SCAN, UNTIL, refused, table
-from dynagate.hw.processor.compiler.batched_samples import abreast
+from dynagate.hw.processor.compiler.batched_samples import side_by_side
 from dynagate.hw.processor.compiler.instructions import Instructions, instructions, together
 from dynagate.hw.processor.compiler.loops import loop_instructions
 from dynagate.hw.processor.compiler.motion import motion_of
@@ -83,14 +83,14 @@ def compiled_program(
         one, certificate = certified(one, region, policy, Machine(shape.word, shape.fused))
         whole = [one]
     progress("fusing and scheduling")
-    programs = [INSTRUCTIONS[each.kind](each, shape, request.abreast) for each in whole]
+    programs = [INSTRUCTIONS[each.kind](each, shape, request.samples_per_run) for each in whole]
     scheduled = spec.fitted(schedule(programs[0] if len(programs) == 1 else together(programs), shape))
     return Compiled(scheduled, options, described(formatted, options), certificate)
 
 
 def _graph_instructions(formatted: FormattedGraph, shape: Core, samples: int) -> Instructions:
     whole = shape.fused(formatted)
-    return replace(instructions(abreast(whole, samples), _carried(whole.graph)), functions=(whole,))
+    return replace(instructions(side_by_side(whole, samples), _carried(whole.graph)), functions=(whole,))
 
 
 def _loop_instructions(formatted: FormattedLoop, shape: Core, samples: int) -> Instructions:

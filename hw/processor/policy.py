@@ -11,7 +11,7 @@ from dynagate.fixedpoint.assign import PROVED, SAMPLED, Policy
 from dynagate.fixedpoint.formatted import FormattedGraph
 from dynagate.fixedpoint.models.files import FormatsFile
 from dynagate.graph.parts import parts_of
-from dynagate.hw.options import MOST_ABREAST
+from dynagate.hw.options import MOST_SAMPLES_PER_RUN
 from dynagate.hw.processor.compiler.instructions import ProgramError
 from dynagate.hw.processor.core_spec import CoreSpec
 from dynagate.hw.processor.isa.shape import LARGEST_WORD, SMALLEST_WORD
@@ -32,13 +32,13 @@ def request_policy(request: DesignRequest, spec: CoreSpec) -> Policy:
     if request.goal is not None and parts_of(request.function):
         raise ArgumentError("a goal of several functions in a program; expected one function, or a word")
     spec.check_stream_format(request.words)
-    if not 1 <= request.abreast <= MOST_ABREAST:
-        text = f"{request.abreast}; expected 1 to {MOST_ABREAST} samples side by side"
-        raise OptionError("abreast", text)
+    if not 1 <= request.samples_per_run <= MOST_SAMPLES_PER_RUN:
+        text = f"{request.samples_per_run}; expected 1 to {MOST_SAMPLES_PER_RUN} samples side by side"
+        raise OptionError("samples_per_run", text)
     one_function = request.function != ROLLOUT and not parts_of(request.function)
-    if request.abreast > 1 and not one_function:
+    if request.samples_per_run > 1 and not one_function:
         text = f"of {request.function}; expected 1: only one function of a state has samples side by side"
-        raise OptionError("abreast", f"{request.abreast} {text}")
+        raise OptionError("samples_per_run", f"{request.samples_per_run} {text}")
     check_constant(request.robot, "a program")
     policy = request.policy or Policy(word=spec.core.word)
     if policy.ranges == PROVED and not one_function:

@@ -932,7 +932,7 @@ def entries(folder: Path) -> dict[str, tuple[Callable[..., object], dict[str, An
             lambda **o: dynagate.build(arm, "gravity_torque", folder=folder / "d", **o),
             {
                 "ii": 16,
-                "abreast": 1,
+                "samples_per_run": 1,
                 "forces": (),
                 **unset,
                 **flags,

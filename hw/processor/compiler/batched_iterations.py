@@ -27,7 +27,7 @@ def counts(turns: int) -> list[int]:
     return sorted({max(n for n in range(1, power + 1) if turns % n == 0) for power in powers})
 
 
-def turns_abreast(whole: FormattedLoop, name: str, count: int) -> FormattedLoop:
+def batched_turns(whole: FormattedLoop, name: str, count: int) -> FormattedLoop:
     """The loop with so many turns of the loop of this name in it, whose turns they divide, as one.
 
     Raises GraphError: a turn begins with what the one before computes in a loop or after one.
@@ -37,7 +37,7 @@ def turns_abreast(whole: FormattedLoop, name: str, count: int) -> FormattedLoop:
     if whole.loop.name == name:
         return _Together(whole, count).loop()
     rows = BATCHED_TURNS
-    steps = [rows[step.kind].abreast(step, name, count) for step in whole.steps]
+    steps = [rows[step.kind].batched(step, name, count) for step in whole.steps]
     starts = {name: x for step in steps for name, x in rows[step.kind].starts(step).items()}
     return _of(whole.loop, steps, {**whole.starts, **starts})
 
@@ -137,12 +137,12 @@ def _copied(port: Port, like: FormattedGraph, name: str, to: str) -> FormattedGr
 class _Row(NamedTuple):
     """What several turns as one make of a kind of step.
 
-    abreast(step, name, count): the step with turns of the loop of this name as one. starts(step): what carried inputs
+    batched(step, name, count): the step with turns of the loop of this name as one. starts(step): what carried inputs
     begin with. with_starts(step, starts): the step with other ones. turns(together, step, place): the steps of all
     turns.
     """
 
-    abreast: Callable[[Any, str, int], Formatted]
+    batched: Callable[[Any, str, int], Formatted]
     starts: Callable[[Any], Mapping[str, float]]
     with_starts: Callable[[Any, Mapping[str, float]], Formatted]
     turns: Callable[[_Together, Any, int], list[Formatted]]
@@ -150,7 +150,7 @@ class _Row(NamedTuple):
 
 _SCAN = refused("a program", "graphs and loops")
 _LOOP = _Row(
-    turns_abreast, lambda step: step.starts, lambda step, starts: replace(step, starts=starts), _Together.inner_loop
+    batched_turns, lambda step: step.starts, lambda step, starts: replace(step, starts=starts), _Together.inner_loop
 )
 BATCHED_TURNS: Mapping[str, _Row] = table(
     "hw.processor.compiler.batched_iterations.BATCHED_TURNS",

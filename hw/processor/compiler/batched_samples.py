@@ -9,7 +9,7 @@ from dynagate.fixedpoint.formatted import FormattedGraph
 from dynagate.graph.graph import Graph, Node, Port
 
 
-def abreast(formatted: FormattedGraph, count: int) -> FormattedGraph:
+def side_by_side(formatted: FormattedGraph, count: int) -> FormattedGraph:
     """The graph of so many samples of a graph, which share nothing. Its inputs and outputs are (count, *shape)."""
     if count == 1:
         return formatted

@@ -19,6 +19,7 @@ SUGGESTED, FEWEST = 4, 3
 
 
 RENAMED = {
+    "abreast": "samples_per_run",
     "damping": "implicit_damping=True",
     "friction": "forces=[dynagate.forces.Friction()]",
     "friction_speed": "forces=[dynagate.forces.Friction(speed=...)]",

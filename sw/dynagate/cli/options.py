@@ -90,7 +90,7 @@ def units_option(command: Command) -> Command:
             type=BoardOrFile(),
             help="Make a program for the processor cores of this board (see bitstream --core).",
         ),
-        field_option(DesignOptions, "abreast"),
+        field_option(DesignOptions, "samples_per_run"),
         field_option(DesignOptions, "words"),
     )
 

@@ -17,7 +17,7 @@ KNOTS, SAMPLES, DT, WORD, STATES = 32, 64, 0.02, 27, 8
 """Unless a command line says others; states are problems."""
 MOST_KNOTS, MOST_SAMPLES = 4096, 65535
 TAKEN = {"name", "knots", "dt", "implicit_damping", "word", "formats"}
-TAKEN |= {"words", "units", "abreast", "folder", "states", "seed"}
+TAKEN |= {"words", "units", "samples_per_run", "folder", "states", "seed"}
 """Options that a solver has."""
 
 
@@ -57,12 +57,14 @@ def _solve(region: Any, knots: int, samples: int, asked: dict[str, Any]) -> None
     context, function = click.get_current_context(), asked["name"]
     if option := first_given(asked.keys() - TAKEN):
         raise click.UsageError(f"{option} with --function {function}; expected it left out")
-    chosen = context.get_parameter_source("abreast") is ParameterSource.COMMANDLINE
+    chosen = context.get_parameter_source("samples_per_run") is ParameterSource.COMMANDLINE
     if chosen and function != SOLVERS[1]:
-        raise click.UsageError(f"--abreast of {function}; expected it left out, or --function {SOLVERS[1]}")
-    abreast = asked["abreast"] if chosen else None
-    if abreast is not None and samples % abreast:
-        raise click.UsageError(f"--abreast {abreast} of {samples} samples; expected a number that divides them")
+        raise click.UsageError(f"--samples-per-run of {function}; expected it left out, or --function {SOLVERS[1]}")
+    samples_per_run = asked["samples_per_run"] if chosen else None
+    if samples_per_run is not None and samples % samples_per_run:
+        raise click.UsageError(
+            f"--samples-per-run {samples_per_run} of {samples} samples; expected a number that divides them"
+        )
     if asked["units"] is None:
         raise click.UsageError(
             f"--function {function} without --units; expected a processor's units, such as --units 8"
@@ -85,7 +87,7 @@ def _solve(region: Any, knots: int, samples: int, asked: dict[str, Any]) -> None
             word=asked["word"] or WORD,
             formats=asked["formats"],
             words=asked["words"],
-            abreast=abreast,
+            samples_per_run=samples_per_run,
             checks=Checks(asked["states"], seed=asked["seed"]),
             progress=progress,
         )

@@ -92,7 +92,7 @@ class ProgramBody(Body):
     """sha256 of program.bin, whose 32-bit words load the program, and of what its streams hold (`program_digest`)."""
     functions: tuple[ProgramFunction, ...] = ()
     loop: ProgramLoop | None = None
-    abreast: int = 1
+    samples_per_run: int = 1
     """Samples that a packet holds, the first of the ports' shape."""
     shell: ProgramShell | None = None
     """The shell of its bench; None where it has none."""
@@ -107,7 +107,7 @@ class ProgramBody(Body):
 
     @property
     def samples_per_packet(self) -> int:
-        return self.abreast
+        return self.samples_per_run
 
     @property
     def is_loaded(self) -> bool:
@@ -195,7 +195,7 @@ def program_digest(content: bytes, design: Design[ProgramBody]) -> str:
     """Return the checksum of a program: of what program.bin holds, and of the streams that tell how to read results."""
     read_with = {name: asdict(each) for name, each in (("stream", design.stream), ("loop", design.body.loop)) if each}
     functions = [asdict(each) for each in design.body.functions]
-    faces = json.dumps([read_with, functions, design.body.abreast], sort_keys=True).encode()
+    faces = json.dumps([read_with, functions, design.body.samples_per_run], sort_keys=True).encode()
     return hashlib.sha256(hashlib.sha256(faces).digest() + content).hexdigest()
 
 
@@ -233,10 +233,11 @@ def _faults(design: Design[ProgramBody]) -> Iterator[str]:
                 yield f"{where}.{side} has {own.bits} bits; expected those of all, {getattr(design.stream, side).bits}"
     yield from _of_program_functions(design)
     ports = (*design.input.ports, *design.output.ports)
-    if body.abreast != 1 and (
-        body.abreast < 1 or body.functions or any(port.shape[:1] != (body.abreast,) for port in ports)
+    if body.samples_per_run != 1 and (
+        body.samples_per_run < 1 or body.functions or any(port.shape[:1] != (body.samples_per_run,) for port in ports)
     ):
-        yield f"abreast is {body.abreast}; expected the first of the shape of each port, of one function"
+        text = "expected the first of the shape of each port, of one function"
+        yield f"samples_per_run is {body.samples_per_run}; {text}"
     if body.loop is not None:
         yield from _of_loop(design, body.loop)
     if body.shell is not None:

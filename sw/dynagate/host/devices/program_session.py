@@ -220,7 +220,7 @@ class ProgramDevice(StreamDevice):
     def __init__(self, session: ProgramSession, function: ProgramFunction | None = None) -> None:
         super().__init__(session.driver(function))
         self.session, design = session, session.design
-        self.abreast = count = design.samples_per_packet
+        self.samples_per_run = count = design.samples_per_packet
         if count > 1:
             self.inputs, self.outputs = (
                 tuple(replace(p, shape=p.shape[1:], fields=p.fields[: len(p.fields) // count]) for p in side.ports)
@@ -253,30 +253,32 @@ class ProgramDevice(StreamDevice):
 
     def run(self, arrays: Arrays, outputs: Arrays, batch: int) -> Overflow:
         """Samples that lie side by side are flagged together."""
-        if self.abreast == 1:
+        if self.samples_per_run == 1:
             return super().run(arrays, outputs, batch)
-        rows = -(-batch // self.abreast)
-        order = np.minimum(np.arange(rows * self.abreast), batch - 1)  # the last one fills up
-        asked = {name: array[order].reshape(rows, self.abreast, *array.shape[1:]) for name, array in arrays.items()}
+        rows = -(-batch // self.samples_per_run)
+        order = np.minimum(np.arange(rows * self.samples_per_run), batch - 1)  # the last one fills up
+        asked = {
+            name: array[order].reshape(rows, self.samples_per_run, *array.shape[1:]) for name, array in arrays.items()
+        }
         try:
             values, overflow = self.driver.run(asked, rows)
         except EntryError as error:
             template, (row, beside, *entry), axes = error.args
-            raise EntryError(template, (row * self.abreast + beside, *entry), axes) from None
+            raise EntryError(template, (row * self.samples_per_run + beside, *entry), axes) from None
         for name, value in values.items():
-            outputs[name][...] = value.reshape(rows * self.abreast, *value.shape[2:])[:batch]
+            outputs[name][...] = value.reshape(rows * self.samples_per_run, *value.shape[2:])[:batch]
         transfer = self.driver.transfer
-        self.transfer = replace(transfer, per_sample=transfer.per_sample / self.abreast)
-        return np.asarray(np.repeat(overflow, self.abreast)[:batch])
+        self.transfer = replace(transfer, per_sample=transfer.per_sample / self.samples_per_run)
+        return np.asarray(np.repeat(overflow, self.samples_per_run)[:batch])
 
     def bound(self, arrays: Arrays, outputs: Arrays, batch: int) -> Callable[[], Overflow | None] | None:
-        return super().bound(arrays, outputs, batch) if self.abreast == 1 else None
+        return super().bound(arrays, outputs, batch) if self.samples_per_run == 1 else None
 
     def submit(self, arrays: Arrays, batch: int) -> UnderWay | None:
-        return super().submit(arrays, batch) if self.abreast == 1 else None
+        return super().submit(arrays, batch) if self.samples_per_run == 1 else None
 
     def choosing(self, outputs: Sequence[str]) -> Executor:
-        return super().choosing(outputs) if self.abreast == 1 else Executor.choosing(self, outputs)
+        return super().choosing(outputs) if self.samples_per_run == 1 else Executor.choosing(self, outputs)
 
 
 def core_of(source: DesignSource) -> Core:

@@ -170,7 +170,7 @@ class ProgramSection(BodySection):
         return [Subject(graph, graph.graph) for each in functions for graph in each.graphs()]
 
     def pace_of_functions(self, measured: FunctionMeasurement) -> Pace:
-        cycles = measured.cycles_per_sample * self.built.design.body.abreast
+        cycles = measured.cycles_per_sample * self.built.design.body.samples_per_run
         return Pace("cycles from a packet to the next", cycles, self.built.hardware.schedule.cycles_per_sample)
 
     def pace_of_motion(self, chip: Executor, starts: Mapping[str, Array], progress: Progress) -> Pace:

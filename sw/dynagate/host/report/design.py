@@ -113,7 +113,7 @@ def report_solver(
     word: int,
     formats: str | PathLike[str] | None = None,
     words: str | None = None,
-    abreast: int | None = None,
+    samples_per_run: int | None = None,
     checks: Checks = Checks(states=8),
     progress: Progress = quiet,
 ) -> Report:
@@ -126,7 +126,7 @@ def report_solver(
         word: Word length of the core in bits.
         formats: File of formats. Unless given, problems choose the formats.
         words: Number format of the streams.
-        abreast: Number of samples in lanes, for a solver that has samples.
+        samples_per_run: Number of samples in lanes, for a solver that has samples.
         checks: How many problems are solved.
         progress: Function that receives a line of text before each slow stage.
 
@@ -141,7 +141,7 @@ def report_solver(
         word=word,
         folder=Path(folder),
         region=reaching.region,
-        abreast=abreast,
+        samples_per_run=samples_per_run,
         formats=formats,
         words=words,
         progress=progress,
