@@ -517,9 +517,17 @@ class Rollout(Opened):
         held: Mapping[str, Array] | None = None,
         costs: Mapping[str, Array] | None = None,
     ) -> dict[str, Array]:
-        """`vjp` of arrays of this rollout's dtype, unchecked: q (..., steps + 1, nq) and qd (..., steps + 1, nv) of the
-        states, rad, m, rad/s, m/s; tau, cost_q, cost_qd and the result as there; held:
-        what each step takes besides, (batch, steps, ...), and what it has solved for."""
+        """Compute `vjp` of arrays of this rollout's dtype, without checks.
+
+        Args:
+            q: Configurations (..., steps + 1, nq) of the states, rad or m.
+            qd: Velocities (..., steps + 1, nv) of the states, rad/s or m/s.
+            tau: Torques and forces, as of `vjp`.
+            cost_q: Derivatives of the cost by q, as of `vjp`.
+            cost_qd: Derivatives of the cost by qd, as of `vjp`.
+            held: Other inputs of each step (batch, steps, ...), and the values that it has solved for, by name.
+            costs: Derivatives of the cost by other results of each step (batch, steps, ...), by name.
+        """
         self._check_force_inputs(held or {})
         n, steps, leading = self.robot.nv, self.steps, qd.shape[:-2]
         arrays = {"q": q, "qd": qd, "cost_q": cost_q, "cost_qd": cost_qd}

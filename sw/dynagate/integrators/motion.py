@@ -97,7 +97,12 @@ class Integrator(ABC):
         return f"integrator '{self.name}'"
 
     def refused(self, options: StepOptions, *, linearize: bool) -> dict[str, tuple[bool, str]]:
-        """Return the options that the integrator does not accept: whether one is chosen, and what is accepted."""
+        """Return the options that the integrator does not accept: whether one is chosen, and what is accepted.
+
+        Args:
+            options: Options of the steps.
+            linearize: Whether the call asks for the derivatives of each step.
+        """
         if self.linearizes:
             return {}
         return {
