@@ -211,7 +211,7 @@ NO_OPTIONS: dict[str, Callable[[Any], object]] = {
 
 
 @pytest.mark.parametrize(
-    "value", [np.int8(-3), np.timedelta64(3), np.array("q"), np.array(3), np.void(b"ab"), "\0"], ids=repr
+    "value", [np.int8(-3), np.timedelta64(3), np.array("q"), np.array([3, 4]), np.void(b"ab"), "\0"], ids=repr
 )
 @pytest.mark.parametrize("option", list(NO_OPTIONS))
 def test_what_is_no_option_is_named(option: str, value: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

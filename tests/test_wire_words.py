@@ -52,7 +52,7 @@ def test_words_that_there_are_not() -> None:
     with pytest.raises(ValueError, match="words 'float16'; expected one of float32, fixed"):
         Axi(words="float16")
     for options, message in (
-        (["--words", "fixed"], "--words without --axi or --units; expected one of them: the AXI streams carry them"),
+        (["--words", "fixed"], "--words 'fixed' of a datapath; expected --axi, or a program: --units 4"),
         (["--choice"], "--choice without --axi; expected both"),
     ):
         result = CliRunner().invoke(main, ["build", "two_joint_arm", *options])
