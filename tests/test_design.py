@@ -314,6 +314,7 @@ def test_every_module_that_building_reads_counts_or_is_known_not_to_decide() -> 
         "dynagate.robot.reading",  # which parser reads a file
         "dynagate.base.warned",
         "dynagate.base.arguments",
+        "dynagate.base.arrays",  # types
         "dynagate.base.nearest",
         "dynagate.base.progress",
         "dynagate.design.datapath",  # how a datapath is kept
