@@ -25,7 +25,9 @@ class InputConversion:
 
 
 def types_of(meaning: Formula | Unit) -> tuple[int, ...]:
-    """Those that an operation's results have, short ones first; units have functions of the longer ones."""
+    """Return the integer types available for an operation's results, narrowest first; units exist only for the wider
+    ones.
+    """
     return TYPES[1:] if isinstance(meaning, Unit) else TYPES
 
 

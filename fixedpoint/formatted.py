@@ -88,7 +88,9 @@ class FormattedGraph(Formatted):
 
     @cached_property
     def encodings(self) -> dict[bool, Any]:
-        """What `fixedpoint.models.in_c` made of the graph, kept with it: by whether all nodes are results."""
+        """Return the cache of encodings that `fixedpoint.models.in_c` made of this graph; the key says whether all
+        nodes are results.
+        """
         return {}
 
     def operand_formats(self, node: int) -> list[Format]:
@@ -103,8 +105,10 @@ class FormattedGraph(Formatted):
         return formats
 
     def of_part(self, part: Part, limits: Mapping[str, Sequence[tuple[float, float]]] | None = None) -> FormattedGraph:
-        """What is computed for the samples of one of the functions of the graph, as `graph.parts.part_graph` has it.
-        limits: (low, high) per entry of inputs by name, within the bounds."""
+        """Return the subgraph that serves one function of a combined graph, as `graph.parts.part_graph` cuts it.
+
+        limits: (low, high) for each entry of an input, by name, inside the bounds of this graph.
+        """
         graph, kept = part_graph(self.graph, part), needed(self.graph, part)
         place = {i: k for k, i in enumerate(kept)}
         bounds = {place[i]: bounds for i, bounds in self.bounds.items() if i in place}

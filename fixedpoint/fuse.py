@@ -286,7 +286,7 @@ class _Fuser:
         return [self._coarser(a, coarsest + MOST_SHIFT) for a in args]
 
     def _product(self, i: int, exponent: int = 0) -> _Product:
-        """Of an old node times 2**exponent."""
+        """Return the product of a node of the old graph times 2**exponent."""
         node = self.old.nodes[i]
         a, sign = self._signed(self._root(node.args[0]))
         if node.op == "mul":

@@ -29,7 +29,7 @@ class Interval(NamedTuple):
         return np.maximum(np.abs(self.low), np.abs(self.high))
 
     def within(self, other: Interval) -> Interval:
-        """What both hold."""
+        """Return the intersection of both intervals."""
         return Interval(np.maximum(self.low, other.low), np.minimum(self.high, other.high))
 
 
@@ -46,8 +46,11 @@ def outward(low: Any, high: Any) -> Interval:
 
 
 class IntervalWithError(NamedTuple):
-    """What is known of an operand in fixed point. range: of its value in real arithmetic. error: (boxes,), the most by
-    which the integers differ from it."""
+    """The range and the rounding error of an operand in fixed point.
+
+    range: interval of its value in real arithmetic. error: (boxes,), the largest difference between that value and the
+    integers.
+    """
 
     range: Interval
     error: Any

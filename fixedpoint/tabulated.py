@@ -26,7 +26,9 @@ SPARE_BITS = 3
 """Fraction bits of a segment's value beyond the result's."""
 
 FEWEST_INDEX_BITS = 2
-"""Of a window: it has three octaves' halves at least, so that no segment begins at zero."""
+"""Smallest number of index bits of a window: two halves of three octaves at least, so that no segment begins at
+zero.
+"""
 
 
 @dataclass(frozen=True)

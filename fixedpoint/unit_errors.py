@@ -21,8 +21,11 @@ product, 1/2 by the last rounding, and a little by float64."""
 
 
 def sine_error(source: Format, to: Format, largest: float) -> float:
-    """Of sin and cos: the phase is cut to phase_bits and 1/2π rounded; the quadratic errs by f''' h³ / 192, where f is
-    sin(π u / 2), and its coefficients, products and sum are rounded."""
+    """Return a bound on the error of sin and cos.
+
+    The phase is cut to phase_bits and 1/2π is rounded. The quadratic errs by f''' h³ / 192, where f is sin(π u / 2).
+    Its coefficients, products and sum are rounded.
+    """
     plan = sine_plan(source, to)
     per_radian = abs(plan.per_radian - math.ldexp(0.5 / math.pi, plan.phase_bits + plan.phase_shift - source.frac))
     phase = 0.5 + math.ldexp(per_radian, source.width - 1 - plan.phase_shift)  # half a cell, for cells have centers
@@ -61,7 +64,7 @@ def root_error(source: Format, to: Format, largest: float) -> float:
 
 
 def reciprocal_error(source: Format, to: Format, largest: float) -> float:
-    """By a table where the formats have one, else as `newton_error`."""
+    """Return a bound on the error of a reciprocal: the table's if the formats have one, else `newton_error`."""
     if table_plan(source.width, to.width, source.frac + to.frac) is not None:
         return TABULATED * to.step
     return newton_error(source, to, largest)

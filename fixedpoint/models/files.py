@@ -23,7 +23,7 @@ from dynagate.graph.late import late_terms_last
 from dynagate.graph.ops import OPS, TRIG
 
 FORMATS = "formats.json"
-"""Of a design's folder: the file of its formats."""
+"""Name of the file with a design's formats, inside the design's folder."""
 VERSION = 4
 OF_ONE_GRAPH = 3
 """The version of files that hold one graph, without options: these are read as well."""
@@ -61,7 +61,7 @@ def described(
     functions: Collection[Formatted],
     options: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """What `write_formats` writes, as `FormatsFile` reads it."""
+    """Return the content that `write_formats` writes and `FormatsFile` reads."""
     first = next(iter(functions))
     return {
         "version": VERSION,
@@ -123,8 +123,11 @@ def read_formats(graph: Graph, path: str | PathLike[str]) -> FormattedGraph:
 
 @dataclass(frozen=True)
 class FormatsFile:
-    """What a file of formats holds. path: where from, for errors. functions: by name, options or None, and what
-    `described` says of each graph."""
+    """The content of a file of formats.
+
+    path: the file, for error messages. functions: by name, the options (or None) and the description of each graph as
+    `described` makes it.
+    """
 
     path: Path
     robot: str
@@ -138,7 +141,7 @@ class FormatsFile:
 
     @classmethod
     def of(cls, content: Mapping[str, Any], path: str | PathLike[str]) -> FormatsFile:
-        """Of what such a file holds. Raises FormatsError: it is none of formats."""
+        """Check the content of such a file. Raises FormatsError: it is not a file of formats."""
         path = Path(path)
         if content.get("version") not in (OF_ONE_GRAPH, VERSION):
             raise FormatsError(f"{path} has version {content.get('version')!r}; expected {VERSION}")
@@ -176,7 +179,7 @@ class FormatsFile:
         return options
 
     def graph(self, graph: Graph) -> FormattedGraph:
-        """As `read_formats`."""
+        """Attach the formats of the file to a graph. Raises FormatsError as `read_formats` does."""
         sections = self._of(graph.name, graph.robot)["graphs"]
         self._check_count(graph.name, sections, 1)
         return self._formatted(graph, sections[0])

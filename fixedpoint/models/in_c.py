@@ -22,7 +22,7 @@ NARROW, WIDE = 32, 64
 
 
 def kernels() -> tuple[Kernel, ...]:
-    """Of all operations, in every type that they have."""
+    """Return the kernels of all operations in every integer type that an operation has."""
     return tuple(
         Kernel(op, row.meaning.text.format(bits=bits), OPS[op].arity, bits)
         for op, row in FIXED.items()
@@ -67,10 +67,12 @@ def _encoded(formatted: FormattedGraph, keep_all: bool) -> Encoded | None:
 
 
 _loaded: dict[tuple[int, tuple[Kernel, ...]], bool] = {}
-"""By word and kernels whether this process has the interpreter, or has failed to compile it."""
+"""Whether this process has loaded the interpreter (True) or failed to compile it (False), by word length and
+kernels.
+"""
 
 _work = 0
-"""What this process has computed, in nodes times states."""
+"""Work that this process has done so far, in nodes times states."""
 
 
 def _worth(work: int) -> bool:

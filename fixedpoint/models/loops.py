@@ -80,7 +80,7 @@ class FormattedLoop(Formatted):
         return ports
 
     def input_formats(self, name: str) -> list[Format]:
-        """Of the entries of an input."""
+        """Return the formats of the entries of an input."""
         port, graph = self.ports[name]
         return _formats_of(port, graph)
 
@@ -91,7 +91,7 @@ class FormattedLoop(Formatted):
 
     @cached_property
     def memory(self) -> dict[str, InMemory]:
-        """By name, what loops in the body take or keep of every turn."""
+        """Return, by name, the values that inner loops read from memory or store in it in every iteration."""
         formats: dict[str, list[Format]] = {}
         owners = owners_of(self.loop)
         for name, (port, graph) in (*self.ports.items(), *self.makers.items()):
@@ -103,12 +103,14 @@ class FormattedLoop(Formatted):
 
     @property
     def inputs(self) -> tuple[Port, ...]:
-        """What comes from outside, as `Loop.inputs`, without what `starts` has and what lies in memory."""
+        """Return the inputs from outside: `Loop.inputs` without the constants in `starts` and without values in
+        memory.
+        """
         return tuple(p for p in self.loop.inputs if p.name not in self.starts and p.name not in self.memory)
 
     @cached_property
     def outputs(self) -> dict[str, tuple[Port, FormattedGraph]]:
-        """What it gives: the port and the graph that computes each."""
+        """Return, for each output, its port and the graph that computes it."""
         return {name: self.makers[name] for name in (*self.loop.kept, *self.loop.last)}
 
 
@@ -122,7 +124,7 @@ class InMemory:
 
 
 def _formats_of(port: Port, graph: FormattedGraph) -> list[Format]:
-    """Of the entries of a port of a graph."""
+    """Return the formats of the entries of a port."""
     return [graph.formats[i] for i in port.nodes]
 
 
@@ -171,7 +173,7 @@ class LoopIntegers:
                 self._states[name] = _constant(formatted, name, self.batch)
         self._flagged = np.zeros(self.batch, dtype=bool)
         self.overflow = self._flagged
-        """Where the last turn did, (batch,)."""
+        """Whether the last iteration overflowed, (batch,)."""
 
     def memory_of(self, other: LoopIntegers) -> None:
         """Begins with what another one has in memory."""
@@ -222,7 +224,7 @@ class _Run:
         return Fixed(result.value, to)
 
     def carried(self, formatted: FormattedLoop, values: Values, rows: npt.NDArray[np.int64]) -> Values:
-        """What the carried inputs are in the next turn."""
+        """Return the carried inputs of the next iteration."""
         return {
             name: values[value]
             if name in self.memory
@@ -282,11 +284,13 @@ INTEGERS: Mapping[str, Callable[[_Run, Any, Values, npt.NDArray[np.int64]], Valu
         SCAN: refused("integers of a program", "graphs and loops"),
     },
 )
-"""What each kind of step computes in integers: its outputs, from all values of its scope, for these rows."""
+"""By kind of step, the function that computes the step's outputs in integers from all values of its scope, for some
+rows.
+"""
 
 
 def _constant(formatted: FormattedLoop, name: str, batch: int) -> list[Fixed]:
-    """What a carried input begins with."""
+    """Return the initial value of a carried input."""
     return [
         Fixed(np.full(batch, int(quantize(np.array([formatted.starts[name]]), fmt).value[0])), fmt)
         for fmt in formatted.input_formats(name)
@@ -327,7 +331,7 @@ def integers_of(
 
 @dataclass
 class Observed:
-    """What came into each graph of a loop, in float64: by the graph's `id`, batches of inputs by name."""
+    """Inputs that reached each graph of a loop in float64: batches of inputs by name, by the `id` of the graph."""
 
     inputs: dict[int, list[dict[str, Array]]] = field(default_factory=dict)
 
@@ -351,10 +355,11 @@ def observe(
     per_turn: Mapping[str, Array],
     kept: Callable[[Mapping[str, Array]], Any],
 ) -> Observed:
-    """What comes into the graphs of a loop of blocks in float64.
+    """Run a loop in float64 and record the inputs that reach each of its graphs.
 
-    states: carried and constant inputs (batch, *shape). per_turn: those of every turn, (batch, turns, *shape).
-    kept: values after a turn -> which of the trajectories go on, (batch,); the others end, and the turn does not count.
+    states: carried and constant inputs (batch, *shape). per_turn: inputs of every iteration, (batch, iterations,
+    *shape). kept: a function from the values after an iteration to the trajectories that continue, (batch,); the others
+    end, and that iteration does not count.
     """
     observed = Observed()
     state = {name: np.asarray(x, dtype=np.float64) for name, x in states.items()}

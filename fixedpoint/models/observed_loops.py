@@ -34,8 +34,11 @@ class Unlimited:
 
 
 class Accepted(Observed):
-    """What came into each graph of a loop, but for turns of retries that others follow: what a line search refuses,
-    or a factorization fails on, is none that formats are for. retries: names of such loops, which end by a value."""
+    """Inputs that reached each graph of a loop, without retries that failed.
+
+    The formats need not hold a point that a line search rejects or that a factorization fails on, so the iterations of
+    a retry are dropped if another follows. retries: names of such loops, which end when a value is small.
+    """
 
     def __init__(self, loop: Loop, retries: Collection[str]) -> None:
         super().__init__()

@@ -18,7 +18,7 @@ SLACK = 2.0**-50
 
 
 def _reciprocal_of(x: Integers, source: Format, to: Format) -> Rescaled:
-    """By the table of the two formats where they have one."""
+    """Return the reciprocal from the table for the two formats, or by Newton's method if they have no table."""
     plan = table_plan(source.width, to.width, source.frac + to.frac)
     return elementary.reciprocal(x, source, to) if plan is None else tabulated(x, plan, source, to)
 

@@ -12,7 +12,7 @@ from dynagate.fixedpoint.operations.row import Exact, FixedOp, Formula
 
 
 def sum_of(formats: Sequence[Format]) -> Exact:
-    """Of terms that are moved to the finest of their binary points."""
+    """Return the exact format of a sum whose terms are shifted to the finest binary point among them."""
     frac = max(format.frac for format in formats)
     bits = 2 + max(format.width + frac - format.frac for format in formats)
     return Exact(bits, frac, tuple(frac - format.frac for format in formats), (True,) * len(formats))

@@ -38,7 +38,7 @@ from dynagate.graph.region import Region
 from dynagate.robot import Robot
 
 STATES = 16384
-"""Of a sample of errors: half of them uniform in the region, a quarter at its limits, a quarter near rest."""
+"""Number of states in a sample of errors: half uniform in the region, a quarter at its limits, a quarter near rest."""
 
 MARGIN = 2.0
 """Times the largest error of a sample is relied on."""
@@ -50,11 +50,12 @@ FINE = 0.02
 """The part of the offset that the norm's own rounding may add."""
 
 WEIGHT_BITS = 12
-"""Of a weight in integers, rounded up: it is above the real one by up to 1/1000."""
+"""Bits of a weight as an integer. Weights are rounded up, so they exceed the real ones by up to 1/1000."""
 
 MORE_BITS = 3
-"""Of the left-over torques than of the words of forward dynamics: they are small differences of large torques. Words of
-24 bits grow to 27, of which a product takes as many multiplier blocks."""
+"""Extra bits for residual torques compared with the words of forward dynamics, since they are small differences of
+large torques. Words of 24 bits grow to 27, and a 27-bit product takes as many multiplier blocks as a 24-bit one.
+"""
 
 WIDEST = 64
 """Bits of a left-over torque and of a certificate, where the words may have any length."""
@@ -240,7 +241,7 @@ def _joined(
 
 
 def _difference(operands: Sequence[Format], widest: int) -> Format:
-    """That holds differences exactly: any of them, if it may have so many bits."""
+    """Return a format that holds every difference of the operands exactly, limited to `widest` bits."""
     frac = max(fmt.frac for fmt in operands)
     return Format(min(max(fmt.width + frac - fmt.frac for fmt in operands) + 1, widest), frac)
 

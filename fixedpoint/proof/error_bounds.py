@@ -19,8 +19,10 @@ from dynagate.graph.region import Region
 
 @dataclass(frozen=True)
 class Block:
-    """Of an output block, over its entries: the largest magnitude and the largest error, in its units, that any state
-    can have, and those that the sample has."""
+    """Proved and sampled extremes of an output block, over its entries and in its units.
+
+    The proved numbers hold for every state of the region; the measured ones are those of the sample.
+    """
 
     proved_largest: float
     proved_error: float
@@ -47,7 +49,7 @@ class CheckedBounds:
     most_bits_beyond: float
 
     def text(self) -> str:
-        """Of all ranges, in one line."""
+        """Summarize all ranges in one line."""
         return f"{self.bits_beyond:.1f} bits beyond the sample's in the median, {self.most_bits_beyond:.1f} at most"
 
     def as_dict(self) -> dict[str, Any]:
@@ -62,10 +64,10 @@ class CheckedBounds:
 def beside(
     formatted: FormattedGraph, region: Region, policy: Policy, numbers: Mapping[str, str] | None = None
 ) -> CheckedBounds:
-    """What is proved of formats, and what fresh states show.
+    """Prove the ranges and errors of a set of formats, and compare them with fresh sampled states.
 
-    policy: its `milliseconds`, and the number of states. numbers: by input and output, the type that streams round it
-    to. Raises ProofError: a node may overflow.
+    policy: its `milliseconds` and its number of states count here. numbers: the type that the streams round each input
+    and output to, by name. Raises ProofError: a node may overflow.
     """
     graph, numbers = formatted.graph, numbers or {}
     proof = prove(formatted, region, policy.milliseconds, numbers)
@@ -88,7 +90,9 @@ def beside(
 
 
 def _bits_beyond(proof: Proof, largest: Floats) -> Floats:
-    """Of each node that the sample moves, how many bits longer its proved range is. largest: magnitudes, (nodes,)."""
+    """Return how many bits the proved range of each node exceeds the sampled one, for nodes that the sample moves.
+    largest: magnitudes, (nodes,).
+    """
     computed = np.array([bool(node.args) for node in proof.graph.nodes]) & (largest > 0.0)
     proved = np.maximum(-proof.low, proof.high)
     return np.asarray(np.log2(proved[computed] / largest[computed]), dtype=np.float64)

@@ -24,7 +24,7 @@ from dynagate.graph.region import Region
 
 STATES = 8192
 MARGIN = 0.9
-"""Of the smallest singular value of a sample, that is relied on."""
+"""Fraction of the smallest sampled singular value that the proof relies on."""
 
 ENOUGH = 0.7
 """A proof ends where it has this part of the smallest singular value of the sample."""

@@ -33,8 +33,11 @@ MARGIN = 1e-9
 
 
 def pivot_ranges(graph: Graph, robot: Robot) -> dict[int, Interval]:
-    """Of the divisors that are pivots of the robot's mass matrix, by node. None where links are variable, where joints
-    mimic others, where a link's inertia is not physical, or where the graph is of no function in the table."""
+    """Return the ranges of the divisors that are pivots of the robot's mass matrix, by node.
+
+    The result is empty if links are variable, joints mimic others, a link's inertia is not physical, or the function is
+    not in the table.
+    """
     is_listed = all(name in FUNCTIONS for name in graph.name.split(","))
     if not is_listed or robot.followers or any(port.parameter for port in graph.inputs):
         return {}
@@ -63,7 +66,9 @@ def _spatial_inertia(link: Link) -> Floats:
 
 
 def _pivots(link: Link, inertia: Floats) -> list[float]:
-    """Of the link's own inertia in the directions of its joint, with armature, the last eliminated first."""
+    """Return the pivots of the link's own inertia in the directions of its joint, armature included, last eliminated
+    first.
+    """
     directions = list(link.joint.kind.directions)
     block = inertia[np.ix_(directions, directions)] + link.joint.armature * np.eye(len(directions))
     pivots = []

@@ -43,8 +43,9 @@ ABOVE = 1.0 + 2.0**-47
 """A bound of an error is a sum of a dozen positive terms, each rounded in float64: times this it is above the sum."""
 
 STREAMED = {"float32": (24, 150, 2.0**128)}
-"""Of a type on streams: rounding errs by 2**-first of a number, or by 2**-second; numbers from the third on are
-lost."""
+"""Rounding of a stream's number type: (a, b, limit). A number is rounded by at most 2**-a of itself or by 2**-b;
+numbers from the limit on are lost.
+"""
 
 
 @dataclass(frozen=True)
@@ -150,7 +151,7 @@ def _check_bounded(graph: Graph, region: Region, values: Sequence[Interval]) -> 
 
 
 def _instead(graph: Graph) -> str:
-    """What a user may ask for where a function cannot be proved."""
+    """Return the option to suggest when a function cannot be proved."""
     certified = ", perhaps with certificate=True (--certificate)" if graph.name in CERTIFIED else ""
     return f'ranges="sampled" (without --proved){certified}'
 
@@ -259,8 +260,11 @@ def _streamed(magnitude: Any, number: str | None) -> Any:
 
 @dataclass(frozen=True)
 class Proof:
-    """What holds for every state of a region. low, high: (nodes,), of the values in real arithmetic. error: (nodes,),
-    the most by which the integers, or what streams make of them, differ from them. No node overflows."""
+    """Bounds that hold for every state of a region; no node overflows.
+
+    low, high: (nodes,), bounds of the values in real arithmetic. error: (nodes,), the largest difference between those
+    values and the integers, rounding on streams included.
+    """
 
     graph: Graph
     low: Floats

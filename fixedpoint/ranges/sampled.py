@@ -65,7 +65,7 @@ def sampled_ranges(graph: Graph, inputs: Mapping[str, Floats]) -> Ranges:
 
 
 class Limits(Protocol):
-    """What is known of the values of inputs: as `Region.bounds`."""
+    """Bounds of the values of inputs, as `Region.bounds` returns them."""
 
     def bounds(self, name: str) -> list[tuple[float, float]] | None: ...
 

@@ -21,7 +21,9 @@ MARGIN = 1e-12
 
 
 class _Form(NamedTuple):
-    """Of the unit vector whose first entry is `vector`: linear (entries,), quadratic (entries, entries), constant."""
+    """A quadratic form of the unit vector whose first entry is `vector`: linear (entries,), quadratic (entries,
+    entries), constant.
+    """
 
     vector: int
     linear: Floats
@@ -52,7 +54,7 @@ class _Form(NamedTuple):
 
 
 def unit_ranges(graph: Graph) -> dict[int, Interval]:
-    """Of the nodes that are quadratic forms of one unit vector among the inputs, by node."""
+    """Return the ranges of nodes that are quadratic forms of one unit vector among the inputs, by node."""
     forms: dict[int, _Form] = dict(_entries(graph))
     for i, node in enumerate(graph.nodes):
         if node.args and all(a in forms for a in node.args):

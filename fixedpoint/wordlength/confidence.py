@@ -62,10 +62,13 @@ class Sample:
 
 @dataclass(frozen=True)
 class Statement:
-    """What a sample shows of a design. For each kind of states (`Region.sample`), with this confidence, a `quantile` of
-    them has errors of at most `error`, by block, and a fraction of at most `overflow_bound` overflows. The bounds are
-    infinity and 1 if the sample is too small. An error is |e| / max(|x|, floor) over a block; floors: by block, in its
-    units. origins: how often overflow began at a node."""
+    """The statistical guarantee that a sample gives for a design.
+
+    For each kind of states (`Region.sample`) and with this confidence, a `quantile` of them has errors of at most
+    `error`, by block, and at most a fraction `overflow_bound` overflows. If the sample is too small, the bounds are
+    infinity and 1. An error is |e| / max(|x|, floor) over a block; floors: by block, in its units. origins: how often
+    an overflow began at a node.
+    """
 
     quantile: float
     confidence: float
@@ -169,7 +172,9 @@ def state(
 def _samples(
     formatted: FormattedGraph, region: Region, count: int, seed: int, kind: Kind
 ) -> Iterator[tuple[FormattedGraph, dict[str, Floats]]]:
-    """What is computed and states for it; of functions together one after the other."""
+    """Yield each formatted graph with the states to compute it for; functions in one graph follow one after the
+    other.
+    """
     parts = parts_of(formatted.graph.name)
     if not parts:
         yield formatted, region.states(formatted.graph, count, seed, kind)

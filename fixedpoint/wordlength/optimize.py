@@ -282,7 +282,7 @@ class _Search:
         return state(formatted, self.region, self.goal, draw=self.draws, floors=self.floors, number=self.number)
 
     def _rounding(self) -> str:
-        """What streams do to results, for error messages."""
+        """Return the rounding of results on streams, for error messages."""
         return "" if self.number is None else f" and results in {self.number}"
 
     def _measured(self, formatted: FormattedGraph, narrow: set[Vertex]) -> Attempt:

@@ -149,7 +149,7 @@ def _errors(
 
 
 def _key(graph: Graph, region: Region, states: int) -> str:
-    """What makes results those of one sweep."""
+    """Return the key under which the results of one sweep are kept."""
     text = repr((graph.nodes, graph.outputs, region, states))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 

@@ -34,9 +34,12 @@ def ports(axi: Axi) -> dict[str, Any]:
 
 
 class ShellStatus(NamedTuple):
-    """What the counters see of the part between the streams. enter, leave: a sample does, in this cycle. bad_sample: of
-    the one that enters. overflow, overflowed: of the one that leaves, by pass and in all. misaligned: for a cycle, a
-    sample was. hole: for a cycle, a beat had one. empty: no sample is there."""
+    """Signals that the counters observe between the two streams.
+
+    enter, leave: a sample enters or leaves in this cycle. bad_sample: the entering sample is broken. overflow,
+    overflowed: overflow of the leaving sample, by pass and in all. misaligned: high for one cycle when a sample was
+    misaligned. hole: high for one cycle when a beat had a hole. empty: no sample is inside.
+    """
 
     enter: Value
     leave: Value
@@ -146,7 +149,7 @@ class _Counts:
         self.m, self.clear = m, clear
 
     def later(self, name: str, event: Value) -> Signal:
-        """What happens, a cycle later."""
+        """Register an event: the result is high one cycle after it."""
         register = Signal(event.shape(), name=name)
         self.m.d.sync += register.eq(event)
         with self.m.If(self.clear):

@@ -1,4 +1,4 @@
-"""What a user chooses of the AXI interfaces (plain Python)."""
+"""Options of the AXI interfaces (plain Python)."""
 
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ __all__ = ["PER_BATCH", "PER_SAMPLE", "WIDTHS", "Axi"]
 @explained
 @dataclass(frozen=True)
 class Axi:
-    """What the AXI shell around a datapath has.
+    """Options of the AXI shell around a datapath.
 
-    width: bits of both streams, 32, 64, 128, 256 or 512. last: TLAST ends every "sample", or a "batch" of them.
-    words: what they carry, "float32" for each number, or the datapath's own integers packed, "fixed".
-    choice: a register chooses which outputs of a function are sent, while the accelerator runs.
-    Raises ValueError: one is none of these."""
+    width: bits of both streams, 32, 64, 128, 256 or 512. last: TLAST ends every "sample" or a "batch" of samples.
+    words: the number format of the streams, "float32" or the datapath's own integers packed, "fixed". choice: a
+    register selects which outputs of a function are sent while the accelerator runs.
+
+    Raises ValueError: an option has another value.
+    """
 
     width: int = 512
     last: str = PER_SAMPLE

@@ -27,8 +27,10 @@ from dynagate.hw.units.rescale import by_beat, delayed
 
 
 class Converters(NamedTuple):
-    """Of what a stream carries. nan: what stands for a number of a result that cannot be used; None where a bit of its
-    own says so."""
+    """Converters between a stream's words and the datapath's integers.
+
+    nan: the word that replaces a number of an unusable result; None if a bit of the word marks such results.
+    """
 
     into: type[FromFloat | FromWord]
     out: type[ToFloat | ToWord]
@@ -57,7 +59,7 @@ class _Credit:
 
 
 class State(NamedTuple):
-    """What a proof needs to see of a stream's registers. under_way: a bit for each stage of the pipeline."""
+    """Registers of a stream that a proof observes. under_way: one bit for each stage of the pipeline."""
 
     credit: Signal
     some: Signal
@@ -409,7 +411,7 @@ class OutputStream(wiring.Component):
         return data
 
     def _choices(self) -> list[Value]:
-        """By function, the number of the layout that its results have."""
+        """Return, by function, the number of the layout that its results have."""
         if "i_choice" not in self.signature.members:
             return [Const(1) for _ in self._choice_bits]
         starts = [sum(self._choice_bits[:k]) for k in range(len(self._choice_bits))]

@@ -236,7 +236,7 @@ class _Values:
             self._note_overflow(i, cycle, flag)
 
     def _operands(self, i: int) -> list[tuple[Value, Format]]:
-        """What the node's operation reads at its start, constants too."""
+        """Return the values that the node's operation reads at its start, constants included."""
         values = []
         for node, fmt in operands(self.formatted, i):
             if node is None:

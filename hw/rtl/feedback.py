@@ -162,7 +162,7 @@ class StateFeedback(wiring.Component):
         return waits
 
     def _entering(self, m: Module, state: View[Any], shows_all: Signal) -> View[Any]:
-        """What goes beside a turn that enters the datapath."""
+        """Return the state that accompanies an iteration entering the datapath."""
         start, stop, bad, last = (self.i.payload[self.in_bits + k] for k in range(len(FLAGS)))
         entering = Signal(self._beside)
         first_ends = Signal(reset_less=True)

@@ -29,7 +29,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 VERSION = 1
-"""Of these frames; a host refuses others."""
+"""Version of these frames; a host refuses others."""
 BAUD = 3_000_000
 """Bits per second unless another is chosen: the most of the usual USB adapters (FTDI DS_FT231X)."""
 END, ESC, ESC_END, ESC_ESC = 0xC0, 0xDB, 0xDC, 0xDD

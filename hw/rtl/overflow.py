@@ -6,7 +6,7 @@ from __future__ import annotations
 from amaranth.hdl import Cat, Const, Module, Signal, Value
 
 INPUTS = 6
-"""Of a lookup table."""
+"""Inputs of a lookup table."""
 
 Flags = dict[int, list[Value]]
 """Cycle of the sample -> overflow bits that can be read in it."""

@@ -11,7 +11,7 @@ READ, WRITE = "read", "write"
 IDENTITY = 0x44594E47
 """"DYNG"."""
 VERSION = 3
-"""Of the registers and the streams; a host refuses others."""
+"""Version of the registers and the streams; a host refuses others."""
 BITS = 32
 
 

@@ -1,4 +1,4 @@
-"""What waits beside a pipeline for the results of its samples."""
+"""Data that waits next to a pipeline for the results of its samples."""
 
 from __future__ import annotations
 

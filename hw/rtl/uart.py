@@ -538,7 +538,9 @@ class Serial(wiring.Component):
     def _answers(
         self, m: Module, writer: Any, access: Access, samples: Samples, result: _Result, resets: Value, number: Value
     ) -> None:
-        """What the device says, the most urgent first: a reset's answer, a refusal, a register's answer, a result."""
+        """Select the device's answers in order of priority: a reset's answer, a refusal, a register's answer, a
+        result.
+        """
         reset_answer, refusal = Signal(), Signal()
         reset_number, refused_number, results = Signal(_NUMBER), Signal(_NUMBER), Signal(_NUMBER)
         reason = Signal(8)

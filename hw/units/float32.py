@@ -31,11 +31,11 @@ from dynagate.hw.units.rescale import by_beat, delayed, differ, negated_if
 
 FINE_BITS = 3
 POINT = signed(POINT_BITS)
-"""Of the exponent that says where a number's binary point is."""
+"""Shape of the exponent that places a number's binary point."""
 
 
 def beats_of(formats: Sequence[Format]) -> range:
-    """Of a converter's input `beat`."""
+    """Return the range of a converter's input `beat`."""
     return range(max(len(formats), 2))
 
 

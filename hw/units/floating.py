@@ -84,10 +84,10 @@ def largest_exponent(fmt: Format, widest: int, kind: Kind) -> int:
 
 
 def point_into(fmt: Format) -> int:
-    """What `FromFloatAt` takes for a format."""
+    """Return the exponent that `FromFloatAt` expects for a format."""
     return largest_exponent(fmt, fmt.width, BINARY32)
 
 
 def point_out_of(fmt: Format) -> int:
-    """What `ToFloatAt` takes for a format: the exponent of a number that has its top bit at the top."""
+    """Return the exponent that `ToFloatAt` expects for a format: that of a number whose top bit is set."""
     return BINARY32.bias + fmt.width - 1 - fmt.frac

@@ -9,7 +9,7 @@ from dynagate.fixedpoint.format import Arithmetic, Format
 from dynagate.hw.units.rescale import Wires, fit, rounding_constant, shift_left
 
 SIGNS = {"multiply_add": (1, 1), "multiply_sub": (1, -1), "sub_multiply": (-1, 1)}
-"""Of the product and of the addend."""
+"""Signs of the product and of the addend, by operation."""
 
 
 def fused_wires(

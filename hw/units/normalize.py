@@ -22,7 +22,7 @@ class Normalized(NamedTuple):
 
 
 def normalized(m: Module, value: Value) -> Normalized:
-    """Of the unsigned value two cycles ago."""
+    """Normalize the unsigned value of two cycles ago."""
     width = len(value)
     groups = math.ceil(width / GROUP)
     padded = Cat(Const(0, GROUP * groups - width), value)
@@ -52,7 +52,7 @@ def _first(flags: list[Value]) -> Value:
 
 
 FINE_BITS = 3
-"""Of a shift: one multiplexer moves by eights, the next by bits."""
+"""Bits of the fine shift: one multiplexer shifts by multiples of eight, the next one by single bits."""
 
 
 def shifted_down(m: Module, value: Value, least: int, amount: Value, fits: Value, width: int) -> tuple[Value, Value]:

@@ -13,7 +13,7 @@ from dynagate.hw.units.float32 import beats_of
 from dynagate.hw.units.rescale import delayed
 
 WHOLE = Format(WORD, 0)
-"""Of a field that is a word."""
+"""Format of a field that holds a whole word."""
 
 
 class FromWord(wiring.Component):

@@ -9,9 +9,9 @@ from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value, signed
 from dynagate.fixedpoint.format import HALF_UP, SATURATE, Arithmetic, Format
 
 BLOCK_RAM = {"ram_style": "block"}
-"""Of a table: as logic, a small one would be a long path."""
+"""Attribute of a table in block RAM; as logic, a small table would be a long path."""
 LOOKUP_RAM = {"ram_style": "distributed"}
-"""Of a memory that lookup tables make."""
+"""Attribute of a memory in lookup tables."""
 
 
 class Wires(NamedTuple):
@@ -23,7 +23,7 @@ class Wires(NamedTuple):
 
 
 def rounding_constant(shift: int, arithmetic: Arithmetic) -> int:
-    """What to add before dropping `shift` bits."""
+    """Return the constant to add before dropping `shift` bits."""
     return 1 << (shift - 1) if shift > 0 and arithmetic.rounding == HALF_UP else 0
 
 

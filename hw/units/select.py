@@ -12,7 +12,7 @@ from dynagate.hw.units.rescale import Wires, fit, rounding_constant, shift_left
 def select_wires(
     m: Module, operands: Sequence[tuple[Value, Format]], to: Format, arithmetic: Arithmetic, name: str
 ) -> Wires:
-    """What is before the register; helper signals start with name."""
+    """Return the wires before the output register. Names of helper signals begin with `name`."""
     (condition, _), *choices = operands
     frac = max(fmt.frac for _, fmt in choices)
     positive, negative_or_zero = (shift_left(value, frac - fmt.frac) for value, fmt in choices)

@@ -99,7 +99,9 @@ def _has_table(key: tuple[int, ...]) -> bool:
 
 
 def _table_or(tabulated: Callable[..., Any], normalizing: Callable[..., Any]) -> Callable[..., Any]:
-    """Of a key of `_reciprocal_key`, that of the unit with a table or of the one that normalizes."""
+    """Return a function that dispatches a key of `_reciprocal_key` to the unit with a table or to the one that
+    normalizes.
+    """
     return lambda *key: (tabulated if _has_table(key) else normalizing)(*key)
 
 
