@@ -84,10 +84,11 @@ class BoardError(Error, ValueError):
 
 @dataclass(frozen=True)
 class Resources:
-    """What the whole device has. multiplier: name of a row of `fixedpoint.wordlength.goal.MULTIPLIERS`. dsp:
-    multiplier blocks of
-    this kind. lut: lookup tables of `lut_inputs` inputs. ff: flip-flops. bram: blocks of memory, each of `bram_kbit`
-    kilobits."""
+    """Resources of the whole device.
+
+    multiplier: name of a row of `fixedpoint.wordlength.goal.MULTIPLIERS`. dsp: multiplier blocks of this kind. lut:
+    lookup tables of `lut_inputs` inputs. ff: flip-flops. bram: blocks of memory, each of `bram_kbit` kilobits.
+    """
 
     multiplier: str
     dsp: int
@@ -179,7 +180,7 @@ class Link:
 
     @property
     def limit(self) -> Pcie | Memory | UartBridge:
-        """What limits the rate: bytes_per_second each way, and derivation in words."""
+        """The part that limits the rate, with its bytes_per_second each way and the derivation in words."""
         (limit,) = (limit for limit in (self.pcie, self.memory, self.serial) if limit is not None)
         return limit
 
@@ -266,7 +267,7 @@ def read(path: Path) -> Board:
 
 
 def _faults(board: Board) -> list[str]:
-    """What no board can be."""
+    """Return all values of a board description that are out of range."""
     link, resources = board.link, board.resources
     faults = [
         f"{name} {value!r}; expected {expected}"

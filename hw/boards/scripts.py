@@ -13,18 +13,18 @@ from typing import Any
 from dynagate.base.errors import Error
 
 OUT_OF_CONTEXT = ("ooc.tcl", "ooc.xdc")
-"""Of a module alone: the script, and its clock."""
+"""Names of the script and of the clock constraints for a module out of context."""
 OUT_OF_CONTEXT_MEANINGS = (
     "Vivado: the module alone, out of context, with reports of timing, utilization, clock crossings and methodology",
     "the clock of `ooc.tcl`, and what is around the module's ports",
 )
 MOST_LOADS = 400
-"""Of a slot's enable before the placer may copy its register."""
+"""Largest fanout of a slot's enable before the placer may copy its register."""
 OUTSIDE = 0.3
-"""Of a period: what the logic around a module may take at its ports."""
+"""Fraction of a clock period that the logic around a module may take at its ports."""
 _SCRIPTS = (".tcl", ".xdc", ".mk")
 _CODE = re.compile(r"[^\w.:,+\"()/ -]", flags=re.ASCII)
-"""What could be code in a script of Tcl or make."""
+"""Characters that could be code in a script of Tcl or make."""
 
 
 class ProjectError(Error, RuntimeError):

@@ -120,7 +120,7 @@ def _interfaces(built: BuiltDatapath) -> str:
 
 
 def _ring(built: BuiltDatapath) -> str:
-    """What keeps the states of trajectories."""
+    """Describe the ring that keeps the states of trajectories."""
     ring = built.design.body.ring
     if ring is None:
         return ""

@@ -54,7 +54,7 @@ from dynagate.hw.vectors.drawn import Vectors
 from dynagate.hw.vectors.programs import program_vectors
 
 ENOUGH = 0.97
-"""Of the cycles, below which more samples side by side are worth their program."""
+"""Fraction of the cycles that must remain: a larger batch per run counts as faster only below it."""
 FEW_STATES = 8192
 """States that a word is tried on before all."""
 

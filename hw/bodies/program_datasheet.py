@@ -21,7 +21,7 @@ def _span(span: tuple[int, int]) -> str:
 
 
 def _at_least(scheduled: Schedule) -> str:
-    """What follows cycles that are the fewest, or one function's."""
+    """Return the text that follows a minimum number of cycles, or the cycles of one function."""
     if len(scheduled.instructions.interfaces) > 1:
         return f", of {scheduled.instructions.interface.name}"
     if scheduled.longest == scheduled.period:

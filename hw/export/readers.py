@@ -1,4 +1,4 @@
-"""What drives and what reads each wire of a netlist, what nothing reads, and what one block alone reads."""
+"""Find the drivers and readers of each wire of a netlist, unread wires, and wires that one block reads."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def wires_in(signal: Signal) -> list[str]:
 
 
 def wires_of(body: Body) -> list[str]:
-    """What a process reads."""
+    """Return the wires that a process reads."""
     wires: list[str] = []
     for statement in body:
         if isinstance(statement, Assign):
@@ -29,7 +29,7 @@ def wires_of(body: Body) -> list[str]:
 
 
 def wires_into(cell: Cell) -> list[str]:
-    """What a cell reads; of an instance, all that is connected to it."""
+    """Return the wires that a cell reads; for an instance, all wires connected to it."""
     result = {"$memrd_v2": "DATA", "$dff": "Q"}.get(cell.kind, "Y" if cell.kind.startswith("$") else "")
     return [wire for port, signal in cell.ports.items() if port != result for wire in wires_in(signal)]
 
@@ -93,7 +93,9 @@ def _without_unread(module: Module, shown: Collection[str]) -> Counter[str]:
 
 
 def drivers_of(module: Module) -> dict[str, Driver]:
-    """What makes each wire, but for outputs of instances. A cell, a process and a connection drive a wire whole."""
+    """Return the driver of each wire except outputs of instances. A cell, a process or a connection drives a whole
+    wire.
+    """
     drivers: dict[str, Driver] = {}
     for cell in module.cells:
         for port in ("Y", "Q", "DATA") if cell.kind.startswith("$") and not cell.kind.startswith("$mem") else ():
@@ -113,8 +115,10 @@ def drivers_of(module: Module) -> dict[str, Driver]:
 def instance_outputs(
     module: Module, known: Mapping[str, Module], drivers: Mapping[str, Driver]
 ) -> dict[str, tuple[Cell, str]]:
-    """Of wires that instances drive, the instance and its port. What a module from elsewhere drives is what nothing
-    else does."""
+    """Return the instance and port of each wire that an instance drives.
+
+    A wire of an external module counts as driven by that module if nothing else drives it.
+    """
     outputs: dict[str, tuple[Cell, str]] = {}
     instances = [cell for cell in module.cells if not cell.kind.startswith("$")]
     for cell in sorted(instances, key=lambda cell: cell.kind.removeprefix("\\") not in known):
@@ -187,7 +191,9 @@ def blocks_of(module: Module, drivers: Mapping[str, Driver], reads: Mapping[str,
 def _readers(
     module: Module, drivers: Mapping[str, Driver], reads: Mapping[str, int]
 ) -> dict[str, set[str | Block | None]]:
-    """What reads each wire: a block, by an operation or a name another wire, or something else."""
+    """Return the readers of each wire: a block, the name of another wire (through an operation), or None for
+    anything else.
+    """
     readers: dict[str, set[str | Block | None]] = defaultdict(set)
     inside: set[int] = set()  # processes that are written as a register's statements
     for cell in module.cells:

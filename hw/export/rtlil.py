@@ -155,7 +155,7 @@ def _cell(module: Module, kind: str, name: str, lines: Iterator[str]) -> Cell:
 
 
 def _body(module: Module, lines: Iterator[str]) -> tuple[Body, str]:
-    """What stands until the next `case` or `end`, and that line."""
+    """Parse the statements up to the next `case` or `end`, and return them with that line."""
     body: Body = []
     for line in lines:
         word, _, rest = line.partition(" ")

@@ -29,7 +29,7 @@ something that it reads changes; without this one of constants alone would never
 LONGEST = 160
 """Characters of an expression that is written where it is read."""
 MANY_WORDS = 64
-"""Of a memory; where there are more, all of one value, a loop gives it."""
+"""Number of words of a memory above which equal initial values are written by a loop."""
 
 _NUMBERED = re.compile(r"\\port_\d+")
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -54,7 +54,7 @@ _NAMES = {
     "$dff": "register",
     "$memrd_v2": "word",
 }
-"""What a value without a name is called, by the cell that makes it."""
+"""Base name of an unnamed value, by the cell that computes it."""
 _KEYWORD_LINES = """
 always and assign automatic begin buf case casex casez cell config deassign default defparam design disable edge
 else end endcase endconfig endfunction endgenerate endmodule endprimitive endspecify endtable endtask event for
@@ -70,7 +70,7 @@ priority protected pure rand randc randcase restrict s_always soft solve strong 
 timeprecision timeunit until wait_order weak wildcard shortint shortreal longint cross covergroup
 """
 _KEYWORDS = frozenset(_KEYWORD_LINES.split())
-"""Of Verilog and SystemVerilog."""
+"""Keywords of Verilog and SystemVerilog."""
 
 
 def verilog_of(modules: Sequence[Module], shown: Collection[str] = ()) -> dict[str, str]:
@@ -112,7 +112,7 @@ class _Ports:
                 self.places[cell.kind.removeprefix("\\")].append((module, cell))
 
     def name(self, module: Module, wire: str) -> str:
-        """What a wire is to be called."""
+        """Return the base name for a wire."""
         if not _NUMBERED.fullmatch(wire) and not wire.startswith("$"):
             return wire.removeprefix("\\").replace("$", "_")
         if wire in self.outputs[module.name]:
@@ -132,7 +132,7 @@ class _Ports:
         return name if part.width == above.wires[part.name].width else f"{name}_{part.high}_{part.low}"
 
     def of_instance(self, cell: Cell, port: str) -> str:
-        """What the output of an instance is to be called."""
+        """Return the base name for the output of an instance."""
         other = self.modules.get(cell.kind.removeprefix("\\"))
         name = port if other is None else self.name(other, f"\\{port}")
         return f"{cell.name.removeprefix(chr(92))}_{name}".replace("$", "_")
@@ -216,7 +216,7 @@ class _Writer:
         return _escaped(name)
 
     def _name(self, wire: str) -> str:
-        """What a wire is called. One that Amaranth numbered gets a name, and is declared."""
+        """Return the name of a wire. A wire that Amaranth numbered gets a new name and a declaration."""
         if wire not in self.names:
             if wire in self.outputs:
                 base = self.ports.of_instance(*self.outputs[wire])
@@ -251,7 +251,7 @@ class _Writer:
         return cell if whole and isinstance(cell, Cell) and name not in self.clocked else None
 
     def _value(self, signal: Signal) -> str:
-        """What an assignment to as many bits has on its right."""
+        """Return the right-hand side of an assignment to this many bits."""
         cell = self._source(signal)
         if cell is not None and cell.kind != "$memrd_v2":
             text = self._computed(cell)
@@ -342,7 +342,7 @@ class _Writer:
         return name in self.drivers and name not in self.clocked and name not in self.blocks
 
     def _logic(self, name: str) -> str:
-        """What drives a wire."""
+        """Return the statements that drive a wire."""
         called, driver = self._name(name), self.drivers[name]
         if name in self.ready:
             return f"  assign {called} = {self.ready[name]};\n"
@@ -534,7 +534,7 @@ def _slice(part: Bits) -> str:
 
 
 def _begun(called: str, words: Sequence[str]) -> str:
-    """What gives a memory its first values, bits of each word. Many that are equal are given by a loop."""
+    """Return the statement that initializes a memory from the bits of each word; a loop writes many equal words."""
     if len(words) > MANY_WORDS and len(set(words)) == 1:
         each = f"for (k = 0; k < {len(words)}; k = k + 1) {called}[k] = {constant(words[0])};"
         return f"  initial begin : {called}_begins\n    integer k;\n    {each}\n  end\n"

@@ -1,4 +1,4 @@
-"""What a plan takes of a device: lookup tables, estimated before there is a netlist, and budgets.
+"""Estimate the lookup tables of a plan before there is a netlist, and check resource budgets.
 
 The estimate follows Yosys' mapping for UltraScale+. It is within 8 % of the netlists in docs/schedule.md.
 """
@@ -27,7 +27,7 @@ BUFFER_BITS, BUFFER_DEPTH, BUFFER_TABLES = 14, 32, 8
 
 
 REGISTERS_TABLES = 330
-"""Of the registers behind AXI4-Lite, their counters included."""
+"""Lookup tables of the registers behind AXI4-Lite, counters included."""
 
 
 def lookup_tables(plan: Plan) -> Counter[str]:
@@ -140,7 +140,7 @@ class BudgetError(Error, ValueError):
 @explained
 @dataclass(frozen=True)
 class Budget:
-    """What a plan may take at most; None for what is not limited.
+    """Upper limits for the resources of a plan; None means no limit.
 
     dsp: DSP48E2 blocks. lut: lookup tables, estimated. register_bits: bits of registers between units.
     """

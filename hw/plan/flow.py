@@ -28,8 +28,9 @@ def most_under_way(latency: int, ii: int) -> int:
 
 
 class End(NamedTuple):
-    """Where samples of a function leave the pipeline: `values` bits in cycle `latency` of a sample, and `flags` bits
-    `late` cycles later."""
+    """The end of a function in the pipeline: `values` bits leave in cycle `latency` of a sample, and `flags` bits
+    `late` cycles later.
+    """
 
     latency: int
     late: int
@@ -38,7 +39,9 @@ class End(NamedTuple):
 
 
 class EndState(NamedTuple):
-    """What a proof needs to see of an end. valid: bit k belongs to the sample in cycles 1 + k ii to (k + 1) ii."""
+    """Registers of an end that a proof observes. valid: bit k belongs to the sample in cycles 1 + k ii to (k + 1)
+    ii.
+    """
 
     valid: Signal
     values: SyncFIFOBuffered
@@ -46,7 +49,7 @@ class EndState(NamedTuple):
 
 
 class State(NamedTuple):
-    """What a proof needs to see of the flow's registers."""
+    """Registers of the flow that a proof observes."""
 
     in_slot: Signal
     credit: Signal

@@ -79,7 +79,7 @@ class Layouts:
 
     @property
     def first_beats(self) -> list[list[int]]:
-        """By function, the first beats of its layouts."""
+        """Return the first beats of the layouts of each function."""
         first = iter(self._first)
         return [[next(first) for _ in layouts] for layouts in self.ends]
 

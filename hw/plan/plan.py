@@ -130,7 +130,9 @@ class Plan:
 
     @cached_property
     def deliveries(self) -> tuple[FunctionOutputs, ...]:
-        """What is delivered and when: one delivery, or one for each of several functions."""
+        """Return the outputs of each function with the cycle of delivery: one entry, or one for each of several
+        functions.
+        """
         graph, early = self.formatted.graph, self.schedule.problem.early
         parts = parts_of(graph.name)
         ports = {port.name: port.nodes for port in graph.outputs}
@@ -164,7 +166,7 @@ class Plan:
         return registers_held(self.holds(node), cycle - self.ready(node), self.ii)
 
     def source(self, node: int, operand: Operand) -> Hashable:
-        """Where the node's operation reads this operand: equal for the same bits of a register or constant."""
+        """Return a key for the source of an operand: equal keys mean the same bits of a register or constant."""
         if operand.node is None:
             return self.formatted.constants[node]
         root = self.root[operand.node]
@@ -243,8 +245,10 @@ def plan(formatted: FormattedGraph, ii: int, stages: Stages | None = None) -> Pl
 
 
 class Demand(NamedTuple):
-    """What a graph asks of a datapath, before any schedule. problem: its `limits` are units by class; its critical path
-    is the least latency. position, classes: as of `Plan`."""
+    """The units and the latency that a graph needs from a datapath, before any schedule.
+
+    problem: its `limits` are units by class; its critical path is the least latency. position, classes: as in `Plan`.
+    """
 
     problem: Problem
     position: dict[int, int]

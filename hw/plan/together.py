@@ -1,4 +1,4 @@
-"""What functions cost in datapaths of their own and in one together: planned, without writing Verilog."""
+"""Compare the cost of separate datapaths with that of one shared datapath, by plans and without writing Verilog."""
 
 from __future__ import annotations
 
@@ -22,8 +22,11 @@ STREAM = 512
 
 @dataclass(frozen=True)
 class Cost:
-    """Of a design. lookup_tables: estimated. cycles: until the results are delivered. words, beats: of a result on an
-    AXI stream of STREAM bits, the tag among the beats' words."""
+    """Cost of a design.
+
+    lookup_tables: estimated. cycles: until the results are delivered. words, beats: size of a result on an AXI stream
+    of STREAM bits, with the tag counted among the words.
+    """
 
     name: str
     multipliers: int

@@ -13,7 +13,7 @@ from dynagate.hw.rtl.axi import Axi
 
 @dataclass(frozen=True, kw_only=True)
 class BoardCores(Cores):
-    """What a board's bitstream for programs holds."""
+    """The content of a board's bitstream for programs."""
 
     board: Board
 

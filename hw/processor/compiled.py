@@ -110,7 +110,9 @@ INSTRUCTIONS: Mapping[str, Callable[[Any, Core, int], Instructions]] = table(
 
 
 def _carried(graph: Graph) -> dict[int, int]:
-    """Of a turn of a rollout, nodes of results -> those of the inputs that they are in the next turn."""
+    """Return, for a step of a rollout, the nodes of results -> the nodes of the inputs that they become in the next
+    step.
+    """
     if graph.name != ROLLOUT:
         return {}
     sources, targets = ({port.name: port.nodes for port in ports} for ports in (graph.outputs, graph.inputs))

@@ -1,4 +1,4 @@
-"""What design.json says of an algorithm and a region, as Python has it."""
+"""Convert the options and the region of a design.json into Python objects."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dynagate.dynamics.options import AlgorithmOptions
 
 
 def options_of(design: Design[ProgramBody]) -> AlgorithmOptions:
-    """Those of the algorithm. Raises TypeError, ValueError: the design has others."""
+    """Return the options of the algorithm. Raises TypeError, ValueError: the design has unknown options."""
     return AlgorithmOptions(**{name: tuples(value) for name, value in design.options.items()})
 
 

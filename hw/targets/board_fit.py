@@ -90,8 +90,10 @@ def rate_text(rate: float) -> str:
 
 
 def uses(planned: Plan, board: Board) -> dict[str, int]:
-    """What a plan and its AXI shell take of a board, estimated: "dsp" of the board's own kind, "lut", and "ff"
-    (registers between units alone)."""
+    """Estimate the resources that a plan and its AXI shell take of a board.
+
+    Returns "dsp" of the board's own kind, "lut", and "ff" (only registers between units).
+    """
     limits = planned.schedule.problem.limits
     blocks = {
         name: sum(_blocks(widths[0], widths[1], board) for widths in products_of(unit.kind, unit.key))
@@ -197,7 +199,7 @@ def _share(choice: BoardFit) -> float:
 
 
 def _excess(choice: BoardFit) -> str:
-    """What it takes too much of, in words, or nothing."""
+    """Return the resource that exceeds the board most, in words, or an empty string."""
     board = choice.board
     kinds = {"dsp": board.resources.multiplier, "lut": "lookup tables", "ff": "flip-flops"}
     name = max(choice.uses, key=lambda name: choice.uses[name] / board.allowed(name))
@@ -227,7 +229,7 @@ def _most_bytes(formatted: FormattedGraph, board: Board) -> int:
 
 
 def _bounds(formatted: FormattedGraph, board: Board, clock_mhz: float) -> tuple[Bound, Bound]:
-    """By the stream, and by the link."""
+    """Return the shortest interval that the stream allows and the one that the link allows."""
     longest, most = _longest_beats(formatted, board), _most_bytes(formatted, board)
     cycles = most / board.link.limit.bytes_per_second * clock_mhz * 1e6
     side = "input" if _sides(formatted)[0] > _sides(formatted)[1] else "result"

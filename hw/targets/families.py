@@ -20,7 +20,7 @@ UNTIMED = (
     "no clock above {limit:.0f} MHz is claimed, which the block's timings at this speed grade bound (Project Trellis)."
 )
 FIRST_CARRY = {"INIT0": "0xFFFF", "INIT1": "0x00AA"}
-"""Of the Nexus cell that Yosys puts before a carry chain: its carry is its input A1, whatever CIN is."""
+"""Parameters of the Nexus cell that Yosys puts before a carry chain: its carry is its input A1, whatever CIN is."""
 
 NEXUS_BLOCKS = (
     (36, 36, 22, 22, "$__NX_MUL36X36"),
@@ -180,7 +180,7 @@ def _gowin_pack(board: Board, routed: str, bitstream: str) -> list[str]:
 GENERIC = Ports("clock", "rx", "tx")
 ASKED_MHZ = 100.0
 ASKED = ("--freq", f"{ASKED_MHZ:g}")
-"""Of nextpnr, where no constraint says it."""
+"""Arguments of nextpnr for a frequency that no constraint states."""
 FAMILIES = {
     row.flow: row
     for row in (
@@ -261,7 +261,7 @@ FAMILIES = {
         ),
     )
 }
-"""By the flow of their boards."""
+"""Families by the flow of their boards."""
 
 
 def multiplier_limit(speed: int) -> float:

@@ -103,7 +103,7 @@ PROCESSORS = {
         frequency="PSU__CRL_APB__PL0_REF_CTRL__FREQMHZ",
     ),
 }
-"""By the beginning of the part."""
+"""Zynq processors by the beginning of the part's name."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ class Flow:
     reset: str = "aresetn"
     registers_at: str = ""
     link: str = ""
-    """What `dynagate.open` takes as link."""
+    """The link to pass to `dynagate.open`."""
     commands: tuple[str, ...] = ("make",)
     seen: str = ""
     has_processor: bool = False
@@ -185,7 +185,7 @@ class Project:
     flow: Flow
 
     def what_to_type(self) -> str:
-        """What makes the bitstream where the tools are."""
+        """Return the command that makes the bitstream on a machine with the tools."""
         command = f"make -C {shlex.quote(str(self.folder))}"
         return f"{self.flow.tool} is not on the path; where it is, type: {command}"
 
@@ -218,8 +218,11 @@ def bitstream_design(
 
 @dataclass(frozen=True)
 class _Content:
-    """What a project's templates say. digest: of the design. files: with the accelerator's Verilog among them, each
-    with its meaning. opened: what the host opens there. table, drawing: for people."""
+    """Values for a project's templates.
+
+    digest: of the design. files: file names including the accelerator's Verilog, each with its meaning. opened: the
+    file that the host opens there. table, drawing: text for people.
+    """
 
     board: Board
     clock_mhz: float
@@ -354,7 +357,7 @@ def check_tool(flow: Flow) -> bool:
 
 
 def choice_table(choice: BoardFit) -> str:
-    """What was chosen, what it takes, and how fast it is by the model."""
+    """Return a table of the chosen design, its resources and its modeled rates."""
     board, planned, rates = choice.board, choice.plan, choice.rates
     kinds = {"dsp": board.resources.multiplier, "lut": "lookup tables", "ff": "flip-flops between units"}
     rows: list[tuple[str, str]] = [
@@ -425,7 +428,7 @@ def _texts(content: _Content, flow: Flow) -> dict[str, str]:
 
 
 def _processor(content: _Content) -> dict[str, Any]:
-    """What the Zynq template asks of the processor."""
+    """Return the values that the Zynq template needs for the processor."""
     board = content.board
     (row,) = (row for prefix, row in PROCESSORS.items() if board.part.startswith(prefix))
     configuration = {**row.fixed, row.width: str(board.link.width), row.frequency: f"{content.clock_mhz:g}"}

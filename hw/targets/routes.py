@@ -79,10 +79,12 @@ def multipliers(plan: Plan) -> int:
 
 @dataclass(frozen=True)
 class Gateware:
-    """What goes behind the serial line. modules: makes them by name, each for a file of its own. beats: words of a
-    sample, None and `longest` as `uart.Serial` has them. blocks: multiplier blocks; None where synthesis says how many.
-    interval: of a datapath. title: one line for the README. design: text of design.json, None for a processor's
-    cores."""
+    """The gateware behind the serial line.
+
+    modules: a function that makes them by name, each for a file of its own. beats: words of a sample; None, and
+    `longest`, as in `uart.Serial`. blocks: multiplier blocks; None if synthesis counts them. interval: of a datapath.
+    title: one line for the README. design: text of design.json, None for a processor's cores.
+    """
 
     modules: Callable[[], dict[str, Any]]
     beats: int | None
@@ -94,7 +96,7 @@ class Gateware:
 
     @classmethod
     def of(cls, built: Design[Pipeline]) -> Gateware:
-        """Of a design. Raises ValueError: it has no AXI shell of a word."""
+        """Return the gateware of a design. Raises ValueError: the design has no AXI shell of one word."""
         axi = built.design.axi
         if axi is None or axi.width != WORD:
             raise ArgumentError(
@@ -448,7 +450,9 @@ def _slowest(report: Any) -> str:
 
 
 def tops(board: Board, gateware: Gateware, clock: pll.Clock, baud: int) -> dict[str, Any]:
-    """What is around the module `accelerator` on a board, by name. Raises ValueError: the clock makes no such baud."""
+    """Return the modules around `accelerator` on a board, by name. Raises ValueError: the clock has no divider for
+    this baud rate.
+    """
     clocks = uart.clocks_per_bit(clock.megahertz, baud)
     return {TOP: Top(board, clock), uart.TOP: uart.Serial(gateware.beats, clocks, gateware.longest)}
 

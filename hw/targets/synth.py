@@ -1,7 +1,7 @@
-"""What a datapath takes on a device, by Yosys, and the rule of its pipeline checked on the netlist.
+"""Count the resources of a datapath with Yosys, and check the pipeline's rule on the netlist.
 
-No place and route for UltraScale+ is free, so there is no clock frequency here: what can be shown is that no path
-between two registers holds more than the rule allows.
+No place and route for UltraScale+ is free, so there is no clock frequency here. The check shows that no path between
+two registers holds more than the rule allows.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ SCRIPTS = {
 }
 """Yosys passes for UltraScale+, 7-series and ECP5."""
 REGISTERS = ("FD", "SRL", "RAMB", "TRELLIS_FF", "DP16KD")
-"""What the names of cells begin with whose outputs a clock makes."""
+"""Prefixes of the names of cells whose outputs a clock drives."""
 CARRIES = ("CARRY", "CCU2C")
 CHAIN_INPUTS = ("CI", "CIN")
 LOOKUP = ("LUT", "RAM", "TRELLIS_DPR", "L6MUX", "PFUMX")

@@ -1,4 +1,4 @@
-"""What makes the bitstream of a board: a class for free tools and one for vendors' tools, with the same methods."""
+"""Make the bitstream of a board: a class for free tools and one for vendors' tools, with the same methods."""
 
 from __future__ import annotations
 

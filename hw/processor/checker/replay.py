@@ -25,7 +25,7 @@ class Replayed(NamedTuple):
 
 
 Memory = dict[tuple[int, int], Integers]
-"""What is at each place of each memory, (batch,)."""
+"""Content of each place of each memory, (batch,)."""
 
 
 def replay(

@@ -79,7 +79,7 @@ class _Together:
         return [*self.begin(step), self.inner(step, place)]
 
     def begin(self, step: FormattedLoop) -> list[Formatted]:
-        """What a loop in the body carries, by the name that it has in each turn."""
+        """Add the values that a loop in the body carries, under their names in each iteration."""
         steps: list[Formatted] = []
         for k, own in enumerate(self.names):
             for name in step.loop.carry.values():
@@ -135,11 +135,11 @@ def _copied(port: Port, like: FormattedGraph, name: str, to: str) -> FormattedGr
 
 
 class _Row(NamedTuple):
-    """What several turns as one make of a kind of step.
+    """How to run several iterations of a kind of step as one.
 
-    batched(step, name, count): the step with turns of the loop of this name as one. starts(step): what carried inputs
-    begin with. with_starts(step, starts): the step with other ones. turns(together, step, place): the steps of all
-    turns.
+    batched(step, name, count): the step with iterations of the loop of this name as one. starts(step): the initial
+    values of carried inputs. with_starts(step, starts): the step with other initial values. turns(together, step,
+    place): the steps of all iterations.
     """
 
     batched: Callable[[Any, str, int], Formatted]
@@ -161,4 +161,4 @@ BATCHED_TURNS: Mapping[str, _Row] = table(
         SCAN: _Row(_SCAN, _SCAN, _SCAN, _SCAN),
     },
 )
-"""What several turns as one make of each kind of step."""
+"""By kind of step, how to run several of its iterations as one."""

@@ -41,7 +41,7 @@ def moved(graph: Graph, base: int, sample: int) -> Iterator[Node]:
 
 
 def _port(port: Port, bases: list[int]) -> Port:
-    """Of all samples."""
+    """Return the port that holds the values of all samples."""
     size = len(port.nodes)
     return replace(
         port,

@@ -11,7 +11,7 @@ from dynagate.hw.processor.isa.shape import LOAD, NOISE, STORE
 from dynagate.hw.units.latencies import ROUND_STARTS
 
 TURNS = 2
-"""Of each loop in the replay: the first, and one that follows another."""
+"""Iterations of each loop that the replay runs: the first, and one that follows another."""
 
 Held = tuple[Source, int]
 """A value, and which of the values that were made by its name."""

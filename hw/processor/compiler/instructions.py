@@ -27,7 +27,7 @@ class ProgramError(Error, ValueError):
 
 
 class Source(NamedTuple):
-    """Where an operand comes from: the node that has its bits, or an integer. previous: its bits of the turn before."""
+    """Source of an operand: the node that has its bits, or an integer. previous: its bits of the previous iteration."""
 
     node: int | None
     integer: int = 0
@@ -102,8 +102,10 @@ class Block:
 
 @dataclass(frozen=True)
 class ProgramInterface:
-    """What a program has to do with the world. Numbers of `inputs` and `outputs` are those of instructions, or of a
-    graph; formats, bounds and names are by number."""
+    """The interface of a program: inputs, outputs, formats.
+
+    Numbers of `inputs` and `outputs` are those of instructions or of a graph; formats, bounds and names are by number.
+    """
 
     robot: str
     name: str
@@ -167,12 +169,12 @@ class Instructions:
 
     @property
     def interface(self) -> ProgramInterface:
-        """Of the first function."""
+        """The interface of the first function."""
         return self.interfaces[0]
 
     @property
     def formatted(self) -> Formatted:
-        """Of the first function."""
+        """The formatted steps of the first function."""
         return self.functions[0]
 
     @property
@@ -201,7 +203,7 @@ class Instructions:
 
     @property
     def next_number(self) -> int:
-        """Of a result that may be added."""
+        """Return the number for the next result that is added."""
         results = max((each.result for each in self.listed), default=0)
         return 1 + max([results, *(node for block in self.blocks for node in block.inputs)])
 
@@ -227,8 +229,11 @@ class Instructions:
 
 
 def instructions(formatted: FormattedGraph, carry: Mapping[int, int] | None = None) -> Instructions:
-    """Of a graph that `fixedpoint.fuse` made. carry: of a turn of a loop, node of a result -> node of the input that it
-    is in the next turn. Raises ProgramError naming a node that the units do not compute."""
+    """Compile a graph that `fixedpoint.fuse` made.
+
+    carry: for a step of a loop, node of a result -> node of the input that the result becomes in the next step. Raises
+    ProgramError: the units do not compute a node; the message names it.
+    """
     graph, carried = formatted.graph, {target: source for source, target in (carry or {}).items()}
     fresh = itertools.count(len(graph))
     start = next(fresh) if carried else None
@@ -352,7 +357,7 @@ def _linked(each: Instruction, states: Mapping[int, int]) -> Instruction:
 
 
 def instruction(formatted: FormattedGraph, i: int, node: Node, args: Sequence[Source]) -> Instruction:
-    """Of a node of a graph. args: its operands. Raises ProgramError: the units do not compute it."""
+    """Compile a node of a graph. args: its operands. Raises ProgramError: the units do not compute it."""
     formats = [formatted.formats[a] for a in node.args]
     to, fracs = formatted.formats[i], [fmt.frac for fmt in formats]
     if node.op in ELEMENTARY:

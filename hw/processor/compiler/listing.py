@@ -36,7 +36,7 @@ def listing(scheduled: Schedule) -> str:
 
 
 def _text(each: Instruction, name: object) -> str:
-    """What an instruction computes."""
+    """Return the text of the value that an instruction computes."""
     assert callable(name)
     if each.kind in (LOAD, STORE):
         where = f"{each.address} {'-' if each.backwards else '+'} turn"

@@ -109,7 +109,7 @@ class _Compiler:
         return Instructions((interface,), tuple(self.blocks), outputs, (self.formatted,), start, per_turn, self.places)
 
     def bounds(self, ports: tuple[Port, ...]) -> dict[int, tuple[float, float]]:
-        """Of the inputs, the values that their formats are for."""
+        """Return the values that the formats of the inputs allow."""
         bounds: dict[int, tuple[float, float]] = {}
         for port in ports:
             first, graph = self.formatted.ports[port.name]
@@ -164,7 +164,7 @@ class _Compiler:
         return states
 
     def constants(self, formatted: FormattedLoop, name: str) -> list[_Value]:
-        """What a carried input begins with."""
+        """Return the initial values of a carried input."""
         start = np.array([formatted.starts[name]])
         return [_Value(Source(None, int(quantize(start, f).value[0])), f) for f in formatted.input_formats(name)]
 
@@ -280,7 +280,7 @@ class _Compiler:
         return _Value(self.move(self.named("copy"), value, value.format), value.format)
 
     def carried(self, step: FormattedLoop, cells: dict[str, list[int]], scope: _Scope) -> None:
-        """What the next turn takes."""
+        """Copy the results to the carried inputs of the next iteration."""
         for source, name in step.loop.carry.items():
             if name in self.memory:
                 self.is_there(step, source)
@@ -329,6 +329,6 @@ BLOCKS: Mapping[str, Callable[[_Compiler, Any, _Scope, int], _Scope]] = table(
 
 
 def _once(cells: list[int], values: list[_Value], formats: list[Format]) -> list[tuple[int, _Value, Format]]:
-    """What comes to each cell: entries of a symmetric matrix have the same."""
+    """Return the value of each cell once; entries of a symmetric matrix share a cell and a value."""
     by_cell = {cell: (cell, value, to) for cell, value, to in zip(cells, values, formats, strict=True)}
     return list(by_cell.values())

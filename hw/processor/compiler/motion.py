@@ -32,7 +32,9 @@ TURNS = 4
 TRIALS = 10
 """Tolerances that are tried, each four times the one before."""
 BEYOND = 1 / 16
-"""Of its limits, by which a motion may leave the region and still count: a step from its border does so at once."""
+"""Fraction of its limits by which a motion may leave the region and still count, since a step from the border leaves
+it at once.
+"""
 CHECKED = 96
 """Trajectories of each kind that a tolerance is tried on."""
 FEW = 1e-3

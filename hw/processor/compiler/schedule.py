@@ -32,7 +32,7 @@ from dynagate.hw.processor.isa.shape import BLOCK_BITS, LEVELS, LOAD, NOISE, STO
 from dynagate.hw.units.latencies import ROUND_STARTS
 
 FEWEST_WORDS, FEWEST_CYCLES = 2, 6
-"""Of a block."""
+"""Minimum words and cycles of a block."""
 TESTING = 7
 """Cycles from a multiply-add's result until the sequencer knows that it is positive, and has chosen the next block."""
 

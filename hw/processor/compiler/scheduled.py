@@ -63,7 +63,7 @@ class Schedule:
 
     @property
     def words(self) -> int:
-        """Of the program."""
+        """Program words."""
         return self.blocks[-1].start + self.blocks[-1].words
 
     @cached_property
@@ -77,7 +77,7 @@ class Schedule:
         return max(self.begins(k, max_iterations)[1] for k in range(len(self.instructions.interfaces)))
 
     def fewest_of(self, function: int) -> int:
-        """As `period`, of one of several functions."""
+        """Return the shortest period of a function, as `period` is for the first one."""
         return self.begins(function, min_iterations)[1]
 
     def begins(self, function: int, turns: Callable[[Repeat], int]) -> tuple[dict[int, int], int]:
@@ -134,7 +134,7 @@ class Schedule:
         return self.cycles_of(0)
 
     def cycles_of(self, function: int) -> int:
-        """Of one of several functions."""
+        """Return the cycles of a function from the first word to the last result."""
         last = self.instructions.of_function(function)[-1]
         start, _, period = self.blocks[last]
         ends = (slot.cycle - start + self.core.latency_of(slot.instruction.kind) for slot in self.slots_of(last))
@@ -177,7 +177,7 @@ class Schedule:
         return self.outputs_of(0)
 
     def outputs_of(self, function: int) -> list[list[int]]:
-        """Of one of several functions."""
+        """Return the results of a function in the order in which each unit sends them."""
         out: list[list[int]] = [[] for _ in range(self.core.units)]
         blocks = self.instructions.of_function(function)
         slots = (slot for block in blocks for slot in self.slots_of(block) if slot.instruction.out)

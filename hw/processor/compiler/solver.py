@@ -14,7 +14,7 @@ from dynagate.fixedpoint.models.observed_loops import Accepted, Unlimited
 from dynagate.hw.processor.compiler.motion import spread
 
 CALLS = 2
-"""Of each problem: the first begins with the guess, the others with what the one before has left."""
+"""Calls for each problem: the first begins with the guess, the others with the solution of the previous call."""
 
 
 def formatted_solver(solver: ChipSolver, problems: Mapping[str, Array], policy: Policy) -> FormattedLoop:

@@ -22,7 +22,7 @@ def streams_of(scheduled: Schedule) -> tuple[Sides[Stream], tuple[ProgramFunctio
 
 
 def _functions(scheduled: Schedule) -> tuple[ProgramFunction, ...]:
-    """What the host knows of each of several functions."""
+    """Describe each of several functions for the host; empty for a single function."""
     interfaces = scheduled.instructions.interfaces
     if len(interfaces) == 1:
         return ()
@@ -39,7 +39,7 @@ def _functions(scheduled: Schedule) -> tuple[ProgramFunction, ...]:
 
 
 def _loop(scheduled: Schedule) -> ProgramLoop | None:
-    """What the host knows of a loop."""
+    """Describe the loop of a rollout for the host; None without a loop."""
     program_of, interface = scheduled.instructions, scheduled.instructions.interface
     if program_of.start is None:
         return None
@@ -50,7 +50,7 @@ def _loop(scheduled: Schedule) -> ProgramLoop | None:
 
 
 def _input_stream(scheduled: Schedule, function: int) -> Stream:
-    """Of one of several functions, whose code is in the head."""
+    """Return the layout of the inputs of a function, whose code is in the head."""
     program_of, interface = scheduled.instructions, scheduled.instructions.interfaces[function]
     place = {i: k for k, i in enumerate(interface.input_nodes)}
     inputs = program_of.blocks[program_of.entries[function]].inputs

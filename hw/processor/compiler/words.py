@@ -55,7 +55,7 @@ def ahead(scheduled: Schedule) -> int:
 
 
 def messages(scheduled: Schedule) -> Words:
-    """What loads a program, (messages, 2): all but the inputs of samples."""
+    """Return the messages that load a program, (messages, 2): everything except the inputs of samples."""
     core = scheduled.core
     parts: list[tuple[int, int]] = []
     for cycle, word in enumerate(program_words(scheduled)):
@@ -94,11 +94,11 @@ def _table(scheduled: Schedule) -> list[tuple[int, int]]:
 
 
 Formats = dict[int, list[Format]]
-"""Of the words of samples, or of results, by the block that a function begins with."""
+"""Formats of the words of samples or of results, by the block that a function begins with."""
 
 
 def input_formats(scheduled: Schedule) -> Formats:
-    """Of the inputs of samples, in the order of their words."""
+    """Return the formats of the inputs of samples, in the order of their words."""
     program, formats = scheduled.instructions, Formats()
     for entry, interface in zip(program.entries, program.interfaces, strict=True):
         whole = Format(scheduled.core.word, 0)  # of the word that says where a loop starts, and of those of no input
@@ -110,7 +110,7 @@ def input_formats(scheduled: Schedule) -> Formats:
 
 
 def output_formats(scheduled: Schedule) -> Formats:
-    """Of the results of samples, in the order of their words."""
+    """Return the formats of the results of samples, in the order of their words."""
     program, formats = scheduled.instructions, Formats()
     for k, (entry, interface) in enumerate(zip(program.entries, program.interfaces, strict=True)):
         own = {program.outputs[node]: interface.formats[node] for node in interface.result_nodes}

@@ -19,9 +19,12 @@ Words = npt.NDArray[np.uint32]
 
 
 class Kind(IntEnum):
-    """Of a packet: a sample, which has its inputs after the head; or messages, whose words the head counts, which the
-    core answers with 1 where it has a program then, else 0. Of a message: nothing; the beginning of a program, after
-    which the core has none; a part of it; its end with the checksum."""
+    """Kind of a packet.
+
+    A SAMPLE has its inputs after the head. MESSAGES have a count of words in the head; the core answers 1 if it then
+    has a program, else 0. Kinds of a message: NOTHING; BEGIN of a program, after which the core has none; a PART of it;
+    its END with the checksum.
+    """
 
     SAMPLE = NOTHING = 0
     BEGIN = 1
@@ -31,8 +34,11 @@ class Kind(IntEnum):
 
 
 class Region(IntEnum):
-    """Of the address of a part: program words by lanes, constants by place, registers, the table of blocks by lanes;
-    where streams carry float32, the tables of binary points of inputs and of results (`points`)."""
+    """Memory that the address of a part selects.
+
+    Program words by lanes, constants by place, registers, the table of blocks by lanes. If streams carry float32: the
+    tables of binary points of inputs and of results (`points`).
+    """
 
     PROGRAM = 0
     CONSTANTS = 1
@@ -76,7 +82,7 @@ def unpack_fields(word: int, fields: Mapping[str, int]) -> dict[str, int]:
 
 
 MESSAGES = 32
-"""Of a program in a packet, where the host chooses."""
+"""Default number of program messages in a packet."""
 
 
 def longest_packet(core: Core) -> int:
@@ -85,7 +91,7 @@ def longest_packet(core: Core) -> int:
 
 
 def packets(loading: Words, count: int = MESSAGES) -> Words:
-    """What loads a program in packets of so many messages, (packets, words), all but their tags."""
+    """Pack the messages of a program into packets of `count` messages, (packets, words), without tags."""
     padded = np.zeros((-len(loading) % count + len(loading), 2), np.uint32)
     padded[: len(loading)] = loading
     rows = padded.reshape(-1, 2 * count)

@@ -1,4 +1,4 @@
-"""What a core is: its size, its latencies and the fields of its program words. The program fits a core of one shape."""
+"""Describe a core: its size, latencies and fields of program words. A program fits a core of one shape."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ LOADING = 3
 """Cycles of a load, from its number and the turn to the value: its address, the memory, a register."""
 SHIFT_BITS = MOST_SHIFT.bit_length()
 BLOCK_BITS = 5
-"""Of the number of a block: a program has so many runs of words, which loops repeat."""
+"""Bits of a block's number. A block is a run of words that loops repeat; this limits their number in a program."""
 FIRST_POINT = 1 << BLOCK_BITS
 """Row of the first binary point in a table of them: those before say by block where a function's begin."""
 MOST_TURN_BITS = 16
 LEVELS = 4
-"""Of loops in loops, besides the turns of a sample."""
+"""Depth of nested loops, in addition to the iterations of a sample."""
 OPERANDS = "abc"
-"""Of a unit."""
+"""Names of a unit's operands."""
 FETCH = 3
 """Cycles from a program address to the word: a register, memory, its register."""
 READ = 3
@@ -113,7 +113,7 @@ class Core:
 
     @property
     def stream_words(self) -> str:
-        """What its streams carry, one of `design.words.WORDS`."""
+        """Number format of the core's streams, one of `design.words.WORDS`."""
         return FLOAT32 if self.floats else FIXED
 
     @property
@@ -123,7 +123,7 @@ class Core:
 
     @property
     def output_points(self) -> int:
-        """Likewise of results."""
+        """Address bits of the table of binary points of results."""
         return max(self.output_bits, BLOCK_BITS) + 1
 
     @property
@@ -133,7 +133,9 @@ class Core:
 
     @property
     def bank_bits(self) -> int:
-        """Of the number of a memory: a unit's own, or the last one, which constants, inputs and functions share."""
+        """Bits of a memory's number: a unit's own memory, or the last one, which constants, inputs and functions
+        share.
+        """
         return self.units.bit_length()
 
     @property
@@ -147,27 +149,27 @@ class Core:
 
     @property
     def operand_bits(self) -> int:
-        """Of an operand in a program word: its memory and its place there."""
+        """Bits of an operand in a program word: its memory and its place there."""
         return self.bank_bits + self.place_bits
 
     @property
     def angle(self) -> Format:
-        """Of the operand of a sine."""
+        """Format of the operand of a sine."""
         return Format(self.word, self.word - 1 - self.angle_bits)
 
     @property
     def sine(self) -> Format:
-        """Of sines and cosines."""
+        """Format of sines and cosines."""
         return Format(self.word, self.word - 2)
 
     @property
     def exponential(self) -> tuple[Format, Format]:
-        """Of the operand of an exponential, and of the result."""
+        """Formats of the operand and of the result of an exponential."""
         return Format(self.word, self.word - 1 - self.exp_bits), Format(self.word, self.word - 1 - self.exp_whole)
 
     @property
     def random(self) -> Format:
-        """Of random numbers."""
+        """Format of random numbers."""
         return Format(self.word, self.word - 1 - NOISE_WHOLE)
 
     def fused(self, formatted: FormattedGraph) -> FormattedGraph:
@@ -186,12 +188,12 @@ class Core:
 
     @property
     def root(self) -> Format:
-        """Of square roots."""
+        """Format of square roots."""
         return Format(self.word, root_frac(self.root_source))
 
     @property
     def sum_bits(self) -> int:
-        """Of the exact sum of a product and a shifted addend."""
+        """Bits of the exact sum of a product and a shifted addend."""
         return max(2 * self.word, self.word + MOST_SHIFT) + 2
 
     @cached_property
@@ -227,7 +229,7 @@ class Core:
 
     @property
     def arithmetic(self) -> Arithmetic:
-        """Of the units."""
+        """Arithmetic of the units."""
         return Arithmetic(overflow=SATURATE if self.saturates else WRAP)
 
     @cached_property
@@ -239,16 +241,18 @@ class Core:
 
     @cached_property
     def function_fields(self) -> dict[str, int]:
-        """Likewise of the elementary unit's part, which is the last one. test: a positive result of unit 0 says that a
-        loop goes on. address, down: where the memory of turns has the first turn's value, and whether the others' lie
-        below it."""
+        """Fields of the elementary unit's part, the last part of a program word, with their bits.
+
+        test: a positive result of unit 0 continues a loop. address, down: place of the first iteration's value in the
+        memory of iterations, and whether the later values lie below it.
+        """
         kinds = (len(KINDS) - (not self.noise)).bit_length()
         memory = {"address": self.turn_bits, "down": 1} if self.turn_bits else {}
         return {"kind": kinds, "place": self.place_bits, "shift": latencies.SHIFT_BITS, **memory, "test": 1}
 
     @property
     def unit_bits(self) -> int:
-        """Of a unit's part of a program word."""
+        """Bits of a unit's part of a program word."""
         return sum(self.unit_fields.values())
 
     @property
@@ -263,12 +267,12 @@ class Core:
 
     @property
     def lane_bits(self) -> int:
-        """Of the number of a lane."""
+        """Bits of a lane's number."""
         return max((self.lanes - 1).bit_length(), 1)
 
     @cached_property
     def hash(self) -> str:
-        """Of the shape and of the source that makes its gateware."""
+        """Hash of the shape and of the source that makes its gateware."""
         text = json.dumps([asdict(self), SHIFT_BITS, self.root_shift, source_digest(CORE)], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 

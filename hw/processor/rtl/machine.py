@@ -1,4 +1,4 @@
-"""What program words time: operand memories, units and functions."""
+"""The parts that program words control: operand memories, units and functions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dynagate.hw.processor.rtl.unit import MultiplyAdd
 from dynagate.hw.units.rescale import BLOCK_RAM, LOOKUP_RAM, delayed
 
 PHASES = 4
-"""Of two samples, in even and odd turns."""
+"""Phases of the control: two samples, in even and odd iterations."""
 
 
 class Operand(wiring.Component):
@@ -83,7 +83,7 @@ class _Writes:
         self.late: dict[int, tuple[Value, Value, Value]] = {}
 
     def add(self, m: Module, bank: int, write: Value, place: Value, bits: Value) -> None:
-        """What writes a producer's memories."""
+        """Register the write port of a producer's memories."""
         self.at_once[bank] = write, place, bits
         self.late[bank] = (
             delayed(m, write, 1, f"write{bank}_late", reset=True),

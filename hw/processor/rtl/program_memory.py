@@ -14,11 +14,11 @@ from dynagate.hw.processor.isa.shape import FETCH, LANE, Core
 from dynagate.hw.units.rescale import BLOCK_RAM, delayed
 
 READERS = 2
-"""Of a program memory: a block of memory has so many ports, the first of which loads the program too."""
+"""Read ports of a program memory, as many as a block of memory has; the first one also loads the program."""
 
 
 def asked(core: Core) -> wiring.Signature:
-    """What a core asks its program memory.
+    """Return the interface between a core and its program memory.
 
     ============  ===  ================================================
     address       out  of a word

@@ -19,7 +19,7 @@ from dynagate.hw.rtl.regmap import BITS
 TOP = "accelerator"
 MOST_CORES = 32
 BATCH_BIT = 16
-"""Of register `stream`: TLAST ends a batch."""
+"""Bit of register `stream` that sets TLAST to end a batch."""
 
 
 class CoreShell(Accelerator):
