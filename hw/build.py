@@ -299,7 +299,7 @@ def _formatted(
 
 
 def _numbers(graph: Graph, axi: Axi | None) -> dict[str, str]:
-    """By port, the type that the streams of a shell round it to."""
+    """Return the number type that the streams of a shell round each port to, by name."""
     if axi is None:
         return {}
     streamed = number_of(axi.words)
@@ -320,7 +320,7 @@ def _contents(result: Design[Pipeline], formats: str, progress: Progress) -> Con
 
 
 def _alone(result: Design[Pipeline], verilog: Mapping[str, str]) -> dict[str, str]:
-    """What synthesizes the outermost module of the Verilog alone, by name."""
+    """Return the scripts that synthesize the outermost module of the Verilog out of context, by file name."""
     design, board = result.design, boards.load(ALONE_ON)
     top = SHELL_TOP if design.axi is not None else RING_TOP if design.body.ring is not None else TOP
     clock = "aclk" if top == SHELL_TOP else "clk"
@@ -491,7 +491,7 @@ def _inputs_of(graph: Graph, part: Part) -> tuple[tuple[str, str], ...]:
 
 
 def _functions(planned: Plan, region: Region) -> tuple[DesignFunction, ...]:
-    """Of a graph of several functions."""
+    """Describe each function of a graph of several functions."""
     graph = planned.formatted.graph
     place = {i: k for k, i in enumerate(graph.result_nodes)}
     ports = {port.name: port for port in graph.outputs}

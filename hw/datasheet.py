@@ -22,7 +22,7 @@ class Datasheet:
 
     title: str
     rows: Sequence[Row]
-    """What a fact is, and the fact."""
+    """Pairs of a property's name and its value."""
     sections: Sequence[str] = ()
     """Markdown that follows the table; an empty text is left out."""
 

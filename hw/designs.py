@@ -54,7 +54,7 @@ class Resources:
 
 
 class Hardware(ABC):
-    """What a build scheduled: the graph with its formats, and when each operation runs.
+    """The scheduled hardware of a build: the graph with its formats, and the start of each operation.
 
     A subclass for each body holds its schedule. `design.bodies.BODIES` has a row for each.
     """

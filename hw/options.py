@@ -24,7 +24,7 @@ MOST_SAMPLES_PER_RUN, MOST_TURNS = 4, 16
 INTERVAL = "Start one sample in this many cycles."
 """Help of the option for the initiation interval."""
 DEFAULT_FOLDER = Path("build") / "designs"
-"""Where designs are kept, each in a folder of its own."""
+"""Default parent folder of designs; each design has a folder of its own in it."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What is to be designed, in one object."""
+"""The request for a design as one object."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dynagate.robot.checked import robot_of
 
 @dataclass(frozen=True)
 class _Computed:
-    """What is computed: the first fields of a request."""
+    """The first fields of a request: the robot and the function."""
 
     robot: Robot
     function: str
@@ -28,12 +28,11 @@ class _Computed:
 @explained
 @dataclass(frozen=True)
 class DesignRequest(DesignOptions, _Computed):
-    """What `dynagate.build` is asked for, but for the folder where the design goes. Raises ValueError.
+    """All options of `dynagate.build` except the folder of the design. Raises ValueError.
 
-    robot, function: what is computed, of a robot, its name or its path; several functions have commas between them.
-    ii, samples_per_run, words, policy, goal, formats, axi, budget, stages, region, certificate: as `DesignOptions`
-    has them.
-    algorithm: the algorithm's options.
+    robot, function: the function of a robot, which is an object, a name or a path; several functions are separated by
+    commas. ii, samples_per_run, words, policy, goal, formats, axi, budget, stages, region, certificate: as in
+    `DesignOptions`. algorithm: the algorithm's options.
     """
 
     algorithm: AlgorithmOptions = DEFAULTS

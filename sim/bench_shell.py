@@ -220,7 +220,7 @@ async def a_batch_that_is_cut_short_ends(dut: Any) -> None:
 
 @cocotb.test()
 async def a_beat_too_many_is_told_of_each_sample(dut: Any) -> None:
-    """Where words follow the tag, which should be 0. The last sample is cut too, and counts once."""
+    """Positions of words that follow the tag and should be 0. The last sample is cut too, and counts once."""
     bench = await Bench.start(dut)
     axi, width = bench.axi, bench.axi.width // 8
     if bench.per_sample or axi.beats.input == 1:

@@ -1,4 +1,4 @@
-"""Where hardware and integers part: the first node, in time, whose value in the RTL is not the integer executor's."""
+"""Find the first node, in time, whose value in the RTL differs from that of the integer executor."""
 
 from __future__ import annotations
 

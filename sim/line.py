@@ -41,7 +41,7 @@ def device_library(folder: Path, design: Design[DatapathBody], *, progress: Prog
 
 
 def cores_library(core: Core, cores: int = 1, *, progress: Progress = quiet) -> Path:
-    """Likewise of a processor's cores. Raises SimulationError."""
+    """Compile the library of a processor's cores behind a serial line. Raises SimulationError."""
     verilog = core_verilog(core, Axi(WORD, words=core.stream_words), cores, has_tlast=False, progress=progress)
     return _behind_line(Serial(None, LEAST_CLOCKS, longest_packet(core)), [verilog], progress)
 

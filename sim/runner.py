@@ -292,7 +292,9 @@ def _quick_start(module: str) -> dict[str, str]:
 
 
 def _failure(work: Path) -> str:
-    """What the log says of the first failed test: which one, where in the bench, and the error's text; or its end."""
+    """Return the first failed test in the log: its name, its line in the bench and the error's text; or the end of
+    the log.
+    """
     log = work / "log.txt"
     lines = log.read_text().splitlines() if log.is_file() else []
     first = next((k for k, line in enumerate(lines) if line.lstrip().startswith("Traceback")), 0)

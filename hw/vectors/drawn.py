@@ -28,11 +28,14 @@ Rows = list[npt.NDArray[np.float64] | None]
 
 
 class Vectors(NamedTuple):
-    """Of a module. inputs: beats of the samples, (..., words), which may differ in length. expected: of their results,
-    (samples, beats, words). ends: of each sample, the place of its function among several; NONE where no result comes.
-    masks: of each function, the bits that its results have, (functions, beats, words). reference: the float64 numbers
-    of each sample's outputs, row-major; None for one beyond the region. rounds: samples until the end of each round.
-    operations: on registers."""
+    """Test vectors of a module.
+
+    inputs: beats of the samples, (..., words), which may differ in length. expected: beats of their results, (samples,
+    beats, words). ends: for each sample, the index of its function among several; NONE if no result comes. masks: for
+    each function, the bits that its results have, (functions, beats, words). reference: float64 outputs of each sample,
+    row-major; None for a sample outside the region. rounds: number of samples until the end of each round. operations:
+    accesses to registers.
+    """
 
     inputs: Words
     expected: Words
@@ -51,7 +54,11 @@ def drawn_states(built: BuiltDatapath, count: int, seed: int) -> tuple[Arrays, F
 def of_all_kinds(
     draw: Callable[[int, int, Kind], Arrays], kept: Collection[str], count: int, seed: int
 ) -> tuple[Arrays, Flags]:
-    """As `drawn_states`. draw: states of a number, a seed and a kind. kept: what is not taken beyond its limits."""
+    """Draw states of all kinds in the shares of `SHARES`, and some beyond the limits.
+
+    draw: returns states for a count, a seed and a kind. kept: names that stay inside their limits. Returns the states
+    and which of them lie inside the region.
+    """
     counts = {kind: round(share * count) for kind, share in SHARES.items()}
     drawn = [draw(max(n, 1), seed, kind) for kind, n in counts.items()]
     left = count - sum(counts.values())

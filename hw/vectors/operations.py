@@ -1,4 +1,4 @@
-"""What a bench does to the registers of a module before its rounds, and what it expects of them."""
+"""Register accesses that a bench makes before its rounds, with the expected answers."""
 
 from __future__ import annotations
 
@@ -36,14 +36,18 @@ class Operation(NamedTuple):
 
     @property
     def bits(self) -> int:
-        """As a bench reads it: 8 bits of the round, 4 of the kind, 4 of the response, 16 of the address, 32 of the
-        word."""
+        """Encode for the bench: 8 bits of the round, 4 of the kind, 4 of the response, 16 of the address, 32 of the
+        word.
+        """
         return self.before << 56 | self.kind << 52 | self.response << 48 | self.address << 32 | self.word
 
 
 class Counted(NamedTuple):
-    """Of samples in their order: bad, those with a number that is none or does not fit, (samples,); and of the results
-    that come, flagged ones, (results,), and the passes that overflowed, (results, scopes)."""
+    """Flags of samples and results, in order.
+
+    bad: samples with a NaN or a number that does not fit, (samples,). flagged: results that are flagged, (results,).
+    by_scope: passes that overflowed, (results, scopes).
+    """
 
     bad: Flags
     flagged: Flags
@@ -56,8 +60,10 @@ def of_shell(
     counted: Counted,
     settings: Mapping[int, Mapping[str, int]] | None = None,
 ) -> list[Operation]:
-    """Of the shell of a datapath. held: what the inertial parameters of links are to be, by link. settings: of
-    registers, before rounds."""
+    """Return the operations for the shell of a datapath.
+
+    held: inertial parameters to write, by link. settings: registers to set, by round before which they are set.
+    """
     axi, address = _registers(design)
     constants = {
         "ii": design.interval,
@@ -115,7 +121,9 @@ class Answered(NamedTuple):
 
 
 def of_cores(design: Design, cores: int, checksum: int, counted: Sequence[Answered]) -> list[Operation]:
-    """Of the shell of a processor's cores. checksum: of the program. counted: at the ends at which a bench stops."""
+    """Return the operations for the shell of a processor's cores. checksum: of the program. counted: counts at the
+    ends where a bench stops.
+    """
     axi, address = _registers(design)
     nothing = dict.fromkeys(("ii", "latency", "input_words", "output_words", "samples_in", "checksum"), 0)
     stream = axi.width | (axi.last == PER_BATCH) << BATCH_BIT
@@ -131,7 +139,7 @@ def of_cores(design: Design, cores: int, checksum: int, counted: Sequence[Answer
 
 
 def _of_results(answered: Answered) -> Counted:
-    """Of a core, which has one flag."""
+    """Convert the answers of a core, which has one overflow flag."""
     return Counted(answered.bad, answered.flagged, answered.flagged[:, None])
 
 

@@ -37,9 +37,11 @@ RELOADED, LOADS = 3, 4
 
 
 class Packet(NamedTuple):
-    """What goes over the stream at once. end: of its answer; NONE where none comes. words: all but its tag. answer:
-    likewise. flagged: a value of it overflows. bad: a number of it is none, or does not fit. reference: float64
-    numbers."""
+    """A packet on the stream with its expected answer.
+
+    end: the end that the answer belongs to; NONE if no answer comes. words, answer: all words except the tag. flagged:
+    a value overflows. bad: a number is NaN or does not fit. reference: float64 numbers.
+    """
 
     end: int
     words: Words
@@ -197,8 +199,7 @@ def _beats(words: Words, lanes: int, last: bool) -> Words:
 
 
 def _masks(design: Design[ProgramBody], subject: Subject) -> Words:
-    """Of each function, ones where its results have bits: one with fewer numbers than others ends with words that mean
-    nothing."""
+    """Return masks with ones at the result bits of each function; shorter results end with words without meaning."""
     axi = subject.design.axi
     assert axi is not None
     masks = np.zeros((len(subject.names), subject.longest_result, axi.lanes + 1), np.uint32)

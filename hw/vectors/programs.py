@@ -120,7 +120,7 @@ def _of_function(
 
 
 def _strange(design: Design[ProgramBody], states: Arrays, kept: Collection[str], seed: int) -> tuple[Arrays, Flags]:
-    """Where streams carry floats, some samples with a number that is none, and which ones they are."""
+    """On streams of floats, replace a number of some samples by NaN or infinity, and return which samples these are."""
     names = [name for name in states if name not in kept]
     count = len(next(iter(states.values())))
     if design.body.stream_words == FIXED or not names:
@@ -133,7 +133,7 @@ def _strange(design: Design[ProgramBody], states: Arrays, kept: Collection[str],
 
 
 def _formats(formatted: FormattedGraph) -> dict[str, list[Format]]:
-    """Of the entries of a graph's inputs."""
+    """Return the formats of the entries of a graph's inputs, by name."""
     return {port.name: [formatted.formats[i] for i in port.nodes] for port in formatted.graph.inputs}
 
 
@@ -144,9 +144,12 @@ def _by_node(formatted: FormattedGraph, integers: Mapping[str, Sequence[Integers
 
 
 class _Turns(NamedTuple):
-    """Of trajectories. begin: words of the states that they begin with. inputs: of each turn. results: of each turn,
-    and where it overflowed, (batch, turns). bad: where an input is no number or does not fit, likewise. reference:
-    float64 outputs, (batch, turns, numbers), NaN where unknown."""
+    """Trajectories of a program.
+
+    begin: words of the initial states. inputs, results: columns of each step. overflow: where a step overflowed,
+    (batch, steps). bad: where an input is NaN or does not fit, (batch, steps). reference: float64 outputs, (batch,
+    steps, numbers), NaN where unknown.
+    """
 
     begin: Columns
     inputs: list[Columns]

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 PATTERNS = 4
-"""Of pauses, of either side: none, rare ones, mostly pauses, bursts."""
+"""Number of pause patterns on either side: none, rare, mostly pauses, bursts."""
 ROUNDS = 1 + PATTERNS * PATTERNS
 """With the first one, in which each sample is alone. A bench of a slow design has as many again behind them, with more
 samples; FEW of `verify.sh` stops before these."""
@@ -19,9 +19,11 @@ NONE = 0xFFFFFFFF
 
 
 def bounds(groups: Sequence[int], shares: Sequence[int] | None = None) -> npt.NDArray[np.int64]:
-    """Of samples in groups of so many, which follow each other: how many there are until the end of each round, so
-    that a round has samples of one group. The first round belongs to the first group. shares: rounds of each group,
-    about as many for each unless given."""
+    """Return the number of samples until the end of each round, so that a round has samples of one group only.
+
+    groups: sizes of consecutive groups. shares: rounds of each group; by default about the same number. The first round
+    belongs to the first group.
+    """
     count = len(groups)
     shares = shares or [ROUNDS // count + (k < ROUNDS % count) for k in range(count)]
     ends: list[int] = []

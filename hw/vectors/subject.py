@@ -1,4 +1,4 @@
-"""What the benches of a design's modules need to know of each: its streams in beats, and how long a result takes."""
+"""Properties of a design's module that its benches need: streams in beats, and latencies of results."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ DATAPATH, ROLLOUT, ACCELERATOR = "datapath", "rollout", "accelerator"
 PARTS = "parts of a program"
 """In place of a function's name."""
 PART_WORDS = 1 + 2 * 32
-"""Of a part, its tag apart: a head, and as many messages as the host sends in one."""
+"""Words of a part of a program without its tag: a head, and the messages that the host sends in one packet."""
 ANSWER = 8
 """Cycles from the last word of a part to its answer's first word."""
 FEW_TURNS = 2
-"""Of each loop of a core's program, in the cycles for which a bench watches that nothing comes."""
+"""Iterations of each loop of a core's program in the time for which a bench watches that no result comes."""
 TO_RESULT = 2
 """Cycles from the one in which a result and its overflow bits are there until the output stream offers it."""
 
@@ -49,7 +49,7 @@ class Subject:
 
     @property
     def folder(self) -> str:
-        """Of its bench, in the design's."""
+        """The folder of the module's bench inside the design's folder."""
         return bench_folder(self.design, self.module)
 
     @property
@@ -64,7 +64,7 @@ class Subject:
 
     @property
     def longest(self) -> int:
-        """Likewise of all ends."""
+        """The longest latency of all ends."""
         return max(self.most)
 
     @property

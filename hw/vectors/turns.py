@@ -139,8 +139,9 @@ def _lengths(part: Part, size: int, seed: int) -> Ints:
 def _integers(
     built: BuiltDatapath, wire: StreamModel | None, states: Arrays, at: Ints, commands: Ints, seed: int
 ) -> tuple[dict[int, Integers], Flags, Words | None]:
-    """Of all turns of all trajectories: integers of the inputs by node, and which do not fit; of those that are
-    streamed, the words. at: which they are."""
+    """Return the integers of the inputs by node for all steps of all trajectories, where they do not fit, and the
+    words of streamed ones. at: indices of the streamed steps.
+    """
     graph = built.graph
     if wire is None:
         integers = quantize_inputs(built.formatted, states)

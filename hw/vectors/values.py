@@ -1,4 +1,4 @@
-"""What stands in the templates of a module's bench, by name."""
+"""Values for the templates of a module's bench, by name."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def _modules_table(design: Design, late: Sequence[int]) -> str:
 
 
 def _of_bench(subject: Subject, late: Sequence[int], counts: Counts, template: Template) -> dict[str, str]:
-    """Of bench.v."""
+    """Return the values for bench.v."""
     design, sink, ends = subject.design, subject.design.output, len(subject.names)
     integers = {
         "SAMPLES": counts.samples,
@@ -196,8 +196,9 @@ def _end(subject: Subject) -> str:
 
 
 def _unusable(subject: Subject) -> tuple[list[str], list[str]]:
-    """What says in a result on AXI streams that it cannot be used: declarations, and what is set at the start. A number
-    is NaN; or a bit behind the integers, or behind a core's results, is 1."""
+    """Return the declarations and initial statements that recognize an unusable result on an AXI stream: a number is
+    NaN, or a bit behind the integers or behind a core's results is 1.
+    """
     design = subject.design
     axi = design.axi
     assert axi is not None
@@ -220,7 +221,7 @@ def _unusable(subject: Subject) -> tuple[list[str], list[str]]:
 
 
 def _of_rules(subject: Subject, plain: dict[str, str], template: Template) -> dict[str, str]:
-    """Of rules.sv."""
+    """Return the values for rules.sv."""
     design, module = subject.design, subject.module
     is_bare, is_shell = module == DATAPATH, module == ACCELERATOR
     every_port = "    input wire [31:0] every,\n" if ROLLOUT in subject.tops[1:] else ""
@@ -249,7 +250,9 @@ def _of_rules(subject: Subject, plain: dict[str, str], template: Template) -> di
 
 
 def _of_beats(subject: Subject) -> dict[str, str]:
-    """Of rules.sv: where a sample and a result end, and the cycles of a sample that is alone."""
+    """Return the values for rules.sv that locate the ends of samples and results, and the latency of a single
+    sample.
+    """
     axi, is_whole = subject.design.axi, f"&s_axis_tkeep[{_needed(subject.design) - 1}:0]"
     if subject.loads:  # the last end is that of answers to parts of a program; all functions' results have one length
         assert axi is not None
@@ -299,7 +302,9 @@ _SPACE = """  space_is_kept: assert property (@(posedge clk) disable iff (in_res
 
 
 def _payload_rule(subject: Subject) -> str:
-    """Of several functions only some bits of a result have values, and which ones `o__payload` says."""
+    """Return the rule that a waiting payload is stable. With several functions only some bits have values, as
+    `o__payload` states, so there is no rule.
+    """
     if len(subject.names) > 1 and subject.module == DATAPATH:
         return ""
     waits = "o__valid && !o__ready |=> $stable(o__payload)"

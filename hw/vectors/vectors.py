@@ -27,8 +27,11 @@ from dynagate.hw.vectors.wire import StreamModel
 
 
 class Results(NamedTuple):
-    """Of samples. values: integers by the place of the number among the output fields; what a function's results lack
-    is absent or 0. by_scope: (samples, scopes of the output stream), where a pass overflowed."""
+    """Expected results of samples.
+
+    values: integers by the index of the number among the output fields; numbers that a function's results lack are
+    absent or 0. by_scope: (samples, scopes of the output stream), where a pass overflowed.
+    """
 
     values: dict[int, Integers]
     by_scope: Flags
@@ -53,7 +56,9 @@ def _of_datapath(built: BuiltDatapath, states: Arrays, inside: Flags) -> dict[st
 
 
 def _of_both(built: BuiltDatapath, states: Arrays, inside: Flags, seed: int) -> dict[str, Vectors]:
-    """Of a datapath and of the shell around it. Both stream the same samples, so that results are worked out once."""
+    """Return the vectors of a datapath and of the shell around it. Both stream the same samples, so results are
+    computed once.
+    """
     ends, wire, nodes = _ends(built, states), StreamModel(built.design, built.formatted), built.graph.input_nodes
     parameters = wire.axi.parameters
     first = {name: value[:1].astype(np.float32) for name, value in states.items() if name in parameters}
@@ -123,7 +128,7 @@ def end_beats(built: BuiltDatapath, end: int) -> int:
 
 
 def _beat_masks(built: BuiltDatapath, wire: StreamModel) -> Words:
-    """Of each function, ones where its results have bits."""
+    """Return masks with ones at the result bits of each function."""
     ends = len(built.hardware.plan.deliveries)
     masks = np.zeros((ends, wire.axi.beats.output, wire.axi.lanes + 1), np.uint32)
     for end in range(ends):
@@ -141,7 +146,7 @@ def _numbers(built: BuiltDatapath, states: Arrays) -> npt.NDArray[np.float64]:
 def _payloads(
     built: BuiltDatapath, integers: Mapping[int, Integers], results: Results, ends: Ints, reference: Rows
 ) -> Vectors:
-    """Of the bare datapath."""
+    """Return the vectors of the bare datapath."""
     count, sink = len(ends), built.design.output
     inputs = built.design.input.codec.from_columns([integers[i] for i in built.graph.input_nodes])
     payloads = sink.codec.from_columns([results.values[k] for k in range(len(sink.fields))])
@@ -153,7 +158,7 @@ def _payloads(
 
 
 def _ends(built: BuiltDatapath, states: Arrays) -> Ints:
-    """Of each sample, the place of its function among several."""
+    """Return, for each sample, the index of its function among several."""
     ends = np.zeros(len(next(iter(states.values()))), np.int64)
     if parts_of(built.graph.name):
         for k, delivery in enumerate(built.hardware.plan.deliveries):
@@ -162,7 +167,7 @@ def _ends(built: BuiltDatapath, states: Arrays) -> Ints:
 
 
 def results_of(built: BuiltDatapath, integers: Mapping[int, Integers], ends: Ints) -> Results:
-    """What the integers give. integers: of the inputs, by node."""
+    """Compute the results of samples. integers: of the inputs, by node."""
     sink, graph, count = built.design.output, built.graph, len(ends)
     place = {i: k for k, i in enumerate(graph.result_nodes)}
     parts = parts_of(graph.name)
@@ -187,7 +192,7 @@ def results_of(built: BuiltDatapath, integers: Mapping[int, Integers], ends: Int
 
 
 def _masks(built: BuiltDatapath) -> Words:
-    """Of each function, ones where its results have bits."""
+    """Return masks with ones at the result bits of each function."""
     sink, parts = built.design.output, parts_of(built.graph.name)
     place = {i: k for k, i in enumerate(built.graph.result_nodes)}
     masks = np.zeros((len(built.hardware.plan.deliveries), sink.words), np.uint32)

@@ -18,7 +18,7 @@ from dynagate.fixedpoint.formatted import FormattedGraph
 from dynagate.hw.units.floating import BINARY32, from_floating, to_floating
 
 STRANGE = 40
-"""Of so many samples on AXI streams of floats, one has a number that is none."""
+"""One sample out of this many has a NaN or an infinity on AXI streams of floats."""
 
 Flags = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]

@@ -31,7 +31,7 @@ LAST = CASE.read_request - CASE.max_payload
 LIST = CASE.batches * DESCRIPTOR.size
 """Bytes of a list of descriptors, one a batch."""
 FILLER = 0xEEEEEEEE
-"""What lies in the host's buffers before results do."""
+"""Content of the host's buffers before results arrive."""
 ERRORS = ~(Status.BUSY | Status.STOPPED)
 
 Fault = Callable[[Bench, Transfer], None]
@@ -148,7 +148,7 @@ async def errors(bench: Bench) -> Status:
 
 
 def check_beats(bench: Bench, transfer: Transfer, beats: Any) -> None:
-    """What went into the accelerator is the beginning of what was to go."""
+    """Check that the words that entered the accelerator are the beginning of the words to send."""
     width = bench.axi.width // 8
     expected = []
     for buffer in transfer.sources:
@@ -164,7 +164,7 @@ def check_beats(bench: Bench, transfer: Transfer, beats: Any) -> None:
 
 
 def check_results(transfer: Transfer) -> None:
-    """What came back is the beginning of what was to come."""
+    """Check that the results that came back are the beginning of the expected ones."""
     expected = np.frombuffer(b"".join(transfer.expected), "<u4")
     words = np.frombuffer(b"".join(buffer.content() for buffer in transfer.results), "<u4")
     written = int(np.argmax(words == FILLER))
@@ -188,7 +188,7 @@ async def what_is_not_there_is_refused_while_samples_stream(dut: Any) -> None:
 
 
 async def answer(window: Any, address: int) -> str:
-    """What cocotbext-pcie says of a read that fails, nothing of one that does not."""
+    """The message that cocotbext-pcie logs for a read that fails; it logs nothing for one that succeeds."""
     try:
         await window.read_dword(address)
     except Exception as error:

@@ -171,7 +171,7 @@ class Read:
         return self.left <= 0
 
     async def more_than(self, count: int) -> bytes:
-        """What follows the first `count` bytes, once there is some. Raises DmaError."""
+        """Wait for data after the first `count` bytes and return it. Raises DmaError."""
         assert self.activity is not None, "a read that was not requested"
         while len(self.data) <= count:
             if self.error is not None:
@@ -386,7 +386,7 @@ class Channel(ABC):
 
     @abstractmethod
     def work(self) -> list[Coroutine[Any, Any, None]]:
-        """What runs side by side with the fetching of descriptors."""
+        """Return the coroutines that run concurrently with the fetching of descriptors."""
 
     @abstractmethod
     def discard(self) -> None:

@@ -42,11 +42,12 @@ LATENCY_NS = (300, 600)
 PORT_NS = 50
 """From the transaction layer to the wire, at either end: an assumption."""
 ABOVE = 1 << 32
-"""Where buffers lie: above 4 GiB, as those of a 64-bit host mostly do, so that requests have long headers."""
+"""Address of the first buffer: above 4 GiB, as on most 64-bit hosts, so that requests have long headers."""
 ADJACENT_MOST = 15
 RINGS = 64
-"""Of a size, until the first one's memory is used again. What the card writes late reaches none that is under way, and
-cocotbext-axi, which looks through all memory at each access, has little to look through."""
+"""Rings of one size before the memory of the first is used again. A late write of the card then reaches no ring in
+use, and cocotbext-axi, which searches all memory at each access, has little to search.
+"""
 
 
 class Host(RootComplex):
@@ -178,7 +179,7 @@ class Ring:
 
     @property
     def count(self) -> int:
-        """As the device has written it."""
+        """The count that the device has written."""
         return self._written & ~WRITE_BACK_ERROR
 
     @property
@@ -204,7 +205,7 @@ class Ring:
         return total
 
     def lengths(self) -> list[tuple[int, bool]]:
-        """Of each descriptor of C2H: the bytes written, and whether a packet ended with it."""
+        """Return, for each descriptor of C2H, the bytes written and whether a packet ended with it."""
         rows = []
         for k in range(self.ends[-1]):
             place = self.results + 8 * k

@@ -88,13 +88,13 @@ class Case:
 
 @dataclass(frozen=True)
 class Measured:
-    """What a case measured, in simulated time.
+    """Measurements of a case, in simulated time.
 
-    overall: samples a second from the doorbell until the host sees the last transfer complete. steady: in the middle
-    half of the transfers, where neither begin nor end is felt, 0 for a single one; it may exceed the link's rate by the
-    share of its samples that lay in the DMA's buffer before. batch_ns: from the doorbell until the
-    host sees the first transfer complete. register_ns: a read of an accelerator register. completions, overtaken: how
-    many completions came, and how many reads were answered before an older one. largest_write, largest_read: bytes of
+    overall: samples a second from the doorbell until the host sees the last transfer complete. steady: the rate in the
+    middle half of the transfers, without effects of the beginning and the end; 0 for a single transfer. It may exceed
+    the link's rate by the share of samples that the DMA's buffer already held. batch_ns: from the doorbell until the
+    host sees the first transfer complete. register_ns: a read of an accelerator register. completions, overtaken:
+    number of completions, and of reads that were answered before an older one. largest_write, largest_read: bytes of
     the largest memory write and read request of the device.
     """
 

@@ -37,7 +37,7 @@ from dynagate.sim.pcie.host import Buffer, Ring
 from dynagate.sim.pcie.link import CLOCK_NS
 
 POLL_NS = 100
-"""Of simulated time between two looks at the socket, and at what the card has written into the host's memory."""
+"""Simulated nanoseconds between two polls of the socket and of the host's memory."""
 LATE_NS = round(1.2 * TIMEOUT_NS)
 QUIET_NS = 2 * TIMEOUT_NS
 """Without a request on the link: what is under way waits for the other process."""

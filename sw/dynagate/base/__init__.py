@@ -1,1 +1,1 @@
-"""What all stages use: names of intermediate values, text that came from a file, files put in place whole."""
+"""Helpers for all stages: names of intermediate values, text from files, and files that are written atomically."""

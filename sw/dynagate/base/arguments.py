@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from typing_extensions import TypeIs  # in `typing` from Python 3.13 on
 
 LARGEST = 1e12
-"""Of an option that has a size, in its unit: more is a mistake, and products of it leave float64."""
+"""Largest accepted size of an option, in its unit: more is a mistake, and products of it overflow float64."""
 
 FINITE_MOST = 1e100
 """The largest size of a number that counts as finite: the square of a larger one leaves float64."""

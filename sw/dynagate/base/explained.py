@@ -26,7 +26,7 @@ from dynagate.base.nearest import check_keyword
 T = TypeVar("T", bound=Callable[..., Any])
 
 RAW = (TypeError, AttributeError, LookupError, ValueError, ArithmeticError)
-"""What Python and numpy raise where they are given something else than they take."""
+"""Errors that Python and numpy raise for arguments of a wrong type or value."""
 UNIONS = (typing.Union, types.UnionType)
 CALLED = ("__init__", "__call__")
 PUBLIC_NAMES = {
@@ -47,8 +47,7 @@ KINDS: dict[object, tuple[Any, str]] = {
     collections.abc.Callable: (collections.abc.Callable, "a function"),
     tuple: ((tuple, list, np.ndarray), "a tuple"),
 }
-"""Of types that are called otherwise than by their names, or whose values may be others: what values are, and in
-words."""
+"""Accepted types and their description, for annotations that are described by other words than their names."""
 
 
 class _UnfitError(ArgumentTypeError):
@@ -180,7 +179,7 @@ def _check(label: str, arguments: Iterable[tuple[str, Any, Any]], cause: BaseExc
 
 
 def _label(function: Callable[..., Any]) -> str:
-    """What a user calls: a method with its class, a class for what makes it."""
+    """Return the name that a user calls: a method with its class, or the class for its constructor."""
     *owner, name = function.__qualname__.rpartition("<locals>.")[2].split(".")
     owner = [PUBLIC_NAMES.get(each, each) for each in owner]
     return ".".join([*owner, *([] if owner and name in CALLED else [name])])
@@ -230,7 +229,9 @@ class _Later(type):
 
 
 class _Names(dict[str, Any]):
-    """What names of annotations mean. One that a module imports for type checkers alone is a class of this name."""
+    """Namespace to resolve annotations. A name that a module imports only for type checkers becomes a class of this
+    name.
+    """
 
     def __missing__(self, name: str) -> Any:
         if hasattr(builtins, name):

@@ -9,7 +9,7 @@ from dynagate.base.errors import MissingExtraError
 
 
 def install(extra: str) -> str:
-    """What to type for an extra."""
+    """Return the command that installs an extra."""
     return f"pip install 'dynagate[{extra}]'"
 
 

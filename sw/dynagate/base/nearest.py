@@ -9,7 +9,7 @@ from dynagate.base.elsewhere import OF_OTHER_CALLS, spelled, written
 from dynagate.base.errors import ArgumentTypeError
 
 ALIKE = 0.7
-"""Of two names that may be meant for each other, the ratio of `difflib`."""
+"""Ratio of `difflib` above which one name may be a misspelling of another."""
 ALIKE_A_LITTLE = 0.5
 """The same ratio, for names that an error lists."""
 LISTED = 8

@@ -16,11 +16,11 @@ Integers = npt.NDArray[np.int64]
 
 FACTOR, KEY_STEP, ROUNDS = 0xD256D193, 0x9E3779B9, 10
 MEAN = 131070
-"""Of the sum of four halves, which a number is less."""
+"""Mean of the sum of four 16-bit halves, which is subtracted from each sum."""
 FRAC, WIDTH = 15, 18
 """Bits of a number's integer behind the binary point, and all of them: numbers lie between -4 and 4."""
 DEVIATION = float(np.sqrt(4.0 * (65536.0**2 - 1.0) / 12.0))
-"""Of the integers."""
+"""Standard deviation of the integers."""
 _LOW, _HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
 
 

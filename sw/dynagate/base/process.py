@@ -99,8 +99,11 @@ def run(
     environment: Mapping[str, str] | None = None,
     lines: int = 20,
 ) -> str:
-    """What a program prints. name: in errors, its file's unless given. place: where it works. folder: where it writes.
-    Raises `failure` with so many last lines of its messages, or because the program does not start."""
+    """Run a program and return its output.
+
+    name: in errors, by default the name of the program's file. place: working folder. folder: output folder. lines: how
+    many last lines of its messages an error shows. Raises `failure` if the program fails or does not start.
+    """
     try:
         done = completed(command, cwd=place, env=environment)
     except OSError as error:
