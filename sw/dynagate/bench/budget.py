@@ -1,5 +1,8 @@
-"""What a run measures: all of a small robot, and of a large one what is worth most, as far as a number of operations
-goes. Compilers and schedules take the time of a run, and both grow with the operations of a graph."""
+"""Choose the measurements of a run: all for a small robot, the most valuable ones for a large robot.
+
+Compilers and schedulers take most of the time of a run, and their time grows with the operations of a graph. A limit on
+operations therefore bounds the time.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,9 @@ ROLLOUTS, NUMPY, DEFAULT_FRAME = "rollouts", "numpy", "the default frame's accur
 CASADI, CARD, DATAPATHS = "CasADi", "the GPU", "datapaths, boards and the deadline"
 
 TIMES: Mapping[str, float] = {ROLLOUTS: 3.0, NUMPY: 0.3, DEFAULT_FRAME: 2.0, CASADI: 2.0, CARD: 3.0, DATAPATHS: 2.0}
-"""What counts as so many times the operations of its functions: little enough that an arm of seven joints has all."""
+"""Cost of a measurement in multiples of the operations of its functions: small enough that an arm of seven joints
+has all.
+"""
 
 
 @dataclass(frozen=True)
@@ -48,10 +53,12 @@ class Chosen:
 
 
 def chosen(operations: Callable[[str], int], *, card: bool, peers: bool, everything: bool) -> Chosen:
-    """What is measured of a robot: the gradient in float32, and then each thing that the operations left over are
-    enough for, the worthiest first.
+    """Choose what to measure for a robot: the gradient in float32, then other measurements in order of value while
+    operations are left.
 
-    operations: of a function. card, peers: whether there is a GPU, and whether peers are asked for."""
+    operations: number of operations of a function. card, peers: whether there is a GPU, and whether peers are
+    requested.
+    """
     left, whole = float(MOST), 0.0
     left_out: dict[str, tuple[str, ...]] = {}
     measured = set()

@@ -40,7 +40,9 @@ SEARCHED = 20
 """Most degrees of freedom of a robot whose frames are searched for."""
 
 MOST_NUMBERS = 200_000_000
-"""Of a batch's intermediate values in numpy, which keeps many of them: larger batches are left out there."""
+"""Largest number of intermediate values of a batch in numpy, which keeps many of them; larger batches are not run
+there.
+"""
 
 CLOCK_HZ = 250e6
 LINK_BYTES = 6.0e9
@@ -112,7 +114,7 @@ def goes_on(begun: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
 def _parts(
     robot: Robot, region: Region, asked: Mapping[str, Any], progress: Progress, result: Mapping[str, Any]
 ) -> dict[str, Callable[[], Any]]:
-    """What is measured, in order, by its name in the result. result: of the parts before."""
+    """Return the measurements in order, by their name in the result. result: results of the earlier ones."""
     batches, threads, peers_too = asked["batches"], asked["threads"], asked["pinocchio"]
     fit = budget.chosen(
         lambda name: len(trace(robot, name, **_options(robot, name))),
@@ -227,7 +229,7 @@ def _throughput(robot: Robot, region: Region, threads: int, fit: Chosen, progres
 
 
 def _thing(options: Mapping[str, Any]) -> str:
-    """What `budget` calls the kernels that are opened with such options; without any, numpy."""
+    """Return the name in `budget` of the kernels with these options; without options, numpy."""
     if not options:
         return budget.NUMPY
     packed = "packed " if options.get("pack") else ""
@@ -246,9 +248,11 @@ def _filled(accelerator: Opened, region: Region, batch: int) -> dict[str, Any]:
 def _partitions(
     robot: Robot, region: Region, batches: Sequence[int], fit: Chosen, progress: Progress
 ) -> list[dict[str, Any]]:
-    """What a call is cut into, float32 on one thread, all of it in C: split (q̈, M⁻¹ and ∂ID by a kernel each, then
-    the product with M⁻¹), fused (that product within the last kernel), completely fused (one kernel). "host_ns": of
-    this, what a host has to do beside a datapath of the last kernel."""
+    """Measure how a call can be divided between host and accelerator, in C, float32, on one thread.
+
+    split: q̈, M⁻¹ and ∂ID by a kernel each, then the product with M⁻¹. fused: that product in the last kernel.
+    completely fused: one kernel. "host_ns": the time of the host's part next to a datapath of the last kernel.
+    """
     progress("partitions of a call")
     needed = {name: (*BESIDE[name], function) for name, function in ON_CHIP.items()}
     needed = {name: all_of for name, all_of in needed.items() if all(fit.has(FLOAT32, one) for one in all_of)}
@@ -352,14 +356,16 @@ BESIDE: dict[str, tuple[str, ...]] = {
     "fused": ("forward_dynamics", "mass_matrix_inverse"),
     "completely fused": (),
 }
-"""What the host computes in each partition before what ON_CHIP has; of "split", the products with M⁻¹ after it, too."""
+"""Functions that the host computes in each partition before those of ON_CHIP; in "split" it also multiplies by M⁻¹
+after them.
+"""
 
 ON_CHIP = {
     "split": "inverse_dynamics_gradient",
     "fused": "forward_dynamics_gradient_given_minv",
     "completely fused": GRADIENT,
 }
-"""What a datapath computes in each partition; the rest is the host's, measured."""
+"""Function that a datapath computes in each partition; the host's part is measured."""
 
 
 def _modeled_partitions(

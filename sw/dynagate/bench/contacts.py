@@ -27,7 +27,7 @@ from dynagate.robot import Robot
 FUNCTION = "constrained_forward_dynamics"
 SEED = 1
 STEPS, DT = 50, 2e-3
-"""Of landing, s: long enough that all feet meet the ground."""
+"""Steps of landing and their length in s: long enough that all feet meet the ground."""
 GAP, DOWN = 0.01, 1.0
 """m between the lowest foot and the ground, and m/s towards it."""
 

@@ -67,7 +67,7 @@ class DriverCost:
 
     @classmethod
     def measured(cls, design: Design[DatapathBody], region: Region, *, rounds: int = ROUNDS) -> DriverCost:
-        """Of a design with an AXI shell. region: where its inputs are drawn from."""
+        """Measure a design with an AXI shell. region: the region that its inputs are drawn from."""
         one, batch = (driver_ns(design, region, count, rounds=rounds) for count in (1, BATCH))
         return cls(one, (batch - one) / (BATCH - 1))
 

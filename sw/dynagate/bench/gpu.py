@@ -28,7 +28,9 @@ IN_GRAPH = 10
 SEED, STATES = 3, 4096
 
 LAYOUTS: dict[str, dict[str, Any]] = {"rows": {}, "packed": {"pack": True}, "planes": {"layout": "planes"}}
-"""Of results: numpy's rows, rows without zeros and second entries of symmetric pairs, and the batch innermost."""
+"""Layouts of results: numpy's rows, rows without zeros and without second entries of symmetric pairs, and batch
+innermost.
+"""
 
 PARTS = (
     "forward_dynamics",

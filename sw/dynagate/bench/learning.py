@@ -1,6 +1,6 @@
-"""What the operators of JAX and PyTorch cost beside plain calls, as ratios measured in one run.
+"""Measure the overhead of the operators of JAX and PyTorch over plain calls, as ratios in one run.
 
-`python -m dynagate.bench.learning iiwa14` prints them for what is installed.
+`python -m dynagate.bench.learning iiwa14` prints them for the installed frameworks.
 """
 
 from __future__ import annotations

@@ -157,7 +157,7 @@ def _compiled(file: str, before: str = "") -> ctypes.CDLL:
 
 
 def machine() -> dict[str, Any]:
-    """What the figures were measured on."""
+    """Describe the machine that the figures were measured on."""
     model, flags = processor()
     vectors = next((name for name in ("avx512f", "avx2", "asimd", "sse2") if name in flags), "unknown")
     version = subprocess.run([compiler(), "--version"], capture_output=True, text=True, check=False).stdout

@@ -1,4 +1,4 @@
-"""What `dynagate clean` removes: what the package compiled into the user's cache, and old designs where asked."""
+"""Remove files for `dynagate clean`: compiled code in the user's cache, and old designs on request."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Item:
 
 @dataclass(frozen=True)
 class Freed:
-    """What was removed from a place, in items and bytes, and why something could not be."""
+    """Items and bytes removed from a place, and errors for items that could not be removed."""
 
     place: Path
     what: str
@@ -67,7 +67,7 @@ class Freed:
 
 
 def in_cache(cache: Path) -> list[Item]:
-    """What the package put into a cache; nothing where there is none."""
+    """Return the items that the package put into a cache; none if the cache does not exist."""
     return [Item(path) for path in entries(cache)]
 
 

@@ -1,4 +1,4 @@
-"""What is installed here, what is missing, and what to type: the rows of `dynagate doctor`."""
+"""Report installed and missing tools and the command that installs each: the rows of `dynagate doctor`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ COLUMNS = 110
 TESTED_ON = ("Linux", "x86_64")
 """The system and the processor that the tests run on."""
 SECONDS = 20
-"""What a tool may take to say its version."""
+"""Longest time in s that a tool may take to print its version."""
 
 
 class State(Enum):

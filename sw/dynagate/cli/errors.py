@@ -120,8 +120,9 @@ def _stop(number: int, frame: FrameType | None) -> None:
 
 
 def explained(error: BaseException, command: str) -> str | None:
-    """What to tell the user of a command, in one text: of every `dynagate.Error`, and of what the system refuses. None
-    for any other error, which is a fault of the program."""
+    """Return the message for the user of a command: for every `dynagate.Error` and for errors of the system. None
+    for any other error, which is a bug of the program.
+    """
     match error:
         case KeyboardInterrupt():
             return "interrupted"

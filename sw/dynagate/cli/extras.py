@@ -1,4 +1,4 @@
-"""What commands need besides the package itself, and the extra (`pip install 'dynagate[...]'`) that holds it."""
+"""Packages and programs that commands need, and the extra (`pip install 'dynagate[...]'`) that brings them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ MANAGERS = {
     "brew": ("brew install {}", {"c++": "gcc", "g++": "gcc", "cc": "gcc"}),
     "conda": ("conda install -c conda-forge {}", {"c++": "gxx", "g++": "gxx", "cc": "gcc"}),
 }
-"""What the system's package managers are told, and the packages that are not called as the program."""
+"""Command of each of the system's package managers, and the packages whose name differs from the program's."""
 
 
 def system_install(program: str) -> str:
@@ -46,7 +46,7 @@ def system_install(program: str) -> str:
 
 
 def simulation_programs() -> list[str]:
-    """What compiles a simulation, besides what comes by pip."""
+    """Return the programs that compile a simulation and that pip does not install."""
     return ["make", "perl", os.environ.get("CXX", "g++")]
 
 

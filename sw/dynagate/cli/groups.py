@@ -28,7 +28,7 @@ OPTIONS = {
 """The options of each group, in the groups' order in a help text. A command's options keep their own order."""
 
 TITLES = tuple(dict.fromkeys(("Robot", "Input", *OPTIONS, "Options")))
-"""Of the groups in a help text, in their order."""
+"""Titles of the groups in a help text, in order."""
 
 SHIPPED = ", ".join(robots.names())
 ARGUMENTS = {
@@ -37,7 +37,7 @@ ARGUMENTS = {
     "FOLDER": "The folder of a design, as 'dynagate build' names it.",
     "TRAJECTORY": "An .npz file with `q`.",
 }
-"""What is written without the name of an option."""
+"""Descriptions of the positional arguments."""
 
 COMMANDS = {
     "Look": "info view report bench",

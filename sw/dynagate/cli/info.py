@@ -1,4 +1,4 @@
-"""What each function of a robot costs in each of its forms, and how well float32 does it."""
+"""Cost of each function of a robot by algorithm, and its accuracy in float32."""
 
 from __future__ import annotations
 

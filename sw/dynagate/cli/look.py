@@ -30,15 +30,15 @@ if TYPE_CHECKING:
 MOST_SAMPLES = 1000
 
 VIEWS = {"page": ".html", "schedule": ".svg", "waves": ".vcd", "together": ""}
-"""What a report may show, and the suffix of the file that it writes; "" for none."""
+"""Views of a report, and the suffix of the file that each writes; "" for a view that is printed."""
 
 
 @dataclass(frozen=True)
 class Subject:
-    """What a report is about.
+    """The subject of a report.
 
     Attributes:
-        build: Returns the design; it is built first where the command line names a robot.
+        build: Returns the design; it is built first if the command line names a robot.
         compare: Returns the comparison of one datapath for several functions with separate ones; None for a folder.
     """
 

@@ -43,7 +43,7 @@ from dynagate.robot.variable import check_inputs
 DEFAULT_WORD = 24
 MOST_STATES = 10_000_000
 FEWEST_UNITS, MOST_UNITS = 2, 8
-"""As in `hw.processor`, which needs Amaranth."""
+"""Smallest and largest number of units, as in `hw.processor`, which needs Amaranth."""
 SOLVERS = ("ilqr", "mppi")
 """A function of commands that have --knots."""
 WORDS = parameters.Words(SMALLEST_WORD, LARGEST_WORD)
@@ -101,7 +101,7 @@ seed_option = click.option(
 
 
 def _no_solver(value: str) -> str:
-    """What is wrong with a solver among functions, or nothing."""
+    """Return an error text if a solver is listed among functions, else an empty string."""
     name = next((each for each in value.split(",") if each in SOLVERS), None)
     expected = f"`dynagate run ROBOT --function {name} --units 8`, or dynagate.{name}(robot, ...) in Python"
     return "" if name is None else f"'{name}' is a solver and no function; expected it alone: {expected}"
@@ -137,7 +137,7 @@ class Functions(click.ParamType):
 
 
 def _functions_before(ctx: click.Context) -> list[Function]:
-    """Those on a command line that is not complete; all where it names none."""
+    """Return the functions that an incomplete command line names; all functions if it names none."""
     name = ctx.params.get("name")
     return [function(name)] if name else list(LISTED.values())
 
@@ -232,7 +232,7 @@ FORMAT_OPTIONS = (
     click.option("--near-rest", is_flag=True, help="Keep the error for states near rest too, with --error."),
     field_option(DesignOptions, "formats", type=click.Path(exists=True, dir_okay=False, path_type=Path)),
 )
-"""Where formats come from."""
+"""Options that choose the formats."""
 
 STAGES = click.option(
     "--stages",
@@ -340,7 +340,7 @@ def _check_formats(
 
 
 def _goal(errors: dict[str, float], target: str | None, floor: float | None, near_rest: bool) -> Any:
-    """What --error and the options that refine it ask for, or None."""
+    """Return the goal that --error and its refining options describe, or None."""
     from dynagate.fixedpoint.wordlength.goal import DSP48E2, FLOOR, Goal
 
     if not errors:

@@ -1,4 +1,4 @@
-"""What the package and its extras require, from its own metadata, and which versions of it are installed."""
+"""Read the requirements of the package and its extras from its own metadata, and the installed versions."""
 
 from __future__ import annotations
 
@@ -41,8 +41,9 @@ def extras() -> list[str]:
 
 
 def needs(extra: str = "") -> list[Need]:
-    """What an extra brings on top of the package itself, or with "" what the package itself does. Extras of other
-    packages are taken apart. Raises PackageNotFoundError."""
+    """Return the requirements of an extra beyond the package itself; with "", those of the package. Extras of other
+    packages are expanded. Raises PackageNotFoundError.
+    """
     requirements = {requirement.name: requirement for requirement in _requirements(PACKAGE, extra)}
     return [Need(requirement, installed(name)) for name, requirement in requirements.items()]
 

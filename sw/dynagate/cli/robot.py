@@ -232,7 +232,7 @@ def _limit() -> Named:
 
 
 class _Effort(Named):
-    """As the other limits, or "limits" for those of the file."""
+    """A limit, or "limits" for the effort limits of the file."""
 
     def __init__(self) -> None:
         super().__init__(parameters.positive, "limits, LIMIT or JOINT=LIMIT with a number above 0", alone=True)
@@ -273,7 +273,7 @@ def check_joints(option: str, names: dict[str, Any] | Sequence[str], joints: Seq
 
 
 def _asked_for(error: LimitError) -> str:
-    """What to type for joints that lack a limit."""
+    """Return the options to add for joints that lack a limit."""
     options = " ".join(f"--{error.limit} {shlex.quote(f'{name}={EXAMPLES[error.limit]}')}" for name in error.joints)
     return (
         f"the file has no {error.limit} limit for {', '.join(error.joints)}; add, with what the robot reaches "

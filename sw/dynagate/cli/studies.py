@@ -45,7 +45,7 @@ MOST_JOBS = 1024
 CONNECT_SECONDS = 5
 CONTROLLERS = ("derivatives", *SOLVERS)
 SAMPLES = 128
-"""Of a plan by MPPI, unless a command line says others."""
+"""Default number of samples of a plan by MPPI."""
 POSTURE: dict[str, Any] = {
     "type": Named(parameters.finite, "JOINT=POSITION with a finite number, rad or m"),
     "callback": mapping,

@@ -81,10 +81,10 @@ class RegisterCount:
 
 @dataclass(frozen=True, kw_only=True)
 class DatapathBody(Body):
-    """What the record of a pipelined datapath holds beyond that of every design.
+    """Fields that only the record of a pipelined datapath has.
 
-    With `ii`, `stages` and the formats of the nodes, the fields of every design are all that the datapath was built
-    with. What bounded it, a budget, only decided whether.
+    With `ii`, `stages` and the formats of the nodes, the fields of every design determine the datapath. A resource
+    budget only decides whether it is built.
     """
 
     kind: ClassVar[str] = "datapath"

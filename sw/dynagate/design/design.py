@@ -104,7 +104,7 @@ class Stream:
 
 
 FLAG = Format(2, 0)
-"""Of the flag of a result on a stream of packed integers: -1 if the result cannot be used."""
+"""Format of a result's flag on a stream of packed integers: -1 if the result cannot be used."""
 
 
 def result_codec(fields: Sequence[Field], word: str) -> Codec:
@@ -176,7 +176,7 @@ class AxiStreams:
 
 @dataclass(frozen=True)
 class Versions:
-    """Of what generated the design. source: the digest of the generator's source."""
+    """Versions that generated the design. source: the digest of the generator's source."""
 
     dynagate: str
     source: str
@@ -215,7 +215,7 @@ class OneFunction(Protocol):
 
 
 class Body(ABC):
-    """What differs between kinds of hardware in the record of a design.
+    """The part of a design's record that depends on the kind of hardware.
 
     A subclass is a frozen dataclass with the fields that only its kind has. Methods that need the rest of the record
     receive the design whose body this is. `design.bodies.BODIES` has a row for each subclass.
@@ -317,7 +317,7 @@ class Design(Generic[AnyBody]):
     latency: int
     """Cycles from a sample, or from its first program word, to its last result."""
     stream: Sides[Stream]
-    """What a sample and a result hold; of a program of several functions, those of the first."""
+    """Fields of a sample and of a result; for a program of several functions, those of the first."""
     body: AnyBody
     """The hardware that computes the functions."""
     axi: AxiStreams | None = None

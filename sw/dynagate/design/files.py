@@ -29,13 +29,13 @@ BITSTREAM = "bitstream.json"
 """Measurements of a bitstream that free tools made, in its folder."""
 EXPECTED = "the folder that dynagate.build returned"
 SIMULATORS = ("icarus", "verilator")
-"""Those that `dynagate verify` runs."""
+"""Simulators that `dynagate verify` can run."""
 BENCH = "tests"
-"""Of the folder in a design's folder that verifies it."""
+"""Name of the folder with the benches, inside the design's folder."""
 _TEXTS = ("bench.v", "main.cpp", "rules.sv", "Makefile", "verify.sh")
 _VECTORS = ("inputs.hex", "expected.hex", "ends.hex", "masks.hex", "rounds.hex", "reference.hex")
 MOST_FAULTS = 3
-"""That an error tells: the others follow from them, as a rule."""
+"""Number of inconsistencies that an error lists: further ones usually follow from them."""
 
 
 def sealed(design: Design[AnyBody]) -> Design[AnyBody]:
@@ -210,7 +210,7 @@ def top_files(design: Design[Any]) -> list[str]:
 
 
 def bench_folder(design: Design[Any], module: str) -> str:
-    """Where the bench of a module lies in a design's folder."""
+    """Return the folder of a module's bench inside the design's folder."""
     return BENCH if module == design.modules[0] else f"{BENCH}/{module}"
 
 

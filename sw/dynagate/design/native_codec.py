@@ -20,8 +20,9 @@ from dynagate.native.emit import Source
 NAME = "dynagate_words"
 TOOLCHAIN = replace(C, flags=(*C.flags, "-O3"))
 OUTSIDE, OTHER_TAG, TORN, SOME_NAN = 1, 2, 4, 8
-"""What the functions return, or'ed: an input is outside its range; a tag is not the one expected; some words of a
-result are NaN; all words are."""
+"""Bits of the functions' status: an input is outside its range; a tag is unexpected; some words of a result are NaN;
+all words are NaN.
+"""
 
 BLOCK = 8
 """Rows that are converted together: so vectors are full, however few entries an input has."""
@@ -93,7 +94,9 @@ def source(design: Design, axi: AxiStreams) -> Source:
 
 
 def _tables(design: Design) -> Iterator[str]:
-    """What inputs may be, a rounding step more than their ranges, for each row of a block."""
+    """Yield tables of the accepted range of inputs, one rounding step more than their ranges, for each row of a
+    block.
+    """
     for p, port in enumerate(design.input.ports):
         fields = [design.input.fields[index] for index in port.fields]
         low = [field.range[0] - field.format.step for field in fields]

@@ -69,7 +69,7 @@ class ProgramShell:
 
 @dataclass(frozen=True, kw_only=True)
 class ProgramBody(Body):
-    """What the record of a program for a core holds beyond that of every design.
+    """Fields that only the record of a program for a core has.
 
     Streams have words of 32 bits. The first word of a sample is its head, the last one of a result its flag.
     """
@@ -120,7 +120,7 @@ class ProgramBody(Body):
 
     @property
     def stream_words(self) -> str:
-        """What the core's streams carry, one of `design.words.WORDS`."""
+        """Number format of the core's streams, one of `design.words.WORDS`."""
         return FLOAT32 if self.core.get("floats") else FIXED
 
     def modules(self, design: Design[Any]) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""What the streams of a design's ring hold beside those of its datapath: the turns of trajectories."""
+"""Fields that the streams of a design's ring have in addition to those of its datapath: the steps of trajectories."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ FLAGGED = "flagged"
 """After the overflow bits of a result: its trajectory has overflowed in this turn or before. Above it are a bit that is
 1 where the batch ends and the turn's tag."""
 COMMAND = Format(3, 0)
-"""Of the number after a turn's inputs on an AXI stream: 1 for a turn that continues a trajectory, and 2 more where its
-result returns. A sample of zeros is a trajectory of one turn, so that every link gets a result for it."""
+"""Format of the command after a step's inputs on an AXI stream: 1 if the step continues a trajectory, plus 2 if its
+result returns. A sample of zeros is a trajectory of one step, so every link gets a result for it.
+"""
 
 
 def ring_design(design: Design[AnyBody]) -> Design[AnyBody]:

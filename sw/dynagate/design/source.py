@@ -42,7 +42,7 @@ HASHED = (
     "native/sums.py",
     "hw",
 )
-"""What decides a design, by place within the package."""
+"""Source files that determine a design, relative to the package."""
 
 EXCLUDED = (
     "control/mppi.py",
@@ -71,7 +71,7 @@ CORE = (
     *(f"hw/rtl/{name}.py" for name in ("accelerator", "axi_lite", "regmap", "stream_ports")),
     *("base/philox.py", "fixedpoint/elementary.py", "fixedpoint/format.py", "fixedpoint/wordlength/goal.py"),
 )
-"""What decides a processor's core, which programs of other versions of the generator share."""
+"""Source files that determine a processor's core; programs of other versions of the generator share it."""
 
 
 @cache

@@ -39,7 +39,7 @@ def names_of(tops: Iterable[str]) -> str:
 
 
 def list_text(texts: Iterable[str]) -> str:
-    """What files.f holds. texts: names of files in the order in which tools are to read them."""
+    """Return the content of files.f. texts: names of files in the order in which tools read them."""
     return "".join(f"{name}\n" for name in texts)
 
 
@@ -65,7 +65,7 @@ def files_of(top: Path) -> list[Path]:
 
 
 def module_meanings(names: Iterable[str], tops: Mapping[str, str]) -> dict[str, str]:
-    """What each file holds, for people. tops: of the modules themselves, by name."""
+    """Return a description of each file for people. tops: descriptions of the modules, by name."""
     meanings = {}
     for name in names:
         top, _, part = name.removesuffix(".v").partition("_")

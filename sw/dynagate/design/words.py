@@ -1,4 +1,4 @@
-"""What AXI streams carry: a float32 for each number, or the datapath's integers, packed."""
+"""Number formats of AXI streams: a float32 for each number, or the datapath's packed integers."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 FLOAT32, FIXED = "float32", "fixed"
 FLOAT64 = "float64"
-"""Of result arrays that no stream has rounded."""
+"""Type of result arrays that no stream has rounded."""
 WORDS = FLOAT32, FIXED
 PER_SAMPLE, PER_BATCH = "sample", "batch"
 LASTS = PER_SAMPLE, PER_BATCH
-"""What TLAST ends."""
+"""Units that TLAST can end."""
 WIDTHS = (32, 64, 128, 256, 512)
 """Bits of a beat."""
 WORD = 32

@@ -1,7 +1,7 @@
-"""What a force is: a function of a robot's state, over any scalar, to a generalized force.
+"""Forces: functions from a robot's state, over any scalar, to a generalized force.
 
-A force knows no method and no device. What it gives is traced into the graphs of the method that steps the robot, so it
-runs wherever the method does, and has its derivatives.
+A force does not depend on a method or a device. It is traced into the graphs of the method that steps the robot, so it
+runs on the same executors and has the same derivatives.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Wrench(NamedTuple):
 
     @classmethod
     def at(cls, place: Array, force: Array) -> Wrench:
-        """Of a force (3,) at a place (3,)."""
+        """Return the wrench of a force (3,) at a place (3,)."""
         return cls(cross(place, force), force)
 
 
@@ -132,7 +132,7 @@ class Now:
         return motions
 
     def velocity(self, i: int, place: Array) -> Array:
-        """Of the point of link i that is at a place (3,) in the base frame, m/s."""
+        """Return the velocity, m/s, of the point of link i that is at a place (3,) in the base frame."""
         return self.motions[i].linear + cross(self.motions[i].angular, place)
 
     def pushed(self, wrenches: Iterable[tuple[int, Wrench]]) -> Array:

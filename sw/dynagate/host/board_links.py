@@ -15,9 +15,12 @@ from dynagate.host.links import Link
 
 @dataclass(frozen=True)
 class Row:
-    """Where the class of a link is, imported when used. place: what stands behind the name, for errors. devices:
-    patterns of the system's files for the boards. package: the module that it needs besides dynagate. install: what
-    brings this module. simulated: the place is the design's own folder unless another is named."""
+    """A kind of link; its class is imported when used.
+
+    place: what follows the link's name, for errors. devices: patterns of the system's files for the boards. package: a
+    module that it needs besides dynagate. install: the command that installs this module. simulated: the place is the
+    design's own folder unless another is named.
+    """
 
     module: str
     name: str
@@ -63,7 +66,7 @@ LINKS = {
 }
 
 TYPES = (int, float, str)
-"""Of options that a text can set."""
+"""Types of options that a text can set."""
 
 
 @dataclass(frozen=True)

@@ -55,7 +55,9 @@ class RepeatedCall:
 
 
 class ShapeCache(Generic[Kept]):
-    """What calls of a few shapes keep, such as arrays that are bound to a kernel. The oldest makes room for others."""
+    """Values kept for calls of a few shapes, such as arrays that are bound to a kernel. The oldest is dropped when
+    full.
+    """
 
     def __init__(self, most: int) -> None:
         """most: number of shapes."""

@@ -1,6 +1,7 @@
-"""What links through DMA channels share: packets of whole samples, a thread for each direction, and coming to rest.
+"""The parts that links through DMA channels share: packets of whole samples, a thread for each direction, and shutdown.
 
-A packet is one transfer into the device, which sets TLAST on its last beat, and as many results, which end with TLAST.
+A packet is one transfer into the device, which sets TLAST on its last beat, and the same number of results, which end
+with TLAST.
 """
 
 from __future__ import annotations
@@ -30,10 +31,10 @@ RECEIVED = 8
 """Packets that wait in the host for somebody to read them. The device waits behind them."""
 
 SLICE_S = 0.02
-"""Of waiting at a time: after it Python hears of Ctrl-C."""
+"""Longest uninterrupted wait in s; after it Python handles Ctrl-C."""
 
 GONE = (1 << BITS) - 1
-"""What a bus reads where nobody answers."""
+"""Value that a bus reads if no device answers."""
 
 CONTROL = REGISTERS["control"]
 SOFT_RESET = 1 << CONTROL.bits.index("reset")

@@ -20,10 +20,10 @@ SHORTEST = 18
 
 @dataclass(frozen=True)
 class Drift:
-    """Of trajectories within a region, by semi-implicit Euler.
+    """Drift of trajectories within a region, by semi-implicit Euler.
 
     word: bits. errors: (trajectories, steps + 1), of the state, relative to the trajectory's own motion: the larger of
-    the errors of q and q̇, each a norm over the norm of their ranges. Infinite from an overflow on.
+    the errors of q and q̇, each a norm over the norm of their ranges. Errors are infinite from an overflow on.
     """
 
     word: int

@@ -1,4 +1,4 @@
-"""What the host does above any link: checks at open, samples to beats and back, registers, counters."""
+"""The part of the host above any link: checks at open, samples to beats and back, registers, counters."""
 
 from __future__ import annotations
 
@@ -148,8 +148,11 @@ class DatapathDriver(Driver):
 
 @dataclass(frozen=True)
 class Counters:
-    """What a shell counted since the last clear. status: its bits that are 1. first_bad_input, first_overflow: indices
-    of samples, None where there is none. overflow_scopes: names of the passes."""
+    """Counts of a shell since the last clear.
+
+    status: names of the status bits that are 1. first_bad_input, first_overflow: indices of samples, None if there is
+    none. overflow_scopes: names of the passes.
+    """
 
     status: frozenset[str]
     samples_in: int
@@ -163,7 +166,7 @@ class Counters:
 
 
 def holes_text(counted: Counters) -> str:
-    """What is said of holes in the stream, where there were some."""
+    """Return the text about holes in the stream; empty if there were none."""
     return "; the stream had holes: beats whose TKEEP leaves bytes of samples out" if HOLE in counted.status else ""
 
 
@@ -265,8 +268,9 @@ class ShellDriver(Driver):
         return self.session.counters
 
     def run(self, arrays: Arrays, batch: int) -> tuple[Outputs, Overflow]:
-        """As of every driver; results of samples that overflowed are NaN. Raises ValueError too where the device found
-        an input that does not fit its format."""
+        """Run a batch, as every driver does; results of samples that overflowed are NaN. Raises ValueError also if
+        the device found an input that does not fit its format.
+        """
         self._set_registers(arrays)
         samples = np.zeros((batch, *self.sample), np.uint32)
         self.words.fill(arrays, samples)

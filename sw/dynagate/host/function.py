@@ -270,7 +270,7 @@ class Function(Opened):
             return BoundCall(self, results, call, [*inputs.values(), *results.values(), results.overflow])
 
     def _bound(self, arrays: Arrays, outputs: Arrays, leading: Leading, overflow: Overflow) -> Callable[[], None]:
-        """What a bound call does."""
+        """Return the function that a bound call runs."""
         device = self.device
         looked_at = [port for port in device.inputs if restricted(port)]
         checked_before: Arrays = {}

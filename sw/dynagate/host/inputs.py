@@ -1,4 +1,4 @@
-"""What every device asks of the arrays that it is given."""
+"""Checks of input arrays that all devices share."""
 
 from __future__ import annotations
 

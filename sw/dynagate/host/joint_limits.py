@@ -46,7 +46,7 @@ def joint_bounds_of(robot: Robot, bounds: Any) -> JointBounds | None:
 
 
 def _limits(robot: Robot) -> tuple[Array, Array]:
-    """Those of the robot (2 nv,)."""
+    """Return the robot's lower and upper limits of positions and velocities, (2 nv,) each."""
     high = np.append(np.full(robot.nv, np.inf), robot.velocity)
     low = -high
     for joint, q, v in robot.moving():

@@ -38,8 +38,11 @@ class SilenceError(DeviceError):
 
 @dataclass(frozen=True)
 class Transfer:
-    """What a batch took, in cycles of the device's clock. latency: first beat in to first beat out. per_sample: between
-    acceptances, averaged over the batch; 0 where the link cannot see it."""
+    """Timing of a batch, in cycles of the device's clock.
+
+    latency: first beat in to first beat out. per_sample: cycles between acceptances, averaged over the batch; 0 if the
+    link cannot measure it.
+    """
 
     latency: int
     per_sample: float

@@ -1,4 +1,4 @@
-"""What solvers that compute a loop have in common: they trace and compile it, and run it on arrays."""
+"""The part that solvers of loops share: they trace and compile the loop, and run it on arrays."""
 
 from __future__ import annotations
 

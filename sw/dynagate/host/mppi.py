@@ -263,8 +263,9 @@ class Mppi(Solver):
         return tau if self.bounds is None else np.clip(tau, *self.bounds, out=tau)
 
     def torques(self, mean: Array, draw: int) -> Array:
-        """Those of a draw (batch, samples, knots, nv) about mean ones (batch, knots, nv), N m or N. The first sample is
-        the mean itself."""
+        """Return the torques of a draw (batch, samples, knots, nv) about mean ones (batch, knots, nv), N m or N. The
+        first sample is the mean itself.
+        """
         n, batch, lines = self.robot.nv, len(mean), self._lines
         reference = self.device == "numpy"
         numbers = noise.integers if reference else noise.compiled

@@ -1,4 +1,4 @@
-"""What computes until it is closed: functions, rollouts, solvers and devices."""
+"""Executors that stay open until they are closed: functions, rollouts, solvers and devices."""
 
 from __future__ import annotations
 

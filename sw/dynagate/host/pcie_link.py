@@ -91,8 +91,9 @@ class PcieLink(XdmaLink):
 
     @property
     def transfer(self) -> Transfer:
-        """Of the batches since none was under way, in cycles of the device's clock: from the first doorbell to the last
-        result in the host's memory, and this by sample."""
+        """Timing of the batches since the link was last idle, in cycles of the device's clock: from the first
+        doorbell to the last result in the host's memory, in all and for each sample.
+        """
         first, last = self._times(anew=False)
         return Transfer(round(last - first), (last - first) / max(self._samples, 1))
 
@@ -171,7 +172,7 @@ class SimulatedCard:
             future.set_exception(_gone())
 
     def call(self, name: str, *arguments: Any) -> Any:
-        """What the process answers. Raises OSError, as the system does of a card."""
+        """Call a method in the process and return its answer. Raises OSError, as the system does for a card."""
         future: Future[Any] = Future()
         with self._lock:
             if self._process.poll() is not None:

@@ -17,7 +17,7 @@ Leading = tuple[int, ...]
 FEW = 1 << 16
 """Numbers of the inputs of a call up to which its arrays stay."""
 SHAPES = 4
-"""Of calls whose arrays stay, of a solver. The oldest make room for others."""
+"""Number of call shapes whose arrays a solver keeps; the oldest is dropped first."""
 
 
 class ProblemInput(NamedTuple):
@@ -43,7 +43,7 @@ class Solves(Protocol):
 
 
 Values = Mapping[str, tuple[str, Any]]
-"""Of each input its label in errors, and what it is: an array (*leading, *shape), or its last axes."""
+"""By input, its label in errors and its value: an array (*leading, *shape), or its last axes."""
 
 
 class Problems:

@@ -1,4 +1,4 @@
-"""What a call returns: named arrays."""
+"""The result of a call: named arrays."""
 
 from __future__ import annotations
 

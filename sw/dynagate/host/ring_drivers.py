@@ -21,7 +21,7 @@ Ints = npt.NDArray[np.int64]
 
 
 class RingDriver(Driver):
-    """What a driver of a ring does besides."""
+    """A driver that also runs the steps of trajectories in a ring."""
 
     @abstractmethod
     def turns(

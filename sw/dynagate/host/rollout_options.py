@@ -1,4 +1,4 @@
-"""What a user says of a rollout, whatever the device."""
+"""Options of a rollout, for all devices."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class RolloutOptions:
 
     @cached_property
     def step(self) -> StepOptions:
-        """Of each step."""
+        """The options of each step."""
         explicit = self.chosen_method.name if self.chosen_method.linearizes else DEFAULT_INTEGRATOR
         return StepOptions(
             self.dt,

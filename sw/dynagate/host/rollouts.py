@@ -58,7 +58,7 @@ SMALL = 4096
 """Torques of a call up to which its arrays are copied to some that are bound to the kernel."""
 
 SHAPES = 8
-"""Of calls that have arrays bound to the kernel, of a rollout. The oldest make room for others."""
+"""Number of call shapes whose arrays stay bound to a rollout's kernel; the oldest is dropped first."""
 
 
 @explained
@@ -327,7 +327,7 @@ class Rollout(Opened):
     def _by_step(
         self, inputs: Mapping[str, npt.ArrayLike], active: npt.ArrayLike | None, leading: tuple[int, ...]
     ) -> dict[str, Array]:
-        """What each step takes besides torques, (batch, steps, ...). Raises ValueError or TypeError."""
+        """Return the inputs of each step besides torques, (batch, steps, ...). Raises ValueError or TypeError."""
         own = {name: value for name, value in inputs.items() if name not in self._given and name not in self.parameters}
         closed = self._feedback(inputs, leading)
         held = closed | self._force_inputs(own, leading) | self._active(active, leading)
@@ -403,7 +403,7 @@ class Rollout(Opened):
         return results, self._compute(self._begun(state), outputs) and not self.motion.failed
 
     def _begun(self, state: Mapping[str, Array]) -> dict[str, Array]:
-        """What the loop begins with, of the state of a call."""
+        """Return the initial values of the loop for the state of a call."""
         batch = len(state["q"])
         zeros = {name: np.zeros((batch, count), self.dtype) for name, count in self.motion.zeros.items()}
         inputs = {**zeros, **state, **{name: np.full(1, x, self.dtype) for name, x in self.motion.constants.items()}}
@@ -493,7 +493,9 @@ class Rollout(Opened):
         return gradient
 
     def _solved(self, trajectories: Trajectories, leading: tuple[int, ...]) -> dict[str, Array]:
-        """What steps have solved for beside velocities, (batch, steps, numbers). Raises ValueError or TypeError."""
+        """Return the solutions of the steps other than velocities, (batch, steps, numbers). Raises ValueError or
+        TypeError.
+        """
         solved = {}
         for name in self.motion.solved:
             shape = self.motion.extras[name][1]
@@ -593,7 +595,7 @@ class Rollout(Opened):
                 )
 
     def _computing(self, loop: Loop) -> Compute:
-        """What computes a loop; of one that says itself how many turns it has, those."""
+        """Return the executor of a loop; a loop that states its number of iterations keeps it."""
         counted = isinstance(loop.stop, Count) and loop.stop.turns
         return self._open(loop, None if counted else self.steps)
 

@@ -40,7 +40,7 @@ class Session(ABC):
         self.design, self.link, self.shows_progress = design, link, shows_progress
         self.registers = Registers(link, table)
         self.register_cache: dict[str, Any] = {}
-        """What writable registers hold, by name of the input or the register."""
+        """Content of the writable registers, by name of the input or the register."""
         self.tags = Tags()
         self.lock = threading.RLock()
         """Held by the caller of one of the device's functions."""

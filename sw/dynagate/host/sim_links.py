@@ -28,17 +28,17 @@ IDLE_CYCLES = 100_000
 """A simulated device that neither takes nor gives anything for so long is stuck."""
 
 SLICE_MS = 20
-"""Of a stream at a time: after it Python hears of Ctrl-C."""
+"""Simulated time of a stream in ms between two moments at which Python handles Ctrl-C."""
 
 NO_ANSWER = -1
-"""Of AXI4-Lite, and of the harness where there is no response."""
+"""Response code of AXI4-Lite and of the harness if there is no response."""
 
 HASH = ("hash_low", "hash_high")
 """Registers that stand for the port `design_hash` of a bare datapath."""
 
 
 class _Stream(ctypes.Structure):
-    """As sim/harness.cpp has it."""
+    """The struct of the same name in sim/harness.cpp."""
 
     _fields_ = [
         ("source", ctypes.c_void_p),
@@ -57,10 +57,10 @@ class _Stream(ctypes.Structure):
 
 
 DONE, GOES_ON, IDLE = range(3)
-"""What the harness says of a slice."""
+"""Results of a slice that the harness ran."""
 
 PACKETS = 16
-"""That may be under way in a simulated device."""
+"""Number of packets in flight that a simulated device allows."""
 
 
 class _Ring:
@@ -108,7 +108,7 @@ class _Simulated(Link):
 
     kind: str
     packet: str | None = None
-    """What TLAST ends, where there is one."""
+    """The unit that TLAST ends; None without TLAST."""
     depth = PACKETS
 
     def __init__(

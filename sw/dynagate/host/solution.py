@@ -1,4 +1,4 @@
-"""What a solver of optimal control returns."""
+"""The result of an optimal control solver."""
 
 from __future__ import annotations
 
@@ -75,8 +75,9 @@ answering(
 
 
 def after(array: Array, knots: int, axis: int) -> Array:
-    """What comes after so many knots along an axis, whose last entries stay. Raises ValueError: there are not so
-    many."""
+    """Shift an array by a number of knots along an axis and repeat its last entry. Raises ValueError: the array has
+    fewer knots.
+    """
     size = array.shape[axis]
     if not is_whole(knots) or not 0 <= knots < size:
         raise ArgumentError(f"shifted by {knots!r}; expected 0 to {size - 1} knots")

@@ -1,4 +1,4 @@
-"""What solvers of optimal control have in common: a robot's problem, its options, and what their calls take."""
+"""The part that optimal control solvers share: a robot's problem, its options, and the inputs of a call."""
 
 from __future__ import annotations
 
@@ -118,7 +118,9 @@ class Solver(LoopSolver):
     @property
     @abstractmethod
     def own_asked(self) -> dict[str, ProblemInput]:
-        """What each problem gives besides `of_call`; its start may be other inputs of the loop too."""
+        """Return the inputs of each problem besides `of_call`. The start of a problem may be further inputs of the
+        loop.
+        """
 
     @property
     @abstractmethod

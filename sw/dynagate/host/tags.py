@@ -26,7 +26,7 @@ class Tags:
         return self._epoch << COUNT_BITS | first
 
     def begin_anew(self) -> None:
-        """What is under way belongs to an epoch that is over."""
+        """Start a new epoch; transfers in flight belong to the old one."""
         self._epoch, self._next = (self._epoch + 1) % EPOCHS, 0
 
 

@@ -1,4 +1,4 @@
-"""What a rollout returns."""
+"""The result of a rollout."""
 
 from __future__ import annotations
 

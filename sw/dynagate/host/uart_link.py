@@ -259,7 +259,7 @@ class UartLink(Link):
 
 
 def _reason(error: OSError) -> str:
-    """What to do about a port that cannot be opened."""
+    """Return advice about a port that cannot be opened."""
     text = str(error)
     if "lock" in text:
         return "another program uses it; close that"

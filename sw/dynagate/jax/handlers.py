@@ -16,7 +16,7 @@ from dynagate.native.emit import Source
 NAME = "dynagate_ffi"
 ROWS, LOOP, GPU = "dynagate_rows", "dynagate_loop", "dynagate_gpu"
 PLATFORMS = {ROWS: "cpu", LOOP: "cpu", GPU: "CUDA"}
-"""Of each handler, as JAX calls them."""
+"""Platform of each handler, by JAX' name."""
 FLAGS = ("-std=c++17", "-O2", "-shared", "-fPIC")
 
 _kept: dict[int, Any] = {}

@@ -52,7 +52,7 @@ def _abstract(*inputs: Any, operator: Operator) -> list[Any]:
 
 
 def _on_host(*inputs: Any, operator: Operator) -> list[Any]:
-    """By a callback, for what is no compiled code."""
+    """Compute an operator that is not compiled code, by a callback."""
     leading, dtype = inputs[0].shape[: inputs[0].ndim - len(operator.graph.inputs[0].shape)], inputs[0].dtype
     ports = operator.graph.outputs
 

@@ -154,7 +154,9 @@ def _loop(
 
 
 def _called_back(function: Callable[..., Any], shapes: list[tuple[int, ...]], *inputs: jax.Array) -> list[jax.Array]:
-    """What a function of numpy arrays computes. Leading axes that vmap adds are those of outputs, too."""
+    """Compute a function of numpy arrays by a callback. Leading axes that vmap adds become leading axes of the
+    outputs.
+    """
     dtype = inputs[0].dtype
     results = [jax.ShapeDtypeStruct(shape, dtype) for shape in shapes]
 

@@ -1,4 +1,4 @@
-"""What computes an operator: compiled code, numpy, or an opened accelerator."""
+"""Executors of an operator: compiled code, numpy, or an opened accelerator."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class Opened(Compute):
         self.names = [port.name for port in graph.inputs], [port.name for port in graph.outputs]
 
     def results(self, inputs: Sequence[Array]) -> dict[str, Array]:
-        """By name. Raises as a call of the accelerator does."""
+        """Return the results by name. Raises the errors of a call of the accelerator."""
         named_inputs: dict[str, Any] = dict(zip(self.names[0], inputs, strict=True))
         results = self.accelerator(**named_inputs)
         lost = np.asarray(results.overflow)

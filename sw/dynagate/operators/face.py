@@ -1,4 +1,4 @@
-"""What the functions of all frameworks have in common: a call with inputs by name or in order, and its checks."""
+"""The part that the functions of all frameworks share: a call with inputs by name or in order, and its checks."""
 
 from __future__ import annotations
 

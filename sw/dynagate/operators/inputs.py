@@ -32,7 +32,7 @@ def by_name(graph: Named, positional: Sequence[Any], named: Mapping[str, Any]) -
 
 
 def _fault(function: str, names: Sequence[str], count: int, named: Sequence[str]) -> str:
-    """What is wrong with so many inputs in order and these by name."""
+    """Return the error text for this many inputs in order and these by name."""
     expected = f"expected {', '.join(names)}"
     if count > len(names):
         return f"{function} takes {len(names)} inputs, not {count}; {expected}"

@@ -42,7 +42,9 @@ class Operator:
 
     @property
     def transposed(self) -> Operator:
-        """Of a product: its nonlinear inputs, then a weight of each output, to the weights of its linear inputs."""
+        """The transposed operator of a product: from its nonlinear inputs and a weight of each output to the weights
+        of its linear inputs.
+        """
         assert self._transposed is not None, f"{self} is linear in nothing"
         return self._transposed
 
@@ -53,7 +55,7 @@ class Operator:
         return products.jvp(graph, self.robot, moving), products.vjp(graph, self.robot, moving)
 
     def computes(self, forward: Graph, reverse: Graph) -> tuple[Compute, Compute]:
-        """What computes `jvp` and `vjp`."""
+        """Return the executors of `jvp` and `vjp`."""
         return self._make(forward), self._make(reverse)
 
     @cached_property

@@ -1,4 +1,4 @@
-"""What readers of robot files are told, checked before any file is opened."""
+"""Options of the readers of robot files, checked before any file is opened."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is taken for a robot, wherever one goes."""
+"""Convert a robot, the name of a shipped robot or a path into a robot."""
 
 from __future__ import annotations
 

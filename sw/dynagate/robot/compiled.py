@@ -29,7 +29,7 @@ OPTIONS = ("timestep", "gravity", "disableflags", "enableflags", "density", "vis
 
 
 class Compiled:
-    """What MuJoCo made of a file: the attributes of its MjModel that `ARRAYS` and `KINDS` list.
+    """A model that MuJoCo compiled: the attributes of its MjModel that `ARRAYS` and `KINDS` list.
 
     Attributes:
         name: The model's name, "" if the file has none.

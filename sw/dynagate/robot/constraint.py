@@ -79,7 +79,7 @@ class Constraint:
 
     @property
     def compliances(self) -> list[float]:
-        """Of each row."""
+        """Return the compliance of each row."""
         turning = self.compliance if self.moment_compliance is None else self.moment_compliance
         return [turning] * self.turning_rows + [self.compliance] * (self.rows - self.turning_rows)
 
@@ -98,7 +98,7 @@ class Constraint:
 
     @property
     def text(self) -> str:
-        """What it is, in a few words."""
+        """Describe the constraint in a few words."""
         if self.of_joints:
             return f"equality of joint '{self.frame}'" + (f" with '{self.to}'" if self.to else "")
         return f"loop from '{self.frame}' to '{self.to}'" if self.to else f"contact '{self.frame}'"

@@ -37,7 +37,7 @@ class Equality(NamedTuple):
 
 
 def equalities(model: Any, lock: Mapping[str, float]) -> Iterator[Equality]:
-    """Those of a model that are constraints, in its order. lock: positions of joints that are held, by name."""
+    """Yield the equalities of a model that are constraints, in its order. lock: positions of locked joints, by name."""
     constants = model.constants
     for k in range(model.neq):
         if not is_constraint(model, k):
@@ -92,7 +92,7 @@ def _of_joints(model: Any, k: int, lock: Mapping[str, float]) -> Constraint | No
 
 
 def _impedance(model: Any, k: int) -> tuple[float, float]:
-    """Of a closed loop, and the largest."""
+    """Return the impedance of a closed loop and the largest impedance."""
     first, largest = (float(np.clip(x, 1e-4, 0.9999)) for x in model.eq_solimp[k, :2])
     return first, largest
 
@@ -110,7 +110,9 @@ def _gains(model: Any, k: int) -> tuple[float, float]:
 
 
 def _compliance(model: Any, k: int, bodies: Sequence[int], *, moments: bool) -> float:
-    """Of a closed loop. MuJoCo's rows of turning are half the angles, times a factor of the weld's."""
+    """Return the compliance of a closed loop. MuJoCo's rows of rotation are half the angles, times a factor of the
+    weld's.
+    """
     impedance, _ = _impedance(model, k)
     weights = np.reshape(model.body_invweight0, (-1, 2))[bodies, int(moments)]
     rows = (2.0 / float(model.eq_data[k, 10] or 1.0)) ** 2 if moments else 1.0

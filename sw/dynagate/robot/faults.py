@@ -15,7 +15,7 @@ SHOWN = 10
 
 
 class Faults:
-    """What a file cannot be read for. Reading goes on, so that a user learns of all at once."""
+    """Reasons why a file cannot be read. Reading continues after each, so that one error lists them all."""
 
     def __init__(self, lock: Mapping[str, float]) -> None:
         self._lines: list[str] = []

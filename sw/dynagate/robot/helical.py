@@ -21,7 +21,7 @@ TURN, SLIDE = "{} turn", "{} slide"
 
 
 def with_helical(robot: Tree, joint: str, pitch: float) -> Tree:
-    """As `Robot.with_helical`."""
+    """Implement `Robot.with_helical`."""
     pitch = number("pitch=", pitch, FINITE.called("a finite number, in m/rad"), ArgumentTypeError)
     place = next((i for i, link in enumerate(robot.links) if link.joint.name == joint), None)
     if place is None:

@@ -9,13 +9,13 @@ from dynagate.base.errors import ArgumentError
 
 
 class JointKind:
-    """What is known of all joints of a kind.
+    """Properties that all joints of a kind share.
 
-    name: as `Joint.type` has it. directions: of its degrees of freedom in the link's own frame, in the order of the
-    velocity vector: 0 to 2 turn about x, y, z, 3 to 5 move along them. An axis is z here (`Robot.aligned`).
-    has_quaternion: the last four numbers of its configuration are a unit quaternion, for three directions of turning.
-    has_axis: it has an axis to be given. limited: it takes limits of its positions. endless: it comes back to the same
-    pose after each turn. lengths: those numbers of its configuration that are in m; the others have no unit or rad.
+    name: the name in `Joint.type`. directions: of its degrees of freedom in the link's own frame, in the order of the
+    velocity vector: 0 to 2 rotate about x, y, z, 3 to 5 move along them. An axis is z here (`Robot.aligned`).
+    has_quaternion: the last four numbers of its configuration are a unit quaternion, for three directions of rotation.
+    has_axis: the file states an axis. limited: its positions may have limits. endless: it returns to the same pose
+    after each turn. lengths: indices of the numbers of its configuration that are in m; the others have no unit or rad.
     """
 
     name: ClassVar[str]
@@ -58,7 +58,7 @@ class JointKind:
 
     @property
     def units(self) -> tuple[str, str]:
-        """Of its positions and forces."""
+        """Units of its positions and forces."""
         return ("m", "N") if self.sliding else ("rad", "N m")
 
     @property

@@ -12,7 +12,7 @@ from dynagate.robot.tree import RobotTree
 
 
 def permutation(robot: RobotTree, names: Sequence[str], *, w_first: bool) -> tuple[np.ndarray, np.ndarray]:
-    """As `Robot.permutation`."""
+    """Implement `Robot.permutation`."""
     if (
         isinstance(names, str | np.ma.MaskedArray)
         or not isinstance(names, Iterable)

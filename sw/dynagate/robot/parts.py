@@ -73,7 +73,7 @@ class Joint:
 
     @property
     def kind(self) -> JointKind:
-        """What is known of all joints of its type. Raises ValueError: there is no such type."""
+        """The properties of the joint's type. Raises ValueError: there is no such type."""
         return kind_of(self.type)
 
 

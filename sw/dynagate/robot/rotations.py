@@ -17,7 +17,7 @@ NEAR = 2e-3
 """rad: what is farther from a right angle is meant so. 3.14 is 1.6e-3 short of π, 1.57 8e-4 of π/2."""
 
 NOISE = 1e-15
-"""What products of rotations leave where they have a zero."""
+"""Largest rounding error of a zero in a product of rotations."""
 
 QUARTERS = ((1.0, 0.0), (0.0, 1.0), (-1.0, 0.0), (0.0, -1.0))
 """Cosine and sine of 0, 1, 2 and 3 right angles."""
@@ -57,7 +57,7 @@ class Rounding:
         return self.rotation(rounded, where)
 
     def about(self, axis: Matrix, angle: float, where: str) -> Matrix:
-        """By an angle about a unit vector (Rodrigues)."""
+        """Return the rotation by an angle about a unit vector (Rodrigues)."""
         x, y, z = axis
         cross = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
         exact, rounded = (
@@ -106,7 +106,7 @@ def _from_rpy(cos_sin: Sequence[tuple[float, float]]) -> Matrix:
 
 
 def _is_rotation(matrix: Matrix) -> bool:
-    """Of a matrix of -1, 0 and 1."""
+    """Return whether a matrix of -1, 0 and 1 is a rotation."""
     return bool(np.all(matrix @ matrix.T == np.eye(3)) and np.linalg.det(matrix) > 0.0)
 
 

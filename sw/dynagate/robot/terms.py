@@ -1,4 +1,6 @@
-"""What a MuJoCo model adds to its joints, and what it has that is no rigid-body dynamics of a free tree."""
+"""Read the terms that a MuJoCo model adds to its joints, and list those that are not rigid-body dynamics of a free
+tree.
+"""
 
 from __future__ import annotations
 

@@ -124,7 +124,7 @@ class RobotTree:
 
     @cached_property
     def _places(self) -> tuple[tuple[Link, slice, slice], ...]:
-        """As `slices`, once: calls ask for it again and again."""
+        """The content of `slices`, computed once because calls need it often."""
         places, iq, iv = [], 0, 0
         for link in self.links:
             nq, nv = link.joint.nq, link.joint.nv

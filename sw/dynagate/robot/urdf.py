@@ -42,7 +42,7 @@ NOTHING: tuple[float, Vector3, Matrix3] = (0.0, (0.0, 0.0, 0.0), ((0.0, 0.0, 0.0
 
 @dataclass(frozen=True)
 class Options:
-    """What `read_urdf` is told besides the file."""
+    """Options of `read_urdf`."""
 
     floating_base: bool
     gravity: Vector3
@@ -116,8 +116,9 @@ def read_urdf(
 
 
 def _near_right_angles(rounding: Rounding) -> str:
-    """What to say of rotations that are right angles but for a file's few decimals; nothing where none are, or where
-    rounding is not wanted."""
+    """Return the warning about rotations that are right angles except for the file's few decimals; empty if there
+    are none, or if rounding is off.
+    """
     if not rounding.missed or rounding.within == 0.0:
         return ""
     largest = max(rounding.missed.values())
@@ -171,7 +172,7 @@ class _Reader:
         return True
 
     def remarks(self) -> Iterator[str]:
-        """What to say of a robot that was read."""
+        """Yield the warnings about a robot that was read."""
         if self.implied:
             yield "link 'world' is not defined and taken for the base"
         yield from self.outside
@@ -322,7 +323,9 @@ class _Reader:
         return mimic
 
     def _held(self, element: Any, name: str, kind: str, mimic: Mimic | None) -> float | None:
-        """Where a moving joint is held: by the option, or as if by it where nothing else accepts the joint."""
+        """Return the position at which a moving joint is locked: by the option, or because only one position is
+        possible.
+        """
         if kind == "fixed" or mimic is not None:
             return None
         if name in self.options.lock:

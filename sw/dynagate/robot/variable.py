@@ -22,7 +22,7 @@ from dynagate.robot.parts import Link
 from dynagate.robot.tree import RobotTree
 
 LINK, JOINT, PLACE, WORLD = "link", "joint", "joint or frame", "robot"
-"""What a kind of parameter belongs to."""
+"""Kinds of owner of a parameter."""
 
 INERTIAL, MASS, COM, INERTIA, PAYLOAD = "inertial", "mass", "com", "inertia", "payload"
 ARMATURE, DAMPING, FRICTION = "armature", "damping", "friction"

@@ -1,4 +1,4 @@
-"""What a URDF file says of how its links look: boxes, cylinders, spheres, mesh files. The dynamics need none of it."""
+"""Read the looks of links from a URDF file: boxes, cylinders, spheres, mesh files. The dynamics do not use them."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def mesh_bytes(robot: Path, name: str, folder: Path) -> tuple[bytes, str]:
 
 
 def _places(robot: Path, name: str, folder: Path) -> Iterator[Path]:
-    """Where a mesh may lie. No file of a network is one."""
+    """Yield possible paths of a mesh. Addresses in a network yield none."""
     scheme, divided, rest = name.partition("://")
     if "\0" in name or (divided and scheme not in ("package", "model", "file")):
         return

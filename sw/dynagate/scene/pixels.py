@@ -27,7 +27,7 @@ SOFT = 2
 
 
 class Layers(NamedTuple):
-    """What is seen of the bodies, in a part of the picture.
+    """The visible surfaces of the bodies in a part of the picture.
 
     seen: The pixels of that part. left, top, width, height: The part, in pixels. body, diffuse, shine, edge: The body
     and the lights of each pixel, and whether it belongs to an outline.

@@ -32,7 +32,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Use:
-    """What a design takes of one resource of a board. allowed: the part of `total` that a design may take."""
+    """Use of one resource of a board. allowed: the part of `total` that a design may take."""
 
     name: str
     count: int

@@ -105,7 +105,7 @@ class CardLoop(Compute):
 
 @contextmanager
 def on_card(card: str) -> Iterator[None]:
-    """What fails on a GPU as a device's failure."""
+    """Raise failures on a GPU as failures of the device."""
     try:
         yield
     except GpuError as error:

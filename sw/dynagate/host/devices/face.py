@@ -1,4 +1,4 @@
-"""What computes: arrays by name in, arrays by name out."""
+"""The interface of executors: arrays by name in, arrays by name out."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ class UnderWay(ABC):
 
 
 class Executor(ABC):
-    """What computes a function, or several: arrays by name in, arrays by name out."""
+    """Computes a function or several: arrays by name in, arrays by name out."""
 
     robot: str
     function: str
     inputs: Sequence[Port]
     outputs: Sequence[Port]
     text: str
-    """What the device is, in a few words."""
+    """Short description of the device."""
     dtype: np.dtype[Any] = np.dtype(np.float64)
     """Type of the arrays."""
     transfer: Transfer = Transfer(0, 0.0)

@@ -1,4 +1,4 @@
-"""What computes a loop: arrays of all turns in, arrays of all turns out."""
+"""Executors of loops: arrays of all iterations in, arrays of all iterations out."""
 
 from __future__ import annotations
 

@@ -37,7 +37,9 @@ if TYPE_CHECKING:
     from dynagate.hw.processor.isa.shape import Core
 
 RETRIES = max(TRIALS, TIGHTENED)
-"""Of a solver's program: as many times the cycles of an iteration without retries are more than any takes with them."""
+"""Bound for a solver's program: its cycles without retries, times this number, exceed those of any iteration with
+retries.
+"""
 ACCEPTED = 1
 """The core's answer to a program whose checksum is right."""
 

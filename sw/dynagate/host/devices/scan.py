@@ -24,10 +24,10 @@ are twice as fast unrolled, since right angles and zeros of its frames fold, and
 general frames are as fast either way (docs/scans.md)."""
 
 OPTIONS = ("form", "external_forces", "forces")
-"""Of algorithms: those that a loop over links takes."""
+"""Options of algorithms that a loop over links accepts."""
 
 OF_GRAPHS = ("layout", "certificate")
-"""Of devices: options that only a graph has."""
+"""Options of devices that only a graph has."""
 
 
 def scanned(robot: Robot, name: str, algorithm: AlgorithmOptions, others: Sequence[str]) -> Loop | None:
@@ -65,7 +65,7 @@ def describe(device: Executor, loop: Loop, external_forces: bool, pack: bool = F
 
 
 def _angles(loop: Loop) -> dict[str, list[int]]:
-    """By input the entries whose sine or cosine a body takes."""
+    """Return, by input, the entries whose sine or cosine a body computes."""
     places: dict[str, set[int]] = {}
     inputs = {port.name for port in loop.inputs}
     for scan in scans_of(loop):

@@ -56,7 +56,7 @@ class DesignSource:
     def __init__(self, design: Any) -> None:
         is_path = isinstance(design, str | PathLike)
         self.built: Any = None if is_path else design
-        """What `dynagate.build` returned; None for a path."""
+        """The result of `dynagate.build`; None for a path."""
         if is_path:
             path = Path(design)
             self.folder = path.parent if path.name == FILE else path

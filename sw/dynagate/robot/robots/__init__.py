@@ -28,7 +28,7 @@ def names() -> list[str]:
 
 @explained
 def path(name: str) -> Path:
-    """Where the shipped URDF of this name lies. Raises RobotError that lists the names."""
+    """Return the path of the shipped URDF with this name. Raises RobotError that lists the names."""
     if name not in names():
         raise RobotError(
             f"no shipped robot '{name}'{nearest(name, names())}; expected one of {', '.join(names())}, or a URDF "
@@ -62,8 +62,9 @@ def file_of(name_or_path: str | PathLike[str]) -> str | PathLike[str]:
 
 @explained
 def load_trusted(name_or_path: str, **options: Unpack[ReadingOptions]) -> Robot:
-    """As `load`, but a file that ends in .xacro is expanded, and one whose root is <mujoco> is read as MJCF: of files
-    that the caller trusts to run programs and to name other files."""
+    """Load a trusted file: in addition to `load`, expand a file that ends in .xacro, and read one whose root is
+    <mujoco> as MJCF. Such files can run programs and name other files.
+    """
     file = Path(name_or_path)
     if file.suffix == ".xacro":
         return Robot.from_xacro(file, **options)
