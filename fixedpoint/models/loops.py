@@ -284,8 +284,8 @@ INTEGERS: Mapping[str, Callable[[_Run, Any, Values, npt.NDArray[np.int64]], Valu
         SCAN: refused("integers of a program", "graphs and loops"),
     },
 )
-"""By kind of step, the function that computes the step's outputs in integers from all values of its scope, for some
-rows.
+"""Function that computes the outputs of a step in integers from all values of its scope, for some rows, by kind of
+step.
 """
 
 

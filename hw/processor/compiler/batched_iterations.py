@@ -161,4 +161,4 @@ BATCHED_TURNS: Mapping[str, _Row] = table(
         SCAN: _Row(_SCAN, _SCAN, _SCAN, _SCAN),
     },
 )
-"""By kind of step, how to run several of its iterations as one."""
+"""How to run several iterations of a step as one, by kind of step."""

@@ -23,7 +23,9 @@ from dynagate.integrators.step import StepOptions
 from dynagate.robot import Robot
 
 CALL = ("q", "qd", "guess", "warm")
-"""What every call takes: a state, the torques of all knots to begin with, and whether the last call's are taken."""
+"""Inputs of every call: a state, the torques of all knots to begin with, and whether the last call's torques are
+used.
+"""
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,7 @@ class ChipSolver(ABC):
 
     @property
     def plan(self) -> dict[str, str]:
-        """What stays in memory, and what the next call takes it for."""
+        """Return which values stay in memory, and under which input names the next call reads them."""
         return {self.named(value): self.named(name) for value, name in self.carried.items()}
 
     def named(self, name: str) -> str:
@@ -71,7 +73,7 @@ class ChipSolver(ABC):
 
     @abstractmethod
     def after(self, inputs: Mapping[str, Array], values: Mapping[str, Array]) -> dict[str, Array]:
-        """What the next call takes otherwise than this one, of a robot that does what was planned."""
+        """Return the inputs of the next call that differ from this one, for a robot that follows the plan."""
 
 
 def asked_of(robot: Robot, cost: Cost, step: StepOptions, reserved: Collection[str]) -> dict[str, Input]:

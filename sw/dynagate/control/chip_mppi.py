@@ -139,7 +139,7 @@ class ChipMppi(ChipSolver):
 
 
 STATE = {f"{name}_next": f"{name}_before" for name in ("live", "number", "least", "weight", "mean_cost")}
-"""What a sample hands to the next one, besides the mean."""
+"""State that a sample passes to the next one, besides the mean."""
 
 
 def _samples(robot: Robot, costs: CostGraphs, options: MppiOptions) -> Loop:
@@ -178,8 +178,9 @@ def _numbers(robot: Robot, x: Mapping[str, Array], first: Any) -> Array:
 
 
 def _first(robot: Robot, options: MppiOptions) -> Graph:
-    """What a sample begins with: numbers of its first node, what they are multiplied by, which is 0 in the sample that
-    is the mean, and counts."""
+    """Record the initial values of a sample: the random numbers of its first node, their scale, which is 0 in the
+    sample that is the mean, and counts.
+    """
     n = robot.nv
 
     def record(x: Mapping[str, Array]) -> Mapping[str, Any]:
@@ -197,8 +198,9 @@ def _first(robot: Robot, options: MppiOptions) -> Graph:
 
 
 def _torques(robot: Robot, options: MppiOptions) -> Graph:
-    """Those of a knot, about `us`, and 0 of joints without a motor; and the numbers of the next one, so that no knot
-    waits for its own."""
+    """Record the torques of a knot about `us`, 0 for joints without a motor, and the random numbers of the next
+    knot, so that no knot waits for its own.
+    """
     n, parts = robot.nv, float(options.knots - 1)
 
     def record(x: Mapping[str, Array]) -> Mapping[str, Any]:

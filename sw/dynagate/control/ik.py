@@ -56,7 +56,7 @@ CARRY = {
     "fresh_new": "fresh",
 }
 WITH_POSTURE = {"pull_new": "pull"}
-"""What is carried besides if there is a posture."""
+"""Values that are also carried if there is a posture."""
 RESULTS = ("q_new", "errors_new")
 """Values that the loop returns: the best configuration (nq,), and the errors of all targets (rows,)."""
 

@@ -45,13 +45,15 @@ TRIALS, TIGHTENED = 10, 20
 RETRIES = ("search", "backward")
 """Loops that try again: with a shorter step, and with more regularization."""
 FIRST = ("u_first", "gain_first")
-"""What a chip brings out: torques and gains of the first knot. Its gains and feeds are those of others times -1."""
+"""Outputs of a chip: torques and gains of the first knot. Its gains and feeds are those of other executors times -1."""
 MOST_ITERATIONS, MOST_NUMBERS = 1000, 1 << 20
-"""Of a call; of a plan, with the gains of its knots. The place of each is named when the loop is traced."""
+"""Largest number of iterations of a call, and of numbers of a plan with the gains of its knots. Tracing names the
+place of each number.
+"""
 PARTS = 4
-"""Of a sum of products on a chip, side by side: each ends sooner than the whole."""
+"""Number of partial sums of a sum of products on a chip: each ends sooner than the whole."""
 NOW = {"q": "qs_new", "qd": "qds_new", "tau": "us_new"}
-"""What the backward pass calls the state and the torques of a knot."""
+"""Names in the backward pass for the state and the torques of a knot."""
 
 
 @dataclass(frozen=True)
@@ -207,7 +209,7 @@ class _Builder:
         return self._graph("torques", {**shapes, "fresh": ()} if self.options.integers else shapes, record)
 
     def _if_finite(self, x: Any, then: Any, otherwise: Any) -> Any:
-        """Where a number that is positive or falls is no infinity."""
+        """Select `then` if a number that is positive or decreases is finite."""
         return then if self.options.integers else select(BEYOND - x, then, otherwise)
 
     def _judge(self) -> Graph:
@@ -399,7 +401,7 @@ class _Builder:
         return self.blocked.steps(self.robot.name, solve)
 
     def _gains(self, sums: Mapping[str, Array], gains: Gains) -> Mapping[str, Any]:
-        """Those of all joints, of which passive ones have none, and sums over the knots."""
+        """Return the gains of all joints, which are 0 for passive ones, and sums over the knots."""
         gain, feed = zeros(self.nv, 2 * self.nv), zeros(self.nv)
         gain[self.driven], feed[self.driven] = gains.gain, gains.feed
         if self.options.integers:  # what `feedback` has made minus of
@@ -413,7 +415,7 @@ class _Builder:
         }
 
     def _of_driven(self, cost: Expansion) -> Expansion:
-        """By the torques that there are."""
+        """Restrict the expansion of a cost to the torques of driven joints."""
         k = self.driven
         return cost._replace(by_u=cost.by_u[k], by_ux=cost.by_ux[k], by_uu=cost.by_uu[np.ix_(k, k)])
 

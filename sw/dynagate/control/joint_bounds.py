@@ -35,10 +35,10 @@ SETTLED = 1e-4
 
 @dataclass(frozen=True)
 class JointBounds:
-    """Of a robot's positions and speeds.
+    """Bounds of a robot's positions and velocities.
 
-    places: of the n bounded ones in (q, q̇), along velocities. entries: of these positions in q; -1 of a speed. low,
-    high (n,): rad or m, rad/s or m/s, infinite where there is none.
+    places: indices of the n bounded entries of (q, q̇), along velocities. entries: indices of these positions in q; -1
+    for a velocity. low, high (n,): rad or m, rad/s or m/s, infinite if there is no bound.
     """
 
     nv: int
@@ -58,12 +58,12 @@ class JointBounds:
 
     @staticmethod
     def refused() -> ArgumentError:
-        """Of fixed point."""
+        """Return the error for bounds in fixed point."""
         return ArgumentError("joint_bounds in fixed point; expected none, and the force Limits, or a cost")
 
     @property
     def widths(self) -> Array:
-        """Of the ranges, (n,); 1 where only one end is bounded."""
+        """Widths of the ranges, (n,); 1 if only one end is bounded."""
         width = self.high - self.low
         return np.where(np.isfinite(width), width, 1.0)
 
@@ -119,7 +119,7 @@ class JointBounds:
         return least
 
     def shapes(self, last: bool = False) -> dict[str, tuple[int, ...]]:
-        """Of the inputs of a knot, or of the last state."""
+        """Return the shapes of the inputs of a knot or of the last state."""
         n = len(self.places)
         return {of_last(SHIFT, last): (n,), of_last(EASE, last): (n,), WEIGHT: ()}
 
@@ -130,5 +130,5 @@ class JointBounds:
 
 
 def of_last(name: str, last: bool) -> str:
-    """What the last state calls an input of each knot."""
+    """Return the last state's name for an input of each knot."""
     return f"{name}_last" if last else name

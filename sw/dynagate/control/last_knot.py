@@ -27,7 +27,7 @@ from dynagate.integrators.step import StepOptions
 CHEAP = 1e-3
 """Torques cost little whose curvature is below this part of what the final cost gives them through a step."""
 MOST_BITS = 12
-"""That the last knot's unit has less than others."""
+"""Largest number of bits by which the last knot's format may be shorter than others."""
 STATES = 8
 """Random ones, at which curvatures are compared."""
 CARRY = {"unit_next": "unit", "back_next": "back"}
@@ -48,7 +48,9 @@ def unit_of_last(costs: CostGraphs, step: StepOptions, driven: Array) -> float:
 
 
 def _curvatures(costs: CostGraphs, *, last: bool) -> dict[str, Array]:
-    """By each entry of the state, x (STATES, 2 nv), and of the torques, u (STATES, nv), at random states."""
+    """Return the second derivatives of a cost at random states: by each entry of the state, x (STATES, 2 nv), and of
+    the torques, u (STATES, nv).
+    """
 
     def record(recording: Recording, values: dict[str, Array]) -> Mapping[str, Any]:
         cost = (costs.final if last else costs.running).expansion(recording, values)

@@ -31,7 +31,7 @@ CARRY = {
     "weight_new": WEIGHT,
     "missed_new": "missed",
 }
-"""What the next iteration begins with, besides."""
+"""Further values that the next iteration begins with."""
 STATE = ("qs_new", "qds_new")
 
 

@@ -21,7 +21,7 @@ Shapes = Mapping[str, tuple[int, ...]]
 LARGEST_UNROLLED = 28
 """Numbers of a state up to which a step is one graph."""
 MOST_ROWS = 2
-"""Of a block: a number of the other factor is read once for all of them."""
+"""Largest number of rows of a block: a number of the other factor is read once for all of them."""
 
 
 @dataclass(frozen=True)
@@ -38,13 +38,14 @@ class Blocked:
 
     @property
     def torque(self) -> tuple[int, int]:
-        """Likewise of torques."""
+        """Number of blocks of the torques and rows of each."""
         return _blocks(self.nu)
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Of what the first step takes: the derivatives a and b, and those of the cost, with the regularization added
-        to `cost_xx`."""
+        """Return the shapes of the first step's inputs: the derivatives a and b, and those of the cost, with the
+        regularization added to `cost_xx`.
+        """
         nx, nu, x, u = self.nx, self.nu, self.state, self.torque
         return {
             **{"a": (nx, nx), "a_rows": (*x, nx), "b": (nx, nu), "b_rows": (*u, nx)},
@@ -126,7 +127,7 @@ class Blocked:
         return matrix.reshape(*self.state, *matrix.shape[1:])
 
     def pushes(self, matrix: Array) -> Array:
-        """Likewise of the torques' size."""
+        """Reshape a matrix with rows of the torques' size into blocks."""
         return matrix.reshape(*self.torque, *matrix.shape[1:])
 
 

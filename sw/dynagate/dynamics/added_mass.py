@@ -20,7 +20,7 @@ import numpy.typing as npt
 from dynagate.dynamics.spatial import Array, Inertia, Scalar, array, symmetric
 
 LARGEST = 0.5
-"""Of ρ c: a compliance beyond it keeps numbers small by itself."""
+"""Largest ρ c: a larger compliance keeps numbers small by itself."""
 
 
 def mass_of(sizes: npt.NDArray[np.float64], compliances: Sequence[float]) -> float:

@@ -95,9 +95,11 @@ def _articulated(links: Links, joints: PerLink) -> PerLink:
 def yielding(
     link: Link, below: ArticulatedInertia | None, pose: JointTransform, more: Inertia | None = None
 ) -> tuple[ArticulatedInertia, ArticulatedJoint]:
-    """What a link is to its parent, and its joint. more: what it carries besides.
+    """Return the articulated inertia of a link as its parent feels it, and the link's joint. more: a further inertia
+    that the link carries.
 
-    A joint of several degrees of freedom yields in one after another, the last first, so that no block is inverted."""
+    The degrees of freedom of a joint are eliminated one after another, the last first, so that no block is inverted.
+    """
     inertia = ArticulatedInertia.of(link.inertia if more is None else link.inertia + more)
     if below is not None:
         inertia = inertia + below

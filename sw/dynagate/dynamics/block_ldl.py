@@ -57,7 +57,7 @@ def _less(block: Array, factor: Array, column: Array) -> Array:
 
 
 def _inverse(block: Array) -> Array:
-    """Of a symmetric block (1, 1) or (3, 3)."""
+    """Return the inverse of a symmetric block (1, 1) or (3, 3)."""
     if len(block) == 1:
         return array([[label(1.0 / block[0, 0], "d")]])
 

@@ -41,10 +41,12 @@ WEAKEST = 0.4
 
 
 class Equations:
-    """What the equations of active constraints are solved with at a configuration: M = LᵀDL, and Y = L⁻ᵀJᵀ.
+    """The factors with which the equations of active constraints are solved at a configuration: M = LᵀDL, and Y =
+    L⁻ᵀJᵀ.
 
-    active (constraints,): 1 where a constraint holds, 0 where it does not. where: the links' poses. jacobian (rows,
-    nv): J of all constraints, active or not, in the axes of the rows."""
+    active (constraints,): 1 if a constraint holds, else 0. where: the links' poses. jacobian (rows, nv): J of all
+    constraints, active or not, in the axes of the rows.
+    """
 
     def __init__(self, tree: Tree, q: Sequence[Scalar], active: Sequence[Scalar]) -> None:
         coupling = tree.coupling

@@ -121,4 +121,4 @@ CONSTRAINED_RESIDUAL = Function(
     {"newton_euler": constrained.residual},
     {},
 )
-"""What is left of the equations that it solves, to be differentiated."""
+"""The residual of the equations that constrained dynamics solve, to be differentiated."""

@@ -57,7 +57,7 @@ def forward_dynamics(
     *,
     external: Array | None = None,
 ) -> tuple[list[Scalar], Array]:
-    """As `constrained.forward_dynamics`."""
+    """Compute `constrained.forward_dynamics` by passes over links."""
     joints, rates, stance = links.transforms(q), links.velocities(qd), Stance(links.tree)
     outside = () if external is None else (links.rows(external),)
     poses = links.down("constraint", partial(_posed, local=not tied_chains(links.tree)), joints)
@@ -71,7 +71,7 @@ def forward_dynamics(
 
 
 class _Pose(NamedTuple):
-    """Of a link in the axes of its rows. base (3, 3): the base's rotation there, of the first link of a chain."""
+    """Pose of a link in the axes of its rows. base (3, 3): the base's rotation there, for the first link of a chain."""
 
     rotation: Array
     position: Array
@@ -114,8 +114,11 @@ def _moving(
 
 
 class _Hold(NamedTuple):
-    """What constraints are to a link. ball: an inertia that it carries for them, () for none. forces: on it by a force
-    of 1 along each row; () where the row holds another link. loads: of its joint likewise, by equalities of joints."""
+    """Contribution of constraints to a link.
+
+    ball: an inertia that the link carries for them, () for none. forces: on the link by a force of 1 along each row; ()
+    if the row holds another link. loads: torques of its joint by equalities of joints, by row.
+    """
 
     ball: Any
     forces: list[Any]
@@ -123,8 +126,9 @@ class _Hold(NamedTuple):
 
 
 def marks(tree: Tree) -> list[tuple[Any, ...]]:
-    """Of each link what it does for constraints that others do not do alike: () for nothing. The first link of a chain
-    has sums over the chain."""
+    """Return, for each link, a key of its part in constraints that links with one body share: () for none. The first
+    link of a chain has sums over the chain.
+    """
     of_forces, of_joints = _rows_by_link(tree)
     return [
         (root, *forces, -1, *joints) if root or forces or joints else ()
@@ -180,7 +184,9 @@ def _rows(
     active: Sequence[Scalar],
     prescribed: Sequence[Scalar] | None = None,
 ) -> tuple[list[_Hold], Array]:
-    """What constraints are to each link, and the rows J̇ q̇ + d J q̇ + k e less the accelerations that are prescribed."""
+    """Return the contribution of constraints to each link, and the rows J̇ q̇ + d J q̇ + k e minus prescribed
+    accelerations.
+    """
     where = _where(tree, poses, q)
     seen = _Velocities(where, motions, rates)
     own = [each.motion for each in motions]
@@ -223,7 +229,7 @@ class _Sums(NamedTuple):
 
 
 class _Below(NamedTuple):
-    """What comes to a link from below: inertia, force, forces by rows, and sums over degrees of freedom."""
+    """Sums over the subtrees below a link: inertia, force, forces by rows, and sums over degrees of freedom."""
 
     inertia: ArticulatedInertia
     force: Force
@@ -285,7 +291,7 @@ def _pushes(
     rows: Array,
     loads: Sequence[_Loads],
 ) -> tuple[Array, Array]:
-    """What the rows push with, and the forces in base axes."""
+    """Solve for the forces of the rows, and return them in the rows and in base axes."""
     first = [loads[i].sums for i in tree.links if tree.parents[i] < 0]
     entries = iter(sum((own.delassus for own in first[1:]), first[0].delassus))
     count = tree.moving.constraint_rows

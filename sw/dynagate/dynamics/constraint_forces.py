@@ -41,8 +41,11 @@ def check_bodies(tree: Tree) -> None:
 
 
 class Chain(NamedTuple):
-    """What K is made of, in the frames of the links. mobility[i]: J_i⁻¹ (6, 6). fixed[i]: X_i at q = 0. above[i]: the
-    parent's mobility seen from link i at q = 0. direction[i]: the place of S_i's one. basis[i] (6, 5 or 6): W_i."""
+    """Parts of K, in the frames of the links.
+
+    mobility[i]: J_i⁻¹ (6, 6). fixed[i]: X_i at q = 0. above[i]: the parent's mobility seen from link i at q = 0.
+    direction[i]: index of the 1 in S_i. basis[i] (6, 5 or 6): W_i.
+    """
 
     mobility: list[Array]
     fixed: list[Array]

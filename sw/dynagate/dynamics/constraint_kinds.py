@@ -1,9 +1,9 @@
-"""What each kind of constraint holds of a frame that turns and moves: directions, a row each.
+"""Directions that each kind of constraint fixes for a frame, a row for each direction.
 
-A row holds T · turning + P · moving of the frame, of a loop less those of the other frame, with T and P (rows, 3).
-Those of a point and of a fixed frame are unit vectors. A plane's is its normal, in base axes. A hinge's of turning are
-the x and y axes of the frame, which is free about z. A distance's is the way from the other frame to the frame, by its
-length. Where T and P turn themselves, the derivative of a row has a term of velocities besides the acceleration.
+A row fixes T · angular + P · linear velocity of the frame, minus those of the other frame for a loop, with T and P
+(rows, 3). For a point and a fixed frame these are unit vectors. A plane has its normal, in base axes. A hinge has the x
+and y axes of the frame, which is free about z. A distance has the vector from the other frame to the frame, divided by
+its length. If T and P rotate, the derivative of a row has a term of velocities in addition to the acceleration.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ def _slopes(parts: Sequence[float]) -> list[float]:
 
 
 def _value(parts: Sequence[float], x: Scalar) -> Scalar:
-    """By Horner's rule."""
+    """Evaluate a polynomial by Horner's rule."""
     result: Scalar = 0.0
     for part in reversed(parts):
         result = result * x + part
@@ -159,7 +159,9 @@ def tied_chains(tree: Tree) -> set[int]:
 
 
 def poses_of(tree: Tree, q: Sequence[Scalar]) -> Where:
-    """Of all links in the axes of the floating link of their chain, or of the base: also of chains that are tied."""
+    """Return the poses of all links in the axes of the floating link of their chain, or of the base; tied chains use
+    the base.
+    """
     reference = {first: first if tree.robot.links[first].joint.kind.free else -1 for first in chains(tree)}
     reference |= dict.fromkeys(tied_chains(tree), -1)
     return Where(*poses(tree, q, reference), q)
@@ -240,7 +242,7 @@ def acceleration_of(
 
 
 def _turned(held: Held, where: Where, velocity: Velocity) -> Array:
-    """What the turning of a constraint's own directions adds to accelerations (rows,)."""
+    """Return the accelerations (rows,) that come from the rotation of a constraint's own directions."""
     spin, turning, moving = zeros(3), zeros(3), zeros(3)
     for end in held.moving:
         turns, moves = velocity(end)

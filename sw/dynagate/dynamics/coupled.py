@@ -128,7 +128,7 @@ _OUTPUTS: dict[str, Callable[[Coupling, Any], Any]] = {
     "coriolis_torque": Coupling.torques,
     "bias_torque": Coupling.torques,
 }
-"""What becomes of the inputs and outputs of the other functions; those that are not listed stay as they are."""
+"""How inputs and outputs of functions map to reduced coordinates; names that are not listed stay unchanged."""
 
 
 def check(tree: Tree, name: str, form: str, default: str) -> None:

@@ -24,8 +24,9 @@ NAMED = ("base", "middle", "sparsest")
 """The frames that have names. The gradients replace "sparsest" by a map (`gradients.sparsest`)."""
 
 Frame = str | int | Mapping[int, int]
-"""Where a chain's vectors are expressed: "base", "middle", a link's index (the other chains: their middle), or a map
-from the first link of each chain to a link index (-1: base)."""
+"""Expression frame of a chain's vectors: "base", "middle", a link's index (other chains: their middle), or a map
+from the first link of each chain to a link index (-1: base).
+"""
 
 FrameOption = Frame | Place | Link
 """The option `frame` of a function: where gradients express vectors, or the frame that the function is of."""
@@ -118,7 +119,7 @@ Places = list[tuple[Array, Array]]
 
 
 def places(tree: Tree, q: Sequence[Scalar] | Array) -> Places:
-    """Of every link in the base frame."""
+    """Return the rotation and position of every link in the base frame."""
     where = poses(tree, list(q), "base")
     return list(zip(where.rotation, where.position, strict=True))
 

@@ -28,7 +28,7 @@ class Friction:
     speed: float = SPEED
 
     def torque(self, d: int, rate: Scalar) -> Scalar:
-        """What degree of freedom d takes at the velocity `rate`."""
+        """Return the friction torque of degree of freedom d at the velocity `rate`."""
         force = self.forces[d]
         return (rate * force) * self._inverse(rate) if force else 0.0
 

@@ -209,9 +209,12 @@ def _external_forces(tree: Tree, kin: Kinematics, external: Array) -> list[Force
 
 
 class Composites(NamedTuple):
-    """What each link moves, itself included: sums over its subtree of inertia and 2B. Per degree of freedom: I S, of
-    which SᵀI is the transpose; Sᵀ 2B; and whether the torques of the joints above need all of a force that S needs, so
-    that the joint's own derivative is one product of vectors more."""
+    """Sums over the subtree of each link, itself included.
+
+    inertia, coriolis: inertia and 2B. Per degree of freedom: momentum I S, of which SᵀI is the transpose; row Sᵀ 2B;
+    and column_is_complete, whether the torques of the joints above need all of a force that S needs, so that the
+    joint's own derivative takes one more product of vectors.
+    """
 
     inertia: list[Inertia]
     coriolis: list[Coriolis]

@@ -138,8 +138,9 @@ def _held(
     rates: Sequence[Scalar],
     changes: Sequence[Scalar],
 ) -> tuple[Force, list[Scalar]]:
-    """What each degree of freedom must give for the force on the link, its resistance and its rotor; and the force on
-    the parent."""
+    """Return the force on the parent, and the torque of each degree of freedom for the force on the link, its
+    resistance and its rotor.
+    """
     force = net if below is None else net + below
     tau = [
         label(link.along(d, force) + link.resistance(d, rates[d]) + link.armature[d] * changes[d], "tau")

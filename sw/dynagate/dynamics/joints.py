@@ -1,4 +1,4 @@
-"""Where joints put their links: poses of links in their parents over any scalar."""
+"""Poses of links in their parents as functions of joint positions, over any scalar."""
 
 from __future__ import annotations
 

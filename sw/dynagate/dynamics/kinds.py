@@ -1,4 +1,4 @@
-"""What kinds of joints do: the pose of a link, the ways from one configuration to another, and what a joint feels."""
+"""Kinds of joints: the pose of a link, differences of configurations, and the inertia that a joint feels."""
 
 from __future__ import annotations
 
@@ -21,16 +21,23 @@ SMALL_TURN = 0.5
 
 
 class JointMotion(ABC):
-    """Of a joint about or along z. q: its own part of the configuration (nq,), v: of the velocity (nv,), both over any
-    scalar. Where nothing else is said, a configuration is a vector that velocities are added to."""
+    """Motion of a joint about or along z.
+
+    q: its own part of the configuration (nq,), v: of the velocity (nv,), both over any scalar. By default a
+    configuration is a vector to which velocities are added.
+    """
 
     @abstractmethod
     def turn(self, link: int, q: Sequence[Scalar]) -> list[Scalar]:
-        """What the pose needs of the configuration, such as cosine and sine. link: for the names of nodes."""
+        """Return the functions of the configuration that the pose needs, such as cosine and sine. link: for the
+        names of nodes.
+        """
 
     @abstractmethod
     def pose(self, link: int, fixed: Array, origin: Array, turn: Sequence[Scalar]) -> JointTransform:
-        """Of a link in its parent. fixed, origin: pose of the joint frame. turn: as `turn` gives it."""
+        """Return the pose of a link in its parent. fixed, origin: pose of the joint frame. turn: the result of
+        `turn`.
+        """
 
     def moved(self, q: Array, v: Array) -> Array:
         """The configurations (..., nq) that a constant velocity (..., nv) leads to in one second, in numpy. Complex v
@@ -63,7 +70,7 @@ class JointMotion(ABC):
         return np.asarray(self.directions(q, count).T @ rates)
 
     def felt(self, mass: float, first: Array, second: Array) -> tuple[float, Array, Array]:
-        """What the joint feels of a body: of its mass, m c and Σ = ∫ r rᵀ dm. The parent carries the rest."""
+        """Return the part of a body's mass, m c and Σ = ∫ r rᵀ dm that the joint feels. The parent carries the rest."""
         return mass, first, second
 
 
@@ -221,7 +228,7 @@ MOTIONS: dict[str, JointMotion] = {
     "spherical": Ball(),
     "floating": Free(),
 }
-"""By the names of `robot.kinds.KINDS`."""
+"""Motions by the names in `robot.kinds.KINDS`."""
 
 
 def motion_of(kind: str) -> JointMotion:
@@ -315,10 +322,10 @@ def _shorter_turn(q: Array, q_next: Array) -> tuple[Array, Scalar, Scalar]:
 
 
 _ARC_SINE = [math.comb(2 * n, n) / (4.0**n * (2 * n + 1)) for n in range(12)]
-"""Of asin(x) / x in powers of x²."""
+"""Coefficients of asin(x) / x in powers of x²."""
 
 _UNSCREW = (1 / 12, 1 / 720, 1 / 30240, 1 / 1209600, 1 / 47900160, 691 / 1307674368000, 1 / 74724249600)
-"""Of (1 - θ/2 cot(θ/2)) / θ² in powers of θ²."""
+"""Coefficients of (1 - θ/2 cot(θ/2)) / θ² in powers of θ²."""
 
 
 def _unscrew(angle: Array) -> Array:

@@ -51,7 +51,7 @@ class Link:
         self.dofs = range(len(self.directions))
 
     def turn(self, q: Sequence[Scalar]) -> list[Scalar]:
-        """What `pose` needs of the joint's own part of the configuration."""
+        """Return the functions of the joint's own part of the configuration that `pose` needs."""
         return self._motion.turn(self.number, q)
 
     def pose(self, turn: Sequence[Scalar]) -> JointTransform:
@@ -84,7 +84,7 @@ class Link:
         return motion
 
     def resistance(self, d: int, rate: Scalar) -> Scalar:
-        """What damping and friction take from degree of freedom d at this velocity."""
+        """Return the torque of damping and friction at degree of freedom d and this velocity."""
         damped = self.damping[d] * rate
         return damped if self.friction is None else damped + label(self.friction.torque(d, rate), "friction")
 
@@ -156,8 +156,10 @@ class Links(ABC):
 
     @abstractmethod
     def whole(self, part: str, step: Whole, by_link: Sequence[bool], *values: Any) -> tuple[Any, ...]:
-        """What is computed once. values: of every link, or one for all. by_link: of each result, whether it is of every
-        link."""
+        """Compute a step once for all links.
+
+        values: for every link, or one for all. by_link: for each result, whether it has an entry for every link.
+        """
 
     @abstractmethod
     def everywhere(self, value: Any) -> PerLink:

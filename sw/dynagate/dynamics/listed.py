@@ -168,7 +168,7 @@ QUANTITIES: dict[str, Function] = {
         ("center_of_mass_jacobian", "q", momentum.center_of_mass_jacobian),
     )
 }
-"""What controllers ask for besides, by name."""
+"""Further quantities for controllers, by name."""
 
 LISTED: Mapping[str, Function] = ChainMap(CONSTRAINED, QUANTITIES, FUNCTIONS)
 """All functions that have a name of their own, those that know every robot first."""

@@ -1,4 +1,4 @@
-"""What the name of a function means: one that is listed, several of them, or one of a frame."""
+"""Look up a function by name: one that is listed, several of them, or one of a frame."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _TURN = Function(
 
 
 IN_TIME = {ROLLOUT: "dynagate.Rollout(robot, ...)", "ilqr": "dynagate.ilqr(...)", "mppi": "dynagate.mppi(...)"}
-"""What computes motions, by the name of the command-line function -> what to write in Python."""
+"""Python calls for motions, by the name of the command-line function."""
 SOLVED = dict.fromkeys(
     ("inversekinematics", "ik", "solveik"),
     "inverse kinematics is a solver without a design; write dynagate.inverse_kinematics(robot, frames=['NAME'])",
@@ -175,7 +175,7 @@ AND = "_and_"
 
 @lru_cache(maxsize=1)
 def _at_once() -> re.Pattern[str]:
-    """What is between functions at one state: +, or AND before the name of another function."""
+    """Return the pattern that separates functions at one state: +, or AND before the name of another function."""
     return re.compile(rf"\+|{AND}(?=(?:{'|'.join([*LISTED, *ELSEWHERE])})(?:{AND}|$)|(?:{'|'.join(FRAME_FUNCTIONS)})_)")
 
 

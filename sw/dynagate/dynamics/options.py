@@ -1,4 +1,4 @@
-"""What a user chooses of the algorithm that computes a function."""
+"""Options of the algorithm that computes a function."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dynagate.base.option import option
 from dynagate.dynamics.frames import Frame
 
 DEFAULT_FUNCTION = "forward_dynamics_gradient"
-"""What is computed where nothing else is asked for."""
+"""Function that is computed if none is named."""
 IMPLICIT_DAMPING = "Take joint damping at the velocity after each step, so that no step is too long for it."
 """Help of the option for joint damping in a step."""
 FLAGS = ("prefix", "external_forces", "linearize", "variable_dt", "implicit_damping")

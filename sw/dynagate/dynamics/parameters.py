@@ -28,7 +28,7 @@ from dynagate.robot.variable import (
 )
 
 NAMES = ("m", "h_x", "h_y", "h_z", "i_xx", "i_xy", "i_yy", "i_xz", "i_yz", "i_zz")
-"""Of the inertial parameters of a link, in order."""
+"""Names of the inertial parameters of a link, in order."""
 
 Values = Mapping[str, Array]
 """Numbers of variable parameters, or what stands for them while an algorithm is recorded, by the names of inputs."""

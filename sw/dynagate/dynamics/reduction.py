@@ -28,7 +28,7 @@ Vector = npt.NDArray[np.float64]
 
 
 class Varied(NamedTuple):
-    """What of the links is an input, in the tree's frames.
+    """Properties of the links that are inputs, in the tree's frames.
 
     inertias: by link. placed: links whose joint's placement is an input. turned: those of them with another rotation.
     gravity: whether gravity is an input.
@@ -81,7 +81,9 @@ def moved_frames(robot: Robot, placed: Collection[int] = ()) -> tuple[Robot, lis
 
 
 def _places(robot: Robot, placed: Collection[int] = ()) -> list[list[float]]:
-    """Where on its axis each link's frame may lie: where it is, and nearest to a neighbor's axis."""
+    """Return the candidate positions of each link's frame on its axis: the position itself, and the nearest one to a
+    neighbor's axis.
+    """
     places = [[0.0] for _ in robot.links]
     far = 2.0 * max(float(np.linalg.norm(link.joint.translation)) for link in robot.links)
     for i, link in enumerate(robot.links):
@@ -233,7 +235,7 @@ def _cleaned(*terms: Array) -> Array:
 
 
 def _felt(kind: str, mass: float, first: Array, second: Array) -> Inertia:
-    """What a joint of this kind feels of a body."""
+    """Return the inertia of a body that a joint of this kind feels."""
     mass, first, second = motion_of(kind).felt(mass, first, second)
     return Inertia(mass, array(first), array(second))
 

@@ -17,7 +17,7 @@ from dynagate.base.arrays import Array
 from dynagate.base.exact import Exact, exact, residue
 
 ROUNDING = 1e-15
-"""What rounding leaves of two numbers that cancel, beside them."""
+"""Relative rounding error of the difference of two equal numbers."""
 
 ROTATION = 1e-14
 """Largest difference between a rotation matrix of floats and the exact rotation that it stands for."""

@@ -33,7 +33,9 @@ class Stance:
         return result
 
     def balls(self, active: Sequence[Scalar]) -> dict[int, Inertia]:
-        """What links carry at the frames of constraints, by link, in the tree's frames (`added_mass`)."""
+        """Return the inertias that links carry at the frames of constraints, by link, in the tree's frames
+        (`added_mass`).
+        """
         balls: dict[int, Inertia] = {}
         for k, held in enumerate(self._held):
             with scope(*held.scope):
@@ -48,11 +50,13 @@ class Stance:
     def pushes(
         self, active: Sequence[Scalar], matrix: Array, reached: Array, rows: Array, pivots: int
     ) -> tuple[Array, Array]:
-        """What the rows push with while links carry balls, and the forces λ (rows,) that this comes to.
+        """Solve for the forces of the rows while links carry balls, and return them with the forces λ (rows,) without
+        the balls.
 
-        matrix (rows, rows): J M⁻¹ Jᵀ of masked rows. reached (rows,): J M⁻¹ (τ - h). rows (rows,): J̇ q̇ with what
-        stabilizes it, masked. pivots: of the matrix at a time, 1 or 3. With any compliance it is always 1: rows may
-        then depend on each other, so that a pivot block of three can be singular but for the compliance."""
+        matrix (rows, rows): J M⁻¹ Jᵀ of masked rows. reached (rows,): J M⁻¹ (τ - h). rows (rows,): J̇ q̇ with its
+        stabilization, masked. pivots: rows of a pivot block, 1 or 3. With any compliance it is always 1: rows may then
+        depend on each other, so that a pivot block of three can be singular without the compliance.
+        """
         if any(any(held.constraint.compliances) for held in self._held):
             pivots = 1
         sizes = [size for held in self._held for size in held.pivots(pivots)]
@@ -72,13 +76,13 @@ class Stance:
         return push, force
 
     def _softness(self, held: Held) -> list[tuple[float, float]]:
-        """Of each row c and 1 / (1 - ρ c): λ = (μ + ρ γ) / (1 - ρ c)."""
+        """Return c and 1 / (1 - ρ c) of each row: λ = (μ + ρ γ) / (1 - ρ c)."""
         rates = zip(held.constraint.compliances, self._masses[held.rows], strict=True)
         return [(soft, 1.0 / (1.0 - mass * soft)) for soft, mass in rates]
 
 
 def _masses(tree: Tree) -> list[float]:
-    """What `added_mass` gives each row: of contacts, and of loops to the base."""
+    """Return the mass of `added_mass` for each row of contacts and of loops to the base."""
     result = [0.0] * tree.moving.constraint_rows
     random = np.random.default_rng(0)
     drawn = [normalized(tree.moving, random.uniform(-1.0, 1.0, tree.moving.nq)).tolist() for _ in range(CONFIGURATIONS)]

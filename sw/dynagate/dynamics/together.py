@@ -25,8 +25,11 @@ OF_TORQUE = frozenset({"tau", "dtau_dq", "dtau_dqd"})
 
 
 class State(NamedTuple):
-    """What a sample holds. code: positive where qdd is the sample's own and tau is not; None where all samples have the
-    same of the two. Both are then the same vector, else None is the one that no sample has."""
+    """The state of a sample.
+
+    code: positive if qdd is the sample's own and tau is not; None if all samples have the same one of the two. Both are
+    then the same vector, else None stands for the one that no sample has.
+    """
 
     q: Vector
     qd: Vector | None
@@ -124,7 +127,7 @@ class Together:
 
     @cached_property
     def _acceleration(self) -> Vector:
-        """That of the sample, whatever its function takes."""
+        """Return the acceleration of the sample, whichever inputs its function has."""
         state = self.state
         if state.tau is None:
             assert state.qdd is not None

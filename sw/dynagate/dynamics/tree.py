@@ -119,7 +119,7 @@ class Tree(Links):
 
     @property
     def _varied(self) -> Varied:
-        """What of the links is an input, in the tree's frames."""
+        """Properties of the links that are inputs, in the tree's frames."""
         own = self._overrides
         inertias = {
             i: inertia_in(self._given, i, parts, self.turns[i], self._moved[i]) for i, parts in own.inertial.items()
@@ -255,11 +255,13 @@ class Tree(Links):
         return [value for _ in self.links]
 
     def joint_torque(self, d: int, force: Force, qd: Sequence[Scalar], qdd: Sequence[Scalar]) -> Scalar:
-        """What degree of freedom d must give for a force in its link's own frame, its resistance and its rotor."""
+        """Return the torque of degree of freedom d for a force in its link's own frame, its resistance and its
+        rotor.
+        """
         return self.along(d, force) + self.resistance(d, qd) + self.armature[d] * qdd[d]
 
     def resistance(self, d: int, qd: Sequence[Scalar]) -> Scalar:
-        """What damping and friction take from degree of freedom d at velocity qd (nv,)."""
+        """Return the torque of damping and friction at degree of freedom d and velocity qd (nv,)."""
         link, own = self._of(d)
         return link.resistance(own, qd[d])
 

@@ -22,7 +22,7 @@ from dynagate.robot import Robot
 
 CERTIFICATE = "certificate"
 FUNCTIONS = ("forward_dynamics", "forward_dynamics_gradient")
-"""That have certificates, of their output q̈."""
+"""Functions whose output q̈ has a certificate."""
 
 LESSER = 0.41421357
 """√2 - 1, rounded up."""

@@ -75,6 +75,6 @@ def most_accurate(robot: Robot, trace: Tracer) -> dict[int, int]:
 
 
 FRAME_SEARCHES = {"fewest": fewest_operations, "accurate": most_accurate}
-"""What `frame=` may ask for besides the frames of `algorithms.frames`."""
+"""Searches that `frame=` accepts besides the frames of `algorithms.frames`."""
 
 FRAMES = (*NAMED, *FRAME_SEARCHES)

@@ -42,7 +42,7 @@ class Node:
 
 
 class Operation(Protocol):
-    """What has operands: a node, or one that is recorded."""
+    """An operation with operands: a node, or one that is recorded."""
 
     @property
     def args(self) -> tuple[int, ...]: ...
@@ -192,8 +192,9 @@ class Graph(Step):
         return tuple(dict.fromkeys(i for port in self.outputs for i in port.nodes))
 
     def in_results(self, nodes: Iterable[int]) -> tuple[int, ...]:
-        """Those of some output nodes that a result on a stream has to bring, each once: all but the zeros. One zero
-        stays where nothing else is left, since a result has a number."""
+        """Return the output nodes that a result on a stream must contain, each once, without zeros. If only zeros
+        are left, one zero stays, since a result has at least one number.
+        """
         different = tuple(dict.fromkeys(nodes))
         return tuple(i for i in different if not self.nodes[i].is_zero) or different[:1]
 

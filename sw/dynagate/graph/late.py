@@ -20,7 +20,7 @@ MOST_ROUNDS = 200
 """Each round rewrites the sums on the longest paths; others are longest then."""
 
 MOST_TERMS = 16
-"""Of a sum that is taken apart."""
+"""Largest number of terms of a sum that is split."""
 
 
 class _Term(NamedTuple):

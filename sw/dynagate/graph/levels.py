@@ -27,7 +27,7 @@ class Group(NamedTuple):
     constants: Array | None
 
     def value(self, values: Array) -> Any:
-        """What the operation makes of values (rows, *shape), of shape (n, *shape)."""
+        """Apply the operation to values (rows, *shape), with a result of shape (n, *shape)."""
         operands: list[Any] = [values[rows] for rows in self.operands]
         if self.constants is not None:
             operands.append(self.constants.reshape(-1, *(1,) * (values.ndim - 1)))

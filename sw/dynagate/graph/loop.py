@@ -193,7 +193,7 @@ class Loop(Program):
 
 
 OfGraph = Callable[[Graph, Mapping[str, Array]], dict[str, Array]]
-"""What computes a graph of a loop: its outputs by name, from its inputs."""
+"""A function that evaluates a graph of a loop: its outputs by name, from its inputs."""
 
 Kept = dict[int, tuple[Mapping[str, Array], Mapping[str, Array]]]
 """Inputs and outputs of the steps of a loop, by the place of the step."""
@@ -300,4 +300,4 @@ EVALUATE: Mapping[str, Callable[[Any, Mapping[str, Array], OfGraph], dict[str, A
         SCAN: lambda scan, inputs, of_graph: evaluate_scan(scan, inputs),
     },
 )
-"""What each kind of step computes in float64: its outputs, from its inputs (batch, *shape)."""
+"""Function that computes the outputs of a step in float64 from its inputs (batch, *shape), by kind of step."""

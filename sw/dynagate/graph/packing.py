@@ -28,8 +28,10 @@ def packed(graph: Graph) -> tuple[Graph, Packing]:
 
 
 def chosen_numbers(outputs: Iterable[Iterable[int]], numbers: Sequence[int]) -> tuple[int, ...]:
-    """Those of a result's numbers that some outputs have, in order; the first one where these are always zero, since a
-    result has a number. outputs: the numbers of each of them, others standing for zeros."""
+    """Return the numbers of a result that some outputs have, in order. If the outputs are all zeros, return the
+    first number, since a result has at least one. outputs: the numbers of each output; other entries stand for
+    zeros.
+    """
     kept = set(chain.from_iterable(outputs))
     return tuple(number for number in numbers if number in kept) or tuple(numbers[:1])
 

@@ -48,8 +48,9 @@ def part_outputs(graph: Graph, part: Part) -> tuple[int, ...]:
 
 
 def part_graph(graph: Graph, part: Part) -> Graph:
-    """What a graph computes for the samples of one function: its nodes in `needed`, numbered anew. The inputs have the
-    function's own names; the code stays an input where nodes depend on it."""
+    """Return the graph of one function: the nodes in `needed`, renumbered. The inputs have the function's own names;
+    the code stays an input if nodes depend on it.
+    """
     whole = graph.numbered(needed(graph, part))
     own = {shared: name for name, shared in part.inputs}
     names = [argument.name for argument in part.function.outputs]
@@ -64,8 +65,9 @@ def with_code(part: Part, inputs: Mapping[str, Floats], count: int) -> dict[str,
 
 
 def kinds_of_samples(name: str) -> list[Part]:
-    """Of functions together, as few as have all their samples: of functions with the same inputs the first, and none
-    whose inputs are some of another's."""
+    """Return the fewest functions whose samples include those of all: the first one of functions with the same
+    inputs, and none whose inputs are a subset of another's.
+    """
     kept: list[Part] = []
     for part in sorted(parts_of(name), key=lambda part: -len(part.inputs)):
         shared = {target for _, target in part.inputs}

@@ -52,15 +52,15 @@ SLOW = 3.0
 """In these speeds of smoothed friction nearly all of it sets in: 0.95."""
 
 DIRECTIONS = ("lam_", "delta_")
-"""What the names of inputs begin with that the results are linear in: sampled up to 1, and to be scaled to it."""
+"""Prefixes of inputs in which the results are linear. They are sampled up to 1; scale them accordingly."""
 
 BY_ROWS = ("lam_force", "lam_impulse")
-"""Those of them that are of constraints' rows."""
+"""Inputs of these with an entry for each row of the constraints."""
 
 Kind = Literal["uniform", "limits", "rest"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 UNITS = {"velocity": "rad/s", "effort": "N m"}
-"""Of the limits that turning joints have."""
+"""Units of the limits of rotary joints."""
 
 Limits = float | Sequence[float] | Mapping[str, float] | None
 
@@ -262,7 +262,7 @@ class Region:
         return {**{key: state[key] for key in needed}, **loads}
 
     def _besides(self, needed: Sequence[str], count: int, seed: int) -> dict[str, Floats]:
-        """Of the inputs, those that no state has: directions, restitutions and time steps."""
+        """Draw the inputs that are no part of a state: directions, restitutions and time steps."""
         drawn = np.random.default_rng([seed, 2])
         besides = {
             key: drawn.uniform(-1.0, 1.0, (count, len(self.bounds(key) or ())))

@@ -72,12 +72,12 @@ class Scan(Step):
 
     @cached_property
     def children(self) -> tuple[tuple[int, ...], ...]:
-        """Of each link, in the scan's order."""
+        """Children of each link, in the scan's order."""
         return tuple(tuple(c for c in self.order if self.parents[c] == i) for i in range(len(self.parents)))
 
     @cached_property
     def width(self) -> int:
-        """Of what passes along; 0 where nothing does."""
+        """Numbers that pass from link to link; 0 if none do."""
         return max((len(p.nodes) for body in self.bodies for p in body.inputs if p.name == PASSED), default=0)
 
     def body(self, i: int) -> Graph:

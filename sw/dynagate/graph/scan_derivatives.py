@@ -64,8 +64,7 @@ def _kept(scan: Scan, number: int) -> tuple[Scan, str]:
 
 @dataclass(frozen=True)
 class _Adjoint:
-    """Where the weights of a value are: in a value of this name, with each link's part at these places. entries: of a
-    sample."""
+    """The value that collects the weights of another value. starts: index of each link's part. entries: of a sample."""
 
     name: str
     starts: tuple[int, ...]
@@ -134,7 +133,7 @@ class _Back:
         )
 
     def _adjoint(self, forward: Scan, name: str, number: int) -> _Adjoint:
-        """Where the weights of a value go that this scan reads."""
+        """Return the value that collects the weights of a value that this scan reads."""
         port = next(port for port in forward.inputs if port.name == name)
         own = f"vjp_{name}" if self.first.get(name) == number else f"vjp_{name}_{number}"
         if not port.unit_vectors:

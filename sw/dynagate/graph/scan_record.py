@@ -29,7 +29,7 @@ from dynagate.robot.kinds import kind_of
 
 DOWN, UP, EACH, AGAIN, INPUT, WHOLE, RESULT = "down", "up", "each", "again", "input", "whole", "result"
 SYMMETRIC_PARTS: dict[type, tuple[str, ...]] = {ArticulatedInertia: ("rotational", "mass"), Inertia: ("second",)}
-"""Of these types, the matrices whose entries above the diagonal say all."""
+"""Symmetric matrices of these types: their entries on and above the diagonal determine them."""
 
 
 def flat(value: Any) -> list[Any]:
@@ -63,7 +63,7 @@ def like(template: Any, scalars: Iterator[Any]) -> Any:
 
 
 class _Sort(NamedTuple):
-    """What links whose values are alike have in common. type: of the joint. mark: as `recorded` has it."""
+    """Properties shared by links with equal structure. type: of the joint. mark: as in `recorded`."""
 
     type: str
     mark: Hashable
@@ -91,7 +91,7 @@ class _Value:
     starts: tuple[int, ...] = ()
 
     def sources(self) -> Iterator[_Value]:
-        """What has to be there before it, `again` resolved."""
+        """Yield the values that must exist before this one, with `again` resolved."""
         for value in self.values:
             if value.how in (AGAIN, RESULT):
                 yield from value.sources()
@@ -164,7 +164,7 @@ def grouped(steps: Sequence[_Value], results: Sequence[_Value]) -> list[tuple[st
 
 
 def _planned(steps: Sequence[_Value], first: str) -> tuple[dict[_Value, int], list[str]]:
-    """Of each step the scan in which it can be at the earliest, where the scans begin with this direction."""
+    """Return, for each step, the earliest scan that it fits in, if the scans begin with this direction."""
     place: dict[_Value, int] = {}
     directions = [first]
     for step in steps:
@@ -178,7 +178,7 @@ def _planned(steps: Sequence[_Value], first: str) -> tuple[dict[_Value, int], li
 
 
 class _Kind(NamedTuple):
-    """What links with one body have in common. comes: whether something comes along to them."""
+    """Properties shared by links with one body. comes: whether values arrive from a neighbor."""
 
     sort: _Sort
     comes: bool
@@ -210,7 +210,7 @@ class _Group:
         self.kinds: dict[_Kind, _Body] = {}
         self.of_link: list[_Kind] = [self._kind(i) for i in tree.links]
         self.templates: dict[_Value, Any] = {}
-        """Of each pass, the structure of what goes on."""
+        """For each pass, the structure of the values that go on."""
         for i in tree.links if down else reversed(tree.links):
             kind = self.of_link[i]
             if kind not in self.kinds:
@@ -251,7 +251,7 @@ class _Group:
         return body
 
     def _coming(self, kind: _Kind, body: _Body) -> dict[_Value, Any]:
-        """What comes along to each pass, as symbols."""
+        """Return the arriving values of each pass, as symbols."""
         if not kind.comes or not self.passes:
             return {}
         sizes = [len(flat(self.templates[step])) for step in self.passes]
@@ -330,7 +330,7 @@ class _Group:
 
 
 class _Once:
-    """What is computed once between scans: a scan of one link, whose body takes and gives values in whole."""
+    """A computation between scans: a scan of one link, whose body reads and writes whole values."""
 
     def __init__(self, steps: Sequence[_Value], tree: _Sorted, name: str) -> None:
         self.steps, self.tree, self.sorts, self.name = steps, tree.tree, tree.sorts, name
@@ -345,7 +345,7 @@ class _Once:
                     value.templates[sort] = result if value.shared else result[i]
 
     def _sorts(self, value: _Value) -> list[_Sort]:
-        """Those whose entries a value has, one after the other."""
+        """Return the sorts of links whose entries a value has, in order."""
         return self.sorts[:1] if value.shared else self.sorts
 
     def _value(self, value: _Value) -> Any:
@@ -409,7 +409,7 @@ def _kept(value: _Value, sort: _Sort) -> list[int]:
 
 
 def _used(body: _Body, outputs: Mapping[str, Sequence[Any]], symbols: Sequence[Any]) -> list[int]:
-    """Of some inputs of a body, those that its outputs depend on."""
+    """Return the inputs of a body that its outputs depend on."""
     nodes = body.recording.trace.nodes
     live = reaching(nodes, (entry.id for entries in outputs.values() for entry in entries if isinstance(entry, Expr)))
     return [k for k, symbol in enumerate(symbols) if live[symbol.id]]
@@ -426,7 +426,7 @@ def _unit_vectors(value: _Value, type: str) -> tuple[tuple[int, int], ...]:
 
 
 def _numbers(link: Link, external: bool) -> list[float]:
-    """What a body needs to know of a link, in the order in which `_linked` takes it back."""
+    """Return the constants of a link that a body reads, in the order in which `_linked` unpacks them."""
     forces = [] if link.friction is None else list(link.friction.forces)
     parts = [link.rotation, link.origin, link.inertia, list(link.armature), list(link.damping), forces]
     if external:

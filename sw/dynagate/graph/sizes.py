@@ -68,17 +68,16 @@ def variable_size(robot: Robot, variable: Variable, sizes: Mapping[str, Floats])
 
 
 def size_of(argument: Argument, sizes: Mapping[str, Floats]) -> Floats | float:
-    """Of an argument's entries, by its name or that of the one that it is like; 1 for others."""
+    """Return the typical sizes of an argument's entries, by its name or that of a similar argument; 1 for others."""
     return sizes.get(argument.like or argument.name, 1.0)
 
 
 def typical_sizes(tree: Tree) -> dict[str, Floats]:
-    """By the names of inputs the typical sizes of their entries; parameters of a link by its name.
-    An arm in millimeters and milligrams has other numbers than one in meters and kilograms, and the same ratios of
-    terms.
+    """Return the typical sizes of the entries of inputs, by name; parameters of a link by its name. An arm in
+    millimeters and milligrams has other numbers than one in meters and kilograms, and the same ratios of terms.
 
-    The length is the largest in the robot, the time that in which a body falls as far, and a torque what accelerates
-    its joint in this time.
+    The length is the largest in the robot, the time is that of a fall over this length, and a torque is the one that
+    accelerates its joint in this time.
     """
     tree = tree.nominal
     robot, coupling = tree.robot, tree.coupling
@@ -125,5 +124,5 @@ def typical_sizes(tree: Tree) -> dict[str, Floats]:
 
 
 def _parameter_sizes(mass: float, length: float) -> Floats:
-    """Of a link's ten inertial parameters."""
+    """Return the typical sizes of a link's ten inertial parameters."""
     return mass * np.repeat([1.0, length, length**2], [1, 3, 6])

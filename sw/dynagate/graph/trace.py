@@ -103,7 +103,7 @@ CALLED = ("out", "outputs")
 
 @lru_cache(maxsize=16)
 def _found_frame(robot: Robot, search: str) -> dict[int, int]:
-    """What a search for a frame has found: it traces once for each link of a chain."""
+    """Return the result of a search for a frame, which traces once for each link of a chain."""
     return FRAME_SEARCHES[search](robot, trace)
 
 

@@ -188,7 +188,7 @@ class _LoopBack:
         return self.loop.values[original.get(value, value)]
 
     def _carried(self, own: Weights, steps: list[Step]) -> dict[str, str]:
-        """What the iteration before takes; adds the steps that compute it."""
+        """Return the values that the previous iteration receives, and add the steps that compute them."""
         loop, back = self.loop, self.back
         pairs = [(own.get(new), self.after[name], self.ports[name], new) for name, new in self.came.items()]
         ends = [name for name in loop.last if name in self.seeds]

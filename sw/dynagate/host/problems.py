@@ -43,7 +43,7 @@ class Solves(Protocol):
 
 
 Values = Mapping[str, tuple[str, Any]]
-"""By input, its label in errors and its value: an array (*leading, *shape), or its last axes."""
+"""Label in errors and value of each input; a value is an array (*leading, *shape) or its last axes."""
 
 
 class Problems:

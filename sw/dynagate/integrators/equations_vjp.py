@@ -38,21 +38,22 @@ def before(name: str) -> str:
 
 
 def with_before(solved: Mapping[str, Array]) -> dict[str, Array]:
-    """What steps take or have solved for, (batch, steps, numbers) by name, and the same of the step `before` each."""
+    """Return the inputs or solutions of steps, (batch, steps, numbers) by name, and under the name `before` those of
+    the previous step.
+    """
     shifted = {name: np.concatenate([np.zeros_like(x[:, :1]), x[:, :-1]], axis=1) for name, x in solved.items()}
     return {**solved, **{before(name): x for name, x in shifted.items()}}
 
 
 @dataclass(frozen=True)
 class Equations:
-    """What a step solves.
+    """The equations that a step solves.
 
-    graph: q (nq,), qd, tau, inputs of forces and AFTER (nv,), and what else `unknown` lists, to RESIDUAL, of as many
-    numbers as the unknowns have, which the step makes 0, q_next (nq,) and, where AFTER is no unknown, qd_next (nv,). It
-    may take FIRST, and `before` of an unknown.
-    unknown: the inputs that are solved for. Those but AFTER are fields of `Trajectories`.
-    pivots: the places of all unknown numbers in the order in which they are eliminated; for none those of q̇⁺, where it
-    is unknown, from the leaves to the root, then others.
+    graph: from q (nq,), qd, tau, inputs of forces, AFTER (nv,) and the other names in `unknown` to RESIDUAL, which has
+    as many numbers as the unknowns and which the step makes 0, q_next (nq,) and, if AFTER is no unknown, qd_next (nv,).
+    FIRST and `before` of an unknown are optional inputs. unknown: the inputs that are solved for. All except AFTER are
+    fields of `Trajectories`. pivots: indices of all unknown numbers in the order of elimination; if empty, those of
+    q̇⁺, if unknown, from the leaves to the root, then others.
     """
 
     graph: Graph

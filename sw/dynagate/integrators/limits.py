@@ -163,7 +163,7 @@ def _joints(count: int) -> str:
 
 
 def _warn(robot: Robot, names: Sequence[str], text: str) -> bool:
-    """Of these joints; whether there are any."""
+    """Warn about these joints and return whether there are any."""
     if names:
         more = f" and {len(names) - 1} more" if names[1:] else ""
         warn(f"joint '{names[0]}'{more} of robot '{robot.name}' {text}", RobotWarning)

@@ -1,4 +1,4 @@
-"""What a method makes of a robot: a loop over its steps, which every device that computes loops runs."""
+"""The motion of a robot by a method: a loop over its steps, which every executor of loops runs."""
 
 from __future__ import annotations
 

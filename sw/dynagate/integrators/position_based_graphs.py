@@ -100,7 +100,7 @@ class Model:
         return self.stiffness[d] + self.damping[d] / self.dt
 
     def square(self, d: int) -> float:
-        """What the forces at the joint of dof d add to the diagonal of the Hessian at order 2."""
+        """Return the contribution of the forces at the joint of dof d to the diagonal of the Hessian at order 2."""
         return self.spring(d) + float(self.tree.armature[d]) / self.dt**2
 
     def configuration(self, recording: Recording, name: str) -> Array:
@@ -124,11 +124,11 @@ def _angles(tree: Tree) -> Array:
 
 
 def begin(model: Model) -> Graph:
-    """What stays the same in a step, and where its search begins.
+    """Record the values that stay constant in a step, and the start of its search.
 
-    q, before, tau, with a servo target (nv,), at order 3 first () and the inputs of forces to trial, start, past
-    (K - 1, links, 12), linear (nv,), with contact marks (points, 3), at order 3 earlier (nq,); and the values of no
-    iteration yet.
+    Inputs: q, before, tau, with a servo target (nv,), at order 3 first () and the inputs of forces. Outputs: trial,
+    start, past (K - 1, links, 12), linear (nv,), with contact marks (points, 3), at order 3 earlier (nq,); and the
+    values before any iteration.
     """
     robot, tree, nodes = model.robot, model.tree, model.nodes
     recording, sizes = Recording("begin", robot.name), typical_sizes(tree)
@@ -176,7 +176,7 @@ def begin(model: Model) -> Graph:
 
 
 def _places_in_q(model: Model) -> dict[int, int]:
-    """Of each joint with one number, where that is in q."""
+    """Return, for each joint with one number, the index of that number in q."""
     return {iv.start: iq.start for joint, iq, iv in model.robot.moving() if joint.nv == 1}
 
 

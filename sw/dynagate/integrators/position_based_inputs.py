@@ -1,4 +1,4 @@
-"""What position-based steps are given: checked before any work."""
+"""Inputs of position-based steps, checked before any work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What position-based steps ask of a robot, and what they measure its forces by."""
+"""Requirements of position-based steps for a robot, and the scales that its forces are compared with."""
 
 from __future__ import annotations
 

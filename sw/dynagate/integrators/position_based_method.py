@@ -42,7 +42,7 @@ AWAY = "away"
 """The field of `Trajectories` that a step of order 3 solves for."""
 
 ITERATIONS_OF_INTEGERS = 60
-"""Of a step in integers: more of them find no lower energy where rounding hides it."""
+"""Iterations of a step in integers: rounding hides lower energies from further ones."""
 
 
 @explained
@@ -169,10 +169,11 @@ def _model(robot: Robot, dt: float, order: int, forces: tuple[Force, ...], resol
 
 
 def _equations_of_nodes(model: Model, step: StepRecording) -> Equations:
-    """What a step of more than one unknown node makes 0. It begins with the nodes of the step before, and its velocity
-    is that of the polynomial at its end.
+    """Return the residual of a step with more than one unknown node. It begins with the nodes of the previous step, and
+    its velocity is that of the polynomial at its end.
 
-    The end's pivots are the first, whose block is positive definite: that of the middle is not."""
+    The end's pivots come first, because their block is positive definite: that of the middle is not.
+    """
     robot, recording, q = model.robot, step.recording, step.q
     first, away, gone = recording.input(FIRST, ()), model.away(recording, AWAY), model.away(recording, before(AWAY))
     *_, past_middle, past_end = gone.reshape(model.unknown, -1)

@@ -58,10 +58,11 @@ def root_search(model: Model, scale: Sequence[float], iterations: int) -> Loop:
 
 
 def _decision(model: Model, scale: Sequence[float]) -> Graph:
-    """Where the search is, where the forces were least, the squares of the forces that bound the next, and the damping.
+    """Record the decision of an iteration: the next point, the point with the smallest forces, the bound on their
+    squares, and the damping.
 
-    recent: squares of the forces in the last iterations that were accepted; slot: 1 where the next one is noted. What
-    the search returns, best, is where it is if that has converged, and else where the squares were least.
+    recent: squares of the forces in the last accepted iterations; slot: 1 at the next entry to overwrite. The search
+    returns best: the point itself if it has converged, else the point with the smallest squares.
     """
     recording, torques = Recording("decision", model.robot.name), _torques(model)
     trial, held, least_away = (model.away(recording, name) for name in ("trial", "held", "least_away"))

@@ -16,10 +16,10 @@ class Damping(NamedTuple):
 
 
 ENERGY = Damping(1e-6, 1e-4, 1e12, 0.5)
-"""Of the search for an energy's minimum, beside its Hessian."""
+"""Damping of the search for an energy's minimum, added to its Hessian."""
 
 FORCES = Damping(1e-12, 1e-10, 1e6, 0.2)
-"""Of the search for a root of the forces, beside JᵀJ."""
+"""Damping of the search for a root of the forces, added to JᵀJ."""
 
 MEMORY = 5
 """Accepted iterations whose largest square of the forces bounds the next. On long chains Newton passes through larger

@@ -46,7 +46,7 @@ class Stages:
         return Derivative(step.graph({"force": step.pushed(step.q, step.qd)}), self.robot)
 
     def values(self, accelerations: Mapping[str, Array]) -> list[Any]:
-        """Of the integrator's nodes. Stages whose acceleration is not there yet have 0."""
+        """Return the values of the integrator's nodes. Stages without an acceleration so far have 0."""
         known = {port.name: np.zeros(port.shape).astype(object) for port in self.graph.inputs}
         inputs = {name: self.step.recording.inputs.get(name, value) for name, value in known.items()}
         return self.step.recording.replay(self.graph, {**inputs, **accelerations})

@@ -32,13 +32,12 @@ CARRY = {"q_next": "q", "qd_next": "qd"}
 
 @dataclass(frozen=True)
 class StepOptions:
-    """What a step is. Raises ValueError.
+    """Options of a step. Raises ValueError.
 
-    dt: seconds, or None for an input `dt` (). integrator: one of `explicit.METHODS`. form: of forward dynamics.
-    wrap: angles of joints that turn for ever (`Robot.is_periodic`) come back between -π and π. forces: of
-    `dynagate.forces`, friction and stops among them, besides the robot's damping.
-    constrained: constrained forward dynamics, with the input `active` (constraints,).
-    implicit_damping: take joint damping at the velocity after the step (`dynamics.step_damping`).
+    dt: seconds, or None for an input `dt` (). integrator: one of `explicit.METHODS`. form: of forward dynamics. wrap:
+    angles of endless joints (`Robot.is_periodic`) return to -π to π. forces: of `dynagate.forces`, friction and stops
+    among them, in addition to the robot's damping. constrained: constrained forward dynamics, with the input `active`
+    (constraints,). implicit_damping: evaluate joint damping at the velocity after the step (`dynamics.step_damping`).
     """
 
     dt: float | None

@@ -144,4 +144,4 @@ def momenta(
 
 
 ALL = (polynomial, displaced, turned_about_z, twist, impulse, momenta)
-"""What a loop that Numba compiles may call."""
+"""Functions that a loop compiled by Numba may call."""

@@ -301,10 +301,11 @@ def finish(
     excess: Scalar,
     turned: Scalar,
 ) -> tuple[Any, ...]:
-    """What the next step begins with: q, the last four increments, the momentum and the share of impulses; and whether
-    this step converged (1 or 0). If it did not, the trajectory stops where it was.
+    """Return the initial values of the next step, and whether this step converged (1 or 0).
 
-    excess: the squared norm of the residual beside the limit."""
+    The values are q, the last four increments, the momentum and the share of impulses. If the step did not converge,
+    the trajectory stays at its last state. excess: the squared norm of the residual relative to the limit.
+    """
     converged = select(ALMOST_ONE - excess, 1.0, 0.0)  # no number is not above 0 either
     good = select(turned - 1.0, 0.0, converged)
 

@@ -56,7 +56,7 @@ SLOPE = Argument("dforce_dlast", "matrix", like="minv")
 CLIPPED = 4.0
 """Powers of two above the tolerance, in which the largest entry of a residual is counted."""
 ITERATIONS_OF_INTEGERS = 8
-"""Of a step in integers: more of them end where rounding happens to be small."""
+"""Iterations of a step in integers: further ones end when rounding happens to be small."""
 
 
 @explained

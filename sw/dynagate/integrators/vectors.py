@@ -52,4 +52,4 @@ def transposed_times(m: Matrix, v: Vector) -> Vector:
 
 
 ALL = (plus, minus, scaled, dot, cross, times, transposed_times)
-"""What a loop that Numba compiles may call."""
+"""Functions that a loop compiled by Numba may call."""

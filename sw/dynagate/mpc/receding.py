@@ -34,9 +34,11 @@ from dynagate.robot import Robot
 Controller = Callable[[Array, int], Array]
 """A state (2 nv,), and how many plans there were before -> torques (nv,)."""
 KNOTS, DT, ITERATIONS = 15, 0.02, 2
-"""Of a plan."""
+"""Knots, time step in s and iterations of a plan."""
 NODES, TEMPERATURE, ACCELERATION = 2, 0.1, 20.0
-"""Of a plan by MPPI; torques spread by what accelerates a joint alone by so many rad/s² or m/s²."""
+"""Nodes, temperature and noise of a plan by MPPI. The torque noise of a joint accelerates it by this many rad/s² or
+m/s² if no other joint moves.
+"""
 WEIGHTS = {"distance": 10.0, "velocity": 0.1, "torque": 1e-2, "end": 1.0}
 REGULARIZATION = (1e-7, 1.0)
 SOLVER_WORD = 27
@@ -97,7 +99,7 @@ class Loop:
         self.cost = replace(quadratic, inputs={**quadratic.inputs, "hold": Input((NV,))})
 
     def crocoddyl(self) -> Row:
-        """By Crocoddyl's solver with our derivatives, on the same problem."""
+        """Control by Crocoddyl's solver with our derivatives, on the same problem."""
         zero = np.zeros(self.robot.nv)
 
         def path(t: float) -> tuple[Array, Array, Array]:
@@ -150,7 +152,7 @@ class Loop:
         rtl: bool,
         progress: Progress,
     ) -> list[Row]:
-        """By the integers of a program, and by the core in simulation."""
+        """Control by the integers of a program, and by the core in simulation."""
         rows, n = [], self.robot.nv
 
         def inputs(x: Array, plan: int) -> dict[str, Array]:
@@ -203,7 +205,7 @@ class Planner(ABC):
         """The same for a chip."""
 
     def more(self, plan: int) -> Mapping[str, Array]:
-        """What a call of the chip takes besides the problem."""
+        """Return the inputs of a call of the chip besides those of the problem."""
         return {}
 
 
@@ -264,7 +266,7 @@ class MppiPlanner(Planner):
 
 
 PLANNERS: Mapping[str, Callable[[Loop, int], Planner]] = {"ilqr": IlqrPlanner, "mppi": MppiPlanner}
-"""By what the command calls them."""
+"""Planners by the name that the command uses."""
 
 
 def _row(name: str, errors: Array) -> Row:

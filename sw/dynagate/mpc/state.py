@@ -66,7 +66,7 @@ class State(crocoddyl.StateAbstract):
         return np.concatenate([difference(self.robot, q0, q1), v1 - v0])
 
     def integrate(self, x: Floats, dx: Floats) -> Floats:
-        """Where x comes to along a direction (2 nv,)."""
+        """Return the state reached from x along a direction (2 nv,)."""
         q, v = self._parts(x)
         n = self.robot.nv
         return np.concatenate([integrate(self.robot, q, dx[:n]), v + dx[n:]])
@@ -92,7 +92,7 @@ class State(crocoddyl.StateAbstract):
 
 
 def _asked(firstsecond: Any, first: Floats, second: Floats) -> Any:
-    """What Crocoddyl asks for by its enumeration."""
+    """Return the derivatives that Crocoddyl requests by its enumeration."""
     if firstsecond == crocoddyl.Jcomponent.first:
         return first
     if firstsecond == crocoddyl.Jcomponent.second:
@@ -101,8 +101,11 @@ def _asked(firstsecond: Any, first: Floats, second: Floats) -> Any:
 
 
 def _derivatives(robot: Robot, name: str) -> Graph:
-    """Of "between" ∂moved/∂q and ∂moved/∂q_next of the velocity between two configurations, of "advance" ∂moved/∂q and
-    ∂moved/∂v of where a configuration moves, along velocities there. origin: that place."""
+    """Record the derivatives of a motion between configurations.
+
+    For "between": ∂moved/∂q and ∂moved/∂q_next of the velocity between two configurations. For "advance": ∂moved/∂q and
+    ∂moved/∂v of the configuration reached, along velocities there. origin: the configuration reached.
+    """
     recording, sizes = Recording(name, robot.name), typical_sizes(Tree(robot))
     units = tuple((part.start, part.stop) for part in robot.quaternions())
     q = recording.input("q", (robot.nq,), sizes["q"], unit_vectors=units)

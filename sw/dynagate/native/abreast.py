@@ -50,7 +50,7 @@ def taken_in(loop: Loop, first: Sequence[Graph]) -> tuple[dict[str, int], dict[s
 
 
 def handed_on(loop: Loop, first: Sequence[Graph]) -> list[Port]:
-    """What the first graphs of a loop's body give to the rest of it, or to what is around."""
+    """Return the values that the first graphs of a loop's body pass to the rest of it or to the surrounding scope."""
     asked = {port.name for step in loop.steps[len(first) :] for port in step.reads}
     asked |= {*loop.kept, *loop.last, *loop.carry}
     return list({port.name: port for graph in first for port in graph.outputs if port.name in asked}.values())
@@ -80,8 +80,9 @@ class Abreast:
         yield "}"
 
     def turn(self) -> Iterator[str]:
-        """Of `turn`. Where the lanes do not have it, they get it with the ones that come next, or with the last ones
-        that there are."""
+        """Emit the loads of an iteration. Values that the lanes do not hold yet are loaded with those of the next
+        iterations, or with the last ones of the loop.
+        """
         yield f"if ({self.turns} >= DG_LANES) {{"
         yield "    if (turn < first || turn >= first + DG_LANES) {"
         if self.loop.backwards:

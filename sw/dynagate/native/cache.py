@@ -30,7 +30,7 @@ MAKER = ".maker"
 """The suffix of the file in a scratch folder that the process which made the folder locks."""
 
 UNUSED_DAYS = 60
-"""What was not used for so long is removed when something else is compiled."""
+"""Days after which an unused entry is removed; the check runs when something else is compiled."""
 
 SETTLED = 2_000_000_000
 """Nanoseconds after which another change of a file has another time: file systems round times to up to 2 s."""
@@ -175,8 +175,9 @@ def _replace(target: Path, product: Path, aside: Path) -> None:
 
 
 def entries(cache: Path) -> list[Path]:
-    """What this package put into a cache: marked folders, and of scratch folders those that killed processes left.
-    Nothing else that lies there, no links and nothing of other users."""
+    """Return the entries of this package in a cache: marked folders, and scratch folders of killed processes. Links,
+    other files and files of other users are not returned.
+    """
     own = [path for path in cache.iterdir() if is_marked(path)] if cache.is_dir() else []
     return sorted(path for path in own if is_left(path) or not path.name.startswith(SCRATCH))
 

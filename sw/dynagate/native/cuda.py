@@ -26,7 +26,7 @@ THREADS = 64
 """In a block: two warps, for the shared memory that each needs."""
 
 SHARED_BYTES = 96 * 2**10
-"""Of a block, at most: what the least of the cards in use has."""
+"""Largest shared memory of a block: the smallest amount among the cards in use."""
 
 MOST_OPERATIONS = 8000
 """In one piece: the compiler takes 3 s for iiwa14's 3,000, and more than four minutes for Atlas' 40,000."""
@@ -48,13 +48,18 @@ SEGMENT_PLACES = """#define ARGUMENTS real *restrict m
 #define OUTPUT(p, j, slot) m[slot]"""
 
 MOSTLY = 0.5
-"""Of an output's entries: if more may not be zero, its zeros pass through shared memory too, and all of it as one."""
+"""Fraction of an output's entries: if more than this may be nonzero, the whole row including zeros passes through
+shared memory.
+"""
 
 
 @dataclass(frozen=True)
 class Staged:
-    """Where rows of an output wait in shared memory. at: of each entry in a sample's row there, `ZERO` for entries that
-    are always zero and not there; None if the row is as in the output. pitch: from one sample's to the next."""
+    """Rows of an output in shared memory.
+
+    at: place of each entry in a sample's row, `ZERO` for entries that are always zero and not stored; None if the row
+    has the layout of the output. pitch: from one sample's row to the next.
+    """
 
     size: int
     at: tuple[int, ...] | None
@@ -63,8 +68,9 @@ class Staged:
 
 @dataclass(frozen=True)
 class Staging:
-    """Of all outputs, and the threads of a block; 0 if a sample's results are too many: then they are not staged, and
-    entries that are always zero are not written."""
+    """Shared memory of all outputs, and the threads of a block. With 0 threads a sample's results are too many:
+    results are then written directly, without entries that are always zero.
+    """
 
     outputs: tuple[Staged, ...]
     threads: int
@@ -126,7 +132,7 @@ def cuda_source(graph: Graph, *, double: bool = False) -> Source:
 
 
 def host_arguments(inputs: int, outputs: int, *more: str) -> str:
-    """Those of a kernel, from the arrays of `launch`."""
+    """Return the arguments of a kernel, from the arrays of `launch`."""
     ports = [f"inputs[{k}]" for k in range(inputs)] + [f"outputs[{k}]" for k in range(outputs)]
     return ", ".join([*ports, *more])
 

@@ -78,7 +78,7 @@ class _Thread(LoopText):
 
 
 CUDA = _Thread.emits = table("native.cuda_loop.CUDA", {**COMMON, GRAPH: in_lines(_Thread.computed)})
-"""What each kind of step is in CUDA."""
+"""The CUDA text of each kind of step."""
 
 
 def _direct(loop: Loop) -> Iterator[str]:

@@ -62,8 +62,9 @@ def has_driver() -> bool:
 
 @dataclass(frozen=True)
 class GpuText:
-    """What is compiled for a GPU. inputs, outputs: ports in the shapes that a sample has. turns: of a loop, 1 of a
-    graph. writes_all: whether every entry of the outputs is written, not those alone that may differ from zero."""
+    """Source for a GPU. inputs, outputs: ports in the shapes of one sample. turns: iterations of a loop, 1 for a
+    graph. writes_all: whether every entry of the outputs is written, or only those that may be nonzero.
+    """
 
     name: str
     source: Source
@@ -197,7 +198,9 @@ class GpuProgram:
 
     @property
     def addresses(self) -> tuple[int, int]:
-        """Of dynagate_cuda_launch and of its context, for callers in C; valid until the kernel is closed."""
+        """Return the addresses of dynagate_cuda_launch and of its context, for callers in C; valid until the kernel
+        is closed.
+        """
         if self._context is None:
             raise GpuError(f"the kernel of {self.text.name} is closed")
         launch = ctypes.cast(self._functions.dynagate_cuda_launch, ctypes.c_void_p)

@@ -22,13 +22,13 @@ ELEMENTARY, BLOCKS = "dynagate_integers.h", "dynagate_interpreter.h"
 NAME = "dynagate_integers"
 MOST_BLOCK, FEWEST_BLOCK = 1024, 64
 BLOCK_BYTES = 2**19
-"""Of the values of a block of states: half of a second-level cache."""
+"""Bytes of the values of a block of states: half of a second-level cache."""
 
 FIELDS = (
     *("kernel", "out", "in0", "in1", "in2", "up0", "up1", "up2", "constant", "down", "half", "width", "saturate"),
     *("scope", "node", "table"),
 )
-"""Of `struct step`, in its order."""
+"""Fields of `struct step`, in order."""
 
 Int64s = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]

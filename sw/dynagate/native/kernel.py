@@ -36,7 +36,7 @@ SHARED_ROWS = 512
 """Batches of fewer rows are left to one thread."""
 
 TANGLED = 2
-"""What a kernel returns where it would write results over inputs of other samples."""
+"""Status of a kernel that would write results over inputs of other samples."""
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 
@@ -105,8 +105,9 @@ class Kernel:
 
     @property
     def addresses(self) -> tuple[int, int]:
-        """Of the functions in C for a batch in the kernel's layout and for a single sample, for callers in C. Valid as
-        long as the process lives; several threads may call them at a time."""
+        """Return the addresses of the C functions for a batch in the kernel's layout and for a single sample, for
+        callers in C. They are valid as long as the process lives; several threads may call them concurrently.
+        """
         return self._whole_batch, ctypes.cast(self.one, ctypes.c_void_p).value or 0
 
     def new_inputs(self, batch: int) -> dict[str, npt.NDArray[Any]]:

@@ -150,7 +150,7 @@ class _Rows(LoopText):
     def __init__(self, loop: Loop, number: str, steps: dict[tuple[int, tuple[int, ...]], _Code]) -> None:
         super().__init__(loop, number)
         self.steps = steps
-        """By graph and places: one that occurs again with the same is emitted once."""
+        """Emitted steps by graph and places: a step that occurs again with the same ones is emitted once."""
         self.in_lanes = any(first_graphs(each) for each in loop.inner_loops())
         """Whether turns of one sample are abreast, in vectors that those of DG_LANES samples have too."""
 
@@ -188,7 +188,7 @@ class _Rows(LoopText):
 
 
 C = _Rows.emits = table("native.loop.C", {**COMMON, GRAPH: in_lines(_Rows.computed)})
-"""What each kind of step is in C."""
+"""The C text of each kind of step."""
 
 
 def _lines(loop: Loop, name: str) -> Iterator[str]:
@@ -241,7 +241,7 @@ def emit_loop(loop: Loop) -> Source:
 
 
 def _header(loop: Loop, name: str) -> str:
-    """What a caller in C needs."""
+    """Return the header for callers in C."""
 
     def ports(of: Sequence[Port]) -> str:
         sizes = (f"{' × '.join(map(str, port.shape)) or 1}" for port in of)
@@ -289,7 +289,7 @@ class LoopKernel:
 
     @property
     def address(self) -> int:
-        """Of the function in C, for callers in C."""
+        """Address of the function, for callers in C."""
         return ctypes.cast(self._call, ctypes.c_void_p).value or 0
 
     def new_outputs(self, batch: int, turns: int) -> dict[str, Array]:

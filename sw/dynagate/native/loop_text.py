@@ -88,7 +88,7 @@ class LoopText(ABC):
         self.loop, self.number = loop, number
         self.size = 0
         self.scans: dict[tuple[int, tuple[int, ...]], ScanText] = {}
-        """By scan and places: one that occurs again with the same is emitted once."""
+        """Emitted scans by scan and places: a scan that occurs again with the same ones is emitted once."""
         self.scope = self._placed(loop, {})
         if self.size > MOST_VALUES:
             raise ArgumentError(
@@ -98,8 +98,9 @@ class LoopText(ABC):
 
     @abstractmethod
     def rows(self, side: str, k: int) -> tuple[str, str]:
-        """Of input ("in") or output ("out") k: a pointer to the numbers of the sample, and their stride from one sample
-        to the next."""
+        """Return a pointer to the numbers of the sample for input ("in") or output ("out") k, and the stride from
+        one sample to the next.
+        """
 
     def abreast(self, scope: Scope) -> Abreast | None:
         """Graphs of a loop within that are computed for several turns at once."""
@@ -273,7 +274,7 @@ COMMON = {
 """Rows that the tables of C and of CUDA have in common."""
 
 Run = tuple[int, int]
-"""Where the entries of a value begin, and how many they are."""
+"""First index and number of entries of a value."""
 
 
 def _size(scope: Scope, name: str) -> int:
@@ -306,7 +307,7 @@ def _set_to(runs: Iterable[Run], value: str, indent: str) -> Iterator[str]:
 
 
 def _of_turn(scope: Scope, name: str, indent: str) -> str:
-    """What a loop within has for this turn, from the array of the loop around it."""
+    """Emit the copy of an inner loop's value for this iteration from the array of the outer loop."""
     size = _size(scope, name)
     source = f"v[{scope.starts[name]} + turn * {size} + j]"
     return f"{indent}for (int j = 0; j < {size}; j++) v[{scope.at[name]} + j] = {source};"

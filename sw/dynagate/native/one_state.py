@@ -1,4 +1,4 @@
-"""What C files for one state share, whatever their numbers: the entries in their order, segments, slots, a check."""
+"""The common part of C files for one state: entries in order, segments, slots, a check."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class OneState:
 
     @property
     def head(self) -> str:
-        """Of the function."""
+        """The head of the function."""
         arrays = f"const {self.number} input[{len(self.inputs)}], {self.number} output[{len(self.outputs)}]"
         return f"{self.kind} {self.name}({arrays})"
 

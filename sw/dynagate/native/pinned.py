@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 KEPT_BYTES = 2**29
-"""Of memory that no array is in any more, at most: getting it anew takes longer than a batch."""
+"""Largest memory kept for reuse after its arrays are gone: a new allocation takes longer than a batch."""
 
 
 class Pinned:

@@ -14,7 +14,7 @@ from dynagate.native.loop import LoopKernel
 from dynagate.native.noise import WIDE, Lines, LinesInC, compiled_noise, gapped
 
 SAMPLES = 64
-"""Of a block."""
+"""Samples of a block."""
 TORQUES = "tau"
 RESULTS = ("cost", "least", "effective")
 

@@ -14,8 +14,9 @@ from dynagate.graph.scan import PASSED, PASSING, TABLE, Scan
 
 @dataclass(frozen=True)
 class Slots:
-    """Of each link in the scan's order: the slots of what comes along and of what it passes on, and the one that its
-    own is added to, -1 for none. count: how many there are."""
+    """Slots of each link, in the scan's order: of the arriving and the passed values, and the slot that its own is
+    added to, -1 for none. count: number of slots.
+    """
 
     come: tuple[int, ...]
     go: tuple[int, ...]
@@ -27,7 +28,7 @@ def slots(scan: Scan) -> Slots:
     free: list[int] = []
     count = 0
     own: dict[int, int] = {}
-    """Of each link, what it passes on down, or what its children have passed on up."""
+    """Slot of each link for the values that it passes down, or that its children have passed up."""
     come, go, add = [], [], []
     left = [len(children) for children in scan.children]
 

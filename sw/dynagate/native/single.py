@@ -17,11 +17,12 @@ from dynagate.native.expressions import NATIVE
 from dynagate.native.one_state import OneState
 
 TYPES = {"float32": ("float", "f", 1e-3), "float64": ("double", "", 1e-9)}
-"""Of a type its name in C, what its functions and constants end with, and what its test vector may err by, as a part of
-the largest result."""
+"""Number types: the name in C, the suffix of functions and constants, and the tolerance of the test vector relative
+to the largest result.
+"""
 
 STATES = 5
-"""Of the test vector."""
+"""States of the test vector."""
 
 
 def emit_single(graph: Graph, region: Region, dtype: str) -> dict[str, str]:
