@@ -19,8 +19,8 @@ from dynagate.design.ring import COMMAND
 from dynagate.design.verilog_list import LIST, list_text
 from dynagate.design.words import FIXED, FLOAT32, beats, number_of, words_of
 from dynagate.dynamics import CODE, ROLLOUT, Part, check_named, full_name, of_frame, requested
-from dynagate.dynamics.frames import FrameOption
-from dynagate.dynamics.options import AlgorithmOptions
+from dynagate.dynamics.functions.options import AlgorithmOptions
+from dynagate.dynamics.recursions.poses import FrameOption
 from dynagate.fixedpoint.assign import PROVED, Policy, assign
 from dynagate.fixedpoint.formatted import FormattedGraph
 from dynagate.fixedpoint.models.files import FORMATS, FormatsFile, described

@@ -10,7 +10,7 @@ import pinocchio
 from dynagate import Robot, evaluate, trace
 from dynagate.dynamics import FUNCTIONS, Function
 from dynagate.dynamics.configuration import integrate
-from dynagate.dynamics.step import DEFAULT_STEP
+from dynagate.dynamics.steps.step import DEFAULT_STEP
 from dynagate.graph.truth import relative_errors
 
 from tests import tolerances

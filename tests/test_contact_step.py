@@ -21,7 +21,7 @@ from dynagate.forces.contact import ContactError, corners
 from dynagate.graph import Graph
 from dynagate.graph.loop import Loop, evaluate_loop
 from dynagate.integrators import Plane, Point, RigidContact
-from dynagate.integrators.contact_step import contact_loop
+from dynagate.integrators.implicit.contact import contact_loop
 from dynagate.integrators.step import StepOptions
 from dynagate.native.gpu_loop import GpuLoop
 from dynagate.robot import Joint, Link

@@ -319,7 +319,7 @@ def test_every_module_that_building_reads_counts_or_is_known_not_to_decide() -> 
         "dynagate.base.progress",
         "dynagate.design.datapath",  # how a datapath is kept
         "dynagate.design.program",  # how a program is kept
-        "dynagate.integrators.equations_vjp",  # gradients of rollouts, which no chip has
+        "dynagate.integrators.adjoint",  # gradients of rollouts, which no chip has
         "dynagate.integrators.step_vjp",
         "dynagate.robot.shapes",  # read from the file again
         "dynagate.robot.limits",

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from dynagate import Robot, evaluate, robots, trace
 from dynagate.dynamics import FUNCTIONS, Tree
-from dynagate.dynamics.prefix import along
+from dynagate.dynamics.recursions.prefix import along
 from dynagate.graph import truth
 from dynagate.graph.truth import relative_errors
 

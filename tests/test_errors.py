@@ -17,7 +17,7 @@ from dynagate.base import errors
 from dynagate.base.errors import ArgumentError, OutOfMemoryError
 from dynagate.cli import main
 from dynagate.dynamics import FRAME_FUNCTIONS, LISTED
-from dynagate.dynamics.aliases import ELSEWHERE, RESULTS
+from dynagate.dynamics.functions.aliases import ELSEWHERE, RESULTS
 from dynagate.host import DesignError, DeviceError
 
 from tests.test_package import modules

@@ -11,7 +11,7 @@ from dynagate import Robot, Rollout, difference, integrate, neutral, robots
 from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.dynamics.configuration import between
 from dynagate.forces import Servo
-from dynagate.integrators.variational_method import VariationalIntegrator
+from dynagate.integrators.implicit.variational_method import VariationalIntegrator
 from dynagate.robot import Joint, Link
 
 from tests.test_gpu import play_card

@@ -16,10 +16,10 @@ import numpy as np
 import pytest
 from dynagate import Robot, RobotWarning, Rollout, robots
 from dynagate.forces import Contact, Force, Plane, Point, Servo
+from dynagate.integrators.implicit.position_based_method import PositionBasedIntegrator
+from dynagate.integrators.implicit.variational_method import VariationalIntegrator
 from dynagate.integrators.methods import METHODS
 from dynagate.integrators.motion import Integrator
-from dynagate.integrators.position_based_method import PositionBasedIntegrator
-from dynagate.integrators.variational_method import VariationalIntegrator
 
 from tests.robots import random_urdf
 from tests.test_real_robots import DATA

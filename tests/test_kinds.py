@@ -10,7 +10,7 @@ import numpy as np
 import pinocchio
 import pytest
 from dynagate import Region, Robot, RobotError, evaluate, robots, trace
-from dynagate.dynamics.kinds import MOTIONS, motion_of
+from dynagate.dynamics.joint_motions import MOTIONS, motion_of
 from dynagate.dynamics.spatial import array
 from dynagate.robot.kinds import KINDS, Revolute, kind_of
 from dynagate.robot.parts import Joint

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from dynagate import Region, Robot, evaluate, neutral, robots, trace
 from dynagate.dynamics.configuration import integrate
-from dynagate.dynamics.explicit import METHODS
+from dynagate.dynamics.steps.explicit import METHODS
 from dynagate.forces import Friction, Stops
 from dynagate.graph import GraphError
 from dynagate.graph.loop import RESIDUAL, TURNS, Count, Loop, Until, evaluate_loop

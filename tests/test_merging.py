@@ -20,8 +20,8 @@ from dynagate.base.exact import exact, residue, written
 from dynagate.base.naming import label
 from dynagate.dynamics import FUNCTIONS
 from dynagate.dynamics.configuration import integrate
+from dynagate.dynamics.gradients.count_multiplications import Products
 from dynagate.dynamics.spatial import array, cos, exact_rotation, exp, noise, select, sin, sqrt
-from dynagate.dynamics.varying import Products
 from dynagate.forces import Force, Friction, Limits, Stops
 from dynagate.graph import Graph, GraphError, Node, field, identities, passes, same
 from dynagate.graph.derivatives import jacobian, jvp, vjp
@@ -32,8 +32,8 @@ from dynagate.graph.ops import BEYOND, OPS
 from dynagate.graph.rebuild import Raw
 from dynagate.graph.recorder import Recording
 from dynagate.graph.truth import relative_errors
+from dynagate.integrators.implicit.position_based_method import PositionBasedIntegrator
 from dynagate.integrators.linearized import linearized_step_graph
-from dynagate.integrators.position_based_method import PositionBasedIntegrator
 from dynagate.integrators.step import StepOptions, step_graph
 from dynagate.integrators.step_vjp import step_vjp_graph
 from dynagate.robot.parts import Joint, Link

@@ -25,11 +25,11 @@ from dynagate.forces import (
     Servo,
     Stops,
 )
+from dynagate.integrators.implicit.position_based_method import PositionBasedIntegrator
+from dynagate.integrators.implicit.variational_method import VariationalIntegrator
 from dynagate.integrators.limits import SELDOM
 from dynagate.integrators.methods import METHODS
 from dynagate.integrators.motion import Integrator
-from dynagate.integrators.position_based_method import PositionBasedIntegrator
-from dynagate.integrators.variational_method import VariationalIntegrator
 
 from examples.papers.position_based.integrator import PositionBased
 from examples.papers.variational.integrator import Variational

@@ -18,8 +18,8 @@ import numpy as np
 import pinocchio
 import pytest
 from dynagate import FUNCTIONS, Robot, RobotError, evaluate, robots, trace
-from dynagate.dynamics.block_tridiagonal import odd_even_elimination
-from dynagate.dynamics.recursion import linear_recursion
+from dynagate.dynamics.serial_chains.block_tridiagonal import odd_even_elimination
+from dynagate.dynamics.serial_chains.linear_recursion import linear_recursion
 from dynagate.dynamics.spatial import array
 from dynagate.graph.truth import relative_errors
 from dynagate.native.compile import CUDA, library

@@ -11,7 +11,7 @@ from dynagate import Robot, Rollout, robots
 from dynagate.base.errors import ArgumentError
 from dynagate.dynamics.configuration import difference, integrate, neutral
 from dynagate.forces import Damping, Drag, Force, Friction, Servo
-from dynagate.integrators.position_based_method import PositionBasedIntegrator
+from dynagate.integrators.implicit.position_based_method import PositionBasedIntegrator
 from dynagate.robot import Joint, Link
 from scipy.spatial.transform import Rotation
 

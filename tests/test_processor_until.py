@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from dynagate import Policy, Region, Rollout, robots
 from dynagate.base.errors import ArgumentError
 from dynagate.cli import main
-from dynagate.dynamics.options import AlgorithmOptions
+from dynagate.dynamics.functions.options import AlgorithmOptions
 from dynagate.dynamics.spatial import select, sin
 from dynagate.fixedpoint.fuse import fused
 from dynagate.fixedpoint.models.loops import FormattedLoop, LoopIntegers, assign_loop, integers_of, observe, values_of

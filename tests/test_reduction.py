@@ -11,10 +11,10 @@ import pytest
 from dynagate import Robot, robots, trace
 from dynagate.dynamics import Tree
 from dynagate.dynamics.configuration import normalized
-from dynagate.dynamics.frames import reference_links
-from dynagate.dynamics.gradients import sparsest
-from dynagate.dynamics.inverse_dynamics import inverse_dynamics
-from dynagate.dynamics.mass_matrix import mass_matrix
+from dynagate.dynamics.gradients.closed_form import sparsest
+from dynagate.dynamics.recursions.crba import mass_matrix
+from dynagate.dynamics.recursions.poses import reference_links
+from dynagate.dynamics.recursions.rnea import inverse_dynamics
 from dynagate.dynamics.reduction import LARGER, Dipole, bodies, moved_frames, regrouped
 from dynagate.robot.vectors import IDENTITY, vector3
 

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from dynagate import Region, Robot, Rollout, evaluate, robots, trace
 from dynagate.cli import main
 from dynagate.dynamics import CONSTRAINED
-from dynagate.dynamics.function_row import SCANS as ALL_SCANS
+from dynagate.dynamics.functions.record import SCANS as ALL_SCANS
 from dynagate.fixedpoint.assign import Policy
 from dynagate.fixedpoint.format import Arithmetic, Format
 from dynagate.fixedpoint.formatted import FormattedGraph

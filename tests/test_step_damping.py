@@ -18,7 +18,7 @@ from dynagate.bench.mujoco_peer import MujocoRollout
 from dynagate.cli.errors import as_options
 from dynagate.forces import Plane, Point
 from dynagate.integrators import RigidContact
-from dynagate.integrators.contact_step import axes_of
+from dynagate.integrators.implicit.contact import axes_of
 from dynagate.integrators.linearized import linearized_step_graph
 from dynagate.integrators.step import StepOptions, step_graph
 

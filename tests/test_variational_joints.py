@@ -15,7 +15,7 @@ from dynagate import Robot, Rollout, evaluate, trace
 from dynagate.dynamics import Tree
 from dynagate.dynamics.configuration import difference, integrate, neutral
 from dynagate.forces import CompliantContact, Damping, Force, Friction, Now, Plane, Point, Servo
-from dynagate.integrators.variational_method import VariationalIntegrator
+from dynagate.integrators.implicit.variational_method import VariationalIntegrator
 from dynagate.robot import Joint, Link
 
 from tests.test_gpu import play_card

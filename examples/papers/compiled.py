@@ -11,7 +11,8 @@ from typing import Any, TypeVar
 
 from dynagate.base.errors import Error, MissingExtraError
 from dynagate.base.storage import mark
-from dynagate.integrators import variational_body, vectors
+from dynagate.integrators import vectors
+from dynagate.integrators.implicit import variational_body
 from dynagate.native.cache import cache_folder, check_own
 
 try:

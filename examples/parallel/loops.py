@@ -16,8 +16,8 @@ import dynagate
 import numpy as np
 import numpy.typing as npt
 from dynagate import Robot
-from dynagate.dynamics.constraint_forces import check_bodies, constants
-from dynagate.dynamics.serial import check_serial
+from dynagate.dynamics.serial_chains.cfa import check_bodies, constants
+from dynagate.dynamics.serial_chains.scans import check_serial
 from dynagate.dynamics.tree import Tree
 from dynagate.native.compile import C, library
 from dynagate.native.emit import Source

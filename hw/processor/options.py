@@ -6,7 +6,7 @@ from typing import Any
 
 from dynagate.design.design import Design
 from dynagate.design.program import ProgramBody
-from dynagate.dynamics.options import AlgorithmOptions
+from dynagate.dynamics.functions.options import AlgorithmOptions
 
 
 def options_of(design: Design[ProgramBody]) -> AlgorithmOptions:

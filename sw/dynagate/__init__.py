@@ -51,9 +51,9 @@ if TYPE_CHECKING:
     from dynagate.hw.request import DesignRequest
     from dynagate.hw.rtl.axi import Axi
     from dynagate.integrators import RigidContact
+    from dynagate.integrators.implicit.position_based_method import PositionBasedIntegrator
+    from dynagate.integrators.implicit.variational_method import VariationalIntegrator
     from dynagate.integrators.motion import Integrator
-    from dynagate.integrators.position_based_method import PositionBasedIntegrator
-    from dynagate.integrators.variational_method import VariationalIntegrator
     from dynagate.scene.browser import View, ViewError, view
     from dynagate.scene.pictures import Picture, Shapes, draw
 
@@ -114,9 +114,9 @@ __all__ = [
 
 _LAZY = {
     "Integrator": "dynagate.integrators.motion",
-    "PositionBasedIntegrator": "dynagate.integrators.position_based_method",
+    "PositionBasedIntegrator": "dynagate.integrators.implicit.position_based_method",
     "RigidContact": "dynagate.integrators",
-    "VariationalIntegrator": "dynagate.integrators.variational_method",
+    "VariationalIntegrator": "dynagate.integrators.implicit.variational_method",
     "Solution": "dynagate.host.solution",
     "Sampled": "dynagate.host.mppi",
     "Policy": "dynagate.fixedpoint.assign",

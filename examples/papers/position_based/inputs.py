@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 from dynagate.base.arguments import ABOVE_ZERO, number, real
 from dynagate.base.errors import Error
-from dynagate.integrators.position_based_inputs import PositionBasedError as PositionBasedError
-from dynagate.integrators.position_based_inputs import check_kind as check_kind
-from dynagate.integrators.position_based_inputs import check_whole as check_whole
+from dynagate.integrators.implicit.position_based_inputs import PositionBasedError as PositionBasedError
+from dynagate.integrators.implicit.position_based_inputs import check_kind as check_kind
+from dynagate.integrators.implicit.position_based_inputs import check_whole as check_whole
 from dynagate.robot import Robot
 
 from examples.papers.position_based.joints import Joints

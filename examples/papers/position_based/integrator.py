@@ -17,7 +17,7 @@ import numpy.typing as npt
 from dynagate.forces.contact import Contact
 from dynagate.forces.drag import Drag
 from dynagate.forces.servo import Servo
-from dynagate.integrators.collocation import collocation
+from dynagate.integrators.implicit.collocation import collocation
 from dynagate.integrators.limits import warn_beyond_limits
 from dynagate.robot import Robot
 

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 from dynagate.forces.servo import Servo, ServoError
-from dynagate.integrators.position_based_inputs import check_kind
-from dynagate.integrators.position_based_links import Floats, Integers
+from dynagate.integrators.implicit.position_based_inputs import check_kind
+from dynagate.integrators.implicit.position_based_links import Floats, Integers
 from dynagate.robot import Robot
 
 

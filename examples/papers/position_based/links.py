@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from dynagate.integrators.position_based_links import Floats as Floats
-from dynagate.integrators.position_based_links import Integers as Integers
-from dynagate.integrators.position_based_links import check_robot, sizes
+from dynagate.integrators.implicit.position_based_links import Floats as Floats
+from dynagate.integrators.implicit.position_based_links import Integers as Integers
+from dynagate.integrators.implicit.position_based_links import check_robot, sizes
 from dynagate.robot.model import Robot
 
 KINDS = {"revolute": 0, "continuous": 0, "prismatic": 1, "spherical": 2, "floating": 3}

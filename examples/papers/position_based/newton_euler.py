@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 from dynagate.base.errors import Error
-from dynagate.dynamics.explicit import TABLEAUX
+from dynagate.dynamics.steps.explicit import TABLEAUX
 from dynagate.integrators.limits import warn_beyond_limits
 from dynagate.robot import Robot
 
@@ -171,7 +171,7 @@ def _march(
 
 
 SCHEMES = {"euler": "euler", "semi-implicit": "semi_implicit_euler", "rk2": "rk2", "rk3": "rk3", "rk4": "rk4"}
-"""Names here -> those of `dynamics.explicit`."""
+"""Names here -> those of `dynamics.steps.explicit`."""
 
 
 def _tableau(scheme: str) -> tuple[Floats, Floats]:

@@ -15,8 +15,8 @@ from dynagate.base.errors import ArgumentError
 from dynagate.forces.contact import Contact, Plane
 from dynagate.forces.servo import Servo
 from dynagate.integrators import RigidContact
+from dynagate.integrators.implicit.position_based_method import PositionBasedIntegrator
 from dynagate.integrators.limits import LimitWatch
-from dynagate.integrators.position_based_method import PositionBasedIntegrator
 from dynagate.robot import Robot
 
 from examples.papers.position_based.complementarity import StewartTrinkle

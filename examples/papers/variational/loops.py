@@ -11,8 +11,8 @@ from __future__ import annotations
 from math import atan2, cos, sin, sqrt, tan
 
 import numpy as np
-from dynagate.integrators import variational_body
-from dynagate.integrators.variational_body import (
+from dynagate.integrators.implicit import variational_body
+from dynagate.integrators.implicit.variational_body import (
     ANGLE,
     B_SLOPE,
     WIDEST,

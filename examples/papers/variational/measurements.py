@@ -13,7 +13,7 @@ import dynagate
 import numpy as np
 from dynagate import Rollout
 from dynagate.fixedpoint.assign import Policy
-from dynagate.integrators.variational_method import VariationalIntegrator
+from dynagate.integrators.implicit.variational_method import VariationalIntegrator
 
 from examples.papers.compiled import fused
 from examples.papers.variational.articulated import pose

@@ -4,7 +4,7 @@ column."""
 from __future__ import annotations
 
 import numpy as np
-from dynagate.integrators.variational_body import B_CURVE, polynomial, twist
+from dynagate.integrators.implicit.variational_body import B_CURVE, polynomial, twist
 from dynagate.integrators.vectors import Scalar, Vector, cross, dot, minus, plus, scaled, transposed_times
 
 from examples.papers.compiled import fused

@@ -10,7 +10,7 @@ from __future__ import annotations
 from math import atan2, sqrt
 
 import numpy as np
-from dynagate.integrators.variational_body import momenta
+from dynagate.integrators.implicit.variational_body import momenta
 from dynagate.integrators.vectors import cross, minus, plus, scaled, times, transposed_times
 
 from examples.papers.compiled import fused

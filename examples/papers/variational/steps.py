@@ -10,7 +10,7 @@ from math import sqrt
 from typing import NamedTuple
 
 import numpy as np
-from dynagate.integrators.variational_graphs import EXTRAPOLATED, EXTRAPOLATION
+from dynagate.integrators.implicit.variational import EXTRAPOLATED, EXTRAPOLATION
 
 from examples.papers.compiled import fused
 from examples.papers.variational.articulated import bias, factorize, pose, project, solve

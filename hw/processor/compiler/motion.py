@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 from dynagate.base.arrays import Array
 from dynagate.base.errors import ArgumentError
-from dynagate.dynamics.options import AlgorithmOptions
+from dynagate.dynamics.functions.options import AlgorithmOptions
 from dynagate.fixedpoint.assign import Policy
 from dynagate.fixedpoint.format import Format
 from dynagate.fixedpoint.formatted import FormattedGraph

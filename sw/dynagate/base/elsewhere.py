@@ -1,6 +1,6 @@
 """Options, methods and values that other packages have under other names, and what to write here.
 
-Names of functions and results elsewhere are in `dynamics.aliases`.
+Names of functions and results elsewhere are in `dynamics.functions.aliases`.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ from dynagate.dynamics import (
     Function,
     function,
 )
-from dynagate.dynamics.options import DEFAULT_FUNCTION
+from dynagate.dynamics.functions.options import DEFAULT_FUNCTION
 from dynagate.fixedpoint.assign import LARGEST_WORD, SMALLEST_WORD
 from dynagate.fixedpoint.wordlength.goal import MULTIPLIERS
 from dynagate.forces import FORCES, Force, ForceError, Friction, as_text, of_text
@@ -460,7 +460,7 @@ def _check_outputs(row: Function, outputs: Sequence[str]) -> None:
 
 def _forms(functions: Sequence[Function]) -> list[str]:
     """The names of the forms of some functions, each once, loops over links the last."""
-    from dynagate.dynamics.function_row import SCAN, SCANS
+    from dynagate.dynamics.functions.record import SCAN, SCANS
 
     forms = list(dict.fromkeys(form for row in functions for form in row.forms))
     return [*forms, SCAN] if any(row.name in SCANS for row in functions) else forms

@@ -109,7 +109,7 @@ def emit(
     """Write a function of ROBOT as C, for programs without Python (examples/c), and print the files."""
     from dynagate.cli.progress import ProgressLine
     from dynagate.dynamics import AlgorithmOptions
-    from dynagate.dynamics.function_row import SCAN
+    from dynagate.dynamics.functions.record import SCAN
     from dynagate.graph import trace
     from dynagate.graph.certificate import check_certificate
     from dynagate.graph.packing import packed

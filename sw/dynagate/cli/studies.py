@@ -33,8 +33,8 @@ from dynagate.cli.output import written_together
 from dynagate.cli.parameters import Named, Value, mapping
 from dynagate.cli.robot import Command, check_joints, first_given, region_options, robot_options
 from dynagate.cli.solver import MOST_SAMPLES
-from dynagate.dynamics.options import IMPLICIT_DAMPING
-from dynagate.dynamics.step_damping import robot_in_step
+from dynagate.dynamics.functions.options import IMPLICIT_DAMPING
+from dynagate.dynamics.steps.damping import robot_in_step
 from dynagate.fixedpoint.assign import LARGEST_WORD, SMALLEST_WORD
 from dynagate.graph.region import Region
 from dynagate.robot import Robot

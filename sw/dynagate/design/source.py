@@ -24,19 +24,14 @@ HASHED = (
     "design/words.py",
     "forces",
     "integrators/chip_motion.py",
-    "integrators/collocation.py",
     "integrators/explicit_method.py",
+    "integrators/implicit",
     "integrators/linearized.py",
     "integrators/methods.py",
     "integrators/motion.py",
-    *(
-        f"integrators/position_based_{name}.py"
-        for name in ("graphs", "inputs", "links", "loop", "method", "root", "search")
-    ),
     "integrators/stages.py",
     "integrators/step.py",
     "integrators/turn.py",
-    *(f"integrators/variational_{name}.py" for name in ("body", "graphs", "method")),
     "integrators/vectors.py",
     "native/expressions.py",
     "native/sums.py",
@@ -62,6 +57,7 @@ EXCLUDED = (
     "hw/units/mult18x18.py",
     "hw/units/slice_multiplexer.py",
     "hw/vectors/",
+    *(f"integrators/implicit/{name}.py" for name in ("contact", "contact_method")),
 )
 """Folders and files that read, describe or measure designs. What they find is in design.json, if it is kept."""
 

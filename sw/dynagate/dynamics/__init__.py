@@ -6,23 +6,11 @@
 
 from __future__ import annotations
 
-from dynagate.dynamics.aliases import ALIASES
-from dynagate.dynamics.constrained_functions import CONSTRAINED, CONSTRAINED_RESIDUAL, CONSTRAINED_SOLUTION
-from dynagate.dynamics.function_row import (
-    CODE,
-    CONFIGURATION,
-    EXTERNAL,
-    FORCES,
-    SWITCHES,
-    SYMMETRIC,
-    TAU_OR_QDD,
-    VECTOR,
-    Argument,
-    Function,
-    Part,
-)
-from dynagate.dynamics.listed import FUNCTIONS, LISTED, QUANTITIES
-from dynagate.dynamics.named import (
+from dynagate.dynamics.functions.aliases import ALIASES
+from dynagate.dynamics.functions.constrained import CONSTRAINED, CONSTRAINED_RESIDUAL, CONSTRAINED_SOLUTION
+from dynagate.dynamics.functions.function_table import FUNCTIONS, LISTED, QUANTITIES
+from dynagate.dynamics.functions.listing import TABLE
+from dynagate.dynamics.functions.lookup import (
     ALL,
     AND,
     FRAME_FUNCTIONS,
@@ -35,8 +23,20 @@ from dynagate.dynamics.named import (
     of_frame,
     requested,
 )
-from dynagate.dynamics.options import AlgorithmOptions
-from dynagate.dynamics.table import TABLE
+from dynagate.dynamics.functions.options import AlgorithmOptions
+from dynagate.dynamics.functions.record import (
+    CODE,
+    CONFIGURATION,
+    EXTERNAL,
+    FORCES,
+    SWITCHES,
+    SYMMETRIC,
+    TAU_OR_QDD,
+    VECTOR,
+    Argument,
+    Function,
+    Part,
+)
 from dynagate.dynamics.tree import Tree
 
 __all__ = [

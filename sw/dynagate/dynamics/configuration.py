@@ -11,7 +11,7 @@ from dynagate.base.arguments import check_unit_vectors, real
 from dynagate.base.arrays import Array
 from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import explained
-from dynagate.dynamics.kinds import motion_of
+from dynagate.dynamics.joint_motions import motion_of
 from dynagate.dynamics.spatial import Scalar, array, zeros
 from dynagate.robot import Robot
 from dynagate.robot.checked import RobotOrName, robot_of

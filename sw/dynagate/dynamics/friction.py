@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from dynagate.base.arguments import ABOVE_ZERO, LARGEST, Accepted, number, one_or_each
 from dynagate.base.errors import ArgumentError
 from dynagate.base.warned import warn
-from dynagate.dynamics.coupling import Coupling
+from dynagate.dynamics.mimic import Coupling
 from dynagate.dynamics.spatial import Scalar, sqrt
 from dynagate.robot import Robot, RobotWarning
 

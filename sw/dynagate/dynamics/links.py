@@ -12,9 +12,9 @@ from typing import Any
 
 from dynagate.base.naming import label
 from dynagate.dynamics.friction import Friction
-from dynagate.dynamics.joints import JointTransform
-from dynagate.dynamics.kinds import motion_of
+from dynagate.dynamics.joint_motions import motion_of
 from dynagate.dynamics.spatial import Array, Force, Inertia, Motion, Scalar, array, cross, zeros
+from dynagate.dynamics.transforms import JointTransform
 from dynagate.robot.kinds import kind_of
 
 

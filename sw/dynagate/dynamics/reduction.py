@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dynagate.base.exact import exact, written
-from dynagate.dynamics.kinds import Z, motion_of
+from dynagate.dynamics.joint_motions import Z, motion_of
 from dynagate.dynamics.spatial import Array, Inertia, array, exact_rotation, zeros
 from dynagate.robot.model import Robot
 from dynagate.robot.parts import Link

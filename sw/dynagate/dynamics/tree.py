@@ -11,9 +11,9 @@ import numpy as np
 
 from dynagate.base.exact import written
 from dynagate.base.naming import label, scope
-from dynagate.dynamics.coupling import Coupling
 from dynagate.dynamics.friction import SPEED, Friction, friction_in
 from dynagate.dynamics.links import Each, Link, Links, Pass, Whole
+from dynagate.dynamics.mimic import Coupling
 from dynagate.dynamics.parameters import Overrides, Pose, Values, inertia_in
 from dynagate.dynamics.reduction import Body, Given, Varied, bodies, given_links, moved_frames, regrouped
 from dynagate.dynamics.spatial import Array, Force, Inertia, Motion, Scalar, array, cross, exact_rotation, zeros

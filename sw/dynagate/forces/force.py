@@ -17,8 +17,8 @@ from dynagate.base.arguments import FINITE, is_number, shown
 from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.base.explained import explained
 from dynagate.base.naming import scope
-from dynagate.dynamics.coupling import Coupling
-from dynagate.dynamics.frames import Places, places
+from dynagate.dynamics.mimic import Coupling
+from dynagate.dynamics.recursions.poses import Places, places
 from dynagate.dynamics.spatial import Array, Motion, Scalar, array, cross, zeros
 from dynagate.dynamics.tree import Tree
 from dynagate.forces.checks import ForceError

@@ -9,7 +9,7 @@ import numpy as np
 
 from dynagate.dynamics import Tree
 from dynagate.dynamics.configuration import normalized
-from dynagate.dynamics.frames import NAMED, chains
+from dynagate.dynamics.recursions.poses import NAMED, chains
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.graph import Graph
 from dynagate.robot import Robot

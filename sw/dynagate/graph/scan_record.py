@@ -15,9 +15,9 @@ import numpy as np
 from dynagate.base.arrays import Array
 from dynagate.base.naming import scope
 from dynagate.dynamics import CONFIGURATION, EXTERNAL, FORCES, SWITCHES, VECTOR, Argument, Tree
-from dynagate.dynamics.articulated import ArticulatedInertia
 from dynagate.dynamics.friction import Friction
 from dynagate.dynamics.links import Each, Link, Links, Pass, Whole
+from dynagate.dynamics.recursions.aba import ArticulatedInertia
 from dynagate.dynamics.spatial import Inertia, array, symmetric
 from dynagate.graph.graph import Graph, Port, reaching
 from dynagate.graph.loop import Count, Loop

@@ -7,10 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 from dynagate.base.errors import ArgumentError
-from dynagate.dynamics import CONSTRAINED, Tree, articulated, constrained_links, function
-from dynagate.dynamics.function_row import SCAN, SCANS
+from dynagate.dynamics import CONSTRAINED, Tree, function
+from dynagate.dynamics.constraints import links as constraint_links
+from dynagate.dynamics.functions.record import SCAN, SCANS
 from dynagate.dynamics.links import Link, Links
-from dynagate.dynamics.mass_matrix import check_invertible
+from dynagate.dynamics.recursions import aba
+from dynagate.dynamics.recursions.crba import check_invertible
 from dynagate.forces import Force
 from dynagate.forces.listed import joint_friction
 from dynagate.graph.loop import Loop
@@ -42,7 +44,7 @@ def trace_scan(
         check_invertible(Tree(robot, reduced=False))
     if name in CONSTRAINED:
         row.checks[SCANS[name]](Tree(robot))
-    marks = constrained_links.marks if name in CONSTRAINED else None
+    marks = constraint_links.marks if name in CONSTRAINED else None
     options = ScanOptions(external_forces, friction, marks)
     if row.derivative_of:
         return replace(_DERIVED[name](robot, options), name=name)
@@ -63,7 +65,7 @@ def _forward_dynamics_vjp(robot: Robot, options: ScanOptions) -> Loop:
 
     def solved(links: Links, q: Any, qd: Any, tau: Any, lam: Any, external: Any = None) -> list[Any]:
         minus = links.each(_negated, links.velocities(lam))
-        qdd, weights = articulated.forward_dynamics_and_product(links, q, qd, tau, minus, external)
+        qdd, weights = aba.forward_dynamics_and_product(links, q, qd, tau, minus, external)
         return [qdd, weights, links.vector(links.each(_negated, links.velocities(weights)))]
 
     solution = recorded(robot, "solution", solved, row.inputs, ["qdd", "minus_mu", "vjp_tau"], options)

@@ -9,7 +9,7 @@ import numpy as np
 from dynagate.base.arrays import Floats
 from dynagate.dynamics import Argument, Tree
 from dynagate.dynamics.configuration import normalized
-from dynagate.dynamics.mass_matrix import mass_matrix
+from dynagate.dynamics.recursions.crba import mass_matrix
 from dynagate.graph.recorder import Recording
 from dynagate.robot import Robot
 from dynagate.robot.variable import (

@@ -15,8 +15,8 @@ from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import explained
 from dynagate.base.progress import Progress, quiet
 from dynagate.dynamics import EXTERNAL, SWITCHES, SYMMETRIC, AlgorithmOptions, Function, Tree, function, of_frame
-from dynagate.dynamics.frames import FrameOption
 from dynagate.dynamics.friction import friction_in
+from dynagate.dynamics.recursions.poses import FrameOption
 from dynagate.forces import Force, Friction
 from dynagate.forces.listed import all_of_text, joint_friction, warn_of_forces
 from dynagate.graph.choose import FRAME_SEARCHES, FRAMES
@@ -53,8 +53,8 @@ def trace(
     form, frame, mass, prefix, external_forces, dt, integrator, implicit_damping, outputs: as in
     `dynamics.AlgorithmOptions`. forces: `dynagate.forces.Friction`, or none.
     frame: for a function of a frame, the name of the frame. For the gradients, besides the frames of
-    `dynamics.frames`: "fewest", the one of each chain that takes the fewest operations, or "accurate", the one that
-    errs least in float32.
+    `dynamics.recursions.poses`: "fewest", the one of each chain that takes the fewest operations, or "accurate", the
+    one that errs least in float32.
     progress: called with what is about to happen, where that takes seconds: a chain of a hundred joints has 350,000
     operations in its forward dynamics (and 25,000 in its form "aba").
     Raises TypeError for a robot that is none, ValueError for a name that the function table does not list, an option

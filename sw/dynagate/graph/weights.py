@@ -2,7 +2,7 @@
 
 Each kind of step has a row in `VJP`: the step as the sweep needs it, and the steps of the sweep. A loop also keeps what
 its iterations carry. Its sweep is a loop the other way, which computes an iteration again and then goes back through
-it. A loop until a value is small has no sweep: its result solves equations, which `integrators.equations_vjp` takes.
+it. A loop until a value is small has no sweep: its result solves equations, which `integrators.adjoint` takes.
 `graph.scan_derivatives` goes back through scans.
 """
 

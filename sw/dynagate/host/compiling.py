@@ -15,8 +15,8 @@ from dynagate.base.explained import checking_first, explained
 from dynagate.base.nearest import nearest
 from dynagate.base.progress import Progress, showing
 from dynagate.dynamics import ROLLOUT, check_named, of_frame, requested
-from dynagate.dynamics.frames import FrameOption
-from dynagate.dynamics.options import AlgorithmOptions
+from dynagate.dynamics.functions.options import AlgorithmOptions
+from dynagate.dynamics.recursions.poses import FrameOption
 from dynagate.forces import Force
 from dynagate.forces.listed import all_as_text
 from dynagate.graph.region import Region

@@ -20,7 +20,7 @@ from dynagate.control.cost import Cost
 from dynagate.control.ilqr import RETRIES, IlqrOptions, begin, ilqr_loop
 from dynagate.control.joint_bounds import EASE, WITHIN, JointBounds, of_last
 from dynagate.control.known import check_solved
-from dynagate.dynamics.step import DEFAULT_INTEGRATOR
+from dynagate.dynamics.steps.step import DEFAULT_INTEGRATOR
 from dynagate.fixedpoint.assign import Policy
 from dynagate.fixedpoint.format import SATURATE, Arithmetic
 from dynagate.forces import Force

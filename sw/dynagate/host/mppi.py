@@ -17,7 +17,7 @@ from dynagate.base.explained import explained
 from dynagate.base.philox import DEVIATION
 from dynagate.control.cost import Cost
 from dynagate.control.mppi import sampled_loop, weights
-from dynagate.dynamics.step import DEFAULT_INTEGRATOR
+from dynagate.dynamics.steps.step import DEFAULT_INTEGRATOR
 from dynagate.forces import Force
 from dynagate.forces.force import check_forces
 from dynagate.host.devices import DeviceOptions

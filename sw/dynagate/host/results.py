@@ -13,7 +13,7 @@ from dynagate.base.explained import explained
 from dynagate.base.named_arrays import without_arithmetic
 from dynagate.base.nearest import nearest
 from dynagate.base.notebook import arrays_table
-from dynagate.dynamics.aliases import held
+from dynagate.dynamics.functions.aliases import held
 
 
 @explained

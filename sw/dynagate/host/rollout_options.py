@@ -10,12 +10,12 @@ from dynagate.base.arguments import check_count, check_flags, is_whole, store_pl
 from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import check_fields, explained
 from dynagate.base.largest import MAX_STEPS
-from dynagate.dynamics.step import DEFAULT_INTEGRATOR
+from dynagate.dynamics.steps.step import DEFAULT_INTEGRATOR
 from dynagate.forces import Force
 from dynagate.forces.force import check_forces
-from dynagate.integrators.contact_method import ContactIntegrator
-from dynagate.integrators.contact_step import RigidContact
 from dynagate.integrators.feedback import Feedback, checked_feedback
+from dynagate.integrators.implicit.contact import RigidContact
+from dynagate.integrators.implicit.contact_method import ContactIntegrator
 from dynagate.integrators.methods import method_of
 from dynagate.integrators.motion import Integrator
 from dynagate.integrators.step import StepOptions

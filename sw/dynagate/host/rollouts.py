@@ -20,7 +20,7 @@ from dynagate.base.explained import explained
 from dynagate.base.forks import renew_in_child
 from dynagate.base.progress import showing
 from dynagate.dynamics import ROLLOUT, AlgorithmOptions
-from dynagate.dynamics.explicit import METHODS as TABLEAUX
+from dynagate.dynamics.steps.explicit import METHODS as TABLEAUX
 from dynagate.forces import Force, Forces, as_text
 from dynagate.forces.listed import warn_of_forces
 from dynagate.forces.servo import IGNORED, has_ignored
@@ -40,9 +40,9 @@ from dynagate.host.rollout_device import ARRAYS, RolloutDevice
 from dynagate.host.rollout_options import RolloutOptions
 from dynagate.host.starts import broadcast_starts, flag_lost, without_lost
 from dynagate.host.trajectories import Trajectories
-from dynagate.integrators.contact_step import RigidContact
-from dynagate.integrators.equations_vjp import AFTER, FIRST, with_before
+from dynagate.integrators.adjoint import AFTER, FIRST, with_before
 from dynagate.integrators.feedback import Feedback, feedback_inputs, largest_of, reverse_with_feedback, with_feedback
+from dynagate.integrators.implicit.contact import RigidContact
 from dynagate.integrators.limits import LimitWatch
 from dynagate.integrators.motion import Integrator, reverse_loop
 from dynagate.integrators.step import StepOptions

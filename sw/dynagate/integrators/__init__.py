@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dynagate.forces import Contact, Drag, Plane, Point, Servo
-from dynagate.integrators.contact_step import RigidContact
+from dynagate.integrators.implicit.contact import RigidContact
 
 __all__ = ["Contact", "Drag", "Plane", "Point", "RigidContact", "Servo"]
 

@@ -11,8 +11,8 @@ import numpy as np
 from dynagate.base.arrays import Array
 from dynagate.base.errors import ArgumentError
 from dynagate.dynamics import ROLLOUT
-from dynagate.dynamics.options import AlgorithmOptions
-from dynagate.dynamics.step import DEFAULT_INTEGRATOR, DEFAULT_STEP
+from dynagate.dynamics.functions.options import AlgorithmOptions
+from dynagate.dynamics.steps.step import DEFAULT_INTEGRATOR, DEFAULT_STEP
 from dynagate.forces import Force
 from dynagate.forces.listed import all_of_text
 from dynagate.graph.blocks import Blocks, in_blocks

@@ -1,4 +1,4 @@
-"""Explicit methods, by the tableaux of `dynamics.explicit`."""
+"""Explicit methods, by the tableaux of `dynamics.steps.explicit`."""
 
 from __future__ import annotations
 

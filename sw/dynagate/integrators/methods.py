@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dynagate.base.errors import ArgumentError
 from dynagate.base.nearest import nearest
-from dynagate.dynamics.explicit import METHODS as TABLEAUX
+from dynagate.dynamics.steps.explicit import METHODS as TABLEAUX
 from dynagate.integrators.explicit_method import ExplicitIntegrator
+from dynagate.integrators.implicit.position_based_method import PositionBasedIntegrator
+from dynagate.integrators.implicit.variational_method import VariationalIntegrator
 from dynagate.integrators.motion import Integrator
-from dynagate.integrators.position_based_method import PositionBasedIntegrator
-from dynagate.integrators.variational_method import VariationalIntegrator
 
 METHODS: dict[str, Integrator] = {
     **{name: ExplicitIntegrator(name) for name in TABLEAUX},

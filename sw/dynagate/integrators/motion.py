@@ -11,7 +11,7 @@ from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import explained
 from dynagate.graph import Graph
 from dynagate.graph.loop import Count, Loop
-from dynagate.integrators.equations_vjp import Equations, equations_vjp_graph
+from dynagate.integrators.adjoint import Equations, equations_vjp_graph
 from dynagate.integrators.step import StepOptions
 from dynagate.robot import Robot
 

@@ -13,9 +13,9 @@ from dynagate.base.errors import ArgumentError
 from dynagate.base.naming import scope
 from dynagate.base.nearest import nearest
 from dynagate.dynamics import Tree
-from dynagate.dynamics.explicit import METHODS
 from dynagate.dynamics.spatial import array, select
-from dynagate.dynamics.step_damping import check_damping, varied_armature, varied_in_step
+from dynagate.dynamics.steps.damping import check_damping, varied_armature, varied_in_step
+from dynagate.dynamics.steps.explicit import METHODS
 from dynagate.forces import Force, Forces, Friction
 from dynagate.forces.force import check_forces
 from dynagate.forces.listed import joint_friction
@@ -37,7 +37,7 @@ class StepOptions:
     dt: seconds, or None for an input `dt` (). integrator: one of `explicit.METHODS`. form: of forward dynamics. wrap:
     angles of endless joints (`Robot.is_periodic`) return to -π to π. forces: of `dynagate.forces`, friction and stops
     among them, in addition to the robot's damping. constrained: constrained forward dynamics, with the input `active`
-    (constraints,). implicit_damping: evaluate joint damping at the velocity after the step (`dynamics.step_damping`).
+    (constraints,). implicit_damping: evaluate joint damping at the velocity after the step (`dynamics.steps.damping`).
     """
 
     dt: float | None

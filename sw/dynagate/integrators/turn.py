@@ -9,8 +9,8 @@ from typing import Any
 from dynagate.base.errors import ArgumentError
 from dynagate.base.progress import Progress, quiet
 from dynagate.dynamics import ROLLOUT, AlgorithmOptions
-from dynagate.dynamics.options import OF_ROLLOUTS
-from dynagate.dynamics.step import DEFAULT_INTEGRATOR, DEFAULT_STEP
+from dynagate.dynamics.functions.options import OF_ROLLOUTS
+from dynagate.dynamics.steps.step import DEFAULT_INTEGRATOR, DEFAULT_STEP
 from dynagate.forces.listed import warn_of_forces
 from dynagate.graph import Graph, trace
 from dynagate.integrators.chip_motion import constant_forces, solves

@@ -14,8 +14,8 @@ from dynagate.base.arguments import common_axes, shown
 from dynagate.base.errors import ArgumentTypeError
 from dynagate.base.explained import checking_first, explained
 from dynagate.dynamics import check_named, of_frame
-from dynagate.dynamics.frames import FrameOption
-from dynagate.dynamics.options import AlgorithmOptions
+from dynagate.dynamics.functions.options import AlgorithmOptions
+from dynagate.dynamics.recursions.poses import FrameOption
 from dynagate.fixedpoint.assign import Policy
 from dynagate.forces import Force
 from dynagate.forces.listed import all_as_text

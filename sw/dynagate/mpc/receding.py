@@ -19,7 +19,7 @@ from dynagate.control.chip import ChipSolver
 from dynagate.control.chip_ilqr import ChipIlqr
 from dynagate.control.chip_mppi import ChipMppi, MppiOptions
 from dynagate.control.cost import NV, Cost, Input
-from dynagate.dynamics.step_damping import robot_in_step
+from dynagate.dynamics.steps.damping import robot_in_step
 from dynagate.graph import trace
 from dynagate.graph.evaluate import evaluate
 from dynagate.host.ilqr import Ilqr

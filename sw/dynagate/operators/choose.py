@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.dynamics import FUNCTIONS, AlgorithmOptions, requested
-from dynagate.dynamics.function_row import SCAN, SCANS
-from dynagate.dynamics.options import DEFAULTS
+from dynagate.dynamics.functions.options import DEFAULTS
+from dynagate.dynamics.functions.record import SCAN, SCANS
 from dynagate.fixedpoint.assign import Policy, assign
 from dynagate.graph import Graph, trace
 from dynagate.graph.region import Region

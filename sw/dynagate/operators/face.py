@@ -10,7 +10,7 @@ from typing import Any
 from dynagate.base.named_arrays import fields_in_words, without_arithmetic
 from dynagate.base.nearest import nearest
 from dynagate.base.pickling import SharedFunction
-from dynagate.dynamics.aliases import held
+from dynagate.dynamics.functions.aliases import held
 from dynagate.operators.choose import operator
 from dynagate.operators.inputs import Named, by_name
 from dynagate.robot.checked import RobotOrName

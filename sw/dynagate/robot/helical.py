@@ -2,7 +2,7 @@
 
 Its subspace is (axis, pitch · axis), which is no direction of the link's frame. Turning about an axis and moving along
 it commute. So it is a turning joint and a sliding one that mimics it, with nothing between them. No algorithm then
-needs to know it: M_r = Gᵀ M G is that of the one degree of freedom (`dynamics.coupling`).
+needs to know it: M_r = Gᵀ M G is that of the one degree of freedom (`dynamics.mimic`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Kinds of joints: one class each. What they do to a link is in `dynamics.kinds`."""
+"""Kinds of joints: one class each. What they do to a link is in `dynamics.joint_motions`."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from typing import Any
 from dynagate.base.errors import ArgumentError
 from dynagate.base.progress import Progress, quiet
 from dynagate.dynamics import function as function_row
-from dynagate.dynamics.function_row import SCAN
+from dynagate.dynamics.functions.record import SCAN
 from dynagate.graph import Graph, trace
 from dynagate.graph.loop import Loop
 from dynagate.host.devices.face import Executor

@@ -8,8 +8,8 @@ import numpy as np
 
 from dynagate.base.errors import ArgumentError
 from dynagate.dynamics import function
-from dynagate.dynamics.function_row import SCAN, SCANS
-from dynagate.dynamics.options import AlgorithmOptions
+from dynagate.dynamics.functions.options import AlgorithmOptions
+from dynagate.dynamics.functions.record import SCAN, SCANS
 from dynagate.graph import Port
 from dynagate.graph.loop import Loop
 from dynagate.graph.ops import TRIG

@@ -1,0 +1,373 @@
+"""Forward dynamics of a robot whose frames are held, by contacts or by each other (`robot.model.Constraint`).
+
+With the constraints' Jacobian J, the forces λ that they give, and the stabilization k, d and compliance c of each,
+
+    M q̈ + h = τ + Jᵀ λ,    J q̈ + J̇ q̇ + d J q̇ + k e + c λ = 0    (Featherstone 2008, §3.2 and §8.3),
+
+where e is how far a loop is open. With M = Lᵀ D L and Y = L⁻ᵀ Jᵀ the matrix of λ is the Delassus matrix Yᵀ D⁻¹ Y + c,
+which is factorized in turn, with masses that keep its numbers small (`added_mass`). An inactive constraint has rows of
+zeros in J and ones on this diagonal, so its force is 0 and no other graph is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from numpy.polynomial import Chebyshev, Polynomial
+
+from dynagate.base.naming import label, scope
+from dynagate.dynamics.block_factor import BlockFactor
+from dynagate.dynamics.configuration import normalized
+from dynagate.dynamics.constraints.rows import acceleration_of, held_by, in_base, jacobian_of, poses_of, stabilized
+from dynagate.dynamics.constraints.solve import Stance, weighed
+from dynagate.dynamics.mimic import Elimination
+from dynagate.dynamics.recursions import frames
+from dynagate.dynamics.recursions.crba import CONFIGURATIONS, SINGULAR, factorize, inwards, mass_matrix, outwards
+from dynagate.dynamics.recursions.rnea import Balance, balance
+from dynagate.dynamics.spatial import Array, Force, Scalar, array, cross, symmetric, zeros
+from dynagate.dynamics.tree import Tree
+from dynagate.robot.errors import RobotError
+from dynagate.robot.model import Robot
+
+SOFTENED = 1e-2
+"""ε beside an entry of Aᵀ A: forces of frames in line do not grow beyond what rounding tells."""
+REFINED = 9
+"""Terms of a series that takes back what ε changes where Aᵀ A has an inverse."""
+WEAKEST = 0.4
+"""ε / (σ² + ε) of the weakest direction σ² of Aᵀ A in which the series gives all digits back."""
+
+
+class Equations:
+    """The factors with which the equations of active constraints are solved at a configuration: M = LᵀDL, and Y =
+    L⁻ᵀJᵀ.
+
+    active (constraints,): 1 if a constraint holds, else 0. where: the links' poses. jacobian (rows, nv): J of all
+    constraints, active or not, in the axes of the rows.
+    """
+
+    def __init__(self, tree: Tree, q: Sequence[Scalar], active: Sequence[Scalar]) -> None:
+        coupling = tree.coupling
+        self._tree, self._stance, self._order = tree, Stance(tree), coupling or tree
+        self._active = active
+        position = coupling.configuration(q) if coupling else q
+        self.where = poses_of(tree, position)
+        jacobian = jacobian_of(tree, self.where)
+        self.jacobian = coupling.columns(jacobian) if coupling else jacobian
+        self._masked = self._stance.masked(self.jacobian, active)
+        m = mass_matrix(tree.carrying(self._stance.balls(active)), position)
+        self._factor = factorize(self._order, coupling.symmetric(m) if coupling else m)
+
+    def solve(self, load: Sequence[Scalar], rows: Array, pivots: int) -> tuple[list[Scalar], Array]:
+        """x (nv,) and λ (rows,) with M x = load + Jᵀ λ and J x + rows + c λ = 0; λ in base axes. pivots: of the
+        Delassus matrix at a time, 1 or 3."""
+        order, factor = self._order, self._factor
+        rows = self._stance.masked(rows, self._active)
+        with scope("solve"):
+            half = inwards(order, factor, load)
+            columns = [inwards(order, factor, row) for row in self._masked]
+        scaled = [array(column) * array(factor.inverse_d) for column in columns]
+        with scope("delassus"):
+            matrix = _products(scaled, columns)
+            reached = array([column @ array(half) for column in scaled])
+        push, force = self._stance.pushes(self._active, matrix, reached, rows, pivots)
+        with scope("solve"):
+            pushed = [h + array([column[d] for column in columns]) @ push for d, h in enumerate(half)]
+            result = outwards(order, factor, pushed)
+        with scope("constraint"):
+            return result, in_base(self._tree, self.where, force)
+
+
+def forward_dynamics(
+    tree: Tree,
+    q: Sequence[Scalar],
+    qd: Sequence[Scalar],
+    tau: Sequence[Scalar],
+    active: Sequence[Scalar],
+    acceleration: Sequence[Scalar] | None = None,
+    *,
+    external: Array | None = None,
+    pivots: int = 3,
+) -> tuple[list[Scalar], Array]:
+    """q̈ (nv,) in rad/s² or m/s², and the forces λ (rows,) on the frames that are held, in their order and in base
+    axes: of a point [force] in N, of a fixed one [moment; force] in N m and N, about and at the frame's origin.
+
+    active (constraints,): 1 where a constraint holds, 0 where it does not. acceleration (rows,): what the frames are to
+    have instead of 0, in the axes of the rows. pivots: of the Delassus matrix at a time, 1 or 3.
+    """
+    bias, motion = _bias(tree, q, qd, [0.0] * tree.nv, external)
+    equations = Equations(tree, q, active)
+    coupling = tree.coupling
+    rows = acceleration_of(tree, equations.where, motion, coupling.rates(qd) if coupling else qd)
+    if acceleration is not None:
+        rows = rows - array(list(acceleration))
+    rows = stabilized(tree, equations.where, rows, lambda own: equations.jacobian[own] @ array(list(qd)))
+    qdd, force = equations.solve([t - b for t, b in zip(tau, bias, strict=True)], rows, pivots)
+    with scope("constraint"):
+        return qdd, label(force, "force")
+
+
+def _bias(
+    tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar], qdd: Sequence[Scalar], external: Array | None
+) -> tuple[list[Scalar], Balance]:
+    """The torques of a motion in the robot's own coordinates, and the motion. qdd: of the joints, all free."""
+    coupling = tree.coupling
+    position, velocity = (coupling.configuration(q), coupling.rates(qd)) if coupling else (q, qd)
+    motion = balance(tree, position, velocity, qdd, external)
+    return coupling.torques(motion.tau) if coupling else motion.tau, motion
+
+
+def impact(
+    tree: Tree,
+    q: Sequence[Scalar],
+    qd: Sequence[Scalar],
+    active: Sequence[Scalar],
+    restitution: Sequence[Scalar],
+    *,
+    pivots: int = 3,
+) -> tuple[list[Scalar], Array]:
+    """q̇⁺ (nv,) in rad/s or m/s after the frames of active constraints are caught, and the impulses (rows,), in N s and
+    N m s as forces are in N and N m: M (q̇⁺ - q̇) = Jᵀ P with J q̇⁺ + e J q̇ + c P = 0.
+
+    restitution (constraints,): e, the part of each frame's velocity that it has afterwards, turned round; 0 to 1.
+    active, pivots: as in `forward_dynamics`.
+    """
+    equations = Equations(tree, q, active)
+    rows = zeros(tree.moving.constraint_rows)
+    for k, held in enumerate(held_by(tree)):
+        with scope(*held.scope):
+            rows[held.rows] = (equations.jacobian[held.rows] @ array(list(qd))) * (restitution[k] + 1.0)
+    change, impulse = equations.solve([0.0] * len(qd), rows, pivots)
+    with scope("constraint"):
+        after = [label(v + d, "qd_after") for v, d in zip(qd, change, strict=True)]
+        return after, label(impulse, "impulse")
+
+
+def delassus(tree: Tree, q: Sequence[Scalar]) -> Array:
+    """J M⁻¹ Jᵀ (rows, rows) of all constraints, active or not, without their compliance, in base axes: accelerations of
+    the frames by forces on them, in 1/kg, 1/(kg m) and 1/(kg m²)."""
+    coupling = tree.coupling
+    order: Elimination = coupling or tree
+    position = coupling.configuration(q) if coupling else q
+    m, where = mass_matrix(tree, position), poses_of(tree, position)
+    jacobian = in_base(tree, where, jacobian_of(tree, where))
+    if coupling:
+        m, jacobian = coupling.symmetric(m), coupling.columns(jacobian)
+    factor = factorize(order, m)
+    with scope("solve"):
+        columns = [inwards(order, factor, row) for row in jacobian]
+    with scope("delassus"):
+        return _products([array(column) * array(factor.inverse_d) for column in columns], columns)
+
+
+def drift(tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar]) -> Array:
+    """J̇ q̇ + d J q̇ + k e (rows,) of all constraints, active or not, in base axes: what J q̈ is to cancel, in m/s² and
+    rad/s²."""
+    coupling = tree.coupling
+    _, motion = _bias(tree, q, qd, [0.0] * tree.nv, None)
+    where = poses_of(tree, coupling.configuration(q) if coupling else q)
+    velocity = array(coupling.rates(qd) if coupling else list(qd))
+    rows = acceleration_of(tree, where, motion, list(velocity))
+    rows = stabilized(tree, where, rows, lambda own: jacobian_of(tree, where)[own] @ velocity)
+    return label(in_base(tree, where, rows), "constraint_drift")
+
+
+def inverse_dynamics(
+    tree: Tree,
+    q: Sequence[Scalar],
+    qd: Sequence[Scalar],
+    qdd: Sequence[Scalar],
+    active: Sequence[Scalar],
+    *,
+    external: Array | None = None,
+) -> tuple[list[Scalar], Array]:
+    """τ (nv,) in N m or N with which the robot has q̈, and forces λ (rows,) of active constraints as in
+    `forward_dynamics`: M q̈ + h = τ + Jᵀ λ. Of joints that nothing drives, which are floating ones and those of
+    `Robot.passive`, τ is what remains for nobody to give: 0 where q̈ is possible.
+
+    Where many forces do, λ has the smallest sum of squares in N and N m. Where none does, the remainder has, each part
+    beside what the joint's ε is: λ = A μ with A = J of those joints and μ the limit of (Aᵀ A + ε) μ = τ_p for small ε.
+    """
+    coupling, robot = tree.coupling, tree.moving
+    full, _ = _bias(tree, q, qd, coupling.rates(qdd) if coupling else qdd, external)
+    where = poses_of(tree, coupling.configuration(q) if coupling else q)
+    jacobian = jacobian_of(tree, where)
+    jacobian = coupling.columns(jacobian) if coupling else jacobian
+    for k, held in enumerate(held_by(tree)):
+        with scope(*held.scope):
+            jacobian[held.rows] = jacobian[held.rows] * active[k]
+    undriven = robot.undriven
+    force = zeros(robot.constraint_rows)
+    if undriven:
+        across = jacobian[:, undriven]
+        with scope("delassus"):
+            force = across @ _least(across, [full[d] for d in undriven], _least_pivots(tree.nominal, undriven))
+    with scope("constraint"):
+        pushes = jacobian.T @ force
+        tau = [label(t - p, "tau") for t, p in zip(full, pushes, strict=True)]
+        return tau, label(in_base(tree, where, force), "force")
+
+
+def _least(across: Array, load: Sequence[Scalar], least: Sequence[float]) -> Array:
+    """μ (n,) with which A μ, of A (rows, n), has the smallest sum of squares of all with Aᵀ A μ = load.
+
+    With B = (Aᵀ A + ε)⁻¹ ε it is (1 - B)⁻² (1 - B) ε⁻¹ B load, and a polynomial that is near (1 - g)⁻² for eigenvalues
+    g from 0 to WEAKEST takes the place of the first factor. Where Aᵀ A is 0 nothing changes by B, so that 1 - B leaves
+    nothing of what no force can give, and numbers stay small."""
+    series = Chebyshev.interpolate(lambda g: (1.0 - g) ** -2.0, REFINED - 1, domain=[0.0, WEAKEST])
+    parts = [float(x) for x in series.convert(kind=Polynomial).coef]
+    matrix, soft = _products(across.T, across.T), array(list(least))
+    for k, own in enumerate(least):
+        matrix[k, k] = matrix[k, k] + own
+    factor = BlockFactor(matrix, [1] * len(matrix))
+    first = factor.solve(array(list(load)))
+    term = first - factor.solve(first * soft)
+    result = term * parts[0]
+    for part in parts[1:]:
+        term = factor.solve(term * soft)
+        result = result + term * part
+    return result
+
+
+def _least_pivots(tree: Tree, undriven: Sequence[int]) -> list[float]:
+    """ε for each joint that nothing drives: a small part of what its entry of Aᵀ A is in random configurations."""
+    robot, coupling, random = tree.moving, tree.coupling, np.random.default_rng(0)
+    largest = np.zeros(len(undriven))
+    for _ in range(CONFIGURATIONS):
+        q = normalized(robot, random.uniform(-1.0, 1.0, robot.nq)).tolist()
+        jacobian = jacobian_of(tree, poses_of(tree, coupling.configuration(q) if coupling else q))
+        jacobian = coupling.columns(jacobian) if coupling else jacobian
+        squares = np.sum(jacobian[:, undriven].astype(np.float64) ** 2, axis=0)
+        largest = np.maximum(largest, squares)
+    return [SOFTENED * float(size or largest.max() or 1.0) for size in largest]
+
+
+def _products(scaled: Any, columns: Any) -> Array:
+    """The symmetric matrix (n, n) of products of the first n vectors with the second, each pair of entries once."""
+    return symmetric(lambda a, b: label(scaled[a] @ array(columns[b]), f"s_{a}_{b}"), len(columns))
+
+
+def residual(
+    tree: Tree,
+    q: Sequence[Scalar],
+    qd: Sequence[Scalar],
+    qdd: Sequence[Scalar],
+    force: Sequence[Scalar],
+    external: Array | None = None,
+) -> tuple[list[Scalar], list[Scalar]]:
+    """The torques (nv,) that are left of M q̈ + h - Jᵀ λ, and the rows J q̈ + J̇ q̇ + d J q̇ + k e + c λ, where all
+    constraints are active. force: λ (rows,) in base axes."""
+    where = poses_of(tree, q)
+    local = array(list(force))
+    pushes: dict[int, Force] = {}
+    for held in held_by(tree):
+        for three in held.in_threes():
+            with scope(*held.scope):
+                local[three] = where.base[held.moving[0].link] @ local[three]
+        if held.joints:
+            continue
+        moment, push_by = held.directions(where).push(local[held.rows])
+        for end in held.moving:
+            i = end.link
+            with scope("constraint", f"link{i}"):
+                linear = (where.rotation[i].T @ push_by) * end.sign
+                push = Force(cross(end.point, linear) + (where.rotation[i].T @ moment) * end.sign, linear)
+                pushes[i] = pushes[i] + push if i in pushes else push
+    motion = balance(tree, q, qd, qdd, external, pushes)
+    rows = acceleration_of(tree, where, motion, qd)
+    rows = stabilized(tree, where, rows, lambda rows: jacobian_of(tree, where)[rows] @ array(list(qd)))
+    torques = motion.tau
+    for held in held_by(tree):
+        with scope(*held.scope):
+            for row, soft in enumerate(held.constraint.compliances, held.rows.start):
+                if soft:
+                    rows[row] = rows[row] + local[row] * soft
+            for d, part in zip(held.joints.in_v, held.joints.rows(where), strict=True) if held.joints else ():
+                torques[d] = torques[d] - part * local[held.rows.start]
+                rows[held.rows.start] = rows[held.rows.start] + part * qdd[d]
+    return torques, list(rows)
+
+
+def contact_jacobian(tree: Tree, q: Sequence[Scalar]) -> Array:
+    """J (rows, nv) of all constraints, active or not, in base axes: of a point the velocity of the frame's origin by q̇,
+    of a fixed one [angular; linear], and of loops this less that of the other frame; of other kinds what they hold
+    (`constraint_kinds`)."""
+    if any(own.kind not in ("point", "fixed") for own in tree.moving.constraints):
+        where = poses_of(tree, q)
+        return label(in_base(tree, where, jacobian_of(tree, where)), "contact_jacobian")
+    result = zeros(tree.moving.constraint_rows, tree.nv)
+    for held in held_by(tree):
+        for end, name in zip(held.ends, (held.constraint.frame, held.constraint.to), strict=False):
+            if end.link >= 0:
+                own = frames.jacobian(tree, q, name)[-held.constraint.rows :]
+                result[held.rows] = result[held.rows] + own * end.sign
+    return label(result, "contact_jacobian")
+
+
+def check_any(tree: Tree) -> None:
+    """Raises RobotError: the robot has no constraints."""
+    if not tree.moving.constraints:
+        raise RobotError(
+            f"robot '{tree.moving.name}' has no contacts and no loops, which constrained functions are about; expected "
+            "robot.with_contact('frame') for each (--contact FRAME on the command line), or robot.with_loop(...) "
+            "(--loop FRAME,FRAME)"
+        )
+
+
+def check_independent(tree: Tree) -> None:
+    """Raise RobotError if the force of a constraint is not determined, or as `check_any` does.
+
+    That is where, at every configuration, a row without compliance holds what other rows without compliance, or the
+    joints, hold already. Rows with compliance are always determined, and so are rows that only they depend on."""
+    check_any(tree)
+    robot, random = tree.moving, np.random.default_rng(0)
+    dependent = set(range(len(robot.constraints)))
+    for _ in range(CONFIGURATIONS):
+        q = normalized(robot, random.uniform(-1.0, 1.0, robot.nq))
+        dependent &= _dependent(tree.nominal, q.tolist())
+    if dependent:
+        names = ", ".join(robot.constraints[k].text for k in sorted(dependent))
+        raise RobotError(
+            f"{names} of robot '{robot.name}' holds what constraints before it or the joints hold already, so that "
+            "its force is not determined; expected fewer constraints, 'point' for 'fixed', or compliance= of more than "
+            "0, such as 1e-6, which every form solves"
+        )
+
+
+def check_articulated(tree: Tree) -> None:
+    """Raises RobotError: as `check_independent`, or joints mimic others, which articulated bodies do not know."""
+    tree.moving.check_uncoupled("form 'articulated'")
+    check_independent(tree)
+
+
+def _dependent(tree: Tree, q: Sequence[float]) -> set[int]:
+    """Return the constraints with a row without compliance that depends at q on such rows before it."""
+    return _without_pivots(tree.moving, weighed(tree, q, closed=True))
+
+
+def _without_pivots(robot: Robot, columns: npt.NDArray[np.float64]) -> set[int]:
+    """Return the constraints with a row without compliance, of `columns` (rows, nv), that such rows before it span.
+
+    Rows with compliance are left out: J M⁻¹ Jᵀ + C is regular if and only if the rows without one are independent."""
+    basis: list[npt.NDArray[np.float64]] = []
+    result: set[int] = set()
+    sizes = np.linalg.norm(columns, axis=1)
+    row = 0
+    for k, own in enumerate(robot.constraints):
+        largest = sizes[row : row + own.rows].max()
+        for column, soft in zip(columns[row : row + own.rows], own.compliances, strict=True):
+            if soft:
+                continue
+            left = column.copy()
+            for _ in range(2):  # once more, for what rounding left
+                for direction in basis:
+                    left -= (direction @ left) * direction
+            size = float(np.linalg.norm(left))
+            if size**2 > SINGULAR * largest**2:
+                basis.append(left / size)
+            else:
+                result.add(k)
+        row += own.rows
+    return result

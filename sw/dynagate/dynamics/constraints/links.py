@@ -1,0 +1,308 @@
+"""Constrained forward dynamics by articulated bodies: steps over links, each of as many products as the others.
+
+To the leaves go poses and the motion at q̈ = 0. To the root go articulated inertias, the load u that torques and the
+motion leave at each joint, and the loads y that a force of 1 along each row leaves there. With M⁻¹ = Aᵀ D⁻¹ A,
+
+    J M⁻¹ Jᵀ = Σ y D⁻¹ yᵀ    and    J M⁻¹ (τ - h) = Σ y D⁻¹ u    over all degrees of freedom,
+
+which are summed on the way (Rodriguez, Jain & Kreutz-Delgado, "Spatial operator algebra for multibody system dynamics",
+1992). The forces λ that they give add y λ to u, and accelerations go to the leaves once more. Neither M nor J is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dynagate.base.naming import label, scope
+from dynagate.dynamics.constraints.rows import (
+    End,
+    Held,
+    Where,
+    acceleration_of,
+    held_by,
+    in_base,
+    stabilized,
+    tied_chains,
+)
+from dynagate.dynamics.constraints.solve import Stance
+from dynagate.dynamics.links import Link, Links
+from dynagate.dynamics.recursions.aba import ArticulatedInertia, ArticulatedJoint, carried, freed, yielding
+from dynagate.dynamics.recursions.rnea import Balance, LinkMotion, drifting
+from dynagate.dynamics.spatial import (
+    ZERO_MOTION,
+    Array,
+    Force,
+    Motion,
+    Scalar,
+    array,
+    cross,
+    symmetric,
+    zeros,
+)
+from dynagate.dynamics.transforms import JointTransform
+from dynagate.dynamics.tree import Tree
+
+
+def forward_dynamics(
+    links: Links,
+    q: Sequence[Scalar],
+    qd: Sequence[Scalar],
+    tau: Sequence[Scalar],
+    active: Sequence[Scalar],
+    acceleration: Sequence[Scalar] | None = None,
+    *,
+    external: Array | None = None,
+) -> tuple[list[Scalar], Array]:
+    """Compute `constrained.forward_dynamics` by passes over links."""
+    joints, rates, stance = links.transforms(q), links.velocities(qd), Stance(links.tree)
+    outside = () if external is None else (links.rows(external),)
+    poses = links.down("constraint", partial(_posed, local=not tied_chains(links.tree)), joints)
+    motions = links.down("id", _moving, joints, rates, *outside)
+    prescribed = () if acceleration is None else (acceleration,)
+    state = poses, motions, links.configurations(q), rates
+    holds, rows = links.whole("constraint", partial(_rows, stance), (True, False), *state, active, *prescribed)
+    loads = links.up("constraint", _loaded, joints, motions, rates, links.velocities(tau), holds)
+    push, force = links.whole("delassus", partial(_pushes, stance), (False, False), poses, active, rows, loads)
+    return links.vector(links.down("constraint", _accelerated, joints, loads, links.everywhere(push))), force
+
+
+class _Pose(NamedTuple):
+    """Pose of a link in the axes of its rows. base (3, 3): the base's rotation there, for the first link of a chain."""
+
+    rotation: Array
+    position: Array
+    base: Any
+
+
+def _posed(
+    link: Link, above: tuple[Array, Array] | None, joint: JointTransform, *, local: bool
+) -> tuple[tuple[Array, Array], _Pose]:
+    unit = array(np.eye(3))
+    base: Any = ()
+    if above is not None:
+        turn, at = above
+        pose = joint.after(turn), at + turn @ joint.translation
+    elif local and link.free:
+        pose, base = (unit, zeros(3)), joint.inverse_after(unit)
+    else:
+        pose, base = (joint.after(unit), joint.translation), unit
+    return pose, _Pose(*pose, base)
+
+
+class _Moving(NamedTuple):
+    """A link's motion at q̈ = 0, and the velocity of its origin."""
+
+    motion: LinkMotion
+    v: Array
+
+
+def _moving(
+    link: Link,
+    above: _Moving | None,
+    joint: JointTransform,
+    rates: Sequence[Scalar],
+    outside: Sequence[Scalar] | None = None,
+) -> tuple[_Moving, _Moving]:
+    before = None if above is None else above.motion
+    v = zeros(3) if above is None else joint.to_link(above.v + cross(above.motion.w, joint.translation))
+    result = _Moving(drifting(link, before, joint, rates, outside), v + link.motion(rates).linear)
+    return result, result
+
+
+class _Hold(NamedTuple):
+    """Contribution of constraints to a link.
+
+    ball: an inertia that the link carries for them, () for none. forces: on the link by a force of 1 along each row; ()
+    if the row holds another link. loads: torques of its joint by equalities of joints, by row.
+    """
+
+    ball: Any
+    forces: list[Any]
+    loads: list[Any]
+
+
+def marks(tree: Tree) -> list[tuple[Any, ...]]:
+    """Return, for each link, a key of its part in constraints that links with one body share: () for none. The first
+    link of a chain has sums over the chain.
+    """
+    of_forces, of_joints = _rows_by_link(tree)
+    return [
+        (root, *forces, -1, *joints) if root or forces or joints else ()
+        for root, forces, joints in zip([p < 0 for p in tree.parents], of_forces, of_joints, strict=True)
+    ]
+
+
+def _rows_by_link(tree: Tree) -> tuple[list[list[int]], list[list[int]]]:
+    of_forces: list[list[int]] = [[] for _ in tree.links]
+    of_joints: list[list[int]] = [[] for _ in tree.links]
+    for held in held_by(tree):
+        for end in held.moving:
+            of_forces[end.link] += range(held.rows.start, held.rows.stop)
+        for d in held.joints.in_v if held.joints else ():
+            of_joints[tree.link_of[d]] += range(held.rows.start, held.rows.stop)
+    return of_forces, of_joints
+
+
+def _where(tree: Tree, poses: Sequence[_Pose], q: Sequence[Sequence[Scalar]]) -> Where:
+    base = [poses[tree.ancestors[i][0]].base for i in tree.links]
+    return Where([p.rotation for p in poses], [p.position for p in poses], base, [x for own in q for x in own])
+
+
+class _Velocities:
+    """How frames turn and move, in the axes of the rows. rates: q̇ by link."""
+
+    def __init__(self, where: Where, motions: Sequence[_Moving], rates: Sequence[Sequence[Scalar]]) -> None:
+        self._where, self._motions = where, motions
+        self.rates = [x for own in rates for x in own]
+
+    def of(self, end: End) -> tuple[Array, Array]:
+        own, turn = self._motions[end.link], self._where.rotation[end.link]
+        return turn @ own.motion.w, turn @ (own.v + cross(own.motion.w, end.point))
+
+    def rows(self, held: Held) -> Array:
+        """J q̇ of a constraint."""
+        if held.joints:
+            parts = zip(held.joints.rows(self._where), held.joints.in_v, strict=True)
+            return array([sum((part * self.rates[d] for part, d in parts), 0.0)])
+        along, result = held.directions(self._where), zeros(held.constraint.rows)
+        for end in held.moving:
+            result = result + along.of(*self.of(end)) * end.sign
+        return result
+
+
+def _rows(
+    stance: Stance,
+    tree: Tree,
+    poses: Sequence[_Pose],
+    motions: Sequence[_Moving],
+    q: Sequence[Sequence[Scalar]],
+    rates: Sequence[Sequence[Scalar]],
+    active: Sequence[Scalar],
+    prescribed: Sequence[Scalar] | None = None,
+) -> tuple[list[_Hold], Array]:
+    """Return the contribution of constraints to each link, and the rows J̇ q̇ + d J q̇ + k e minus prescribed
+    accelerations.
+    """
+    where = _where(tree, poses, q)
+    seen = _Velocities(where, motions, rates)
+    own = [each.motion for each in motions]
+    motion = Balance([], [m.a for m in own], [m.wd for m in own], [m.spread for m in own])
+    rows = acceleration_of(tree, where, motion, seen.rates, seen.of)
+    if prescribed is not None:
+        rows = rows - array(list(prescribed))
+    by_rows = {held.rows.start: held for held in held_by(tree)}
+    rows = stabilized(tree, where, rows, lambda rows: seen.rows(by_rows[rows.start]))
+    return _holds(stance, tree, where, active), stance.masked(rows, active)
+
+
+def _holds(stance: Stance, tree: Tree, where: Where, active: Sequence[Scalar]) -> list[_Hold]:
+    count = tree.moving.constraint_rows
+    result = [_Hold((), [()] * count, [()] * count) for _ in tree.links]
+    balls = stance.balls(active)
+    for k, held in enumerate(held_by(tree)):
+        for d, part in zip(held.joints.in_v, held.joints.rows(where), strict=True) if held.joints else ():
+            with scope(*held.scope):
+                result[tree.link_of[d]].loads[held.rows.start] = [part * active[k]]
+        for end in held.moving:
+            along, turn = held.directions(where), where.rotation[end.link]
+            with scope("constraint", f"link{end.link}"):
+                for row, (moment, push) in enumerate(zip(along.turning, along.moving, strict=True), held.rows.start):
+                    linear = (turn.T @ push) * end.sign
+                    force = Force(cross(end.point, linear) + (turn.T @ moment) * end.sign, linear).scaled(active[k])
+                    before = result[end.link].forces[row]
+                    result[end.link].forces[row] = before + force if before else force
+    return [hold._replace(ball=balls.get(i, ())) for i, hold in enumerate(result)]
+
+
+class _Sums(NamedTuple):
+    """delassus: Σ y D⁻¹ yᵀ, the entries on and above the diagonal. reached: Σ y D⁻¹ u (rows,)."""
+
+    delassus: Array
+    reached: Array
+
+    def __add__(self, other: _Sums) -> _Sums:  # type: ignore[override]
+        return _Sums(self.delassus + other.delassus, self.reached + other.reached)
+
+
+class _Below(NamedTuple):
+    """Sums over the subtrees below a link: inertia, force, forces by rows, and sums over degrees of freedom."""
+
+    inertia: ArticulatedInertia
+    force: Force
+    by_rows: list[Force]
+    sums: _Sums
+
+    def __add__(self, other: _Below) -> _Below:  # type: ignore[override]
+        by_rows = [own + more for own, more in zip(self.by_rows, other.by_rows, strict=True)]
+        return _Below(self.inertia + other.inertia, self.force + other.force, by_rows, self.sums + other.sums)
+
+
+class _Loads(NamedTuple):
+    """joint: of a link. u (dofs,), y (rows, dofs): of its degrees of freedom. sums: of it and of all below."""
+
+    joint: ArticulatedJoint
+    u: list[Scalar]
+    y: list[list[Scalar]]
+    sums: _Sums
+
+
+def _loaded(
+    link: Link,
+    below: _Below | None,
+    pose: JointTransform,
+    moving: _Moving,
+    rates: Sequence[Scalar],
+    tau: Sequence[Scalar],
+    hold: _Hold,
+) -> tuple[_Below, _Loads]:
+    inertia, joint = yielding(link, None if below is None else below.inertia, pose, hold.ball or None)
+    resisted = [torque - link.resistance(d, rate) for d, (torque, rate) in enumerate(zip(tau, rates, strict=True))]
+    net = moving.motion.net
+    force, u = carried(link, net if below is None else net + below.force, joint, resisted)
+    by_rows, y = [], []
+    for row, (own, load) in enumerate(zip(hold.forces, hold.loads, strict=True)):
+        push = Force(zeros(3), zeros(3)) if below is None else below.by_rows[row]
+        pushed, loads = carried(link, push - own if own else push, joint, list(load) or [0.0 for _ in link.dofs])
+        by_rows.append(pose.force_to_parent(pushed))
+        y.append(loads)
+    sums = _summed(link, joint, u, y)
+    if below is not None:
+        sums = sums + below.sums
+    return _Below(inertia, pose.force_to_parent(force), by_rows, sums), _Loads(joint, u, y, sums)
+
+
+def _summed(link: Link, joint: ArticulatedJoint, u: Sequence[Scalar], y: Sequence[Sequence[Scalar]]) -> _Sums:
+    inverse = [freedom.inverse_d for freedom in joint.freedoms]
+    scaled = [array([own * d for own, d in zip(row, inverse, strict=True)]) for row in y]
+    pairs = [(a, b) for a in range(len(y)) for b in range(a, len(y))]
+    products = array([scaled[a] @ array(list(y[b])) for a, b in pairs])
+    return _Sums(products, array([row @ array(list(u)) for row in scaled]))
+
+
+def _pushes(
+    stance: Stance,
+    tree: Tree,
+    poses: Sequence[_Pose],
+    active: Sequence[Scalar],
+    rows: Array,
+    loads: Sequence[_Loads],
+) -> tuple[Array, Array]:
+    """Solve for the forces of the rows, and return them in the rows and in base axes."""
+    first = [loads[i].sums for i in tree.links if tree.parents[i] < 0]
+    entries = iter(sum((own.delassus for own in first[1:]), first[0].delassus))
+    count = tree.moving.constraint_rows
+    matrix = symmetric(lambda a, b: label(next(entries), f"s_{a}_{b}"), count)
+    reached = sum((own.reached for own in first[1:]), first[0].reached)
+    push, force = stance.pushes(active, matrix, reached, rows, 3)
+    return push, label(in_base(tree, _where(tree, poses, ()), force), "force")
+
+
+def _accelerated(
+    link: Link, above: Motion | None, pose: JointTransform, loads: _Loads, push: Array
+) -> tuple[Motion, list[Scalar]]:
+    pushed = [u + array([row[d] for row in loads.y]) @ push for d, u in enumerate(loads.u)]
+    return freed(link, ZERO_MOTION if above is None else pose.motion_to_link(above), loads.joint, pushed)

@@ -1,0 +1,280 @@
+"""The rows of a robot's constraints: their Jacobian, accelerations of what they hold, and how far loops are open.
+
+Vectors are in axes of the floating link that a frame hangs from, or in base axes without one: there J has the fewest
+entries that vary. The drift J̇ q̇ is what inverse dynamics finds of accelerations at q̈ = 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+from dynagate.base.naming import label, scope
+from dynagate.dynamics.constraints.kinds import (
+    Directions,
+    Ends,
+    directions,
+    is_still,
+    opening,
+    threes,
+    turned,
+)
+from dynagate.dynamics.recursions.poses import chains, poses
+from dynagate.dynamics.recursions.rnea import Balance
+from dynagate.dynamics.spatial import Array, Scalar, array, zeros
+from dynagate.dynamics.tree import Tree
+from dynagate.robot.constraint import Constraint
+
+
+class Where(NamedTuple):
+    """A configuration. rotation[i], position[i], base[i]: as of `frames.Poses`. q: with all joints free."""
+
+    rotation: list[Array]
+    position: list[Array]
+    base: list[Array]
+    q: Sequence[Scalar]
+
+
+class Joints(NamedTuple):
+    """The joints of an equality, by their places in q and in v: q₁ = p(q₂), or a number. parts: of p, from the constant
+    one on."""
+
+    in_q: list[int]
+    in_v: list[int]
+    parts: Sequence[float]
+
+    def rows(self, where: Where) -> list[Scalar]:
+        """J at the joints' places: 1 and -p'."""
+        return [1.0, *(-_value(_slopes(self.parts), where.q[i]) for i in self.in_q[1:])]
+
+    def opening(self, where: Where) -> Scalar:
+        """q₁ - p(q₂)."""
+        first = where.q[self.in_q[0]]
+        return first - (_value(self.parts, where.q[self.in_q[1]]) if self.in_q[1:] else self.parts[0])
+
+    def drift(self, where: Where, rates: Sequence[Scalar]) -> Scalar:
+        """J̇ q̇ = -p'' q̇₂²."""
+        curved = _slopes(_slopes(self.parts))
+        if not (self.in_q[1:] and any(curved)):
+            return 0.0
+        rate = rates[self.in_v[1]]
+        return -(_value(curved, where.q[self.in_q[1]]) * (rate * rate))
+
+
+def _slopes(parts: Sequence[float]) -> list[float]:
+    return [k * part for k, part in enumerate(parts)][1:]
+
+
+def _value(parts: Sequence[float], x: Scalar) -> Scalar:
+    """Evaluate a polynomial by Horner's rule."""
+    result: Scalar = 0.0
+    for part in reversed(parts):
+        result = result * x + part
+    return result
+
+
+class End(NamedTuple):
+    """A frame of a constraint. sign: 1 for the frame that is held, -1 for that at which a loop holds it. link: that
+    carries it, -1 for the base. point (3,), turn (3, 3): its pose in the tree's frame of the link."""
+
+    sign: float
+    link: int
+    point: Array
+    turn: Array
+
+
+class Held(NamedTuple):
+    """A constraint on the tree. rows: its places among all rows. ends: its frame, and, of a loop, the other one.
+    joints: those of an equality of joints, which has no frames. link: that names its intermediate values."""
+
+    constraint: Constraint
+    rows: slice
+    ends: list[End]
+    joints: Joints | None
+    link: int
+
+    @property
+    def moving(self) -> list[End]:
+        return [end for end in self.ends if end.link >= 0]
+
+    @property
+    def scope(self) -> tuple[str, str]:
+        return "constraint", f"link{self.link}"
+
+    def in_threes(self) -> list[slice]:
+        """The places of vectors: of turning, where it holds that whole, and of moving."""
+        return [slice(self.rows.start + k.start, self.rows.start + k.stop) for k in threes(self.constraint.kind)]
+
+    def pivots(self, size: int) -> list[int]:
+        """Sizes of the pivots of its rows, of which three are taken together where they are a vector and size is 3."""
+        vectors = self.in_threes() if size == 3 else []
+        return [1] * (self.constraint.rows - 3 * len(vectors)) + [3] * len(vectors)
+
+    def where(self, where: Where) -> Ends:
+        """Its frames in the axes of its rows."""
+        poses = [(end.turn, end.point) if end.link < 0 else _pose(where, end) for end in self.ends]
+        (turn, at), (to_turn, to_at) = poses[0], poses[-1]
+        up = where.base[self.moving[0].link] @ array(self.constraint.normal)
+        return Ends(turn, at, to_turn, to_at, up)
+
+    def directions(self, where: Where) -> Directions:
+        return directions(self.constraint.kind, self.where(where), self.constraint.length)
+
+
+def _end(tree: Tree, name: str, sign: float) -> End:
+    frame = tree.frame(name)
+    if frame.link < 0:
+        return End(sign, -1, frame.translation, frame.rotation)
+    return End(sign, frame.link, tree.point(frame.link, frame.translation), tree.turns[frame.link].T @ frame.rotation)
+
+
+def _joints(tree: Tree, own: Constraint) -> tuple[Joints, int]:
+    """The joints of an equality, and the link of the first."""
+    names = tree.moving.joint_names
+    links = [names.index(name) for name in (own.frame, own.to) if name]
+    in_q = [part.start for _, part, _ in tree.robot.slices()]
+    return Joints([in_q[i] for i in links], [tree.dofs[i].start for i in links], own.polynomial), links[0]
+
+
+def held_by(tree: Tree) -> Iterator[Held]:
+    """The robot's constraints in their order."""
+    start = 0
+    for own in tree.moving.constraints:
+        rows = slice(start, start + own.rows)
+        if own.of_joints:
+            yield Held(own, rows, [], *_joints(tree, own))
+        else:
+            ends = [_end(tree, own.frame, 1.0), *([_end(tree, own.to, -1.0)] if own.to else [])]
+            yield Held(own, rows, ends, None, next(end.link for end in ends if end.link >= 0))
+        start += own.rows
+
+
+def tied_chains(tree: Tree) -> set[int]:
+    """The first links of chains that a loop ties to another one or to the base."""
+    result: set[int] = set()
+    for held in held_by(tree):
+        ends = {tree.ancestors[end.link][0] if end.link >= 0 else -1 for end in held.ends}
+        result |= ends - {-1} if len(ends) > 1 else set()
+    return result
+
+
+def poses_of(tree: Tree, q: Sequence[Scalar]) -> Where:
+    """Return the poses of all links in the axes of the floating link of their chain, or of the base; tied chains use
+    the base.
+    """
+    reference = {first: first if tree.robot.links[first].joint.kind.free else -1 for first in chains(tree)}
+    reference |= dict.fromkeys(tied_chains(tree), -1)
+    return Where(*poses(tree, q, reference), q)
+
+
+def _position(where: Where, end: End) -> Array:
+    return end.point if end.link < 0 else where.position[end.link] + where.rotation[end.link] @ end.point
+
+
+def _pose(where: Where, end: End) -> tuple[Array, Array]:
+    return where.rotation[end.link] @ end.turn, _position(where, end)
+
+
+def _columns(tree: Tree, end: End, at: Array, where: Where) -> tuple[Array, Array]:
+    """How a link turns, and its point at a place (3,) moves, by q̇: (3, nv) each, in the axes of the rows."""
+    turning, moving = zeros(3, tree.nv), zeros(3, tree.nv)
+    for d in tree.support[end.link]:
+        j = tree.link_of[d]
+        seen = tree.axis_at(d, where.rotation[j], where.position[j] - at)
+        turning[:, d], moving[:, d] = seen.angular, seen.linear
+    return turning, moving
+
+
+def jacobian_of(tree: Tree, where: Where, *, closed: bool = False) -> Array:
+    """J (rows, nv) of the robot with its joints free. closed: as if the other end of a loop were where the first is."""
+    result = zeros(tree.moving.constraint_rows, tree.nv)
+    for held in held_by(tree):
+        if held.joints:
+            with scope(*held.scope):
+                result[held.rows.start, held.joints.in_v] = array(held.joints.rows(where))
+            continue
+        along = held.directions(where)
+        first = closed and held.constraint.kind != "distance"
+        for end in held.moving:
+            with scope("constraint", f"link{end.link}"):
+                at = label(_position(where, held.ends[0] if first else end), "p")
+                rows = along.of(*_columns(tree, end, at, where))
+                for d in tree.support[end.link]:
+                    result[held.rows, d] = result[held.rows, d] + rows[:, d] * end.sign
+    return result
+
+
+Velocity = Callable[[End], tuple[Array, Array]]
+"""How a frame turns and moves, in the axes of the rows: (3,) each."""
+
+
+def acceleration_of(
+    tree: Tree, where: Where, motion: Balance, rates: Sequence[Scalar], velocity: Velocity | None = None
+) -> Array:
+    """Accelerations of the frames that are held, of loops beside the other ones (rows,). rates: q̇ of the robot with its
+    joints free. velocity: of a frame; None is J q̇. Of equalities of joints it is J̇ q̇ alone."""
+
+    def by_columns(end: End) -> tuple[Array, Array]:
+        turning, moving = _columns(tree, end, _position(where, end), where)
+        return turning @ array(list(rates)), moving @ array(list(rates))
+
+    result = zeros(tree.moving.constraint_rows)
+    for held in held_by(tree):
+        if held.joints:
+            with scope(*held.scope):
+                result[held.rows.start] = held.joints.drift(where, rates)
+            continue
+        along = held.directions(where)
+        for end in held.moving:
+            i = end.link
+            with scope("constraint", f"link{i}"):
+                turning = where.rotation[i] @ motion.turning[i]
+                moving = where.rotation[i] @ motion.of_point(i, end.point)
+                result[held.rows] = result[held.rows] + along.of(turning, moving) * end.sign
+        if len(held.moving) == 1:  # else both fall
+            (end,) = held.moving
+            fall = where.base[end.link] @ tree.base_acceleration
+            result[held.rows] = result[held.rows] - along.of(zeros(3), fall) * end.sign
+        if not is_still(held.constraint.kind):
+            with scope(*held.scope):
+                result[held.rows] = result[held.rows] + _turned(held, where, velocity or by_columns)
+    return result
+
+
+def _turned(held: Held, where: Where, velocity: Velocity) -> Array:
+    """Return the accelerations (rows,) that come from the rotation of a constraint's own directions."""
+    spin, turning, moving = zeros(3), zeros(3), zeros(3)
+    for end in held.moving:
+        turns, moves = velocity(end)
+        turning, moving = turning + turns * end.sign, moving + moves * end.sign
+        spin = turns if end is held.ends[0] else spin
+    return turned(held.constraint.kind, held.where(where), held.constraint.length, spin, (turning, moving))
+
+
+def stabilized(tree: Tree, where: Where, rows: Array, velocity: Callable[[slice], Array]) -> Array:
+    """Rows of accelerations with what Baumgarte's stabilization adds. velocity: of some rows."""
+    result = rows.copy()
+    for held in held_by(tree):
+        own = held.constraint
+        with scope(*held.scope):
+            if own.damping:
+                result[held.rows] = result[held.rows] + velocity(held.rows) * own.damping
+            if own.stiffness:
+                result[held.rows] = result[held.rows] + _opening(where, held) * own.stiffness
+    return result
+
+
+def _opening(where: Where, held: Held) -> Array:
+    if held.joints:
+        return array([held.joints.opening(where)])
+    return opening(held.constraint.kind, held.where(where), held.constraint.length)
+
+
+def in_base(tree: Tree, where: Where, rows: Array) -> Array:
+    """Rows of constraints, numbers or vectors, turned into base axes."""
+    result = zeros(*rows.shape)
+    for held in held_by(tree):
+        result[held.rows] = rows[held.rows]
+        for three in held.in_threes():
+            result[three] = where.base[held.moving[0].link].T @ rows[three]
+    return result

@@ -1,0 +1,109 @@
+"""The forces of active constraints from the Delassus matrix, J M⁻¹ Jᵀ = Yᵀ D⁻¹ Y, whatever its factors were made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from dynagate.base.naming import scope
+from dynagate.dynamics.block_factor import BlockFactor
+from dynagate.dynamics.configuration import normalized
+from dynagate.dynamics.constraints.augmented_delassus import ball, mass_of
+from dynagate.dynamics.constraints.rows import Held, held_by, jacobian_of, poses_of
+from dynagate.dynamics.mimic import Elimination
+from dynagate.dynamics.recursions.crba import CONFIGURATIONS, Factor, factorize, inwards, mass_matrix
+from dynagate.dynamics.spatial import Array, Inertia, Scalar
+from dynagate.dynamics.tree import Tree
+
+
+class Stance:
+    """The constraints of a robot, of which some hold. active (constraints,): 1 where one holds, 0 where it does not."""
+
+    def __init__(self, tree: Tree) -> None:
+        self._held, self._masses = list(held_by(tree)), _masses(tree)
+
+    def masked(self, rows: Array, active: Sequence[Scalar]) -> Array:
+        """Rows of constraints, numbers or vectors, with 0 where a constraint does not hold."""
+        result = rows.copy()
+        for k, held in enumerate(self._held):
+            with scope(*held.scope):
+                result[held.rows] = result[held.rows] * active[k]
+        return result
+
+    def balls(self, active: Sequence[Scalar]) -> dict[int, Inertia]:
+        """Return the inertias that links carry at the frames of constraints, by link, in the tree's frames
+        (`added_mass`).
+        """
+        balls: dict[int, Inertia] = {}
+        for k, held in enumerate(self._held):
+            with scope(*held.scope):
+                if any(self._masses[held.rows]):
+                    (end,) = held.moving
+                    moving, turning = self._masses[held.rows.stop - 1], self._masses[held.rows.start]
+                    is_fixed = held.constraint.kind == "fixed"
+                    own = ball(end.point, moving, turning if is_fixed else 0.0, active[k])
+                    balls[end.link] = balls[end.link] + own if end.link in balls else own
+        return balls
+
+    def pushes(
+        self, active: Sequence[Scalar], matrix: Array, reached: Array, rows: Array, pivots: int
+    ) -> tuple[Array, Array]:
+        """Solve for the forces of the rows while links carry balls, and return them with the forces λ (rows,) without
+        the balls.
+
+        matrix (rows, rows): J M⁻¹ Jᵀ of masked rows. reached (rows,): J M⁻¹ (τ - h). rows (rows,): J̇ q̇ with its
+        stabilization, masked. pivots: rows of a pivot block, 1 or 3. With any compliance it is always 1: rows may then
+        depend on each other, so that a pivot block of three can be singular without the compliance.
+        """
+        if any(any(held.constraint.compliances) for held in self._held):
+            pivots = 1
+        sizes = [size for held in self._held for size in held.pivots(pivots)]
+        with scope("delassus"):
+            matrix, drift = matrix.copy(), rows.copy()
+            for k, held in enumerate(self._held):
+                for row, (soft, more) in enumerate(self._softness(held), held.rows.start):
+                    matrix[row, row] = matrix[row, row] + ((1.0 + soft * more) - active[k])
+                    drift[row] = rows[row] * more
+            rhs = [-(d + own) for d, own in zip(drift, reached, strict=True)]
+            push = BlockFactor(matrix, sizes).solve(rhs)
+        force = push.copy()
+        with scope("constraint"):
+            for held in self._held:
+                for row, (_, more) in enumerate(self._softness(held), held.rows.start):
+                    force[row] = (push[row] + rows[row] * self._masses[row]) * more
+        return push, force
+
+    def _softness(self, held: Held) -> list[tuple[float, float]]:
+        """Return c and 1 / (1 - ρ c) of each row: λ = (μ + ρ γ) / (1 - ρ c)."""
+        rates = zip(held.constraint.compliances, self._masses[held.rows], strict=True)
+        return [(soft, 1.0 / (1.0 - mass * soft)) for soft, mass in rates]
+
+
+def _masses(tree: Tree) -> list[float]:
+    """Return the mass of `added_mass` for each row of contacts and of loops to the base."""
+    result = [0.0] * tree.moving.constraint_rows
+    random = np.random.default_rng(0)
+    drawn = [normalized(tree.moving, random.uniform(-1.0, 1.0, tree.moving.nq)).tolist() for _ in range(CONFIGURATIONS)]
+    sizes = np.array([np.square(weighed(tree.nominal, q)).sum(axis=1) for q in drawn])
+    for held in held_by(tree):
+        alone = len(held.moving) == 1 and held.constraint.kind in ("point", "fixed")
+        for n, three in enumerate(held.in_threes() if alone else []):
+            soft = held.constraint.compliances[3 * n : 3 * n + 3]
+            result[three] = [mass_of(sizes[:, three], soft)] * 3
+    return result
+
+
+def weighed(tree: Tree, q: Sequence[float], *, closed: bool = False) -> npt.NDArray[np.float64]:
+    """J L⁻¹ D^-½ (rows, nv), whose products are J M⁻¹ Jᵀ. closed: as `jacobian_of` takes it."""
+    coupling = tree.coupling
+    order: Elimination = coupling or tree
+    position = coupling.configuration(q) if coupling else q
+    m, jacobian = mass_matrix(tree, position), jacobian_of(tree, poses_of(tree, position), closed=closed)
+    if coupling:
+        m, jacobian = coupling.symmetric(m), coupling.columns(jacobian)
+    factor: Factor = factorize(order, m)
+    columns = np.array([inwards(order, factor, row) for row in jacobian], dtype=np.float64)
+    columns *= np.sqrt(np.array(factor.inverse_d, dtype=np.float64))
+    return columns

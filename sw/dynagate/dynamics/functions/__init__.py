@@ -1,0 +1,1 @@
+"""The function table: what can be traced, evaluated and built, by name."""

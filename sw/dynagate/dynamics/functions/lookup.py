@@ -1,0 +1,332 @@
+"""Look up a function by name: one that is listed, several of them, or one of a frame."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import lru_cache, partial
+from typing import Any
+
+from dynagate.base.arguments import shown
+from dynagate.base.errors import ArgumentError, ArgumentTypeError
+from dynagate.base.nearest import suggested
+from dynagate.dynamics.functions.aliases import ELSEWHERE, WITH_FRAME, accepted, plain
+from dynagate.dynamics.functions.constrained import CONSTRAINED
+from dynagate.dynamics.functions.function_table import FUNCTIONS, LISTED
+from dynagate.dynamics.functions.options import OF_ROLLOUTS
+from dynagate.dynamics.functions.record import CODE, TAU_OR_QDD, Algorithm, Argument, Function, Part, arguments
+from dynagate.dynamics.functions.together import State, Together
+from dynagate.dynamics.recursions import frames
+from dynagate.dynamics.steps import step
+from dynagate.dynamics.tree import Tree
+from dynagate.robot.parts import Frame, Link
+
+TOGETHER = (
+    "inverse_dynamics",
+    "mass_matrix",
+    "mass_matrix_inverse",
+    "forward_dynamics",
+    "inverse_dynamics_gradient",
+    "forward_dynamics_gradient",
+)
+"""Functions that can be computed together, and are under the name `ALL`."""
+ALL = "all"
+ROLLOUT = "rollout"
+"""A step whose state stays on the chip, turn after turn: a function of designs."""
+_TURN = Function(
+    ROLLOUT,
+    arguments("q qd tau"),
+    arguments("q_next qd_next"),
+    step.FORMS,
+    dict.fromkeys(step.FORMS, (*step.OPTIONS, *OF_ROLLOUTS, "forces")),
+)
+
+
+IN_TIME = {ROLLOUT: "dynagate.Rollout(robot, ...)", "ilqr": "dynagate.ilqr(...)", "mppi": "dynagate.mppi(...)"}
+"""Python calls for motions, by the name of the command-line function."""
+SOLVED = dict.fromkeys(
+    ("inversekinematics", "ik", "solveik"),
+    "inverse kinematics is a solver without a design; write dynagate.inverse_kinematics(robot, frames=['NAME'])",
+)
+"""Names that are searched for among the functions, without case and signs -> the answer."""
+
+
+def requested(name: str | Sequence[str], *, of_design: bool = False, per_sample: bool = False) -> Function:
+    """Return the function that a Python call requests, by one name or a list of names.
+
+    Args:
+        name: Name of a function here, or of the same function in Pinocchio, MuJoCo or a textbook (`aliases.ELSEWHERE`).
+            The functions in a list are computed together, at one state.
+        of_design: A design computes it, so "rollout" is a function too.
+        per_sample: The functions in a list are computed for samples of their own instead: each sample names one.
+
+    Raises:
+        ArgumentError: There is no such function; or the name is of the command line alone: several functions in one
+            text, or the name of a motion or solver.
+        ArgumentTypeError: It is neither a name nor a list of names.
+    """
+    names = [name] if isinstance(name, str) else name
+    if not (isinstance(names, Sequence) and names and all(isinstance(each, str) for each in names)):
+        raise ArgumentTypeError(f"function {shown(name)}; expected the name of a function, or a list of names")
+    for each in names:
+        if each == ALL or "," in each or "+" in each:
+            several = TOGETHER if each == ALL else re.split(r"\s*[,+]\s*", each)
+            raise ArgumentError(f"function {shown(each)} is for the command line; write a list: {list(several)}")
+        if each in IN_TIME and not (each == ROLLOUT and of_design):
+            raise ArgumentError(f"function '{each}' computes motions; write {IN_TIME[each]}")
+    if per_sample and len(names) > 1:
+        return functions_together(names)
+    return function(names[0]) if len(names) == 1 else functions_at_once(tuple(names))
+
+
+def check_named(function: str | Sequence[str], of_design: bool = False) -> None:
+    """Raise an error if there is no function of these names, as `requested` does. Frames may be missing."""
+    names = [function] if isinstance(function, str) else function
+    if isinstance(names, Sequence):
+        names = [f"{each}_{PLACEHOLDER}" if each in FRAME_FUNCTIONS else each for each in names]
+    requested(names, of_design=of_design)
+
+
+def of_frame(name: Any, frame: Any) -> tuple[Any, Any]:
+    """Return the requested functions with the name of their frame, and the frame that is left for the gradients.
+
+    Args:
+        name: Name of a function, or a list of names, as of `requested`. Functions of a frame may lack its name.
+        frame: Name of a frame or link of the robot, or the frame or link itself, for functions of a frame; else the
+            frames in which gradients express vectors, or None.
+
+    Raises:
+        ArgumentError: A function of a frame has no frame, or two.
+        ArgumentTypeError: The frame is neither a name nor a frame.
+    """
+    names = [name] if isinstance(name, str) else name
+    if not (isinstance(names, Sequence) and all(isinstance(each, str) for each in names)):
+        return name, frame  # `requested` refuses it
+    if frame is not None:
+        names = [each if each in LISTED else WITH_FRAME.get(plain(each), each) for each in names]
+    bare = next((each for each in names if each in FRAME_FUNCTIONS), None)
+    if bare is None:
+        named = next((each for each in names if each.startswith(_OF_FRAMES)), None)
+        if named is not None and frame is not None:
+            raise ArgumentError(f"function '{named}' with frame={shown(frame)}; expected the frame once")
+        return name, frame
+    if frame is None:
+        raise ArgumentError(f"function '{bare}' without a frame; expected frame='NAME', the name of a frame or link")
+    own = frame.name if isinstance(frame, Frame | Link) else frame
+    if not (isinstance(own, str) and own):
+        raise ArgumentTypeError(f"frame={shown(frame)} of '{bare}'; expected the name of a frame or link")
+    framed = [f"{each}_{own}" if each in FRAME_FUNCTIONS else each for each in names]
+    return (framed[0] if isinstance(name, str) else framed), None
+
+
+def function(name: str | Sequence[str]) -> Function:
+    """Return the row of a function by its name, as the command line and design.json have it.
+
+    Args:
+        name: A name here, or an accepted name of the same function elsewhere (`aliases.ELSEWHERE`). With commas between
+            names, or "all", the functions are computed together, each for samples of its own. In a list, or with +
+            between names, they are one function that computes all at one state. FRAME_FUNCTIONS with _ and the name of
+            a frame are functions of that frame (`Robot.frame`).
+
+    Raises:
+        ArgumentError: There is no such function; the text lists the names.
+        ArgumentTypeError: It is no name.
+    """
+    if not isinstance(name, str):
+        if not (isinstance(name, Sequence) and name and all(isinstance(each, str) for each in name)):
+            raise ArgumentTypeError(f"function {shown(name)}; expected the name of one, or a list of names")
+        return function(name[0]) if len(name) == 1 else functions_at_once(tuple(name))
+    pieces = _at_once().split(name)
+    if len(pieces) > 1 or name in _CUT:
+        return functions_at_once(tuple(pieces))
+    for row in FRAME_FUNCTIONS:
+        if name.startswith(f"{row}_") and "," not in name:
+            return _frame_function(row, name.removeprefix(f"{row}_"))
+    if name == ALL or "," in name:
+        return functions_together(TOGETHER if name == ALL else name.split(","))
+    if name == ROLLOUT:
+        return _TURN
+    name = name if name in LISTED else accepted(name)
+    if name not in LISTED:
+        raise ArgumentError(f"no function {shown(name)}{_answer(name)}")
+    return LISTED[name]
+
+
+def _answer(name: str) -> str:
+    """Return what an error says after the name of no function: what was probably meant, and where the names are."""
+    if plain(name) in SOLVED:
+        return f"; {SOLVED[plain(name)]}"
+    known = ELSEWHERE.get(plain(name))
+    if known is not None:
+        return f"; it is called {known.function!r} here: {known.differs}"
+    if name in FRAME_FUNCTIONS:
+        return f" without a frame; write {name}_NAME, or in Python frame='NAME', the name of a frame or link"
+    if name.startswith("frame_"):
+        return f"; functions of a frame are {', '.join(FRAME_FUNCTIONS)}, with frame='NAME'"
+    names = suggested(name, [*LISTED, ALL, ROLLOUT, *FRAME_FUNCTIONS])
+    near = f" (did you mean {' or '.join(repr(each) for each in names)}?)" if names else ""
+    return f"{near}; expected one of {', '.join(TOGETHER)}, or another of dynagate.FUNCTIONS"
+
+
+AND = "_and_"
+"""Between the names of functions at one state, in the name of all: a part of an identifier, as + is not."""
+
+
+@lru_cache(maxsize=1)
+def _at_once() -> re.Pattern[str]:
+    """Return the pattern that separates functions at one state: +, or AND before the name of another function."""
+    return re.compile(rf"\+|{AND}(?=(?:{'|'.join([*LISTED, *ELSEWHERE])})(?:{AND}|$)|(?:{'|'.join(FRAME_FUNCTIONS)})_)")
+
+
+LONGEST = 180
+"""Letters of the name of functions at one state that still fit the name of a file. A longer one is cut and has a number
+that tells it from others."""
+_CUT: dict[str, tuple[str, ...]] = {}
+"""Names that were cut, in this process -> the functions."""
+
+
+def full_name(name: str) -> str:
+    """Return the name of a function from which any process can make the function again: a cut name in full."""
+    return AND.join(_CUT[name]) if name in _CUT else name
+
+
+@lru_cache(maxsize=256)
+def functions_at_once(names: tuple[str, ...]) -> Function:
+    """The row of functions that are computed at one state, in one graph: inputs and outputs are those of all, outputs
+    of a frame with _ and its name behind theirs. Raises ValueError: a name is unknown or there twice, is of a function
+    that is made by differentiation or of several, or one's output is another one's input."""
+    if AND.join(names) in _CUT:
+        names = _CUT[AND.join(names)]
+    rows = [function(name) for name in names]
+    for row in rows:
+        if row.derivative_of or row.parts or row.name == ROLLOUT or row.name in CONSTRAINED:
+            raise ArgumentError(f"{row.name} cannot be computed at one state with others; expected a call of its own")
+        if [other.name for other in rows].count(row.name) > 1:
+            raise ArgumentError(f"{row.name} is named twice; expected each function once")
+    inputs = {argument.name: argument for row in rows for argument in row.inputs}
+    results = [_outputs_at_once(row) for row in rows]
+    for row, own in zip(rows, results, strict=True):
+        for argument in own:
+            if argument.name in inputs:
+                taker = next(r.name for r in rows if argument.name in [a.name for a in r.inputs])
+                raise ArgumentError(f"{row.name} gives {argument.name}, which {taker} takes; expected a call of each")
+    outputs = {argument.name: argument for own in results for argument in own}
+    ordered = [inputs.pop(name) for name in ("q", "qd", "qdd", "tau") if name in inputs] + list(inputs.values())
+
+    def at_once(tree: Tree, *values: Any, external: Any = None) -> Any:
+        state = dict(zip((argument.name for argument in ordered), values, strict=True))
+        by_name: dict[str, Any] = {}
+        for row, own in zip(rows, results, strict=True):
+            taken = [state[argument.name] for argument in row.inputs]
+            taken += [external] if external is not None and row.takes_external_forces else []
+            by_name |= dict(zip((argument.name for argument in own), row(tree, *taken), strict=True))
+        answers = tuple(by_name[name] for name in outputs)
+        return answers if len(answers) > 1 else answers[0]
+
+    name = AND.join(row.name for row in rows)
+    if len(name) > LONGEST:
+        digest = hashlib.sha256(name.encode()).hexdigest()[:12]
+        name = f"{name[:LONGEST].rpartition('_')[0]}_{digest}"
+        _CUT[name] = tuple(row.name for row in rows)
+    return Function(
+        name,
+        tuple(ordered),
+        tuple(outputs.values()),
+        {"at_once": at_once},
+        {},
+        at_once=tuple(rows),
+    )
+
+
+def _outputs_at_once(row: Function) -> list[Argument]:
+    """The outputs of a function beside those of others: those of a frame with its name."""
+    for prefix in sorted(FRAME_FUNCTIONS, key=len, reverse=True):
+        if row.name.startswith(f"{prefix}_"):
+            return [replace(a, name=f"{a.name}_{row.name.removeprefix(f'{prefix}_')}") for a in row.outputs]
+    return list(row.outputs)
+
+
+FRAME_FUNCTIONS: dict[str, tuple[str, str, Algorithm]] = {
+    "frame_pose": ("q", "frame_position frame_rotation", frames.pose),
+    "frame_velocity": ("q qd", "frame_velocity", frames.velocity),
+    "frame_jacobian": ("q", "frame_jacobian", frames.jacobian),
+    "frame_acceleration": ("q qd qdd", "frame_acceleration", frames.acceleration),
+    "frame_bias_acceleration": ("q qd", "frame_bias_acceleration", frames.bias_acceleration),
+}
+"""Functions of one frame, whose name follows theirs, as in frame_pose_tool0."""
+PLACEHOLDER = "frame"
+"""Stands for a frame's name that is not known yet."""
+_OF_FRAMES = tuple(f"{name}_" for name in FRAME_FUNCTIONS)
+LONGEST_FRAME = 100
+"""Letters of a frame's name that still fit the name of a file."""
+
+
+@lru_cache(maxsize=64)
+def _frame_function(row: str, frame: str) -> Function:
+    """Raises ValueError: the name cannot be part of an identifier."""
+    if not (frame.isascii() and f"_{frame}".isidentifier() and len(frame) <= LONGEST_FRAME):
+        raise ArgumentError(
+            f"frame '{frame}' cannot be part of a function's name; give it one of up to {LONGEST_FRAME} letters, "
+            f"digits and _ by robot.with_frame('name', on='{frame}')"
+        )
+    inputs, outputs, algorithm = FRAME_FUNCTIONS[row]
+    return Function(
+        f"{row}_{frame}",
+        arguments(inputs),
+        arguments(outputs),
+        {"recursive": partial(algorithm, name=frame)},
+        {},
+        {"recursive": partial(frames.check, name=frame)},
+    )
+
+
+def functions_together(names: Sequence[str]) -> Function:
+    """The row of several functions whose samples share one graph. Raises ValueError: a name is unknown, occurs twice,
+    or is of a function that cannot be computed with others."""
+    names = [function(name).name for name in names]
+    for name in names:
+        if name not in TOGETHER:
+            raise ArgumentError(
+                f"{name} cannot be one of several functions of a design; expected some of {', '.join(TOGETHER)}, or "
+                "all functions at one state"
+            )
+        if names.count(name) > 1:
+            raise ArgumentError(f"{name} is named {names.count(name)} times; expected each function once")
+    rows = [FUNCTIONS[name] for name in TOGETHER if name in names]
+    if len(rows) == 1:
+        return rows[0]
+    takes = [{argument.name for argument in row.inputs} for row in rows]
+    both = any("qdd" in own for own in takes) and any("tau" in own for own in takes)
+    parts, inputs, outputs = [], dict[str, Argument](), dict[str, Argument]()
+    codes = {True: iter(range(1, len(rows) + 1)), False: iter(range(0, -len(rows), -1))}
+    for row in rows:
+        own = {a.name: TAU_OR_QDD if both and a.name in ("tau", "qdd") else a for a in row.inputs}
+        parts.append(Part(row, next(codes["qdd" in own]), tuple((name, own[name].name) for name in own)))
+        inputs |= {argument.name: argument for argument in own.values()}
+        outputs |= {argument.name: argument for argument in row.outputs}
+    ordered = [inputs[name] for name in ("q", "qd", "qdd", "tau", TAU_OR_QDD.name) if name in inputs]
+    names_of_inputs = (*(argument.name for argument in ordered), CODE.name)
+
+    def together(tree: Tree, *values: Any, external: Any = None, **options: Any) -> tuple[Any, ...]:
+        by_name: dict[str, Any] = dict(zip(names_of_inputs, values, strict=True))
+        either = by_name.get(TAU_OR_QDD.name)
+        state = State(
+            by_name["q"],
+            by_name.get("qd"),
+            by_name.get("tau", either),
+            by_name.get("qdd", either),
+            None if either is None else by_name[CODE.name],
+            external,
+        )
+        return tuple(Together(tree, state, tuple(outputs), **options).results())
+
+    return Function(
+        ALL if len(rows) == len(TOGETHER) else ",".join(row.name for row in rows),
+        (*ordered, CODE),
+        tuple(outputs.values()),
+        {"together": together},
+        {"together": ("frame", "prefix")},
+        parts=tuple(parts),
+    )

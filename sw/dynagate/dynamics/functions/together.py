@@ -1,0 +1,161 @@
+"""Several functions of one robot at once, with the work that they share done once.
+
+A sample is of one function. Its third vector is τ or q̈, whichever that function takes. The acceleration of the sample
+is this vector or what M q̈ = τ - bias gives. The gradient of inverse dynamics at this acceleration serves both
+gradients.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import NamedTuple
+
+from dynagate.base.naming import label, scope
+from dynagate.dynamics.gradients import closed_form as gradients
+from dynagate.dynamics.recursions.crba import Factor, factorize, inverse_from_factor, mass_matrix, solve
+from dynagate.dynamics.recursions.poses import Frame
+from dynagate.dynamics.recursions.rnea import inverse_dynamics
+from dynagate.dynamics.spatial import Array, Scalar, array, select
+from dynagate.dynamics.tree import Tree
+
+Vector = Sequence[Scalar]
+OF_TORQUE = frozenset({"tau", "dtau_dq", "dtau_dqd"})
+"""Outputs that need no mass matrix."""
+
+
+class State(NamedTuple):
+    """The state of a sample.
+
+    code: positive if qdd is the sample's own and tau is not; None if all samples have the same one of the two. Both are
+    then the same vector, else None stands for the one that no sample has.
+    """
+
+    q: Vector
+    qd: Vector | None
+    tau: Vector | None
+    qdd: Vector | None
+    code: Scalar | None = None
+    external: Array | None = None
+
+
+class Together:
+    """The six functions of rigid-body dynamics at one state. Each attribute is computed when it is first asked for; the
+    ones that `outputs` names will be.
+
+    In samples of the other kind, load and acceleration are zero, so no value leaves the range that it has in its own.
+    """
+
+    def __init__(
+        self, tree: Tree, state: State, outputs: Sequence[str], frame: Frame = "sparsest", prefix: bool = False
+    ) -> None:
+        self.tree, self.state, self.outputs = tree, state, tuple(outputs)
+        self._frame, self._prefix = frame, prefix
+
+    def results(self) -> list[Array | list[Scalar]]:
+        """The outputs, in order."""
+        if not OF_TORQUE.issuperset(self.outputs):
+            # first, so that of equal numbers those in body frames stay: the pivots of M are the longest way
+            _ = self.m
+        return [getattr(self, name) for name in self.outputs]
+
+    @cached_property
+    def m(self) -> Array:
+        return mass_matrix(self.tree, self.state.q)
+
+    @cached_property
+    def _factor(self) -> Factor:
+        return factorize(self.tree, self.m)
+
+    @cached_property
+    def minv(self) -> Array:
+        return inverse_from_factor(self.tree, self._factor)
+
+    @cached_property
+    def _kinematics(self) -> gradients.Kinematics:
+        assert self.state.qd is not None
+        return gradients.in_one_frame(self.tree, self.state.q, self.state.qd, self._frame, self._prefix)
+
+    @cached_property
+    def _moved(self) -> gradients.Composites:
+        return gradients.composites(self.tree, self._kinematics)
+
+    @cached_property
+    def _by_velocity(self) -> Array:
+        """∂τ/∂q̇ without damping and friction."""
+        return gradients.by_velocity(self.tree, self._kinematics, self._moved)
+
+    @cached_property
+    def _bias(self) -> Vector:
+        tree, state = self.tree, self.state
+        assert state.qd is not None
+        if any(name.startswith("d") for name in self.outputs):
+            moved = self._moved
+            return gradients.bias_torques(tree, self._kinematics, moved, self._by_velocity, state.qd, state.external)
+        return inverse_dynamics(tree, state.q, state.qd, [0.0] * tree.nv, state.external)
+
+    @cached_property
+    def qdd(self) -> list[Scalar]:
+        tree, tau, code = self.tree, self.state.tau, self.state.code
+        assert tau is not None
+        bias = self._bias
+        with scope("fd"):
+            load = [label(t - b, f"load_{i}") for i, (t, b) in enumerate(zip(tau, bias, strict=True))]
+            if code is not None:
+                load = [label(select(code, 0.0, x), f"own_load_{i}") for i, x in enumerate(load)]
+        if {"minv", "dqdd_dq", "dqdd_dqd"}.isdisjoint(self.outputs):
+            return solve(tree, self._factor, load)
+        minv = self.minv
+        with scope("fd"):
+            return [label(row @ array(load), f"qdd_{i}") for i, row in enumerate(minv)]
+
+    @cached_property
+    def tau(self) -> Vector:
+        """M q̈ + bias, where M is computed in any case."""
+        tree, state = self.tree, self.state
+        assert state.qd is not None
+        assert state.qdd is not None
+        if OF_TORQUE.issuperset(self.outputs):
+            return inverse_dynamics(tree, state.q, state.qd, state.qdd, state.external)
+        bias, own = self._bias, state.qdd
+        with scope("id"):
+            if state.code is not None:
+                own = [label(select(state.code, x, 0.0), f"own_qdd_{i}") for i, x in enumerate(own)]
+            return [
+                label(row @ array(own) + b, f"tau_{i}") for i, (row, b) in enumerate(zip(self.m, bias, strict=True))
+            ]
+
+    @cached_property
+    def _acceleration(self) -> Vector:
+        """Return the acceleration of the sample, whichever inputs its function has."""
+        state = self.state
+        if state.tau is None:
+            assert state.qdd is not None
+            return state.qdd
+        if state.code is None or state.qdd is None:
+            return self.qdd
+        with scope("acc"):
+            chosen = zip(state.qdd, self.qdd, strict=True)
+            return [label(select(state.code, own, qdd), f"qdd_{i}") for i, (own, qdd) in enumerate(chosen)]
+
+    @cached_property
+    def dtau_dq(self) -> Array:
+        tree, kin = self.tree, self._kinematics
+        assert self.state.qd is not None
+        moved = self._moved
+        accelerations = gradients.link_accelerations(tree, kin, self.state.qd, self._acceleration)
+        forces = gradients.net_forces(tree, kin, accelerations, self.state.external)
+        return gradients.by_position(tree, kin, moved, accelerations, gradients.composite(tree, kin, forces))
+
+    @cached_property
+    def dtau_dqd(self) -> Array:
+        assert self.state.qd is not None
+        return self.tree.damped(self._by_velocity.copy(), self.state.qd)
+
+    @cached_property
+    def dqdd_dq(self) -> Array:
+        return gradients.times_minus(self.minv, self.dtau_dq, "dqdd_dq")
+
+    @cached_property
+    def dqdd_dqd(self) -> Array:
+        return gradients.times_minus(self.minv, self.dtau_dqd, "dqdd_dqd")

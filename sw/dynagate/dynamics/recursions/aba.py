@@ -1,0 +1,283 @@
+"""Articulated bodies: forward dynamics and the inverse mass matrix without the mass matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from dynagate.base.naming import label, scope
+from dynagate.dynamics.links import Link, Links, PerLink
+from dynagate.dynamics.spatial import (
+    ZERO_MOTION,
+    Array,
+    Force,
+    Inertia,
+    Motion,
+    Scalar,
+    array,
+    difference,
+    inertia_from_second_moment,
+    skew,
+    symmetric,
+    zeros,
+)
+from dynagate.dynamics.transforms import JointTransform
+from dynagate.dynamics.tree import Tree
+
+
+class ArticulatedInertia(NamedTuple):
+    """moment = rotational ω + coupling v, force = couplingᵀ ω + mass v; rotational and mass are symmetric."""
+
+    rotational: Array
+    coupling: Array
+    mass: Array
+
+    @classmethod
+    def of(cls, inertia: Inertia) -> ArticulatedInertia:
+        mass = zeros(3, 3)
+        for k in range(3):
+            mass[k, k] = inertia.mass
+        return cls(inertia_from_second_moment(inertia.second), skew(inertia.first), mass)
+
+    def __add__(self, other: ArticulatedInertia) -> ArticulatedInertia:  # type: ignore[override]
+        return ArticulatedInertia(
+            symmetric(lambda a, b: self.rotational[a, b] + other.rotational[a, b]),
+            self.coupling + other.coupling,
+            symmetric(lambda a, b: self.mass[a, b] + other.mass[a, b]),
+        )
+
+    def __matmul__(self, motion: Motion) -> Force:
+        return Force(
+            self.rotational @ motion.angular + self.coupling @ motion.linear,
+            self.coupling.T @ motion.angular + self.mass @ motion.linear,
+        )
+
+    def without(self, u: Force, inverse_d: Scalar) -> ArticulatedInertia:
+        """I - U D⁻¹ Uᵀ: what is left where the joint yields."""
+        n, f = u.angular * inverse_d, u.linear * inverse_d
+        return ArticulatedInertia(
+            symmetric(lambda a, b: difference(self.rotational[a, b], n[a] * u.angular[b])),
+            array([[difference(self.coupling[a, b], n[a] * u.linear[b]) for b in range(3)] for a in range(3)]),
+            symmetric(lambda a, b: difference(self.mass[a, b], f[a] * u.linear[b])),
+        )
+
+    def in_parent(self, joint: JointTransform) -> ArticulatedInertia:
+        """Turned and moved: coupling' = H + t× M, rotational' = I - coupling' t× + t× Hᵀ."""
+        rotational = joint.symmetric_to_parent(self.rotational)
+        mass = joint.symmetric_to_parent(self.mass)
+        turned = array([joint.to_parent(row) for row in self.coupling])  # rows: H Rᵀ
+        coupling = array([joint.to_parent(column) for column in turned.T]).T
+        cross = skew(joint.translation)
+        moved = coupling + cross @ mass
+        down, up = moved @ cross, cross @ coupling.T
+        return ArticulatedInertia(symmetric(lambda a, b: rotational[a, b] - down[a, b] + up[a, b]), moved, mass)
+
+
+class Freedom(NamedTuple):
+    """U = I S and 1/D with D = Sᵀ U, of one degree of freedom."""
+
+    u: Force
+    inverse_d: Scalar
+
+
+class ArticulatedJoint(NamedTuple):
+    """freedoms: of a link's joint. left: the inertia that is left where it yields."""
+
+    freedoms: list[Freedom]
+    left: ArticulatedInertia
+
+
+def _articulated(links: Links, joints: PerLink) -> PerLink:
+    """A `ArticulatedJoint` per link, from the leaves to the root."""
+    return links.up("articulated", yielding, joints)
+
+
+def yielding(
+    link: Link, below: ArticulatedInertia | None, pose: JointTransform, more: Inertia | None = None
+) -> tuple[ArticulatedInertia, ArticulatedJoint]:
+    """Return the articulated inertia of a link as its parent feels it, and the link's joint. more: a further inertia
+    that the link carries.
+
+    The degrees of freedom of a joint are eliminated one after another, the last first, so that no block is inverted.
+    """
+    inertia = ArticulatedInertia.of(link.inertia if more is None else link.inertia + more)
+    if below is not None:
+        inertia = inertia + below
+    freedoms = [Freedom(Force(zeros(3), zeros(3)), 0.0) for _ in link.dofs]
+    for d in reversed(link.dofs):
+        u = inertia @ link.axis(d)
+        freedoms[d] = Freedom(u, label(1.0 / (link.along(d, u) + link.armature[d]), "d"))
+        inertia = inertia.without(u, freedoms[d].inverse_d)
+    return inertia.in_parent(pose), ArticulatedJoint(freedoms, inertia)
+
+
+def articulate(tree: Tree, joints: list[JointTransform]) -> tuple[list[Freedom], list[ArticulatedInertia]]:
+    """The degrees of freedom (nv), and per link the inertia that is left where its joint yields."""
+    yielded = _articulated(tree, joints)
+    return [freedom for joint in yielded for freedom in joint.freedoms], [joint.left for joint in yielded]
+
+
+def forward_dynamics(
+    links: Links,
+    q: Sequence[Scalar],
+    qd: Sequence[Scalar],
+    tau: Sequence[Scalar],
+    external: Array | None = None,
+) -> list[Scalar]:
+    """q̈ (nv,) by the articulated-body algorithm (Featherstone 2008, §7.3)."""
+    joints = links.transforms(q)
+    return _accelerations(links, joints, _articulated(links, joints), qd, tau, external)
+
+
+def inverse_mass_product(links: Links, q: Sequence[Scalar], tau: Sequence[Scalar]) -> list[Scalar]:
+    """M⁻¹ τ (nv,), without M: articulated bodies at rest and without gravity."""
+    joints = links.transforms(q)
+    return _product(links, joints, _articulated(links, joints), tau)
+
+
+def forward_dynamics_and_product(
+    links: Links,
+    q: Sequence[Scalar],
+    qd: Sequence[Scalar],
+    tau: Sequence[Scalar],
+    load: Sequence[Scalar],
+    external: Array | None = None,
+) -> tuple[list[Scalar], list[Scalar]]:
+    """q̈ (nv,) and M⁻¹ load (nv,), of the same articulated inertias."""
+    joints = links.transforms(q)
+    yielded = _articulated(links, joints)
+    return _accelerations(links, joints, yielded, qd, tau, external), _product(links, joints, yielded, load)
+
+
+def _accelerations(
+    links: Links,
+    joints: PerLink,
+    yielded: PerLink,
+    qd: Sequence[Scalar],
+    tau: Sequence[Scalar],
+    external: Array | None,
+) -> list[Scalar]:
+    rates = links.velocities(qd)
+    motions = links.down("aba", _moving, joints, rates)
+    bias = links.again(_bias, motions, rates)
+    outside = () if external is None else (links.rows(external),)
+    forces = links.again(_bias_force, motions, *outside)
+    loads = links.up("aba", _loaded, joints, yielded, bias, forces, rates, links.velocities(tau))
+    return links.vector(links.down("aba", _accelerated, joints, yielded, bias, loads))
+
+
+def _product(links: Links, joints: PerLink, yielded: PerLink, tau: Sequence[Scalar]) -> list[Scalar]:
+    loads = links.up("product", _loaded_at_rest, joints, yielded, links.velocities(tau))
+    return links.vector(links.down("product", _accelerated_from_rest, joints, yielded, loads))
+
+
+def _moving(link: Link, above: Motion | None, pose: JointTransform, rates: Sequence[Scalar]) -> tuple[Motion, Motion]:
+    v = (ZERO_MOTION if above is None else pose.motion_to_link(above)) + link.motion(rates)
+    return v, v
+
+
+def _bias(link: Link, v: Motion, rates: Sequence[Scalar]) -> Motion:
+    """The acceleration that velocities alone make; the joint's own velocity has no part in it."""
+    return v.cross(link.motion(rates))
+
+
+def _bias_force(link: Link, v: Motion, outside: Sequence[Scalar] | None = None) -> Force:
+    force = v.cross_force(link.inertia @ v)
+    return force if outside is None else force - link.outside(outside)
+
+
+def _loaded(
+    link: Link,
+    below: Force | None,
+    pose: JointTransform,
+    joint: ArticulatedJoint,
+    bias: Motion,
+    force: Force,
+    rates: Sequence[Scalar],
+    tau: Sequence[Scalar],
+) -> tuple[Force, list[Scalar]]:
+    """The torques that are left to accelerate the joint, and the force on the parent."""
+    resisted = [torque - link.resistance(d, rate) for d, (torque, rate) in enumerate(zip(tau, rates, strict=True))]
+    force, loads = carried(link, force if below is None else force + below, joint, resisted)
+    return pose.force_to_parent(force + joint.left @ bias), loads
+
+
+def _loaded_at_rest(
+    link: Link, below: Force | None, pose: JointTransform, joint: ArticulatedJoint, torque: Sequence[Scalar]
+) -> tuple[Force, list[Scalar]]:
+    force, loads = carried(link, Force(zeros(3), zeros(3)) if below is None else below, joint, list(torque))
+    return pose.force_to_parent(force), loads
+
+
+def carried(link: Link, force: Force, joint: ArticulatedJoint, loads: list[Scalar]) -> tuple[Force, list[Scalar]]:
+    """A force on a link as its parent feels it, with the joint yielding, and what is left of the loads of the joint."""
+    for d in reversed(link.dofs):
+        loads[d] = label(loads[d] - link.along(d, force), "u")
+        force = force + joint.freedoms[d].u.scaled(loads[d] * joint.freedoms[d].inverse_d)
+    return force, loads
+
+
+def _accelerated(
+    link: Link,
+    above: Motion | None,
+    pose: JointTransform,
+    joint: ArticulatedJoint,
+    bias: Motion,
+    loads: Sequence[Scalar],
+) -> tuple[Motion, list[Scalar]]:
+    base = Motion(zeros(3), pose.to_link(link.base_acceleration)) if above is None else pose.motion_to_link(above)
+    return freed(link, base + bias, joint, loads)
+
+
+def _accelerated_from_rest(
+    link: Link, above: Motion | None, pose: JointTransform, joint: ArticulatedJoint, loads: Sequence[Scalar]
+) -> tuple[Motion, list[Scalar]]:
+    return freed(link, ZERO_MOTION if above is None else pose.motion_to_link(above), joint, loads)
+
+
+def freed(link: Link, a: Motion, joint: ArticulatedJoint, loads: Sequence[Scalar]) -> tuple[Motion, list[Scalar]]:
+    """The acceleration of a link, and q̈ of its joint. a: what it has of the parent."""
+    qdd: list[Scalar] = []
+    for d in link.dofs:
+        freedom = joint.freedoms[d]
+        qdd.append(label((loads[d] - a.dot(freedom.u)) * freedom.inverse_d, "qdd"))
+        a = a + link.axis(d).scaled(qdd[d])
+    return a, qdd
+
+
+def mass_matrix_inverse(tree: Tree, q: Sequence[Scalar]) -> Array:
+    """M⁻¹ (nv, nv) directly: the articulated-body algorithm on unit torques (Carpentier, "Analytical inverse of the
+    joint space inertia matrix", 2018)."""
+    joints = tree.transforms(q)
+    articulated, _ = articulate(tree, joints)
+    minv = zeros(tree.nv, tree.nv)
+    passed: list[dict[int, Force]] = [{} for _ in tree.links]  # link -> column -> force from below
+    for i in reversed(tree.links):
+        with scope("minv", f"link{i}"):
+            for d in reversed(tree.dofs[i]):
+                u, inverse_d = articulated[d]
+                passed[i][d] = Force(zeros(3), zeros(3))
+                for j, below in passed[i].items():
+                    minv[d, j] = inverse_d if j == d else -(inverse_d * tree.along(d, below))
+                    passed[i][j] = below + u.scaled(minv[d, j])
+            p = tree.parents[i]
+            if p >= 0:
+                for j, force in sorted(passed[i].items()):
+                    up = joints[i].force_to_parent(force)
+                    passed[p][j] = passed[p][j] + up if j in passed[p] else up
+    motion: list[dict[int, Motion]] = [{} for _ in tree.links]
+    for i in tree.links:
+        with scope("minv", f"link{i}"):
+            p, first = tree.parents[i], tree.dofs[i].start
+            if p >= 0:
+                motion[i] = {j: joints[i].motion_to_link(m) for j, m in motion[p].items() if j >= first}
+            for d in tree.dofs[i]:
+                for j in range(d, tree.nv):
+                    if j in motion[i]:
+                        minv[d, j] = minv[d, j] - articulated[d].inverse_d * motion[i][j].dot(articulated[d].u)
+                    label(minv[d, j], f"m_{j}")
+                    motion[i][j] = motion[i].get(j, ZERO_MOTION) + tree.axis(d).scaled(minv[d, j])
+    for d in range(tree.nv):
+        for j in range(d):
+            minv[d, j] = minv[j, d]
+    return minv

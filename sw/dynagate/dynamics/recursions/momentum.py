@@ -1,0 +1,81 @@
+"""Centroidal momentum and its matrix, the center of mass' Jacobian, and what of the torques is gravity or velocity.
+
+Orin, Goswami & Lee, "Centroidal dynamics of a humanoid robot", 2013: the momentum of all links about their common
+center of mass, in axes of the base, is A(q) q̇. Rotors' armature has no part in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dynagate.base.naming import label, scope
+from dynagate.dynamics.recursions.kinematics import center_of_mass
+from dynagate.dynamics.recursions.poses import poses
+from dynagate.dynamics.recursions.rnea import inverse_dynamics
+from dynagate.dynamics.spatial import Array, Inertia, Scalar, array, rotate_symmetric, symmetric, zeros
+from dynagate.dynamics.tree import Tree
+
+
+def centroidal_momentum_matrix(tree: Tree, q: Sequence[Scalar]) -> Array:
+    """A (6, nv): [angular; linear] momentum about the center of mass in base axes, kg m²/s and kg m/s, by q̇."""
+    tree = tree.as_given
+    center, where = center_of_mass(tree, q), poses(tree, q, "base")
+    places = [position - center for position in where.position]
+    composite = [_seen(tree.inertias[i], where.rotation[i], places[i]) for i in tree.links]
+    result = zeros(6, tree.nv)
+    for i in reversed(tree.links):
+        with scope("momentum", f"link{i}"):
+            for d in tree.dofs[i]:
+                pushed = composite[i] @ tree.axis_at(d, where.rotation[i], places[i])
+                result[:3, d], result[3:, d] = pushed.angular, pushed.linear
+            if (p := tree.parents[i]) >= 0:
+                composite[p] = composite[p] + composite[i]
+    return label(result, "centroidal_momentum_matrix")
+
+
+def _seen(inertia: Inertia, rotation: Array, position: Array) -> Inertia:
+    """A link's inertia about a point at -position of the link's origin, in axes in which the link has this rotation."""
+    mass, first, second = inertia.mass, rotation @ inertia.first, rotate_symmetric(rotation, inertia.second)
+    h = first + position * mass
+
+    def entry(a: int, b: int) -> Scalar:
+        return second[a, b] + first[a] * position[b] + position[a] * h[b]
+
+    return Inertia(mass, h, symmetric(entry))
+
+
+def centroidal_momentum(tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar]) -> Array:
+    """[angular; linear] momentum (6,) of all links about their center of mass in base axes, kg m²/s and kg m/s."""
+    matrix = centroidal_momentum_matrix(tree, q)
+    with scope("momentum"):
+        return label(matrix @ array(list(qd)), "centroidal_momentum")
+
+
+def center_of_mass_jacobian(tree: Tree, q: Sequence[Scalar]) -> Array:
+    """Velocity of the center of mass in base axes by q̇ (3, nv), m or 1."""
+    matrix = centroidal_momentum_matrix(tree, q)
+    total = sum(inertia.mass for inertia in tree.as_given.inertias)
+    with scope("momentum"):
+        return label(matrix[3:] * (1.0 / total), "center_of_mass_jacobian")
+
+
+def center_of_mass_velocity(tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar]) -> Array:
+    """Velocity of the center of mass (3,) in m/s, in base axes."""
+    columns = center_of_mass_jacobian(tree, q)
+    with scope("momentum"):
+        return label(columns @ array(list(qd)), "center_of_mass_velocity")
+
+
+def gravity_torque(tree: Tree, q: Sequence[Scalar]) -> list[Scalar]:
+    """τ (nv,) in N m or N that holds the robot still against gravity."""
+    return inverse_dynamics(tree.frictionless(), q, [0.0] * tree.nv, [0.0] * tree.nv)
+
+
+def bias_torque(tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar]) -> list[Scalar]:
+    """τ (nv,) in N m or N at zero acceleration: of velocity products, gravity, damping and friction; M q̈ = τ - this."""
+    return inverse_dynamics(tree, q, qd, [0.0] * tree.nv)
+
+
+def coriolis_torque(tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar]) -> list[Scalar]:
+    """C(q, q̇) q̇ (nv,) in N m or N: of Coriolis and centrifugal forces alone."""
+    return inverse_dynamics(tree.frictionless(weightless=True), q, qd, [0.0] * tree.nv)

@@ -1,0 +1,1 @@
+"""Parallel algorithms for serial chains of revolute and prismatic joints (Yang, Wu & Pan 2016)."""

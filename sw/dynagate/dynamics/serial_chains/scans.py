@@ -1,0 +1,195 @@
+"""Serial chains of revolute and prismatic joints: which robots are one, and the scan-based algorithms for them.
+
+The equations of motion are linear recursions along the chain, (2a) to (2c) of Yang, Wu & Pan, "A Novel GPU-based
+Parallel Implementation Scheme and Performance Analysis of Robot Forward Dynamics Algorithms": velocities and
+accelerations from the base to the tip, forces from the tip to the base. `docs/parallel.md` maps equations to functions.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+from dynagate.base.naming import label, scope
+from dynagate.dynamics.recursions import aba
+from dynagate.dynamics.recursions.crba import factorize, solve
+from dynagate.dynamics.serial_chains.linear_recursion import linear_recursion
+from dynagate.dynamics.spatial import Array, Force, Motion, Scalar, array, cross, zeros
+from dynagate.dynamics.transforms import FreeTransform, JointTransform
+from dynagate.dynamics.tree import Tree
+from dynagate.robot import RobotError
+
+Spatial = TypeVar("Spatial", Motion, Force)
+
+
+def check_serial(tree: Tree) -> None:
+    """Raises RobotError that names the first link at a branch, or the first joint of several degrees of freedom."""
+    robot = tree.robot
+    for i, link in enumerate(robot.links):
+        if link.joint.nv != 1:
+            raise RobotError(
+                f"joint '{link.joint.name}' is {link.joint.type}; expected a serial chain of revolute and prismatic "
+                "joints. Use another form"
+            )
+        if link.parent != i - 1:
+            parent = f"link '{robot.links[link.parent].name}'" if link.parent >= 0 else "the base"
+            raise RobotError(
+                f"robot '{robot.name}' branches at {parent}: links '{robot.links[link.parent + 1].name}' and "
+                f"'{link.name}' hang from it; expected a serial chain. Use another form"
+            )
+
+
+class _Columns(dict[int, Any]):
+    """One spatial vector per unit acceleration; zero for those that are not listed."""
+
+    def __add__(self, other: _Columns) -> _Columns:
+        return _Columns(
+            {
+                j: self[j] + other[j] if j in self and j in other else self.get(j, other.get(j))
+                for j in {**self, **other}
+            }
+        )
+
+
+def _poses(joints: Sequence[JointTransform]) -> list[FreeTransform]:
+    one = array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
+    return [FreeTransform(joint.after(one), joint.translation) for joint in joints]
+
+
+def _compose(outer: FreeTransform, inner: FreeTransform) -> FreeTransform:
+    """The pose in outer's parent of what inner moves: Ad_outer Ad_inner."""
+    return FreeTransform(outer.rotation @ inner.rotation, outer.to_parent(inner.translation) + outer.translation)
+
+
+def _motions(poses: Sequence[FreeTransform], constants: Sequence[Motion], part: str) -> list[Motion]:
+    """(I - Γ)⁻¹ c: base to tip, each link's motion that of its parent seen from it, plus c."""
+    return linear_recursion(poses, constants, FreeTransform.motion_to_link, lambda b, a: _compose(a, b), part)
+
+
+def _forces(poses: Sequence[FreeTransform], constants: Sequence[Force], part: str) -> list[Force]:
+    """(I - Γ)⁻ᵀ c: tip to base, each link's force that of the next link seen from it, plus c."""
+    maps = [*poses[1:], poses[0]]  # link i is reached from link i + 1
+    return linear_recursion(maps, constants, FreeTransform.force_to_parent, _compose, part, reverse=True)
+
+
+def inverse_dynamics(
+    tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar], qdd: Sequence[Scalar], external: Array | None = None
+) -> list[Scalar]:
+    """τ (nv,) in N m, N where a joint slides: (2a) to (2d) by three scans."""
+    joints = tree.transforms(q)
+    poses = _poses(joints)
+    rate = [tree.joint_motion(i, qd) for i in tree.links]
+    velocity = _motions(poses, rate, "scan_v")
+    change = []
+    for i in tree.links:
+        with scope("scan_id", f"link{i}"):
+            # the paper's (2b) has the opposite sign: [V, S q̇] = -ad_{S q̇}(Γ V)
+            change.append(tree.joint_motion(i, qdd) + velocity[i].cross(rate[i]))
+    change[0] = change[0] + Motion(zeros(3), joints[0].to_link(tree.base_acceleration))
+    acceleration = _motions(poses, change, "scan_a")
+    own = []
+    for i in tree.links:
+        with scope("scan_id", f"link{i}"):
+            body = tree.inertias[i]
+            needed = body @ acceleration[i] + velocity[i].cross_force(body @ velocity[i])  # (2c), its sign mended
+            own.append(needed if external is None else needed - tree.external_force(i, external))
+    force = _forces(poses, own, "scan_f")
+    tau = []
+    for i in tree.links:
+        with scope("scan_id", f"link{i}"):
+            tau.append(label(tree.joint_torque(i, force[i], qd, qdd), "tau"))
+    return tau
+
+
+def net_torque(
+    tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar], tau: Sequence[Scalar], external: Array | None
+) -> list[Scalar]:
+    """τ_δ (nv,): the torque beyond what holds the joints' accelerations at zero, (7)."""
+    bias = inverse_dynamics(tree, q, qd, [0.0] * tree.nv, external)
+    return [t - b for t, b in zip(tau, bias, strict=True)]
+
+
+def mass_matrix(tree: Tree, q: Sequence[Scalar]) -> Array:
+    """M (nv, nv) in kg m²: inverse dynamics of unit accelerations, all columns by the same two scans."""
+    poses = _poses(tree.transforms(q))
+
+    def motion_to_link(pose: FreeTransform, columns: _Columns) -> _Columns:
+        return _Columns({j: pose.motion_to_link(motion) for j, motion in columns.items()})
+
+    def force_to_parent(pose: FreeTransform, columns: _Columns) -> _Columns:
+        return _Columns({j: pose.force_to_parent(force) for j, force in columns.items()})
+
+    units = [_Columns({i: tree.axis(i)}) for i in tree.links]
+    acceleration = linear_recursion(poses, units, motion_to_link, lambda b, a: _compose(a, b), "scan_a")
+    own = []
+    for i in tree.links:
+        with scope("jsiia", f"link{i}"):
+            own.append(_Columns({j: tree.inertias[i] @ motion for j, motion in acceleration[i].items()}))
+    maps = [*poses[1:], poses[0]]
+    force = linear_recursion(maps, own, force_to_parent, _compose, "scan_f", reverse=True)
+    m = zeros(tree.nv, tree.nv)
+    for i in tree.links:
+        with scope("jsiia", f"link{i}"):
+            for j in range(i + 1):
+                m[i, j] = m[j, i] = label(tree.along(i, force[i][j]) + (tree.armature[i] if i == j else 0.0), f"m_{j}")
+    return m
+
+
+def by_joint_space_inertia(
+    tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar], tau: Sequence[Scalar], external: Array | None = None
+) -> list[Scalar]:
+    """q̈ (nv,) by JSIIA: M from scans, then M q̈ = τ_δ by LᵀDL instead of the paper's inverse."""
+    return solve(tree, factorize(tree, mass_matrix(tree, q)), net_torque(tree, q, qd, tau, external))
+
+
+def by_articulated_inertia(
+    tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar], tau: Sequence[Scalar], external: Array | None = None
+) -> list[Scalar]:
+    """q̈ (nv,) by the hybrid ABIA: articulated inertias link by link, then the square factors of M⁻¹ (8) by scans.
+
+    M⁻¹ = [1 - Sᵀ Y Π]ᵀ D⁻¹ [1 - Sᵀ Y Π], where Y solves a recursion with the 6 × 6 maps (1 - S Uᵀ D⁻¹) X."""
+    joints = tree.transforms(q)
+    freedoms, _ = aba.articulate(tree, joints)
+    gain: list[Array] = []  # Uᵀ X D⁻¹ (6,): q̈ of a joint that yields, for its parent's acceleration
+    maps: list[Array] = []
+    for i, pose in enumerate(_poses(joints)):
+        with scope("abia", f"link{i}"):
+            u, inverse_d = freedoms[i]
+            pulled = pose.force_to_parent(u.scaled(inverse_d))
+            gain.append(label(array([*pulled.angular, *pulled.linear]), "gain"))
+            moved = _adjoint(pose)
+            k = 5 if tree.slides(i) else 2
+            moved[k] = moved[k] - gain[i]
+            maps.append(label(moved, "x"))
+    net = net_torque(tree, q, qd, tau, external)
+    loads = [*(gain[i + 1] * net[i + 1] for i in range(tree.nv - 1)), zeros(6)]
+    below = linear_recursion(
+        [*(x.T for x in maps[1:]), maps[0]], loads, operator.matmul, operator.matmul, "scan_z", reverse=True
+    )
+    drive: list[Scalar] = []
+    pushed: list[Array] = []
+    for i in tree.links:
+        with scope("abia", f"link{i}"):
+            k = 5 if tree.slides(i) else 2
+            drive.append(label((net[i] - below[i][k]) * freedoms[i].inverse_d, "drive"))
+            pushed.append(zeros(6))
+            pushed[i][k] = drive[i]
+    motion = linear_recursion(maps, pushed, operator.matmul, operator.matmul, "scan_y")
+    qdd = drive[:1]
+    for i in tree.links[1:]:
+        with scope("abia", f"link{i}"):
+            qdd.append(label(drive[i] - gain[i] @ motion[i - 1], "qdd"))
+    return qdd
+
+
+def _adjoint(pose: JointTransform) -> Array:
+    """X (6, 6): a spatial motion seen from the link, [[Rᵀ, 0], [-Rᵀ [t]×, Rᵀ]]."""
+    x = zeros(6, 6)
+    for column in range(3):
+        unit = zeros(3)
+        unit[column] = 1.0
+        turned = pose.to_link(unit)
+        x[:3, column] = x[3:, column + 3] = turned
+        x[3:, column] = pose.to_link(cross(unit, pose.translation))
+    return x

@@ -1,0 +1,1 @@
+"""One step of a robot through time by an explicit integrator."""

@@ -1,0 +1,84 @@
+"""How a step through time takes the damping of joints: at the velocity before the step, or at that after it.
+
+At the velocity after the step, M (q̇⁺ - q̇) / dt = τ - c - D q̇⁺ is (M + dt D) q̈ = τ - c - D q̇ with q̈ = (q̇⁺ - q̇) / dt:
+forward dynamics of a robot whose rotors have dt D more inertia, as MuJoCo's Euler integrator has it (its manual,
+"Computation", on numerical integration).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from dynagate.base.arguments import check_flags
+from dynagate.base.errors import ArgumentError
+from dynagate.dynamics.parameters import Overrides, Values
+from dynagate.dynamics.spatial import Array, array
+from dynagate.dynamics.steps.explicit import METHODS
+from dynagate.robot.model import Robot
+from dynagate.robot.variable import ARMATURE, DAMPING, check_constant
+
+TAKERS = tuple(name for name, method in METHODS.items() if method.order == 1)
+"""Integrators whose step has one acceleration, as implicit damping needs it."""
+
+
+def check_damping(implicit: object, integrator: str, dt: object) -> None:
+    """Raise ArgumentError if a step cannot take joint damping at the velocity after it.
+
+    Args:
+        implicit: The option implicit_damping.
+        integrator: One of TAKERS, whose steps have one acceleration.
+        dt: The time step in seconds; None if it is an input.
+    """
+    check_flags(implicit_damping=implicit)
+    if not implicit:
+        return
+    if integrator not in TAKERS:
+        raise ArgumentError(
+            f"implicit_damping=True with integrator '{integrator}'; expected {' or '.join(TAKERS)}, whose steps have "
+            "one acceleration"
+        )
+    if dt is None:
+        raise ArgumentError("implicit_damping=True with a time step that is an input; expected a constant dt")
+
+
+def robot_in_step(robot: Robot, implicit_damping: bool, dt: float | None) -> Robot:
+    """The robot as the dynamics of a step of dt seconds has it: with implicit damping, armature is more by dt times
+    the damping, joint by joint."""
+    if not implicit_damping:
+        return robot
+    assert dt is not None
+    check_constant(robot, "implicit_damping=True of this form", (ARMATURE, DAMPING))
+    return robot.with_armature([link.joint.armature + dt * link.joint.damping for link in robot.links])
+
+
+EVERY_ARMATURE = "*.armature"
+"""The variable parameter that a step with implicit damping has in place of those of armature."""
+
+
+def varied_in_step(robot: Robot, implicit_damping: bool, dt: float | None) -> Robot:
+    """Return `robot_in_step` of a robot whose armature or damping may be inputs.
+
+    If they are, the armature of all joints but floating ones is an input of the dynamics, of the numbers that
+    `varied_armature` computes.
+    """
+    varied = [variable for variable in robot.variables if variable.kind in (ARMATURE, DAMPING)]
+    if not (implicit_damping and varied):
+        return robot_in_step(robot, implicit_damping, dt)
+    for i, link in enumerate(robot.links):
+        if link.joint.kind.free:
+            check_constant(robot, "implicit_damping=True", (ARMATURE, DAMPING), i)
+    own = replace(robot, variable=())
+    others = tuple(each.name for each in robot.variables if each.kind != ARMATURE)
+    return replace(robot_in_step(own, implicit_damping, dt), variable=(*others, EVERY_ARMATURE))
+
+
+def varied_armature(robot: Robot, values: Values, dt: float) -> dict[str, Array]:
+    """Return the numbers of EVERY_ARMATURE by its input: armature and dt times damping, over any scalar.
+
+    values: of the robot's variable parameters, by input.
+    """
+    own = Overrides.of(robot, values)
+    (variable,) = replace(robot, variable=(EVERY_ARMATURE,)).variables
+    joints = [(i, robot.links[i].joint) for i in variable.owners]
+    armature = [own.armature.get(i, joint.armature) + own.damping.get(i, joint.damping) * dt for i, joint in joints]
+    return {variable.input: array(armature)}

@@ -1,0 +1,61 @@
+"""A step of a robot through time: forward dynamics within an explicit integrator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from dynagate.base.arguments import check_time_step
+from dynagate.base.errors import ArgumentError
+from dynagate.base.naming import scope
+from dynagate.base.nearest import nearest
+from dynagate.dynamics.recursions import aba, forward_dynamics
+from dynagate.dynamics.spatial import Array, Scalar, array
+from dynagate.dynamics.steps.damping import check_damping, robot_in_step
+from dynagate.dynamics.steps.explicit import METHODS
+from dynagate.dynamics.tree import Tree
+
+DEFAULT_INTEGRATOR = "semi_implicit_euler"
+DEFAULT_STEP = 1e-3
+"""s."""
+OPTIONS = ("dt", "integrator", "implicit_damping")
+
+
+def step(forward: Callable[..., Sequence[Scalar]]) -> Callable[..., tuple[Array, Array]]:
+    """The step by a form of forward dynamics."""
+
+    def stepped(
+        tree: Tree,
+        q: Sequence[Scalar],
+        qd: Sequence[Scalar],
+        tau: Sequence[Scalar],
+        dt: float = DEFAULT_STEP,
+        integrator: str = DEFAULT_INTEGRATOR,
+        implicit_damping: bool = False,
+        external: Array | None = None,
+    ) -> tuple[Array, Array]:
+        """q (nq,) and q̇ (nv,) after dt seconds under torques and external forces that stay as they are.
+
+        integrator: one of `explicit.METHODS`. implicit_damping: take joint damping at the velocity after the step.
+        Raises ValueError: there is no such integrator, or dt is not a time of more than 0 s."""
+        if integrator not in METHODS:
+            raise ArgumentError(
+                f"integrator '{integrator}'{nearest(integrator, METHODS)}; expected one of {', '.join(METHODS)}"
+            )
+        check_time_step(dt)
+        check_damping(implicit_damping, integrator, dt)
+        tree = tree.of(robot_in_step(tree.moving, implicit_damping, dt))
+
+        def acceleration(position: Any, velocity: Any) -> Array:
+            return array(list(forward(tree, position, velocity, tau, external)))
+
+        with scope("step"):
+            return METHODS[integrator].step(tree.moving, acceleration, array(list(q)), array(list(qd)), dt)
+
+    return stepped
+
+
+FORMS = {
+    "mass_matrix_solve": step(forward_dynamics.forward_dynamics),
+    "aba": step(aba.forward_dynamics),
+}

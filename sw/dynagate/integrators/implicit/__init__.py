@@ -1,0 +1,1 @@
+"""Integrators whose steps solve equations: residuals, root finders and their adjoint."""

@@ -1,0 +1,353 @@
+"""A step of a robot whose points meet rigid ground: forces that only press, and a round cone of dry friction.
+
+Newton-Euler steps of velocities after Stewart & Trinkle (1996), semi-implicit. With the free velocity f, the points'
+Jacobian J in axes of their planes (normal, tangent, tangent), W = J M⁻¹ Jᵀ + c and the impulses r,
+
+    v = f + M⁻¹ Jᵀ r,    u = W r + b,    0 ≤ u_n ⟂ r_n ≥ 0,    |r_t| ≤ μ r_n, against u_t,
+
+where b is the free velocity of the points, and in normal direction more by gap / dt of a point above its plane, so that
+it arrives and does not pass. The conditions are r = P(r - u / ρ) with the projection P on half-line and disc, as in
+`friction_cone`; sweeps of Gauss and Seidel over the points find r.
+
+A point below its plane is lifted without speed. Impulses s along the normals move the robot in this step, and stay out
+of its velocity:
+
+    m = v + M⁻¹ J_nᵀ s,    l = W_nn s + u_n - CORRECTED depth / dt,    0 ≤ l ⟂ s ≥ 0.
+
+The robot moves by m dt, and its velocity after the step is v; `dynamics.steps.momentum` has both along the axes before
+the step. The same sweeps find s.
+
+A step is a graph that begins it, a loop of sweeps that ends for each sample by itself, and a graph that ends it, so
+that it runs on every backend of `graph.loop.Loop`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from dynagate.base.arguments import ABOVE_ZERO, AT_LEAST_ZERO, check_count, store_plain_numbers
+from dynagate.base.explained import explained
+from dynagate.base.largest import MAX_ITERATIONS
+from dynagate.base.naming import label, scope
+from dynagate.dynamics.recursions.crba import check_invertible, factorize, inwards, mass_matrix, outwards
+from dynagate.dynamics.recursions.poses import Poses, poses
+from dynagate.dynamics.recursions.rnea import inverse_dynamics
+from dynagate.dynamics.spatial import Array, Scalar, array, select, sqrt, zeros
+from dynagate.dynamics.steps.momentum import along_new_axes, displaced, rate_along_held_axes
+from dynagate.dynamics.tree import Tree
+from dynagate.forces import Forces
+from dynagate.forces.checks import check_items, check_numbers
+from dynagate.forces.contact import ContactError, Plane, Point, check_points
+from dynagate.graph import Graph
+from dynagate.graph.loop import Count, Loop, Until
+from dynagate.graph.recorder import Recording
+from dynagate.graph.sizes import typical_sizes
+from dynagate.integrators.adjoint import RESIDUAL, Equations
+from dynagate.integrators.step import StepOptions, StepRecording
+from dynagate.robot import Robot
+
+CORRECTED = 0.2
+"""Share of a depth that a step recovers."""
+
+IMPULSE, LIFT = "impulse", "lift"
+"""The fields of `Trajectories` that have the impulses r, and s."""
+
+
+@explained
+@dataclass(frozen=True)
+class RigidContact:
+    """Rigid ground with dry friction, which points of links touch, press and leave.
+
+    Args:
+        points: Points that may touch.
+        planes: Planes of obstacles; the ground unless given.
+        friction: Friction coefficient μ of Coulomb's law, in all directions and at rest.
+        compliance: c in 1/kg. A point yields with a velocity of c times its impulse, which shares a load among points
+            that could carry it in many ways.
+        tolerance: Largest change of a point's velocity by the last sweep, m/s.
+        sweeps: Largest number of sweeps in a step.
+
+    Raises:
+        ContactError: There are no points or planes, or a number is negative or not finite.
+    """
+
+    points: Sequence[Point]
+    planes: Sequence[Plane] = (Plane(),)
+    friction: float = 0.8
+    compliance: float = 1e-6
+    tolerance: float = 1e-7
+    sweeps: int = 400
+
+    def __post_init__(self) -> None:
+        store_plain_numbers(self)
+        what = "rigid contact"
+        check_items(self, what, ContactError, points=Point, planes=Plane)
+        ranges = {"friction": AT_LEAST_ZERO, "compliance": AT_LEAST_ZERO, "tolerance": ABOVE_ZERO}
+        check_numbers(self, what, ContactError, **ranges)
+        check_count(f"{what} has sweeps", self.sweeps, MAX_ITERATIONS, failure=ContactError)
+
+    @property
+    def pairs(self) -> int:
+        """Points times planes: three impulses each."""
+        return len(self.points) * len(self.planes)
+
+
+def contact_loop(robot: Robot, contact: RigidContact, options: StepOptions, *, every: int = 1) -> Loop:
+    """Return the loop of a rollout with contact.
+
+    It takes q (nq,), qd (nv,), r (3 pairs,), the impulses in the step before in N s, and tau (nv,) of each step, N m or
+    N, with the inputs of forces (nv,). The robot's variable parameters are inputs too. It keeps, of every so many
+    steps, q_next, qd_next, swept, the impulses r, lifted (pairs,), the impulses s, counted, the sweeps of the step, and
+    failed (), the number of steps until then that have not converged.
+
+    The impulses of a pair are normal and tangents (`axes_of`), point after point, of a point plane after plane. A step
+    has converged if its last sweep has moved no point by more than the tolerance, however many sweeps it took.
+
+    Args:
+        robot: the robot.
+        contact: points, planes and their law.
+        options: the step, with dt in seconds. Its forces act at the state before the step.
+        every: the number of steps from one kept state to the next.
+
+    Raises:
+        RobotError: joints mimic others, or M has no inverse.
+        ContactError: a point is on no link of the robot.
+        ForceError: a force has no meaning for the robot.
+    """
+    robot.check_uncoupled("a step with rigid contact")
+    check_invertible(Tree(options.in_step(robot)))
+    links = check_points(robot, contact.points, balls=True)
+    return Loop(
+        f"contact{f'_every_{every}' if every > 1 else ''}",
+        robot.name,
+        (_begin(robot, contact, links, options), _search(robot, contact), _end(robot, contact, options)),
+        {"q_next": "q", "qd_next": "qd", "swept": "r", "failed_next": "failed"},
+        Count(),
+        per_turn=("tau", *Forces(robot, options.forces).inputs),
+        kept=("q_next", "qd_next", "swept", "lifted", "counted", "failed_next"),
+        every=every,
+    )
+
+
+@explained
+def axes_of(plane: Plane) -> np.ndarray:
+    """Rows (3, 3): the plane's normal and two tangents, in base axes."""
+    normal = np.array(plane.normal)
+    first = np.zeros(3)
+    first[np.argmin(np.abs(normal))] = 1.0
+    tangent = np.cross(normal, first)
+    tangent /= np.linalg.norm(tangent)
+    return np.stack([normal, tangent, np.cross(normal, tangent)]) + 0.0
+
+
+class _Meeting(NamedTuple):
+    """The points of a robot at a state, and what a step solves for them.
+
+    free: (nv,) velocity without impulses, along the axes before the step. answer: (3 pairs, nv), M⁻¹ Jᵀ as rows.
+    w: (3 pairs, 3 pairs), W. b: (3 pairs,) velocity of the points without impulses, with what they may close of a gap.
+    recovery: (pairs,) m/s, 0 or less: the normal velocity that a step takes of a depth.
+    """
+
+    free: Array
+    answer: Array
+    w: Array
+    b: Array
+    recovery: Array
+
+
+def _meeting(step: StepRecording, contact: RigidContact, links: Sequence[int], *, margin: float = 0.0) -> _Meeting:
+    """Record a state to what a step solves. A gap of up to `margin` in m counts as no gap."""
+    robot = step.options.in_step(step.robot)
+    q, qd, dt = step.q, step.qd, step.dt
+    tree, rows = Tree(robot, values=step.dynamics_parameters), 3 * contact.pairs
+    tau = step.tau + step.pushed(q, qd) if step.forces.forces else step.tau
+    bias = inverse_dynamics(tree, list(q), list(qd), [0.0] * tree.nv)
+    factor = factorize(tree, mass_matrix(tree, list(q)))
+    with scope("solve"):
+        pushed = inwards(tree, factor, [t - b for t, b in zip(tau, bias, strict=True)])
+        free = qd + rate_along_held_axes(robot, qd, array(outwards(tree, factor, pushed))) * dt
+    jacobian, gaps = _rows(tree, contact, links, poses(tree, list(q), "base"))
+    with scope("delassus"):
+        halves = [inwards(tree, factor, row) for row in jacobian]
+        answer = array([outwards(tree, factor, half) for half in halves])
+        scaled = [array(half) * array(factor.inverse_d) for half in halves]
+        w = zeros(rows, rows)
+        for a in range(rows):
+            for b in range(a, rows):
+                w[a, b] = w[b, a] = scaled[a] @ array(halves[b])
+            w[a, a] = w[a, a] + contact.compliance
+        velocity, recovery = jacobian @ free, zeros(contact.pairs)
+        for c, gap in enumerate(gaps):
+            open_gap = gap - margin
+            velocity[3 * c] = velocity[3 * c] + select(open_gap, gap, 0.0) * (1.0 / dt)
+            recovery[c] = select(open_gap, 0.0, gap) * (CORRECTED / dt)
+    return _Meeting(free, answer, w, velocity, recovery)
+
+
+def _begin(robot: Robot, contact: RigidContact, links: Sequence[int], options: StepOptions) -> Graph:
+    """Record q, qd, tau, inputs of forces and variable parameters to what the sweeps take."""
+    step = StepRecording(robot, options, "begin_contact")
+    meeting = _meeting(step, contact, links)
+    inverse = _inverse_steepness(meeting.w)
+    return step.graph({**meeting._asdict(), "inverse": inverse, "s": zeros(contact.pairs), "count": zeros()})
+
+
+def _rows(tree: Tree, contact: RigidContact, links: Sequence[int], where: Poses) -> tuple[Array, list[Scalar]]:
+    """J (3 pairs, nv) in axes of the planes, and the gaps of the pairs in m."""
+    result, gaps = zeros(3 * contact.pairs, tree.nv), []
+    place = 0
+    for point, link in zip(contact.points, links, strict=True):
+        with scope("constraint", f"link{link}"):
+            at = where.position[link] + where.rotation[link] @ tree.point(link, point.position)
+            columns = _columns(tree, link, where, at)
+            for plane in contact.planes:
+                axes = array(axes_of(plane))
+                if point.radius:
+                    columns = _columns(tree, link, where, at - axes[0] * point.radius)
+                result[place : place + 3] = axes @ columns
+                gaps.append(label(axes[0] @ at - (plane.offset + point.radius), "gap"))
+                place += 3
+    return result, gaps
+
+
+def _columns(tree: Tree, link: int, where: Poses, at: Array) -> Array:
+    """∂velocity/∂q̇ (3, nv) of the point of a link that is at a place (3,)."""
+    columns = zeros(3, tree.nv)
+    for d in tree.support[link]:
+        j = tree.link_of[d]
+        columns[:, d] = tree.axis_at(d, where.rotation[j], where.position[j] - at).linear
+    return columns
+
+
+def _inverse_steepness(w: Array) -> Array:
+    """Return 1 / ρ (pairs, 2) in kg. ρ: the entry of W for the normal, the largest eigenvalue for the tangents."""
+    result = zeros(len(w) // 3, 2)
+    for c in range(len(result)):
+        n, t = 3 * c, 3 * c + 1
+        mean, half = (w[t, t] + w[t + 1, t + 1]) * 0.5, (w[t, t] - w[t + 1, t + 1]) * 0.5
+        result[c, 0] = 1.0 / w[n, n]
+        result[c, 1] = 1.0 / (mean + sqrt(half * half + w[t, t + 1] * w[t, t + 1]))
+    return result
+
+
+def _search(robot: Robot, contact: RigidContact) -> Loop:
+    return Loop(
+        "sweeps",
+        robot.name,
+        (_sweep(robot, contact),),
+        {"swept": "r", "lifted": "s", "counted": "count"},
+        Until("moved", contact.tolerance, contact.sweeps),
+        last=("swept", "lifted", "counted", "moved"),
+    )
+
+
+def _sweep(robot: Robot, contact: RigidContact) -> Graph:
+    """Record a sweep: each pair's conditions in turn, with the impulses of the others as they are. moved: the largest
+    change of an impulse times its ρ, m/s."""
+    rows = 3 * contact.pairs
+    recording = Recording("sweep", robot.name)
+    w = recording.input("w", (rows, rows), symmetric=True)
+    b, r = recording.input("b", (rows,)), recording.input("r", (rows,)).copy()
+    recovery, s = recording.input("recovery", (contact.pairs,)), recording.input("s", (contact.pairs,)).copy()
+    inverse, count = recording.input("inverse", (contact.pairs, 2)), recording.input("count", ())
+    moved: Scalar = 0.0
+    for c in range(contact.pairs):
+        n = 3 * c
+        before = *r[n : n + 3], s[c]
+        u = w[n] @ r + b[n]
+        normal = r[n] - u * inverse[c, 0]
+        r[n] = select(normal, normal, 0.0)
+        x, y = (r[k] - (w[k] @ r + b[k]) * inverse[c, 1] for k in (n + 1, n + 2))
+        r[n + 1], r[n + 2] = _in_disc(x, y, r[n] * contact.friction)
+        lift = s[c] - _lifting(w, b, recovery, r, s, c) * inverse[c, 0]
+        s[c] = select(lift, lift, 0.0)
+        rho = 1.0 / inverse[c, 0], 1.0 / inverse[c, 1]
+        for old, new, steepness in zip(before, (*r[n : n + 3], s[c]), (rho[0], rho[1], rho[1], rho[0]), strict=True):
+            change = (new - old) * steepness
+            change = select(change, change, -change)
+            moved = select(change - moved, change, moved)
+    return recording.graph({"swept": r, "lifted": s, "moved": moved, "counted": count[()] + 1.0})
+
+
+def _lifting(w: Array, b: Array, recovery: Array, r: Array, s: Array, pair: int) -> Scalar:
+    """Return l of a pair, m/s. The normal velocity of a pair that is pressed is 0, without the rest of the sweeps."""
+    n = 3 * pair
+    leaving = select(r[n], 0.0, w[n] @ r + b[n])
+    return w[n, ::3] @ s + (leaving + recovery[pair])
+
+
+def _in_disc(x: Scalar, y: Scalar, radius: Scalar, margin: float = 0.0) -> tuple[Scalar, Scalar]:
+    """Return the point of a disc that is nearest to (x, y). A point up to `margin` outside the disc is returned
+    unchanged."""
+    square, border = x * x + y * y, radius + margin
+    length = sqrt(select(square, square, 1.0))  # not of 0, where its slope is infinite
+    part = select(square - border * border, radius * (1.0 / length), 1.0)
+    return part * x, part * y
+
+
+def contact_equations(robot: Robot, contact: RigidContact, options: StepOptions) -> Equations:
+    """Return what r and s of a step solve, and how q and q̇ follow from them: r = P(r - u / ρ) and s = P(s - l / ρ) for
+    any ρ > 0.
+
+    The derivative of P holds which pairs are open, stick, slide and are lifted, as they are at the solution. A state on
+    the border has the derivative of one side: a pair without a load is open, one whose friction is just enough sticks,
+    and one that is pressed at a depth of exactly 0 is below its plane.
+
+    Sweeps end with velocities that are right to `contact.tolerance`. A load, a lift or a gap that moves its point by no
+    more than that counts as none, and so does a slip that is no faster.
+    """
+    assert options.dt is not None
+    step = StepRecording(robot, options, "contact_step", far=True)
+    pairs, mass = contact.pairs, sum(link.mass for link in robot.links)
+    r, s = step.recording.input(IMPULSE, (3 * pairs,)), step.recording.input(LIFT, (pairs,))
+    links = check_points(robot, contact.points, balls=True)
+    meeting = _meeting(step, contact, links, margin=contact.tolerance * options.dt)
+    loads = r.copy()
+    for n in range(0, 3 * pairs, 3):
+        loads[n] = select(r[n] * meeting.w[n, n] - contact.tolerance, r[n], 0.0)
+    u = meeting.w @ r + meeting.b
+    left, left_lift = zeros(3 * pairs), zeros(pairs)
+    for c in range(pairs):
+        n = 3 * c
+        held = zeros(3)
+        held[0], x, y = (r[n + k] - u[n + k] * mass for k in range(3))
+        if contact.friction:
+            held[1:] = _in_disc(x, y, r[n] * contact.friction, contact.tolerance * mass)
+        for k in range(3):
+            left[n + k] = r[n + k] - select(loads[n], held[k], 0.0)
+        lifting = _lifting(meeting.w, meeting.b, meeting.recovery, loads, s, c) * mass
+        lifts = select(s[c] * meeting.w[n, n] - contact.tolerance, 1.0, 0.0)
+        is_lifted = select(loads[n], select(lifting - s[c], 0.0, 1.0), lifts)
+        left_lift[c] = select(is_lifted, lifting, s[c])
+    q_next, qd_next = _moved(robot, step.dt, step.q, step.qd, meeting.free, meeting.answer, r, s)
+    outputs = {RESIDUAL: np.concatenate([left, left_lift]), "q_next": q_next, "qd_next": qd_next}
+    return Equations(step.graph(outputs), (IMPULSE, LIFT))
+
+
+def _moved(
+    robot: Robot, dt: Scalar, q: Array, qd: Array, free: Array, answer: Array, r: Array, s: Array
+) -> tuple[Array, Array]:
+    """Return q and q̇ after a step with the impulses r and s."""
+    velocity = free + r @ answer
+    displacement = (velocity + s @ answer[::3]) * dt
+    return displaced(robot, q, displacement), along_new_axes(robot, qd, velocity, displacement, dt)
+
+
+def _end(robot: Robot, contact: RigidContact, options: StepOptions) -> Graph:
+    assert options.dt is not None
+    rows = 3 * contact.pairs
+    recording, sizes = Recording("end_contact", robot.name), typical_sizes(Tree(robot))
+    quaternions = tuple((part.start, part.stop) for part in robot.quaternions())
+    q = recording.input("q", (robot.nq,), sizes["q"], unit_vectors=quaternions)
+    qd, free = (recording.input(name, (robot.nv,), sizes["qd"]) for name in ("qd", "free"))
+    answer = recording.input("answer", (rows, robot.nv))
+    swept, lifted = recording.input("swept", (rows,)), recording.input("lifted", (contact.pairs,))
+    q_next, qd_next = _moved(robot, options.dt, q, qd, free, answer, swept, lifted)
+    moved, failed = (recording.input(name, ())[()] for name in ("moved", "failed"))
+    fails = select(moved - contact.tolerance, 1.0, select(moved + 1.0, 0.0, 1.0))  # 1 also if it is no number
+    outputs = {"q_next": q_next, "qd_next": qd_next, "failed_next": array(failed + fails).reshape(())}
+    return recording.graph(outputs)

@@ -1,0 +1,62 @@
+"""Rigid contact with dry friction as a method of rollouts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from dynagate.base.arguments import shown
+from dynagate.base.errors import ArgumentError
+from dynagate.forces.checks import MAKING
+from dynagate.integrators.adjoint import Equations
+from dynagate.integrators.implicit.contact import IMPULSE, LIFT, RigidContact, contact_equations, contact_loop
+from dynagate.integrators.motion import Integrator, Motion
+from dynagate.integrators.step import StepOptions
+from dynagate.robot import Robot
+
+
+@dataclass(frozen=True)
+class ContactIntegrator(Integrator):
+    """Semi-implicit steps of impulses (`contact_step`). contact: the points and planes, and their law."""
+
+    contact: RigidContact
+
+    name: ClassVar[str] = "contact"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.contact, RigidContact):
+            raise ArgumentError(
+                f"contacts={shown(self.contact)}; expected RigidContact(points), with points such as {MAKING['Point']}"
+            )
+
+    @property
+    def in_errors(self) -> str:
+        return "contacts="
+
+    def refused(self, options: StepOptions, *, linearize: bool) -> dict[str, tuple[bool, str]]:
+        others = super().refused(options, linearize=linearize)
+        del others["implicit_damping=True"]
+        return {
+            **others,
+            "linearize": (linearize, "gradients by `vjp`, or an explicit integrator without contacts="),
+            "constrained": (options.constrained, "contacts= or constrained=True: constraints always hold"),
+        }
+
+    def motion(self, robot: Robot, options: StepOptions, *, linearize: bool = False, every: int = 1) -> Motion:
+        self.check(options, linearize=linearize)
+        return Motion(
+            contact_loop(robot, self.contact, options, every=every),
+            constants={"failed": 0.0},
+            zeros={"r": 3 * self.contact.pairs},
+            failed="failed_next",
+            extras={
+                IMPULSE: ("swept", (self.contact.pairs, 3)),
+                LIFT: ("lifted", (self.contact.pairs,)),
+                "iterations": ("counted", ()),
+            },
+            solved=(IMPULSE, LIFT),
+            in_float32=True,
+        )
+
+    def equations(self, robot: Robot, options: StepOptions) -> Equations:
+        return contact_equations(robot, self.contact, options)

@@ -1,0 +1,364 @@
+"""Energy and forces of a position-based step of a small robot, over any scalar: what the loops of graphs search with.
+
+One operation after the other, so for robots of few links. What is unknown is `away` (K - 1, nv) of a step of order K:
+the constant velocities that lead from its begin to each of its nodes in one second, so joints of all kinds have as many
+unknowns as degrees of freedom.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dynagate.base.naming import scope
+from dynagate.dynamics.configuration import advance, between, directions_of
+from dynagate.dynamics.recursions.forward_dynamics import forward_dynamics
+from dynagate.dynamics.recursions.poses import Places, places
+from dynagate.dynamics.spatial import Array, Inertia, Scalar, array, chosen, select, zeros
+from dynagate.dynamics.tree import Tree
+from dynagate.forces import Forces
+from dynagate.forces.contact import Contact, check_points
+from dynagate.forces.servo import Servo
+from dynagate.graph import Graph
+from dynagate.graph.recorder import Recording
+from dynagate.graph.sizes import typical_sizes
+from dynagate.integrators.implicit.collocation import Collocation, collocation
+from dynagate.integrators.implicit.position_based_search import MEMORY, Damping
+from dynagate.robot import Robot
+
+FAR = 1e30
+"""Above any bound of a comparison: a force that is not a number; and squares of forces before the first iteration of a
+search for a root."""
+
+
+@dataclass(frozen=True)
+class Model:
+    """A robot in steps of dt (s), with what acts on it: at order 2 contact and servo as the papers have them, and other
+    forces at the step's end, with the mean velocity of the step; at order 3 forces at each node, with the velocity of
+    the polynomial through the nodes. resolution: steps of an energy beside its size, of numbers that are integers and
+    always numbers; None of floating point.
+
+    Raises RobotError: joints that mimic others; ContactError: a point on no link, or a law with powers that are not
+    whole; ServoError: a servo on no joint.
+    """
+
+    robot: Robot
+    dt: float
+    order: int = 2
+    contact: Contact | None = None
+    servo: Servo | None = None
+    forces: Forces | None = None
+    resolution: float | None = None
+    links: list[int] = field(init=False)
+    """Per contact point its link."""
+    stiffness: list[float] = field(init=False)
+    damping: list[float] = field(init=False)
+    """(nv,): of servo and joints together."""
+
+    def __post_init__(self) -> None:
+        self.robot.check_uncoupled("a loop of position-based steps")
+        held = self.servo.held(self.robot) if self.servo else set()
+        stiffness, damping = [0.0] * self.robot.nv, list(self.tree.damping)
+        for joint, _, iv in self.robot.moving():
+            if self.servo and joint.name in held:
+                stiffness[iv.start] = self.servo.stiffness
+                damping[iv.start] += self.servo.damping
+        object.__setattr__(self, "stiffness", stiffness)
+        object.__setattr__(self, "damping", damping)
+        if self.contact:
+            self.contact.check(self.robot)
+        object.__setattr__(self, "links", check_points(self.robot, self.contact.points) if self.contact else [])
+
+    @property
+    def by_root(self) -> bool:
+        """Whether a step is a root of forces, as some have no energy; else it is the minimum of an energy."""
+        return bool(self.contact or self.forces or self.order > 2 or self.robot.quaternions())
+
+    @property
+    def given(self) -> tuple[str, ...]:
+        """Inputs (nv,) of each step besides torques."""
+        own = ("target",) if self.servo else ()
+        return tuple(dict.fromkeys((*own, *(self.forces.inputs if self.forces else ()))))
+
+    @property
+    def tree(self) -> Tree:
+        return Tree(self.robot).as_given
+
+    @property
+    def nodes(self) -> Collocation:
+        return collocation(self.order)
+
+    @property
+    def unknown(self) -> int:
+        """Configurations that a step seeks."""
+        return self.order - 1
+
+    def spring(self, d: int) -> float:
+        """The part of `square` that is not a rotor's."""
+        return self.stiffness[d] + self.damping[d] / self.dt
+
+    def square(self, d: int) -> float:
+        """Return the contribution of the forces at the joint of dof d to the diagonal of the Hessian at order 2."""
+        return self.spring(d) + float(self.tree.armature[d]) / self.dt**2
+
+    def configuration(self, recording: Recording, name: str) -> Array:
+        """A new input (nq,)."""
+        quaternions = tuple((part.start, part.stop) for part in self.robot.quaternions())
+        size_of_q = typical_sizes(self.tree)["q"]
+        return recording.input(name, (self.robot.nq,), size_of_q, unit_vectors=quaternions)
+
+    def away(self, recording: Recording, name: str) -> Array:
+        """A new input ((K - 1) nv,)."""
+        return recording.input(name, (self.unknown * self.robot.nv,), np.tile(_angles(self.tree), self.unknown))
+
+    def reached(self, start: Array, away: Array) -> list[Array]:
+        """The configurations (nq,) of the unknown nodes."""
+        return [advance(self.robot, start, own) for own in away.reshape(self.unknown, -1)]
+
+
+def _angles(tree: Tree) -> Array:
+    """Typical sizes (nv,) of what leads from one configuration to another."""
+    return np.asarray(typical_sizes(tree)["delta_q"])
+
+
+def begin(model: Model) -> Graph:
+    """Record the values that stay constant in a step, and the start of its search.
+
+    Inputs: q, before, tau, with a servo target (nv,), at order 3 first () and the inputs of forces. Outputs: trial,
+    start, past (K - 1, links, 12), linear (nv,), with contact marks (points, 3), at order 3 earlier (nq,); and the
+    values before any iteration.
+    """
+    robot, tree, nodes = model.robot, model.tree, model.nodes
+    recording, sizes = Recording("begin", robot.name), typical_sizes(tree)
+    q, before = (model.configuration(recording, name) for name in ("q", "before"))
+    tau = recording.input("tau", (robot.nv,), sizes["tau"])
+    names = model.given if model.order > 2 else ("target",) if model.servo else ()
+    inputs = {name: recording.input(name, (robot.nv,), sizes["delta_q"]) for name in names}
+    went = between(robot, before, q)
+    outputs = {}
+    if model.order > 2:
+        before = _bent(model, q, before, went, tau, inputs, recording.input("first", ())[()])
+        went = between(robot, before, q)
+        outputs["earlier"] = before
+    here, last = places(tree, q), places(tree, before)
+    past = zeros(model.unknown, len(tree.links), 12)
+    for a, (of_last, of_here) in enumerate(nodes.second[:, :2]):
+        for i, ((r, p), (r0, p0)) in enumerate(zip(here, last, strict=True)):
+            past[a, i, :9], past[a, i, 9:] = np.ravel(of_last * r0 + of_here * r), of_last * p0 + of_here * p
+    linear = zeros(robot.nv) - tau
+    if model.order == 2:
+        place = _places_in_q(model)
+        for d in range(robot.nv):
+            linear[d] = linear[d] - (float(tree.armature[d]) / model.dt**2) * went[d]
+            if model.servo and model.stiffness[d]:
+                linear[d] = linear[d] + model.stiffness[d] * (q[place[d]] - inputs["target"][d])
+    nothing = zeros(model.unknown * robot.nv)
+    outputs |= {
+        "trial": np.concatenate([went * float(time / -nodes.times[0]) for time in nodes.times[2:]]),
+        "start": array(list(q)),
+        "past": past,
+        "linear": linear,
+        "held": nothing,
+        "gradient": nothing.copy(),
+        "lowest": scalar(0.0),
+        "damping": scalar(0.0),
+        "count": scalar(-1.0),  # the guess is none
+    }
+    if model.contact:
+        outputs |= {"marks": np.stack(_places(model, here))}
+    if model.by_root:
+        memory = zeros(MEMORY)
+        outputs |= {"least_away": nothing.copy(), "lowest_left": scalar(FAR)}
+        outputs |= {"recent": memory + FAR, "slot": array([1.0, *memory[1:]])}
+    return recording.graph(outputs)
+
+
+def _places_in_q(model: Model) -> dict[int, int]:
+    """Return, for each joint with one number, the index of that number in q."""
+    return {iv.start: iq.start for joint, iq, iv in model.robot.moving() if joint.nv == 1}
+
+
+def _bent(
+    model: Model, q: Array, before: Array, went: Array, tau: Array, inputs: Mapping[str, Array], first: Scalar
+) -> Array:
+    """before (nq,), in the first step with the acceleration there besides the velocity that it was made with, so that
+    the first step is of second order too."""
+    time = float(-model.nodes.times[0]) * model.dt
+    rate = went * (1.0 / time)
+    pushed = model.forces.torque(q, rate, model.dt, inputs) if model.forces else zeros(model.robot.nv)
+    qdd = array(forward_dynamics(Tree(model.robot), list(q), list(rate), list(tau + pushed)))
+    return chosen(first, advance(model.robot, q, qdd * (0.5 * time**2) - went), before)
+
+
+def scalar(value: Scalar) -> Array:
+    """A number as an output ()."""
+    result = np.empty((), dtype=object)
+    result[()] = value
+    return result
+
+
+def size(x: Scalar) -> Scalar:
+    return select(x, x, -x)
+
+
+def largest_over(slope: Array, scale: Sequence[float], *, numbers: bool = False) -> Scalar:
+    """The largest force over its scale; FAR where one is not a number. numbers: all are."""
+    ratios = [size(g) * (1.0 / s) for g, s in zip(slope, scale, strict=True)]
+    return largest(ratios) if numbers else select(sum(ratios, 1.0), largest(ratios), FAR)
+
+
+def largest(values: Sequence[Scalar]) -> Scalar:
+    result = values[0]
+    for value in values[1:]:
+        result = select(value - result, value, result)
+    return result
+
+
+def next_damping(rule: Damping, damping: Scalar, better: Scalar) -> Scalar:
+    """The damping after an iteration that was accepted or rejected."""
+    reduced = select(damping - rule.least, rule.shrink * damping, 0.0)
+    raised = select(5.0 * damping - rule.first, 5.0 * damping, rule.first)
+    return select(better, reduced, raised)
+
+
+def damp(hessian: Array, relaxed: Scalar) -> None:
+    """Adds λ to the diagonal, relaxed beside its mean."""
+    n = len(hessian)
+    damping = relaxed * (sum(hessian[d, d] for d in range(n)) * (1.0 / n))
+    for d in range(n):
+        hessian[d, d] = hessian[d, d] + damping
+
+
+def evaluation(model: Model, at: str, slope: str) -> Graph:
+    """away at a point `at` ((K - 1) nv,), start, past, linear, with contact marks, with other forces their inputs, at
+    order 3 earlier to `slope` ((K - 1) nv,) and, where the step has one, energy."""
+    robot, order = model.robot, model.order
+    recording, sizes = Recording("evaluation", robot.name), typical_sizes(model.tree)
+    away, start = model.away(recording, at), model.configuration(recording, "start")
+    linear = recording.input("linear", (robot.nv,), sizes["tau"])
+    past = _past(recording, model)
+    marks = recording.input("marks", (len(model.contact.points), 3), sizes["place"]) if model.contact else None
+    reached = model.reached(start, away)
+    names = model.forces.inputs if model.forces else ()
+    inputs = {name: recording.input(name, (robot.nv,), sizes["delta_q"]) for name in names}
+    if order == 2:
+        energy, slopes = energy_and_slope(model, reached[0], away, past[0], linear, marks)
+        if model.forces:
+            slopes = slopes - model.forces.torque(reached[0], away * (1.0 / model.dt), model.dt, inputs)
+        return recording.graph({slope: slopes} if model.by_root else {"energy": scalar(energy), slope: slopes})
+    earlier = model.configuration(recording, "earlier")
+    return recording.graph({slope: np.concatenate(_at_nodes(model, [earlier, start, *reached], past, linear, inputs))})
+
+
+def _at_nodes(
+    model: Model, nodes_q: Sequence[Array], past: Array, linear: Array, inputs: Mapping[str, Array]
+) -> list[Array]:
+    """The forces (nv,) that are left at each unknown node. nodes_q: the configurations of all nodes."""
+    tree, nodes, dt = model.tree, model.nodes, model.dt
+    poses, slopes = [places(tree, q) for q in nodes_q[2:]], []
+    for a, q in enumerate(nodes_q[2:]):
+        turns = [weighted(nodes.second[a, 2:], [of[i][0] for of in poses]) for i in tree.links]
+        shifts = [weighted(nodes.second[a, 2:], [of[i][1] for of in poses]) for i in tree.links]
+        _, slope = _inertial(model, poses[a], turns, shifts, past[a], None)
+        rate = directions_of(model.robot, q, weighted(nodes.first[a] / dt, nodes_q))
+        rotor = array(tree.armature) * directions_of(model.robot, q, weighted(nodes.second[a] / dt**2, nodes_q))
+        slope = slope + linear + array(tree.damping) * rate + rotor
+        if model.forces:
+            slope = slope - model.forces.torque(q, rate, dt, inputs)
+        slopes.append(slope)
+    return slopes
+
+
+def weighted(weights: Sequence[float] | Array, terms: Sequence[Array]) -> Array:
+    """The weighted sum; terms of weight 0 are left out."""
+    return np.asarray(sum(t * float(w) for w, t in zip(weights, terms, strict=True) if w))
+
+
+def _past(recording: Recording, model: Model) -> Array:
+    """The input of that name: what the poses T before and at the step's begin add to the accelerations at its nodes
+    (K - 1, links, 12), times dt²."""
+    sizes = np.repeat([1.0, float(typical_sizes(model.tree)["place"])], [9, 3])
+    return recording.input("past", (model.unknown, len(model.tree.links), 12), sizes)
+
+
+def energy_and_slope(
+    model: Model, q: Array, away: Array, past: Array, linear: Array, marks: Array | None
+) -> tuple[Scalar, Array]:
+    """E of Equation 5 in J, without contact, and the forces left at q (nv,): its gradient less what contact adds.
+
+    q (nq,), away (nv,): the step's end. past (links, 12): T_{k-1} - 2 T_k of every link. linear (nv,): as `begin` has
+    it. marks (points, 3): where contact points are at the step's begin.
+    """
+    poses = places(model.tree, q)
+    total, slope = _inertial(model, poses, [r for r, _ in poses], [p for _, p in poses], past, marks)
+    for d in range(model.robot.nv):
+        square = model.square(d)
+        slope[d] = slope[d] + square * away[d] + linear[d]
+        total = total + (0.5 * square * away[d] + linear[d]) * away[d]
+    return total, slope
+
+
+def _inertial(
+    model: Model, poses: Places, turns: Sequence[Array], shifts: Sequence[Array], past: Array, marks: Array | None
+) -> tuple[Scalar, Array]:
+    """The energy of inertia and gravity, and the forces (nv,) at poses. turns, shifts: R and p of every link as they
+    weigh in the acceleration, to which the past is added."""
+    tree, dt = model.tree, model.dt
+    gravity = array([-a for a in tree.base_acceleration])
+    moments, forces = [], []
+    total: Scalar = 0.0
+    for i, (r, p) in enumerate(poses):
+        with scope("energy", f"link{i}"):
+            inertia = tree.inertias[i]
+            turn = (turns[i] + past[i, :9].reshape(3, 3)) * (1.0 / dt**2)  # (turn | shift): the link's acceleration
+            shift = (shifts[i] + past[i, 9:]) * (1.0 / dt**2)
+            left, pushed, inertial = _weighted(inertia, turn, shift)
+            total = total + (0.5 * dt**2) * inertial - gravity @ (r @ inertia.first + p * inertia.mass)
+            force = pushed - gravity * inertia.mass
+            n = (left - np.outer(gravity, inertia.first)) @ r.T + np.outer(force, p)
+            moments.append(array([n[2, 1] - n[1, 2], n[0, 2] - n[2, 0], n[1, 0] - n[0, 1]]))
+            forces.append(force)
+    if model.contact is not None and marks is not None:
+        _subtract_contact(model, model.contact, poses, marks, moments, forces)
+    slope = zeros(tree.nv)
+    for i in reversed(tree.links):
+        with scope("slope", f"link{i}"):
+            parent, (r, p) = tree.parents[i], poses[i]
+            for d in tree.dofs[i]:
+                motion = tree.axis_at(d, r, p)
+                slope[d] = motion.angular @ moments[i] + motion.linear @ forces[i]
+            if parent >= 0:
+                moments[parent] = moments[parent] + moments[i]
+                forces[parent] = forces[parent] + forces[i]
+    return total, slope
+
+
+def _weighted(inertia: Inertia, turn: Array, shift: Array) -> tuple[Array, Array, Scalar]:
+    """(turn | shift) M̃ of a link with homogeneous inertia M̃, as (3, 3) and (3,), and that times (turn | shift)."""
+    weighted = turn @ inertia.second + np.outer(shift, inertia.first)
+    pushed = turn @ inertia.first + shift * inertia.mass
+    return weighted, pushed, sum(np.ravel(weighted * turn)) + sum(pushed * shift)
+
+
+def _places(model: Model, poses: Places) -> list[Array]:
+    """The contact points in the world."""
+    points = model.contact.points if model.contact else ()
+    turns = model.tree.turns
+    return [
+        poses[i][1] + poses[i][0] @ (turns[i].T @ array(list(point.position)))
+        for i, point in zip(model.links, points, strict=True)
+    ]
+
+
+def _subtract_contact(
+    model: Model, contact: Contact, poses: Places, marks: Array, moments: list[Array], forces: list[Array]
+) -> None:
+    """Takes the forces on contact points, and their moments about the world's origin, from those of their links."""
+    for k, p in enumerate(_places(model, poses)):
+        with scope("contact", f"point{k}"):
+            force = sum((contact.force(plane, p, p - marks[k]) for plane in contact.planes), zeros(3))
+            i = model.links[k]
+            forces[i] = forces[i] - force
+            moments[i] = moments[i] - np.cross(p, force)

@@ -1,0 +1,369 @@
+"""A step of the variational integrator as functions that trace into graphs: DRNEA in increment form and RIQN's update,
+over any scalar.
+
+`START` runs once a step, `ITERATION` until the residual is within the tolerance, and `RESIDUAL` alone where something
+else finds the update. Momenta and residuals are times dt, see `variational_body`; `share` is the part of a whole step's
+impulses that act at its begin: 1, and one half in the first (the discrete Legendre transform). A joint or a link may
+turn by `WIDEST_TURN` in a step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from dynagate.base.naming import label, scope
+from dynagate.dynamics import Argument, Function, Tree
+from dynagate.dynamics.configuration import advance
+from dynagate.dynamics.links import Link
+from dynagate.dynamics.recursions.crba import Factor, factorize, mass_matrix, solve
+from dynagate.dynamics.recursions.forward_dynamics import forward_dynamics
+from dynagate.dynamics.spatial import (
+    Array,
+    Force,
+    Scalar,
+    array,
+    cos,
+    cross,
+    inertia_from_second_moment,
+    select,
+    sin,
+    zeros,
+)
+from dynagate.dynamics.transforms import JointTransform
+from dynagate.integrators.implicit.variational_body import (
+    ANGLE,
+    B_SLOPE,
+    HALF_COSINE,
+    HALF_SINE,
+    WIDEST,
+    B,
+    combined,
+    displaced,
+    exponential,
+    impulse,
+    momenta,
+    polynomial,
+    turned_about_z,
+    twist,
+)
+
+EXTRAPOLATION = (4.0, -6.0, 4.0, -1.0)
+"""A cubic through the increments of the last four steps, the latest first, one step on: a guess (IG4) that takes no
+dynamics."""
+
+EXTRAPOLATED = 4
+"""The number of this guess, after the paper's three."""
+
+ALMOST_ONE = 1.0 + 2.0**-20
+"""`select` takes numbers above 0 alone, and a residual that equals the tolerance is within it."""
+
+Rows = Array
+"""(links, 6) scalars: forces or momenta [angular; linear] of the links in their own frames."""
+
+
+def start(
+    tree: Tree,
+    q: Sequence[Scalar],
+    last: Sequence[Scalar],
+    second: Sequence[Scalar],
+    third: Sequence[Scalar],
+    fourth: Sequence[Scalar],
+    momentum: Rows,
+    tau: Sequence[Scalar],
+    dt: Scalar,
+    share: Scalar,
+    *,
+    guess: int,
+    resisting: Array | None = None,
+) -> tuple[Any, ...]:
+    """The initial guess of the increment, load (links, 6) and impulse (nv,) as `prepare` has them; the factor (nv, nv)
+    of M and half a step of damping, L below the diagonal and 1 / D on it; turn (nv, 2), cosine and sine of each joint.
+
+    last, second, third, fourth: the increments of the steps before, the latest first. resisting: what forces that
+    depend on the velocity add to M (nv, nv)."""
+    slope = mass_matrix(tree, q)
+    for d, damping in enumerate(tree.damping):
+        slope[d, d] = slope[d, d] + (0.5 * damping) * dt
+    factor = factorize(tree, slope if resisting is None else slope + resisting)
+    packed = factor.lower.copy()
+    for d, inverse in enumerate(factor.inverse_d):
+        packed[d, d] = inverse
+    load, impulse_of_joints = prepare(tree.as_given, q, last, momentum, tau, dt, share)
+    past = (last, second, third, fourth)
+    increment = _guesses(tree, guess, q, past, tau, dt)
+    return increment, load, impulse_of_joints, packed, turns(tree, q)
+
+
+def turns(tree: Tree, q: Sequence[Scalar]) -> Array:
+    """(nv, 2): cosine and sine of each joint's angle; (1, 0) where it has none."""
+    result = array([(1.0, 0.0)] * tree.nv)
+    for link, part, own in zip(tree.each_link, tree.dofs, tree.configurations(q), strict=True):
+        if _turns(link):
+            result[part.start] = cos(own[0]), sin(own[0])
+    return result
+
+
+def _guesses(tree: Tree, guess: int, q: Any, past: Sequence[Any], tau: Any, dt: Scalar) -> list[Scalar]:
+    """IG1, IG2 or IG3 of §3.3, or the increments of the last steps extrapolated."""
+    last = past[0]
+    if guess == 1:
+        return [0.0 * x for x in last]
+    if guess == 2:
+        return list(last)
+    if guess == EXTRAPOLATED:
+        return [sum(c * x for c, x in zip(EXTRAPOLATION, row, strict=True)) for row in zip(*past, strict=True)]
+    rate = 1.0 / dt
+    qdd = forward_dynamics(tree, q, [rate * x for x in last], tau)
+    return [x + dt * (dt * a) for x, a in zip(last, qdd, strict=True)]
+
+
+def prepare(
+    tree: Tree,
+    q: Sequence[Scalar],
+    last: Sequence[Scalar],
+    momentum: Rows,
+    tau: Sequence[Scalar],
+    dt: Scalar,
+    share: Scalar,
+) -> tuple[Rows, list[Scalar]]:
+    """load and impulse: what stays while the increment is sought."""
+    joints = tree.transforms(q)
+    reach = share * (dt * dt)
+    fall: list[Array] = []
+    load = zeros(len(tree.links), 6)
+    for i in tree.links:
+        with scope("prepare", f"link{i}"):
+            p, inertia = tree.parents[i], tree.inertias[i]
+            fall.append(joints[i].to_link(fall[p] if p >= 0 else array([-a for a in tree.base_acceleration])))
+            force = Force(cross(inertia.first, fall[i]), fall[i] * inertia.mass)
+            load[i, :3] = momentum[i, :3] + force.angular * reach
+            load[i, 3:] = momentum[i, 3:] + force.linear * reach
+    joint_impulse = []
+    for d in range(tree.nv):
+        rotor = tree.armature[d] * last[d] - tree.damping[d] * ((share - 0.5) * (dt * last[d]))
+        joint_impulse.append(reach * tau[d] + rotor)
+    return load, joint_impulse
+
+
+def residual(
+    tree: Tree,
+    q: Sequence[Scalar],
+    turn: Array,
+    increment: Sequence[Scalar],
+    load: Rows,
+    impulse_of_joints: Sequence[Scalar],
+    dt: Scalar,
+) -> tuple[list[Scalar], Rows, Scalar]:
+    """dt times the residual impulse (nv,), the momentum (links, 6) that goes into the next step, and the sum over links
+    and joints of (|e|² / WIDEST)⁸, |e| the sine of half the turn: above 1 if one of them turns too far, far below if
+    none does. A maximum would take as much time as a fifth of the residual."""
+    tree = tree.as_given
+    joints = _transforms(tree, q, turn)
+    brought, momentum, widest = _momenta(tree, joints, increment)
+    force: list[Force] = []
+    for i, left in enumerate(brought):
+        with scope("drnea", f"link{i}"):
+            force.append(Force(left.angular - load[i, :3], left.linear - load[i, 3:]))
+    f: list[Scalar] = [0.0] * tree.nv
+    for i in reversed(tree.links):
+        with scope("drnea", f"link{i}"):
+            p = tree.parents[i]
+            for d in tree.dofs[i]:
+                rotor = tree.armature[d] * increment[d] + (0.5 * tree.damping[d]) * (dt * increment[d])
+                f[d] = label(tree.along(d, force[i]) + rotor - impulse_of_joints[d], "f")
+            if p >= 0:
+                force[p] = force[p] + joints[i].force_to_parent(force[i])
+    return f, momentum, widest
+
+
+def _momenta(
+    tree: Tree, joints: Sequence[JointTransform], increment: Sequence[Scalar]
+) -> tuple[list[Force], Rows, Scalar]:
+    """The momenta of all links at the step's begin and (links, 6) at its end, and the turns that `residual` returns."""
+    moved: list[tuple[Any, Scalar, Any]] = []
+    begin: list[Force] = []
+    end = zeros(len(tree.links), 6)
+    widest: Scalar = 0.0
+    for i in tree.links:
+        with scope("drnea", f"link{i}"):
+            p, link, inertia = tree.parents[i], tree.each_link[i], tree.inertias[i]
+            own = increment[tree.dofs[i].start : tree.dofs[i].stop]
+            above = moved[p] if p >= 0 else ((0.0, 0.0, 0.0), 1.0, (0.0, 0.0, 0.0))
+            e, w, shift = _displacement(link, joints[i], own, above)
+            moved.append((e, w, shift))
+            y = e[0] * e[0] + e[1] * e[1] + e[2] * e[2]
+            widest = widest + _eighth_power(y * (1.0 / WIDEST))
+            turns = [x * x for x, direction in zip(own, link.directions, strict=True) if direction < 3]
+            if turns:
+                widest = widest + _eighth_power(sum(turns[1:], turns[0]) * (0.25 / WIDEST))
+            angle = polynomial(ANGLE, y)
+            square = y * (angle * angle)
+            rotation, v = twist(e, shift, angle, polynomial(B, square))
+            inertia_about = tuple(inertia_from_second_moment(inertia.second).ravel())
+            moment, push = impulse(inertia.mass, tuple(inertia.first), inertia_about, rotation, v)
+            left_moment, left_push, right_moment, right_push = momenta(
+                rotation, v, polynomial(B, square), polynomial(B_SLOPE, square), moment, push
+            )
+            end[i] = label(array([*right_moment, *right_push]), "momentum")
+            begin.append(Force(array(left_moment), array(left_push)))
+    return begin, end, widest
+
+
+def momenta_of_past(tree: Tree, q: Sequence[Scalar], turn: Array, last: Sequence[Scalar]) -> Rows:
+    """(links, 6): the momenta at the end of the step that led to q by the increments `last`. They are those at the
+    begin of a step back along it, turned round: the discrete Lagrangian is the same both ways."""
+    tree = tree.as_given
+    back, _, _ = _momenta(tree, _transforms(tree, q, turn), [-x for x in last])
+    return array([[*-momentum.angular, *-momentum.linear] for momentum in back])
+
+
+def _turns(link: Link) -> bool:
+    return link.directions == (2,)
+
+
+def _transforms(tree: Tree, q: Any, turn: Array) -> list[JointTransform]:
+    """`Tree.transforms` with the cosines and sines at hand."""
+    return [
+        link.pose(turn[part.start] if _turns(link) else link.turn(own))
+        for link, part, own in zip(tree.each_link, tree.dofs, tree.configurations(q), strict=True)
+    ]
+
+
+def _displacement(link: Link, joint: JointTransform, own: Sequence[Scalar], above: Any) -> tuple[Any, Scalar, Any]:
+    """ΔR's quaternion (e, w) and Δp of a link from those of its parent (Eq. 19). own: the increment of its joint, a
+    constant velocity times the step."""
+    e, w, shift = above
+    at = joint.translation
+    if link.directions == (5,):
+        slide = joint.to_parent(array([0.0, 0.0, own[0]]))
+        shift = array(shift) + array(displaced(tuple(at + slide), e, w)) + slide
+        return tuple(joint.to_link(array(e))), w, tuple(joint.to_link(shift))
+    carried = tuple(joint.to_link(array(shift) + array(displaced(tuple(at), e, w))))
+    e = tuple(joint.to_link(array(e)))
+    if _turns(link):
+        square = own[0] * own[0]
+        half_sine = own[0] * polynomial(HALF_SINE, square)
+        return (*turned_about_z(e, w, half_sine, polynomial(HALF_COSINE, square)), carried)
+    motion = link.motion(own)
+    return combined((e, w, carried), exponential(tuple(motion.angular), tuple(motion.linear)))
+
+
+def _eighth_power(x: Scalar) -> Scalar:
+    square = x * x
+    fourth = square * square
+    return fourth * fourth
+
+
+def iteration(
+    tree: Tree,
+    q: Sequence[Scalar],
+    turn: Array,
+    increment: Sequence[Scalar],
+    load: Rows,
+    impulse_of_joints: Sequence[Scalar],
+    factor: Array,
+    dt: Scalar,
+    limit: Scalar,
+    *,
+    within: float | None = None,
+) -> tuple[Any, ...]:
+    """One iteration of RIQN (Algorithm 3): the next increment (nv,), which is the same where the residual is within the
+    limit; the squared norm of the residual beside the limit; the momentum and the measure of turns of `residual`.
+    limit: squared, times dt². within: what an entry of the residual that is larger counts as, twice the root of the
+    limit or more: where words are short, squares of large ones would leave no bits for small ones."""
+    f, momentum, widest = residual(tree, q, turn, increment, load, impulse_of_joints, dt)
+    squared: Scalar = 0.0
+    for x in f if within is None else [_clipped(x, within) for x in f]:
+        squared = squared + x * x
+    update = solve(tree, Factor(factor, [factor[d, d] for d in range(tree.nv)]), f)
+    excess = squared * (1.0 / limit)
+    active = select(excess - 1.0, 1.0, 0.0)
+    following = [x - active * u for x, u in zip(increment, update, strict=True)]
+    return following, excess, momentum, widest
+
+
+def _clipped(x: Scalar, most: float) -> Scalar:
+    return select(x - most, most, select(-most - x, -most, x))
+
+
+def finish(
+    tree: Tree,
+    q: Sequence[Scalar],
+    last: Sequence[Scalar],
+    second: Sequence[Scalar],
+    third: Sequence[Scalar],
+    following: Sequence[Scalar],
+    brought: Rows,
+    excess: Scalar,
+    turned: Scalar,
+) -> tuple[Any, ...]:
+    """Return the initial values of the next step, and whether this step converged (1 or 0).
+
+    The values are q, the last four increments, the momentum and the share of impulses. If the step did not converge,
+    the trajectory stays at its last state. excess: the squared norm of the residual relative to the limit.
+    """
+    converged = select(ALMOST_ONE - excess, 1.0, 0.0)  # no number is not above 0 either
+    good = select(turned - 1.0, 0.0, converged)
+
+    def if_good(values: Any) -> Array:
+        flat = [select(good, x, 0.0) for x in np.ravel(values)]
+        return array(flat).reshape(np.shape(values))
+
+    increment = if_good(following)
+    moved = advance(tree.robot, array(list(q)), increment)
+    return moved, increment, if_good(last), if_good(second), if_good(third), if_good(brought), 1.0, good
+
+
+Q, DT = Argument("q", "configuration"), Argument("dt", "scalar")
+INCREMENT, NEXT = Argument("increment", "vector"), Argument("next", "vector", like="increment")
+MOMENTUM, LOAD = (Argument(name, "forces", like="f_ext") for name in ("momentum", "load"))
+IMPULSE, FACTOR = Argument("impulse", "vector", like="tau"), Argument("factor", "matrix", like="minv")
+TURNED, EXCESS = Argument("turned", "scalar"), Argument("excess", "scalar")
+INCREMENTS = tuple(Argument(name, "vector", like="increment") for name in ("last", "second", "third", "fourth"))
+TURN = Argument("turn", "turns")
+
+START = Function(
+    "variational_start",
+    (Q, *INCREMENTS, MOMENTUM, Argument("tau", "vector"), DT, Argument("share", "scalar")),
+    (INCREMENT, LOAD, IMPULSE, FACTOR, TURN),
+    {f"guess_{k}": partial(start, guess=k) for k in (3, 1, 2, 4)},
+    {},
+)
+RESIDUAL = Function(
+    "variational_residual",
+    (Q, TURN, INCREMENT, LOAD, IMPULSE, DT),
+    (Argument("residual", "vector"), MOMENTUM, TURNED),
+    {"increment": residual},
+    {},
+)
+ITERATION = Function(
+    "variational_iteration",
+    (Q, TURN, INCREMENT, LOAD, IMPULSE, FACTOR, DT, Argument("limit", "scalar")),
+    (NEXT, EXCESS, MOMENTUM, TURNED),
+    {"riqn": iteration},
+    {},
+)
+CARRIED = {
+    "q_next": "q",
+    **{f"{argument.name}_next": argument.name for argument in (*INCREMENTS, MOMENTUM)},
+    "share_next": "share",
+}
+"""Output of `FINISH` -> the input of `START` that it is in the next step."""
+
+FINISH = Function(
+    "variational_finish",
+    (Q, *INCREMENTS[:3], NEXT, Argument("brought", "forces", like="f_ext"), EXCESS, TURNED),
+    (
+        *(
+            Argument(name, {"q": "configuration", "momentum": "forces", "share": "scalar"}.get(of, "vector"))
+            for name, of in CARRIED.items()
+        ),
+        Argument("good", "scalar"),
+    ),
+    {"stop": finish},
+    {},
+)
