@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -11,7 +13,7 @@ import numpy as np
 import pytest
 from dynagate import Robot, RobotWarning, Rollout, difference, neutral
 from dynagate.base.errors import ArgumentError
-from dynagate.forces import Damping, Friction, Limits, Point, Servo
+from dynagate.forces import CompliantContact, Contact, Damping, Friction, Limits, Point, Servo
 from dynagate.forces.contact import ContactError
 from dynagate.integrators import RigidContact
 from dynagate.robot import Joint, Link
@@ -130,6 +132,53 @@ def test_variable_parameters_are_those_of_a_rebuilt_robot(implicit_damping: bool
         by, differences = slopes(moving, {**call, **each}, name)
         assert np.abs(by).max() > 1e-4, name
         np.testing.assert_allclose(by, differences, rtol=1e-4, atol=1e-5, err_msg=name)
+
+
+LAWS: dict[str, Callable[[float], dict[str, Any]]] = {
+    "rigid": lambda friction: {"contacts": replace(GROUND, friction=friction)},
+    "compliant": lambda friction: {"forces": [CompliantContact([FOOT], friction=friction)]},
+    "paper": lambda friction: {"forces": [Contact([FOOT], friction=1e3 * friction)]},
+}
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_friction_of_the_ground_as_an_input_is_that_of_the_law(law: str) -> None:
+    """A foot in the ground that slides, one that is held by friction, and one without friction."""
+    call = {name: array[:3] for name, array in drawn().items()}
+    call["q0"][:, 2:3], call["q0"][:, 7:] = 0.39, [0.5, -1.0]
+    call["qd0"][:, 3:] = 0.0
+    call["qd0"][:, 0] = [1.0, 0.05, 1.0]
+    friction, scale = np.array([0.3, 0.9, 0.0]), 1e3 if law == "paper" else 1.0
+    options: dict[str, Any] = {"steps": STEPS, "dt": DT, "device": "numpy"}
+    varied = Rollout(LEG.with_variable("ground.friction"), **options, **LAWS[law](0.5))
+    given = {**call, "ground_friction": scale * friction}
+    motion = varied(**given)
+    for k, each in enumerate(friction):
+        own = Rollout(LEG, **options, **LAWS[law](each))(*(array[k] for array in call.values()))
+        np.testing.assert_array_equal(motion.q[k], own.q)
+    compiled = Rollout(LEG.with_variable("ground.friction"), STEPS, DT, **LAWS[law](0.5))
+    np.testing.assert_allclose(compiled(**given).qd, motion.qd, atol=1e-10)
+    weights = np.random.default_rng(2).normal(size=(2, 3, STEPS + 1, 8))
+    by = varied.vjp(motion, call["tau"], *weights, ground_friction=given["ground_friction"])["ground_friction"]
+    costs = []
+    for sign in (1.0, -1.0):
+        step = sign * 1e-6 * scale * (friction > 0.0)
+        moved = varied(**{**given, "ground_friction": given["ground_friction"] + step})
+        away = difference(LEG, motion.q, moved.q)
+        costs.append((away * weights[0] + moved.qd * weights[1]).sum(axis=(1, 2)))
+    differences = (costs[0] - costs[1]) / 2e-6
+    assert abs(differences[0]) > 1e-5
+    np.testing.assert_allclose(scale * by[:2], differences[:2], rtol=1e-4, atol=1e-5)
+
+
+def test_friction_of_a_joint_that_is_called_ground_is_its_own() -> None:
+    links = (replace(LEG.links[0], joint=replace(LEG.links[0].joint, name="base")),)
+    links += (replace(LEG.links[1], joint=replace(HIP, name="ground")), LEG.links[2])
+    assert Robot("leg", links).with_variable("ground.friction").variables[0].owners == (1,)
+    assert LEG.with_variable("ground.friction").parameters == {"ground_friction": 0.8}
+    rollout = Rollout(LEG.with_variable("ground.friction"), 1, DT, contacts=GROUND, device="numpy")
+    with pytest.raises(ValueError, match=r"ground_friction' is -0.1.*expected a number of 0 or more"):
+        rollout(neutral(LEG), np.zeros(8), np.zeros((1, 8)), ground_friction=-0.1)
 
 
 def test_a_motion_beyond_limits_is_warned_of_with_advice_that_works() -> None:

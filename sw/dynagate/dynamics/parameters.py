@@ -17,6 +17,7 @@ from dynagate.robot.variable import (
     DAMPING,
     FRICTION,
     GRAVITY,
+    GROUND_FRICTION,
     INERTIA,
     INERTIAL,
     KINDS,
@@ -48,7 +49,7 @@ class Overrides:
     """The numbers of a robot that are inputs.
 
     inertial: by link, then by kind, the scalars of that kind. armature, damping, friction: by joint. poses: by joint,
-    or by the number of links plus that of a frame. gravity: (3,), m/s².
+    or by the number of links plus that of a frame. gravity: (3,), m/s². ground_friction: of contact laws.
     """
 
     inertial: dict[int, dict[str, Array]] = field(default_factory=dict)
@@ -57,6 +58,7 @@ class Overrides:
     friction: dict[int, Scalar] = field(default_factory=dict)
     poses: dict[int, Pose] = field(default_factory=dict)
     gravity: Array | None = None
+    ground_friction: Scalar | None = None
 
     @classmethod
     def of(cls, robot: Robot, values: Values) -> Overrides:
@@ -74,6 +76,8 @@ class Overrides:
             scalars[kind][i] = row[0]
         elif kind == GRAVITY:
             self.gravity = row
+        elif kind == GROUND_FRICTION:
+            self.ground_friction = row[0]
         elif kind in (PLACEMENT, POSITION, ROTATION):
             self.poses[i] = self._pose(kind, self.poses.get(i, Pose(None, None)), row)
         else:

@@ -103,6 +103,11 @@ class Tree(Links):
         speed = friction.speed if friction else self._given.friction_speed or SPEED
         return Friction(tuple(varied.get(i, forces[d]) for d, i in enumerate(self.link_of)), speed)
 
+    def ground_friction(self, own: Scalar) -> Scalar:
+        """Return the input that replaces the friction of a contact law, or the law's own where it is no input."""
+        varied = self._overrides.ground_friction
+        return own if varied is None else varied
+
     @cached_property
     def as_given(self) -> Tree:
         """The tree with links where the robot has them, each with its own mass."""

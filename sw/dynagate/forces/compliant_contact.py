@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dynagate.base.arguments import ABOVE_ZERO, AT_LEAST_ZERO, EXPONENT
+from dynagate.base.arguments import ABOVE_ZERO, AT_LEAST_ZERO, EXPONENT, is_number
 from dynagate.base.explained import explained
 from dynagate.dynamics.friction import SPEED
-from dynagate.dynamics.spatial import Array, array, select, sqrt
+from dynagate.dynamics.spatial import Array, Scalar, array, select, sqrt
 from dynagate.forces.checks import ForceError, check_items, check_numbers
 from dynagate.forces.contact import ContactError, Plane, Point, check_points, power, touching
 from dynagate.forces.force import Force, Now
 from dynagate.robot import Robot
+from dynagate.robot.variable import DEFAULT_GROUND_FRICTION
 
 
 @explained
@@ -28,7 +29,7 @@ class CompliantContact(Force):
         planes: Planes in the base frame; the ground unless given.
         stiffness: k, N/m^e.
         dissipation: c, s/m.
-        friction: μ.
+        friction: μ. The variable parameter "ground.friction" of a robot replaces it.
         speed: s, m/s, at which 0.7 of the friction acts.
         exponent: e, a whole number.
 
@@ -44,7 +45,7 @@ class CompliantContact(Force):
     planes: Sequence[Plane] = (Plane(),)
     stiffness: float = 1e4
     dissipation: float = 1.0
-    friction: float = 0.8
+    friction: float = DEFAULT_GROUND_FRICTION
     speed: float = SPEED
     exponent: float = 1.0
 
@@ -58,9 +59,10 @@ class CompliantContact(Force):
         check_points(robot, self.points, balls=True)
 
     def torque(self, now: Now) -> Array:
-        return touching(now, self.points, self.planes, self._force)
+        friction = now.tree.ground_friction(self.friction)
+        return touching(now, self.points, self.planes, lambda plane, p, v: self._force(plane, p, v, friction))
 
-    def _force(self, plane: Plane, place: Array, velocity: Array) -> Array:
+    def _force(self, plane: Plane, place: Array, velocity: Array, friction: Scalar) -> Array:
         n = array(list(plane.normal))
         above, leaving = n @ place - plane.offset, n @ velocity
         deep = select(above, 0.0, -above)
@@ -68,6 +70,6 @@ class CompliantContact(Force):
         press = power(deep, self.exponent) * self.stiffness * select(harder, harder, 0.0)
         along = velocity - n * leaving
         force: Array = n * press
-        if self.friction:
-            force = force - along * (press * (self.friction * (1.0 / sqrt(along @ along + self.speed**2))))
+        if not is_number(friction) or friction:
+            force = force - along * (press * (friction * (1.0 / sqrt(along @ along + self.speed**2))))
         return force

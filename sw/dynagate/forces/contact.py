@@ -84,7 +84,8 @@ class Contact(Force):
 
     normal force: stiffness d^alpha n, Equation 8 of the paper of 2019. stiffness is its C⊥ in N/m^alpha.
     friction: its C∥. The force along the plane is -friction (beta + 1) x |x|^(beta - 1) d^(gamma + 1), so a
-    friction that is to mean the same at another step is proportional to 1/dt.
+    friction that is to mean the same at another step is proportional to 1/dt. The variable parameter "ground.friction"
+    of a robot replaces it.
     model: "pbfd", these two forces (Equation 13); or "pbd", the forces of the energy
     friction |x|^(beta + 1) d^(gamma + 1), which presses points out of the plane as they slide (Equation 11).
 
@@ -152,19 +153,28 @@ class Contact(Force):
             )
 
     def torque(self, now: Now) -> Array:
-        return touching(now, self.points, self.planes, lambda plane, p, v: self.force(plane, p, v * now.dt))
+        friction = now.tree.ground_friction(self.friction)
 
-    def force(self, plane: Plane, place: Array, moved: Array) -> Array:
-        """The force (3,) of a plane on a point at a place (3,) that a step has moved (3,)."""
+        def law(plane: Plane, place: Array, velocity: Array) -> Array:
+            return self.force(plane, place, velocity * now.dt, friction)
+
+        return touching(now, self.points, self.planes, law)
+
+    def force(self, plane: Plane, place: Array, moved: Array, friction: Scalar | None = None) -> Array:
+        """Return the force (3,) of a plane on a point at a place (3,) that a step has moved (3,).
+
+        friction: C∥ in place of the law's own.
+        """
+        friction = self.friction if friction is None else friction
         n = array(list(plane.normal))
         above = n @ place - plane.offset
         deep = select(above, 0.0, -above)
         x = moved - n * (n @ moved)
         square = x @ x
-        rub = (self.beta + 1.0) * self.friction
+        rub = (self.beta + 1.0) * friction
         press = self.stiffness * power(deep, self.alpha)
         if self.model == "pbd":
-            lift = (self.gamma + 1.0) * self.friction
+            lift = (self.gamma + 1.0) * friction
             press = press + lift * power(square, 0.5 * (self.beta + 1.0)) * power(deep, self.gamma)
         force: Array = n * press - x * (rub * power(square, 0.5 * self.sliding) * power(deep, self.gamma + 1.0))
         return force

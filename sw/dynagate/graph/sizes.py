@@ -18,6 +18,7 @@ from dynagate.robot.variable import (
     DAMPING,
     FRICTION,
     GRAVITY,
+    GROUND_FRICTION,
     INERTIA,
     MASS,
     PLACEMENT,
@@ -52,6 +53,8 @@ def variable_size(robot: Robot, variable: Variable, sizes: Mapping[str, Floats])
     length, kind = float(sizes["place"]), variable.kind
     if kind == GRAVITY:
         return np.full(3, np.linalg.norm(robot.gravity) or 1.0)
+    if kind == GROUND_FRICTION:
+        return np.ones(())
     if kind in (PLACEMENT, POSITION, ROTATION):
         pose = np.repeat([length, 1.0], [3, 4])
         parts = {PLACEMENT: pose, POSITION: pose[:3], ROTATION: pose[3:]}

@@ -28,6 +28,10 @@ INERTIAL, MASS, COM, INERTIA, PAYLOAD = "inertial", "mass", "com", "inertia", "p
 ARMATURE, DAMPING, FRICTION = "armature", "damping", "friction"
 PLACEMENT, POSITION, ROTATION = "placement", "position", "rotation"
 GRAVITY = "gravity"
+GROUND_FRICTION = "ground.friction"
+
+DEFAULT_GROUND_FRICTION = 0.8
+"""Friction coefficient of the ground in laws of contact that set none."""
 
 LONGEST = 200
 """Largest number of characters in the name of an input."""
@@ -221,8 +225,24 @@ KINDS: dict[str, Kind] = {
         unit=0,
     ),
     GRAVITY: Kind(WORLD, (3,), lambda robot, i: np.array(robot.gravity), "acceleration of free fall, m/s²", GRAVITY),
+    GROUND_FRICTION: Kind(
+        WORLD,
+        (),
+        lambda robot, i: np.array(DEFAULT_GROUND_FRICTION),
+        "friction of the ground, in place of `friction` of contact laws",
+        "ground_friction",
+        lambda values: values >= 0.0,
+        _ABOVE,
+    ),
 }
 """The parameters that can vary, by the part of a name after the dot. A link's name alone means INERTIAL."""
+
+OF_WORLD = {
+    GRAVITY: lambda robot: {link.name for link in robot.links},
+    GROUND_FRICTION: lambda robot: {f"{link.joint.name}.{FRICTION}" for link in robot.links},
+}
+"""Kinds of the robot's surroundings, whose names are complete, and the parameters of a robot that such a name would
+mean first."""
 
 CLASHES = (
     {INERTIAL, MASS},
@@ -312,13 +332,13 @@ def variables_of(robot: RobotTree) -> tuple[Variable, ...]:
 
 
 def _variable(robot: RobotTree, name: str) -> Variable:
-    if name == GRAVITY and GRAVITY not in {link.name for link in robot.links}:
-        return Variable(name, GRAVITY, (0,), GRAVITY, False)
+    if name in OF_WORLD and name not in OF_WORLD[name](robot):
+        return Variable(name, name, (0,), KINDS[name].stacked, False)
     owner, dot, kind = name.rpartition(".")
     links = [link.name for link in robot.links]
     if name in links or (not dot and "*" in name):
         owner, kind = name, INERTIAL
-    elif not dot or kind not in KINDS or kind in (INERTIAL, GRAVITY):
+    elif not dot or kind not in KINDS or kind in (INERTIAL, *OF_WORLD):
         raise RobotError(_unknown(robot, name, kind if dot else ""))
     owners = _owners(robot, KINDS[kind].owner, owner)
     if "*" in owner:
@@ -386,15 +406,15 @@ def _unknown(robot: RobotTree, name: str, kind: str) -> str:
     """Return the text of the error for a name that is no parameter's."""
     links = [link.name for link in robot.links]
     if kind:
-        kinds = [each for each in KINDS if each not in (INERTIAL, GRAVITY)]
+        kinds = [each for each in KINDS if each not in (INERTIAL, *OF_WORLD)]
         return (
             f"robot '{robot.name}' has no variable parameter '{name}': there is no '{kind}'{nearest(kind, kinds)}; "
             f"expected one of {', '.join(kinds)} after the dot"
         )
     return (
-        f"robot '{robot.name}' has no moving link '{name}'{nearest(name, [*links, GRAVITY])}; expected one of "
-        f"{', '.join(links)} (a link on a fixed joint is part of the link that carries it), 'gravity', or a name such "
-        "as 'link.mass' or 'joint.damping'"
+        f"robot '{robot.name}' has no moving link '{name}'{nearest(name, [*links, *OF_WORLD])}; expected one of "
+        f"{', '.join(links)} (a link on a fixed joint is part of the link that carries it), 'gravity', "
+        "'ground.friction', or a name such as 'link.mass' or 'joint.damping'"
     )
 
 

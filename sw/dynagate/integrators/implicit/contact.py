@@ -24,15 +24,16 @@ that it runs on every backend of `graph.loop.Loop`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 
-from dynagate.base.arguments import ABOVE_ZERO, AT_LEAST_ZERO, check_count, store_plain_numbers
+from dynagate.base.arguments import ABOVE_ZERO, AT_LEAST_ZERO, check_count, is_number, store_plain_numbers
 from dynagate.base.explained import explained
 from dynagate.base.largest import MAX_ITERATIONS
 from dynagate.base.naming import label, scope
+from dynagate.dynamics.parameters import Overrides
 from dynagate.dynamics.recursions.crba import check_invertible, factorize, inwards, mass_matrix, outwards
 from dynagate.dynamics.recursions.poses import Poses, poses
 from dynagate.dynamics.recursions.rnea import inverse_dynamics
@@ -45,10 +46,11 @@ from dynagate.forces.contact import ContactError, Plane, Point, check_points
 from dynagate.graph import Graph
 from dynagate.graph.loop import Count, Loop, Until
 from dynagate.graph.recorder import Recording
-from dynagate.graph.sizes import typical_sizes
+from dynagate.graph.sizes import parameter_inputs, typical_sizes
 from dynagate.integrators.adjoint import RESIDUAL, Equations
 from dynagate.integrators.step import StepOptions, StepRecording
 from dynagate.robot import Robot
+from dynagate.robot.variable import DEFAULT_GROUND_FRICTION, GROUND_FRICTION
 
 CORRECTED = 0.2
 """Share of a depth that a step recovers."""
@@ -65,7 +67,8 @@ class RigidContact:
     Args:
         points: Points that may touch.
         planes: Planes of obstacles; the ground unless given.
-        friction: Friction coefficient μ of Coulomb's law, in all directions and at rest.
+        friction: Friction coefficient μ of Coulomb's law, in all directions and at rest. The variable parameter
+            "ground.friction" of a robot replaces it.
         compliance: c in 1/kg. A point yields with a velocity of c times its impulse, which shares a load among points
             that could carry it in many ways.
         tolerance: Largest change of a point's velocity by the last sweep, m/s.
@@ -77,7 +80,7 @@ class RigidContact:
 
     points: Sequence[Point]
     planes: Sequence[Plane] = (Plane(),)
-    friction: float = 0.8
+    friction: float = DEFAULT_GROUND_FRICTION
     compliance: float = 1e-6
     tolerance: float = 1e-7
     sweeps: int = 400
@@ -252,6 +255,10 @@ def _sweep(robot: Robot, contact: RigidContact) -> Graph:
     recording = Recording("sweep", robot.name)
     w = recording.input("w", (rows, rows), symmetric=True)
     b, r = recording.input("b", (rows,)), recording.input("r", (rows,)).copy()
+    varied = tuple(variable.name for variable in robot.variables if variable.kind == GROUND_FRICTION)
+    alone = replace(robot, variable=varied)
+    values = parameter_inputs(recording, alone, {"place": np.ones(())})
+    friction = Overrides.of(alone, values).ground_friction if varied else contact.friction
     recovery, s = recording.input("recovery", (contact.pairs,)), recording.input("s", (contact.pairs,)).copy()
     inverse, count = recording.input("inverse", (contact.pairs, 2)), recording.input("count", ())
     moved: Scalar = 0.0
@@ -262,7 +269,7 @@ def _sweep(robot: Robot, contact: RigidContact) -> Graph:
         normal = r[n] - u * inverse[c, 0]
         r[n] = select(normal, normal, 0.0)
         x, y = (r[k] - (w[k] @ r + b[k]) * inverse[c, 1] for k in (n + 1, n + 2))
-        r[n + 1], r[n + 2] = _in_disc(x, y, r[n] * contact.friction)
+        r[n + 1], r[n + 2] = _in_disc(x, y, r[n] * friction)
         lift = s[c] - _lifting(w, b, recovery, r, s, c) * inverse[c, 0]
         s[c] = select(lift, lift, 0.0)
         rho = 1.0 / inverse[c, 0], 1.0 / inverse[c, 1]
@@ -309,14 +316,16 @@ def contact_equations(robot: Robot, contact: RigidContact, options: StepOptions)
     loads = r.copy()
     for n in range(0, 3 * pairs, 3):
         loads[n] = select(r[n] * meeting.w[n, n] - contact.tolerance, r[n], 0.0)
+    friction = Overrides.of(robot, step.parameters).ground_friction
+    friction = contact.friction if friction is None else friction
     u = meeting.w @ r + meeting.b
     left, left_lift = zeros(3 * pairs), zeros(pairs)
     for c in range(pairs):
         n = 3 * c
         held = zeros(3)
         held[0], x, y = (r[n + k] - u[n + k] * mass for k in range(3))
-        if contact.friction:
-            held[1:] = _in_disc(x, y, r[n] * contact.friction, contact.tolerance * mass)
+        if not is_number(friction) or friction:
+            held[1:] = _in_disc(x, y, r[n] * friction, contact.tolerance * mass)
         for k in range(3):
             left[n + k] = r[n + k] - select(loads[n], held[k], 0.0)
         lifting = _lifting(meeting.w, meeting.b, meeting.recovery, loads, s, c) * mass
