@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import dynagate
 import numpy as np
 import pinocchio
 import pytest
 from dynagate import Region, Robot, RobotError, evaluate, trace
+from dynagate.base.errors import ArgumentError
 from dynagate.design.files import load
 from dynagate.design.rebuilt import formatted_design, robot_of
-from dynagate.dynamics import FUNCTIONS, Tree
+from dynagate.dynamics import FUNCTIONS, Argument, Function, Tree
 from dynagate.forces import Stops
 from dynagate.graph.truth import relative_errors
 from dynagate.robot import Mimic
@@ -167,9 +170,7 @@ def test_what_the_factor_fills_in_is_known(tmp_path: Path) -> None:
     ]
     text = f'<robot name="arms"><link name="base"/>{links}{"".join(JOINT.format(*joint) for joint in joints)}</robot>'
     robot = read(text, tmp_path)
-    coupling = Tree(robot).coupling
-    assert coupling is not None
-    assert coupling.chain == [[0], [0, 1], [0, 1, 2]]
+    assert Tree(robot).mimic.chain == [[0], [0, 1], [0, 1, 2]]
     state = states(robot, 2, seed=2)
     assert not evaluate(trace(robot, "mass_matrix"), {"q": state["q"]})["m"][:, 0, 1].any()
     qdd = evaluate(trace(robot, "forward_dynamics"), inputs_of("forward_dynamics", state))["qdd"]
@@ -282,6 +283,28 @@ def test_forms_that_do_not_know_followers_name_the_one_that_does(path: Path) -> 
     with pytest.raises(RobotError, match="mimic others, which functions together do not know; expected one function"):
         trace(robot, "all")
     assert FUNCTIONS["forward_dynamics"].forms_for(robot) == ["mass_matrix_solve"]
+
+
+def test_spaces_and_no_names_map_the_arguments_of_a_function(path: Path) -> None:
+    """A row of one's own has any names: its velocities become those of all joints, its torques the robot's."""
+    robot = Robot.from_urdf(path)
+    arguments = (Argument("place", "configuration"), Argument("speed", "tangent", like="qd"))
+
+    def resistance(tree: Tree, place: Sequence[Any], speed: Sequence[Any]) -> list[Any]:
+        assert len(place) == len(speed) == tree.nv > robot.nv
+        return [tree.resistance(d, speed) for d in range(tree.nv)]
+
+    row = Function("resistance", arguments, (Argument("load", "cotangent"),), {"": resistance}, {})
+    state = states(robot, 3, seed=4)
+    got = evaluate(trace(robot, row), {"place": state["q"], "speed": state["qd"]})["load"]
+    follow, _ = ratios(robot)
+    free = np.array([link.joint.damping for link in robot.links])
+    assert np.allclose(got, state["qd"] @ follow.T @ np.diag(free) @ follow, rtol=1e-14)
+    solved = Function("rates", arguments, (Argument("rate", "tangent"),), {"": resistance}, {})
+    with pytest.raises(RobotError, match=r"form '' of rates does not know; expected lock= for these joints"):
+        trace(robot, solved)
+    with pytest.raises(ArgumentError, match="has space 'tangents' \\(did you mean 'tangent'\\?\\); expected one of"):
+        Argument("rate", "tangents")
 
 
 def test_a_design_knows_its_robot_again(path: Path, designs: Path) -> None:

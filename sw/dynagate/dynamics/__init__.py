@@ -24,19 +24,8 @@ from dynagate.dynamics.functions.lookup import (
     requested,
 )
 from dynagate.dynamics.functions.options import AlgorithmOptions
-from dynagate.dynamics.functions.record import (
-    CODE,
-    CONFIGURATION,
-    EXTERNAL,
-    FORCES,
-    SWITCHES,
-    SYMMETRIC,
-    TAU_OR_QDD,
-    VECTOR,
-    Argument,
-    Function,
-    Part,
-)
+from dynagate.dynamics.functions.record import CODE, EXTERNAL, TAU_OR_QDD, Function, Part
+from dynagate.dynamics.functions.spaces import SPACES, Argument, Space
 from dynagate.dynamics.tree import Tree
 
 __all__ = [
@@ -44,28 +33,25 @@ __all__ = [
     "ALL",
     "AND",
     "CODE",
-    "CONFIGURATION",
     "CONSTRAINED",
     "CONSTRAINED_RESIDUAL",
     "CONSTRAINED_SOLUTION",
     "EXTERNAL",
-    "FORCES",
     "FRAME_FUNCTIONS",
     "FUNCTIONS",
     "LISTED",
     "LONGEST",
     "QUANTITIES",
     "ROLLOUT",
-    "SWITCHES",
-    "SYMMETRIC",
+    "SPACES",
     "TABLE",
     "TAU_OR_QDD",
     "TOGETHER",
-    "VECTOR",
     "AlgorithmOptions",
     "Argument",
     "Function",
     "Part",
+    "Space",
     "Tree",
     "check_named",
     "full_name",

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from dynagate.base.arguments import ABOVE_ZERO, LARGEST, Accepted, number, one_or_each
 from dynagate.base.errors import ArgumentError
 from dynagate.base.warned import warn
-from dynagate.dynamics.mimic import Coupling
+from dynagate.dynamics.mimic import MimicMap
 from dynagate.dynamics.spatial import Scalar, sqrt
 from dynagate.robot import Robot, RobotWarning
 
@@ -109,7 +109,7 @@ def friction_of(robot: Robot, friction: FrictionOption, speed: float = SPEED) ->
     else:
         own = per_dof("friction", robot, friction)
         forces = [0.0] * free.nv
-        for d, force in zip(Coupling(robot).leaders if robot.followers else range(robot.nv), own, strict=True):
+        for d, force in zip(MimicMap(robot).leaders, own, strict=True):
             forces[d] = force
     if max(forces, default=0.0) > LARGEST:
         raise ArgumentError(f"friction of {max(forces):g}; expected at most {LARGEST:g} N m or N")

@@ -1,17 +1,17 @@
-"""Joints that mimic others: the few coordinates that a robot has, and the many that its joints have.
+"""Joints that mimic others: the map between the coordinates of a robot and those of its joints.
 
 The joints' coordinates follow from the robot's by q = G q_r + offset with a constant G, so that q̇ = G q̇_r, τ_r = Gᵀ τ
-and M_r = Gᵀ M G.
+and M_r = Gᵀ M G. For a robot without mimics the map is the identity, and returns what it takes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from dynagate.base.naming import label, scope
 from dynagate.dynamics.spatial import Array, Scalar, zeros
 from dynagate.robot.model import Robot
 
@@ -34,20 +34,22 @@ class _Follows(NamedTuple):
     offset: float = 0.0
 
 
-class Coupling:
+class MimicMap:
     """G and the offset of a robot, and, as an `Elimination`, the sparsity of M_r with what its factor fills in.
 
-    leaders_q, leaders: per number of q_r and v_r, the joints' number that it is.
+    is_identity: no joint mimics another. leaders_q, leaders: for each number of q_r and v_r, the joints' number that it
+    is.
     """
 
     def __init__(self, robot: Robot) -> None:
         places = {link.joint.name: (q.start, v.start) for link, q, v in robot.slices()}
-        self.nq, self.nv = robot.nq, robot.nv
+        self.nq, self.nv, self.is_identity = robot.nq, robot.nv, not robot.followers
         self._q: list[_Follows] = []
         self._v: list[_Follows] = []
         self.leaders_q: list[int] = []
         self.leaders: list[int] = []
-        for link, q, v in robot.slices():
+        self._scopes: list[tuple[str, ...]] = []
+        for i, (link, q, v) in enumerate(robot.slices()):
             if mimic := link.joint.mimic:
                 iq, iv = places[mimic.joint]
                 self._q.append(_Follows(iq, mimic.multiplier, mimic.offset))
@@ -57,47 +59,72 @@ class Coupling:
                 self.leaders += range(len(self._v), len(self._v) + link.joint.nv)
                 self._q += [_Follows(k, 1.0) for k in range(q.start, q.stop)]
                 self._v += [_Follows(k, 1.0) for k in range(v.start, v.stop)]
+                self._scopes += scopes_of_joint(i, range(v.start, v.stop))
+        if not self.is_identity:
+            self._scopes = [(f"dof{d}",) for d in range(self.nv)]
+        self.chain = self._chains(robot)
+
+    def _chains(self, robot: Robot) -> list[list[int]]:
+        if self.is_identity:
+            dofs = [range(v.start, v.stop) for _, _, v in robot.slices()]
+            support = [[e for j in robot.ancestors(i) for e in dofs[j]] for i in range(len(robot.links))]
+            return [[e for e in support[i] if e <= d] for i, own in enumerate(dofs) for d in own]
         used = np.zeros((len(self._v), self.nv), dtype=bool)
         for d, follows in enumerate(self._v):
             used[d, follows.place] = True
-        self.chain = _elimination(robot.uncoupled(), used)
+        return _elimination(robot.uncoupled(), used)
 
     def where(self, d: int) -> tuple[str, ...]:
-        return (f"dof{d}",)
+        """Return the scope of degree of freedom d."""
+        return self._scopes[d]
 
-    def configuration(self, q: Sequence[Scalar]) -> list[Scalar]:
-        """The joints' q of the robot's (nq,)."""
+    def configuration(self, q: Any) -> Any:
+        """Return the joints' q of the robot's (nq,)."""
+        if self.is_identity:
+            return q
         return [_times(q[f.place], f.ratio) + f.offset if f.offset else _times(q[f.place], f.ratio) for f in self._q]
 
-    def rates(self, v: Sequence[Scalar]) -> list[Scalar]:
-        """G v: the joints' velocities or accelerations of the robot's (nv,)."""
-        return [_times(v[f.place], f.ratio) for f in self._v]
+    def rates(self, v: Any) -> Any:
+        """Return G v: the joints' velocities or accelerations of the robot's (nv,)."""
+        return v if self.is_identity else [_times(v[f.place], f.ratio) for f in self._v]
 
-    def torques(self, tau: Sequence[Scalar]) -> list[Scalar]:
-        """Gᵀ τ (nv,)."""
+    def torques(self, tau: Any) -> Any:
+        """Return Gᵀ τ (nv,)."""
+        if self.is_identity:
+            return tau
         result: list[Scalar] = [0.0] * self.nv
         for torque, f in zip(tau, self._v, strict=True):
             result[f.place] = result[f.place] + _times(torque, f.ratio)
         return result
 
     def columns(self, matrix: Array) -> Array:
-        """X G: (..., nv) of (..., joints' degrees of freedom)."""
+        """Return X G: (..., nv) of (..., joints' degrees of freedom)."""
+        if self.is_identity:
+            return matrix
         result = zeros(*matrix.shape[:-1], self.nv)
         for d, f in enumerate(self._v):
             result[..., f.place] = result[..., f.place] + _each(matrix[..., d], f.ratio)
         return result
 
     def matrix(self, matrix: Array) -> Array:
-        """Gᵀ X G (nv, nv)."""
-        return self.columns(self.columns(matrix).T).T
+        """Return Gᵀ X G (nv, nv)."""
+        return matrix if self.is_identity else self.columns(self.columns(matrix).T).T
 
     def symmetric(self, matrix: Array) -> Array:
-        """Gᵀ X G of a symmetric X, every entry the same as its mirror image."""
+        """Return Gᵀ X G of a symmetric X, every entry the same as its mirror image."""
+        if self.is_identity:
+            return matrix
         result = self.matrix(matrix)
         for a in range(self.nv):
-            for b in range(a):
-                result[b, a] = result[a, b]
+            with scope("mimic", *self.where(a)):
+                for b in range(a + 1):
+                    result[b, a] = label(result[a, b], f"m_{b}")
         return result
+
+
+def scopes_of_joint(link: int, dofs: range) -> list[tuple[str, ...]]:
+    """Return the scope of each degree of freedom of a link's joint: the link, and itself if the joint has several."""
+    return [(f"link{link}",) if len(dofs) == 1 else (f"link{link}", f"dof{d}") for d in dofs]
 
 
 def _times(x: Scalar, ratio: float) -> Scalar:

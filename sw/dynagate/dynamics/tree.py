@@ -13,7 +13,7 @@ from dynagate.base.exact import written
 from dynagate.base.naming import label, scope
 from dynagate.dynamics.friction import SPEED, Friction, friction_in
 from dynagate.dynamics.links import Each, Link, Links, Pass, Whole
-from dynagate.dynamics.mimic import Coupling
+from dynagate.dynamics.mimic import MimicMap
 from dynagate.dynamics.parameters import Overrides, Pose, Values, inertia_in
 from dynagate.dynamics.reduction import Body, Given, Varied, bodies, given_links, moved_frames, regrouped
 from dynagate.dynamics.spatial import Array, Force, Inertia, Motion, Scalar, array, cross, exact_rotation, zeros
@@ -46,8 +46,8 @@ class Tree(Links):
     support[i]: all degrees of freedom that move link i; chain[d]: those between the base and d, d included, where a
     joint's own follow one another; damping[d]: N m s/rad or N s/m; armature[d]: kg m² or kg.
 
-    Where joints mimic others, `coupling` says how; all else here is of the robot with each joint free, and
-    `coupled` makes the robot's functions of it. moving: the robot with its couplings, whose q and v these are.
+    mimic: the map between the coordinates of `moving`, the robot with joints that mimic others, and those of all
+    joints. All else here is of the robot with each joint free.
     turns[i]: from the axes of link i here to those that the robot gives it.
     """
 
@@ -63,7 +63,7 @@ class Tree(Links):
         self._overrides = Overrides() if values is None else Overrides.of(robot, values)
         self._asked_friction = friction
         self._bodies: dict[tuple[bool, ...], list[Body]] = {}
-        self.coupling = Coupling(robot) if robot.followers else None
+        self.mimic = MimicMap(robot)
         robot = self._given
         self.turns = [array(turn_z_to(np.array(link.joint.axis))) for link in robot.links]
         robot = robot.aligned()

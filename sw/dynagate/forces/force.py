@@ -17,7 +17,7 @@ from dynagate.base.arguments import FINITE, is_number, shown
 from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.base.explained import explained
 from dynagate.base.naming import scope
-from dynagate.dynamics.mimic import Coupling
+from dynagate.dynamics.mimic import MimicMap
 from dynagate.dynamics.recursions.poses import Places, places
 from dynagate.dynamics.spatial import Array, Motion, Scalar, array, cross, zeros
 from dynagate.dynamics.tree import Tree
@@ -96,23 +96,23 @@ class Now:
         return Tree(self.robot, values=self._parameters).as_given
 
     @cached_property
-    def _coupling(self) -> Coupling | None:
-        return Coupling(self.robot) if self.robot.followers else None
+    def _mimic(self) -> MimicMap:
+        return MimicMap(self.robot)
 
     @cached_property
     def joint_rates(self) -> Scalars:
         """The velocities of all joints, those that mimic others among them."""
-        return self._coupling.rates(list(self.qd)) if self._coupling else self.qd
+        rates: Scalars = self._mimic.rates(self.qd)
+        return rates
 
     def of_joints(self, torques: Sequence[Scalar]) -> Array:
         """The generalized force (nv,) of torques at all joints, those that mimic others among them."""
-        return array(self._coupling.torques(torques) if self._coupling else list(torques))
+        return array(list(self._mimic.torques(torques)))
 
     @cached_property
     def poses(self) -> Places:
         """R (3, 3) and p (3,) of every link, m, in the base frame."""
-        q = self._coupling.configuration(list(self.q)) if self._coupling else list(self.q)
-        return places(self.tree, q)
+        return places(self.tree, self._mimic.configuration(list(self.q)))
 
     @cached_property
     def motions(self) -> list[Motion]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from dynagate.base.arrays import Array
 from dynagate.base.naming import scope
-from dynagate.dynamics import CONFIGURATION, EXTERNAL, FORCES, SWITCHES, VECTOR, Argument, Tree
+from dynagate.dynamics import EXTERNAL, Argument, Tree
 from dynagate.dynamics.friction import Friction
 from dynagate.dynamics.links import Each, Link, Links, Pass, Whole
 from dynagate.dynamics.recursions.aba import ArticulatedInertia
@@ -514,16 +514,14 @@ def recorded(
 
 def _input(known: _Sorted, argument: Argument, sizes: Mapping[str, Any]) -> _Value:
     """An input of the function, of which each link has its part, or which is one for all."""
-    robot, kind = known.tree.robot, argument.kind
-    width = {CONFIGURATION: lambda p, v: p, VECTOR: lambda p, v: v}.get(kind)
-    parts = [width(p, v) if width else slice(6 * i, 6 * i + 6) for i, (_, p, v) in enumerate(robot.slices())]
-    shape, shared = argument.shape(known.tree.moving), kind not in (CONFIGURATION, VECTOR, FORCES)
+    robot, space = known.tree.robot, argument.values
+    shape, shared = argument.shape(known.tree.moving), space.by_link is None
     count = int(np.prod(shape))
-    if shared:
-        parts = [slice(0, count) for _ in parts]
+    whole = slice(0, count)
+    parts = [space.by_link(i, p, v) if space.by_link else whole for i, (_, p, v) in enumerate(robot.slices())]
     magnitudes = tuple(np.broadcast_to(np.asarray(size_of(argument, sizes), dtype=float), shape).ravel().tolist())
     nodes, units = tuple(range(count)), argument.unit_vectors(robot)
-    port = Port(argument.name, shape, nodes, units, sizes=magnitudes, switches=kind == SWITCHES)
+    port = Port(argument.name, shape, nodes, units, sizes=magnitudes, switches=space.is_switch)
     value = _Value(INPUT, name=argument.name, shared=shared, port=port, starts=tuple(part.start for part in parts))
     for sort, part in zip(known.sorts, parts, strict=True):
         value.templates[sort] = [0.0] * (part.stop - part.start)

@@ -83,7 +83,7 @@ def typical_sizes(tree: Tree) -> dict[str, Floats]:
     accelerates its joint in this time.
     """
     tree = tree.nominal
-    robot, coupling = tree.robot, tree.coupling
+    robot, mimic = tree.robot, tree.mimic
     length = max(float(np.abs([link.joint.translation, link.com]).max()) for link in robot.links) or 1.0
     gravity = float(np.linalg.norm(robot.gravity))
     time = np.sqrt(length / gravity) if gravity > 0.0 else 1.0
@@ -101,9 +101,8 @@ def typical_sizes(tree: Tree) -> dict[str, Floats]:
     moves = {"q": unit, "qd": unit / time, "qdd": unit / time**2, "tau": torque}
     held = tree.moving.constraints
     rows = np.concatenate([np.ones(0), *([length] * c.turning_rows + [1.0] * (c.rows - c.turning_rows) for c in held)])
-    if coupling:
-        moves = {name: size[coupling.leaders] for name, size in moves.items()}
-        position, torque, inertia = position[coupling.leaders_q], moves["tau"], inertia[coupling.leaders]
+    moves = {name: size[mimic.leaders] for name, size in moves.items()}
+    position, torque, inertia = position[mimic.leaders_q], moves["tau"], inertia[mimic.leaders]
     return {
         **{link.name: _parameter_sizes(link.mass or 1.0, length) for link in robot.links},
         **moves,

@@ -14,7 +14,7 @@ import numpy as np
 from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import explained
 from dynagate.base.progress import Progress, quiet
-from dynagate.dynamics import EXTERNAL, SWITCHES, SYMMETRIC, AlgorithmOptions, Function, Tree, function, of_frame
+from dynagate.dynamics import EXTERNAL, AlgorithmOptions, Function, Tree, function, of_frame
 from dynagate.dynamics.friction import friction_in
 from dynagate.dynamics.recursions.poses import FrameOption
 from dynagate.forces import Force, Friction
@@ -156,8 +156,8 @@ def _recorded(asked: _Asked) -> Graph:
             a.shape(robot),
             size_of(a, sizes),
             unit_vectors=a.unit_vectors(robot),
-            symmetric=a.kind == SYMMETRIC,
-            switches=a.kind == SWITCHES,
+            symmetric=a.values.is_symmetric,
+            switches=a.values.is_switch,
         )
         for a in arguments
     ]

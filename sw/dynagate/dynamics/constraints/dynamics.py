@@ -23,7 +23,6 @@ from dynagate.dynamics.block_factor import BlockFactor
 from dynagate.dynamics.configuration import normalized
 from dynagate.dynamics.constraints.rows import acceleration_of, held_by, in_base, jacobian_of, poses_of, stabilized
 from dynagate.dynamics.constraints.solve import Stance, weighed
-from dynagate.dynamics.mimic import Elimination
 from dynagate.dynamics.recursions import frames
 from dynagate.dynamics.recursions.crba import CONFIGURATIONS, SINGULAR, factorize, inwards, mass_matrix, outwards
 from dynagate.dynamics.recursions.rnea import Balance, balance
@@ -49,16 +48,15 @@ class Equations:
     """
 
     def __init__(self, tree: Tree, q: Sequence[Scalar], active: Sequence[Scalar]) -> None:
-        coupling = tree.coupling
-        self._tree, self._stance, self._order = tree, Stance(tree), coupling or tree
+        mimic = tree.mimic
+        self._tree, self._stance, self._order = tree, Stance(tree), mimic
         self._active = active
-        position = coupling.configuration(q) if coupling else q
+        position = mimic.configuration(q)
         self.where = poses_of(tree, position)
-        jacobian = jacobian_of(tree, self.where)
-        self.jacobian = coupling.columns(jacobian) if coupling else jacobian
+        self.jacobian = mimic.columns(jacobian_of(tree, self.where))
         self._masked = self._stance.masked(self.jacobian, active)
         m = mass_matrix(tree.carrying(self._stance.balls(active)), position)
-        self._factor = factorize(self._order, coupling.symmetric(m) if coupling else m)
+        self._factor = factorize(mimic, mimic.symmetric(m))
 
     def solve(self, load: Sequence[Scalar], rows: Array, pivots: int) -> tuple[list[Scalar], Array]:
         """x (nv,) and λ (rows,) with M x = load + Jᵀ λ and J x + rows + c λ = 0; λ in base axes. pivots: of the
@@ -99,8 +97,7 @@ def forward_dynamics(
     """
     bias, motion = _bias(tree, q, qd, [0.0] * tree.nv, external)
     equations = Equations(tree, q, active)
-    coupling = tree.coupling
-    rows = acceleration_of(tree, equations.where, motion, coupling.rates(qd) if coupling else qd)
+    rows = acceleration_of(tree, equations.where, motion, tree.mimic.rates(qd))
     if acceleration is not None:
         rows = rows - array(list(acceleration))
     rows = stabilized(tree, equations.where, rows, lambda own: equations.jacobian[own] @ array(list(qd)))
@@ -113,10 +110,9 @@ def _bias(
     tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar], qdd: Sequence[Scalar], external: Array | None
 ) -> tuple[list[Scalar], Balance]:
     """The torques of a motion in the robot's own coordinates, and the motion. qdd: of the joints, all free."""
-    coupling = tree.coupling
-    position, velocity = (coupling.configuration(q), coupling.rates(qd)) if coupling else (q, qd)
-    motion = balance(tree, position, velocity, qdd, external)
-    return coupling.torques(motion.tau) if coupling else motion.tau, motion
+    mimic = tree.mimic
+    motion = balance(tree, mimic.configuration(q), mimic.rates(qd), qdd, external)
+    return mimic.torques(motion.tau), motion
 
 
 def impact(
@@ -148,16 +144,13 @@ def impact(
 def delassus(tree: Tree, q: Sequence[Scalar]) -> Array:
     """J M⁻¹ Jᵀ (rows, rows) of all constraints, active or not, without their compliance, in base axes: accelerations of
     the frames by forces on them, in 1/kg, 1/(kg m) and 1/(kg m²)."""
-    coupling = tree.coupling
-    order: Elimination = coupling or tree
-    position = coupling.configuration(q) if coupling else q
+    mimic = tree.mimic
+    position = mimic.configuration(q)
     m, where = mass_matrix(tree, position), poses_of(tree, position)
-    jacobian = in_base(tree, where, jacobian_of(tree, where))
-    if coupling:
-        m, jacobian = coupling.symmetric(m), coupling.columns(jacobian)
-    factor = factorize(order, m)
+    jacobian = mimic.columns(in_base(tree, where, jacobian_of(tree, where)))
+    factor = factorize(mimic, mimic.symmetric(m))
     with scope("solve"):
-        columns = [inwards(order, factor, row) for row in jacobian]
+        columns = [inwards(mimic, factor, row) for row in jacobian]
     with scope("delassus"):
         return _products([array(column) * array(factor.inverse_d) for column in columns], columns)
 
@@ -165,10 +158,9 @@ def delassus(tree: Tree, q: Sequence[Scalar]) -> Array:
 def drift(tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar]) -> Array:
     """J̇ q̇ + d J q̇ + k e (rows,) of all constraints, active or not, in base axes: what J q̈ is to cancel, in m/s² and
     rad/s²."""
-    coupling = tree.coupling
     _, motion = _bias(tree, q, qd, [0.0] * tree.nv, None)
-    where = poses_of(tree, coupling.configuration(q) if coupling else q)
-    velocity = array(coupling.rates(qd) if coupling else list(qd))
+    where = poses_of(tree, tree.mimic.configuration(q))
+    velocity = array(list(tree.mimic.rates(qd)))
     rows = acceleration_of(tree, where, motion, list(velocity))
     rows = stabilized(tree, where, rows, lambda own: jacobian_of(tree, where)[own] @ velocity)
     return label(in_base(tree, where, rows), "constraint_drift")
@@ -190,11 +182,10 @@ def inverse_dynamics(
     Where many forces do, λ has the smallest sum of squares in N and N m. Where none does, the remainder has, each part
     beside what the joint's ε is: λ = A μ with A = J of those joints and μ the limit of (Aᵀ A + ε) μ = τ_p for small ε.
     """
-    coupling, robot = tree.coupling, tree.moving
-    full, _ = _bias(tree, q, qd, coupling.rates(qdd) if coupling else qdd, external)
-    where = poses_of(tree, coupling.configuration(q) if coupling else q)
-    jacobian = jacobian_of(tree, where)
-    jacobian = coupling.columns(jacobian) if coupling else jacobian
+    mimic, robot = tree.mimic, tree.moving
+    full, _ = _bias(tree, q, qd, mimic.rates(qdd), external)
+    where = poses_of(tree, mimic.configuration(q))
+    jacobian = mimic.columns(jacobian_of(tree, where))
     for k, held in enumerate(held_by(tree)):
         with scope(*held.scope):
             jacobian[held.rows] = jacobian[held.rows] * active[k]
@@ -233,12 +224,11 @@ def _least(across: Array, load: Sequence[Scalar], least: Sequence[float]) -> Arr
 
 def _least_pivots(tree: Tree, undriven: Sequence[int]) -> list[float]:
     """ε for each joint that nothing drives: a small part of what its entry of Aᵀ A is in random configurations."""
-    robot, coupling, random = tree.moving, tree.coupling, np.random.default_rng(0)
+    robot, mimic, random = tree.moving, tree.mimic, np.random.default_rng(0)
     largest = np.zeros(len(undriven))
     for _ in range(CONFIGURATIONS):
         q = normalized(robot, random.uniform(-1.0, 1.0, robot.nq)).tolist()
-        jacobian = jacobian_of(tree, poses_of(tree, coupling.configuration(q) if coupling else q))
-        jacobian = coupling.columns(jacobian) if coupling else jacobian
+        jacobian = mimic.columns(jacobian_of(tree, poses_of(tree, mimic.configuration(q))))
         squares = np.sum(jacobian[:, undriven].astype(np.float64) ** 2, axis=0)
         largest = np.maximum(largest, squares)
     return [SOFTENED * float(size or largest.max() or 1.0) for size in largest]
@@ -334,12 +324,6 @@ def check_independent(tree: Tree) -> None:
             "its force is not determined; expected fewer constraints, 'point' for 'fixed', or compliance= of more than "
             "0, such as 1e-6, which every form solves"
         )
-
-
-def check_articulated(tree: Tree) -> None:
-    """Raises RobotError: as `check_independent`, or joints mimic others, which articulated bodies do not know."""
-    tree.moving.check_uncoupled("form 'articulated'")
-    check_independent(tree)
 
 
 def _dependent(tree: Tree, q: Sequence[float]) -> set[int]:

@@ -12,7 +12,6 @@ from dynagate.dynamics.block_factor import BlockFactor
 from dynagate.dynamics.configuration import normalized
 from dynagate.dynamics.constraints.augmented_delassus import ball, mass_of
 from dynagate.dynamics.constraints.rows import Held, held_by, jacobian_of, poses_of
-from dynagate.dynamics.mimic import Elimination
 from dynagate.dynamics.recursions.crba import CONFIGURATIONS, Factor, factorize, inwards, mass_matrix
 from dynagate.dynamics.spatial import Array, Inertia, Scalar
 from dynagate.dynamics.tree import Tree
@@ -97,13 +96,10 @@ def _masses(tree: Tree) -> list[float]:
 
 def weighed(tree: Tree, q: Sequence[float], *, closed: bool = False) -> npt.NDArray[np.float64]:
     """J L⁻¹ D^-½ (rows, nv), whose products are J M⁻¹ Jᵀ. closed: as `jacobian_of` takes it."""
-    coupling = tree.coupling
-    order: Elimination = coupling or tree
-    position = coupling.configuration(q) if coupling else q
+    mimic = tree.mimic
+    position = mimic.configuration(q)
     m, jacobian = mass_matrix(tree, position), jacobian_of(tree, poses_of(tree, position), closed=closed)
-    if coupling:
-        m, jacobian = coupling.symmetric(m), coupling.columns(jacobian)
-    factor: Factor = factorize(order, m)
-    columns = np.array([inwards(order, factor, row) for row in jacobian], dtype=np.float64)
+    factor: Factor = factorize(mimic, mimic.symmetric(m))
+    columns = np.array([inwards(mimic, factor, row) for row in mimic.columns(jacobian)], dtype=np.float64)
     columns *= np.sqrt(np.array(factor.inverse_d, dtype=np.float64))
     return columns

@@ -5,7 +5,8 @@ from __future__ import annotations
 from functools import partial
 
 from dynagate.dynamics.constraints import dynamics, links
-from dynagate.dynamics.functions.record import Function, arguments, derivative
+from dynagate.dynamics.functions.record import Function, derivative, derivatives
+from dynagate.dynamics.functions.spaces import arguments
 
 _CONSTRAINED = Function(
     "constrained_forward_dynamics",
@@ -17,10 +18,8 @@ _CONSTRAINED = Function(
         "articulated": links.forward_dynamics,
     },
     {},
-    {
-        **dict.fromkeys(("blocks", "single_pivots"), dynamics.check_independent),
-        "articulated": dynamics.check_articulated,
-    },
+    dict.fromkeys(("blocks", "single_pivots", "articulated"), dynamics.check_independent),
+    mimicking=("blocks", "single_pivots"),
 )
 _CONSTRAINED_INVERSE = Function(
     "constrained_inverse_dynamics",
@@ -29,6 +28,7 @@ _CONSTRAINED_INVERSE = Function(
     {"least_forces": dynamics.inverse_dynamics},
     {},
     {"least_forces": dynamics.check_any},
+    mimicking=("least_forces",),
 )
 _IMPACT = Function(
     "impact",
@@ -37,57 +37,27 @@ _IMPACT = Function(
     {"blocks": dynamics.impact, "single_pivots": partial(dynamics.impact, pivots=1)},
     {},
     dict.fromkeys(("blocks", "single_pivots"), dynamics.check_independent),
+    mimicking=("blocks", "single_pivots"),
 )
 CONSTRAINED: dict[str, Function] = {
     f.name: f
     for f in [
         _CONSTRAINED,
-        derivative(
-            _CONSTRAINED,
-            "constrained_forward_dynamics_vjp",
-            "q qd tau active lam_qdd lam_force",
-            "qdd force vjp_q vjp_qd vjp_tau",
-        ),
-        derivative(
-            _CONSTRAINED,
-            "constrained_forward_dynamics_jvp",
-            "q qd tau active delta_q delta_qd delta_tau",
-            "qdd force jvp_qdd jvp_force",
-        ),
+        *derivatives(_CONSTRAINED),
         derivative(
             _CONSTRAINED,
             "constrained_forward_dynamics_gradient",
-            "q qd tau active",
-            "qdd force dqdd_dq dqdd_dqd dqdd_dtau dforce_dq dforce_dqd dforce_dtau",
+            _CONSTRAINED.inputs,
+            arguments("qdd force dqdd_dq dqdd_dqd dqdd_dtau dforce_dq dforce_dqd dforce_dtau"),
         ),
         _CONSTRAINED_INVERSE,
-        derivative(
-            _CONSTRAINED_INVERSE,
-            "constrained_inverse_dynamics_vjp",
-            "q qd qdd active lam_tau lam_force",
-            "tau force vjp_q vjp_qd vjp_qdd",
-        ),
-        derivative(
-            _CONSTRAINED_INVERSE,
-            "constrained_inverse_dynamics_jvp",
-            "q qd qdd active delta_q delta_qd delta_qdd",
-            "tau force jvp_tau jvp_force",
-        ),
+        *derivatives(_CONSTRAINED_INVERSE),
         _IMPACT,
-        derivative(
-            _IMPACT,
-            "impact_vjp",
-            "q qd active restitution lam_qd_after lam_impulse",
-            "qd_after impulse vjp_q vjp_qd",
-        ),
-        derivative(
-            _IMPACT,
-            "impact_jvp",
-            "q qd active restitution delta_q delta_qd",
-            "qd_after impulse jvp_qd_after jvp_impulse",
-        ),
+        *derivatives(_IMPACT),
         *(
-            Function(name, arguments(inputs), arguments(name), {form: f}, {}, {form: dynamics.check_any})
+            Function(
+                name, arguments(inputs), arguments(name), {form: f}, {}, {form: dynamics.check_any}, mimicking=(form,)
+            )
             for name, inputs, form, f in (
                 ("delassus", "q", "ltdl", dynamics.delassus),
                 ("constraint_drift", "q qd", "newton_euler", dynamics.drift),
@@ -112,6 +82,7 @@ CONSTRAINED_SOLUTION = Function(
     _CONSTRAINED.forms,
     {},
     _CONSTRAINED.checks,
+    mimicking=_CONSTRAINED.mimicking,
 )
 """`constrained_forward_dynamics` with accelerations that the frames are to have, for its derivatives."""
 CONSTRAINED_RESIDUAL = Function(

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from dynagate.dynamics.functions.constrained import CONSTRAINED
-from dynagate.dynamics.functions.record import MASS_PRODUCT, Algorithm, Function, arguments, derivative, derivatives
+from dynagate.dynamics.functions.record import MASS_PRODUCT, Algorithm, Function, derivative, derivatives
+from dynagate.dynamics.functions.spaces import arguments
 from dynagate.dynamics.gradients import body_columns, closed_form
 from dynagate.dynamics.recursions import aba, crba, forward_dynamics, kinematics, momentum, rnea
 from dynagate.dynamics.serial_chains import cfa, scans
@@ -68,6 +69,7 @@ FUNCTIONS: dict[str, Function] = {
                 "direct": aba.mass_matrix_inverse,
             },
             {},
+            mimicking=("ltdl",),
         ),
         Function(
             "forward_dynamics",
@@ -86,13 +88,15 @@ FUNCTIONS: dict[str, Function] = {
                 "abia": scans.check_serial,
                 "cfa": cfa.check_bodies,
             },
+            mimicking=("mass_matrix_solve",),
         ),
         Function(
             MASS_PRODUCT,
             arguments("q tau"),
             arguments("qdd"),
-            {"aba": aba.inverse_mass_product},
+            {"aba": forward_dynamics.inverse_mass_product},
             {},
+            mimicking=("aba",),
         ),
         Function(
             "step",
@@ -100,6 +104,7 @@ FUNCTIONS: dict[str, Function] = {
             arguments("q_next qd_next"),
             step.FORMS,
             dict.fromkeys(step.FORMS, step.OPTIONS),
+            mimicking=("mass_matrix_solve",),
         ),
         Function(
             "inverse_dynamics_gradient",
@@ -120,6 +125,7 @@ FUNCTIONS: dict[str, Function] = {
                 "body_columns": _whole_gradient_by_columns,
             },
             {"closed_form": ("frame", "mass", "prefix")},
+            mimicking=("closed_form",),
         ),
         Function(
             "forward_dynamics_gradient_given_minv",
@@ -127,6 +133,7 @@ FUNCTIONS: dict[str, Function] = {
             arguments("dqdd_dq dqdd_dqd"),
             {"closed_form": closed_form.forward_dynamics_gradient_given_minv, "body_columns": _gradient_by_columns},
             {"closed_form": ("frame", "prefix")},
+            mimicking=("closed_form",),
         ),
         *(Function(name, arguments(inputs), arguments(name), {"recursive": f}, {}) for name, inputs, f in _KINEMATICS),
     ]
@@ -137,14 +144,14 @@ FUNCTIONS: dict[str, Function] = {
 FUNCTIONS |= {
     f.name: f
     for f in [
-        *derivatives(FUNCTIONS["inverse_dynamics"], "tau"),
-        *derivatives(FUNCTIONS["forward_dynamics"], "qdd"),
-        *derivatives(FUNCTIONS[MASS_PRODUCT], "qdd"),
+        *derivatives(FUNCTIONS["inverse_dynamics"]),
+        *derivatives(FUNCTIONS["forward_dynamics"]),
+        *derivatives(FUNCTIONS[MASS_PRODUCT]),
         derivative(
             FUNCTIONS["forward_dynamics"],
             "forward_dynamics_second_order",
-            "q qd tau lam_qdd",
-            "qdd d2_dq_dq d2_dq_dqd d2_dqd_dqd d2_dq_dtau",
+            (*arguments("q qd tau"), *(argument.weights() for argument in arguments("qdd"))),
+            arguments("qdd d2_dq_dq d2_dq_dqd d2_dqd_dqd d2_dq_dtau"),
         ),
     ]
 }

@@ -9,7 +9,8 @@ from dynagate.base.errors import ArgumentError
 from dynagate.dynamics.functions.constrained import CONSTRAINED
 from dynagate.dynamics.functions.function_table import FUNCTIONS, QUANTITIES
 from dynagate.dynamics.functions.lookup import FRAME_FUNCTIONS
-from dynagate.dynamics.functions.record import Function, arguments
+from dynagate.dynamics.functions.record import Function
+from dynagate.dynamics.functions.spaces import arguments
 
 
 def _without_frame(*_: Any, **__: Any) -> NoReturn:

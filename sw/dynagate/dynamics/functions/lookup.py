@@ -16,7 +16,8 @@ from dynagate.dynamics.functions.aliases import ELSEWHERE, WITH_FRAME, accepted,
 from dynagate.dynamics.functions.constrained import CONSTRAINED
 from dynagate.dynamics.functions.function_table import FUNCTIONS, LISTED
 from dynagate.dynamics.functions.options import OF_ROLLOUTS
-from dynagate.dynamics.functions.record import CODE, TAU_OR_QDD, Algorithm, Argument, Function, Part, arguments
+from dynagate.dynamics.functions.record import CODE, TAU_OR_QDD, Algorithm, Function, Part
+from dynagate.dynamics.functions.spaces import Argument, arguments
 from dynagate.dynamics.functions.together import State, Together
 from dynagate.dynamics.recursions import frames
 from dynagate.dynamics.steps import step
@@ -41,6 +42,7 @@ _TURN = Function(
     arguments("q_next qd_next"),
     step.FORMS,
     dict.fromkeys(step.FORMS, (*step.OPTIONS, *OF_ROLLOUTS, "forces")),
+    mimicking=FUNCTIONS["step"].mimicking,
 )
 
 

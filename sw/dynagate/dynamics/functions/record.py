@@ -7,18 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dynagate.base.errors import ArgumentError
+from dynagate.base.naming import scope
 from dynagate.base.nearest import nearest
-from dynagate.dynamics.functions import mimicking
+from dynagate.dynamics.functions.spaces import Argument
 from dynagate.dynamics.recursions import crba
 from dynagate.dynamics.tree import Tree
 from dynagate.robot import Robot, RobotError
-
-CONFIGURATION, VECTOR, MATRIX, SYMMETRIC, FORCES = "configuration", "vector", "matrix", "symmetric", "forces"
-SCALAR, POINT, POINTS, JACOBIANS, TURNS = "scalar", "point", "points", "jacobians", "turns"
-ROTATION, TWIST, JACOBIAN, POINT_JACOBIAN = "rotation", "twist", "jacobian", "point_jacobian"
-SWITCHES, ROWS, ROWS_BY_VECTOR = "switches", "rows", "rows_by_vector"
-RATIOS, ROWS_BY_ROWS = "ratios", "rows_by_rows"
-
 
 SCAN = "scan"
 """The form that is a loop over links."""
@@ -34,62 +28,17 @@ SCANS = {
 """Functions that have an algorithm over links, and the form that it has when it is unrolled."""
 
 
-@dataclass(frozen=True)
-class Argument:
-    """An input or output of a function. kind: configuration (nq,), vector (nv,), matrix (nv, nv), symmetric (nv, nv),
-    forces (links, 6), scalar (), point (3,), rotation (3, 3), twist (6,), jacobian (6, nv), point_jacobian (3, nv),
-    points (links, 3), jacobians (links, 6, nv), turns (nv, 2), cosine and sine of each joint,
-    switches (constraints,), 0 or 1 each, ratios (constraints,), rows (rows,), of all that the constraints hold,
-    rows_by_vector (rows, nv), or rows_by_rows (rows, rows), symmetric.
-    like: the input of the listed functions that has numbers of the same size, where the name is not one of theirs."""
-
-    name: str
-    kind: str
-    like: str = ""
-
-    def shape(self, robot: Robot) -> tuple[int, ...]:
-        nv, links = robot.nv, len(robot.links)
-        shapes: dict[str, tuple[int, ...]] = {
-            CONFIGURATION: (robot.nq,),
-            VECTOR: (nv,),
-            MATRIX: (nv, nv),
-            SYMMETRIC: (nv, nv),
-            FORCES: (links, 6),
-            SCALAR: (),
-            POINT: (3,),
-            ROTATION: (3, 3),
-            TWIST: (6,),
-            JACOBIAN: (6, nv),
-            POINT_JACOBIAN: (3, nv),
-            POINTS: (links, 3),
-            JACOBIANS: (links, 6, nv),
-            TURNS: (nv, 2),
-            SWITCHES: (len(robot.constraints),),
-            RATIOS: (len(robot.constraints),),
-            ROWS: (robot.constraint_rows,),
-            ROWS_BY_ROWS: (robot.constraint_rows, robot.constraint_rows),
-            ROWS_BY_VECTOR: (robot.constraint_rows, nv),
-        }
-        return shapes[self.kind]
-
-    def unit_vectors(self, robot: Robot) -> tuple[tuple[int, int], ...]:
-        """Begin and end of the entries, in row-major order, that have length 1 together."""
-        if self.kind == TURNS:
-            return tuple((2 * d, 2 * d + 2) for d in range(robot.nv))
-        return tuple((part.start, part.stop) for part in robot.quaternions()) if self.name == "q" else ()
-
-
 Algorithm = Callable[..., Any]
-TAU_OR_QDD = Argument("tau_or_qdd", VECTOR)
+TAU_OR_QDD = Argument("tau_or_qdd", "cotangent")
 """Input of functions together: τ in samples of a function that takes torques, q̈ in those of one that takes
 accelerations."""
 ACCELERATION = "frame_acceleration_"
 """Begins the functions that take accelerations and no forces."""
 MASS_PRODUCT = "inverse_mass_product"
 """The function M⁻¹ τ, whose torques are those of no motion."""
-CODE = Argument("function", SCALAR)
+CODE = Argument("function", "scalar")
 """Input of functions together: the code of the sample's function."""
-EXTERNAL = Argument("f_ext", FORCES)
+EXTERNAL = Argument("f_ext", "wrenches")
 """Optional input: force on each link from outside, [moment; force] at the link's origin in the link's frame, in N m
 and N."""
 
@@ -115,7 +64,8 @@ class Function:
     checks: by form, what raises RobotError for robots that the form does not know.
     derivative_of: the function whose graph it is made from by differentiation (`graph.derived`); the forms are those of
     that function. parts: the functions that it computes together, each for samples of its own. at_once: those that it
-    computes at one state."""
+    computes at one state. mimicking: forms that take a robot's own coordinates, where its joints mimic others; the
+    others take those of all joints, and the spaces of inputs and outputs say how these are mapped."""
 
     name: str
     inputs: tuple[Argument, ...]
@@ -126,6 +76,7 @@ class Function:
     derivative_of: Function | None = None
     parts: tuple[Part, ...] = ()
     at_once: tuple[Function, ...] = ()
+    mimicking: tuple[str, ...] = ()
 
     def forms_for(self, robot: Robot) -> list[str]:
         """The forms that know this robot, the default first."""
@@ -141,8 +92,8 @@ class Function:
 
     def _check(self, form: str, tree: Tree) -> None:
         """Raises RobotError: the form does not know the robot."""
-        if tree.coupling and not self.at_once:
-            mimicking.check(tree, (self.derivative_of or self).name, form, next(iter(self.forms)))
+        if not (tree.mimic.is_identity or self.at_once):
+            self._check_mimics(tree, form)
         if form in self.checks:
             self.checks[form](tree)
 
@@ -194,12 +145,36 @@ class Function:
         if len(inputs) > len(self.inputs):
             options["external"] = inputs[-1]
         own = inputs[: len(self.inputs)]
-        if tree.coupling and not self.at_once:
-            names = [argument.name for argument in self.inputs], [argument.name for argument in self.outputs]
-            result = mimicking.results(tree, self.name, self.forms[form], names, own, options)
-        else:
-            result = self.forms[form](tree, *own, **options)
-        return result if len(self.outputs) > 1 else (result,)
+        return self._results(tree, form, own, options)
+
+    def _results(self, tree: Tree, form: str, inputs: Sequence[Any], options: dict[str, Any]) -> tuple[Any, ...]:
+        """Return the outputs in a robot's own coordinates, from inputs in these."""
+        maps = not (tree.mimic.is_identity or self.at_once or form in self.mimicking)
+        to_joints = [argument.values.to_joints if maps else None for argument in self.inputs]
+        own = [move(tree.mimic, x) if move else x for move, x in zip(to_joints, inputs, strict=True)]
+        result = self.forms[form](tree, *own, **options)
+        results = result if len(self.outputs) > 1 else (result,)
+        if not maps:
+            return results
+        with scope("mimic"):
+            moves = [argument.values.from_joints for argument in self.outputs]
+            return tuple(move(tree.mimic, x) if move else x for move, x in zip(moves, results, strict=True))
+
+    def _check_mimics(self, tree: Tree, form: str) -> None:
+        """Raise RobotError if a form does not support a robot whose joints mimic others."""
+        names = ", ".join(f"'{name}'" for name in tree.moving.followers)
+        of = self.derivative_of or self
+        if of.parts:
+            raise RobotError(
+                f"joints {names} of robot '{tree.moving.name}' mimic others, which functions together do not know; "
+                "expected one function, or lock= for these joints"
+            )
+        if form not in of.mimicking and any(argument.values.is_solved for argument in of.outputs):
+            expected = f"'{of.mimicking[0]}', or " if of.mimicking else ""
+            raise RobotError(
+                f"joints {names} of robot '{tree.moving.name}' mimic others, which form '{form}' of {of.name} does not "
+                f"know; expected {expected}lock= for these joints"
+            )
 
     def chosen_outputs(self, names: Sequence[str] | None) -> tuple[Argument, ...]:
         """The outputs of these names, in the function's order; all for None. Raises ValueError: there is no such
@@ -239,58 +214,19 @@ class Function:
                 )
 
 
-def arguments(names: str) -> tuple[Argument, ...]:
-    """Inputs or outputs by their names, of which each has its kind."""
-    kinds = {
-        "q": CONFIGURATION,
-        "q_next": CONFIGURATION,
-        "qd_next": VECTOR,
-        "minv": SYMMETRIC,
-        "m": SYMMETRIC,
-        "kinetic_energy": SCALAR,
-        "potential_energy": SCALAR,
-        "center_of_mass": POINT,
-        "link_positions": POINTS,
-        "link_jacobians": JACOBIANS,
-        "frame_position": POINT,
-        "frame_rotation": ROTATION,
-        "frame_velocity": TWIST,
-        "frame_jacobian": JACOBIAN,
-        "frame_acceleration": TWIST,
-        "frame_bias_acceleration": TWIST,
-        "centroidal_momentum": TWIST,
-        "centroidal_momentum_matrix": JACOBIAN,
-        "center_of_mass_velocity": POINT,
-        "center_of_mass_jacobian": POINT_JACOBIAN,
-        **dict.fromkeys(("gravity_torque", "coriolis_torque", "bias_torque"), VECTOR),
-        "active": SWITCHES,
-        "restitution": RATIOS,
-        "qd_after": VECTOR,
-        "delassus": ROWS_BY_ROWS,
-        **dict.fromkeys(("force", "acceleration", "constraint_drift", "lam_force", "jvp_force"), ROWS),
-        **dict.fromkeys(("impulse", "lam_impulse", "jvp_impulse"), ROWS),
-        **dict.fromkeys(("contact_jacobian", "dforce_dq", "dforce_dqd", "dforce_dtau"), ROWS_BY_VECTOR),
-    }
-
-    def kind(name: str) -> str:
-        start = name.split("_")[0]
-        return kinds.get(name, VECTOR if start in ("lam", "delta", "vjp", "jvp") or start == name else MATRIX)
-
-    return tuple(Argument(name, kind(name)) for name in names.split())
-
-
-def derivatives(of: Function, output: str) -> list[Function]:
-    """Rows of products with a function's derivative: λᵀ ∂output/∂inputs, and ∂output/∂inputs · δ."""
-    inputs = [argument.name for argument in of.inputs]
-    state, directions = " ".join(inputs), " ".join(f"delta_{name}" for name in inputs)
-    products = " ".join(f"vjp_{name}" for name in inputs)
-    rows = [
-        (f"{of.name}_vjp", f"{state} lam_{output}", f"{output} {products}"),
-        (f"{of.name}_jvp", f"{state} {directions}", f"{output} jvp_{output}"),
+def derivatives(of: Function) -> list[Function]:
+    """Return the rows of products with a function's derivatives: λᵀ ∂outputs/∂inputs, and ∂outputs/∂inputs · δ."""
+    moved = [argument for argument in of.inputs if argument.values.moves_in]
+    weights = tuple(argument.weights() for argument in of.outputs)
+    products = tuple(argument.product() for argument in moved)
+    directions = tuple(argument.direction() for argument in moved)
+    rates = tuple(argument.rate() for argument in of.outputs)
+    return [
+        derivative(of, f"{of.name}_vjp", (*of.inputs, *weights), (*of.outputs, *products)),
+        derivative(of, f"{of.name}_jvp", (*of.inputs, *directions), (*of.outputs, *rates)),
     ]
-    return [derivative(of, *row) for row in rows]
 
 
-def derivative(of: Function, name: str, inputs: str, outputs: str) -> Function:
-    """The row of a function that is made from another one's graph."""
-    return Function(name, arguments(inputs), arguments(outputs), of.forms, of.options, of.checks, of)
+def derivative(of: Function, name: str, inputs: Sequence[Argument], outputs: Sequence[Argument]) -> Function:
+    """Return the row of a function that is made from another one's graph."""
+    return Function(name, tuple(inputs), tuple(outputs), of.forms, of.options, of.checks, of)

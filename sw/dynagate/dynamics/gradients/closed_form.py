@@ -350,8 +350,11 @@ def forward_dynamics_gradient_given_minv(
     prefix: bool = False,
     external: Array | None = None,
 ) -> tuple[Array, Array]:
-    """∂q̈/∂q and ∂q̈/∂q̇ (nv, nv) at fixed τ, with q̈ and M⁻¹ from elsewhere."""
-    return solved_for_acceleration(minv, *inverse_dynamics_gradient(tree, q, qd, qdd, frame, prefix, external))
+    """Return ∂q̈/∂q and ∂q̈/∂q̇ (nv, nv) at fixed τ for given q̈ and M⁻¹, in the robot's own coordinates."""
+    mimic = tree.mimic
+    motion = mimic.configuration(q), mimic.rates(qd), mimic.rates(qdd)
+    by_q, by_qd = inverse_dynamics_gradient(tree, *motion, frame, prefix, external)
+    return solved_for_acceleration(minv, mimic.matrix(by_q), mimic.matrix(by_qd))
 
 
 def _mass_matrix_of(tree: Tree, kin: Kinematics, moved: Composites) -> Array:
@@ -402,20 +405,24 @@ def forward_dynamics_gradient(
     The bias torque comes from ∂τ/∂q̇, which does not depend on q̈, so accelerations and forces are computed once.
     mass: where M comes from: "body" frames, where it is ready early and its numbers are smallest, or "shared" with
     the gradient's composite inertias, which takes fewer operations. Raises ValueError for anything else.
+    All is in the robot's own coordinates.
     """
     check_mass(mass)
+    mimic = tree.mimic
+    q, qd = mimic.configuration(q), mimic.rates(qd)
     # first, so that of equal numbers the ones in body frames stay: the pivots of M are the longest way
     early = mass_matrix(tree, q) if mass == "body" else None
     kin = in_one_frame(tree, q, qd, frame, prefix)
     moved = composites(tree, kin)
     by_qd = by_velocity(tree, kin, moved)
-    bias = bias_torques(tree, kin, moved, by_qd, qd, external)
+    bias = mimic.torques(bias_torques(tree, kin, moved, by_qd, qd, external))
     m = _mass_matrix_of(tree, kin, moved) if early is None else early
-    minv = inverse_from_factor(tree, factorize(tree, m))
+    minv = inverse_from_factor(mimic, factorize(mimic, mimic.symmetric(m)))
     with scope("fd"):
         load = [label(t - b, f"load_{i}") for i, (t, b) in enumerate(zip(tau, bias, strict=True))]
-        qdd = [label(minv[i] @ load, f"qdd_{i}") for i in range(tree.nv)]
-    accelerations = link_accelerations(tree, kin, qd, qdd)
+        qdd = [label(row @ load, f"qdd_{i}") for i, row in enumerate(minv)]
+    accelerations = link_accelerations(tree, kin, qd, mimic.rates(qdd))
     composite_force = composite(tree, kin, net_forces(tree, kin, accelerations, external))
     by_q = by_position(tree, kin, moved, accelerations, composite_force)
-    return qdd, *solved_for_acceleration(minv, by_q, tree.damped(by_qd, qd)), minv
+    by_q, by_qd = mimic.matrix(by_q), mimic.matrix(tree.damped(by_qd, qd))
+    return qdd, *solved_for_acceleration(minv, by_q, by_qd), minv

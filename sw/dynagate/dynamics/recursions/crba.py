@@ -53,12 +53,11 @@ def check_invertible(tree: Tree) -> None:
     tree, random = tree.nominal, np.random.default_rng(0)
     for _ in range(CONFIGURATIONS):
         q = normalized(tree.moving, random.uniform(-1.0, 1.0, tree.moving.nq)).tolist()
-        coupling = tree.coupling
-        m = coupling.symmetric(mass_matrix(tree, coupling.configuration(q))) if coupling else mass_matrix(tree, q)
+        m = tree.mimic.symmetric(mass_matrix(tree, tree.mimic.configuration(q)))
         weightless = _weightless(m.astype(np.float64))
         if not weightless:
             return
-    dofs = tree.coupling.leaders if tree.coupling else range(tree.nv)
+    dofs = tree.mimic.leaders
     groups = [sorted({tree.link_of[dofs[d]] for d in group}) for group in weightless]
     links = tree.robot.links
     listed = "; ".join(_joints(tree, group) for group in groups)
@@ -189,5 +188,7 @@ def inverse_from_factor(tree: Elimination, factor: Factor) -> Array:
 
 
 def mass_matrix_inverse(tree: Tree, q: Sequence[Scalar]) -> Array:
-    """M⁻¹ (nv, nv) in 1/(kg m²), by M = Lᵀ D L."""
-    return inverse_from_factor(tree, factorize(tree, mass_matrix(tree, q)))
+    """Return M⁻¹ (nv, nv) in 1/(kg m²) by M = Lᵀ D L, in the robot's own coordinates."""
+    mimic = tree.mimic
+    m = mimic.symmetric(mass_matrix(tree, mimic.configuration(q)))
+    return inverse_from_factor(mimic, factorize(mimic, m))

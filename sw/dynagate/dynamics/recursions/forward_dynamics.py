@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from dynagate.dynamics.links import Links
+from dynagate.dynamics.recursions import aba
 from dynagate.dynamics.recursions.crba import factorize, mass_matrix, solve
 from dynagate.dynamics.recursions.rnea import inverse_dynamics
 from dynagate.dynamics.spatial import Array, Scalar
@@ -17,7 +19,19 @@ def forward_dynamics(
     tau: Sequence[Scalar],
     external: Array | None = None,
 ) -> list[Scalar]:
-    """q̈ (nv,) in rad/s²: M q̈ = τ - ID(q, q̇, 0) (Featherstone 2008, §6.3)."""
-    bias = inverse_dynamics(tree, q, qd, [0.0] * tree.nv, external)
-    factor = factorize(tree, mass_matrix(tree, q))
-    return solve(tree, factor, [t - b for t, b in zip(tau, bias, strict=True)])
+    """Return q̈ (nv,) in rad/s²: M q̈ = τ - ID(q, q̇, 0) (Featherstone 2008, §6.3), in the robot's own coordinates."""
+    mimic = tree.mimic
+    position, velocity = mimic.configuration(q), mimic.rates(qd)
+    bias = mimic.torques(inverse_dynamics(tree, position, velocity, [0.0] * tree.nv, external))
+    factor = factorize(mimic, mimic.symmetric(mass_matrix(tree, position)))
+    return solve(mimic, factor, [t - b for t, b in zip(tau, bias, strict=True)])
+
+
+def inverse_mass_product(links: Links, q: Sequence[Scalar], tau: Sequence[Scalar]) -> list[Scalar]:
+    """Return M⁻¹ τ (nv,) in the robot's own coordinates: by articulated bodies, or by M if joints mimic others."""
+    tree = links.tree
+    mimic = tree.mimic
+    if mimic.is_identity:
+        return aba.inverse_mass_product(links, q, tau)
+    m = mimic.symmetric(mass_matrix(tree, mimic.configuration(q)))
+    return solve(mimic, factorize(mimic, m), tau)

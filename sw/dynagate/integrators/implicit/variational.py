@@ -319,16 +319,16 @@ def finish(
 
 
 Q, DT = Argument("q", "configuration"), Argument("dt", "scalar")
-INCREMENT, NEXT = Argument("increment", "vector"), Argument("next", "vector", like="increment")
-MOMENTUM, LOAD = (Argument(name, "forces", like="f_ext") for name in ("momentum", "load"))
-IMPULSE, FACTOR = Argument("impulse", "vector", like="tau"), Argument("factor", "matrix", like="minv")
+INCREMENT, NEXT = Argument("increment", "tangent"), Argument("next", "tangent", like="increment")
+MOMENTUM, LOAD = (Argument(name, "wrenches", like="f_ext") for name in ("momentum", "load"))
+IMPULSE, FACTOR = Argument("impulse", "cotangent", like="tau"), Argument("factor", "linear", like="minv")
 TURNED, EXCESS = Argument("turned", "scalar"), Argument("excess", "scalar")
-INCREMENTS = tuple(Argument(name, "vector", like="increment") for name in ("last", "second", "third", "fourth"))
-TURN = Argument("turn", "turns")
+INCREMENTS = tuple(Argument(name, "tangent", like="increment") for name in ("last", "second", "third", "fourth"))
+TURN = Argument("turn", "cosines")
 
 START = Function(
     "variational_start",
-    (Q, *INCREMENTS, MOMENTUM, Argument("tau", "vector"), DT, Argument("share", "scalar")),
+    (Q, *INCREMENTS, MOMENTUM, Argument("tau", "cotangent"), DT, Argument("share", "scalar")),
     (INCREMENT, LOAD, IMPULSE, FACTOR, TURN),
     {f"guess_{k}": partial(start, guess=k) for k in (3, 1, 2, 4)},
     {},
@@ -336,7 +336,7 @@ START = Function(
 RESIDUAL = Function(
     "variational_residual",
     (Q, TURN, INCREMENT, LOAD, IMPULSE, DT),
-    (Argument("residual", "vector"), MOMENTUM, TURNED),
+    (Argument("residual", "cotangent"), MOMENTUM, TURNED),
     {"increment": residual},
     {},
 )
@@ -356,10 +356,10 @@ CARRIED = {
 
 FINISH = Function(
     "variational_finish",
-    (Q, *INCREMENTS[:3], NEXT, Argument("brought", "forces", like="f_ext"), EXCESS, TURNED),
+    (Q, *INCREMENTS[:3], NEXT, Argument("brought", "wrenches", like="f_ext"), EXCESS, TURNED),
     (
         *(
-            Argument(name, {"q": "configuration", "momentum": "forces", "share": "scalar"}.get(of, "vector"))
+            Argument(name, {"q": "configuration", "momentum": "wrenches", "share": "scalar"}.get(of, "tangent"))
             for name, of in CARRIED.items()
         ),
         Argument("good", "scalar"),

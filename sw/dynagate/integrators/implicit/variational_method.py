@@ -50,7 +50,7 @@ from dynagate.robot import Robot
 from dynagate.robot.variable import check_constant
 
 FAILED = Argument("failed", "scalar")
-SLOPE = Argument("dforce_dlast", "matrix", like="minv")
+SLOPE = Argument("dforce_dlast", "linear", like="minv")
 """How the forces change with the last increment."""
 
 CLIPPED = 4.0
@@ -159,7 +159,7 @@ def _clipping(within: float) -> Function:
 
 
 def _arguments(forces: Forces) -> tuple[Argument, ...]:
-    return tuple(Argument(name, "vector", like="qd") for name in forces.inputs)
+    return tuple(Argument(name, "tangent", like="qd") for name in forces.inputs)
 
 
 def _start(robot: Robot, forces: Forces, guess: int) -> tuple[Graph, ...]:
@@ -185,7 +185,7 @@ def _start(robot: Robot, forces: Forces, guess: int) -> tuple[Graph, ...]:
     acting = Function(
         "forces",
         moving,
-        (Argument("force", "vector"),),
+        (Argument("force", "cotangent"),),
         {"": lambda tree, q, last, dt, *extra: (_force(forces, q, last, dt, extra),)},
         {},
     )
@@ -234,7 +234,7 @@ def _finish() -> Function:
         return (*carried, array([x * (1.0 / dt) for x in carried[1]]), failed + wrong, sqrt(own[-2]))
 
     scalars = Argument("failed_next", "scalar"), Argument("left", "scalar")
-    outputs = (*FINISH.outputs[:-1], Argument("qd_next", "vector", like="qd"), *scalars)
+    outputs = (*FINISH.outputs[:-1], Argument("qd_next", "tangent", like="qd"), *scalars)
     return Function(
         "variational_finish", (*FINISH.inputs, Argument("dt", "scalar"), FAILED), outputs, {"": counted}, {}
     )
@@ -248,7 +248,7 @@ def _begin(robot: Robot) -> Loop:
         last = [x * dt for x in qd]
         return (*([last] * len(INCREMENTS)), _momenta(tree.as_given, q, last), 0.5, 0.0)
 
-    inputs = (Argument("q", "configuration"), Argument("qd", "vector"), Argument("dt", "scalar"))
+    inputs = (Argument("q", "configuration"), Argument("qd", "tangent"), Argument("dt", "scalar"))
     outputs = (*INCREMENTS, MOMENTUM, Argument("share", "scalar"), FAILED)
     graph = trace(robot, Function("variational_begin", inputs, outputs, {"": begin}, {}))
     return Loop(
