@@ -46,7 +46,7 @@ def entering(meaning: Formula | Unit, exact: Exact, to: Format, arithmetic: Arit
 def without_low_bits(formula: Formula, exact: Exact, sources: Sequence[Format], to: Format) -> Exact:
     """Return the exact result of a sum or choice without the bits that no rounding reads.
 
-    One operand alone has bits below those of the others. If these bits are cut from it first, towards minus infinity
+    Only one operand has bits below those of the others. If these bits are cut from it first, towards minus infinity
     in the result, all rounded results stay the same, and the values on the way are shorter.
 
     Args:

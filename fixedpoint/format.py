@@ -74,7 +74,7 @@ class Arithmetic:
 
 
 class Rescaled(NamedTuple):
-    """Integers in the format asked for, and which of them did not fit."""
+    """Integers in the requested format, and which of them did not fit."""
 
     value: Integers
     overflow: npt.NDArray[np.bool_]

@@ -1,6 +1,6 @@
 """Products and sums as multiply-adds of one word: what a processor of few units computes.
 
-A product that one sum alone reads becomes one operation with it, r = ± a b ± c, exact, rescaled once. Signs and powers
+A product that only one sum reads becomes one operation with it, r = ± a b ± c, exact, rescaled once. Signs and powers
 of two cost nothing: a minus goes to the readers, a power of two moves a binary point. Every factor and term that the
 robot fixes becomes a constant of its own, because a processor reads it as it reads other values.
 
@@ -46,7 +46,7 @@ def angle_format(formatted: FormattedGraph, word: int) -> Format:
 
 
 def exponential_formats(formatted: FormattedGraph, word: int) -> tuple[Format, Format]:
-    """The formats that all operands of exponentials have, and all exponentials, likewise."""
+    """Return one format for all operands of exponentials and one for all exponentials."""
     nodes, formats = formatted.graph.nodes, formatted.formats
     results = [i for i, node in enumerate(nodes) if node.op == "exp"]
     whole = [
@@ -72,7 +72,7 @@ def fused(
 
     Binary points stay, but for angles, which have `angle_format`, and for roots and their operands. What was narrower
     has more room before its binary point. An addend whose binary point is too far from the product's keeps the pair
-    apart. angle: of all operands of sines; `angle_format` unless given. exponential: likewise of the operands of
+    apart. angle: of all operands of sines; `angle_format` unless given. exponential: of the operands of
     exponentials, and of their results; `exponential_formats` unless given.
     Raises ValueError: the arithmetic is not the processor's.
     """
@@ -171,7 +171,7 @@ class _Fuser:
         return _Term(sign, i, exponent)
 
     def _sum_of(self, i: int) -> int | None:
-        """The sum that alone reads a product, if there is one."""
+        """Return the sum that is the only reader of a product, or None."""
         while i not in self._outputs and len(self.old.users[i]) == 1:
             i = self.old.users[i][0]
             if self.old.nodes[i].op in SUMS:
@@ -226,7 +226,7 @@ class _Fuser:
         return i
 
     def _signed(self, term: _Term) -> tuple[int, int]:
-        """The new node of a term and the sign of the term beside what it stores."""
+        """The new node of a term and the sign of the term relative to the stored value."""
         if term.node not in self.place:
             self._emit_product(term.node)  # one whose sum has no room for it
         i, stored = self.place[term.node]
@@ -371,7 +371,7 @@ class _Fuser:
         return True
 
     def _add(self, i: int, terms: list[_Term]) -> None:
-        """The sum at i alone."""
+        """Add the sum at node i."""
         frac = self.source.formats[i].frac
         parts = [self._signed(term) for term in terms if term.node >= 0]
         if len(parts) < len(terms):

@@ -36,7 +36,7 @@ class DesignOptions:
     axi: write the datapath's shell too. budget: what the plan may take. stages: more registers, for a target that wants
     them. region: the states the formats are for (inside the URDF's limits by default).
     certificate: forward dynamics has an output "certificate", a bound of the error of each q̈.
-    samples_per_run: samples that a program computes side by side, 1 to 4, where one leaves units idle. They share a
+    samples_per_run: samples that a program computes in one run, 1 to 4, where one leaves units idle. They share a
     flag.
     words: what the streams of a program's core carry, "float32", or "fixed" for integers, the default.
     """

@@ -104,7 +104,7 @@ class Bench:
             assert bytes(got.tdata) == due, f"result {k} of {len(frames)} differs"
 
     async def quiet(self) -> None:
-        """Nothing is left that nobody asked for."""
+        """Check that no unexpected data is left."""
         await ClockCycles(self.dut.aclk, self.design.latency + 200)
         assert self.sink.empty(), "a result came that no input asked for"
 
@@ -239,7 +239,7 @@ async def a_beat_too_many_is_told_of_each_sample(dut: Any) -> None:
 
 @cocotb.test()
 async def holes_are_told(dut: Any) -> None:
-    """A missing byte of a sample or of its tag spoils the sample alone. After the tag bytes may be missing."""
+    """A missing byte of a sample or of its tag spoils only this sample. After the tag bytes may be missing."""
     bench = await Bench.start(dut)
     axi, size = bench.axi, 4 * (bench.axi.words.input + 1)
     good = np.flatnonzero(~bench.bad & ~bench.overflow.any(axis=1))[:3]

@@ -12,7 +12,7 @@ from dynagate.sim.sources import SimulationError
 class Models(NamedTuple):
     """The files with a family's models.
 
-    yosys: files in Yosys' share folder. own: files beside this one, which take precedence.
+    yosys: files in Yosys' share folder. own: files next to this one, which take precedence.
     """
 
     yosys: tuple[str, ...]

@@ -41,7 +41,7 @@ def first_difference(
     """Run states one at a time with every node's signal public; None where all nodes of all of them agree.
 
     Of several nodes that differ in the same cycle the first in the graph's order is named: the others read it or
-    have a fault of their own. verilog: another datapath than the built one.
+    have a bug of their own. verilog: another datapath than the built one.
     Raises SimulationError: the model cannot be compiled, or lacks a node's signal.
     """
     plan = built.hardware.plan

@@ -63,7 +63,7 @@ def run_datapath_bench(
 ) -> None:
     """Stream states through the datapath under every pair of pause patterns; raises SimulationError on a difference.
 
-    verilog: another datapath than the built one, such as one with a planted fault.
+    verilog: another datapath than the built one, such as one with a planted bug.
     """
     payloads_in, payloads_out = expected_payloads(built, inputs)
     program = cocotb_program(verilog or built.module("datapath"), TOP, PORTS)
@@ -164,7 +164,7 @@ def run_unit_bench(
     text = verilog_text(unit, name, platform)
     source = folder / f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:12]}" / f"{name}.v"
     write(source, text, SimulationError)
-    # what a device's blocks are told are strings, which no file may hold
+    # parameters of a device's blocks are strings, which no file may hold
     texts = None if models is None else {source.name: text, **models}
     columns = {f"in_{key}": np.asarray(column) for key, column in inputs.items()}
     columns |= {f"out_{key}": np.asarray(column) for key, column in outputs.items()}
@@ -207,7 +207,7 @@ def run_module(
     *,
     only: str | None = None,
 ) -> None:
-    """`run_bench` of a module that is told by variables of the environment where its data lie. place: the folder of a
+    """Run the bench of a module; variables of the environment name the files of its data. place: the folder of a
     module that is in no package."""
     with tempfile.TemporaryDirectory() as work:
         if isinstance(program, Icarus):
@@ -282,7 +282,7 @@ def _cocotb() -> dict[str, str]:
 
 
 def _quick_start(module: str) -> dict[str, str]:
-    """Variables of the simulator's Python. pytest rewrites the assertions of the bench alone: those of all that it
+    """Variables of the simulator's Python. pytest rewrites only the assertions of the bench: those of all that it
     imports take longer than most benches."""
     return {
         "PYTHONDONTWRITEBYTECODE": "1",

@@ -148,7 +148,7 @@ def verify(
     simulators: some of `SIMULATORS`; the cocotb bench runs in the last of them. drawn: makes other vectors than the
     folder's. progress: called with what is about to happen.
     Raises DesignError: the design is damaged, a file of its bench was edited, or vectors are another design's.
-    SimulationError: a simulator is missing, or what it is told does not compile.
+    SimulationError: a simulator is missing, or its input does not compile.
     """
     place = Path(folder).absolute()
     if unknown := [name for name in simulators if name not in SIMULATORS]:

@@ -1,8 +1,8 @@
 """Verilog -> a compiled model: a shared library for the host's sim link, and a program for cocotb.
 
 One model serves both. Only the ports are public: with every signal public, as cocotb builds by default, a large
-datapath takes several times as long to compile and to run. What is compiled lies in the user's cache and not beside the
-Verilog, because a folder with a design may come from anybody, and a library is code.
+datapath takes several times as long to compile and to run. What is compiled lies in the user's cache and not next to
+the Verilog, because a folder with a design may come from anybody, and a library is code.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ VERILATOR_FLAGS = (
     "-Wno-fatal",
     "-Wno-lint",
     "-Wno-style",
-    "-fno-merge-cond",  # on folded designs this pass alone takes most of the time and gains nothing
+    "-fno-merge-cond",  # on folded designs this pass takes most of the time and gains nothing
     "--output-split",
     "5000",
     "--output-split-cfuncs",
@@ -88,7 +88,7 @@ COMPILE_FLAGS = (
 is parsed differently. -pthread is among them because it defines a macro.
 """
 UNIT_BYTES = 1_000_000
-"""C++ that is compiled in one piece: small models as a whole, large ones in pieces side by side."""
+"""C++ that is compiled in one piece: small models as a whole, large ones in pieces in parallel."""
 
 
 def library(verilog: Path, *, signals: Sequence[tuple[str, str]] = (), progress: Progress = quiet) -> Path:
@@ -302,7 +302,7 @@ def nested_shifts_are_right(flags: Sequence[str] | None = None) -> bool:
 
 
 def _units(place: Path) -> list[str]:
-    """Groups the C++ of a model into files of some size, and returns how make is told of them."""
+    """Groups the C++ of a model into files of some size, and returns their variables for make."""
     units: list[str] = []
     room = 0
     for path in sorted(place.glob("Vtop*.cpp")):

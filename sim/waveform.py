@@ -39,8 +39,8 @@ def write_vcd(built: Design[Pipeline], inputs: Inputs, path: str | PathLike[str]
 
 
 def write_waves(built: Design[Pipeline], inputs: Inputs, path: str | PathLike[str]) -> tuple[Path, Path]:
-    """`write_vcd`, and beside the VCD file one for GTKWave, in which the nodes are grouped by pass and link. Returns
-    both paths. Both files are written, or none."""
+    """Write a VCD file as `write_vcd` does, and one for GTKWave, in which the nodes are grouped by pass and link.
+    Returns both paths. Both files are written, or none."""
     target = Path(path)
     save = target.with_suffix(".gtkw")
     if save == target:

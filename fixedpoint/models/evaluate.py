@@ -27,7 +27,7 @@ EXACT: Mapping[str, str] = MappingProxyType({})
 
 
 class Values(NamedTuple):
-    """value: integers of every node asked for, by id, (batch,); by_scope: (batch, scopes of the graph), where a node of
+    """value: integers of every requested node, by id, (batch,); by_scope: (batch, scopes of the graph), where a node of
     that scope overflowed; origins: the nodes at which overflow began, and in how many states."""
 
     value: dict[int, Integers]

@@ -42,7 +42,7 @@ FINEST_SINE = 48
 
 
 class FormatsError(Error, ValueError):
-    """A formats file that is missing, damaged, or of another graph; the text names the file and the fault."""
+    """A formats file that is missing, damaged, or of another graph; the text names the file and the error."""
 
 
 def write_formats(
@@ -52,7 +52,7 @@ def write_formats(
 ) -> None:
     """One line per node, by its name: [width, frac]; of a constant [integer, width, frac]; of an input [low, high].
     formatted: of a function, or of several of one robot. options: those that it was traced with; a file without them is
-    not asked for any. Raises FormatsError where the file cannot be written."""
+    not checked for any. Raises FormatsError where the file cannot be written."""
     functions = formatted if isinstance(formatted, Collection) else (formatted,)
     write(Path(path), text_of(described(functions, options)), FormatsError)
 
@@ -164,7 +164,7 @@ class FormatsFile:
         return max(widths, default=0)
 
     def options_of(self, robot: str, function: str, asked: Mapping[str, Any]) -> dict[str, Any]:
-        """The options of a function, those that were found among them. asked: the others, which must be those of the
+        """The options of a function, including those that a search found. asked: the others, which must be those of the
         file. Raises FormatsError: it is for another function, or for other options."""
         held = self._of(function, robot)["options"]
         if held is None:
@@ -185,7 +185,7 @@ class FormatsFile:
         return self._formatted(graph, sections[0])
 
     def loop(self, blocks: Blocks) -> FormattedLoop:
-        """The formats of a loop in blocks, likewise."""
+        """Return the formats of a loop in blocks."""
         loop = blocks.loop
         sections = self._of(loop.name, loop.robot)["graphs"]
         self._check_count(loop.name, sections, sum(1 for _ in loop.graphs()))

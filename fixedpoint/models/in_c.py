@@ -103,7 +103,7 @@ def word_of(formatted: FormattedGraph) -> int:
 
 
 class Encoded:
-    """A formatted graph as the interpreter takes it. keep_all: results are all nodes, not the outputs alone.
+    """A formatted graph as the interpreter takes it. keep_all: results are all nodes, not only the outputs.
 
     kept: the nodes whose integers it returns. Raises NotInCError: its formats need wider types than C has.
     """

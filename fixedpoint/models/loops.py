@@ -4,7 +4,7 @@ A value that is carried has a place of its own, in the format of the first step 
 rounded to that format, and so is what a step takes in another format. A loop with a tolerance compares integers.
 
 What a loop in the body takes or keeps of every turn lies in a memory. A value and the input that it is carried to are
-the same places there, so such values have the format of whoever takes one of them first.
+the same places there, so such values have the format of the first reader of one of them.
 """
 
 from __future__ import annotations
@@ -180,8 +180,8 @@ class LoopIntegers:
         self._states |= {name: own for name, own in other._states.items() if name in self.formatted.memory}
 
     def turn(self, per_turn: Mapping[str, Sequence[npt.NDArray[np.int64]]]) -> tuple[Values, npt.NDArray[np.bool_]]:
-        """per_turn: of the other inputs, likewise. Returns all values, and (batch,) where this turn or one before it
-        overflowed."""
+        """per_turn: integers of the other inputs, by name. Returns all values, and (batch,) where this turn or one
+        before it overflowed."""
         formatted = self.formatted
         values = dict(self._states)
         for name, own in per_turn.items():

@@ -1,7 +1,7 @@
 """Loops of graphs on integers, with formats for what their graphs met: for loops whose values no region describes.
 
 Each graph has formats of its own, of one word. What passes from one to the next is the value of an integer, rounded
-half up to the format of whoever takes it. Such values are float64 numbers without error, for words of 32 bits at most.
+half up to the format of its reader. Such values are float64 numbers without error, for words of 32 bits at most.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Products in fixed point, alone and with an addend."""
+"""Products in fixed point, with and without an addend."""
 
 from __future__ import annotations
 

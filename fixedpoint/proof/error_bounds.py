@@ -1,4 +1,4 @@
-"""Proved and measured, side by side: what no state of a region exceeds, and what a sample of states shows."""
+"""Compare proved bounds, which no state of a region exceeds, with the errors of a sample of states."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ def proved_ranges(
         )
     known: Mapping[int, Interval] = unit_ranges(graph) | pivot_ranges(graph, region.robot)
     for boxes in _splittings(graph, input_box(graph, region), milliseconds):
-        with np.errstate(all="ignore"):  # what is infinite is told
+        with np.errstate(all="ignore"):  # infinite ranges raise an error below
             values = images(graph, boxes, known)
         _check_bounded(graph, region, values)
         known = dict(enumerate(_hull(value) for value in values))

@@ -1,6 +1,6 @@
 """Ranges of quadratic forms of unit vectors: a quaternion turns a vector and does not lengthen it.
 
-The entries of a quaternion lie between -1 and 1, and intervals alone would let the entries of its rotation matrix reach
+The entries of a quaternion lie between -1 and 1, and plain intervals would let the entries of its rotation matrix reach
 3. The values of bᵀv + vᵀA v + c for a vector v of length 1 lie between the eigenvalues of A, moved by ±|b| and c.
 """
 

@@ -70,11 +70,10 @@ def sweep(
 ) -> list[Point]:
     """A point per policy and word, in that order.
 
-    jobs, backend: processes, by joblib: "loky" here, "dask" on the cluster of the current Dask client, "ray" likewise.
-    results: a file to which every point is added when it is done, and from which a sweep that was stopped goes on.
-    progress: called with the points done and all of them.
-    Raises ValueError for an unknown policy, a word that no format has, or no states or jobs; SweepError where the
-    results are damaged or of another sweep.
+    jobs, backend: processes, by joblib: "loky" here, "dask" on the cluster of the current Dask client, "ray" on that of
+    Ray. results: a file to which every point is added when it is done, and from which a sweep that was stopped goes on.
+    progress: called with the points done and all of them. Raises ValueError for an unknown policy, a word that no
+    format has, or no states or jobs; SweepError where the results are damaged or of another sweep.
     """
     for policy in policies:
         if policy not in POLICIES:

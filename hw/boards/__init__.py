@@ -187,7 +187,7 @@ class Link:
 
 @dataclass(frozen=True)
 class Nextpnr:
-    """Options of nextpnr. device: of ECP5 such as 85k, of Gowin the family, such as GW2A-18C. Of ECP5 alone: package,
+    """Options of nextpnr. device: of ECP5 such as 85k, of Gowin the family, such as GW2A-18C. Only for ECP5: package,
     such as CABGA381, and speed, a grade from 6 to 8."""
 
     device: str

@@ -43,7 +43,7 @@ def rendered(templates: Mapping[str, str], context: Mapping[str, Any]) -> dict[s
             raise ProjectError(f"{value!r} in {context.name}: {code[0]!r} could be code; expected plain text")
         return value
 
-    # delimiters that Tcl, make and C++ do not use; nothing is escaped because scripts take plain text alone
+    # delimiters that Tcl, make and C++ do not use; nothing is escaped because scripts accept only plain text
     environment = Environment(
         loader=PackageLoader("dynagate.hw.boards"),
         finalize=plain,
@@ -62,8 +62,8 @@ def rendered(templates: Mapping[str, str], context: Mapping[str, Any]) -> dict[s
 def out_of_context(
     title: str, digest: str, sources: Sequence[str], top: str, clock: str, *, part: str, clock_mhz: float
 ) -> dict[str, str]:
-    """Script and constraints that synthesize, place and route a module alone, by name. title: plain text. sources:
-    Verilog files of the same folder. clock: the port. part: unless the environment says another."""
+    """Script and constraints that synthesize, place and route a module out of context, by name. title: plain text.
+    sources: Verilog files of the same folder. clock: the port. part: unless the environment says another."""
     period = 1e3 / clock_mhz
     context = {
         "title": title,

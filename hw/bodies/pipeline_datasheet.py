@@ -62,7 +62,7 @@ def _with_streams(axi: AxiStreams) -> str:
 
 
 def streams_text(built: BuiltDatapath, late: Sequence[int]) -> str:
-    """The latency of a sample alone, from stream to stream. late: as `datasheet` takes it."""
+    """Describe the latency of a single sample, from stream to stream. late: as `datasheet` takes it."""
     plan, design = built.hardware.plan, built.design
     before, after = around(design)
     inside = [delivery.cycle + more for delivery, more in zip(plan.deliveries, late, strict=True)]

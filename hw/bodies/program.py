@@ -119,7 +119,7 @@ def build_solver(
 ) -> Design[ScheduledProgram]:
     """Write the program of a solver for a core, or for the smallest core with a number of units, into a folder of its
     own. problems: those that its formats come from, as `formatted_solver` takes them. region: what the design's
-    file says of states; the robot's limits unless given. samples_per_run: samples side by side, of a solver that has
+    file says of states; the robot's limits unless given. samples_per_run: samples in one run, for a solver that has
     samples; unless given those of `processor.batched_turns.counts` that take the fewest cycles. formats: a file of them
     instead of problems, which are then not solved, and of which its bench has calls where there are any. words: what
     the core's streams carry, as of `DesignRequest`.
@@ -160,7 +160,7 @@ def build_solver(
 
 
 def _counts(solver: ChipSolver, samples_per_run: int | None) -> list[int]:
-    """How many samples side by side are tried. Raises ValueError."""
+    """Return the numbers of samples in one run to try. Raises ValueError."""
     turns = {loop.name: loop.most_turns for loop in solver.blocks.loop.inner_loops()}.get(solver.samples, 1)
     if samples_per_run is None:
         return counts(turns)
@@ -217,7 +217,7 @@ def _built(
     samples: int = 1,
     progress: Progress = quiet,
 ) -> Design[ScheduledProgram]:
-    """In its folder, unless it is there. samples: side by side."""
+    """In its folder, unless it is there. samples: in one run."""
     robot, scheduled, words = region.robot, compiled.schedule, messages(compiled.schedule)
     cores = None if bench is None else bench.cores
     design = _described(region, compiled.options, chosen, scheduled, words, samples, cores)

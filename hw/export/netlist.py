@@ -86,7 +86,7 @@ def verilog_text(
 
 
 def verilog_files(component: Any, name: str, shown: Collection[str] = ()) -> dict[str, str]:
-    """The same in a file for each group of modules, by the file's name: the top alone, and each part of it with all
+    """The same in a file for each group of modules, by the file's name: the top by itself, and each part of it with all
     that is inside. They are called as the top is, and then as the part is."""
     groups: dict[str, list[str]] = {file_of(name, ""): []}
     for module, text in verilog_of(modules_of(rtlil_text(component, name)), shown).items():

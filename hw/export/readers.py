@@ -164,13 +164,13 @@ def update_of(cell: Cell, drivers: Mapping[str, Driver], reads: Mapping[str, int
 
 
 def _is_enable(switch: Switch) -> bool:
-    """Whether it is one bit, with a case for 1 alone."""
+    """Return whether the switch is one bit with a single case, 1."""
     return width_of(switch.test) == 1 and [case.patterns for case in switch.cases] == [("1",)]
 
 
 def blocks_of(module: Module, drivers: Mapping[str, Driver], reads: Mapping[str, int]) -> dict[str, Block]:
-    """The steps that the registers of one block alone read, and that block. A simulator that computes them there does
-    so in cycles in which they are taken, and not whenever what they depend on changes."""
+    """Return the steps that only the registers of one block read, and that block. A simulator that computes them there
+    does so in cycles in which they are taken, and not whenever what they depend on changes."""
     readers = _readers(module, drivers, reads)
     blocks: dict[str, Block | None] = {}
 

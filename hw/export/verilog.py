@@ -25,7 +25,7 @@ from dynagate.hw.export.rtlil import Assign, Bits, Body, Cell, Memory, Module, S
 
 START = "dynagate_start"
 """A register that every `always @*` block reads and that changes once, when simulation starts. Such a block runs when
-something that it reads changes; without this one of constants alone would never run."""
+something that it reads changes; without this register a block of constants would never run."""
 LONGEST = 160
 """Characters of an expression that is written where it is read."""
 MANY_WORDS = 64
@@ -231,7 +231,7 @@ class _Writer:
         return self.names[wire]
 
     def _step(self, wire: str) -> None:
-        """Sets a variable in the block whose registers alone read it, before the first of them."""
+        """Set a variable in the only block whose registers read it, before the first of them."""
         assert self.steps is not None
         assert self.block is not None
         assert self.block == self.blocks[wire], wire
@@ -243,7 +243,7 @@ class _Writer:
     # expressions
 
     def _source(self, signal: Signal) -> Cell | None:
-        """The cell that is written in place of a signal: it makes all of it, for this reader alone."""
+        """The cell that is written in place of a signal: it drives all of the signal, and this is the only reader."""
         if len(signal) != 1 or (name := signal[0].name) in self.names or self.reads[name] != 1:
             return None
         cell = self.drivers.get(name)

@@ -55,7 +55,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class Comparison:
-    """alone: functions in datapaths of their own. together: all in one. delivered: by function the cycles until its
+    """alone: the functions in separate datapaths. together: all in one. delivered: by function the cycles until its
     results are delivered there."""
 
     alone: tuple[Cost, ...]
@@ -92,7 +92,9 @@ def compare(
     policy: Policy | None = None,
     progress: Progress = quiet,
 ) -> Comparison:
-    """Plans each of several functions alone, and all of them together. Raises ValueError as `plan` and `trace` do."""
+    """Plan each of several functions in a separate datapath, and all of them in one. Raises ValueError as `plan` and
+    `trace` do.
+    """
     region = region or Region.of(robot)
 
     def planned(function: str) -> Plan:

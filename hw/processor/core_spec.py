@@ -62,7 +62,7 @@ class CoreSpec:
         return LARGEST_WORD if self.grows else self.core.word
 
     def with_shell(self, core: Core) -> Cores:
-        """Return a core behind the requested streams, or alone behind streams of one word per beat."""
+        """Return a core behind the requested streams, or one core behind streams of one word per beat."""
         if self.cores is not None:
             return replace(self.cores, core=core)
         return Cores(core, Axi(WORD, words=core.stream_words))

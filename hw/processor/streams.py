@@ -1,4 +1,4 @@
-"""Cores behind standard interfaces, as whoever streams samples through them has to know them (plain Python)."""
+"""Cores behind standard interfaces, described for programs that stream samples through them (plain Python)."""
 
 from __future__ import annotations
 

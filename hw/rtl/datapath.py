@@ -300,8 +300,8 @@ class _Values:
         ]
 
     def _own_counter(self, unit: str) -> Signal:
-        """The slot, counted beside a unit: the bits of one counter for all units would drive thousands of multiplexers.
-        Synthesis does not merge counters, as each depends on itself alone."""
+        """Count the slot next to a unit: the bits of one counter for all units would drive thousands of multiplexers.
+        Synthesis does not merge counters, because each one depends only on itself."""
         ii = self.plan.ii
         counter = Signal(range(ii), name=f"{unit}_slot")
         if ii > 1:

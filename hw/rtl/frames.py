@@ -16,8 +16,8 @@ SAMPLE   number: of the sample           number: of the result; its words
 REFUSED                                  argument: a Refusal; number: of the sample that it expected
 =======  ==============================  ==============================================================
 
-Samples are numbered from 0 on after a reset, modulo 65536. The device takes the next one alone, so results, which it
-numbers as they come, belong to the samples of the same numbers. After a refusal it takes no sample until a reset.
+Samples are numbered from 0 on after a reset, modulo 65536. The device accepts only the next number, so results, which
+it numbers as they come, belong to the samples of the same numbers. After a refusal it takes no sample until a reset.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Overflow bits of a sample, gathered beside the pipeline: a bit per scope travels with the sample and takes up what
+"""Overflow bits of a sample, collected next to the pipeline: a bit per scope travels with the sample and takes up what
 each cycle saw, no more bits to a register than a lookup table has inputs."""
 
 from __future__ import annotations

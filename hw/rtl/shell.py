@@ -1,4 +1,4 @@
-"""A datapath behind standard interfaces: AXI4-Stream of float32 words in and out, AXI4-Lite registers beside."""
+"""A datapath behind standard interfaces: AXI4-Stream of float32 words in and out, and AXI4-Lite registers."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class Shell(Accelerator):
         """The datapath between the streams."""
         plan, source, sink = self.datapath.plan, self.input, self.output
         scopes = len(plan.formatted.graph.scopes)
-        # what is known of a sample beside its values waits for its result; results of a function come in order
+        # data about a sample besides its values waits for its result; results of a function come in order
         ends = len(plan.deliveries)
         depth = most_under_way(plan.latency + LATEST, plan.ii)
         besides = [InFlightSideband(2 + WORD, depth) for _ in range(ends)]

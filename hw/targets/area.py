@@ -1,5 +1,5 @@
-"""The area of a design in a library of standard cells, by Yosys: an area alone. Nothing is placed, so there is no clock
-and no power; memories become flip-flops, because a library of cells has no memories.
+"""The area of a design in a library of standard cells, by Yosys. The result is only an area: nothing is placed, so
+there is no clock and no power; memories become flip-flops, because a library of cells has no memories.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Families of devices that free tools route, a row each: what Yosys, nextpnr and the packer are told, and the clock."""
+"""Families of devices that free tools route, a row each: the arguments of Yosys, nextpnr and the packer, and the
+clock.
+"""
 
 from __future__ import annotations
 
@@ -131,12 +133,12 @@ def pdc(board: Board, pins: Sequence[str], _asked: float) -> str:
 
 
 def cst(board: Board, pins: Sequence[str], _asked: float) -> str:
-    """Constraints for Gowin, likewise."""
+    """Return the constraints for Gowin."""
     return "".join(f'IO_LOC "{port}" {board.pins[port]};\nIO_PORT "{port}" IO_TYPE=LVCMOS33;\n' for port in pins)
 
 
 def ccf(board: Board, pins: Sequence[str], _asked: float) -> str:
-    """Constraints for GateMate, likewise."""
+    """Return the constraints for GateMate."""
     return "".join(f'NET "{port}" Loc = "{board.pins[port]}";\n' for port in pins)
 
 

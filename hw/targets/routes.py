@@ -156,7 +156,7 @@ class Routed:
     """A bitstream, and what place and route measured.
 
     bitstream, netlist: files; the netlist is Verilog of Yosys' cells. part, speed: the device and its speed grade,
-    where nextpnr is told one.
+    if nextpnr needs one.
     megahertz: the clock at which the bitstream runs. routed_mhz: the clock that the slowest routed path allows.
     limit_mhz: bound of the multiplier block, where it is not timed. slowest: the slowest path. seed: of the placement.
     seeds: MHz of all that were tried, by seed. cells: by type. seconds: of wall time, by tool. note: what the figures
@@ -342,7 +342,7 @@ def _checked(
 
 
 class _Flow:
-    """The tools' runs for one design. Everything lies in the folder, which alone their sandbox sees."""
+    """The tools' runs for one design. Everything lies in the folder, the only one that their sandbox sees."""
 
     def __init__(self, gateware: Gateware, board: Board, folder: Path, baud: int, progress: Progress) -> None:
         self.board, self.folder, self.baud, self.progress = board, folder, baud, progress
@@ -365,7 +365,7 @@ class _Flow:
         and MHz by seed.
 
         Another clock changes the netlist, and so each path by some chance. nextpnr stops to shorten paths where they
-        meet what is asked: the first clock is asked for in all routes, so that a slower one is met with room."""
+        meet the requested clock. All routes request the first clock, so that a slower one is met with slack."""
         asked = clock.megahertz
         while True:
             cells = self.synthesize(clock, asked)

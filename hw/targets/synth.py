@@ -131,8 +131,8 @@ def tops(built: Design[Pipeline]) -> dict[str, Any]:
 
 
 def synthesize(built: Design[Pipeline], family: str = "xcup", *, progress: Progress = quiet) -> Synthesis:
-    """Synthesize the design: the datapath, with the ring and the shell that it has. The result is kept beside it as
-    synth-<family>.json.
+    """Synthesize the design: the datapath, with the ring and the shell that it has. The result is stored in its folder
+    as synth-<family>.json.
 
     Raises SynthesisError: Yosys is missing or fails, or (UltraScale+) its DSP blocks are not the plan's.
     """
@@ -329,7 +329,7 @@ def _is_clocked(cell: Any, port: str) -> bool:
 
 
 def table(built: Design[Pipeline], results: list[Synthesis]) -> str:
-    """For the terminal: what each family's netlist has, beside the plan."""
+    """Return a table of each family's netlist next to the plan."""
     plan = built.hardware.plan
     title = (
         f"{built.robot.name} {built.graph.name}, II = {plan.ii}: {plan.latency} cycles, "

@@ -68,7 +68,7 @@ def signed_width(values: tuple[int, ...]) -> int:
 
 def quadratic_products(plan: Quadratic) -> list[tuple[int, int, int]]:
     """Return the operand and sum widths of the inner product and of the outer one."""
-    # c1 and the carries of d c2 may need one bit more than c1 alone
+    # c1 and the carries of d c2 may need one bit more than c1
     slope = signed_width(plan.c1) + 1
     return [
         (plan.offset_bits, signed_width(plan.c2), slope + plan.inner_shift),

@@ -1,5 +1,5 @@
 """Random numbers of `base.philox`: a number goes around one round of Philox, with one multiplier, as often as it has
-rounds. So many go around side by side as the round has stages."""
+rounds. As many numbers are in the round at once as it has stages."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class Noise(wiring.Component):
     ========  ===  ===========================================================================
     asks      in   operands are here; none had come so many cycles before as ROUND_STARTS says
     number    in   an integer, signed, modulo 2**32
-    draw      in   likewise
-    seed      in   likewise
-    o         out  the number, signed; 0 where none was asked for
+    draw      in   an integer, signed, modulo 2**32
+    seed      in   an integer, signed, modulo 2**32
+    o         out  the number, signed; 0 if none was requested
     overflow  out  0: all numbers fit
     ========  ===  ===========================================================================
     """

@@ -41,7 +41,9 @@ def normalized(m: Module, value: Value) -> Normalized:
 
 
 def _first(flags: list[Value]) -> Value:
-    """Position of the first that is set, or the last position: halves side by side, so that no chain forms."""
+    """Position of the first that is set, or the last position: both halves are searched in parallel, so that no chain
+    forms.
+    """
     if len(flags) == 1:
         return Const(0, 1)
     half = 1 << (len(flags) - 1).bit_length() - 1

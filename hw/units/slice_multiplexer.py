@@ -1,7 +1,7 @@
 """Multiplexers in ECP5's slices, for the operands of shared units.
 
 A table of two ways feeds a multiplexer of its slice, and that one multiplexers of its tile, over wires of the tile's
-own. So one table and one wire of the fabric lie before a unit's operand, where Yosys' tables alone make up to five
+own. So one table and one wire of the fabric lie before a unit's operand, where Yosys' tables would make up to five
 levels of them.
 """
 

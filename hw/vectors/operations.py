@@ -112,7 +112,7 @@ def _first(design: Design, constants: Mapping[str, int]) -> list[Operation]:
 
 class Answered(NamedTuple):
     """Until a round. flagged: results after the resets, in their order, in which a value overflowed, (results,). bad:
-    likewise, those of samples with a number that is none or does not fit. cut: samples cut short then."""
+    (samples,), samples with a NaN or a number that does not fit. cut: samples cut short then."""
 
     before: int
     flagged: Flags

@@ -85,7 +85,7 @@ def _of_functions(
 def _of_function(
     design: Design[ProgramBody], end: int, formatted: FormattedGraph, region: Region, count: int, seed: int
 ) -> Iterator[Packet]:
-    """Samples of one state each, or of several side by side."""
+    """Draw samples with one state each, or with several."""
     graph, beside, kept = formatted.graph, design.body.samples_per_run, kept_in_limits(formatted.graph)
 
     def draw(n: int, own: int, kind: Kind) -> Arrays:

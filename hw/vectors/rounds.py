@@ -1,4 +1,4 @@
-"""The rounds in which a bench streams its samples: first each alone, then all pairs of patterns of both sides."""
+"""The rounds in which a bench streams its samples: first single samples, then all pairs of patterns of both sides."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy.typing as npt
 PATTERNS = 4
 """Number of pause patterns on either side: none, rare, mostly pauses, bursts."""
 ROUNDS = 1 + PATTERNS * PATTERNS
-"""With the first one, in which each sample is alone. A bench of a slow design has as many again behind them, with more
+"""With the first one, in which samples follow singly. A bench of a slow design has as many again behind them, with more
 samples; FEW of `verify.sh` stops before these."""
 ALONE = 40
 """Samples of the first round, each of which enters when nothing is under way; an eighth of all where that is fewer."""

@@ -59,7 +59,7 @@ class Subject:
 
     @property
     def most(self) -> tuple[int, ...]:
-        """Cycles of a sample alone, the most, of each end."""
+        """Largest latency of a single sample in cycles, by end."""
         return tuple(low + slack for low, slack in zip(self.latencies, self.slacks, strict=True))
 
     @property

@@ -90,7 +90,7 @@ class Bench:
         await self.read("control")  # behind the write
 
     async def recover(self) -> None:
-        """Stop the DMA and reset the accelerator by its register: after a fault beats may be held on either side.
+        """Stop the DMA and reset the accelerator by its register: after an error beats may be held on either side.
 
         A beat that the DMA offers stays offered. Where results had no way out, the first reset lets it in, and the
         second drops what has become of it. C2H stops last, and drops what has come out until then. It stops again,

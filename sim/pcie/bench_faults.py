@@ -1,4 +1,4 @@
-"""cocotb benches of faults on the PCIe link and in the host: each has a name in the DMA's status, nothing wrong
+"""cocotb benches of errors on the PCIe link and in the host: each has a name in the DMA's status, nothing wrong
 reaches the streams or the host's memory, and after a recovery the next batches come back."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A program: a simulated PCIe card for the process that started it, with what it is told as JSON (`sim.pcie.serve`)."""
+"""A program: a simulated PCIe card for the process that started it, with its options as JSON (`sim.pcie.serve`)."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ STOP, NOTIFY, LAST = 1 << 0, 1 << 1, 1 << 4
 WRITE_BACK_ERROR = 1 << 31
 TAGS = 64
 BUFFER = 32 * 1024
-"""Bytes of H2C that may be asked for and not yet in the stream."""
+"""Bytes of H2C that may be requested and not yet in the stream."""
 TIMEOUT_NS = 10_000
 """A read has timed out after this time in ns in which the link carried neither a request nor a completion. While it
 does, the answer may wait behind others: those of a full buffer take 32 µs of a link of 1 GB/s."""
@@ -204,7 +204,7 @@ class Activity:
 
 
 class Room:
-    """Bytes of a buffer: taken before they are asked for, given back when they have left."""
+    """Bytes of a buffer: reserved before they are requested, returned when they have left."""
 
     def __init__(self, size: int) -> None:
         self.left = size
@@ -412,7 +412,7 @@ class Channel(ABC):
         self.running, self.status = 0, self.status & ~Status.BUSY
 
     async def _fetch(self) -> None:
-        """Descriptors, as many at once as lie side by side."""
+        """Fetch as many adjacent descriptors at once as possible."""
         address, adjacent = self.addresses["descriptors"], self.addresses["adjacent"]
         while True:
             count = min(adjacent + 1, (PAGE - address % PAGE) // DESCRIPTOR.size)

@@ -159,7 +159,7 @@ class Ring:
         return (address, 0) if self.channel == H2C else (self.base + self.results + 8 * k, address)
 
     def adjacent(self, k: int) -> int:
-        """How many descriptors lie beside the k-th in its page, itself not counted."""
+        """Return how many descriptors follow the k-th one in its page."""
         in_page = (PAGE - (self.base + DESCRIPTOR.size * k) % PAGE) // DESCRIPTOR.size
         return max(0, min(in_page, self.ends[-1] - k, ADJACENT_MOST + 1) - 1)
 

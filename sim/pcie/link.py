@@ -155,7 +155,7 @@ def run_pcie_bench(
 def run_pcie_faults(
     built: Design[Pipeline], inputs: Mapping[str, npt.NDArray[np.float64]], case: Case, *, seed: int = 1
 ) -> None:
-    """Inject faults of the link and of the host: each must be named in the DMA's status, put nothing wrong on the
+    """Inject errors of the link and of the host: each must be named in the DMA's status, put nothing wrong on the
     streams, and be over after a soft reset. Raises SimulationError."""
     _run(built, inputs, [case], "dynagate.sim.pcie.bench_faults", seed)
 

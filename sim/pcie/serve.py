@@ -156,7 +156,7 @@ class Card:
         return self.faults
 
     async def times(self, anew: bool = True) -> tuple[float, float]:
-        """Cycles of the device's clock at the first doorbell since this was asked anew, and at the last result."""
+        """Cycles of the device's clock at the first doorbell since this was last reset, and at the last result."""
         begun = self.begun
         if anew:
             self.begun = 0.0

@@ -1,4 +1,4 @@
-"""Several samples side by side in one program: where one leaves units idle, another fills them."""
+"""Run several samples in one program: one sample uses the units that another leaves idle."""
 
 from __future__ import annotations
 

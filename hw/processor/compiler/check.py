@@ -19,7 +19,7 @@ Held = tuple[Source, int]
 
 def checked(scheduled: Schedule) -> Schedule:
     """Return the schedule. Raise AssertionError, which names what the core would do wrong, if it does not compute its
-    instructions: a fault of the scheduler."""
+    instructions: a bug of the scheduler."""
     check(scheduled)
     return scheduled
 
@@ -107,7 +107,9 @@ class _Replay:
             self._write(start + cycle, cycle < period, writes[cycle])
 
     def _read(self, slot: Slot, before: dict[int, int], expected: dict[int, int]) -> None:
-        """before: how often each value was made when the block began; expected: those that it makes, likewise."""
+        """before: how often each value was made when the block began; expected: how often the block makes each
+        value.
+        """
         kind = slot.instruction.kind
         assert slot.bank == (slot.unit if kind == SUM else self.core.shared), f"{slot} is misplaced"
         assert slot.unit == 0 or not (slot.instruction.test or kind != SUM), f"{slot} is not in the slot of unit 0"

@@ -1,6 +1,6 @@
 """Turns of a loop that overlap: a part of each is computed in the turn before it.
 
-A turn whose chains are long leaves units idle. Its early part, which takes nothing from late parts, goes beside the
+A turn whose chains are long leaves units idle. Its early part, which takes nothing from late parts, runs during the
 late part of the turn before: software pipelining, with parts as of Ottoni et al., "Automatic thread extraction with
 decoupled software pipelining", 2005. A block before the loop has the early part of the first turn, a block behind it
 the late part of the last one. Between them the loop has one turn fewer.

@@ -3,7 +3,7 @@
 Every unit has a copy of every producer's results, so reads never meet one another. What is left to respect: a unit
 takes one instruction a cycle, a function takes the slot of unit 0, the memory that all share is written once a cycle,
 and a value is read only after it is written. Critical paths go first (list scheduling). A block ends when all that
-others read of it is there, so each block is scheduled alone, those in most loops first.
+others read of it is there, so each block is scheduled separately, the innermost loops first.
 """
 
 from __future__ import annotations
@@ -325,7 +325,7 @@ def _placed(
 
 
 def _local(slots: list[Slot], last: Mapping[int, int], depth: int, core: Core) -> tuple[list[Slot], int]:
-    """Places of results that their own block alone reads, in one memory from `depth` on, and where they end. last: the
+    """Place the results that only their own block reads, in one memory from `depth` on, and where they end. last: the
     cycle in which each is read for the last time."""
     placed: list[Slot] = []
     free: list[int] = []

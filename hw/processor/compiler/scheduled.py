@@ -73,7 +73,7 @@ class Schedule:
 
     @cached_property
     def longest(self) -> int:
-        """The most cycles likewise."""
+        """Largest number of cycles of any function."""
         return max(self.begins(k, max_iterations)[1] for k in range(len(self.instructions.interfaces)))
 
     def fewest_of(self, function: int) -> int:

@@ -1,4 +1,4 @@
-"""How long a sample that is alone takes in an idle core, from the first beat in to the first beat out."""
+"""Latency of a single sample in an idle core, from the first beat in to the first beat out."""
 
 from __future__ import annotations
 

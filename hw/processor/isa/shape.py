@@ -63,7 +63,7 @@ class Core:
 
     units: multiply-add units, 2 to 8. word: bits of a value, 18 to 32. angle_bits: integer bits of angles, 3 to 16.
     place_bits: 2**place_bits values fit the memory of a unit. program_bits: 2**program_bits words fit the program.
-    input_bits: likewise for the inputs of a sample. output_bits: for results of a unit that wait to be sent.
+    input_bits: 2**input_bits inputs fit a sample. output_bits: 2**output_bits results of a unit that wait to be sent.
     lookup_memories: of the memories in front of a unit, 3 (units + 1), those that lookup tables make; the others are
     blocks.
     turn_bits: 2**turn_bits values fit the memory of what loops keep of every turn; 0 for none.

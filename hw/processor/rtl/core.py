@@ -96,7 +96,7 @@ class Processor(wiring.Component):
     status         out  events, as `status`
     period         out  cycles from a sample to the next, the fewest
     checksum       out  of the program; 0 where there is none
-    program        out  what its program memory is asked (`program.asked`)
+    program        out  the request to its program memory (`program.asked`)
     word           in   the program word of the address there
     input_points   out  float32 only: rows of the table of the inputs' binary points, for the shell's converter
     output_points  out  float32 only: rows of the table of the results' binary points

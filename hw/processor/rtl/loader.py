@@ -24,9 +24,9 @@ class Loader(wiring.Component):
     i_messages      in   of a head: messages follow
     i_cut           in   the packet has ended with the word
     i_number        in   of streams of float32: the input that was taken INPUT_CONVERSION cycles ago, in its format
-    i_bad           in   likewise: it is NaN, infinite or does not fit
+    i_bad           in   that input is NaN, infinite or does not fit
     takes_sample    out  a head may come, with the words of a sample behind it as they come
-    takes_messages  out  likewise with messages
+    takes_messages  out  a head may come, with messages behind it as they come
     ends            out  the word is a packet's last, its tag
     idle            in   no sample is under way
     full            out  which halves of the buffer hold a sample
@@ -45,7 +45,7 @@ class Loader(wiring.Component):
     answered        in   the answer is taken
     checksum        out  of the program; 0 where there is none
     entry           out  of each half: the block that its sample begins with
-    block           out  likewise, of the sample that came last, where streams carry float32
+    block           out  the first block of the last sample that came, if streams carry float32
     period          out  cycles from a sample to the next, the fewest
     inputs          out  of a turn
     ahead           out  samples under way at a time

@@ -75,7 +75,7 @@ class Sender(wiring.Component):
         overflows = Signal(2)
         m.d.comb += overflows.eq(self.overflows[:2] | self.overflows[2:])
         m.d.sync += flags.eq(flags | overflows)
-        for k, own in enumerate(first):  # an overflow is told when the next turn may have begun
+        for k, own in enumerate(first):  # an overflow is reported when the next iteration may have begun
             with m.If(overflows[k] & ~flags[k]):
                 late = Mux(self.turn[k][0], self.overflows[k], self.overflows[2 + k])
                 m.d.sync += own.eq(self.turn[k] - late)

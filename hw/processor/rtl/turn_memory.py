@@ -17,7 +17,7 @@ class TurnMemory(wiring.Component):
     """A load or a store every cycle at most. What a store leaves, a load of a later cycle meets.
 
     =======  ===  ====================================================
-    load     in   a value is asked for
+    load     in   a value is requested
     store    in   a value is here
     address  in   of the first turn's value
     down     in   those of later turns lie below it

@@ -1,4 +1,4 @@
-"""Cores behind standard interfaces: AXI4-Stream of packets in and out, AXI4-Lite registers beside."""
+"""Cores behind standard interfaces: AXI4-Stream of packets in and out, and AXI4-Lite registers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BATCH_BIT = 16
 
 class CoreShell(Accelerator):
     """Cores of one shape in the accelerator's interfaces. They take samples in turn, so that results keep their order;
-    a program goes to all of them. Its Verilog depends on the shape, the streams and the number of cores alone.
+    a program goes to all of them. Its Verilog depends only on the shape, the streams and the number of cores.
 
     has_tlast: whether the source of packets sets TLAST, which a serial line does not.
     """
