@@ -88,7 +88,7 @@ class Fixed(NamedTuple):
 
 
 def wide(value: Integers, bits: int) -> Integers:
-    """The integers in a type that holds exact results of so many bits."""
+    """The integers in a type that holds exact results of this many bits."""
     return value.astype(object) if bits > INT64_BITS and value.dtype != object else value
 
 

@@ -215,7 +215,7 @@ class _Fuser:
         return i
 
     def _exactly(self, i: int, frac: int) -> int:
-        """The node with so many fraction bits, which a unit of all nodes of its kind asks for."""
+        """The node with this many fraction bits, which a unit of all nodes of its kind asks for."""
         i = self._coarser(i, frac)
         if (more := frac - self.formats[i].frac) > 0:
             key = "exactly", i, frac

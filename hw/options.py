@@ -29,7 +29,7 @@ DEFAULT_FOLDER = Path("build") / "designs"
 
 @dataclass(frozen=True)
 class DesignOptions:
-    """ii: a new sample may enter every so many cycles, 1 to `schedule.LONGEST_INTERVAL`.
+    """ii: a new sample may enter every this many cycles, 1 to `schedule.LONGEST_INTERVAL`.
     policy: word length and binary points (24 bits by default). With proved ranges no state of the region overflows.
     goal: an accuracy, for which word lengths of least cost are found instead, with the policy's samples.
     formats: a file of formats instead, as each folder of a design has one; a policy with proved ranges has them proved.

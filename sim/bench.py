@@ -51,7 +51,7 @@ def pause_patterns(seed: int) -> dict[str, Pauses]:
 
 
 def rounds(count: int, names: Sequence[str]) -> Iterator[tuple[str, str, slice]]:
-    """Every pair of patterns, of the source and of the sink, with its share of so many samples."""
+    """Every pair of patterns, of the source and of the sink, with its share of this many samples."""
     pairs = list(itertools.product(names, names))
     share = max(count // len(pairs), 1)
     for k, (gaps, stalls) in enumerate(pairs):

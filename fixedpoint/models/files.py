@@ -303,7 +303,7 @@ def _bounds(entry: Any, where: str) -> tuple[float, float]:
 
 
 def _numbers(entry: Any, kinds: tuple[type, ...], where: str, expected: str, count: int) -> list[Any]:
-    """A list of so many numbers of these types; `True`, which Python counts as a number, is none."""
+    """A list of this many numbers of these types; `True`, which Python counts as a number, is none."""
     if not isinstance(entry, list) or len(entry) != count or any(type(number) not in kinds for number in entry):
         raise FormatsError(f"{where} has {entry!r:.60}; expected {expected}")
     return entry

@@ -32,8 +32,8 @@ def kernels() -> tuple[Kernel, ...]:
 
 
 WORTH = 20_000_000
-"""Compiling the interpreter takes seconds, once. A process does so when numpy has computed so many nodes times states,
-which takes some 0.3 s."""
+"""Compiling the interpreter takes seconds, once. A process does so when numpy has computed this many nodes times
+states, which takes some 0.3 s."""
 OVERHEAD = 1000
 """Time that numpy takes for a node besides that for its states, in states."""
 

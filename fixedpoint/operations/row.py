@@ -74,7 +74,7 @@ class Unit:
     than C has is a NotInCError.
     errs(source, to, largest): the most by which it differs from the exact result, its rounding included. largest: the
     magnitude of results. noise: the variance of that error, in units of step² / 12.
-    own_octaves: an operation whose operand and result span so many octaves or fewer has a hardware unit of its own.
+    own_octaves: an operation whose operand and result span this many octaves or fewer has a hardware unit of its own.
     """
 
     text: str

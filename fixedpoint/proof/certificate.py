@@ -44,7 +44,7 @@ MARGIN = 2.0
 """Times the largest error of a sample is relied on."""
 
 ROOM = 64.0
-"""Certificates of so many times the sample's largest have a format. Beyond they overflow."""
+"""Certificates of this many times the sample's largest have a format. Beyond they overflow."""
 
 FINE = 0.02
 """The part of the offset that the norm's own rounding may add."""
@@ -164,7 +164,7 @@ def certified(
 
 def _size(least: float, largest: float, nv: int, widest: int) -> tuple[float, Format]:
     """The offset, from its smallest value without what the norm rounds, and the format of the certificate, from the
-    largest length of a sample. Differences in the norm have a bit more, of at most so many."""
+    largest length of a sample. Differences in the norm have a bit more, of at most this many."""
     roundings = 2 * nv - 1
     frac = math.ceil(math.log2(2.0 * roundings / (FINE * least)))
     while True:

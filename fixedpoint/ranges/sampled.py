@@ -28,7 +28,7 @@ PROBES = 2048
 
 
 NOISE_MARGIN = 2.0
-"""Room that a node's range has for the rounding of its operands: so many times the largest that the probes show."""
+"""Room that a node's range has for the rounding of its operands: this many times the largest that the probes show."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ class RoundedProbes:
     """The probes' values rounded to formats, computed in float64, one node after the other in the order of the graph.
 
     The operands of a node carry their own rounding errors. If they nearly cancel, these errors may be larger than the
-    node's values. The node's range must include them: `deviation` returns the largest one. margin: so many times the
+    node's values. The node's range must include them: `deviation` returns the largest one. margin: this many times the
     deviation is what a range has room for.
     """
 

@@ -95,7 +95,7 @@ def settings(source: float, least: float, most: float) -> list[Pll]:
 
 
 def fastest(source: float, most: float) -> Pll:
-    """The fastest output clock up to so many MHz. Raises ValueError: none is that slow."""
+    """The fastest output clock up to this many MHz. Raises ValueError: none is that slow."""
     plls = settings(source, OSCILLATOR[0] / 128, most)
     if not plls:
         raise ArgumentError(

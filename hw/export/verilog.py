@@ -261,7 +261,7 @@ class _Writer:
         return self._operand(signal)
 
     def _operand(self, signal: Signal) -> str:
-        """An expression of exactly so many bits, which may stand anywhere."""
+        """An expression of exactly this many bits, which may stand anywhere."""
         if not signal:
             return "1'b0"
         signal = self._without_reductions(signal)

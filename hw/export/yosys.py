@@ -14,7 +14,7 @@ class YosysError(Error, RuntimeError):
 
 
 def run_yosys(passes: Sequence[str], *, lines: int = 20) -> None:
-    """Run the passes on one design. Raises YosysError with so many lines."""
+    """Run the passes on one design. Raises YosysError with this many lines."""
     if find_spec("pyosys") is None:
         raise YosysError("Yosys is not installed; expected the extra: pip install 'dynagate[synth]'")
     program = "from pyosys import libyosys\ndesign = libyosys.Design()\n"

@@ -95,7 +95,7 @@ def _buffer(bits: int) -> int:
 
 
 def _sum_width(read: tuple[Operand, ...], frac: int) -> tuple[int, int]:
-    """Bits of an exact sum, and how many of them are below a result with so many fraction bits."""
+    """Bits of an exact sum, and how many of them are below a result with this many fraction bits."""
     finest = max(o.format.frac for o in read)
     return max(o.format.width + finest - o.format.frac for o in read) + 1, max(finest - frac, 0)
 

@@ -140,8 +140,8 @@ class Problem:
         return cycles
 
     def later(self, cycles: int, length: int) -> Problem:
-        """The problem with early outputs so many cycles later, those that would be read in the last one or after it in
-        the last."""
+        """The problem with early outputs this many cycles later, those that would be read in the last one or after it
+        in the last."""
         early = tuple(Early(e.outputs, e.cycle + cycles) for e in self.early)
         late = (i for e in early if e.cycle >= length for i in e.outputs)
         outputs = tuple(dict.fromkeys((*self.outputs, *late)))

@@ -106,7 +106,7 @@ INSTRUCTIONS: Mapping[str, Callable[[Any, Core, int], Instructions]] = table(
         SCAN: refused("a program", "a graph or a loop"),
     },
 )
-"""The instructions of each kind of step as a function of a program, on a core, for so many samples in one run."""
+"""The instructions of each kind of step as a function of a program, on a core, for this many samples in one run."""
 
 
 def _carried(graph: Graph) -> dict[int, int]:

@@ -152,7 +152,7 @@ def _check_functions(title: str, core: Core, needed: dict[str, int]) -> None:
 
 
 def _large_enough(scheduled: Schedule) -> Core:
-    """The schedule's core with memories that hold its program. Raises ProgramError: no core has so many values of
+    """The schedule's core with memories that hold its program. Raises ProgramError: no core has this many values of
     turns."""
     core = scheduled.core
     if (over := scheduled.instructions.kept - (1 << MOST_TURN_BITS)) > 0:

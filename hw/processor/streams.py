@@ -27,8 +27,8 @@ class CoreError(Error, RuntimeError):
 
 @dataclass(frozen=True)
 class Cores:
-    """So many cores of a shape that take samples in turn, and their streams. Raises ValueError: the streams carry other
-    words than the core's, or there are too many cores."""
+    """This many cores of a shape that take samples in turn, and their streams. Raises ValueError: the streams carry
+    other words than the core's, or there are too many cores."""
 
     core: Core
     axi: Axi

@@ -52,8 +52,8 @@ class StateFeedback(wiring.Component):
 
     ===========  ===  ==================================================================================================
     reset        in   all trajectories are dropped
-    steps        in   trajectories also end after so many turns; 0: only the stream ends them
-    every        in   results leave after so many turns of their trajectory, and after its last; 0 is 1
+    steps        in   trajectories also end after this many turns; 0: only the stream ends them
+    every        in   results leave after this many turns of their trajectory, and after its last; 0 is 1
     i            in   stream of turns: the datapath's fields, then FLAGS and a tag; the state counts with start
     o            out  stream of results: the datapath's, then whether it is flagged, the batch ends, and the turn's tag
     entered      out  for a cycle: a turn has entered the datapath

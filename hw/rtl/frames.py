@@ -57,7 +57,7 @@ class Refusal(IntEnum):
 
 
 def waiting_words(beats: int) -> int:
-    """Words of samples that may wait in the device: a power of two, four samples of so many beats or more."""
+    """Words of samples that may wait in the device: a power of two, four samples of this many beats or more."""
     return max(LEAST_WAITING, 1 << (4 * beats).bit_length())
 
 

@@ -1,8 +1,8 @@
 """The initiation interval of a design on a board: as short as the board's resources and its link allow.
 
-Three things bound it from below. The link carries so many bytes a second, and a sample has inputs and outputs. A
-stream moves one beat a cycle, and a sample has whole beats. The plan takes multiplier blocks, lookup tables and
-registers, fewer of them the longer the interval is.
+Three things bound it from below. The link carries a limited number of bytes a second, and a sample has inputs and
+outputs. A stream moves one beat a cycle, and a sample has whole beats. The plan takes multiplier blocks, lookup tables
+and registers, fewer of them the longer the interval is.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LONGEST = 64
 """Cycles. Longer intervals are not considered: from there on multiplexers take what multipliers save, the latency
 rises, and schedules take minutes (docs/boards.md)."""
 TABLES_PER_ESTIMATE = {6: 1.0, 4: 1.5}
-"""Lookup tables of so many inputs for each one that `hw.plan.cost` estimates. Of 4 inputs: measured on the two-joint
+"""Lookup tables of this many inputs for each one that `hw.plan.cost` estimates. Of 4 inputs: measured on the two-joint
 arm's gradient at II = 8, where Yosys' ECP5 netlist takes 4,368 (a CCU2C two, a TRELLIS_DPR16X4 four) and 3,023 are
 estimated."""
 

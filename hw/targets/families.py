@@ -77,7 +77,7 @@ class Family:
     None where synthesis takes a smaller one for a small product. wheel: the package that has nextpnr. nextpnr, packer:
     programs. extra: of pip. constraints: the file, and its text for pins and for the MHz that routes are to keep.
     options: of nextpnr, besides those of all. routed: the file that nextpnr writes, by seed. pack: the packer's
-    arguments for that file and the bitstream. suffix: of the bitstream. clock: the fastest of the board up to so many
+    arguments for that file and the bitstream. suffix: of the bitstream. clock: the fastest of the board up to this many
     MHz. limit: MHz that no bitstream exceeds. note: what the figures leave out. mend: changes cells of the netlist that
     nextpnr would refuse.
     """

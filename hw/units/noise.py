@@ -16,7 +16,7 @@ class Noise(wiring.Component):
     """o, NOISE_LATENCY cycles later. word: bits of operands and result; two bits are in front of its binary point.
 
     ========  ===  ===========================================================================
-    asks      in   operands are here; none had come so many cycles before as ROUND_STARTS says
+    asks      in   operands are here; none had come this many cycles before as ROUND_STARTS says
     number    in   an integer, signed, modulo 2**32
     draw      in   an integer, signed, modulo 2**32
     seed      in   an integer, signed, modulo 2**32

@@ -66,7 +66,7 @@ def by_beat(values: Sequence[Value], beat: Value) -> Value:
 
 
 def delayed(m: Module, value: Value, cycles: int, name: str, *, reset: bool = False) -> Value:
-    """The value so many cycles later, in registers named name_d1, name_d2, ..., with a reset or without."""
+    """The value this many cycles later, in registers named name_d1, name_d2, ..., with a reset or without."""
     for k in range(1, cycles + 1):
         register = Signal(value.shape(), name=f"{name}_d{k}", reset_less=not reset)
         m.d.sync += register.eq(value)

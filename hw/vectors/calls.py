@@ -60,7 +60,7 @@ def solver_vectors(
 def _drawn(
     solver: ChipSolver, problems: Mapping[str, npt.NDArray[np.float64]], count: int, seed: int
 ) -> tuple[Arrays, Flags]:
-    """So many problems in random order, and which of them are far out."""
+    """This many problems in random order, and which of them are far out."""
     order = np.random.default_rng(seed).permutation(np.resize(np.arange(len(problems["q"])), count))
     far = np.arange(count) % FAR_EVERY == FAR_EVERY // 2
     drawn = {name: np.array(np.asarray(x, np.float64)[order]) for name, x in problems.items()}

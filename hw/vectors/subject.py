@@ -32,8 +32,8 @@ TO_RESULT = 2
 class Subject:
     """A module with a bench. names: of functions, an end each; of a core's module also of the parts of a program, whose
     answers are the last end. in_bits, out_bits: of a beat, TLAST on top where there is one. in_beats: of a sample of
-    each end. out_beats: of its result. latencies: at least so many cycles of an idle module from the edge that takes
-    the first beat to the edge that sees the first beat of the result, of each end. slacks: at most so many more.
+    each end. out_beats: of its result. latencies: at least this many cycles of an idle module from the edge that takes
+    the first beat to the edge that sees the first beat of the result, of each end. slacks: at most this many more.
     silent_beats: of a sample of which no result comes."""
 
     design: Design

@@ -57,7 +57,7 @@ class StreamedSteps(NamedTuple):
 
 
 def turns(built: BuiltDatapath, count: int, seed: int) -> dict[str, Vectors]:
-    """So many turns, for the ring and for the shell around it."""
+    """This many turns, for the ring and for the shell around it."""
     wire = None if built.design.axi is None else StreamModel(built.design, built.formatted)
     sizes = _sizes(count)
     parts = [_part(built, wire, part, size, seed + k) for k, (part, size) in enumerate(zip(PARTS, sizes, strict=True))]
@@ -127,7 +127,7 @@ def _part(built: BuiltDatapath, wire: StreamModel | None, part: Part, size: int,
 
 
 def _lengths(part: Part, size: int, seed: int) -> Ints:
-    """Turns of each trajectory, so many in all."""
+    """Turns of each trajectory, this many in all."""
     if part.steps:
         return np.full(size // part.steps, part.steps)
     drawn = np.random.default_rng(seed).integers(1, LONGEST + 1, size)

@@ -38,7 +38,7 @@ class Results(NamedTuple):
 
 
 def vectors(built: BuiltDatapath, count: int = SAMPLES, seed: int = SEED) -> dict[str, Vectors]:
-    """So many samples of a design, the same ones for the same seed, by the module whose bench streams them."""
+    """This many samples of a design, the same ones for the same seed, by the module whose bench streams them."""
     states, inside = drawn_states(built, count, seed)
     modules = built.design.modules
     is_bare = ACCELERATOR not in modules or built.design.body.ring is not None

@@ -38,7 +38,7 @@ Fault = Callable[[Bench, Transfer], None]
 
 
 def spoilt(change: Callable[[Tlp], Tlp | None], left: int = 0) -> Fault:
-    """The first completion with so many bytes left to read is changed, or lost. By default it is one of data, with
+    """The first completion with this many bytes left to read is changed, or lost. By default it is one of data, with
     another behind it."""
 
     def inject(bench: Bench, transfer: Transfer) -> None:

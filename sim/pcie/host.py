@@ -71,7 +71,7 @@ class Host(RootComplex):
         self.rings: defaultdict[int, deque[Any]] = defaultdict(deque)
 
     def memory_of_ring(self, size: int) -> Any:
-        """A region of so many bytes."""
+        """A region of this many bytes."""
         kept = self.rings[size]
         if len(kept) < RINGS:
             kept.appendleft(self.above.alloc_region(size))

@@ -4,7 +4,7 @@ Requests come over a socket, as the system's calls of the driver `xdma` (dma_ip_
 
 =======  ============================================================================================
 write    bytes to the card as one packet: descriptors of a page each, TLAST with the last; whether another write follows
-read     at most so many bytes, up to TLAST: descriptors of a page each, each says what came into it; whether another
+read     at most this many bytes, up to TLAST: descriptors of a page each, each says what came into it; whether another
          read follows
 pread    a register of the user BAR
 pwrite   the same

@@ -1,6 +1,6 @@
 """dynagate: URDF in, verified dynamics accelerator out.
 
-The names below are in the order in which data passes them. Importing the package needs numpy alone; what needs
+The names below are in the order in which data passes them. Importing the package needs only numpy; what needs
 Amaranth or Verilator is imported when it is first used.
 """
 

@@ -28,7 +28,7 @@ def counts(turns: int) -> list[int]:
 
 
 def batched_turns(whole: FormattedLoop, name: str, count: int) -> FormattedLoop:
-    """The loop with so many turns of the loop of this name in it, whose turns they divide, as one.
+    """The loop with this many turns of the loop of this name in it, whose turns they divide, as one.
 
     Raises GraphError: a turn begins with what the one before computes in a loop or after one.
     """

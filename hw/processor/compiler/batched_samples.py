@@ -10,7 +10,7 @@ from dynagate.graph.graph import Graph, Node, Port
 
 
 def side_by_side(formatted: FormattedGraph, count: int) -> FormattedGraph:
-    """The graph of so many samples of a graph, which share nothing. Its inputs and outputs are (count, *shape)."""
+    """The graph of this many samples of a graph, which share nothing. Its inputs and outputs are (count, *shape)."""
     if count == 1:
         return formatted
     graph, size = formatted.graph, len(formatted.graph)

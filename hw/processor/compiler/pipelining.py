@@ -181,7 +181,7 @@ def _renumbered(each: Instruction, numbers: Mapping[int, int]) -> Instruction:
 
 
 def _of_turn(part: Iterable[Instruction], turns: int) -> list[Instruction]:
-    """A part that runs so many turns before its own one."""
+    """A part that runs this many turns before its own one."""
     moved = {each: -turns if each.backwards else turns for each in part if each.kind in (LOAD, STORE)}
     return [replace(each, address=each.address + moved.get(each, 0)) for each in part]
 

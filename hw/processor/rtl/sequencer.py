@@ -16,7 +16,7 @@ AHEAD = 3
 class Sequencer(wiring.Component):
     """Starts samples, goes through the blocks of their program, as often as a sample has turns, and copies inputs.
 
-    A block is a run of program words. It ends so many cycles after its first word, and AHEAD cycles before that the
+    A block is a run of program words. It ends this many cycles after its first word, and AHEAD cycles before that the
     sequencer chooses the next one: the same loop again, the block behind it, the next turn or the next sample.
 
     ============  ===  =======================================================

@@ -1,7 +1,7 @@
-"""The base class of the package's errors, and the errors that belong to no part of it alone.
+"""The base class of the package's errors, and the errors that several parts share.
 
-Every error that the user can mend is an `Error`. It names the thing, says what was expected and what to do. All other
-exceptions are faults of the program, except those of the system: files, memory, missing modules, Ctrl-C.
+Every error that the user can fix is an `Error`. It names the thing, says what was expected and what to do. All other
+exceptions are bugs of the program, except those of the system: files, memory, missing modules, Ctrl-C.
 """
 
 from __future__ import annotations

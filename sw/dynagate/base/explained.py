@@ -1,4 +1,4 @@
-"""Calls with arguments of other types than a function names in its signature: told by name, not by where they fail."""
+"""Errors for arguments of wrong types: they name the argument and the expected type, not the place of the failure."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def explained(thing: T) -> T:
     type than the signature has: the text names each one and what was expected.
 
     The arguments are looked at once a call has failed, so a call that is right takes no longer. An `Error` passes, and
-    so does what fails although all arguments are of their types: that is a fault of the program.
+    so does what fails although all arguments are of their types: that is a bug of the program.
     """
     if not inspect.isclass(thing):
         return typing.cast(T, _explained(thing))
@@ -222,7 +222,7 @@ def _arguments(function: Callable[..., Any], bound: inspect.BoundArguments) -> I
 
 
 class _Later(type):
-    """The class of types that a module imports for type checkers alone."""
+    """The class of types that a module imports only for type checkers."""
 
     def __getitem__(cls, item: object) -> Any:
         return Any
@@ -251,7 +251,7 @@ def _evaluated(annotation: Any, space: dict[str, Any]) -> Any:
 
 
 def matches(value: Any, annotation: Any) -> bool:
-    """Whether a value is of the type that an annotation has. What cannot be told is."""
+    """Return whether a value matches an annotation. An annotation that cannot be checked matches."""
     origin, inner = typing.get_origin(annotation), typing.get_args(annotation)
     if annotation is Any:
         return True

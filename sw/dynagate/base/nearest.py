@@ -1,4 +1,4 @@
-"""The name that was meant, where another one is asked for."""
+"""Suggest the nearest known name for an unknown one."""
 
 from __future__ import annotations
 

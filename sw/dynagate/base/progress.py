@@ -27,7 +27,7 @@ QUIET = 1.0
 
 
 def shows() -> bool:
-    """Return whether somebody sees a line that changes: in a terminal, or in a notebook."""
+    """Return whether the output shows a line that changes: a terminal or a notebook."""
     if sys.stderr.isatty():
         return True
     notebook = sys.modules.get("ipykernel.zmqshell")

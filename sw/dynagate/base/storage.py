@@ -78,7 +78,7 @@ def is_left(path: Path) -> bool:
 
 
 def check_folder(folder: Path, failure: type[Exception], what: str) -> None:
-    """Raises `failure` where a file stands in the way of the folder: to be told before long work, not after it."""
+    """Raises `failure` where a file stands in the way of the folder. Call it before long work."""
     _check_name(folder, failure, what)
     existing = next(path for path in (folder, *folder.absolute().parents) if os.path.exists(path))
     if not os.path.isdir(existing):
@@ -97,7 +97,7 @@ def _check_name(folder: Path, failure: type[Exception], what: str) -> None:
 
 def put(draft: Path, target: Path, last: str) -> None:
     """Rename a folder to its target. Where the target is there, replace its files one by one, that named `last` last,
-    and leave other files in it alone."""
+    and do not touch other files in it."""
     try:
         draft.rename(target)
     except OSError:
@@ -125,7 +125,7 @@ def read_file(path: Path, largest: int = MAX_FILE_BYTES) -> bytes:
         OSError: The file cannot be read, is no regular file (a pipe would block, a device would not end), or is larger
             than `largest` bytes; `strerror` says which.
     """
-    # without O_NONBLOCK a pipe would wait here for somebody who writes
+    # without O_NONBLOCK a pipe would wait here for a writer
     with open(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)), "rb") as file:
         status = os.fstat(file.fileno())
         if stat.S_ISDIR(status.st_mode):

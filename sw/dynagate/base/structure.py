@@ -36,7 +36,7 @@ def _converter() -> Any:
 
 
 def _exactly(kind: type) -> Callable[[Any, Any], Any]:
-    """A hook that takes values of this type alone: cattrs would make the number 5 of the text "5"."""
+    """Return a hook that accepts only values of this type: cattrs would make the number 5 of the text "5"."""
 
     def structure(value: Any, _: Any) -> Any:
         if type(value) not in ((int, float) if kind is float else (kind,)):

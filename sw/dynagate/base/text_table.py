@@ -21,7 +21,7 @@ class Column(Generic[Row]):
         width: Width in characters, without the gap.
         entry: Function from a row to its entry: a text, a number, or None for no entry.
         format: Format specification of the entries, such as ".1e".
-        left: Align the column to the left. Columns are aligned to the right unless told so.
+        left: Align the column to the left. The default is the right.
         gap: Blanks before the column.
         group: Heading above the headings of adjacent columns with the same group.
     """

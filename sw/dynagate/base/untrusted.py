@@ -1,6 +1,6 @@
 """Names from a URDF as part of what is generated: comments, Markdown, file names, identifiers.
 
-A robot's name is text of whoever wrote the file. It may hold the end of a comment, a line break, a path or HTML. Each
+A robot's name is text from the author of the file. It may hold the end of a comment, a line break, a path or HTML. Each
 function here keeps the characters that mean nothing where the name goes and writes an underscore for every other one.
 """
 
@@ -28,7 +28,7 @@ def file_name(name: str) -> str:
 
 
 def identifier(name: str) -> str:
-    """A name to begin an identifier of C, CUDA, Verilog or Tcl with; alone it may be a keyword.
+    """A name to begin an identifier of C, CUDA, Verilog or Tcl with. The name by itself may be a keyword.
 
     A name that is not an identifier already ends in a hash of it, so that different names stay different.
     """

@@ -14,7 +14,7 @@ from dynagate.bench.gpu import GRADIENT
 from dynagate.bench.paper import STEPS
 
 MOST = 160_000
-"""Operations that a run compiles unless everything is asked for, in some two minutes of one core: Atlas' gradient on a
+"""Operations that a run compiles unless everything is requested, in some two minutes of one core: Atlas' gradient on a
 floating base has 115,000 of them."""
 
 STAGES = ("inverse_dynamics", "forward_dynamics", "mass_matrix_inverse", "inverse_dynamics_gradient", GRADIENT)

@@ -52,7 +52,7 @@ STREAM_BITS = 512
 bits of a beat of float32 streams."""
 
 ASKED = "asked"
-"""In the figures of a run that is not over: what was asked for."""
+"""In the figures of an unfinished run: the options of the run."""
 
 
 def compare(

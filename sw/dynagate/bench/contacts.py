@@ -1,5 +1,5 @@
-"""Constrained forward dynamics of a robot with point contacts beside Pinocchio's, on one core, and how fast many such
-robots land on rigid ground."""
+"""Constrained forward dynamics of a robot with point contacts compared with Pinocchio's, on one core, and how fast many
+such robots land on rigid ground."""
 
 from __future__ import annotations
 

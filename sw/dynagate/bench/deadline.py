@@ -44,7 +44,9 @@ def deadline(
 
 
 def modeled(graph: Graph, clock_hz: float, per_cycle: float) -> float:
-    """Nanoseconds of one call on a processor that starts so many instructions a cycle, from the graph's operations."""
+    """Nanoseconds of one call on a processor that starts this many instructions a cycle, from the graph's
+    operations.
+    """
     cycles = sum(NATIVE[node.op].in_order for node in graph.nodes)
     return math.ceil(cycles / per_cycle) / clock_hz * 1e9
 

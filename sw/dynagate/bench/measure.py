@@ -111,7 +111,7 @@ def single_call(kernel: Kernel, inputs: dict[str, Any], count: int = 200) -> Tim
 
 
 def each_call(kernel: Kernel, inputs: dict[str, Any], count: int) -> npt.NDArray[np.float64]:
-    """(count,) nanoseconds of each of so many calls with one sample, from C, two readings of the clock included."""
+    """(count,) nanoseconds of each of this many calls with one sample, from C, two readings of the clock included."""
     written = kernel.written(kernel.new_outputs(1))
     read = kernel.read(inputs)
     one = ctypes.cast(kernel.one, ctypes.c_void_p)
@@ -149,7 +149,7 @@ def _library() -> ctypes.CDLL:
 
 @cache
 def _compiled(file: str, before: str = "") -> ctypes.CDLL:
-    """A C file beside this one. before: what its text begins with."""
+    """Return a C file next to this one. before: what its text begins with."""
     text = before + (files("dynagate.bench") / file).read_text(encoding="utf-8")
     name = f"dynagate_{Path(file).stem}"
     source = Source(name, {f"{name}.c": text}, hashlib.sha256(text.encode()).hexdigest())

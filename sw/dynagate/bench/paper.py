@@ -25,7 +25,7 @@ PINOCCHIO, CPU, GPU, FPGA = "CPU, Pinocchio C++", "CPU", "GPU", "FPGA (modeled)"
 
 def paper(result: Mapping[str, Any]) -> dict[str, Any]:
     """figure1: ns of each step by device. figure2: "ns" by device, partition and batch, and of it "host_ns", which the
-    host computes beside the coprocessor. figure3: "ns" of the completely fused form by device and batch. A device that
+    host computes next to the coprocessor. figure3: "ns" of the completely fused form by device and batch. A device that
     is not here has why instead. Of batches, those of the paper, or all where none of them was measured."""
     measured = list(dict.fromkeys(row["batch"] for row in result["partitions"]))
     sizes = [batch for batch in measured if batch in SIZES] or measured
@@ -46,8 +46,9 @@ def _figure1(result: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _apart(up_to: Sequence[float]) -> dict[str, float]:
-    """Times of steps, from the times up to and with each, which add up to the last one: what runs beside a later step,
-    or took longer alone, is no more than that leaves."""
+    """Times of steps, from the times up to and with each, which add up to the last one. A step that overlaps a later
+    one, or took longer by itself, gets only the rest.
+    """
     least = list(accumulate(reversed(up_to), min))[::-1]
     times = [least[0], *(b - a for a, b in pairwise(least))]
     return dict(zip(STEP_NAMES, times, strict=True))

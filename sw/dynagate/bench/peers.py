@@ -35,7 +35,7 @@ FLAGS = (
 @dataclass(frozen=True)
 class Peer:
     """times: function -> (median, distance of the quartiles) in ns per call, one core, double. float32_error: of its
-    own float32 for ∂q̈/∂q and ∂q̈/∂q̇, where it was asked for."""
+    own float32 for ∂q̈/∂q and ∂q̈/∂q̇, if requested."""
 
     name: str
     times: dict[str, tuple[float, float]]
@@ -70,8 +70,8 @@ def installed() -> Path | str:
 
 
 def compiled(file: str, flags: Sequence[str], prefix: Path, also: Sequence[str] = ()) -> Path:
-    """The program of one of the files beside this one, compiled against Pinocchio unless it is there. also: arguments
-    that name further libraries. Raises CompileError."""
+    """Return the program of one of the files next to this one, compiled against Pinocchio unless it is there. also:
+    arguments that name further libraries. Raises CompileError."""
     folder = files("dynagate.bench")
     compiler = shutil.which("g++")
     if compiler is None:

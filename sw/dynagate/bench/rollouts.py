@@ -1,5 +1,6 @@
-"""Rollouts by semi-implicit Euler: ours per step beside forward dynamics alone, Pinocchio's and MuJoCo's steps, and one
-trajectory called from Python. All calls take turns, so that what else the machine does falls on all of them alike."""
+"""Rollouts by semi-implicit Euler: ours per step compared with forward dynamics, Pinocchio's and MuJoCo's steps, and
+one trajectory called from Python. All calls take turns, so that what else the machine does falls on all of them
+alike."""
 
 from __future__ import annotations
 

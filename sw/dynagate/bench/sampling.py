@@ -1,4 +1,4 @@
-"""MPPI beside its rollouts: calls of the solver, and of the loop that it has in C, with the same torques, in turns."""
+"""MPPI compared with its rollouts: calls of the solver alternate with calls of its loop in C, with the same torques."""
 
 from __future__ import annotations
 

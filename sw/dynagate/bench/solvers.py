@@ -1,5 +1,5 @@
-"""iLQR: an iteration of ours, of one problem and of many, beside one of Crocoddyl's SolverDDP on the same problems; and
-MPPI beside its rollouts.
+"""iLQR: an iteration of ours, of one problem and of many, compared with one of Crocoddyl's SolverDDP on the same
+problems; and MPPI compared with its rollouts.
 
 Both begin from the same torques, take the same iterations (the costs are compared) and have one thread. The figures are
 processor time, and the calls take turns, so that what else the machine does falls on all alike.

@@ -21,7 +21,7 @@ from dynagate.hw.boards.scripts import OUT_OF_CONTEXT
 from dynagate.native.cache import entries, size_of
 
 DESIGN_FILES = (*(f"{top}.v" for top in TOPS), LIST, FORMATS, "datasheet.md", *OUT_OF_CONTEXT, PROGRAM, FILE)
-"""The files of a design beside its benches and its modules' parts; all else in its folder is not ours to remove. The
+"""The files of a design besides its benches and its modules' parts; all else in its folder is not ours to remove. The
 last one makes it a design."""
 BENCH = re.compile(r"tests/(?:\w+/)?\w[\w.]*")
 """A file of a design's benches, as design.json lists it."""
@@ -72,7 +72,7 @@ def in_cache(cache: Path) -> list[Item]:
 
 
 def old_designs(folder: Path, days: float) -> list[Item]:
-    """The designs right below a folder that were built so many days ago or earlier."""
+    """The designs right below a folder that were built this many days ago or earlier."""
     before = time.time() - days * DAY
     folders = sorted(path for path in folder.iterdir() if path.is_dir() and not path.is_symlink())
     return [

@@ -1,4 +1,4 @@
-"""Which errors are the user's to mend, and how they are told; all others keep their traceback."""
+"""Report the errors that a user can fix in one text; all others keep their traceback."""
 
 from __future__ import annotations
 

@@ -38,7 +38,9 @@ MANAGERS = {
 
 
 def system_install(program: str) -> str:
-    """The command of this system's package manager that installs a program; its name alone where none is known."""
+    """The command of this system's package manager that installs a program; only the program's name if no manager is
+    known.
+    """
     for manager, (command, names) in MANAGERS.items():
         if shutil.which(manager):
             return command.format(names.get(program, program))

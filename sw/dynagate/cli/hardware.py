@@ -133,7 +133,7 @@ def build(
     if report:
         click.echo((built.folder / DATASHEET).read_text())
     else:
-        click.echo(built.hardware.summary(built), err=True)  # the folder alone is for other programs to read
+        click.echo(built.hardware.summary(built), err=True)  # standard output has only the folder, for other programs
     click.echo(built.folder)
 
 

@@ -22,7 +22,7 @@ SEED = 5
 
 
 FEWEST = {"frame": "fewest", "mass": "shared"}
-"""The choices that take the fewest operations, listed beside the default ones."""
+"""The choices that take the fewest operations, listed next to the default ones."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ def describe(
     progress: Progress = quiet,
     **options: Any,
 ) -> list[Row]:
-    """A row per function and form, or those of this function or form alone, in the default choices and in those of
+    """A row per function and form, or only those of this function or form, in the default choices and in those of
     fewest operations; where `frame`, `mass` or `prefix` is given, in these instead. With `forces` where the
     function depends on friction. progress: called before each slow stage. Raises RobotError: the
     robot does not have this function, or not in this form.

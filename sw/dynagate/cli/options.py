@@ -481,7 +481,7 @@ def _check_algorithm(robot: Robot, functions: Sequence[Function], algorithm: dic
         )
     taken: set[str] = set()
     for row in functions:
-        # a function alone is traced in its first form unless another is asked for, all functions in all forms
+        # a single function is traced in its first form unless another is requested, all functions in all forms
         used = [form] if form else list(row.forms)[: 1 if len(functions) == 1 else None]
         taken.update(name for each in used for name in row.options.get(each, ()))
     for option in sorted(algorithm.keys() - {"form", "forces"} - taken):

@@ -115,7 +115,9 @@ class Named(click.ParamType):
 
 
 def mapping(ctx: click.Context, param: click.Parameter, pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    """Callback of repeated options of type `Named`: numbers by name, each name once, and none beside one for all."""
+    """Callback of repeated options of type `Named`: numbers by name, each name once, and no name together with a number
+    for all.
+    """
     numbers = dict(pairs)
     for name in numbers:
         if sum(other == name for other, _ in pairs) > 1:

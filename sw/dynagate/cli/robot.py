@@ -52,7 +52,7 @@ def robot_options(
         compliance = rest.pop("compliance") or 0.0
         if compliance and not (contacts or loops):
             raise click.UsageError("--compliance without --contact or --loop; expected one: it is theirs")
-        # what is not asked for is the reader's to choose
+        # options that are not set keep the reader's defaults
         held = _load(reader, robot, {name: value for name, value in reading.items() if value})
         for contact in contacts:
             held = held.with_contact(*contact, compliance=compliance)

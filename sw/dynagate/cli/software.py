@@ -247,7 +247,8 @@ class BenchOutput:
 @options_of(BenchOptions)
 @click.option("--boards", "boards_alone", is_flag=True, help="Model the boards and measure their driver, nothing else.")
 def bench(robot: Robot, region: Region, options: BenchOptions, output: BenchOutput, boards_alone: bool) -> None:
-    """Measure the gradient of ROBOT's forward dynamics on every device that is here, beside Pinocchio; model boards.
+    """Measure the gradient of ROBOT's forward dynamics on every device that is here, compared with Pinocchio; model
+    boards.
 
     For each board: the shortest interval that fits, the rates of datapath and link by arithmetic, and the time that the
     driver takes on this computer, measured."""

@@ -34,7 +34,7 @@ class ChipSolver(ABC):
     to begin with, `warm` (), above 0 where it begins with the last call's torques, one knot later, instead; and the
     inputs of the cost but those that have a default.
 
-    retries: loops in it that try again. samples: the loop in it over samples, whose turns may be computed side by side;
+    retries: loops in it that try again. samples: the loop in it over samples, whose iterations may run in parallel;
     empty where it has none. carried: the plan, by the solver's names. blocks: the loop. names: values of the solver
     that have another name in the loop, because an input of the cost has theirs.
     """
@@ -64,7 +64,7 @@ class ChipSolver(ABC):
 
     @abstractmethod
     def reach(self, word: int) -> dict[str, float]:
-        """Values that may become larger than a sample of problems shows, and how large, in words of so many bits.
+        """Values that may become larger than a sample of problems shows, and how large, in words of this many bits.
         Raises ValueError: they do not fit."""
 
     @abstractmethod
@@ -155,7 +155,7 @@ def ahead(robot: Robot, knots: int, names: tuple[str, ...]) -> Loop:
 def calls_of(
     solver: ChipSolver, problems: Mapping[str, Array], count: int, of_graph: OfGraph = evaluate
 ) -> list[tuple[dict[str, Array], dict[str, Array]]]:
-    """Inputs and all values, in float64, of so many calls of each problem (batch, ·), from states that the robot
+    """Inputs and all values, in float64, of this many calls of each problem (batch, ·), from states that the robot
     reaches by the plans. of_graph: what computes the graphs."""
     loop, batch = solver.blocks.loop, len(problems["q"])
     starts = solver.blocks.starts

@@ -4,7 +4,7 @@ is known.
 The mean is a running one (West, "Updating mean and variance estimates", 1979) of weights exp(-(cost - least) /
 temperature), where the least cost is the one so far: what was weighed by another one is weighed again by the
 difference. Samples come to it in the order of their numbers, which defines the integers, whether a program computes
-one at a time or several side by side.
+one at a time or several in parallel.
 """
 
 from __future__ import annotations

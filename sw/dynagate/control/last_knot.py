@@ -1,6 +1,6 @@
 """The unit of the cost in which a backward pass takes its first step, so that formats of integers fit the others too.
 
-Where torques cost little beside what they change, the value of a state falls within one step from the final cost to
+If torques cost little compared with their effect, the value of a state falls within one step from the final cost to
 about what a knot costs: by some hundreds. A format holds the largest number of all knots, so all but the last would
 lose as many bits. Gains do not depend on the unit of the cost, and a power of two is exact.
 """
@@ -35,7 +35,7 @@ CARRY = {"unit_next": "unit", "back_next": "back"}
 
 
 def unit_of_last(costs: CostGraphs, step: StepOptions, driven: Array) -> float:
-    """A power of two up to 1: about the curvature of a knot's cost beside that of the final one, where all torques
+    """A power of two up to 1: about the curvature of a knot's cost divided by that of the final one, where all torques
     (driven,) cost little; 1 where one does not."""
     running, final = _curvatures(costs, last=False), _curvatures(costs, last=True)
     linear = linearized_step_graph(costs.robot, step)

@@ -73,7 +73,7 @@ def riccati(
     whether all numbers are.
 
     regularization: what is added to the curvatures of torque and state. held: the slope by the torques (nu,) to numbers
-    (nu,) above 0 for those that are at a bound and would leave it, which the gains leave alone.
+    (nu,) above 0 for those that are at a bound and would leave it, which the gains do not change.
     """
     nx, nu = a.shape[1], b.shape[1]
     with scope("riccati"):

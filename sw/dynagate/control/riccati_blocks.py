@@ -110,7 +110,7 @@ class Blocked:
         self, robot: str, others: Shapes, held: Callable[[Mapping[str, Array]], Held | None], gains: Callable[..., Any]
     ) -> Graph:
         """Gains of a knot, and what the value of its state needs of them. others: inputs besides, which `held` (to the
-        torques that gains leave alone, as of `riccati`) and `gains` (from the `Feedback` to outputs) take."""
+        torques that gains do not change, as of `riccati`) and `gains` (from the `Feedback` to outputs) take."""
         nx, nu, (x, row), (u, push) = self.nx, self.nu, self.state, self.torque
         shapes = {"by_u": (u, push), "by_ux": (u, push, nx), "by_uu": (u, push, nu), "reg_now": ()}
 

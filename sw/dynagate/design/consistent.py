@@ -22,7 +22,7 @@ WIDEST, FINEST = 64, 1000
 
 
 def faults(design: Design[Any]) -> Iterator[str]:
-    """Return what does not fit, each in a few words that name the field. Later faults may follow from earlier ones."""
+    """Return what does not fit, each in a few words that name the field. Later errors may follow from earlier ones."""
     if not isinstance(design.robot.get("name"), str):
         yield f"robot.name is {design.robot.get('name')!r:.40}; expected a text"
     yield from repeated("functions", [function.name for function in design.functions])

@@ -79,7 +79,7 @@ class Port:
 
 @dataclass(frozen=True)
 class Stream:
-    """A payload of so many bits. scopes: the passes of the algorithm whose overflow bits, one each, begin at bit
+    """A payload of this many bits. scopes: the passes of the algorithm whose overflow bits, one each, begin at bit
     `overflow` of an output payload."""
 
     bits: int
@@ -165,7 +165,7 @@ class AxiStreams:
         return self.width // WORD
 
     def with_results(self, widths: Sequence[int]) -> AxiStreams:
-        """The streams of a function whose results have numbers of so many bits."""
+        """The streams of a function whose results have numbers of this many bits."""
         words = words_of(widths, self.word, flag=True)
         return replace(
             self,

@@ -143,8 +143,8 @@ def _refuse_others(folder: Path) -> None:
 
 
 def check_files(path: Path, design: Design[Any], *, bench: bool = True) -> None:
-    """The files beside a design against their checksums. path: of what the design was read from. bench: also the files
-    of its bench. Raises DesignError."""
+    """Check the files of a design's folder against their checksums. path: of what the design was read from. bench: also
+    the files of its bench. Raises DesignError."""
     needed, verilog = {*top_files(design), *([LIST] if design.modules else [])}, set(verilog_files(design))
     if not needed <= set(design.files):
         raise DesignError(f"{path} lacks the checksums of {', '.join(sorted(needed))}; {REBUILD}")

@@ -1,4 +1,4 @@
-"""How long a sample that is alone takes through the shell around a datapath."""
+"""Latency of a single sample through the shell around a datapath."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from dynagate.design.design import Design
 
 
 def around(design: Design[DatapathBody]) -> tuple[int, int]:
-    """Cycles of a sample alone in the shell before the datapath and behind it."""
+    """Return the cycles of a single sample in the shell before the datapath and after it."""
     axi = design.axi
     assert axi is not None
     return axi.beats.input + axi.conversion.input + 3, axi.conversion.output + 8
 
 
 def stream_cycles(design: Design[DatapathBody], inside: int) -> tuple[int, int]:
-    """The least and the most cycles of a sample alone from the first beat in to the first beat out of a shell. inside:
-    those in the datapath, overflow bits included. A sample waits for the next slot, and where there are several
-    functions a result may wait a cycle for its turn."""
+    """Return the smallest and the largest latency of a single sample, from the first beat in to the first beat out of a
+    shell. inside: those in the datapath, overflow bits included. A sample waits for the next slot, and where there are
+    several functions a result may wait a cycle for its turn."""
     least = inside + sum(around(design))
     return least, least + design.body.ii - 1 + (len(design.functions) > 1)

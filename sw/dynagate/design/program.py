@@ -53,7 +53,7 @@ class ProgramFunction:
 @dataclass(frozen=True)
 class ProgramShell:
     """The shell in which a program's bench runs it. width: bits of a beat. last: what TLAST ends. cores: that take
-    samples in turn. spans: of each function, the least and the most cycles of a sample that is alone, from the first
+    samples in turn. spans: of each function, the smallest and the largest latency of a single sample, from the first
     beat in to the first beat out."""
 
     width: int

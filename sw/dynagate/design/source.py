@@ -73,7 +73,7 @@ CORE = (
 @cache
 def source_digest(places: tuple[str, ...] = ("",)) -> str:
     """16 hexadecimal digits, the same for a checkout and a wheel of it, wherever they lie. places: the files whose
-    names begin so alone."""
+    only names that begin so."""
     digest = hashlib.sha256()
     for name, path in source_files(places):
         content = path.read_bytes()

@@ -56,7 +56,7 @@ def read_list(folder: Path) -> list[str]:
 
 
 def files_of(top: Path) -> list[Path]:
-    """The files of a module and its parts, itself first. top: the module's own file; where no list lies beside it, it
+    """The files of a module and its parts, itself first. top: the module's own file; if there is no list next to it, it
     holds all. Raises ListError."""
     if not (top.parent / LIST).is_file():
         return [top]

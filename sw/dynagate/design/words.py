@@ -29,18 +29,18 @@ def number_of(words: str) -> str | None:
 
 
 def words_of(widths: Sequence[int], words: str, *, flag: bool = False) -> int:
-    """Words of a sample, or of a result, of numbers of so many bits. flag: packed integers have a bit more, which says
-    that the result cannot be used."""
+    """Words of a sample, or of a result, of numbers of this many bits. flag: packed integers have a bit more, which
+    says that the result cannot be used."""
     bits = sum(widths) + flag if words == FIXED else WORD * len(widths)
     return math.ceil(bits / WORD)
 
 
 def beats(words: int, width: int) -> int:
-    """Beats of a sample of so many words and its tag; a sample begins with a beat of its own."""
+    """Beats of a sample of this many words and its tag; a sample begins with a beat of its own."""
     return math.ceil((words + TAG_WORDS) / (width // WORD))
 
 
 def sample_bytes(words: int, width: int) -> int:
-    """Bytes of a sample of so many words on a stream, and on the link behind it: its tag and whole beats. The one place
-    where they are counted."""
+    """Bytes of a sample of this many words on a stream, and on the link behind it: its tag and whole beats. The one
+    place where they are counted."""
     return beats(words, width) * width // 8

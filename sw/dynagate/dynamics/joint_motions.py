@@ -258,7 +258,7 @@ def _factors(squared: Scalar) -> tuple[Scalar, ...]:
 
 
 def _taylor(x: Scalar, start: int, terms: int) -> Scalar:
-    """Σ (-x)^k / (2k + start)!, over so many terms."""
+    """Σ (-x)^k / (2k + start)!, over this many terms."""
     return _polynomial([(-1) ** k / math.factorial(2 * k + start) for k in range(terms)], x)
 
 

@@ -38,7 +38,7 @@ Values = Mapping[str, Array]
 class Pose(NamedTuple):
     """A joint's placement or a frame in the axes of the link that carries it, as the robot has them.
 
-    rotation: (3, 3), None where it is the robot's own. translation: (3,), m, None likewise."""
+    rotation: (3, 3), None where it is the robot's own. translation: (3,), m, None if it is the robot's own."""
 
     rotation: Array | None
     translation: Array | None

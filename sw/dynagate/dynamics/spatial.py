@@ -149,7 +149,7 @@ def skew(a: Array) -> Array:
 
 
 def symmetric(entry: Any, n: int = 3) -> Array:
-    """A symmetric n × n matrix from entry(a, b), asked for a <= b alone."""
+    """A symmetric n × n matrix from entry(a, b), which is called only for a <= b."""
     result = zeros(n, n)
     for a in range(n):
         for b in range(a, n):

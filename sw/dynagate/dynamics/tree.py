@@ -95,7 +95,7 @@ class Tree(Links):
         self.each_link = [self.link(i) for i in self.links]
 
     def _friction(self, asked: Friction | None) -> Friction | None:
-        """Return the friction of the joints: the one that is asked for or the robot's, with what is an input."""
+        """Return the friction of the joints: the requested one or the robot's, with what is an input."""
         friction, varied = asked or friction_in(self._given), self._overrides.friction
         if not varied:
             return friction
@@ -115,7 +115,7 @@ class Tree(Links):
 
     @cached_property
     def nominal(self) -> Tree:
-        """The tree with numbers alone: the robot's own for those that are inputs."""
+        """Return the tree with numbers only: the robot's own in place of inputs."""
         return Tree(self.moving) if self._values else self
 
     @cached_property
@@ -186,7 +186,7 @@ class Tree(Links):
         return self._bodies[key]
 
     def link(self, i: int) -> Link:
-        """Link i alone."""
+        """Return link i."""
         link, part = self.robot.links[i], self.dofs[i]
         rotation, origin = self._placed(i)
         friction = (

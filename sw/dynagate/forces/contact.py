@@ -238,7 +238,7 @@ def along(link: str, begin: Vector3, end: Vector3, count: int) -> list[Point]:
 @explained
 def contact_points(shapes: Sequence[Shape], around: int = 8) -> list[Point]:
     """Points of shapes (`robot.shapes.collision_shapes`) that may touch a plane: a box's corners, a ball for a sphere
-    and for each end of a capsule, and so many points around each rim of a cylinder, 3 or more, the first along its x.
+    and for each end of a capsule, and this many points around each rim of a cylinder, 3 or more, the first along its x.
     Exact but for a cylinder on its side, which touches at one of these points or between two of them.
 
     Raises ContactError: `around` is below 3."""

@@ -1,6 +1,6 @@
 """Forces as text: what a design's file and the command line say of them, `Limits(stiffness=100.0)` or `Friction(0.3)`.
 
-The text is an expression of names and literals alone. It is read, not run.
+The text is an expression of names and literals only. It is read, not run.
 """
 
 from __future__ import annotations

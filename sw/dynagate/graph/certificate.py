@@ -1,4 +1,4 @@
-"""A bound of each result's own error beside it: the output `certificate` of forward dynamics.
+"""Add a bound of each result's own error: the output `certificate` of forward dynamics.
 
 At a computed q̈ the torques r = ID(q, q̇, q̈) - τ are left over, and q̈ errs by M⁻¹ r, whatever computed it and
 however it was rounded. With weights w that bound M⁻¹ in a region (`fixedpoint.proof.mass_bound`), |M⁻¹ r| <= |w r|. So

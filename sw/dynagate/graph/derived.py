@@ -4,8 +4,8 @@ Forward dynamics is differentiated through M q̈ = τ - ID(q, q̇, 0) at its sol
 λᵀ ∂q̈ = μᵀ (∂τ - ∂ID(q, q̇, q̈)), so that one reverse sweep over inverse dynamics gives all of it, and no M⁻¹ is computed
 (Carpentier & Mansard, "Analytical derivatives of rigid body dynamics algorithms", 2018, eq. 3).
 
-Constrained forward dynamics likewise: q̈ and λ solve linear equations, whose residual at the solution is a sweep of
-inverse dynamics with the contacts' forces.
+The same holds for constrained forward dynamics: q̈ and λ solve linear equations, whose residual at the solution is a
+sweep of inverse dynamics with the contacts' forces.
 """
 
 from __future__ import annotations

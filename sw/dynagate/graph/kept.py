@@ -14,7 +14,7 @@ MOST = 200_000
 
 
 class Kept:
-    """Graphs by what they were traced from; those that nothing asked for longest go first."""
+    """Graphs by what they were traced from; the least recently used ones are dropped first."""
 
     def __init__(self, most: int = MOST) -> None:
         self._most = most

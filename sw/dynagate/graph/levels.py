@@ -1,6 +1,6 @@
 """The nodes of a recording in groups: those of one operation and one level, which numpy evaluates in one call.
 
-A node's level is one more than the highest of its operands', so a group reads earlier groups alone.
+A node's level is one more than the highest of its operands', so a group reads only earlier groups.
 """
 
 from __future__ import annotations

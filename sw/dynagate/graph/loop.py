@@ -30,7 +30,7 @@ residual in the last of them ()."""
 
 @dataclass(frozen=True)
 class Count:
-    """A loop of so many turns; None for as many as its per-turn inputs have."""
+    """A loop of this many turns; None for as many as its per-turn inputs have."""
 
     turns: int | None = None
 
@@ -54,7 +54,7 @@ class Loop(Program):
     it, so such a loop says its turns itself.
     carry: value -> the input that it is in the next turn.
     per_turn: inputs of which every turn has its own.
-    kept: values that are given for every turn, or every so many (`every`), (batch, turns // every, *shape).
+    kept: values that are given for every turn, or every this many (`every`), (batch, turns // every, *shape).
     last: values that are given after the last turn, (batch, *shape).
     backwards: the first turn has the last entries of `per_turn`, and writes the last ones of `kept`.
     """

@@ -17,7 +17,7 @@ Row = TypeVar("Row")
 
 @dataclass(frozen=True)
 class Op:
-    """An operation of so many operands (arity).
+    """An operation of this many operands (arity).
 
     real(*operands): its meaning on floats, complex numbers, numpy arrays of them, and traced expressions. A constant is
     the last operand.

@@ -40,7 +40,7 @@ def lower(
 ) -> Graph:
     """The checked graph of recorded nodes.
 
-    new_trace: returns an empty recorder, in which a pass rebuilds the nodes. ports: what is known of the inputs beside
+    new_trace: returns an empty recorder, in which a pass rebuilds the nodes. ports: properties of the inputs besides
     their nodes, by name. progress: called with a text before each pass.
     If merging changes the function, the graph is lowered without it, with a GraphWarning.
     Raises GraphError: the graph computes something else than the recording also then, which is a bug in a pass.

@@ -17,7 +17,7 @@ from dynagate.graph.graph import Port
 from dynagate.graph.rebuild import RecordedPort
 
 DECADES = 6.0
-"""The last probe's magnitudes are so many decades around the size of their input, up and down."""
+"""The last probe's magnitudes are this many decades around the size of their input, up and down."""
 ZERO = 0.125
 """The share of inputs that are zero at a probe, of entries and of whole ports each."""
 

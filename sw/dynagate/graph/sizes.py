@@ -28,7 +28,7 @@ from dynagate.robot.variable import (
 )
 
 STEP = 0.01
-"""A step of time beside the time in which a body falls as far as the robot is long."""
+"""A time step relative to the time in which a body falls over the robot's length."""
 
 
 def parameter_inputs(recording: Recording, robot: Robot, sizes: Mapping[str, Floats]) -> dict[str, Floats]:

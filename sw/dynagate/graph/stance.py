@@ -38,7 +38,7 @@ SHARE = 1e-2
 """Frames that reach this part of the squares of the widest stance carry half of what they could."""
 
 NOTHING = 1e-9
-"""Frames that reach less than this part of the squares of any joint leave a joint alone, as loops do that close within
+"""Frames that reach less than this part of the squares of any joint do not load a joint, as loops do that close within
 rounding."""
 
 DRAWS = 8
@@ -113,7 +113,7 @@ def _held(robot: Robot, q: Floats, active: Floats) -> Floats:
 
 
 def _loops(robot: Robot) -> Robot:
-    """The robot with its loops alone, whose drift at rest is how far they are open."""
+    """Return the robot with only its loops; its drift at rest is their opening."""
     loops = (replace(own, stiffness=1.0, damping=0.0) for own in robot.constraints if not own.is_contact)
     return replace(robot, constraints=tuple(loops))
 

@@ -90,7 +90,7 @@ def _products(algorithm: Function, robot: Robot) -> dict[str, tuple[int, ...]]:
 
 
 def _chosen_outputs(algorithm: Function, robot: Robot, names: Sequence[str] | None) -> list[str]:
-    """Return the names of the outputs that are asked for, all for None. Raise ArgumentError: there is no such one."""
+    """Return the names of the requested outputs, all for None. Raise ArgumentError: there is no such one."""
     products = _products(algorithm, robot)
     own = None if names is None or not products else [name for name in names if name not in products]
     chosen = [] if own == [] and names else [each.name for each in algorithm.chosen_outputs(own if products else names)]

@@ -21,7 +21,7 @@ from dynagate.graph.evaluate import evaluate
 from dynagate.robot import Robot
 
 STEP = 1e-30
-"""The complex step squared must vanish beside any value: its error is of that order."""
+"""The complex step squared must vanish in a sum with any value: its error is of that order."""
 
 
 def forward_dynamics_gradient(

@@ -28,7 +28,7 @@ PACKET_BYTES = 1 << 18
 """At most in one transfer: long enough to hide what a transfer costs, short enough for both directions to overlap."""
 
 RECEIVED = 8
-"""Packets that wait in the host for somebody to read them. The device waits behind them."""
+"""Packets that wait in the host until they are read. The device waits behind them."""
 
 SLICE_S = 0.02
 """Longest uninterrupted wait in s; after it Python handles Ctrl-C."""
@@ -110,7 +110,7 @@ class DmaLink(Link):
         """Reads a register, or writes it. Raises DeviceError."""
 
     def _moves(self) -> bool:
-        """Whether part of a packet is known to have moved since this was asked."""
+        """Whether part of a packet has moved since the last call."""
         return False
 
     @abstractmethod

@@ -30,12 +30,12 @@ class Drift:
     errors: npt.NDArray[Any]
 
     def end(self, quantile: float) -> float:
-        """The error after the last step that so many of the trajectories keep."""
+        """The error after the last step that this many of the trajectories keep."""
         return float(np.quantile(self.errors[:, -1], quantile, method="higher"))
 
 
 def drift(region: Region, word: int, *, steps: int = 200, dt: float = 5e-3, count: int = 200, seed: int = 1) -> Drift:
-    """The drift with words of so many bits. dt: s. Raises ValueError: a word, dt or count that cannot be."""
+    """The drift with words of this many bits. dt: s. Raises ValueError: a word, dt or count that cannot be."""
     start = motions(region, steps, dt, count, seed)
     options: dict[str, Any] = {"steps": steps, "dt": dt}
     exact = Rollout(region.robot, device="numpy", **options)(*start)

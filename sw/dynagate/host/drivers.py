@@ -51,7 +51,7 @@ class Driver(ABC):
 
     @abstractmethod
     def pack(self, arrays: Arrays, batch: int, samples: Words) -> None:
-        """Samples of arrays, marked so that their results can be told apart. Raises ValueError as `run` does."""
+        """Samples of arrays, marked so that their results can be distinguished. Raises ValueError as `run` does."""
 
     @abstractmethod
     def unpack(self, samples: Words, words: Words) -> tuple[Outputs, Overflow]:

@@ -114,7 +114,7 @@ class Function(Opened):
 
     def choosing(self, outputs: str | Sequence[str]) -> Function:
         """This function with some of its outputs, in their order; both share the device, and closing this one closes
-        it. A design that was built with `choice` computes all of them and sends these alone, other devices leave the
+        it. A design that was built with `choice` computes all of them and sends only these, other devices leave the
         others out. Other calls may follow: the device changes its choice when all samples have left it.
 
         Raises ValueError: there is no such output, or none is named."""
@@ -364,8 +364,9 @@ class Function(Opened):
         )
 
     def submit(self, /, *arrays: Any, **named: Any) -> Pending:
-        """Begins a call and returns at once where the device computes beside the host ("sim" and links to boards).
-        Other devices compute the results before it returns. Batches come out in the order in which they went in.
+        """Begin a call and return at once if the device computes concurrently with the host ("sim" and links to
+        boards). Other devices compute the results before it returns. Batches come out in the order in which they went
+        in.
 
         arrays, named: as of a call; they are read before `submit` returns. A few batches are under way at a time:
         further ones wait for the first. A call waits until all of them are done.

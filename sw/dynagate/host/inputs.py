@@ -60,7 +60,7 @@ def _spread(array: npt.NDArray[Any], shape: tuple[int, ...]) -> npt.NDArray[Any]
 
 
 def flat(array: npt.NDArray[Any], axes: int) -> npt.NDArray[Any]:
-    """An array (*leading, *shape) with so many leading axes as (batch, *shape); a view where that is possible."""
+    """An array (*leading, *shape) with this many leading axes as (batch, *shape); a view where that is possible."""
     return array if axes == 1 else array.reshape(math.prod(array.shape[:axes]), *array.shape[axes:])
 
 

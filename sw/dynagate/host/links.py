@@ -33,7 +33,7 @@ class OverflowWarning(UserWarning):
 
 
 class SilenceError(DeviceError):
-    """Results were asked for and no beat moved for longer than the link waits."""
+    """Results were expected, and no beat moved for longer than the link waits."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,9 @@ class Link(ABC):
         Raises DeviceError: `depth` batches are under way, or the link moves a result for each sample."""
 
     def _check_results(self, samples: Words, results: int | None) -> None:
-        """Raises DeviceError: a link that moves a result for each sample is asked for fewer."""
+        """Raises DeviceError: fewer results than samples are expected from a link that moves a result for each
+        sample.
+        """
         if results not in (None, len(samples)):
             raise DeviceError(
                 f"{self.text} moves a result for each sample; expected every=1 instead of {results} results for "
@@ -81,7 +83,7 @@ class Link(ABC):
             )
 
     def expect(self, beats: int) -> None:  # noqa: B027
-        """Results of the batches that are written from now on have so many beats: those of a function, or of some of
+        """Results of the batches that are written from now on have this many beats: those of a function, or of some of
         its outputs. As many as the longest unless this is called."""
 
     def carry(self, axi: AxiStreams) -> None:  # noqa: B027
@@ -126,7 +128,7 @@ class Link(ABC):
 
 @contextmanager
 def closed_on_failure(link: Link) -> Iterator[Link]:
-    """Close the link if the block raises: whoever opens a device cannot close a link that was never returned."""
+    """Close the link if the block raises: the caller cannot close a link that was never returned."""
     try:
         yield link
     except BaseException as error:

@@ -55,7 +55,7 @@ class Sampled:
 
     def shifted(self, knots: int = 1) -> Array:
         """The torques (..., knots, nv) from a later knot on, whose last ones stay: the next guess. Raises ValueError:
-        it has not so many knots."""
+        it has not this many knots."""
         return after(self.tau, knots, -2)
 
     def __repr__(self) -> str:

@@ -63,8 +63,8 @@ class Opened(ABC):
         """Gives back what the device holds. Calls raise DeviceError afterwards."""
 
     def submit(self, *args: Any, **options: Any) -> Pending:
-        """Begins a call and returns at once where the device computes beside the host, else when it is done. args,
-        options: as of a call."""
+        """Begin a call and return at once if the device computes concurrently with the host, else when it is done.
+        args, options: as of a call."""
         results = self(*args, **options)
         return Pending(self, lambda: results, lambda: True)
 
@@ -76,8 +76,8 @@ class Opened(ABC):
         return Stream(self, ahead)
 
     def choosing(self, outputs: str | Sequence[str]) -> Opened:
-        """The same with some of its outputs alone, in their order. outputs: their names. Raises ValueError: it has none
-        to choose."""
+        """Return the same with only some of its outputs, in their order. outputs: their names. Raises ValueError: it
+        has none to choose."""
         raise ArgumentError(f"{self.function} has no outputs to choose; expected all: {', '.join(self.outputs)}")
 
     def __reduce_ex__(self, protocol: Any) -> Any:

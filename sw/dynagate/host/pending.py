@@ -22,7 +22,7 @@ class Submits(Protocol):
 
 
 class Pending:
-    """A batch that `Function.submit` gave to the device. Its results are kept until somebody asks."""
+    """A batch that `Function.submit` gave to the device. Its results are kept until they are requested."""
 
     def __init__(self, accelerator: Submits, finish: Callable[[], Results], done: Callable[[], bool]) -> None:
         self._accelerator, self._finish, self._done = accelerator, finish, done
@@ -35,7 +35,7 @@ class Pending:
     def result(self) -> Results:
         """Waits for the results; the same ones each time. Raises what a call of the accelerator raises once the device
         has begun: DeviceError, ValueError for an input that the device refused, OverflowedError; or, where the device
-        did not recover from a fault, what its recovery raised. The batches behind one that raises DeviceError raise it
+        did not recover from an error, what its recovery raised. The batches behind one that raises DeviceError raise it
         too."""
         if self._results is None:
             self._results = self._finish()

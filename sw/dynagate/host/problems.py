@@ -30,7 +30,7 @@ class ProblemInput(NamedTuple):
 
 
 class Solves(Protocol):
-    """A solver, as its problems see it. asked: what is given for each problem. fixed: other inputs, (1, ...)."""
+    """A solver, as its problems see it. asked: inputs of each problem. fixed: other inputs, (1, ...)."""
 
     dtype: np.dtype[Any]
 
@@ -47,8 +47,8 @@ Values = Mapping[str, tuple[str, Any]]
 
 
 class Problems:
-    """Problems with these leading axes. arrays: what is asked, by name, (batch, ...), or (1, ...) for all of them.
-    inputs, outputs: of the loop, likewise. run: computes from the ones to the others."""
+    """Problems with these leading axes. arrays: the inputs by name, (batch, ...), or (1, ...) for all of them.
+    inputs, outputs: of the loop, by name. run: computes from the ones to the others."""
 
     run: Callable[..., Any]
 
@@ -129,5 +129,5 @@ class Problems:
         return self._results[name].copy() if self.few else self.shaped(self.outputs[name])
 
     def shaped(self, array: Array) -> Array:
-        """An array (batch, ...) that is made of outputs likewise."""
+        """Assemble an array (batch, ...) from outputs."""
         return array.reshape((*self.leading, *array.shape[1:]))

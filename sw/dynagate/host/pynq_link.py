@@ -28,7 +28,7 @@ SPIN_S = 0.0005
 
 
 class PynqLink(DmaLink):
-    """path: of the bitstream, with its .hwh beside it. dma, accelerator: names of the blocks in the overlay. timeout:
+    """path: of the bitstream, with its .hwh next to it. dma, accelerator: names of the blocks in the overlay. timeout:
     as of `DmaLink`. overlay: one that is loaded already.
 
     Raises MissingExtraError: there is no pynq. DeviceError: no board, no such bitstream or block, or another process

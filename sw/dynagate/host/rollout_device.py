@@ -66,7 +66,7 @@ class RolloutDevice(Device):
         q0 (..., nq), qd0 (..., nv), tau (..., steps, nv), N m or N. dt, seconds, of a design that has it as an
         input: one number or one for each trajectory (...). steps (...): how many each trajectory takes; all unless
         given.
-        every: every so many states come out, and the last one of each trajectory; last: the last one alone.
+        every: every this many states come out, and the last one of each trajectory; last: only the last one.
 
         Returns q, qd (..., states, ·), of which the first are q0 and qd0, and with linearize a and b
         (..., states - 1, ·, ·) of the steps that led to the others. states is 1 + ⌈steps / every⌉ for the longest

@@ -29,16 +29,16 @@ class RolloutOptions:
     steps: how many. dt: seconds of a step, or None where each call says it. integrator: "euler", "semi_implicit_euler"
     (the default), "rk2", "rk3", "rk4", "variational", "position_based", or a `Integrator` with options of its own.
     linearize: give a and b of every step too (explicit integrators).
-    every: give the states after every so many steps alone, a divisor of `steps`; `steps` itself for the last one alone.
-    form: of forward dynamics. implicit_damping: take joint damping at the velocity after the step, so that no step is
-    too long for it (Euler's two methods, contacts).
-    forces: of `dynagate.forces`, at every stage of a step: `Friction`, `Stops` at the limits of joints, `Servo` and
-    others. Each call needs their inputs by name, such as a servo's `target`, (..., steps, nv) or its last axes.
-    constrained: the robot's constraints (`with_contact`, `with_loop`) hold, all of them or those that a call
-    names as `active` ("cpu", "cuda", "numpy"). contacts: rigid ground with dry friction that points may touch and leave
-    (`integrators.RigidContact`), by semi-implicit steps of impulses, on the same devices.
-    feedback: the torque of a step is tau + gain (q ⊖ q_ref, q̇ - qd_ref) of the state at its begin, ⊖ as in
-    `dynagate.difference`, within ± the largest torques where they are given in place of True, N m or N, one or nv.
+    every: return only the states after every this many steps, a divisor of `steps`; `steps` itself returns only the
+    last one. form: of forward dynamics. implicit_damping: take joint damping at the velocity after the step, so that no
+    step is too long for it (Euler's two methods, contacts). forces: of `dynagate.forces`, at every stage of a step:
+    `Friction`, `Stops` at the limits of joints, `Servo` and others. Each call needs their inputs by name, such as a
+    servo's `target`, (..., steps, nv) or its last axes. constrained: the robot's constraints (`with_contact`,
+    `with_loop`) hold, all of them or those that a call names as `active` ("cpu", "cuda", "numpy"). contacts: rigid
+    ground with dry friction that points may touch and leave (`integrators.RigidContact`), by semi-implicit steps of
+    impulses, on the same devices. feedback: the torque of a step is tau + gain (q ⊖ q_ref, q̇ - qd_ref) of the state at
+    its begin, ⊖ as in `dynagate.difference`, within ± the largest torques where they are given in place of True, N m or
+    N, one or nv.
 
     Raises ValueError: an option is none of these; TypeError: one is of another type.
     """

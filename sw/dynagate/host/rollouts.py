@@ -72,7 +72,7 @@ class Rollout(Opened):
         integrator: "euler", "semi_implicit_euler" (the default), "rk2", "rk3", "rk4", "variational", "position_based",
             or an integrator object with options of its own.
         linearize: Return the matrices a and b of every step too (explicit integrators).
-        every: Return the states after every so many steps, a divisor of `steps`; `steps` itself for the last state.
+        every: Return the states after every this many steps, a divisor of `steps`; `steps` itself for the last state.
         form: Algorithm of forward dynamics.
         forces: Forces of `dynagate.forces`, such as `Friction`, `Stops` at the limits of joints, or a servo. Each call
             takes their inputs by name, such as a servo's `target`.
@@ -376,7 +376,7 @@ class Rollout(Opened):
         and m/s, and tau (batch, steps, nv), N m or N; dt (1,), s, where it is an input; inputs of forces, (batch,
         steps, nv).
 
-        Returns q (batch, steps // every + 1, nq), qd (batch, steps // every + 1, nv) and, where they are asked for, a
+        Returns q (batch, steps // every + 1, nq), qd (batch, steps // every + 1, nv) and, if requested, a
         and b of `Trajectories`, and failed (batch, steps // every), how many steps have not converged until then, of
         methods that solve equations; and whether all are right."""
         batch, n = len(state["q"]), self.robot.nv

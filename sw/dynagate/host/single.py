@@ -40,7 +40,7 @@ class Single:
                 return None
             own[...] = value
         for unit in self._units:
-            if not abs(unit.dot(unit) - 1.0) < UNIT:  # closer than is asked: what is near the limit is looked at again
+            if not abs(unit.dot(unit) - 1.0) < UNIT:  # stricter than necessary: a value near the limit is checked again
                 self._look_at_units()
         flags = self._call()
         overflow = np.zeros((), np.bool_) if flags is None else flags.reshape(()).copy()

@@ -51,7 +51,7 @@ class Solution:
 
     def shifted(self, knots: int = 1) -> Solution:
         """The motion from a later knot on, whose last torques and gains stay: the guess of the next problem, where a
-        controller solves one after the other. Raises ValueError: it has not so many knots."""
+        controller solves one after the other. Raises ValueError: it has not this many knots."""
         axes = {"q": -2, "qd": -2, "tau": -2, "gains": -3}
         return replace(self, **{name: after(getattr(self, name), knots, axis) for name, axis in axes.items()})
 

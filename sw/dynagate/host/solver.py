@@ -150,7 +150,7 @@ class Solver(LoopSolver):
         return {**start, **self.own_asked, **self.of_call}
 
     def begun(self, q0: npt.ArrayLike, qd0: npt.ArrayLike) -> Problems:
-        """Problems with these starts, for this caller alone until it gives them to `keep`. Raises ValueError or
+        """Problems with these starts, reserved for this caller until it returns them to `keep`. Raises ValueError or
         TypeError: a start has another shape."""
         q0, qd0 = broadcast_starts({"q0": (self.robot.nq,), "qd0": (self.robot.nv,)}, {"q0": q0, "qd0": qd0})
         leading = np.shape(q0)[:-1]

@@ -56,7 +56,7 @@ def without_lost(
     zeros where there is none, and which are lost (batch,); None where none is. leading: the batch's axes, () of a
     single trajectory. units: begin and end of the quaternions in q.
 
-    Raises ValueError naming an entry that is not finite, where a single trajectory is lost, or one has torques alone
+    Raises ValueError naming an entry that is not finite, where a single trajectory is lost, or one has only torques
     that are not finite."""
     if all(np.isfinite(array).all() for array in arrays.values()):
         return arrays, None

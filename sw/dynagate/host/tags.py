@@ -21,7 +21,7 @@ class Tags:
         self._epoch, self._next = secrets.randbelow(EPOCHS), 0
 
     def take(self, count: int) -> int:
-        """The first of so many tags; the others follow, as `tags_from` has them."""
+        """The first of this many tags; the others follow, as `tags_from` has them."""
         first, self._next = self._next, self._next + count & COUNT_MASK
         return self._epoch << COUNT_BITS | first
 
@@ -31,7 +31,7 @@ class Tags:
 
 
 def tags_from(first: int, count: int) -> Words:
-    """So many tags, (count,)."""
+    """This many tags, (count,)."""
     counts = np.arange(first & COUNT_MASK, (first & COUNT_MASK) + count, dtype=np.uint32)
     counts &= np.uint32(COUNT_MASK)
     counts |= np.uint32(first & ~COUNT_MASK)

@@ -148,7 +148,7 @@ class TransferQueue:
             batch.done.set()
 
     def _entering(self, depth: int) -> Batch | None:
-        """The next batch, which is under way from now on; None where none waits, or so many are under way."""
+        """The next batch, which is under way from now on; None where none waits, or this many are under way."""
         with self._changed:
             if not self._waiting or len(self._under_way) >= depth:
                 return None

@@ -256,5 +256,5 @@ def _rows(words: Words) -> Words:
 
 
 def tag_words(words: Words, after: int) -> Words:
-    """The tags in words (batch, beats, words of a beat), which stand after so many others; a view."""
+    """The tags in words (batch, beats, words of a beat), which stand after this many others; a view."""
     return _rows(words)[:, after]

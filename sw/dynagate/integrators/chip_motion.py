@@ -50,7 +50,7 @@ def solves(options: AlgorithmOptions) -> bool:
 
 @dataclass(frozen=True)
 class ChipMotion:
-    """The steps of a robot by a method for numbers of so many bits.
+    """The steps of a robot by a method for numbers of this many bits.
 
     motion: as in float64. Its loop in blocks takes tau (nv,) of every step; it keeps q_next, qd_next, FAILURES and what
     `extra` names."""

@@ -38,7 +38,7 @@ class ExplicitIntegrator(Integrator):
 
 
 def rollout_loop(robot: Robot, options: StepOptions, *, linearize: bool = False, every: int = 1) -> Loop:
-    """The loop of a rollout: q, qd and torques per turn to q_next, qd_next (and a, b) of every so many turns."""
+    """The loop of a rollout: q, qd and torques per turn to q_next, qd_next (and a, b) of every this many turns."""
     graph = linearized_step_graph(robot, options) if linearize else step_graph(robot, options)
     kept = ("q_next", "qd_next", *(("a", "b") if linearize else ()))
     name = f"rollout_{options.integrator}{'_linearized' if linearize else ''}{f'_every_{every}' if every > 1 else ''}"
@@ -46,5 +46,5 @@ def rollout_loop(robot: Robot, options: StepOptions, *, linearize: bool = False,
 
 
 def step_inputs(robot: Robot, options: StepOptions) -> tuple[str, ...]:
-    """Inputs of each step beside torques: which constraints are active, and those of forces."""
+    """Inputs of each step besides torques: which constraints are active, and those of forces."""
     return (*(("active",) if options.constrained else ()), *Forces(robot, options.forces).inputs)

@@ -16,7 +16,7 @@ from dynagate.forces import Force, Limits, Stops, of_text
 from dynagate.robot import Robot, RobotWarning
 
 BEYOND = 1e-9
-"""rad or m: how far a joint may pass its limit unnoticed. Beside the limit of a torque."""
+"""rad or m: how far a joint may pass its limit unnoticed."""
 
 SELDOM = 16
 """Small calls from one look at their limits to the next."""

@@ -21,7 +21,7 @@ class Motion:
     """A robot in steps.
 
     loop: over the steps, of q (nq,) and what else `begin` gives, tau and the inputs of forces (nv,) of every step. It
-    keeps `states`, q and qd of every step or every so many, with linearize a and b, and `failed`.
+    keeps `states`, q and qd of every step or every this many, with linearize a and b, and `failed`.
     begin: a loop of one turn, q and qd (and the constants) to the other values that the first step begins with; None
     where it begins with q and qd. constants: inputs () of both.
     failed: the name of the value (), how many steps have not converged; None for a method that solves no equations.
@@ -66,7 +66,7 @@ class Integrator(ABC):
             robot: The robot.
             options: Options of a step, with dt in seconds.
             linearize: Include the derivatives of every step.
-            every: Keep the state after every so many steps only.
+            every: Keep the state after every this many steps only.
 
         Raises:
             ArgumentError: The integrator does not accept an option, a force or a joint.

@@ -73,7 +73,7 @@ class StepRecording:
     """A step in a recording.
 
     far: velocities are drawn as large as those that move a joint a good part of its way in the step, which is where a
-    method that solves equations has its last digits; constant dt alone.
+    method that solves equations has its last digits; constant dt only.
     """
 
     def __init__(self, robot: Robot, options: StepOptions, name: str, *, far: bool = False) -> None:

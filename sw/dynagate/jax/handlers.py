@@ -42,7 +42,7 @@ def _handlers() -> ctypes.CDLL:
 
 
 def key_of(kernel: Any, identity: str, addresses: tuple[int, int]) -> int:
-    """The key under which handlers find a kernel, with what it is told apart by. Raises CompileError."""
+    """Return the key under which handlers find a kernel. Raises CompileError."""
     key = int.from_bytes(hashlib.sha256(identity.encode()).digest()[:8], "big", signed=True)
     if key not in _kept:
         _handlers().dynagate_ffi_add(key, *addresses)

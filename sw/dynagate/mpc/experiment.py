@@ -157,7 +157,7 @@ def _tracking(robot: Robot, reach: Reach, derivatives: Derivatives) -> float:
 
 
 def _recording(derivatives: Derivatives, visited: dict[str, list[np.ndarray]]) -> Derivatives:
-    """The derivatives, and every state that they are asked for."""
+    """The derivatives, and every state that they are evaluated at."""
 
     def recorded(state: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         for name, values in state.items():

@@ -180,7 +180,7 @@ def _solver(
 @contextmanager
 def _interrupts_wait() -> Iterator[None]:
     """Ctrl-C counts at the end: Crocoddyl aborts the process where a Python model raises while it solves."""
-    if threading.current_thread() is not threading.main_thread():  # which alone hears it
+    if threading.current_thread() is not threading.main_thread():  # the only one that receives it
         yield
         return
     heard: list[int] = []
@@ -210,7 +210,7 @@ def track(
     """Tracking error (steps, n) in rad of a receding-horizon controller whose torques are disturbed.
 
     path: seconds -> q, q̇, q̈. noise: standard deviation in N m of what is added to every torque, seeded; one, or one a
-    joint. Each step takes so many solver iterations from the last step's solution, shifted. start: the state (2 nv,);
+    joint. Each step takes this many solver iterations from the last step's solution, shifted. start: the state (2 nv,);
     the path's unless given. weights: of `Reach`.
     """
     model = Robotics(robot)

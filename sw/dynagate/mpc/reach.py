@@ -99,7 +99,7 @@ def changed(
 
 
 def knots(seconds: float) -> int:
-    """Steps of so many seconds."""
+    """Steps of this many seconds."""
     return max(round(seconds / Reach.dt), 1)
 
 

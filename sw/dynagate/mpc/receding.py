@@ -1,4 +1,6 @@
-"""A solver as the controller: from a start to a goal with disturbed torques, a plan each step, beside Crocoddyl's."""
+"""A solver as the controller: from a start to a goal with disturbed torques, a plan each step, compared with
+Crocoddyl's.
+"""
 
 from __future__ import annotations
 
@@ -289,7 +291,7 @@ def compared(
     implicit_damping: bool = False,
     progress: Progress = quiet,
 ) -> str:
-    """A table of controllers: Crocoddyl's and one of PLANNERS in float64, and with `units` ours in words of so many
+    """A table of controllers: Crocoddyl's and one of PLANNERS in float64, and with `units` ours in words of this many
     bits, as integers and, with rtl, on the simulated core. samples: of a plan by MPPI. implicit_damping: in the
     steps of the robot and of all controllers, as of a `Rollout`."""
     loop = Loop(robot, reach, seconds, implicit_damping=implicit_damping)

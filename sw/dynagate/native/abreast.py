@@ -1,4 +1,4 @@
-"""Turns side by side in the lanes of vectors, which one sample would leave empty.
+"""Run iterations of a loop in the lanes of vectors, which one sample would leave empty.
 
 The first graphs of a body may read nothing that a turn hands to the next: a solver linearizes each knot by itself.
 DG_LANES turns of these are computed at once, by the functions that else compute as many samples. The rest of the body
@@ -14,7 +14,7 @@ from dynagate.graph.graph import Port
 from dynagate.graph.loop import Count, Loop
 
 WORTH = 4
-"""Operations for each number that goes into lanes or out of them, above which turns go abreast."""
+"""Operations for each number that goes into lanes or out of them, above which iterations run in lanes."""
 LANES = "lanes"
 """The array of vectors that they read and write, each value where it is in the array of a turn's values."""
 
@@ -22,8 +22,8 @@ Places = Mapping[str, int]
 
 
 def first_graphs(loop: Loop) -> tuple[Graph, ...]:
-    """The graphs with which each turn of a loop begins, and whose turns may be abreast; () where that is not worth its
-    way."""
+    """The graphs with which each turn of a loop begins, and whose iterations may run in lanes; () if that is not worth
+    its way."""
     if not isinstance(loop.stop, Count) or loop.stop.turns is None:
         return ()
     carried, first = set(loop.carry.values()), list[Graph]()

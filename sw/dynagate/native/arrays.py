@@ -60,13 +60,13 @@ def new_arrays(
 
 def good_stride(batch: int, dtype: np.dtype[Any]) -> int:
     """From one plane to the next: an odd number of cache lines, which spreads planes over all of a cache, where those
-    of 1024 samples would compete for a few places. The entries of a single sample lie side by side."""
+    of 1024 samples would compete for a few places. The entries of a single sample are adjacent."""
     lines = -(-batch * dtype.itemsize // CACHE_LINE) | 1
     return 1 if batch == 1 else lines * CACHE_LINE // dtype.itemsize
 
 
 def stride_of(array: npt.NDArray[Any]) -> int | None:
-    """Numbers from one plane of an array (batch, ...) to the next; 0: there is one plane alone; None: not planes."""
+    """Numbers from one plane of an array (batch, ...) to the next; 0: there is only one plane; None: not planes."""
     batch, size = len(array), array.itemsize
     if batch > 1 and array.strides[0] != size:
         return None

@@ -1,7 +1,7 @@
 """Folders of the user's cache with what was compiled: the user's own, complete, put in place at once.
 
-A library runs as part of this process, so it is loaded from nowhere else. A checksum beside it shows whether a full
-disk or a kill cut it short. Owner and mode show whether somebody else can have put it there.
+A library runs as part of this process, so it is loaded from nowhere else. A checksum next to it shows whether a full
+disk or a kill cut it short. Owner and mode show whether another user can have put it there.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def kept(target: Path, make: Callable[[Path, Path], None], failure: type[Excepti
 
     make: called with a scratch folder and the folder to fill. A second process that needs the same folder meanwhile
     waits for the first one.
-    Raises `failure`: the cache cannot be written; it, the folder or a file in it is somebody else's, or others may
+    Raises `failure`: the cache cannot be written; it, the folder or a file in it belongs to another user, or others may
     write it.
     """
     complete = _is_complete(target, failure)
@@ -116,7 +116,7 @@ def _make_own(target: Path, failure: type[Exception]) -> None:
 
 
 def check_own(path: Path, failure: type[Exception]) -> None:
-    """Raises `failure`: the file or folder is somebody else's, or others may write it."""
+    """Raises `failure`: the file or folder belongs to another user, or others may write it."""
     status = path.stat()
     if status.st_uid not in (os.geteuid(), 0):  # root can change anything anyway
         raise failure(f"{path} belongs to user {status.st_uid}; {OWN}")

@@ -34,7 +34,7 @@ NVCC_FLAGS = (
     "-std=c++17",
     "--shared",
     "-Xcompiler=-fPIC",
-    "--threads=0",  # cards side by side
+    "--threads=0",  # cards in parallel
     *(f"-gencode=arch=compute_{card},code=sm_{card}" for card in CARDS),
     f"-gencode=arch=compute_{CARDS[-1]},code=compute_{CARDS[-1]}",  # newer cards compile this for themselves
 )

@@ -33,7 +33,7 @@ MOST_OPERATIONS = 8000
 
 SEGMENT_OPERATIONS = 2000
 REGISTERS = 160
-"""Values kept at once in a segment, beside which the compiler needs a few for itself."""
+"""Values kept at once in a segment, in addition to the few that the compiler needs for itself."""
 
 LAUNCH = """#ifdef __CUDACC__
 #define LAUNCH(kernel, threads, shared, ...) \\
@@ -98,7 +98,7 @@ def emit_cuda(graph: Graph, *, double: bool = False, packing: Packing | None = N
 
     NAME(inputs..., outputs..., batch): arrays (batch, ...) in row-major order, blocks of NAME_THREADS threads with
     NAME_SHARED bytes of dynamic shared memory. NAME_planes(the same): arrays with the batch as the last axis, which the
-    threads of a warp read and write side by side, no shared memory; entries of outputs that are always zero are not
+    threads of a warp read and write adjacent entries, no shared memory; entries of outputs that are always zero are not
     written. Compiled by nvcc or NVRTC these are kernels; by a C++ compiler they are loops over the batch with the same
     arguments, so that their numbers can be checked without a GPU. packing: where the entries of the graph's outputs
     are, if they are packed, for tables in the file.
@@ -141,7 +141,7 @@ def with_host_side(
     name: str, text: str, sizes: Sequence[int], every: Sequence[int], inputs: int, host: Sequence[str]
 ) -> Source:
     """The source of a library. sizes, every: entries of each port, and in how many turns of a loop it has as many again
-    (0: it has them once); inputs first, so many. host: `prepare` and `launch`."""
+    (0: it has them once); inputs first, this many. host: `prepare` and `launch`."""
     lines = [
         "",
         "#include <cuda_runtime.h>",

@@ -16,7 +16,7 @@ class NativeOp:
     text: the expression, {0}, {1} and {2} the operands, a constant last; that of a shift is 2**constant.
     function: where C has no operator for it, its value for single numbers x, y and z, the operands, instead.
     cycles: from operands to result on processors of the day; on others sums take longer, and are as right.
-    in_order: cycles that it takes a small processor in order, assumed: an instruction, and a load or store beside it;
+    in_order: cycles that it takes a small processor in order, assumed: an instruction, and a load or store with it;
     division and root wait for their result, and a sine is a function of some forty instructions.
     infinity: what becomes of operands that are infinite. They remain infinite or turn into NaN ("stays"), become NaN
     ("nan"), or may become a number, as 1 / infinity does ("lost"). NaN remains NaN in all of these. The

@@ -122,9 +122,9 @@ class GpuProgram:
 
     def __call__(self, inputs: Mapping[str, npt.NDArray[Any]], outputs: Mapping[str, npt.NDArray[Any]]) -> None:
         """Arrays in host memory, (batch, *shape) by name; outputs of the kernel's dtype, in its layout. They go through
-        pinned memory in chunks, copies beside computation; outputs of `new_outputs` in rows are written by the GPU
-        itself. Raises ValueError or TypeError naming an array that does not fit; GpuError, after which
-        outputs are undefined."""
+        pinned memory in chunks, copies concurrent with computation; outputs of `new_outputs` in rows are written by the
+        GPU itself. Raises ValueError or TypeError naming an array that does not fit; GpuError, after which outputs are
+        undefined."""
         batch = len(inputs[self.text.inputs[0].name])
         arrays = []
         for port in self.text.inputs:
@@ -175,7 +175,8 @@ class GpuProgram:
         self, inputs: Mapping[str, Any], outputs: Mapping[str, Any] | None, stream: int = 0
     ) -> tuple[dict[str, Any], Callable[[], None]]:
         """The outputs of `launch`, and a function that launches on these arrays, again and again. The function keeps
-        the arrays alive; their memory must stay where it is. Raises as `launch` does, the function GpuError alone."""
+        the arrays alive; their memory must stay where it is. Raises the errors of `launch`; the function raises only
+        GpuError."""
         values = [_viewed(inputs[port.name]) for port in self.text.inputs]
         arrays = [_GpuArray.of(value) for value in values]
         leading = arrays[0].shape[: len(arrays[0].shape) - len(self.text.inputs[0].shape)]
@@ -228,7 +229,9 @@ class GpuProgram:
         return (ctypes.c_void_p * len(read))(*read), (ctypes.c_void_p * len(written))(*written)
 
     def _outputs_like(self, like: Any, leading: tuple[int, ...]) -> dict[str, Any]:
-        """New arrays of PyTorch beside its own, else of CuPy: other libraries' cannot be written, or made so."""
+        """New arrays of PyTorch if the given ones are its own, else of CuPy: other libraries' cannot be written, or
+        made so.
+        """
         options: dict[str, Any] = {"dtype": self.dtype}
         kind = CUPY
         if type(like).__module__.partition(".")[0] == TORCH:

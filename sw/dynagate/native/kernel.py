@@ -126,7 +126,7 @@ class Kernel:
 
     def __call__(self, inputs: Arrays, written: Placed, batch: int) -> bool:
         """inputs: (batch, *shape) by name, any strides and real dtype. written: where results go; entries that the
-        graph has as always zero are left alone. Returns whether results are right: see `status`."""
+        graph has as always zero are not written. Returns whether results are right: see `status`."""
         return self.status(inputs, written, batch) == 0
 
     def status(self, inputs: Arrays, written: Placed, batch: int) -> int:

@@ -121,7 +121,7 @@ class _Code:
             for a in angles:
                 yield f"    dg_sincos({self._input[a]}, &sine, &cosine);"
                 yield from (f"    m[{sources[a, op]}] = {c};" for op, c in _RESULT.items() if (a, op) in sources)
-        elif angles:  # the angles side by side in vectors
+        elif angles:  # the angles in vectors
             yield f"    real angle[{len(angles)} + DG_LANES] = {{{', '.join(self._input[a] for a in angles)}}};"
             yield f"    real sine[{len(angles)} + DG_LANES], cosine[{len(angles)} + DG_LANES];"
             yield f"    for (int a = 0; a < {len(angles)}; a += DG_LANES) {{"
@@ -152,7 +152,7 @@ class _Rows(LoopText):
         self.steps = steps
         """Emitted steps by graph and places: a step that occurs again with the same ones is emitted once."""
         self.in_lanes = any(first_graphs(each) for each in loop.inner_loops())
-        """Whether turns of one sample are abreast, in vectors that those of DG_LANES samples have too."""
+        """Whether iterations of one sample run in lanes, in vectors like those of DG_LANES samples."""
 
     def array(self) -> str:
         return f"vec *const v = {LANES};" if self.in_lanes and self.number == "vec" else super().array()
@@ -347,7 +347,7 @@ class LoopKernel:
         return read, self._pointers[0](*map(address, read)), self._strides[0](*strides)
 
     def sharing(self, function: int, rows: int) -> Callable[[Any, Any], int]:
-        """A function in C, by its address, of inputs, outputs, the first row and the end: all threads share so many
+        """A function in C, by its address, of inputs, outputs, the first row and the end: all threads share this many
         rows."""
         if self._pool is not None:
             pool = self._pool

@@ -173,7 +173,7 @@ class LoopText(ABC):
         return next(len(port.nodes) for port in (*self.loop.inputs, *self.loop.outputs) if port.name == name)
 
     def turn_of(self, name: str, every: int = 1) -> str:
-        """How far the numbers of this turn are from the first ones, if there are some every so many turns."""
+        """How far the numbers of this turn are from the first ones, if there are some every this many turns."""
         return f" + turn{f' / {every}' if every > 1 else ''} * {self._of(name)}"
 
     def counted(self, around: Scope, part: Part, indent: str) -> Iterator[str]:

@@ -86,7 +86,7 @@ class LinesInC(ctypes.Structure):
 
 
 def gapped(size: int) -> int:
-    """Numbers from a sample of so many entries to the next one."""
+    """Numbers from a sample of this many entries to the next one."""
     return (size + 2 * WIDE - 1) // WIDE * WIDE
 
 

@@ -17,7 +17,7 @@ KEPT_BYTES = 2**29
 
 
 class Pinned:
-    """new_memory: the address of so many bytes, or raises. free: gives memory at an address back."""
+    """new_memory: the address of this many bytes, or raises. free: gives memory at an address back."""
 
     def __init__(self, new_memory: Callable[[int], int], free: Callable[[int], Any]) -> None:
         self._new_memory, self._free = new_memory, free

@@ -19,7 +19,8 @@ NAME = "dynagate_pool"
 
 
 class Pool:
-    """Persistent threads beside the calling one, which end when the pool is closed or nothing refers to it any more.
+    """Persistent threads in addition to the calling one, which end when the pool is closed or nothing refers to it any
+    more.
 
     Closed, and in a process that was forked from its own, it computes everything in the calling thread. Raises
     CompileError, and OSError where the system gives no more threads.

@@ -30,7 +30,7 @@ class Step:
 class Program:
     """The steps of a kernel.
 
-    segments: runs of steps; values pass from one segment to the next in memory alone. fused: sum -> the product that is
+    segments: runs of steps; values pass from one segment to the next only in memory. fused: sum -> the product that is
     computed in the same instruction and has no step of its own. slot: the memory slots of inputs, of their sines and
     cosines, and of outputs. slots: the number of slots, with slot 0, which holds zero.
     """

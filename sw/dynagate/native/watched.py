@@ -10,7 +10,7 @@ def watched(graph: Graph) -> list[int]:
     """The sentinels, outputs before inputs: if any input is infinite or NaN, at least one of these nodes is so too.
 
     Sums and products pass on infinity and NaN, because infinity times zero is NaN. The sine and cosine of infinity are
-    NaN. A reciprocal turns infinity into zero, so it passes on NaN alone. A select may return its other operand, so it
+    NaN. A reciprocal turns infinity into zero, so it passes on only NaN. A select may return its other operand, so it
     passes on nothing for certain. `NativeOp.infinity` has the case of each operation.
     """
     bit = {i: 1 << k for k, i in enumerate(graph.input_nodes)}

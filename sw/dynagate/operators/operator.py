@@ -1,4 +1,4 @@
-"""An operator: a graph, what computes it, and the operators of its derivative, made when they are first asked for."""
+"""An operator: a graph, what computes it, and the operators of its derivative, made at their first use."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def vjp(graph: Graph, robot: Robot, moving: Sequence[str]) -> Graph:
 
 
 def in_entries(product: Graph, robot: Robot, prefix: str) -> Graph:
-    """A product graph whose directions of configurations are entries (nq,), with the outputs of this prefix alone."""
+    """A product graph whose directions of configurations are entries (nq,), with only the outputs of this prefix."""
     units = {port.name for port in product.inputs if port.unit_vectors and not port.parameter}
     recording = Recording(product.name, product.robot)
     inputs: dict[str, Array] = {}

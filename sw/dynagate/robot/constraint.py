@@ -10,7 +10,7 @@ from dynagate.robot.errors import RobotError
 from dynagate.robot.vectors import Vector3
 
 CONTACTS = {"point": 3, "fixed": 6, "plane": 1}
-"""Kind of a contact -> how many directions of its frame it holds: those of the origin alone, or of turning too, or of
+"""Kind of a contact -> how many directions of its frame it holds: those of the origin, or of rotation too, or of
 the origin along a normal."""
 
 LOOPS = {"point": 3, "fixed": 6, "hinge": 5, "distance": 1}
@@ -24,7 +24,7 @@ CONSTRAINT_ROWS = CONTACTS | LOOPS | {JOINTS: 1}
 
 
 LEAST_COMPLIANCE = 1e-12
-"""Less than this is lost beside the 1 of a constraint that is not active."""
+"""A smaller number is lost in a sum with the 1 of an inactive constraint."""
 
 
 @dataclass(frozen=True)
@@ -40,10 +40,10 @@ class Constraint:
     velocity, and of a loop less k times its distance from the other frame, instead of 0.
     compliance: c in 1/kg, and 1/(kg m²) of moments: the frame gives way with an acceleration of -c times the force.
     It is added to the diagonal of J M⁻¹ Jᵀ, which more than 0 keeps invertible where constraints hold the same twice.
-    moment_compliance: that of moments alone, where it is another number.
+    moment_compliance: that of moments, if it is another number.
     normal: of a plane, in base axes, out of what holds the frame; brought to length 1. length: of a distance, m.
     polynomial: of kind "joints", where `frame` and `to` are names of joints: q_frame = Σ polynomial[n] q_to ** n, in
-    rad or m; without `to` the first number alone.
+    rad or m; without `to` only the first number.
     """
 
     frame: str

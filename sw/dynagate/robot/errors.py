@@ -6,8 +6,8 @@ from dynagate.base.errors import Error
 
 
 class RobotError(Error, ValueError):
-    """A robot description that is malformed or unphysical. The text names the link or joint and the fault."""
+    """A robot description that is malformed or unphysical. The text names the link or joint and the error."""
 
 
 class RobotWarning(UserWarning):
-    """A robot description that can be read and hardly means what it says. The text names the option that mends it."""
+    """A robot description that can be read and is probably a mistake. The text names the option that corrects it."""

@@ -1,5 +1,5 @@
-"""All faults of a robot file in one error, with the options that let a user go on; and what the file has that functions
-leave out."""
+"""All errors of a robot file in one exception, with the options that let a user go on; and what the file has that
+functions leave out."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Faults:
         return bool(self._lines)
 
     def add(self, text: str, *, lock: Mapping[str, float] | None = None, **options: bool) -> None:
-        """A fault, and the options of the reader that accept it. lock: joints to hold, at a position each."""
+        """An error, and the options of the reader that accept it. lock: joints to hold, at a position each."""
         self._lines.append(text)
         if not options and lock is None:
             self._without_option += 1

@@ -176,7 +176,7 @@ def _check_no_mimic(path: Path) -> None:
 
 
 class _Reader:
-    """One model. damping, ignore_friction, allow_unphysical: as `read_mjcf` is told."""
+    """One model. damping, ignore_friction, allow_unphysical: options of `read_mjcf`."""
 
     def __init__(self, model: Any, terms: Terms, lock: Mapping[str, float], rounding: Rounding) -> None:
         self.model, self.terms, self.lock, self.rounding = model, terms, lock, rounding

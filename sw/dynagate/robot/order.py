@@ -37,7 +37,7 @@ def permutation(robot: RobotTree, names: Sequence[str], *, w_first: bool) -> tup
 
 
 def _refuse(robot: RobotTree, names: Sequence[str], fault: str) -> None:
-    """Raises RobotError where there are names that have this fault."""
+    """Raises RobotError if there are names with this error."""
     if names:
         named = ", ".join(f"'{name}'" for name in names)
         expected = ", ".join(robot.joint_names)

@@ -12,7 +12,7 @@ from dynagate.robot.kinds import JointKind, kind_of
 from dynagate.robot.vectors import IDENTITY, Matrix3, Vector3, matrix3, summed, vector3
 
 SMALLEST_RATIO = 1e-6
-"""Smallest multiplier of a joint that mimics another: squared, it still counts beside 1 in a float."""
+"""Smallest multiplier of a joint that mimics another: its square still counts in a float sum with 1."""
 
 UNPRINTABLE = "a name holds a line break or another character that cannot be printed; expected one line of text"
 

@@ -24,7 +24,7 @@ QUARTERS = ((1.0, 0.0), (0.0, 1.0), (-1.0, 0.0), (0.0, -1.0))
 
 
 class Rounding:
-    """Turns what is within so many radians of a right angle to it.
+    """Turns what is within this many radians of a right angle to it.
 
     turned: the largest angle, in rad, by which a rotation or axis was turned. missed: by name of what has it, how far
     from a right angle a rotation is that was left as it is though it is within NEAR.

@@ -157,9 +157,9 @@ class _Reader:
         self.implied = self._imply_world(root)
         self.links: list[Link] = []
         self.frames: list[Frame] = []
-        self.pinned: list[tuple[str, str, str, float]] = []  # fault, joint, type and the one position of its limits
+        self.pinned: list[tuple[str, str, str, float]] = []  # error, joint, type and its only position
         self.outside: list[str] = []  # joints that the option holds beyond their limits
-        self.unread = False  # something had a fault, so masses are not known
+        self.unread = False  # an element had an error, so masses are unknown
         self.left = list(unread(root))
         self.zero: dict[str, list[str]] = {}  # kind of a limit that is 0 -> joints
 
@@ -512,7 +512,7 @@ class _Reader:
 
 
 class _Collected:
-    """Takes down a fault that no option accepts, and lets reading go on."""
+    """Record an error that no option accepts, and continue reading."""
 
     def __init__(self, reader: _Reader) -> None:
         self._reader = reader

@@ -235,7 +235,7 @@ KINDS: dict[str, Kind] = {
         _ABOVE,
     ),
 }
-"""The parameters that can vary, by the part of a name after the dot. A link's name alone means INERTIAL."""
+"""The parameters that can vary, by the part of a name after the dot. A link's name without a dot means INERTIAL."""
 
 OF_WORLD = {
     GRAVITY: lambda robot: {link.name for link in robot.links},

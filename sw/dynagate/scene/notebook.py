@@ -1,4 +1,4 @@
-"""Pictures of robots and motions that a notebook shows beside their tables."""
+"""Pictures of robots and motions that a notebook shows next to their tables."""
 
 from __future__ import annotations
 

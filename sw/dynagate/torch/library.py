@@ -32,7 +32,7 @@ def registered(
     shapes: Callable[..., list[tuple[int, ...]]],
     differentiate: tuple[Callable[..., Any], Callable[..., None]] | None = None,
 ) -> Any:
-    """A custom operator of so many tensors to others, with its fake, under a name made unique.
+    """A custom operator of this many tensors to others, with its fake, under a name made unique.
 
     shapes: of the outputs, from the inputs. PyTorch keeps it as long as the process lives.
     """

@@ -111,7 +111,7 @@ def rollout(
     outputs: str | Sequence[str] = (),
     **options: Any,
 ) -> RolloutFunction:
-    """A rollout for PyTorch: torques of so many steps of dt seconds to states.
+    """A rollout for PyTorch: torques of this many steps of dt seconds to states.
 
     robot: also the path of a URDF file, or the name of one that ships. The rollout takes q0 (*leading, nq), qd0
     (*leading, nv) and tau (*leading, steps, nv), rad, m, rad/s, m/s, N m and N.

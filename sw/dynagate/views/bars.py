@@ -1,4 +1,4 @@
-"""Stacked bars as SVG: groups of them on one axis, their parts in colors, their numbers beside them."""
+"""Stacked bars as SVG: groups of them on one axis, their parts in colors, their numbers next to them."""
 
 from __future__ import annotations
 

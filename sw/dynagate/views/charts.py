@@ -38,7 +38,7 @@ def draw_widths(widths: Sequence[int]) -> str:
 
 
 def draw_errors(errors: Mapping[Kind, Mapping[str, float]], goals: Mapping[str, float]) -> str:
-    """SVG: errors on a logarithmic axis. errors: kind of states -> block -> error. goals: block -> what was asked."""
+    """SVG: errors on a logarithmic axis. errors: kind of states -> block -> error. goals: block -> the goal's limit."""
     values = [x for blocks in errors.values() for x in blocks.values() if 0.0 < x < math.inf]
     values += [x for x in goals.values() if x > 0.0]
     low = math.floor(math.log10(min(values, default=1e-3)))

@@ -45,7 +45,7 @@ def xml_text(text: str) -> str:
 
 
 def shortened(text: str, most: int) -> str:
-    """At most so many characters, the last an ellipsis where some are left out."""
+    """At most this many characters, the last an ellipsis where some are left out."""
     return text if len(text) <= most else text[: most - 1] + "…"
 
 

@@ -1,6 +1,6 @@
 """Masses at frames that contacts hold, so that numbers of few bits tell what the frames do.
 
-A foot alone weighs little. Torques that carry the robot would throw it up by thousands of m/s², and the ground's force
+A foot weighs little. Torques that carry the robot would throw it up by thousands of m/s², and the ground's force
 is what takes them back, to the few bits that are left below such numbers. With a mass ρ at what J holds,
 
     (M + ρ Jᵀ J) q̈ + h = τ + Jᵀ μ    and    J q̈ + γ + c λ = 0    with    μ = λ - ρ (γ + c λ)

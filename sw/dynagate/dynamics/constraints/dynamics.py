@@ -32,7 +32,7 @@ from dynagate.robot.errors import RobotError
 from dynagate.robot.model import Robot
 
 SOFTENED = 1e-2
-"""ε beside an entry of Aᵀ A: forces of frames in line do not grow beyond what rounding tells."""
+"""ε relative to an entry of Aᵀ A: forces of frames in line stay within the accuracy of rounding."""
 REFINED = 9
 """Terms of a series that takes back what ε changes where Aᵀ A has an inverse."""
 WEAKEST = 0.4
@@ -180,7 +180,7 @@ def inverse_dynamics(
     `Robot.passive`, τ is what remains for nobody to give: 0 where q̈ is possible.
 
     Where many forces do, λ has the smallest sum of squares in N and N m. Where none does, the remainder has, each part
-    beside what the joint's ε is: λ = A μ with A = J of those joints and μ the limit of (Aᵀ A + ε) μ = τ_p for small ε.
+    apart from the joint's ε: λ = A μ with A = J of those joints and μ the limit of (Aᵀ A + ε) μ = τ_p for small ε.
     """
     mimic, robot = tree.mimic, tree.moving
     full, _ = _bias(tree, q, qd, mimic.rates(qdd), external)

@@ -65,7 +65,9 @@ def directions(kind: str, ends: Ends, length: float) -> Directions:
 
 
 def turned(kind: str, ends: Ends, length: float, spin: Array, relative: tuple[Array, Array]) -> Array:
-    """Ṫ · turning + Ṗ · moving (rows,). spin (3,): of the frame; relative: how it turns and moves beside the other."""
+    """Ṫ · turning + Ṗ · moving (rows,). spin (3,): of the frame; relative: how it turns and moves relative to the
+    other.
+    """
     turning, moving = relative
     if kind == "hinge":
         rates: list[Scalar] = [cross(spin, ends.turn[:, k]) @ turning for k in range(2)]

@@ -211,8 +211,8 @@ Velocity = Callable[[End], tuple[Array, Array]]
 def acceleration_of(
     tree: Tree, where: Where, motion: Balance, rates: Sequence[Scalar], velocity: Velocity | None = None
 ) -> Array:
-    """Accelerations of the frames that are held, of loops beside the other ones (rows,). rates: q̇ of the robot with its
-    joints free. velocity: of a frame; None is J q̇. Of equalities of joints it is J̇ q̇ alone."""
+    """Return the accelerations of held frames, for loops relative to the other frames (rows,). rates: q̇ of the robot
+    with its joints free. velocity: of a frame; None is J q̇. For equalities of joints it is only J̇ q̇."""
 
     def by_columns(end: End) -> tuple[Array, Array]:
         turning, moving = _columns(tree, end, _position(where, end), where)

@@ -65,7 +65,7 @@ def requested(name: str | Sequence[str], *, of_design: bool = False, per_sample:
         per_sample: The functions in a list are computed for samples of their own instead: each sample names one.
 
     Raises:
-        ArgumentError: There is no such function; or the name is of the command line alone: several functions in one
+        ArgumentError: There is no such function; or only the command line has the name: several functions in one
             text, or the name of a motion or solver.
         ArgumentTypeError: It is neither a name nor a list of names.
     """
@@ -184,7 +184,7 @@ def _at_once() -> re.Pattern[str]:
 
 LONGEST = 180
 """Letters of the name of functions at one state that still fit the name of a file. A longer one is cut and has a number
-that tells it from others."""
+that distinguishes it from others."""
 _CUT: dict[str, tuple[str, ...]] = {}
 """Names that were cut, in this process -> the functions."""
 
@@ -243,7 +243,7 @@ def functions_at_once(names: tuple[str, ...]) -> Function:
 
 
 def _outputs_at_once(row: Function) -> list[Argument]:
-    """The outputs of a function beside those of others: those of a frame with its name."""
+    """Return the outputs of a function when it is combined with others: those of a frame have its name."""
     for prefix in sorted(FRAME_FUNCTIONS, key=len, reverse=True):
         if row.name.startswith(f"{prefix}_"):
             return [replace(a, name=f"{a.name}_{row.name.removeprefix(f'{prefix}_')}") for a in row.outputs]

@@ -18,7 +18,7 @@ IMPLICIT_DAMPING = "Take joint damping at the velocity after each step, so that 
 FLAGS = ("prefix", "external_forces", "linearize", "variable_dt", "implicit_damping")
 """Options that are True or False."""
 OF_ROLLOUTS = ("linearize", "variable_dt", "tolerance")
-"""Options of rollouts alone."""
+"""Options that only rollouts have."""
 
 
 @explained

@@ -122,7 +122,7 @@ class Function:
             raise ArgumentError(f"{self.name} does not depend on friction; expected no forces")
 
     def inputs_with(self, external_forces: bool) -> tuple[Argument, ...]:
-        """The inputs, f_ext last where asked for. Raises ValueError: forces do not enter this function."""
+        """Return the inputs, f_ext last if requested. Raises ValueError: forces do not enter this function."""
         if external_forces and not self.takes_external_forces:
             raise ArgumentError(f"{self.name} does not depend on external forces")
         return (*self.inputs, EXTERNAL) if external_forces else self.inputs

@@ -40,7 +40,7 @@ class State(NamedTuple):
 
 
 class Together:
-    """The six functions of rigid-body dynamics at one state. Each attribute is computed when it is first asked for; the
+    """The six functions of rigid-body dynamics at one state. Each attribute is computed at its first use; the
     ones that `outputs` names will be.
 
     In samples of the other kind, load and acceleration are zero, so no value leaves the range that it has in its own.

@@ -51,7 +51,7 @@ class Coriolis(NamedTuple):
         return Coriolis(self.a + other.a, self.momentum + other.momentum)
 
     def __matmul__(self, angular: Array) -> Force:
-        """2B m, of which m's angular part alone matters."""
+        """2B m, which depends only on m's angular part."""
         return Force(-(self.a @ angular), cross(angular, self.momentum))
 
     def row(self, motion: Motion) -> Array:
@@ -186,7 +186,7 @@ def net_forces(tree: Tree, kin: Kinematics, accelerations: list[Motion], externa
     """I a + v ×* I v of each body, less what acts on it from outside; v ×* I v = B v = 2B (v/2).
 
     An external force is fixed in its link, so it turns with the link's joint and all above: in the gradient it enters
-    through the composite force alone."""
+    only through the composite force."""
     result = []
     pushed = None if external is None else _external_forces(tree, kin, external)
     for i in tree.links:
@@ -400,7 +400,7 @@ def forward_dynamics_gradient(
     mass: str = "body",
     external: Array | None = None,
 ) -> tuple[list[Scalar], Array, Array, Array]:
-    """q̈ (nv,), ∂q̈/∂q, ∂q̈/∂q̇ and M⁻¹ = ∂q̈/∂τ (nv, nv), from torques alone.
+    """q̈ (nv,), ∂q̈/∂q, ∂q̈/∂q̇ and M⁻¹ = ∂q̈/∂τ (nv, nv), from torques only.
 
     The bias torque comes from ∂τ/∂q̇, which does not depend on q̈, so accelerations and forces are computed once.
     mass: where M comes from: "body" frames, where it is ready early and its numbers are smallest, or "shared" with

@@ -9,7 +9,7 @@ import numpy as np
 
 
 class Products:
-    """The different products that were asked for. Equal values are one product, as a trace would share them."""
+    """The distinct products that were requested. Equal values are one product, as a trace would share them."""
 
     def __init__(self) -> None:
         self._random = np.random.default_rng(1)

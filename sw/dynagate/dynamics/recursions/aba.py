@@ -177,7 +177,7 @@ def _moving(link: Link, above: Motion | None, pose: JointTransform, rates: Seque
 
 
 def _bias(link: Link, v: Motion, rates: Sequence[Scalar]) -> Motion:
-    """The acceleration that velocities alone make; the joint's own velocity has no part in it."""
+    """Return the acceleration from velocities only; the joint's own velocity has no part in it."""
     return v.cross(link.motion(rates))
 
 

@@ -17,8 +17,8 @@ from dynagate.dynamics.tree import Tree
 from dynagate.robot import RobotError
 
 SINGULAR = 1e-9
-"""A pivot this small beside its diagonal entry has vanished, but for what rounding and short decimals of π leave: an
-inverse would lose nine digits."""
+"""A pivot this small relative to its diagonal entry has vanished, but for what rounding and short decimals of π leave:
+an inverse would lose nine digits."""
 
 CONFIGURATIONS = 3
 """Random ones: M may be near singular at one of them by chance."""

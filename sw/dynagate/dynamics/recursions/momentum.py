@@ -77,5 +77,5 @@ def bias_torque(tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar]) -> list[S
 
 
 def coriolis_torque(tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar]) -> list[Scalar]:
-    """C(q, q̇) q̇ (nv,) in N m or N: of Coriolis and centrifugal forces alone."""
+    """C(q, q̇) q̇ (nv,) in N m or N: of Coriolis and centrifugal forces only."""
     return inverse_dynamics(tree.frictionless(weightless=True), q, qd, [0.0] * tree.nv)

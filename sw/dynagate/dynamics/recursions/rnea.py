@@ -14,8 +14,9 @@ from dynagate.dynamics.tree import Tree
 
 class Balance(NamedTuple):
     """Joint torques, and the motion that they go with. tau (nv,), N m or N. acceleration[i]: of the origin of link i,
-    seen by somebody in free fall, so that a link at rest has one upwards, m/s². turning[i]: the angular acceleration.
-    spread[i]: U, with which the point r of the link has the acceleration a + U r. All are in the link's own axes."""
+    seen by an observer in free fall, so that a link at rest has one upwards, m/s². turning[i]: the angular
+    acceleration. spread[i]: U, with which the point r of the link has the acceleration a + U r. All are in the link's
+    own axes."""
 
     tau: list[Scalar]
     acceleration: list[Array]

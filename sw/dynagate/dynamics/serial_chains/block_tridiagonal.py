@@ -67,8 +67,8 @@ def odd_even_elimination(
     diagonal: Sequence[Array], upper: Sequence[Array], right: Sequence[Array], part: str = "oee"
 ) -> list[Array]:
     """x (n,) of blocks with D_i x_i + U_i x_{i+1} + U_{i-1}ᵀ x_{i-1} = R_i, in ceil(log2(n)) steps for any n ((19),
-    Algorithm 2; its sign of U mended). Every step eliminates all blocks from their neighbors at once, so equations
-    that remain couple blocks twice as far apart.
+    Algorithm 2; with the sign of U corrected). Every step eliminates all blocks from their neighbors at once, so
+    equations that remain couple blocks twice as far apart.
 
     diagonal (n,), right (n,): blocks (m_i, m_i) and (m_i,). upper (n - 1,): blocks (m_i, m_{i+1}).
     """

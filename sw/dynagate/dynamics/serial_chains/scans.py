@@ -92,7 +92,7 @@ def inverse_dynamics(
     for i in tree.links:
         with scope("scan_id", f"link{i}"):
             body = tree.inertias[i]
-            needed = body @ acceleration[i] + velocity[i].cross_force(body @ velocity[i])  # (2c), its sign mended
+            needed = body @ acceleration[i] + velocity[i].cross_force(body @ velocity[i])  # (2c), sign corrected
             own.append(needed if external is None else needed - tree.external_force(i, external))
     force = _forces(poses, own, "scan_f")
     tau = []

@@ -6,9 +6,9 @@ each step. A step therefore has three parts. It adds the acceleration along axes
 step. It moves the center of mass of the link along a straight line and turns the link about it. It writes the velocity
 along the axes after the step, by the rotation of the step itself.
 
-For a body alone (a floating link on the base that carries no other link) the angular momentum I ω is turned in the same
-way, so both momenta are exact to rounding. The rotation takes the angular velocity in the middle of the step, which
-keeps the energy of a tumbling body to second order of the step.
+For a single body (a floating link on the base that carries no other link) the angular momentum I ω is turned in the
+same way, so both momenta are exact to rounding. The rotation takes the angular velocity in the middle of the step,
+which keeps the energy of a tumbling body to second order of the step.
 """
 
 from __future__ import annotations

@@ -115,12 +115,12 @@ class Executor(ABC):
         """Fills the outputs (batch, *shape) from checked inputs; returns which samples overflowed, (batch,)."""
 
     def submit(self, arrays: Arrays, batch: int) -> UnderWay | None:
-        """Gives checked inputs to a device that computes beside the host, where it is one. Raises as `run` does for
+        """Pass checked inputs to a device that computes concurrently with the host. Raises as `run` does for
         inputs, DeviceError where it is closed."""
         return None
 
     def choosing(self, outputs: Sequence[str]) -> Executor:
-        """The device with these of its outputs alone, in their order."""
+        """Return the device with only these outputs, in their order."""
         return ChosenDevice(self, outputs)
 
     def load(self, design: Any) -> Executor:

@@ -78,7 +78,7 @@ def open_design(source: DesignSource, options: DesignInNumpy, progress: Progress
 
 
 class ReferenceLoop(Compute):
-    """A loop in float64, all samples side by side."""
+    """A loop in float64, with all samples in one array."""
 
     def __init__(self, loop: Loop) -> None:
         self.loop, self.dtype = loop, np.dtype(np.float64)

@@ -254,7 +254,7 @@ class ProgramDevice(StreamDevice):
         return program_device(self.session)
 
     def run(self, arrays: Arrays, outputs: Arrays, batch: int) -> Overflow:
-        """Samples that lie side by side are flagged together."""
+        """Samples of one run share a flag."""
         if self.samples_per_run == 1:
             return super().run(arrays, outputs, batch)
         rows = -(-batch // self.samples_per_run)

@@ -19,7 +19,7 @@ from dynagate.host.devices.face import Executor
 from dynagate.robot import Robot
 
 SCANNED_FROM = 48
-"""Links from which on a function that has an algorithm over links takes it unless a form is asked for. Atlas' 30 links
+"""Links from which on a function that has an algorithm over links takes it unless a form is requested. Atlas' 30 links
 are twice as fast unrolled, since right angles and zeros of its frames fold, and ready in 13 s instead of 4; 30 links in
 general frames are as fast either way (docs/scans.md)."""
 
@@ -32,7 +32,7 @@ OF_GRAPHS = ("layout", "certificate")
 
 def scanned(robot: Robot, name: str, algorithm: AlgorithmOptions, others: Sequence[str]) -> Loop | None:
     """The function as a loop over links where its form is SCAN, or where the robot is large and nothing is asked for
-    that only a graph has; else None. others: options of the device that are asked for. Raises ValueError naming an
+    that only a graph has; else None. others: requested options of the device. Raises ValueError naming an
     option that a loop over links does not take."""
     asked = [option for option in algorithm.as_dict() if option not in OPTIONS]
     asked += [option for option in others if option in OF_GRAPHS]

@@ -16,7 +16,7 @@ from dynagate.host.links import closed_on_failure
 from dynagate.host.transfers import Batch
 
 SLOTS = 8
-"""Batches under way, or waiting for somebody to take their results, in a device's ring of buffers."""
+"""Batches under way, or waiting until their results are taken, in a device's ring of buffers."""
 
 
 class StreamedBatch(UnderWay):

@@ -14,8 +14,8 @@ from dynagate.host.inputs import Arrays
 from dynagate.host.ring_drivers import RingDriver
 
 STEPS, EVERY = "steps", "every"
-"""Arrays beside the inputs of a turn: how many steps each trajectory takes, (batch,); of which every so many results
-come out, (), besides those of each last one."""
+"""Arrays in addition to the inputs of a step: how many steps each trajectory takes, (batch,); of which every this many
+results come out, (), besides those of each last one."""
 
 
 def shown(steps: npt.NDArray[np.int64], every: int, turns: int) -> npt.NDArray[np.bool_]:

@@ -57,8 +57,8 @@ class Reaching:
 
     @classmethod
     def of(cls, function: str, region: Region, knots: int, step: StepOptions, samples: int) -> Reaching:
-        """function: "ilqr", whose gains of the first knot are compared, or "mppi", with so many samples, whose torques
-        of it are. Raises ValueError: as `of` of the solver."""
+        """function: "ilqr", whose gains of the first knot are compared, or "mppi", with this many samples, whose
+        torques of it are. Raises ValueError: as `of` of the solver."""
         robot, cost = region.robot, Cost.quadratic(q=1.0, qd=0.1, tau=1e-2, final=10.0)
         if function == ILQR:
             options = IlqrOptions(knots, step, MOST, TOLERANCE, *REGULARIZATION, bounds_of(robot, None))

@@ -103,7 +103,7 @@ def contact_loop(robot: Robot, contact: RigidContact, options: StepOptions, *, e
     """Return the loop of a rollout with contact.
 
     It takes q (nq,), qd (nv,), r (3 pairs,), the impulses in the step before in N s, and tau (nv,) of each step, N m or
-    N, with the inputs of forces (nv,). The robot's variable parameters are inputs too. It keeps, of every so many
+    N, with the inputs of forces (nv,). The robot's variable parameters are inputs too. It keeps, of every this many
     steps, q_next, qd_next, swept, the impulses r, lifted (pairs,), the impulses s, counted, the sweeps of the step, and
     failed (), the number of steps until then that have not converged.
 

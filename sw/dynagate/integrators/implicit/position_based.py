@@ -37,8 +37,8 @@ search for a root."""
 class Model:
     """A robot in steps of dt (s), with what acts on it: at order 2 contact and servo as the papers have them, and other
     forces at the step's end, with the mean velocity of the step; at order 3 forces at each node, with the velocity of
-    the polynomial through the nodes. resolution: steps of an energy beside its size, of numbers that are integers and
-    always numbers; None of floating point.
+    the polynomial through the nodes. resolution: steps of an energy relative to its size, of numbers that are integers
+    and always numbers; None of floating point.
 
     Raises RobotError: joints that mimic others; ContactError: a point on no link, or a law with powers that are not
     whole; ServoError: a servo on no joint.
@@ -224,7 +224,7 @@ def next_damping(rule: Damping, damping: Scalar, better: Scalar) -> Scalar:
 
 
 def damp(hessian: Array, relaxed: Scalar) -> None:
-    """Adds λ to the diagonal, relaxed beside its mean."""
+    """Add λ to the diagonal, relaxed relative to its mean."""
     n = len(hessian)
     damping = relaxed * (sum(hessian[d, d] for d in range(n)) * (1.0 / n))
     for d in range(n):

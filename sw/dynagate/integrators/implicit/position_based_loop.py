@@ -86,8 +86,8 @@ def _decision(model: Model, scale: Sequence[float]) -> Graph:
 
 
 def _step(model: Model, *, full: bool) -> Graph:
-    """best, slope, relaxed to next: best - (M/dt² + λ)⁻¹ slope, λ beside the mean of the diagonal. full: with the input
-    dagain_dbest (nv, nv), the Hessian, in place of M/dt², which takes start too."""
+    """best, slope, relaxed to next: best - (M/dt² + λ)⁻¹ slope, λ relative to the mean of the diagonal. full: with the
+    input dagain_dbest (nv, nv), the Hessian, in place of M/dt², which takes start too."""
     robot = model.robot
     tree = Tree(robot)
     recording, sizes = Recording("step", robot.name), typical_sizes(tree)

@@ -108,8 +108,8 @@ def _torques(model: Model) -> Array:
 
 
 def _step(model: Model) -> Graph:
-    """now, slope, relaxed and the Jacobian J of the forces to next: now - (JᵀJ + λ)⁻¹ Jᵀ slope, λ beside the mean of
-    the diagonal."""
+    """now, slope, relaxed and the Jacobian J of the forces to next: now - (JᵀJ + λ)⁻¹ Jᵀ slope, λ relative to the mean
+    of the diagonal."""
     recording, torques = Recording("step", model.robot.name), _torques(model)
     n = len(torques)
     now, slope = model.away(recording, "now"), recording.input("slope", (n,), torques)

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 
 class Damping(NamedTuple):
-    """λ beside the mean of the diagonal: below `least` it is 0, a rejected step sets `first`, or five times what it
-    was, an accepted one multiplies it by `shrink`, and beyond `most` the search ends."""
+    """λ relative to the mean of the diagonal: below `least` it is 0, a rejected step sets `first`, or five times what
+    it was, an accepted one multiplies it by `shrink`, and beyond `most` the search ends."""
 
     least: float
     first: float

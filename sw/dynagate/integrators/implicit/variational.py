@@ -1,7 +1,7 @@
 """A step of the variational integrator as functions that trace into graphs: DRNEA in increment form and RIQN's update,
 over any scalar.
 
-`START` runs once a step, `ITERATION` until the residual is within the tolerance, and `RESIDUAL` alone where something
+`START` runs once a step, `ITERATION` until the residual is within the tolerance, and only `RESIDUAL` if something
 else finds the update. Momenta and residuals are times dt, see `variational_body`; `share` is the part of a whole step's
 impulses that act at its begin: 1, and one half in the first (the discrete Legendre transform). A joint or a link may
 turn by `WIDEST_TURN` in a step.
@@ -59,7 +59,7 @@ EXTRAPOLATED = 4
 """The number of this guess, after the paper's three."""
 
 ALMOST_ONE = 1.0 + 2.0**-20
-"""`select` takes numbers above 0 alone, and a residual that equals the tolerance is within it."""
+"""`select` accepts only numbers above 0, and a residual that equals the tolerance is within it."""
 
 Rows = Array
 """(links, 6) scalars: forces or momenta [angular; linear] of the links in their own frames."""
@@ -226,7 +226,7 @@ def _turns(link: Link) -> bool:
 
 
 def _transforms(tree: Tree, q: Any, turn: Array) -> list[JointTransform]:
-    """`Tree.transforms` with the cosines and sines at hand."""
+    """`Tree.transforms` from known cosines and sines."""
     return [
         link.pose(turn[part.start] if _turns(link) else link.turn(own))
         for link, part, own in zip(tree.each_link, tree.dofs, tree.configurations(q), strict=True)
@@ -272,7 +272,7 @@ def iteration(
     within: float | None = None,
 ) -> tuple[Any, ...]:
     """One iteration of RIQN (Algorithm 3): the next increment (nv,), which is the same where the residual is within the
-    limit; the squared norm of the residual beside the limit; the momentum and the measure of turns of `residual`.
+    limit; the squared norm of the residual relative to the limit; the momentum and the measure of turns of `residual`.
     limit: squared, times dt². within: what an entry of the residual that is larger counts as, twice the root of the
     limit or more: where words are short, squares of large ones would leave no bits for small ones."""
     f, momentum, widest = residual(tree, q, turn, increment, load, impulse_of_joints, dt)
