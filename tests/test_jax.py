@@ -15,7 +15,7 @@ import pytest
 from dynagate import Robot, evaluate, robots, trace
 from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.forces import Friction, Stops
-from dynagate.integrators import Plane, Point, RigidContact, Servo
+from dynagate.integrators import JointPD, Plane, Point, RigidContact, Servo
 from dynagate.operators.rollouts import RolloutOperator
 
 jax = pytest.importorskip("jax")
@@ -357,7 +357,6 @@ REFUSED: list[tuple[Any, type, str]] = [
     ),
     (lambda: forward()(np.zeros(2)), TypeError, "forward_dynamics lacks inputs 'qd' and 'tau'; expected q, qd, tau"),
     (lambda: forward()(np.zeros(2), v=1), TypeError, "has no input 'v' (write qd); expected q, qd, tau"),
-    (lambda: rollout(ARM, 3, 0.01, feedback=np.ones(2)), ValueError, "feedback= of an operator; expected `Rollout`"),
     (lambda: forward()(*STATE, u=1), TypeError, "has no input 'u' (write tau); expected q, qd, tau"),
     (lambda: forward()(*STATE, q=1), TypeError, "has input 'q' twice"),
     (lambda: forward()(*STATE, 1), TypeError, "takes 3 inputs, not 4"),
@@ -533,3 +532,44 @@ def test_functions_are_copied_and_not_pickled() -> None:
         assert copy.copy(made) is copy.deepcopy([made])[0] is made
         with pytest.raises(TypeError, match=r"can't be pickled: .* call `dynagate\.jax\.function`, or"):
             pickle.dumps(made)
+
+
+STANDING = RigidContact(
+    [Point("forearm", (0.0, 0.0, 0.3))], [Plane(offset=-0.25)], compliance=1e-3, tolerance=1e-12, sweeps=4000
+)
+LAWS: dict[str, tuple[Any, dict[str, tuple[int, ...]]]] = {
+    "gains": ((3.0, 1.0), {"gain": (2, 4), "q_ref": (2,), "qd_ref": (2,)}),
+    "joints": (JointPD((3.0, 1.0)), {"target": (2,), "stiffness": (2,), "damping": (2,)}),
+}
+
+
+@pytest.mark.parametrize("backend", ["compiled", "numpy"])
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("contacts", [STANDING, None], ids=["ground", "air"])
+def test_rollouts_with_feedback_are_those_of_the_class(law: str, contacts: Any, backend: str) -> None:
+    feedback, shapes = LAWS[law]
+    options: Any = {"contacts": contacts, "feedback": feedback}
+    q0, (qd0, tau) = np.array([[2.5, 0.5], [0.0, 0.1]]), normal((2, 2), (2, 4, 2))
+    given = {name: normal((2, 4, *shape))[0] for name, shape in shapes.items()}
+    expected = dynagate.Rollout(ARM, 4, 0.01, **options)(q0, qd0, tau, **given)
+    run = rollout(ARM, 4, 0.01, backend=backend, **options)
+    results = run(q0, qd0, tau, **given)
+    np.testing.assert_allclose(results.q, expected.q, atol=1e-9)
+    (weights,) = normal(results.q.shape)
+
+    def cost(*inputs: Any) -> Any:
+        return (run(q0, qd0, *inputs).q * weights).sum()
+
+    check_grads(cost, (tau, *given.values()), order=1, modes=("rev",), eps=1e-6, atol=1e-5, rtol=1e-5)
+
+
+def test_feedback_has_gradients_by_the_entries_of_quaternions(floating: Robot) -> None:
+    run = rollout(floating, 2, 0.01, feedback=True)
+    n, (q0, qd0) = floating.nv, normal((floating.nq,), (floating.nv,))
+    tau, gain, q_ref, qd_ref = normal((2, n), (2, n, 2 * n), (2, floating.nq), (2, n))
+    weights = normal((3, floating.nq))[0]
+
+    def cost(reference: Any) -> Any:
+        return (run(q0, qd0, tau, 0.1 * gain, reference, qd_ref).q * weights).sum()
+
+    check_grads(cost, (q_ref,), order=1, modes=("rev",), eps=1e-6, atol=1e-5, rtol=1e-5)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from dynagate import Robot, robots
 from dynagate.base.errors import ArgumentError, ArgumentTypeError
-from dynagate.integrators import Plane, Point, RigidContact
+from dynagate.integrators import JointPD, Plane, Point, RigidContact
 
 torch = pytest.importorskip("torch")
 
@@ -319,3 +319,17 @@ def test_rollouts_with_contacts(floating: Robot) -> None:
     expected = own(placed.numpy(), qd.detach().numpy(), tau.detach().numpy(), active=active.numpy())
     np.testing.assert_allclose(run(placed, qd, tau, active).q.detach(), expected.q, rtol=1e-9, atol=1e-9)
     assert gradcheck(lambda *x: run(*x, active), (q, qd, tau), **LOOSE)
+
+
+@pytest.mark.parametrize("law", ["gains", "joints"])
+def test_rollouts_with_feedback_on_rigid_ground(law: str) -> None:
+    feedback: Any = JointPD((3.0, 1.0)) if law == "joints" else (3.0, 1.0)
+    shapes = ((2,), (2,), (2,)) if law == "joints" else ((2, 4), (2,), (2,))
+    ground = RigidContact(
+        [Point("forearm", (0.0, 0.0, 0.3))], [Plane(offset=-0.25)], compliance=1e-3, tolerance=1e-12, sweeps=4000
+    )
+    run = rollout(ARM, 4, 0.01, contacts=ground, feedback=feedback, dtype="float64")
+    random = np.random.default_rng(4)
+    start = torch.tensor([2.5, 0.5], dtype=torch.float64), torch.zeros(2, dtype=torch.float64)
+    inputs = [torch.tensor(random.normal(size=(4, *shape)), requires_grad=True) for shape in ((2,), *shapes)]
+    assert gradcheck(lambda *each: run(*start, *each).q, inputs, eps=1e-6, atol=1e-5, rtol=1e-4)

@@ -79,7 +79,7 @@ class Rollout(Opened):
         constrained: The robot's constraints hold, all of them or those that a call names as `active`.
         contacts: Rigid ground with dry friction that points may touch and leave.
         feedback: Add gain (q ⊖ q_ref, q̇ - qd_ref) to the torque of each step; largest torques in place of True bound
-            it, N m or N, one or nv.
+            it, N m or N, one or nv. A `JointPD` pulls joints to targets instead.
         implicit_damping: Damp joints by the velocity after the step, so that no step is too long for the damping.
         device: "cpu", C with the loop inside the vector; "cuda", all steps in one launch; "numpy", float64, the
             reference; or "fixed", the integers of a chip that keeps the states.
@@ -142,7 +142,7 @@ class Rollout(Opened):
         """Trace and compile the rollout for a device."""
         self.asked, self.integrator, self.options = asked, asked.chosen_method, asked.step
         self.robot, self.steps, self.every, self.device = robot, int(asked.steps), int(asked.every), chosen.name
-        self._given: dict[str, tuple[int, ...]] = feedback_inputs(robot) if asked.feedback else {}
+        self._given: dict[str, tuple[int, ...]] = feedback_inputs(robot, asked.feedback) if asked.feedback else {}
         if asked.feedback:
             largest_of(robot, asked.feedback)
         self.force_inputs = Forces(robot, self.options.forces).inputs
@@ -192,6 +192,16 @@ class Rollout(Opened):
         linear = ", linearized" if self._linearize else ""
         how = f"{dt}, {self.integrator.name}{linear}"
         return f"<Rollout {self.robot.name}, {self.steps} steps{every}, {how}, on {self.device}>"
+
+    @property
+    def feedback_shapes(self) -> dict[str, tuple[int, ...]]:
+        """Return the inputs of feedback= in each step, and their shapes."""
+        return self._given
+
+    @property
+    def torques(self) -> str:
+        """Return the name that the loop of the steps has for the torques of a call."""
+        return "feedforward" if self._given else "tau"
 
     @cached_property
     def reverse(self) -> tuple[Loop, LoopKernel | None]:
@@ -353,7 +363,7 @@ class Rollout(Opened):
             if name not in inputs:
                 raise ArgumentError(f"a call without {name}; a rollout with feedback expects {', '.join(self._given)}")
             arrays[name] = spread(name, inputs[name], leading, (self.steps, *one), self.dtype)
-        if arrays:
+        if "q_ref" in arrays:
             units = [(part.start, part.stop) for part in self.robot.quaternions()]
             check_unit_vectors("q_ref", units, arrays["q_ref"].reshape(-1, self.robot.nq))
         return arrays
@@ -380,8 +390,7 @@ class Rollout(Opened):
         and b of `Trajectories`, and failed (batch, steps // every), how many steps have not converged until then, of
         methods that solve equations; and whether all are right."""
         batch, n = len(state["q"]), self.robot.nv
-        if self._given:
-            state = {**state, "feedforward": state["tau"]}
+        state = {**state, self.torques: state["tau"]}
         self._check_force_inputs(state)
         state = {**self._active(None, (batch,)), **state}
         results = {name: self._with_first(state[name]) for name in ("q", "qd")}
@@ -462,7 +471,7 @@ class Rollout(Opened):
         Returns:
             ∂cost/∂ each input by its name: `q0` (..., nv), along velocities, `qd0` (..., nv), `tau` (..., steps, nv)
             and the robot's variable parameters (..., *shape). With feedback also `gain`, `q_ref`, along velocities, and
-            `qd_ref` of every step.
+            `qd_ref` of every step, or the inputs of a `JointPD`.
 
         Raises:
             ValueError: A shape differs from those of this rollout, a number is not finite although its trajectory has
@@ -541,7 +550,7 @@ class Rollout(Opened):
             **{name: x[:, :-1] for name, x in flat.items()},
             AFTER: flat["qd"][:, 1:],
             FIRST: first,
-            "feedforward" if self._given else "tau": tau.reshape(batch, steps, n),
+            self.torques: tau.reshape(batch, steps, n),
             "lam_q": flat["cost_q"][:, -1],
             "lam_qd": flat["cost_qd"][:, -1],
             **{f"cost_{name}": weights for name, weights in (costs or {}).items()},

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from dynagate.forces import Contact, Drag, Plane, Point, Servo
+from dynagate.integrators.feedback import JointPD
 from dynagate.integrators.implicit.contact import RigidContact
 
-__all__ = ["Contact", "Drag", "Plane", "Point", "RigidContact", "Servo"]
+__all__ = ["Contact", "Drag", "JointPD", "Plane", "Point", "RigidContact", "Servo"]
 
 IN_EXAMPLES = {
     "NewtonEuler": ("newton_euler", "position_based", "an explicit method, such as 'rk4'"),

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from dynagate.base.arguments import Accepted, one_or_each, one_or_several
+from dynagate.base.arrays import Array
+from dynagate.base.explained import explained
 from dynagate.base.naming import scope
 from dynagate.dynamics import Tree
 from dynagate.dynamics.configuration import between
@@ -22,28 +24,62 @@ from dynagate.graph.sizes import typical_sizes
 from dynagate.integrators.motion import Motion
 from dynagate.robot import Robot
 
-Feedback = bool | float | Sequence[float] | npt.NDArray[Any]
-"""True; or the largest torque, N m or N, one for all degrees of freedom or one for each."""
-
-
 LARGEST_TORQUES = Accepted("True, or the largest torques, above 0 (N m or N)", "", 0.0, np.inf, open=True)
 
 
-def feedback_inputs(robot: Robot) -> dict[str, tuple[int, ...]]:
-    """The inputs of a step with feedback besides torques, and their shapes."""
+@explained
+@dataclass(frozen=True)
+class JointPD:
+    """Pull joints to targets by a proportional-derivative law in each step, within bounds: an option of `feedback=`.
+
+    The torque of a joint of one degree of freedom is tau + stiffness (target - q) - damping q̇, at the state before the
+    step. Floating and ball joints have tau alone. Each call passes `target`, `stiffness` and `damping`, of the joints
+    in the order of `joints_of(robot)`: (..., steps, joints) or their last axes; rad, m, N m/rad, N/m, N m s/rad, N s/m.
+
+    Args:
+        largest: Largest torques, N m or N, one or one for each velocity (nv,); True for no bound.
+
+    Raises:
+        ArgumentError: A bound is not above 0.
+    """
+
+    largest: bool | float | Sequence[float] = True
+
+    def __post_init__(self) -> None:
+        if self.largest is not True:
+            object.__setattr__(self, "largest", one_or_each("JointPD has largest=", self.largest, LARGEST_TORQUES))
+
+    @staticmethod
+    def joints_of(robot: Robot) -> list[str]:
+        """Return the names of the joints of one degree of freedom, in the order of the inputs."""
+        return [joint.name for joint, _, _ in robot.moving() if joint.nv == 1]
+
+
+Feedback = bool | float | Sequence[float] | npt.NDArray[Any] | JointPD
+"""True, the largest torque, N m or N, one for all degrees of freedom or one for each, or a `JointPD`."""
+
+
+def feedback_inputs(robot: Robot, feedback: Feedback = True) -> dict[str, tuple[int, ...]]:
+    """Return the inputs of a step with feedback besides torques, and their shapes."""
+    if isinstance(feedback, JointPD):
+        joints = (len(feedback.joints_of(robot)),)
+        return {"target": joints, "stiffness": joints, "damping": joints}
     return {"gain": (robot.nv, 2 * robot.nv), "q_ref": (robot.nq,), "qd_ref": (robot.nv,)}
 
 
-def checked_feedback(feedback: Feedback) -> bool | float | tuple[float, ...]:
-    """Return the option as a truth value, one number or a tuple of numbers, which `==` and `if` accept.
+def checked_feedback(feedback: Feedback) -> bool | float | tuple[float, ...] | JointPD:
+    """Return the option as a truth value, one number, a tuple of numbers or a `JointPD`, which `==` and `if` accept.
 
     Raise ArgumentError if a number is not above 0. Infinity is a torque without a limit.
     """
-    return feedback if isinstance(feedback, bool) else one_or_each("feedback=", feedback, LARGEST_TORQUES)
+    if isinstance(feedback, bool | JointPD):
+        return feedback
+    return one_or_each("feedback=", feedback, LARGEST_TORQUES)
 
 
 def largest_of(robot: Robot, feedback: Feedback) -> list[float]:
     """Return the largest torque of each degree of freedom. Raise ArgumentError if there is another count of numbers."""
+    feedback = feedback.largest if isinstance(feedback, JointPD) else feedback
     if feedback is True:
         return [np.inf] * robot.nv
     return np.broadcast_to(one_or_several("feedback=", feedback, (robot.nv,), LARGEST_TORQUES), robot.nv).tolist()
@@ -58,17 +94,43 @@ def with_feedback(motion: Motion, robot: Robot, feedback: Feedback) -> Motion:
     closed = replace(
         loop,
         name=f"{loop.name}_with_feedback",
-        steps=(_graph(robot, largest_of(robot, feedback)), *loop.steps),
+        steps=(feedback_graph(robot, feedback), *loop.steps),
         carry=carry,
-        per_turn=("feedforward", *feedback_inputs(robot), *others),
+        per_turn=("feedforward", *feedback_inputs(robot, feedback), *others),
         kept=(*loop.kept, "tau"),
     )
     return replace(motion, loop=closed, extras={**motion.extras, "tau": ("tau", (robot.nv,))})
 
 
-def _graph(robot: Robot, largest: Sequence[float]) -> Graph:
-    """tau = feedforward + gain (q ⊖ q_ref, q̇ - qd_ref), within ± largest; ⊖ is `dynagate.difference`."""
+def feedback_graph(robot: Robot, feedback: Feedback) -> Graph:
+    """Record the torques of a step with feedback, within the largest ones."""
     recording, sizes = Recording("feedback", robot.name), typical_sizes(Tree(robot))
+    law = _joint_law if isinstance(feedback, JointPD) else _gain_law
+    torques = law(robot, recording, sizes)
+    bounds = largest_of(robot, feedback)
+    return recording.graph({"tau": array([_within(x, most) for x, most in zip(torques, bounds, strict=True)])})
+
+
+def _joint_law(robot: Robot, recording: Recording, sizes: Mapping[str, Array]) -> Array:
+    """Record tau = feedforward + stiffness (target - q) - damping q̇ of the joints of one degree of freedom."""
+    units = tuple((part.start, part.stop) for part in robot.quaternions())
+    q = recording.input("q", (robot.nq,), sizes["q"], unit_vectors=units)
+    qd = recording.input("qd", (robot.nv,), sizes["qd"])
+    torques = recording.input("feedforward", (robot.nv,), sizes["tau"]).copy()
+    joints = [(iq.start, iv.start) for joint, iq, iv in robot.moving() if joint.nv == 1]
+    at = [velocity for _, velocity in joints]
+    away, rate, torque = (np.asarray(sizes[name])[at] for name in ("delta_q", "qd", "tau"))
+    of_inputs = {"target": away, "stiffness": torque / away, "damping": torque / rate}
+    own = {name: recording.input(name, (len(joints),), size) for name, size in of_inputs.items()}
+    with scope("feedback"):
+        for k, (place, velocity) in enumerate(joints):
+            pull = own["stiffness"][k] * (own["target"][k] - q[place]) - own["damping"][k] * qd[velocity]
+            torques[velocity] = torques[velocity] + pull
+    return torques
+
+
+def _gain_law(robot: Robot, recording: Recording, sizes: Mapping[str, Array]) -> Array:
+    """Record tau = feedforward + gain (q ⊖ q_ref, q̇ - qd_ref); ⊖ is `dynagate.difference`."""
     units = tuple((part.start, part.stop) for part in robot.quaternions())
     q, q_ref = (recording.input(name, (robot.nq,), sizes["q"], unit_vectors=units) for name in ("q", "q_ref"))
     qd, qd_ref = (recording.input(name, (robot.nv,), sizes["qd"]) for name in ("qd", "qd_ref"))
@@ -76,15 +138,15 @@ def _graph(robot: Robot, largest: Sequence[float]) -> Graph:
     gain = recording.input("gain", (robot.nv, 2 * robot.nv), np.outer(sizes["tau"], 1.0 / away_sizes))
     feedforward = recording.input("feedforward", (robot.nv,), sizes["tau"])
     with scope("feedback"):
-        torques = feedforward + gain @ np.concatenate([between(robot, q_ref, q), qd - qd_ref])
-    return recording.graph({"tau": array([_within(x, most) for x, most in zip(torques, largest, strict=True)])})
+        torques: Array = feedforward + gain @ np.concatenate([between(robot, q_ref, q), qd - qd_ref])
+    return torques
 
 
 def reverse_with_feedback(loop: Loop, robot: Robot, feedback: Feedback) -> Loop:
     """The loop of a rollout's gradient whose steps have feedback: from weights of tau to those of feedforward, gain,
     q_ref (along velocities) and qd_ref of every step, and on to those of q and q̇."""
-    closing = _graph(robot, largest_of(robot, feedback))
-    inputs = ("feedforward", *feedback_inputs(robot))
+    closing = feedback_graph(robot, feedback)
+    inputs = ("feedforward", *feedback_inputs(robot, feedback))
     opened = {name: f"opened_{name}" for name in ("lam_q_next", "lam_qd_next")}
     (step,) = loop.graphs()
     steps = (closing, step.named({}, opened), _back(robot, closing, opened))

@@ -34,8 +34,9 @@ class RolloutFunction(SharedFunction):
 
     Call it with q0 (*leading, nq), qd0 (*leading, nv) and tau (*leading, steps, nv), all in its dtype; quaternions are
     brought to length 1 first. A constrained rollout also takes active (*leading, steps, constraints), 0 or 1, by which
-    nothing is differentiated. The robot's variable parameters (*leading, *shape) come last. Returns q (*leading,
-    steps // every + 1, nq), qd (*leading, steps // every + 1, nv), the first ones q0 and qd0, and what outputs= names.
+    nothing is differentiated. The inputs of feedback= (*leading, steps, *shape) follow. The robot's variable parameters
+    (*leading, *shape) come last. Returns q (*leading, steps // every + 1, nq), qd (*leading, steps // every + 1, nv),
+    the first ones q0 and qd0, and what outputs= names.
     A trajectory that diverges, or has a step that has not converged, is not finite from then on.
 
     It is differentiated in reverse mode (`grad`, `vjp`, `jacrev`), once. For forward mode and second derivatives scan
@@ -59,7 +60,8 @@ class RolloutFunction(SharedFunction):
         if kernel is None or kernel.threads > 1 or not self.operator.direct:
             shapes = [(*inputs[0].shape[:-1], *shape) for shape in self.operator.shapes.values()]
             return _called_back(self.operator.forward, shapes, *inputs)
-        named = dict(zip(("q", "qd", "tau", *self.operator.held, *self.operator.parameters), inputs, strict=True))
+        names = *self.operator.held, *self.operator.stepped, *self.operator.parameters
+        named = dict(zip(("q", "qd", self.operator.rollout.torques, *names), inputs, strict=True))
         states = _loop(self.operator.rollout.loop, kernel, self.operator.steps, named, CARRY)
         return [states[name] for name in CARRY]
 
@@ -72,25 +74,36 @@ class RolloutFunction(SharedFunction):
         (q, qd, tau, *held), (cost_q, cost_qd, *others), operator = saved, weights, self.operator
         if operator.to_velocities is not None:
             (cost_q,) = bind(operator.to_velocities, q, cost_q)
-        switches = len(operator.held)
-        varied = dict(zip(operator.parameters, held[switches:], strict=False))
+        switches, begin = len(operator.held), len(operator.held) + len(operator.stepped)
+        stepped = dict(zip(operator.stepped, held[switches:begin], strict=True))
+        varied = dict(zip(operator.parameters, held[begin:], strict=False))
         loop, kernel = operator.sweep.reverse
         if kernel is None or kernel.threads > 1 or not operator.direct:
             shapes = [(*x.shape[:-2], operator.robot.nv) for x in (q, qd)]
             arrays = [q, qd, tau, *held, cost_q, cost_qd, *others[: len(operator.solved)]]
-            shapes += [tau.shape, *(x.shape for x in varied.values())]
-            by_q, by_qd, by_tau, *by_parameters = _called_back(operator.backward, shapes, *arrays)
+            shapes += [tau.shape]
+            shapes += [
+                (*x.shape[:-1], operator.robot.nv) if name == "q_ref" else x.shape for name, x in stepped.items()
+            ]
+            shapes += [x.shape for x in varied.values()]
+            by_q, by_qd, by_tau, *by_others = _called_back(operator.backward, shapes, *arrays)
         else:
-            inputs = {"q": q, "qd": qd, "tau": tau, "cost_q": cost_q, "cost_qd": cost_qd}
+            inputs = {"q": q, "qd": qd, operator.rollout.torques: tau, "cost_q": cost_q, "cost_qd": cost_qd}
             inputs |= {"lam_q": cost_q[..., -1, :], "lam_qd": cost_qd[..., -1, :]}
-            inputs |= dict(zip(operator.held, held[:switches], strict=True)) | varied
+            inputs |= dict(zip(operator.held, held[:switches], strict=True)) | stepped | varied
             inputs |= {f"lam_{name}": jnp.zeros_like(x) for name, x in varied.items()}
             products = _loop(loop, kernel, operator.steps, inputs, {})
-            by_q, by_qd, by_tau = (products[name] for name in ("lam_q_next", "lam_qd_next", "vjp_tau"))
-            by_parameters = [products[f"lam_{name}_next"] for name in varied]
+            by_q, by_qd, by_tau = (
+                products[name] for name in ("lam_q_next", "lam_qd_next", f"vjp_{operator.rollout.torques}")
+            )
+            by_others = [products[f"vjp_{name}"] for name in stepped]
+            by_others += [products[f"lam_{name}_next"] for name in varied]
         if operator.to_entries is not None:
             (by_q,) = bind(operator.to_entries, q[..., 0, :], by_q)
-        return by_q, by_qd, by_tau, *(jnp.zeros_like(x) for x in held[:switches]), *by_parameters
+            if "q_ref" in stepped:
+                place = list(stepped).index("q_ref")
+                (by_others[place],) = bind(operator.to_entries, stepped["q_ref"], by_others[place])
+        return by_q, by_qd, by_tau, *(jnp.zeros_like(x) for x in held[:switches]), *by_others
 
     def __repr__(self) -> str:
         return f"<dynagate.jax.RolloutFunction {self.operator.robot.name}, {self.operator.steps} steps>"
@@ -114,7 +127,7 @@ def rollout(
     backend: "compiled" or "cpu", C; "numpy", float64; "fixed", the integers of a chip that keeps the states, or "sim",
     this chip simulated. The gradient of the last two is the sweep back in floating point through the states that they
     computed. dtype: of all arrays; float64 unless JAX is in its 32-bit mode. options: integrator, form,
-    forces, constrained, contacts and others of `dynagate.Rollout`; feedback= has no operator.
+    forces, constrained, contacts, feedback and others of `dynagate.Rollout`.
     outputs: names of more results. "diverged" (*leading,) is the first state that is not finite, -1 if all are.
     Rollouts that solve equations have "converged" (*leading, steps), and those with rigid contact "impulse" (*leading,
     steps, pairs, 3) and "lift" (*leading, steps, pairs), N s, as of `dynagate.Rollout`. Gradients pass through impulse

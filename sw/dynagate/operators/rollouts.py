@@ -68,8 +68,6 @@ class RolloutOperator:
             raise ArgumentError(f"backend '{backend}' of a rollout; expected one of {', '.join(BACKENDS)}")
         if dt is None:
             raise ArgumentError("dt=None for an operator; expected a constant time step in seconds")
-        if options.get("feedback", False) is not False:
-            raise ArgumentError("feedback= of an operator; expected `Rollout`, which knows it")
         requested = names_of("outputs", outputs)
         self.dtype, self.steps, self.float64 = dtype, steps, float64
         self._asked: dict[str, Any] = {"steps": steps, "dt": dt, **options}
@@ -87,13 +85,15 @@ class RolloutOperator:
         if options.get("constrained"):
             shapes["active"] = (steps, len(self.robot.constraints))
         self.held = [name for name in shapes if name == "active"]
+        self.stepped = self.rollout.feedback_shapes
+        shapes |= {name: (steps, *shape) for name, shape in self.stepped.items()}
         self.parameters = self.rollout.parameters
         motion = None if self.rollout.chip else self.rollout.motion
         self.solved = {name: math.prod(motion.extras[name][1]) for name in motion.solved} if motion else {}
         self.direct = not (motion and motion.failed)
         self.pieces = {name: motion.extras[name][1] for name in motion.solved} if motion else {}
         self.outputs = self._checked_outputs(requested)
-        ports = (Port(name, shape, (), units if name == "q0" else ()) for name, shape in shapes.items())
+        ports = (Port(name, shape, (), units if name in ("q0", "q_ref") else ()) for name, shape in shapes.items())
         self.arguments = Arguments(f"a rollout of {self.robot.name}", (*ports, *self.parameters.values()))
 
     @cached_property
@@ -180,9 +180,9 @@ class RolloutOperator:
 
     def forward(self, q0: Array, qd0: Array, tau: Array, *held: Array) -> list[Array]:
         """Trajectories q and qd, and what `solved` lists, on the host; states after a step that has not converged are
-        NaN. held: `active` of a constrained rollout, then the robot's variable parameters. Raises ValueError: an input
-        is not finite, where no C computes them."""
-        switches = dict(zip((*self.held, *self.parameters), held, strict=True))
+        NaN. held: `active` of a constrained rollout, inputs of feedback, then the robot's variable parameters. Raises
+        ValueError: an input is not finite, where no C computes them."""
+        switches = dict(zip((*self.held, *self.stepped, *self.parameters), held, strict=True))
         leading, batch = q0.shape[:-1], math.prod(q0.shape[:-1])
         if self.rollout.kernel is None:
             trajectories = self.rollout(q0, qd0, tau, **switches)
@@ -206,13 +206,15 @@ class RolloutOperator:
         return np.asarray(np.diff(results["failed"], axis=1, prepend=0.0) == 0.0, self.dtype)
 
     def backward(self, q: Array, qd: Array, tau: Array, *others: Array) -> list[Array]:
-        """Gradients by q0 and qd0, (..., nv), tau, and the robot's variable parameters, on the host. others: `active`
-        of a constrained rollout, the variable parameters, what `solved` lists, and the costs of q, along velocities,
-        of qd, and of what `solved` lists."""
+        """Return the gradients by q0 and qd0, (..., nv), tau, inputs of feedback and variable parameters, on the host.
+
+        others: `active` of a constrained rollout, inputs of feedback, the variable parameters, what `solved` lists, and
+        the costs of q, along velocities, of qd, and of what `solved` lists.
+        """
         count = len(others) - len(self.solved)
         held, (cost_q, cost_qd), solved = others[: count - 2], others[count - 2 : count], others[count:]
-        names, axes = (*self.held, *self.parameters, *self.solved), tau.ndim - 2
+        names, axes = (*self.held, *self.stepped, *self.parameters, *self.solved), tau.ndim - 2
         inputs = {name: x.reshape(-1, *x.shape[axes:]) for name, x in zip(names, held, strict=True)}
         costs = {name: x.reshape(-1, *x.shape[axes:]) for name, x in zip(self.solved, solved, strict=True)}
         products = self.sweep.swept(q, qd, tau, cost_q, cost_qd, inputs, costs)
-        return [products[name] for name in ("q0", "qd0", "tau", *self.parameters)]
+        return [products[name] for name in ("q0", "qd0", "tau", *self.stepped, *self.parameters)]

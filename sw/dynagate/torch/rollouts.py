@@ -28,8 +28,9 @@ class RolloutFunction(SharedFunction):
 
     Call it with q0 (*leading, nq), qd0 (*leading, nv) and tau (*leading, steps, nv), all in its dtype and on the CPU;
     quaternions are brought to length 1 first. A constrained rollout also takes active (*leading, steps, constraints), 0
-    or 1, which has no gradient. The robot's variable parameters (*leading, *shape) come last. Returns q (*leading,
-    steps // every + 1, nq), qd (*leading, steps // every + 1, nv), the first ones q0 and qd0, and what outputs= names.
+    or 1, which has no gradient. The inputs of feedback= (*leading, steps, *shape) follow. The robot's variable
+    parameters (*leading, *shape) come last. Returns q (*leading, steps // every + 1, nq), qd (*leading, steps // every
+    + 1, nv), the first ones q0 and qd0, and what outputs= names.
     It is differentiated in reverse mode, once.
 
     What is not finite stays in its trajectory, and raises no error.
@@ -43,10 +44,11 @@ class RolloutFunction(SharedFunction):
         name = f"{operator.robot.name}_rollout".replace("-", "_").lower()
         derivative = self._differentiate, self._save
         varied, solved = len(operator.parameters), len(operator.solved)
-        held = len(operator.held) + varied
+        stepped = len(operator.stepped)
+        held = len(operator.held) + stepped + varied
         self._forward = registered(name, 3 + held, len(operator.shapes), self._compute, self._shapes, derivative)
         self._backward = registered(
-            f"{name}_vjp", 5 + held + 2 * solved, 3 + varied, self._compute_back, self._shapes_back
+            f"{name}_vjp", 5 + held + 2 * solved, 3 + stepped + varied, self._compute_back, self._shapes_back
         )
         to_velocities, to_entries = operator.to_velocities, operator.to_entries
         self._to_velocities = None if to_velocities is None else TorchOperator(to_velocities)
@@ -76,8 +78,10 @@ class RolloutFunction(SharedFunction):
     def _shapes_back(self, *inputs: torch.Tensor) -> list[tuple[int, ...]]:
         _, qd, tau, *held = inputs
         state, switches = (*qd.shape[:-2], qd.shape[-1]), len(self.operator.held)
-        varied = held[switches : switches + len(self.operator.parameters)]
-        return [state, state, tuple(tau.shape), *(tuple(x.shape) for x in varied)]
+        names = (*self.operator.stepped, *self.operator.parameters)
+        others = dict(zip(names, held[switches:], strict=False))
+        shapes = [(*x.shape[:-1], qd.shape[-1]) if name == "q_ref" else tuple(x.shape) for name, x in others.items()]
+        return [state, state, tuple(tau.shape), *shapes]
 
     def _save(self, ctx: Any, inputs: tuple[torch.Tensor, ...], output: tuple[torch.Tensor, ...]) -> None:
         q, qd, *others = output
@@ -91,10 +95,14 @@ class RolloutFunction(SharedFunction):
         costs = others[: len(self.operator.solved)]
         if self._to_velocities is not None:
             (cost_q,) = self._to_velocities(q, cost_q)
-        by_q, by_qd, by_tau, *by_parameters = self._backward(q, qd, tau, *held, cost_q, cost_qd, *costs)
+        by_q, by_qd, by_tau, *by_others = self._backward(q, qd, tau, *held, cost_q, cost_qd, *costs)
         if self._to_entries is not None:
             (by_q,) = self._to_entries(q[..., 0, :].contiguous(), by_q)
-        return by_q, by_qd, by_tau, *(None for _ in self.operator.held), *by_parameters
+            if "q_ref" in self.operator.stepped:
+                place = list(self.operator.stepped).index("q_ref")
+                reference = held[len(self.operator.held) + place]
+                (by_others[place],) = self._to_entries(reference, by_others[place])
+        return by_q, by_qd, by_tau, *(None for _ in self.operator.held), *by_others
 
     def __repr__(self) -> str:
         return f"<dynagate.torch.RolloutFunction {self.operator.robot.name}, {self.operator.steps} steps>"
@@ -118,7 +126,7 @@ def rollout(
     backend: "compiled" or "cpu", C; "numpy", float64; "fixed", the integers of a chip that keeps the states, or "sim",
     this chip simulated. The gradient of the last two is the sweep back in floating point through the states that they
     computed. dtype: of all tensors, PyTorch's default unless given. options: integrator, form,
-    forces, constrained, contacts and others of `dynagate.Rollout`; feedback= has no operator.
+    forces, constrained, contacts, feedback and others of `dynagate.Rollout`.
     outputs: names of more results. "diverged" (*leading,) is the first state that is not finite, -1 if all are.
     Rollouts that solve equations have "converged" (*leading, steps), and those with rigid contact "impulse" (*leading,
     steps, pairs, 3) and "lift" (*leading, steps, pairs), N s, as of `dynagate.Rollout`. Gradients pass through impulse
