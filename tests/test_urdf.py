@@ -185,7 +185,10 @@ BAD |= {
         changed(('<joint name="elbow"', '<joint name="shoulder"')),
         "a second <joint> is named 'shoulder'",
     ),
-    "planar joint": (changed(('name="elbow" type="revolute"', 'name="elbow" type="planar"')), "has type 'planar'"),
+    "unknown joint": (
+        changed(('name="elbow" type="revolute"', 'name="elbow" type="gear"')),
+        "has type 'gear'; supported: revolute, continuous, prismatic, spherical, floating, fixed, planar, universal",
+    ),
     "triangle": (changed(('ixx="0.017"', 'ixx="0.5"')), "which no body has: the largest exceeds the sum of the others"),
     "infinite mass": (changed(('value="1.2"', 'value="inf"')), "expected 1 finite number(s)"),
     "short origin": (changed(('<origin xyz="0 0 0.5"/>', '<origin xyz="0 0"/>')), "joint 'elbow': <origin xyz='0 0'>"),

@@ -20,6 +20,7 @@ from dynagate.base.nearest import nearest
 from dynagate.cli.output import is_special
 from dynagate.hw import boards
 from dynagate.robot import Link
+from dynagate.robot.descriptions import is_description
 
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
@@ -166,7 +167,7 @@ class RobotName(click.ParamType):
                 stem = Path(value).stem
                 known = f", or {stem}, which ships" if stem in robots.names() else ""
                 self.fail(f"{value}: {fault}; expected a URDF file{known}", param, ctx)
-        elif value not in robots.names():
+        elif value not in robots.names() and not is_description(value):
             shipped = robots.names()
             way_out = f"the file of this name, as ./{value}" if os.path.isfile(value) else "a URDF file's path"
             expected = f"expected one of {', '.join(shipped)}, or {way_out}"

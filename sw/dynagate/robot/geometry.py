@@ -33,7 +33,12 @@ def sizes_of(element: Any, where: str) -> tuple[float, ...]:
 def origin_of(element: Any, where: str, rounding: Rounding) -> tuple[Floats, Floats]:
     """Rotation (3, 3) and translation (3,), m, of an element's <origin>; the identity where it is absent. Raises
     RobotError: there are several, or they are not numbers."""
-    origin = only(element, "origin", where)
+    return pose_of(only(element, "origin", where), where, rounding)
+
+
+def pose_of(origin: Any, where: str, rounding: Rounding) -> tuple[Floats, Floats]:
+    """Return the rotation (3, 3) and translation (3,), m, of an <origin>; the identity where it is None. Raise
+    RobotError if they are not numbers."""
     if origin is None:
         return np.eye(3), np.zeros(3)
     xyz, rpy = (
@@ -42,7 +47,7 @@ def origin_of(element: Any, where: str, rounding: Rounding) -> tuple[Floats, Flo
     if origin.get("quat_xyzw") is None:
         return rounding.from_rpy(rpy.tolist(), where), xyz
     if origin.get("rpy") is not None:
-        raise RobotError(f"{where} has an <origin> with rpy and quat_xyzw; expected one of them")
+        raise RobotError(f"{where} has an <{origin.tag}> with rpy and quat_xyzw; expected one of them")
     x, y, z, w = numbers(origin, "quat_xyzw", where, 4)
     if not abs(math.hypot(x, y, z, w) - 1.0) <= UNIT:
         raise RobotError(f"{where} has quat_xyzw of length {math.hypot(x, y, z, w):.9g}; expected 1")

@@ -48,10 +48,17 @@ def _check_size(size: int, kind: str, where: str = "") -> None:
 
 
 def parse(path: Path, *, lax: bool, text: bytes | None = None) -> tuple[Any, list[str]]:
-    """The file's <robot> element, and what was overlooked to get it. text: what was made of the file, to read instead.
+    """Return the file's <robot> element, and what was overlooked to get it, in words.
 
-    lax: overlook the errors listed in OVERLOOKED. Entities, document types and what is too large are refused as ever.
-    Raises RobotError.
+    A call of a macro that the file does not define is left out, as other parsers of URDF do.
+
+    Args:
+        path: The file.
+        lax: Overlook the errors listed in OVERLOOKED. Entities, document types and large files are refused as ever.
+        text: What macros made of the file, to read instead of it.
+
+    Raises:
+        RobotError: The file cannot be read, is not XML, has macros, or its root element is not <robot>.
     """
     from lxml import etree
 
@@ -72,7 +79,7 @@ def parse(path: Path, *, lax: bool, text: bytes | None = None) -> tuple[Any, lis
         if not harmless or not lax:
             option = "; lax=True (--lax) overlooks that" if harmless else ""
             raise RobotError(f"not well-formed XML: {error.msg}{option}") from None
-        overlooked = [text for kind, text in OVERLOOKED.items() if kind in kinds]
+        overlooked = [f"lax overlooks {text}" for kind, text in OVERLOOKED.items() if kind in kinds]
     if root.getroottree().docinfo.doctype:
         raise RobotError("has a document type declaration; entities are refused, expected plain URDF")
     if root.tag != "robot":
@@ -80,14 +87,14 @@ def parse(path: Path, *, lax: bool, text: bytes | None = None) -> tuple[Any, lis
         raise RobotError(f"root element is <{root.tag}>; expected <robot>{other}")
     for element in list(root.iter("{*}*")):
         if element.prefix == "xacro" or element.tag.startswith("xacro:"):
-            name = etree.QName(element).localname.removeprefix("xacro:")
-            if lax and not len(element) and name not in XACRO:
-                overlooked.append(f"line {element.sourceline}: <xacro:{name}>, a macro that is not defined")
+            name = local_name(element.tag)
+            if name in XACRO or any(local_name(part.tag) in PARTS for part in element.iter("{*}*")):
+                raise RobotError(f"line {element.sourceline}: <xacro:{name}> is a macro; expected {EXPANDED}")
+            overlooked.append(
+                f"line {element.sourceline}: <xacro:{name}> is left out: it calls a macro that is not defined"
+            )
+            if element.getparent() is not None:
                 element.getparent().remove(element)
-                continue
-            lost = not len(element) and name not in XACRO
-            option = "; lax=True (--lax) overlooks a macro that is not defined" if lost else ""
-            raise RobotError(f"line {element.sourceline}: <xacro:{name}> is a macro; expected {EXPANDED}{option}")
     return root, overlooked
 
 
@@ -102,7 +109,10 @@ def is_mjcf(path: Path) -> bool:
 
 
 XACRO = ("macro", "include", "property", "if", "unless", "arg", "insert_block", "call", "element", "attribute")
-"""Names of xacro's own elements. An empty element of another name is a call of a macro that xacro has not found."""
+"""Names of xacro's own elements. An element of another name is a call of a macro that xacro has not found."""
+
+PARTS = ("link", "joint", "inertial", *XACRO)
+"""Elements that a call of an undefined macro cannot lose without a change of the robot."""
 
 HEAD = 2**16
 COMMENT = re.compile(rb"<!--.*?-->", re.DOTALL)
@@ -139,6 +149,18 @@ def attribute(element: Any, key: str, where: str) -> str:
     if value is None:
         raise RobotError(f"{where}: <{element.tag}> has no attribute '{key}'")
     return str(value)
+
+
+def local_name(tag: str) -> str:
+    """Return a tag without its namespace or prefix."""
+    return tag.rpartition("}")[2].rpartition(":")[2]
+
+
+def number_in(element: Any, where: str) -> float:
+    """Return the number of an element, in its attribute `value` or as its text. Raise RobotError as `numbers`."""
+    if element.get("value") is None:
+        element.set("value", (element.text or "").strip())
+    return number(element, "value", where)
 
 
 def number(element: Any, key: str, where: str, *, infinite: bool = False) -> float:

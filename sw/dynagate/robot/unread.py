@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from dynagate.robot.markup import local_name
+
 READ: dict[str, tuple[frozenset[str], frozenset[str]]] = {
     tag: (frozenset(attributes.split()), frozenset(children.split()))
     for tag, attributes, children in (
@@ -38,7 +40,7 @@ WITHOUT_DYNAMICS: dict[str, frozenset[str]] = {
     "joint": frozenset(["safety_controller", "calibration", "hardwareInterface"]),
 }
 """Children that change no rigid-body dynamics: shapes, sensors, software limits and settings of simulators. Those of
-transmissions are searched for rotors, and those of <gazebo> for `SIMULATED`."""
+<gazebo> are searched for `SIMULATED`, and `dynagate.robot.rotors` reads transmissions."""
 
 SETTINGS: dict[str, frozenset[str]] = {
     "joint": frozenset(["dont_collapse"]),
@@ -50,11 +52,8 @@ SIMULATED = ("joint", "springStiffness")
 """Elements in <gazebo> that stand for parts of the mechanism: joints that close loops, and springs unless they are 0.
 What only a simulation has, such as gravity that is off for one link, is no part of a robot."""
 
-ROTORS = ("rotor_inertia", "rotorInertia", "motorInertia", "armature")
-"""Local names of elements in a transmission that give the inertia of a rotor."""
-
 LOOPS = ("constraint", "ball_constraint", "loop_joint", "linear_bushing_rpy")
-"""Local names of elements that close loops."""
+"""Local names of elements that close loops. `dynagate.robot.closures` takes those that it can read."""
 
 SHOWN = 4
 VERSIONS = ("1", "1.0", "1.1", "1.2")
@@ -74,21 +73,11 @@ def unread(root: Any) -> Iterator[str]:
     for tag, pairs in attributes.items():
         keys, names = ([pair[k] for pair in pairs] for k in (0, 1))
         several = len(set(keys)) > 1
-        yield f"attribute{'s' if several else ''} {_listed(keys)} in <{tag}> of {_listed(names)} " + (
+        yield f"attribute{'s' if several else ''} {listed(keys)} in <{tag}> of {listed(names)} " + (
             "are not read" if several else "is not read"
         )
     for tag, names in elements.items():
-        yield f"<{tag}> of {_listed(names)} is not read{_instead(tag)}"
-    rotors = [
-        str(each.get("name"))
-        for each in root.iterfind("transmission")
-        if any(_local(part.tag) in ROTORS for part in each.iter("*"))
-    ]
-    if rotors:
-        yield (
-            f"rotor inertia and gear ratio of transmission {_listed(rotors)} are not read; "
-            "robot.with_armature(rotor inertia, gear ratio) adds them"
-        )
+        yield f"<{tag}> of {listed(names)} is not read{_instead(tag)}"
 
 
 def _left(element: Any, tag: str, name: str) -> Iterator[tuple[str, str, str]]:
@@ -98,11 +87,11 @@ def _left(element: Any, tag: str, name: str) -> Iterator[tuple[str, str, str]]:
     """
     known, children = READ[tag]
     for key, value in element.attrib.items():
-        own = _local(key)
+        own = local_name(key)
         if own not in known and own not in SETTINGS.get(tag, ()) and not key.startswith("{") and not _is_zero(value):
             yield tag, f"'{key}'", name
     for child in element.iterchildren("*"):
-        own = _local(child.tag)
+        own = local_name(child.tag)
         of = f"'{child.get('name')}'" if tag == "robot" and child.get("name") else name
         if own in children:
             yield from _left(child, own, of)
@@ -139,16 +128,12 @@ def _is_zero(text: str) -> bool:
         return text == "false"
 
 
-def _local(tag: str) -> str:
-    """Return a tag without its namespace or prefix."""
-    return tag.rpartition("}")[2].rpartition(":")[2]
-
-
 def _instead(tag: str) -> str:
     closes = tag in LOOPS or tag.startswith("joint>")
     return "; robot.with_loop closes a loop" if closes else ""
 
 
-def _listed(names: list[str]) -> str:
+def listed(names: list[str]) -> str:
+    """Return the first names, and how many more there are."""
     own = list(dict.fromkeys(names))
     return ", ".join(own[:SHOWN]) + (f" and {len(own) - SHOWN} more" if len(own) > SHOWN else "")

@@ -18,6 +18,9 @@ from dynagate.base.arguments import check_flags
 from dynagate.base.nearest import nearest
 from dynagate.base.warned import warn
 from dynagate.robot.arguments import check_reading, path_of
+from dynagate.robot.closures import take_closures
+from dynagate.robot.composed import PARTS, compose
+from dynagate.robot.constraint import Constraint
 from dynagate.robot.errors import RobotError, RobotWarning
 from dynagate.robot.faults import Faults, warn_of_friction
 from dynagate.robot.geometry import origin_of
@@ -27,8 +30,9 @@ from dynagate.robot.markup import attribute, number, numbers, only, parse
 from dynagate.robot.mimicry import NoLeader, followed
 from dynagate.robot.parts import Frame, Joint, Link, Mimic
 from dynagate.robot.rotations import NEAR, Rounding
+from dynagate.robot.rotors import armatures
 from dynagate.robot.tree import RobotTree
-from dynagate.robot.unread import unread
+from dynagate.robot.unread import listed, unread
 from dynagate.robot.vectors import STANDARD_GRAVITY, Matrix3, Vector3, matrix3, vector3, without_noise
 
 ROOT_JOINT = "root_joint"
@@ -110,7 +114,7 @@ def read_urdf(
     except RobotError as error:
         raise RobotError(f"{path.name}: {error}") from None
     warn_of_friction(path.name, robot)
-    for text in (*(f"lax overlooks {fault}" for fault in overlooked), *reader.remarks()):
+    for text in (*overlooked, *reader.remarks()):
         warn(f"{path.name}: {text}", RobotWarning)
     return robot
 
@@ -152,6 +156,8 @@ class _Reader:
         self.faults = Faults(options.lock)
         self.rounding = Rounding(options.round_rotations)
         self.name = root.get("name") or "robot"
+        self.left = compose(root)
+        self.closures = take_closures(root, self.rounding)
         self.link_elements = _named(root, "link")
         self.joint_elements = _named(root, "joint")
         self.implied = self._imply_world(root)
@@ -160,7 +166,13 @@ class _Reader:
         self.pinned: list[tuple[str, str, str, float]] = []  # error, joint, type and its only position
         self.outside: list[str] = []  # joints that the option holds beyond their limits
         self.unread = False  # an element had an error, so masses are unknown
-        self.left = list(unread(root))
+        self.left += unread(root)
+        self.armatures, rotors = armatures(root, self.joint_elements)
+        if rotors:
+            self.left.append(
+                f"rotor inertia and gear ratio of transmission {listed(rotors)} are not read, because each has several "
+                "joints or none of the file; robot.with_armature(rotor inertia, gear ratio) adds them"
+            )
         self.zero: dict[str, list[str]] = {}  # kind of a limit that is 0 -> joints
 
     def _imply_world(self, root: Any) -> bool:
@@ -206,6 +218,10 @@ class _Reader:
             self._check_masses()
         if not self.links and not self.faults:
             self.faults.add(f"robot '{self.name}' has no moving joint on its fixed base", floating_base=True)
+        constraints: tuple[Constraint, ...] = ()
+        if not self.faults:
+            with _Collected(self):
+                constraints = self._close()
         if self.faults:
             raise self.faults.error()
         return RobotTree(
@@ -214,7 +230,35 @@ class _Reader:
             vector3(self.options.gravity),
             rounding=self.rounding.turned,
             frames=tuple(self.frames),
+            constraints=constraints,
         )
+
+    def _close(self) -> tuple[Constraint, ...]:
+        """Return the loops of the file, and add their frames."""
+        places = {frame.name: frame for frame in self.frames}
+        places |= {link.name: Frame(link.name, i) for i, link in enumerate(self.links)}
+        constraints = []
+        for closure in self.closures:
+            first, second = closure.frames(places)
+            if first.link == second.link:
+                self.left.append(f"loop '{closure.name}' is between places of one link and is not read")
+                continue
+            for frame in (first, second):
+                if frame.name in places:
+                    raise RobotError(
+                        f"loop '{closure.name}' needs the name '{frame.name}' for a frame, which a link has; expected "
+                        "another name for the loop"
+                    )
+                places[frame.name] = frame
+                self.frames.append(frame)
+            constraints.append(closure.constraint)
+        if constraints:
+            names = listed([f"'{constraint.frame[:-2]}'" for constraint in constraints])
+            self.left.append(
+                f"loop {names} is read: constrained functions, such as constrained_forward_dynamics, hold it; all "
+                "others see the open tree"
+            )
+        return tuple(constraints)
 
     def _tree(self) -> tuple[str, dict[str, list[str]]]:
         """The root link, and per link the joints below it. Raises RobotError where they are no tree."""
@@ -398,6 +442,7 @@ class _Reader:
             velocity=most["velocity"],
             effort=most["effort"],
             damping=self._resistance(element, where, "damping"),
+            armature=self.armatures.get(name, 0.0),
             friction=self._resistance(element, where, "friction"),
         )
 
@@ -484,6 +529,13 @@ class _Reader:
         """Bodies must be possible, and a link without mass moves only what is below it: frames between the axes of one
         joint are made so."""
         moved = self._moved()
+        if self.links and not any(moved) and not self.unread:
+            self.faults.add(
+                "no link that moves has a mass, so the file has no dynamics; its frames, Jacobians and inverse "
+                "kinematics can be used",
+                allow_unphysical=True,
+            )
+            return
         followed = {
             link.joint.mimic.joint for link, mass in zip(self.links, moved, strict=True) if link.joint.mimic and mass
         }
@@ -529,13 +581,8 @@ class _Collected:
 
 
 def _check_type(name: str, kind: str) -> None:
-    if kind == "planar":
-        raise RobotError(
-            f"joint '{name}' has type 'planar'; write three joints with two links without mass between them: prismatic "
-            "along each of two directions across its axis, then continuous about the axis"
-        )
     if kind not in KINDS:
-        raise RobotError(f"joint '{name}' has type '{kind}'; supported: {', '.join(KINDS)}, fixed")
+        raise RobotError(f"joint '{name}' has type '{kind}'; supported: {', '.join(KINDS)}, fixed, {', '.join(PARTS)}")
 
 
 def _named(root: Any, tag: str) -> dict[str, Any]:

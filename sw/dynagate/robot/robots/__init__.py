@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from dynagate.base.explained import explained
 from dynagate.base.nearest import nearest
+from dynagate.robot.descriptions import described, is_description
 from dynagate.robot.errors import RobotError
 from dynagate.robot.markup import is_mjcf
 from dynagate.robot.model import Robot
@@ -28,7 +29,18 @@ def names() -> list[str]:
 
 @explained
 def path(name: str) -> Path:
-    """Return the path of the shipped URDF with this name. Raises RobotError that lists the names."""
+    """Return the path of a robot's file: one that ships, or one of the package `robot_descriptions`.
+
+    Args:
+        name: A name of `names`, or one that ends in _description, such as "panda_description". The package copies the
+            files of the latter with git.
+
+    Raises:
+        RobotError: There is no such robot; the text lists those that ship.
+        MissingExtraError: The name ends in _description, and `robot_descriptions` is not installed.
+    """
+    if name not in names() and is_description(name):
+        return described(name)
     if name not in names():
         raise RobotError(
             f"no shipped robot '{name}'{nearest(name, names())}; expected one of {', '.join(names())}, or a URDF "
@@ -48,9 +60,17 @@ def is_path(text: str) -> bool:
 
 @explained
 def load(name_or_path: str | PathLike[str], **options: Unpack[ReadingOptions]) -> Robot:
-    """A shipped robot by name, or any robot by the path of its URDF file: a `Path`, or a text that ends in one of
-    SUFFIXES or has a slash. Options as for `Robot.from_urdf`. Raises RobotError, for MJCF and macros too: their readers
-    are `Robot.from_mjcf` and `Robot.from_xacro`, for files that the caller trusts."""
+    """Return a robot by the name of one that ships, or by the path of its URDF file.
+
+    Args:
+        name_or_path: A name as for `path`, a `Path`, or a text that ends in one of SUFFIXES or has a slash.
+        options: As for `Robot.from_urdf`.
+
+    Raises:
+        RobotError: There is no such robot, or its file cannot be read, as MJCF and macros: their readers are
+            `Robot.from_mjcf` and `Robot.from_xacro`, for files that the caller trusts.
+        MissingExtraError: As `path`.
+    """
     return Robot.from_urdf(file_of(name_or_path), **options)
 
 
@@ -65,9 +85,9 @@ def load_trusted(name_or_path: str, **options: Unpack[ReadingOptions]) -> Robot:
     """Load a trusted file: in addition to `load`, expand a file that ends in .xacro, and read one whose root is
     <mujoco> as MJCF. Such files can run programs and name other files.
     """
-    file = Path(name_or_path)
+    file = Path(file_of(name_or_path))
     if file.suffix == ".xacro":
         return Robot.from_xacro(file, **options)
-    if is_path(name_or_path) and is_mjcf(file):
+    if is_mjcf(file):
         return Robot.from_mjcf(file, **options)
-    return load(name_or_path, **options)
+    return Robot.from_urdf(file, **options)

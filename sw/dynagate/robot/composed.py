@@ -1,0 +1,140 @@
+"""Write joints of several axes in a URDF file as joints of one axis each.
+
+URDF has planar joints; Drake's <drake:joint> adds universal and screw joints. Each becomes joints that every algorithm
+has, with links without mass between them.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from dynagate.base.arrays import Floats
+from dynagate.robot.errors import RobotError
+from dynagate.robot.markup import attribute, local_name, number, numbers, only
+from dynagate.robot.parts import SMALLEST_RATIO
+
+SAME = {"ball": "spherical", "quaternion_floating": "floating", "rpy_floating": "floating", "weld": "fixed"}
+"""Drake's types of joints -> their names here."""
+
+Part = tuple[str, str, Floats]
+"""A joint of one axis: the end of its name, its type and its axis (3,)."""
+
+
+def compose(root: Any) -> list[str]:
+    """Replace the joints of several axes in a file's <robot> element.
+
+    Returns:
+        What is left out, in words with the names of the joints.
+
+    Raises:
+        RobotError: A joint of several axes mimics another joint, has no child link, has numbers that cannot be read,
+            or needs a name that the file has.
+    """
+    left: list[str] = []
+    for element in [each for each in root.iterchildren("*") if local_name(each.tag) == "joint"]:
+        element.tag = "joint"
+        kind = element.get("type")
+        if kind in SAME:
+            element.set("type", SAME[kind])
+        elif kind in PARTS:
+            left += _replace(root, element, kind)
+    return left
+
+
+def _planar(element: Any, where: str) -> list[Part]:
+    """Return two slides across the axis and a turn about it, with MuJoCo's names and directions."""
+    x, y, z = _axis(element, where)
+    # the smallest rotation that takes z to the axis
+    turn = np.diag([1.0, -1.0, -1.0])
+    if z > -1.0 + 1e-12:
+        cross = np.array([[0.0, 0.0, x], [0.0, 0.0, y], [-x, -y, 0.0]])
+        turn = np.eye(3) + cross + cross @ cross / (1.0 + z)
+    columns = np.where(np.abs(turn) < 1e-15, 0.0, turn).T
+    ends, kinds = ("_TX", "_TY", "_RZ"), ("prismatic", "prismatic", "continuous")
+    return list(zip(ends, kinds, columns, strict=True))
+
+
+def _universal(element: Any, where: str) -> list[Part]:
+    """Return a turn about the joint frame's x axis and one about the y axis that it turns."""
+    return [("_RX", "continuous", np.eye(3)[0]), ("_RY", "continuous", np.eye(3)[1])]
+
+
+def _screw(element: Any, where: str) -> list[Part]:
+    """Return a turn with the joint's own name, and a slide that follows it."""
+    axis = _axis(element, where)
+    return [("", "continuous", axis), ("_TZ", "prismatic", axis)]
+
+
+PARTS: dict[str, Callable[[Any, str], list[Part]]] = {"planar": _planar, "universal": _universal, "screw": _screw}
+"""Type of a joint of several axes -> its element and its name for errors -> its parts, from the parent on."""
+
+
+def _axis(element: Any, where: str) -> Floats:
+    """Return the unit vector of a joint's axis."""
+    child = only(element, "axis", where)
+    axis = np.array([1.0, 0.0, 0.0]) if child is None else numbers(child, "xyz", where, 3)
+    size = float(np.linalg.norm(axis))
+    if size < 1e-9:
+        raise RobotError(f"{where} has axis {axis.tolist()}; expected a direction that is not zero")
+    return axis / size
+
+
+def _replace(root: Any, element: Any, kind: str) -> Iterator[str]:
+    """Put the parts of one joint in its place. Yield what is left out."""
+    name = attribute(element, "name", f"line {element.sourceline}: a joint")
+    where = f"joint '{name}'"
+    if element.find("mimic") is not None:
+        raise RobotError(f"{where} is {kind} and mimics another; expected a joint of one axis to mimic another")
+    limit = only(element, "limit", where)
+    if limit is not None and {"lower", "upper"} & set(limit.keys()):
+        yield f"position limits of joint '{name}' are not read, because it is {kind}"
+    parts = PARTS[kind](element, where)
+    names = [name + end for end, _, _ in parts]
+    links = [f"{each}_link" for each in names[:-1]]
+    taken = {other.get("name") for other in root.iterchildren("link", "joint") if other is not element}
+    for each in (*names, *links):
+        if each in taken:
+            raise RobotError(f"{where} is {kind}, which needs the name '{each}'; expected no other part of this name")
+    index = root.index(element)
+    for k, (_, type_, axis) in enumerate(parts):
+        joint = root.makeelement("joint", name=names[k], type=type_)
+        ends = {"parent": links[k - 1] if k else None, "child": links[k] if k < len(links) else None}
+        for end, link in ends.items():
+            joint.extend([root.makeelement(end, link=link)] if link else copy.deepcopy(element.findall(end)))
+        joint.append(root.makeelement("axis", xyz=" ".join(repr(float(x)) for x in axis)))
+        if not k:
+            joint.extend(copy.deepcopy(element.findall("origin")))
+        if kind == "screw" and k:
+            joint.append(root.makeelement("mimic", joint=name, multiplier=repr(_thread(element, where))))
+        else:
+            joint.extend(_resistance(element, limit))
+        joint.sourceline = element.sourceline
+        root.insert(index + 1 + k, joint)
+    root.remove(element)
+    root.extend(root.makeelement("link", name=link) for link in links)
+
+
+def _resistance(element: Any, limit: Any) -> Iterator[Any]:
+    """Yield the limits of speed and effort, the damping and the friction of a joint, for one of its parts."""
+    yield from copy.deepcopy(element.findall("dynamics"))
+    own = element.makeelement("limit", lower="-inf", upper="inf")
+    for key in () if limit is None else limit.keys():
+        if key not in ("lower", "upper"):
+            own.set(key, limit.get(key))
+    yield own
+
+
+def _thread(element: Any, where: str) -> float:
+    """Return how far a screw moves, m/rad. Files have m for each turn."""
+    pitch = next((each for each in element.iterchildren("*") if local_name(each.tag) == "screw_thread_pitch"), None)
+    if pitch is None:
+        raise RobotError(f"{where} is a screw without <drake:screw_thread_pitch value=>; expected m for each turn")
+    value = number(pitch, "value", where) / (2.0 * math.pi)
+    if not abs(value) >= SMALLEST_RATIO:
+        raise RobotError(f"{where} has a pitch of {value:g} m/rad; expected {SMALLEST_RATIO:g} or more")
+    return value
