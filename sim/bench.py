@@ -111,7 +111,7 @@ class Stream:
         self.ready.value = 1
         for _ in range(cycles):
             await ReadOnly()
-            assert int(self.valid.value) == 0, "an output came that no input asked for"
+            assert int(self.valid.value) == 0, "an output came that belongs to no input"
             await RisingEdge(self.clk)
             await FallingEdge(self.clk)
 

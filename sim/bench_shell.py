@@ -106,7 +106,7 @@ class Bench:
     async def quiet(self) -> None:
         """Check that no unexpected data is left."""
         await ClockCycles(self.dut.aclk, self.design.latency + 200)
-        assert self.sink.empty(), "a result came that no input asked for"
+        assert self.sink.empty(), "a result came that belongs to no input"
 
     async def read(self, name: str) -> int:
         return int.from_bytes((await self.lite.read(self.registers[name], 4)).data, "little")

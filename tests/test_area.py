@@ -83,7 +83,7 @@ def test_the_area_of_a_chain_is_that_of_its_cells(tmp_path: Path) -> None:
     assert found.cells == {"DFF": 3, "NAND": 1}
     assert (found.library, found.total, found.registers) == ("few_cells", 3 * 7.5 + 1.25, 3 * 7.5)
     assert "area 24 in the library's unit (µm² as a rule), 95% of it flip-flops; 4 cells" in found.text("a chain")
-    assert "an area alone" in found.text("a chain")
+    assert "only an area" in found.text("a chain")
     packed = tmp_path / "packed.lib.gz"
     packed.write_bytes(gzip.compress(path.read_bytes()))
     assert area({"chain": Chain()}, packed, lambda text: None) == found

@@ -220,14 +220,14 @@ def test_solver_is_measured_beside_crocoddyl_on_the_same_problem(monkeypatch: py
 
 def test_text_says_what_is_modeled_and_what_is_missing(result: dict[str, Any]) -> None:
     text = report.text(result)
-    assert "ratios to Pinocchio's C++ in double, one core, single calls (not asked for)" in text
-    assert "without CasADi: not asked for" in text
+    assert "ratios to Pinocchio's C++ in double, one core, single calls (not requested)" in text
+    assert "without CasADi: not requested" in text
     assert "ns per sample, batches of" in text
     assert "128               256    256, 2 threads" in text
     assert "FPGA (modeled)" in text
     assert "rollouts by semi-implicit Euler, 1024 trajectories of 50 steps, one thread" in text
-    assert re.search(r"Crocoddyl, SolverDDP +not asked for\none problem +\d+\.\d\neach of 16 problems +\d", text)
-    assert re.search(r"pinocchio +not asked for\nmujoco +\d", text)
+    assert re.search(r"Crocoddyl, SolverDDP +not requested\none problem +\d+\.\d\neach of 16 problems +\d", text)
+    assert re.search(r"pinocchio +not requested\nmujoco +\d", text)
     assert re.search(r"step / forward dynamics, float32 +\d", text)
     assert "nothing of it was measured on a board" in text
     times = [{"batch": 16, "ns": 5000.0, "call_ns": 9000.0}, {"batch": 64, "ns": 7000.0, "call_ns": 11000.0}]
@@ -284,7 +284,7 @@ def test_the_three_figures_hold_what_was_measured(result: dict[str, Any]) -> Non
     assert sum(steps.values()) == pytest.approx(up_to[paper.STEPS[-1]])
     cycles = drawn["figure1"]["FPGA (modeled)"]
     assert sum(cycles.values()) == result["fpga_modeled"]["single_call"][paper.STEPS[-1]]
-    assert drawn["figure1"]["CPU, Pinocchio C++"] == "not asked for"
+    assert drawn["figure1"]["CPU, Pinocchio C++"] == "not requested"
     rows = {(row["partition"], row["batch"]): row for row in drawn["figure2"]["CPU"]}
     assert list(rows) == [(name, batch) for batch in (16, 64) for name in paper.PARTITIONS]
     assert all(rows[key]["ns"] == row["ns"] for key, row in zip(rows, result["partitions"], strict=True))
@@ -292,7 +292,7 @@ def test_the_three_figures_hold_what_was_measured(result: dict[str, Any]) -> Non
     modeled = [row["ns"] for row in result["fpga_modeled"]["batches"]]
     assert [row["ns"] for row in drawn["figure3"]["FPGA (modeled)"]] == modeled
     text = report.text(result)
-    assert re.search(r"CPU, Pinocchio C\+\+ +not asked for\n  CPU( +[\d.]+){4}\n  GPU +no CUDA driver", text)
+    assert re.search(r"CPU, Pinocchio C\+\+ +not requested\n  CPU( +[\d.]+){4}\n  GPU +no CUDA driver", text)
     assert re.search(r"CPU split +16: +[\d.]+ \([\d.]+\) +64: ", text)
 
 
@@ -448,7 +448,7 @@ def test_boards_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "nothing was measured on a board" in done.output
     kept = json.loads(file.read_text())
     assert {row["board"] for row in kept["boards_modeled"]} == {"vcu118"}
-    assert "samples a second of programs, modeled likewise" in done.output
+    assert "samples a second of programs, modeled" in done.output
     assert [(row["function"], row["cores"]) for row in kept["cores_modeled"]] == [(f, 6) for f in boards.FUNCTIONS]
 
 
@@ -555,7 +555,7 @@ def test_robots_with_feet_have_rows_of_their_own(monkeypatch: pytest.MonkeyPatch
     assert re.search(
         r"float64 +300 +2\.0 x", contacts.text({**found, "pinocchio": (600.0, 1.0), "float64": {"ns": 300}})
     )
-    with pytest.raises(ArgumentError, match="expected point contacts alone to compare with Pinocchio"):
+    with pytest.raises(ArgumentError, match="expected only point contacts to compare with Pinocchio"):
         comparison.compare(robot.with_contact("trunk", "fixed"), Region.of("hyq"), BenchOptions(no_pinocchio=True))
 
 

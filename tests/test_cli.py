@@ -321,7 +321,7 @@ def test_faults_of_the_program_keep_their_traceback(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(dynagate.cli.info, "relative_errors", None)
     result = CliRunner().invoke(main, ["info", "two_joint_arm"])
     assert isinstance(result.exception, TypeError)
-    assert any("a fault of dynagate" in note for note in result.exception.__notes__)
+    assert any("a bug of dynagate" in note for note in result.exception.__notes__)
 
 
 def test_files_are_written_all_or_none(tmp_path: Path) -> None:

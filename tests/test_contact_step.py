@@ -470,7 +470,7 @@ def test_rollouts_that_know_no_rigid_contact() -> None:
     contact = RigidContact(CORNERS)
     for options, message in (
         ({"device": "fixed"}, "device 'fixed' takes no contacts=; expected 'cpu', 'cuda' or 'numpy'"),
-        ({"integrator": "rk4"}, "contacts= with integrator='rk4'; expected contacts= alone"),
+        ({"integrator": "rk4"}, "contacts= with integrator='rk4'; expected only contacts="),
         ({"linearize": True}, "contacts= takes no linearize; expected gradients by `vjp`, or an explicit integrator"),
         ({"dt": None}, "contacts= takes no dt=None; expected a constant time step"),
         ({"form": "inverse"}, "contacts= takes no form; expected none"),

@@ -826,7 +826,7 @@ def test_calls_refused(solver: Ilqr) -> None:
         ({**start, "goal": np.zeros(2), "gaol": 1.0}, "ilqr has no input 'gaol' (did you mean 'goal'?)"),
         ({**start, "goal": np.full(2, np.nan)}, "goal is not finite"),
         ({**start, "q0": np.full(2, np.inf), "goal": np.zeros(2)}, "q0 is not finite"),
-        ({**start, "goal": np.zeros(2), "tau": np.zeros((KNOTS, 2)), "warm": other}, "tau beside warm"),
+        ({**start, "goal": np.zeros(2), "tau": np.zeros((KNOTS, 2)), "warm": other}, "tau and warm"),
     ]:
         with pytest.raises(ValueError, match=re.escape(text)):
             solver(**inputs)

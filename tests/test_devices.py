@@ -128,7 +128,7 @@ def test_a_build_takes_its_options_by_name(designs: Path, design: Design) -> Non
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"device": Cpu(), "threads": 2}, r"threads beside Cpu\(.*; expected all of its options in its object"),
+        ({"device": Cpu(), "threads": 2}, r"threads together with Cpu\(.*; expected all of its options in its object"),
         (
             {"device": Board()},
             r"device 'board' runs designs; write dynagate.open\(dynagate.build\(",

@@ -225,7 +225,7 @@ def test_missing_tools_are_named(small: Design, tmp_path: Path, monkeypatch: pyt
         ),
         (
             "kill -SEGV $$",
-            "sh was ended by signal SIGSEGV; a fault of its own: run it again, or with another version of it",
+            "sh was ended by signal SIGSEGV; a bug of its own: run it again, or with another version of it",
         ),
     ],
 )

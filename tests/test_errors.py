@@ -115,7 +115,7 @@ def test_the_class_alone_decides_what_a_command_tells(
         assert result.output == f"Error: {error}\n"
     else:
         assert result.exception is error
-        assert any("a fault of dynagate" in note for note in error.__notes__)
+        assert any("a bug of dynagate" in note for note in error.__notes__)
 
 
 @pytest.mark.parametrize(

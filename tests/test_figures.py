@@ -29,7 +29,7 @@ RESULT: dict[str, Any] = {
     "robot": "arm",
     "machine": MACHINE,
     "pinocchio": {"times": {"forward_dynamics_gradient": (4000.4, 12.3)}},
-    "casadi": "not asked for",
+    "casadi": "not requested",
     "single_call": {"forward_dynamics_gradient": {"float64": {"ns": 400.04, "spread": 3.0, "repeats": 9}}},
     "throughput": [
         {

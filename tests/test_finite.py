@@ -115,7 +115,7 @@ def test_angles_that_a_dtype_cannot_reduce_are_refused(batch: int, device: str, 
             bad = {**state, "q": state["q"].copy()}
             bad["q"][batch - 1, entry] = value
             text = f"input 'q' is {dtype(value):g} at ({batch - 1}, {entry}); expected angles below {largest:.0f} rad"
-            with pytest.raises(ValueError, match=re.escape(f"{text} for {np.dtype(dtype)}: take whole turns off")):
+            with pytest.raises(ValueError, match=re.escape(f"{text} for {np.dtype(dtype)}: subtract multiples of 2π")):
                 accelerator(**bad)
         state["q"][-1] = np.nextafter(dtype(largest), dtype(0))
         state["tau"][-1] = 1e12  # no angle

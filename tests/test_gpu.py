@@ -382,7 +382,7 @@ def test_new_results_are_pytorchs_or_cupys(
         assert relative_errors(found[name].array, value).max() <= tolerances.SAME_FORMULA
     monkeypatch.setitem(sys.modules, "cupy", None)
     if made == "cupy":
-        with pytest.raises(TypeError, match="new results beside a Kind on a GPU are CuPy's, which is not installed"):
+        with pytest.raises(TypeError, match="new results for a Kind on a GPU are CuPy's, which is not installed"):
             kernel.launch(on_the_card, None)
     kernel.close()
 

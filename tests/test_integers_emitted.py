@@ -189,15 +189,15 @@ def test_the_command_writes_certificates_and_what_is_proved(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ("--certificate", "--certificate without --integers; expected both: it concerns formats alone"),
+        ("--certificate", "--certificate without --integers; expected both: it concerns only formats"),
         (
             "--integers --function inverse_dynamics --certificate",
             "--certificate of inverse_dynamics; expected one of forward_dynamics, forward_dynamics_gradient",
         ),
         ("--integers --proved --error 1e-3", "--proved and --error are both given; expected one"),
-        ("--word 20", "--word without --integers; expected both: it concerns formats alone"),
-        ("--floor 0", "--floor without --integers; expected both: it concerns formats alone"),
-        ("--velocity 3", "--velocity without --integers; expected both: it concerns formats alone"),
+        ("--word 20", "--word without --integers; expected both: it concerns only formats"),
+        ("--floor 0", "--floor without --integers; expected both: it concerns only formats"),
+        ("--velocity 3", "--velocity without --integers; expected both: it concerns only formats"),
         ("--integers --cuda", "--integers and --cuda are both given; expected one"),
         ("--integers --pack", "--integers and --pack are both given; expected one"),
         (

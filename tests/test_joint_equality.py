@@ -119,5 +119,5 @@ def test_more_that_is_none(tmp_path: Path) -> None:
     with pytest.raises(RobotError, match="has two constraints that are equality of joint 'knee'; expected one"):
         held.with_joint_equality("knee", polynomial=[0.2])
     own = replace(robot.constraints[0], polynomial=(1.0,))
-    with pytest.raises(RobotError, match="is of kind 'point' and has a polynomial; expected one of joints alone"):
+    with pytest.raises(RobotError, match="is of kind 'point' and has a polynomial; expected one of joints"):
         replace(robot, constraints=(own,))

@@ -687,7 +687,7 @@ def test_a_program_too_large_says_by_how_much_and_which_core_holds_it(tmp_path: 
             {"units": 4, "policy": Policy(ranges="proved"), **functions_of("inverse_dynamics,mass_matrix")},
             r"^proved ranges of inverse_dynamics,mass_matrix in a program; expected ranges='sampled', or one function",
         ),
-        ({"units": 4, "samples_per_run": 5}, r"^samples_per_run 5; expected 1 to 4 samples side by side$"),
+        ({"units": 4, "samples_per_run": 5}, r"^samples_per_run 5; expected 1 to 4 samples in one run$"),
         (
             {"units": 4, "samples_per_run": 2, "function": "rollout"},
             r"^samples_per_run 2 of rollout; expected 1: only one function of ",

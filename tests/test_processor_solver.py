@@ -496,7 +496,7 @@ def test_the_command_solves_on_a_core(words: str, tmp_path: Path) -> None:
             ("--function", "mppi", "--units", "2", "--samples", "9", "--samples-per-run", "2"),
             "--samples-per-run 2 of 9 samples; expected a number that divides them",
         ),
-        (("--units", "4", "--samples-per-run", "5"), "--samples-per-run 5; expected 1 to 4 samples side by side"),
+        (("--units", "4", "--samples-per-run", "5"), "--samples-per-run 5; expected 1 to 4 samples in one run"),
         (("closed-loop", "--units", "4"), "--units of --controller derivatives; expected it left out"),
         (
             ("closed-loop", "--controller", "ilqr", "--rtl", "27"),

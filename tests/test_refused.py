@@ -86,9 +86,12 @@ REFUSED = [
     (f"emit {ARM} --velocity 1 --folder out", "--velocity without --integers; expected both"),
     # what is built
     (f"build {ARM} --function statics", "no function 'statics'; expected "),
-    (f"build {ARM} --function ilqr", "'ilqr' is a solver and no function; expected it alone: `dynagate run ROBOT"),
-    (f"run {ARM} --function rollout,mppi --units 4", "'mppi' is a solver and no function; expected it alone: `dynag"),
-    (f"sweep {ARM} --function mppi", "'mppi' is a solver and no function; expected it alone: "),
+    (f"build {ARM} --function ilqr", "'ilqr' is a solver and no function; expected only its name: `dynagate run ROBOT"),
+    (
+        f"run {ARM} --function rollout,mppi --units 4",
+        "'mppi' is a solver and no function; expected only its name: `dynag",
+    ),
+    (f"sweep {ARM} --function mppi", "'mppi' is a solver and no function; expected only its name: "),
     (f"build {ARM} --ii 0", f"0; {WHOLE_II}"),
     (f"build {ARM} --ii -8", f"-8; {WHOLE_II}"),
     (f"build {ARM} --ii 65536", f"65536; {WHOLE_II}"),

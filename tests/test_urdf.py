@@ -388,7 +388,7 @@ def test_all_faults_are_listed_with_what_accepts_them(tmp_path: Path) -> None:
     with pytest.raises(RobotError) as caught:
         read(text, tmp_path, lock={"shoulder": 0.5})
     first, *lines = str(caught.value).split("\n")
-    assert first == "robot.urdf: 4 faults:"
+    assert first == "robot.urdf: 4 errors:"
     for line, start in zip(
         lines,
         [
@@ -417,7 +417,7 @@ def test_a_world_that_is_not_defined_is_the_base(tmp_path: Path) -> None:
 
 def test_limits_that_leave_nothing_to_move_are_none(tmp_path: Path) -> None:
     text = re.sub('lower="[^"]*" upper="[^"]*"', 'lower="0" upper="0"', ARM)
-    with pytest.raises(RobotError, match=r"2 faults:(?s:.*)to read it, add unlimited=True\n"):
+    with pytest.raises(RobotError, match=r"2 errors:(?s:.*)to read it, add unlimited=True\n"):
         read(text, tmp_path)
     assert read(text, tmp_path, unlimited=True).nv == 2
 

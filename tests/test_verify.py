@@ -174,7 +174,7 @@ SHELL_FAULTS = {
     "the count of bad inputs stands still": (r"(bad_inputs <= )[^;]+;", r"\1 bad_inputs;", "the register at 0038 is"),
     "a tag is another sample's": (r"(  tag <= [^;]+);", r"\1 ^ 32'h1;", "sample 0 is"),
     "TLAST is lost": (r"assign m_axis_tlast = [^;]*;", "assign m_axis_tlast = 1'h0;", "sample 0 is"),
-    "soft reset does nothing": (r"(  reset <= )[^;]*;", r"\g<1>1'h0;", "a result came that no sample asked for"),
+    "soft reset does nothing": (r"(  reset <= )[^;]*;", r"\g<1>1'h0;", "a result came that belongs to no sample"),
     "stalls are not counted": (r"(output_stalls <= )[^;]+;", r"\1 output_stalls;", "the register at 0034 is"),
 }
 

@@ -327,7 +327,7 @@ def test_the_command_shows_a_file_until_it_is_interrupted(crane: Path, monkeypat
     assert pages[0]
     ran = CliRunner().invoke(main, ["view", str(crane), "--turn", "--open"])
     assert ran.exit_code == 2
-    assert "--turn beside --output or --open; expected one" in ran.output
+    assert "--turn with --output or --open; expected one" in ran.output
 
 
 @pytest.mark.long  # the environment is compiled

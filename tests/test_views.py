@@ -235,8 +235,8 @@ def test_report_of_a_robot_builds_it(designs: Path, tmp_path: Path, monkeypatch:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--ii", "3"], "--ii beside the folder of a design; expected a robot, or the folder alone"),
-        (["--show", "waves", "--lax"], "--lax beside the folder of a design; expected a robot, or the folder alone"),
+        (["--ii", "3"], "--ii with the folder of a design; expected a robot, or only the folder"),
+        (["--show", "waves", "--lax"], "--lax with the folder of a design; expected a robot, or only the folder"),
         (["--show", "waves", "--samples", "0"], "0; expected a whole number from 1 to 1000"),
         (["--show", "schedule", "--output", "no/such/file.svg"], "no folder no/such; expected a file in a folder that"),
         (["--show", "schedule", "--output", "arm.html"], "arm.html; expected a name that ends in .svg"),

@@ -100,7 +100,7 @@ class Statement:
         for kind in goal.kinds:
             for block, error in self.samples[kind].error.items():
                 if error > goal.of(block):
-                    yield f"{block} errs by {error:.2e} in {WHICH[kind]}; {goal.of(block):.1e} was asked for"
+                    yield f"{block} errs by {error:.2e} in {WHICH[kind]}; the goal is {goal.of(block):.1e}"
 
     def text(self) -> str:
         """The statement for people: states, confidence, errors and overflows."""

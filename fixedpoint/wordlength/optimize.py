@@ -214,7 +214,7 @@ class _Search:
             raise AccuracyError(
                 f"words of {goal.dsp.wide} bits{self._rounding()} give {block} an error of "
                 f"{attempt.ratio * self.targets[k]:.2e} in "
-                f"{goal.quantile:.1%} of the states; {self.targets[k]:.1e} was asked for, and node "
+                f"{goal.quantile:.1%} of the states; the goal is {self.targets[k]:.1e}, and node "
                 f"'{self.graph.nodes[int(np.argmax(noise))].name}' adds most of it"
             )
         return formatted

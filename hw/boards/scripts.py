@@ -15,7 +15,7 @@ from dynagate.base.errors import Error
 OUT_OF_CONTEXT = ("ooc.tcl", "ooc.xdc")
 """Names of the script and of the clock constraints for a module out of context."""
 OUT_OF_CONTEXT_MEANINGS = (
-    "Vivado: the module alone, out of context, with reports of timing, utilization, clock crossings and methodology",
+    "Vivado: the module out of context, with reports of timing, utilization, clock crossings and methodology",
     "the clock of `ooc.tcl`, and what is around the module's ports",
 )
 MOST_LOADS = 400

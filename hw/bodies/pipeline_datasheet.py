@@ -133,7 +133,7 @@ def _ring(built: BuiltDatapath) -> str:
     if built.design.axi is None:
         return text
     return (
-        f"{text}\n\nOn the streams a number follows a turn's inputs: 2 starts a trajectory with the state beside it, 3 "
+        f"{text}\n\nOn the streams a number follows a turn's inputs: 2 starts a trajectory with the state after it, 3 "
         "continues the one whose last turn entered longest ago, 1 does so for the last time, and 0 is a trajectory of "
         "one turn. Results leave as the registers `steps` and `every` say."
     )

@@ -33,11 +33,11 @@ def request_policy(request: DesignRequest, spec: CoreSpec) -> Policy:
         raise ArgumentError("a goal of several functions in a program; expected one function, or a word")
     spec.check_stream_format(request.words)
     if not 1 <= request.samples_per_run <= MOST_SAMPLES_PER_RUN:
-        text = f"{request.samples_per_run}; expected 1 to {MOST_SAMPLES_PER_RUN} samples side by side"
+        text = f"{request.samples_per_run}; expected 1 to {MOST_SAMPLES_PER_RUN} samples in one run"
         raise OptionError("samples_per_run", text)
     one_function = request.function != ROLLOUT and not parts_of(request.function)
     if request.samples_per_run > 1 and not one_function:
-        text = f"of {request.function}; expected 1: only one function of a state has samples side by side"
+        text = f"of {request.function}; expected 1: only one function of a state can have several samples in one run"
         raise OptionError("samples_per_run", f"{request.samples_per_run} {text}")
     check_constant(request.robot, "a program")
     policy = request.policy or Policy(word=spec.core.word)

@@ -77,7 +77,7 @@ class Datapath(wiring.Component):
             for delivery, fields, (bits, late) in zip(plan.deliveries, outputs, overflows, strict=True)
         ]
         assert all(end.late <= LATEST for end in ends), (
-            "what waits beside the datapath has no space for so many samples"
+            "the queue next to the datapath has no space for this many samples"
         )
         self.late = tuple(end.late for end in ends)
         m.submodules.flow = flow = Flow(plan.ii, ends)

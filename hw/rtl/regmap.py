@@ -82,8 +82,8 @@ def with_processor() -> dict[str, Register]:
 def with_ring() -> dict[str, Register]:
     """The table, and the registers of a ring."""
     meanings = (
-        "turns after which trajectories end; 0, as after power-up: where the stream says",
-        "results leave after so many turns of their trajectory, and after its last; 0 is 1, as after power-up",
+        "steps after which trajectories end; 0, as after power-up: as the stream states",
+        "results leave after this many steps of their trajectory, and after its last; 0 is 1, as after power-up",
     )
     first = len(REGISTERS)
     rows = [

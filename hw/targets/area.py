@@ -50,7 +50,7 @@ class Area:
                 f"{title} in {plain_text(self.library)}, by Yosys {self.yosys}",
                 f"  area {self.total:,.0f} in the library's unit (µm² as a rule), {rest}",
                 "  " + ", ".join(f"{count} {plain_text(kind)}" for kind, count in most) + ", ...",
-                "  This is an area alone: no cell is placed, no wire is counted, no clock is measured. Memories are "
+                "  This is only an area: no cell is placed, no wire is counted, no clock is measured. Memories are "
                 "flip-flops.",
             ]
         )

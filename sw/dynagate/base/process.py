@@ -26,11 +26,11 @@ def ending(status: int) -> str:
     except ValueError:  # real-time signals have no names
         name = str(-status)
     if name == "SIGKILL":
-        advice = "the system does that where memory runs out: run it again with fewer programs beside it"
+        advice = "the system does that where memory runs out: run it again with fewer other programs"
     elif name in STOPPED:
         advice = "a time limit or another program stopped it: run it again"
     else:
-        advice = "a fault of its own: run it again, or with another version of it"
+        advice = "a bug of its own: run it again, or with another version of it"
     return f"was ended by signal {name}; {advice}"
 
 

@@ -126,14 +126,14 @@ def _parts(
 
     def pinocchio() -> Any:
         if not peers_too:
-            return "not asked for"
+            return "not requested"
         progress("Pinocchio: compiling (minutes, the first time) and measuring")
         peer = peers.pinocchio(robot, single=asked["pinocchio_single"])
         return peer if isinstance(peer, str) else asdict(peer)
 
     def casadi() -> Any:
         if not peers_too:
-            return "not asked for"
+            return "not requested"
         progress("CasADi: compiling (minutes, the first time) and measuring")
         peer = codegen.casadi(robot)
         return peer if isinstance(peer, str) else asdict(peer)

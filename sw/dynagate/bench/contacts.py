@@ -37,7 +37,7 @@ def check_points(robot: Robot) -> None:
     others = [own.text for own in robot.constraints if own.to or own.kind != "point"]
     if others or not robot.constraints:
         raise ArgumentError(
-            f"robot '{robot.name}' has {', '.join(others) or 'no contacts'}; expected point contacts alone to compare "
+            f"robot '{robot.name}' has {', '.join(others) or 'no contacts'}; expected only point contacts to compare "
             "with Pinocchio"
         )
 
@@ -49,7 +49,7 @@ def measured(robot: Robot, region: Region, batch: int = 4096, *, pinocchio: bool
 
     robot, errors: as `check_points`."""
     check_points(robot)
-    result: dict[str, Any] = {"batch": batch, "pinocchio": _pinocchio(robot) if pinocchio else "not asked for"}
+    result: dict[str, Any] = {"batch": batch, "pinocchio": _pinocchio(robot) if pinocchio else "not requested"}
     state = region.sample(FUNCTION, batch, SEED)
     for dtype in ("float64", "float32"):
         with compile(robot, FUNCTION, dtype=dtype, threads=1) as accelerator:

@@ -117,7 +117,7 @@ def core_table(rows: Sequence[CoreRow | NotHeld]) -> str:
     """Return a table for the terminal: a line for each function and board, and the programs that no core holds."""
     return "\n".join(
         [
-            "the processor's cores: samples a second of programs, modeled likewise",
+            "the processor's cores: samples a second of programs, modeled",
             *table_lines(COLUMNS, [row for row in rows if isinstance(row, CoreRow)]),
             *(f"no core of {row.board}: {row.reason}" for row in rows if isinstance(row, NotHeld)),
         ]

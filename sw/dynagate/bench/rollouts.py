@@ -65,7 +65,7 @@ def measured(robot: Robot, region: Region, *, batch: int = 1024, pinocchio: bool
     result |= {name: vars(Timing.of(taken[name]).per(per[name])) for name in calls}
     state = {"q": q0[:1], "qd": qd0[:1], "tau": tau[:1, 0]}
     result["single"] = vars(single_call(Kernel(trace(robot, "forward_dynamics"), np.float64), state))
-    result["pinocchio"] = _pinocchio(robot) if pinocchio else "not asked for"
+    result["pinocchio"] = _pinocchio(robot) if pinocchio else "not requested"
     return result
 
 

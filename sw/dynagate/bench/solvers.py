@@ -55,7 +55,7 @@ def measured(robot: Robot, region: Region, *, crocoddyl: bool = True) -> dict[st
         "single": lambda: int(single(q0, still, tau, goal=goal).iterations.sum()),
     }
     result: dict[str, Any] = {"problems": PROBLEMS, "knots": KNOTS, "iterations": ITERATIONS}
-    peer: Any = _peer(undamped, q0[0], goal[0], tau[0]) if crocoddyl else "not asked for"
+    peer: Any = _peer(undamped, q0[0], goal[0], tau[0]) if crocoddyl else "not requested"
     if isinstance(peer, str):
         result["crocoddyl"] = peer
     else:

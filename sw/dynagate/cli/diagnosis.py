@@ -239,7 +239,7 @@ def _boards() -> Iterator[Row]:
 
 def _vendor_tool(tool: str) -> Row:
     program = shutil.which(tool)
-    text = program or "not on the path; 'dynagate bitstream' then writes the project alone"
+    text = program or "not on the path; 'dynagate bitstream' then writes only the project"
     return Row("boards", tool, State.OK if program else State.ABSENT, text)
 
 

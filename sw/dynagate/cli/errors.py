@@ -20,7 +20,7 @@ from dynagate.base.nearest import RENAMED
 from dynagate.cli.extras import EXTRAS, install
 from dynagate.cli.groups import FORMER, FORMER_OPTIONS, Overview, in_options
 
-FAULT = "this is a fault of dynagate, not of your command; please report it with the command and the robot"
+FAULT = "this is a bug of dynagate, not of your command; please report it with the command and the robot"
 
 ENDING = (signal.SIGTERM, signal.SIGHUP)
 

@@ -141,8 +141,7 @@ def _refuse_beside_a_design(own: set[str | None]) -> None:
     """Raises UsageError: an option of what to build, where it has been built."""
     if option := first_given({each.name for each in click.get_current_context().command.params} - own):
         raise click.UsageError(
-            f"{option} beside the folder of a design; expected a robot, or the folder alone: the design is already "
-            "built"
+            f"{option} with the folder of a design; expected a robot, or only the folder: the design is already built"
         )
 
 

@@ -104,7 +104,7 @@ def _no_solver(value: str) -> str:
     """Return an error text if a solver is listed among functions, else an empty string."""
     name = next((each for each in value.split(",") if each in SOLVERS), None)
     expected = f"`dynagate run ROBOT --function {name} --units 8`, or dynagate.{name}(robot, ...) in Python"
-    return "" if name is None else f"'{name}' is a solver and no function; expected it alone: {expected}"
+    return "" if name is None else f"'{name}' is a solver and no function; expected only its name: {expected}"
 
 
 class Functions(click.ParamType):

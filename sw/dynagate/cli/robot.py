@@ -90,7 +90,7 @@ def _reading_options() -> tuple[Callable[[Command], Command], ...]:
             help="Round rotations that are within this angle of a right angle, such as 1e-5 for a file with 1.5708.",
         ),
         click.option("--unlimited", is_flag=True, help="Let joints without position limits turn from -π to π."),
-        click.option("--lax", is_flag=True, help="Read XML with small faults."),
+        click.option("--lax", is_flag=True, help="Read XML with small errors."),
         click.option(
             "--trust-robot",
             is_flag=True,
@@ -224,7 +224,7 @@ def refuse_without(flag: str, options: Mapping[str, Any]) -> None:
     for name, value in options.items():
         if value or isinstance(value, float):
             option = f"--{name.replace('_', '-')}"
-            raise click.UsageError(f"{option} without --{flag}; expected both: it concerns formats alone")
+            raise click.UsageError(f"{option} without --{flag}; expected both: it concerns only formats")
 
 
 def _limit() -> Named:

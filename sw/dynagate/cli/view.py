@@ -81,7 +81,7 @@ def view(context: click.Context, robot: Robot, trajectory: Path | None, options:
     chosen: dict[str, Any] = {"dt": options.dt, "theme": options.theme, "shapes": Shapes(urdf, options.meshes)}
     if options.turn:
         if options.output or options.opened:
-            raise click.UsageError("--turn beside --output or --open; expected one: a page is shown, or a file drawn")
+            raise click.UsageError("--turn with --output or --open; expected one: a page is shown, or a file drawn")
         _turned(robot, q if q.ndim < 3 else q[0], port=options.port, **chosen)
         return
     target = options.output or Path(f"{robot.name}.svg")

@@ -18,7 +18,7 @@ def text_of(force: Force, known: Mapping[str, type[Any]]) -> str:
     """A force as text that `force_of` takes. Raises ForceError: it is none of the known ones."""
     text = repr(force)
     if type(force) not in known.values() or force_of(text, known) != force:
-        raise ForceError(f"force {shown(force)} is none of {', '.join(known)}, which alone a design can name")
+        raise ForceError(f"force {shown(force)} is none of {', '.join(known)}, the forces that a design can name")
     return text
 
 

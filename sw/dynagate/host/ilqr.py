@@ -281,7 +281,7 @@ class Ilqr(Solver):
         problems = self.begun(q0, qd0)
         cold = np.zeros(problems.leading, dtype=bool)
         if warm is not None and tau is not None:
-            raise ArgumentError("tau beside warm; expected one guess")
+            raise ArgumentError("tau and warm; expected one guess")
         if warm is not None:
             if not isinstance(warm, Solution):
                 raise ArgumentTypeError(f"warm is a {type(warm).__name__}; expected the solution of an earlier call")

@@ -111,7 +111,7 @@ def check_angles(arrays: Arrays, angles: Mapping[str, Sequence[int]], dtype: np.
             at = first(large)
             raise EntryError(
                 f"input '{name}' is {array[at]:g} at {{at}}; expected angles below {limit:.0f} rad for {dtype}: "
-                "take whole turns off",
+                "subtract multiples of 2π",
                 at,
             )
 

@@ -98,7 +98,7 @@ def chosen_device(kind: Kind, device: str | DeviceOptions, options: Mapping[str,
         _check_names(label, device.changed(), opener)
         if options:
             raise ArgumentError(
-                f"{', '.join(options)} beside {device!r:.60}; expected all of its options in its object"
+                f"{', '.join(options)} together with {device!r:.60}; expected all of its options in its object"
             )
         options = device.changed()
     _check_names(label, options, opener)

@@ -80,7 +80,7 @@ class ShellRingDriver(RingDriver, ShellDriver):
         if counted.first_bad_input is not None:
             self._refuse(samples, np.array([counted.first_bad_input]))
             raise DeviceError(
-                f"{self.link.text} says that an input of turn {counted.first_bad_input} does not fit; all inputs do"
+                f"{self.link.text} reports that an input of step {counted.first_bad_input} does not fit; all inputs do"
             )
         outputs, empty = self.words.untagged(self.link.text, results)
         return outputs, empty

@@ -72,7 +72,7 @@ class RolloutOptions:
         """Return the integrator by its name. Raise ArgumentError if there is none, or contacts= replace it."""
         if self.contacts is not None:
             if self.integrator is not None:
-                raise ArgumentError(f"contacts= with integrator={self.integrator!r:.60}; expected contacts= alone")
+                raise ArgumentError(f"contacts= with integrator={self.integrator!r:.60}; expected only contacts=")
             return ContactIntegrator(self.contacts)
         return method_of(DEFAULT_INTEGRATOR if self.integrator is None else self.integrator)
 

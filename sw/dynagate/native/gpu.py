@@ -240,7 +240,7 @@ class GpuProgram:
             module = import_module(kind)
         except ImportError:
             raise ArgumentTypeError(
-                f"new results beside a {type(like).__name__} on a GPU are CuPy's, which is not installed; "
+                f"new results for a {type(like).__name__} on a GPU are CuPy's, which is not installed; "
                 "install it, or give arrays to write as `out`"
             ) from None
         new_outputs = {}

@@ -29,7 +29,7 @@ def check_differentiable(graph: Graph) -> None:
     for port in graph.inputs:
         if len(set(port.nodes)) < len(port.nodes):
             raise ArgumentError(
-                f"input '{port.name}' of {graph.name} is symmetric, and its entries cannot vary alone; expected "
+                f"input '{port.name}' of {graph.name} is symmetric, so its entries cannot vary separately; expected "
                 "another function"
             )
 

@@ -39,7 +39,7 @@ class Faults:
         shown = self._lines[:SHOWN]
         if len(self._lines) > SHOWN:
             shown.append(f"and {len(self._lines) - SHOWN} more")
-        text = shown[0] if len(shown) == 1 else "\n  ".join([f"{len(self._lines)} faults:", *shown])
+        text = shown[0] if len(shown) == 1 else "\n  ".join([f"{len(self._lines)} errors:", *shown])
         if not self._options:
             return RobotError(text)
         purpose = "to accept the others" if self._without_option else "to read it"

@@ -236,7 +236,7 @@ def _check_places(robot: str, links: Sequence[Link], frames: Sequence[Frame], co
         raise RobotError(f"{constraint.text} of robot '{robot}' is fixed to the base; expected a frame that moves")
     if constraint.polynomial:
         raise RobotError(
-            f"{constraint.text} is of kind '{constraint.kind}' and has a polynomial; expected one of joints alone"
+            f"{constraint.text} is of kind '{constraint.kind}' and has a polynomial; expected one of joints"
         )
 
 
@@ -248,14 +248,12 @@ def _with_unit_normal(constraint: Constraint) -> Constraint:
     number(f"{constraint.text} has length ", constraint.length, FINITE, RobotError)
     constraint = replace(constraint, normal=vector3(x / size for x in constraint.normal))
     if constraint.kind != "plane" and constraint.normal != (0.0, 0.0, 1.0):
-        raise RobotError(
-            f"{constraint.text} is of kind '{constraint.kind}' and has a normal; expected one of a plane alone"
-        )
+        raise RobotError(f"{constraint.text} is of kind '{constraint.kind}' and has a normal; expected one of a plane")
     if constraint.kind == "distance" and not 0.0 < constraint.length < math.inf:
         raise RobotError(f"{constraint.text} has length {constraint.length:g}; expected a finite number above 0, in m")
     if constraint.kind != "distance" and constraint.length != 0.0:
         raise RobotError(
-            f"{constraint.text} is of kind '{constraint.kind}' and has a length; expected one of a distance alone"
+            f"{constraint.text} is of kind '{constraint.kind}' and has a length; expected one of a distance"
         )
     return constraint
 

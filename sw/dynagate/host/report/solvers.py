@@ -123,7 +123,7 @@ class SolverPace:
             cycles = self.cycles.max() / (options["samples"] * options["knots"])
             spread = ", ".join(f"{x:.2g}" for x in options["spread"])
             rows = {
-                "samples": f"{options['samples']}, {options['samples_per_run']} side by side, temperature "
+                "samples": f"{options['samples']}, {options['samples_per_run']} in one run, temperature "
                 f"{options['temperature']:g}, torques spread by {spread}",
                 "call": f"{np.median(self.cycles):.0f} cycles measured, {self.cycles.max()} at most; "
                 f"{cycles:.0f} a knot of a sample",
