@@ -1,4 +1,4 @@
-"""cocotb bench of one arithmetic unit: new operands every cycle, results equal to its model after its latency."""
+"""cocotb bench of arithmetic units: new operands in every cycle, and results equal to each model after its latency."""
 
 from __future__ import annotations
 
@@ -9,27 +9,42 @@ from cocotb.triggers import FallingEdge
 from dynagate.sim.bench import start, vectors
 
 
+class Feed:
+    """The operands and results of one unit, and the signals that carry them."""
+
+    def __init__(self, dut: Any, label: str, data: dict[str, Any]) -> None:
+        self.label, self.latency = label, int(data[f"latency {label}"])
+        self.inputs, self.outputs = (
+            [
+                (key.split(" ")[2], getattr(dut, f"{label}_{key.split(' ')[2]}"), column.tolist())
+                for key, column in data.items()
+                if key.startswith(f"{kind} {label} ")
+            ]
+            for kind in ("inputs", "outputs")
+        )
+        self.count = len(self.inputs[0][2])
+
+    def cycle(self, number: int) -> None:
+        """Set the operands of this cycle and check the results that are due in it."""
+        if number < self.count:
+            for _, signal, column in self.inputs:
+                signal.value = column[number] & ((1 << len(signal)) - 1)
+        sample = number - self.latency
+        if 0 <= sample < self.count:
+            for name, signal, column in self.outputs:
+                expected, got = column[sample] & ((1 << len(signal)) - 1), int(signal.value)
+                assert got == expected, (
+                    f"{self.label}: {name} of sample {sample} ({ {key: x[sample] for key, _, x in self.inputs} }): "
+                    f"{got:#x}, expected {expected:#x}"
+                )
+
+
 @cocotb.test(timeout_time=500, timeout_unit="ms")
 async def equals_its_model(dut: Any) -> None:
     data = vectors()
-    latency = int(data["latency"])
-    inputs = {key.removeprefix("in_"): column for key, column in data.items() if key.startswith("in_")}
-    outputs = {key.removeprefix("out_"): column for key, column in data.items() if key.startswith("out_")}
-    count = len(next(iter(inputs.values())))
+    feeds = [Feed(dut, key.removeprefix("latency "), data) for key in data if key.startswith("latency ")]
     await start(dut)
-    for cycle in range(count + latency):
-        if cycle < count:
-            for name, column in inputs.items():
-                signal = getattr(dut, name)
-                signal.value = int(column[cycle]) & ((1 << len(signal)) - 1)
-        if cycle >= latency:
-            sample = cycle - latency
-            for name, column in outputs.items():
-                signal = getattr(dut, name)
-                expected = int(column[sample]) & ((1 << len(signal)) - 1)
-                got = int(signal.value)
-                assert got == expected, (
-                    f"{name} of sample {sample} ({ {k: int(v[sample]) for k, v in inputs.items()} }): "
-                    f"{got:#x}, expected {expected:#x}"
-                )
+    for number in range(max(feed.count + feed.latency for feed in feeds)):
+        for feed in feeds:
+            feed.cycle(number)
         await FallingEdge(dut.clk)

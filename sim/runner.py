@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -145,31 +146,50 @@ def expected_words(
     return results, sent.bad, values.by_scope
 
 
+@dataclass(frozen=True)
+class UnitCase:
+    """A unit with the operands of each cycle and the results that it must have `unit.latency` cycles later, by port."""
+
+    unit: Any
+    inputs: Mapping[str, npt.ArrayLike]
+    outputs: Mapping[str, npt.ArrayLike]
+
+
 def run_unit_bench(
     name: str,
-    unit: Any,
-    inputs: Mapping[str, npt.ArrayLike],
-    outputs: Mapping[str, npt.ArrayLike],
+    cases: Mapping[str, UnitCase],
     folder: Path,
     *,
     platform: Any = None,
     models: Mapping[str, str] | None = None,
 ) -> None:
-    """Feed a unit new operands every cycle and expect `outputs` after its latency; raises SimulationError.
+    """Simulate units next to each other in one module, with new operands in every cycle.
 
-    platform: the device it is elaborated for. models: Verilog of the device's blocks, by file name.
+    Args:
+        name: the name of the module.
+        cases: the units, by labels that are identifiers.
+        folder: where the module's Verilog is written.
+        platform: the device that the units are elaborated for.
+        models: Verilog of the device's blocks, by file name.
+
+    Raises:
+        SimulationError: A result differs. The text names the label, the port and the sample.
     """
     from dynagate.hw.export.netlist import verilog_text
+    from dynagate.sim.unit_rack import UnitRack
 
-    text = verilog_text(unit, name, platform)
+    text = verilog_text(UnitRack({label: case.unit for label, case in cases.items()}), name, platform)
     source = folder / f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:12]}" / f"{name}.v"
     write(source, text, SimulationError)
     # parameters of a device's blocks are strings, which no file may hold
     texts = None if models is None else {source.name: text, **models}
-    columns = {f"in_{key}": np.asarray(column) for key, column in inputs.items()}
-    columns |= {f"out_{key}": np.asarray(column) for key, column in outputs.items()}
-    program = cocotb_program(source if texts is None else None, name, ["clk", "rst", *inputs, *outputs], texts=texts)
-    run_bench(program, "dynagate.sim.bench_unit", {**columns, "latency": unit.latency})
+    data = {f"latency {label}": case.unit.latency for label, case in cases.items()}
+    for kind in ("inputs", "outputs"):
+        for label, case in cases.items():
+            data |= {f"{kind} {label} {port}": np.asarray(x) for port, x in getattr(case, kind).items()}
+    ports = [f"{label}_{port}" for label, case in cases.items() for port in (*case.inputs, *case.outputs)]
+    program = cocotb_program(source if texts is None else None, name, ["clk", "rst", *ports], texts=texts)
+    run_bench(program, "dynagate.sim.bench_unit", data)
 
 
 def expected_payloads(

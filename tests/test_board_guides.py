@@ -41,7 +41,7 @@ def test_every_board_has_a_command() -> None:
 @pytest.mark.parametrize(
     "command",
     [
-        pytest.param(line, marks=[pytest.mark.long] if "--core" in line and board_of(line) == "kv260" else [])
+        pytest.param(line, marks=[pytest.mark.long] if "--core" in line else [])
         for line in COMMANDS
         if board_of(line) in VENDOR
     ],

@@ -34,14 +34,13 @@ def test_a_function_whose_results_are_always_zero_is_built_with_others(tmp_path:
         for each, part in reference.functions.items():
             exact[each] = part(**{port.name: state[port.name] for port in part.device.inputs})
     assert not exact["inverse_dynamics_gradient"].dtau_dq.any()
-    with dynagate.open(built, shell=True) as shell, dynagate.open(built) as bare:
-        for accelerator in (shell, bare):
-            for each, expected in exact.items():
-                part = accelerator.functions[each]
-                results = part(**{port.name: state[port.name] for port in part.device.inputs})
-                assert not results.overflow.any()
-                for output in expected:
-                    np.testing.assert_allclose(results[output], expected[output], atol=1e-5)
+    with dynagate.open(built, shell=True) as accelerator:
+        for each, expected in exact.items():
+            part = accelerator.functions[each]
+            results = part(**{port.name: state[port.name] for port in part.device.inputs})
+            assert not results.overflow.any()
+            for output in expected:
+                np.testing.assert_allclose(results[output], expected[output], atol=1e-5)
 
 
 def test_all_functions_of_a_gantry(tmp_path: Path) -> None:

@@ -110,7 +110,7 @@ def test_gradients_with_forces_are_differences(name: str) -> None:
     np.testing.assert_allclose(by, differences, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("implicit_damping", [False, True])
+@pytest.mark.parametrize("implicit_damping", [pytest.param(False, marks=pytest.mark.long), True])
 def test_variable_parameters_are_those_of_a_rebuilt_robot(implicit_damping: bool) -> None:
     names = ("*.mass", "shank.com", "knee.damping", "hip.armature", "*.friction", "knee.position", "gravity")
     varied = LEG.with_variable(*names)

@@ -24,7 +24,7 @@ from dynagate.hw.request import DesignRequest
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-LONG = ("legged.md", "hour.md")
+LONG = ("docs/processor.md", "docs/tutorials/hardware.md", "docs/tutorials/hour.md", "docs/tutorials/legged.md")
 WRITES = ("hour.md", "legged.md")
 APART = "contributing.md"
 """It adds to the tables of operations and functions, so `test_contributing` runs it in interpreters of its own."""
@@ -33,9 +33,8 @@ APART = "contributing.md"
 @pytest.mark.parametrize(
     "page",
     [
-        pytest.param(page, marks=[pytest.mark.long] if page.name in LONG else [], id=str(page.relative_to(ROOT)))
-        for page in PAGES
-        if page.name != APART
+        pytest.param(ROOT / page, marks=[pytest.mark.long] if page in LONG else [], id=page)
+        for page in (path.relative_to(ROOT).as_posix() for path in PAGES if path.name != APART)
     ],
 )
 def test_python_on_the_page_runs(page: Path, monkeypatch: pytest.MonkeyPatch, designs: Path, tmp_path: Path) -> None:
@@ -71,6 +70,7 @@ def test_the_page_of_verification_shows_what_make_run_prints(designs: Path) -> N
     assert report.text() in VERIFICATION.read_text()
 
 
+@pytest.mark.long
 def test_the_page_of_verification_has_the_counts_and_errors_of_the_integers(designs: Path) -> None:
     """The integers, which the simulated design of `make run` equals, give everything but the cycles measured."""
     built, page = build_request(RUN, folder=designs), VERIFICATION.read_text()

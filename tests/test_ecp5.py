@@ -15,7 +15,7 @@ import pytest
 from amaranth.hdl import Const, Module, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
-from dynagate import Function, build, robots
+from dynagate import Function, Robot, build, robots
 from dynagate.base.process import run
 from dynagate.design.files import DesignError, load
 from dynagate.fixedpoint.assign import Policy
@@ -38,9 +38,10 @@ from dynagate.hw.targets.synth import SynthesisError
 from dynagate.hw.units.latencies import dsp_blocks, parts
 from dynagate.hw.units.mult18x18 import Ecp5
 from dynagate.hw.units.multiply import DspTarget, Multiply
+from dynagate.robot import Joint, Link
 from dynagate.sim.cells import models
 from dynagate.sim.line import SimulatedBoard, netlist_library
-from dynagate.sim.runner import run_unit_bench
+from dynagate.sim.runner import UnitCase, run_unit_bench
 
 from tests.test_processor_boards import TINY
 from tests.test_units import pairs
@@ -59,14 +60,16 @@ def small(designs: Path) -> Design:
 # the multiplier
 
 
-@pytest.mark.parametrize("widths", [(18, 18), (24, 24), (24, 30), (36, 27)], ids=str)
-def test_blocks_with_their_own_registers_compute_what_inferred_ones_do(widths: tuple[int, int], units: Path) -> None:
-    unit = Multiply(*widths)
-    a, b = pairs(Format(widths[0], 0), Format(widths[1], 0))
-    c = np.where(np.arange(len(a)) % 3, 1 << (sum(widths) - 4), 0)
-    exact = np.array([int(x) * int(y) + int(z) for x, y, z in zip(a, b, c, strict=True)])
-    cells = models(rtlil_text(unit, "multiply", Ecp5()), "ecp5")
-    run_unit_bench("multiply", unit, {"a": a, "b": b, "c": c}, {"p": exact}, units, platform=Ecp5(), models=cells)
+def test_blocks_with_their_own_registers_compute_what_inferred_ones_do(units: Path) -> None:
+    cases, netlists = {}, []
+    for widths in ((18, 18), (24, 24), (24, 30), (36, 27)):
+        a, b = pairs(Format(widths[0], 0), Format(widths[1], 0))
+        c = np.where(np.arange(len(a)) % 3, 1 << (sum(widths) - 4), 0)
+        exact = np.array([int(x) * int(y) + int(z) for x, y, z in zip(a, b, c, strict=True)])
+        unit = Multiply(*widths)
+        cases[f"multiply_{widths[0]}_{widths[1]}"] = UnitCase(unit, {"a": a, "b": b, "c": c}, {"p": exact})
+        netlists.append(rtlil_text(unit, "multiply", Ecp5()))
+    run_unit_bench("multiply", cases, units, platform=Ecp5(), models=models("\n".join(netlists), "ecp5"))
 
 
 def test_a_step_of_a_product_adds_at_most_two_blocks() -> None:
@@ -325,16 +328,31 @@ def opened(built: Design, path: str) -> Function:
     return Function(StreamDevice(ShellSession(built.design, link).driver()))
 
 
-def test_the_netlist_computes_the_integers(small: Design, tmp_path: Path) -> None:
-    """Serial line of 4 clocks a bit; else the netlist that is placed and routed."""
-    flow = routes._Flow(routes.Gateware.of(small), ULX3S, tmp_path, 25_000_000, lambda text: None)
+def netlist_of(built: Design, folder: Path) -> dict[str, int]:
+    """Synthesize a design with a serial line of 4 clocks per bit, compare it with its integers and count its cells."""
+    flow = routes._Flow(routes.Gateware.of(built), ULX3S, folder, 25_000_000, lambda text: None)
     cells = flow.synthesize(pll.fastest(25.0, 100.0), 100.0)
-    assert cells["MULT18X18D"] == routes.multipliers(small.hardware.plan) > small.hardware.plan.dsp_blocks() // 2
+    assert cells["MULT18X18D"] == routes.multipliers(built.hardware.plan)
     assert cells["EHXPLLL"] == 1
-    assert cells["L6MUX21"] >= 3 * 12  # 11 to 16 ways for each bit of an operand; 23 in all without wide multiplexers
-    text = (tmp_path / "netlist.v").read_text()
+    text = (folder / "netlist.v").read_text()
     assert text.count('REG_INPUTA_CLK("CLK0")') == text.count('REG_OUTPUT_CLK("CLK0")') == cells["MULT18X18D"]
-    check_netlist(small, tmp_path / "netlist.v", 4)
+    check_netlist(built, folder / "netlist.v", 4)
+    return cells
+
+
+def test_the_netlist_of_one_joint_computes_the_integers(designs: Path, tmp_path: Path) -> None:
+    hinge = Joint("hinge", "revolute", axis=(0, 1, 0), lower=-1.0, upper=1.0, velocity=1.0, effort=5.0)
+    inertia = ((0.02, 0.0, 0.0), (0.0, 0.02, 0.0), (0.0, 0.0, 0.02))
+    pendulum = Robot("pendulum", (Link("rod", -1, hinge, 1.0, (0.1, 0.0, 0.2), inertia),))
+    built = build(pendulum, "inverse_dynamics", ii=16, policy=Policy(word=12), axi=Axi(32), folder=designs)
+    assert netlist_of(built, tmp_path)["MULT18X18D"] > 0
+
+
+@pytest.mark.long
+def test_the_netlist_computes_the_integers(small: Design, tmp_path: Path) -> None:
+    cells = netlist_of(small, tmp_path)
+    assert cells["MULT18X18D"] > small.hardware.plan.dsp_blocks() // 2
+    assert cells["L6MUX21"] >= 3 * 12  # 11 to 16 ways for each bit of an operand; 23 in all without wide multiplexers
 
 
 @pytest.fixture(scope="module")

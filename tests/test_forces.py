@@ -41,7 +41,7 @@ from dynagate.integrators.step import StepOptions, step_graph
 from dynagate.integrators.turn import graph_of
 
 from examples.papers.position_based.drag_points import drag_points
-from tests.robots import floating_robot
+from tests.robots import floating_robot, hopper
 from tests.test_mimic import hand, read
 
 DT = 0.01
@@ -215,7 +215,7 @@ def test_derivatives_of_steps_under_forces(method: str, tmp_path: Path) -> None:
 
 
 def test_derivatives_on_a_floating_base(tmp_path: Path) -> None:
-    robot = floating_robot(4, tmp_path)
+    robot = hopper(tmp_path)
     q, qd = states(robot)
     point = Point(robot.links[0].name, (0.1, 0.0, -0.2))
     options = {"dt": DT, "forces": [CompliantContact([point], [Plane((0.0, 0.0, 1.0), 2.0)], 50.0), Drag((3.0, 5.0))]}

@@ -17,6 +17,7 @@ from dynagate.base.storage import DAY, mark
 from dynagate.cli import diagnosis, main, requirements
 from dynagate.hw.build import build
 from dynagate.native.cache import kept
+from dynagate.sim import verilate
 
 
 def call(*arguments: object, **environment: str) -> tuple[int, list[str]]:
@@ -45,6 +46,14 @@ def cache(tmp_path: Path) -> Path:
     return tmp_path / "cache"
 
 
+@pytest.fixture
+def shifts_are_right(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compile the shifts that `doctor` tries in the cache of all tests: Verilator's runtime takes seconds."""
+    right = verilate.nested_shifts_are_right()
+    monkeypatch.setattr(verilate, "nested_shifts_are_right", lambda: right)
+
+
+@pytest.mark.usefixtures("shifts_are_right")
 def test_doctor_is_content_where_run_works(cache: Path) -> None:
     compiled(cache, "kernel-1")
     status, lines = call("doctor", DYNAGATE_CACHE=str(cache))
@@ -69,6 +78,7 @@ def test_doctor_says_what_to_type_for_programs_that_are_missing(cache: Path, tmp
     assert re.search(r"- no C compiler 'cc' on the path", row(lines, "C compiler"))  # 'run' does without
 
 
+@pytest.mark.usefixtures("shifts_are_right")
 def test_doctor_names_packages_and_versions_of_an_extra(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     versions = {"verilator": "5.1", "pyosys": None}
     here = requirements.version

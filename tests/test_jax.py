@@ -258,7 +258,10 @@ FLOATING = {
     "case",
     [
         {"robot": "two_joint_arm", "operator": "function", "name": "forward_dynamics", "replicated": 1},
-        {"robot": FLOATING, "operator": "function", "name": "inverse_dynamics", "options": {"backend": "numpy"}},
+        pytest.param(
+            {"robot": FLOATING, "operator": "function", "name": "inverse_dynamics", "options": {"backend": "numpy"}},
+            marks=pytest.mark.long,
+        ),
         {"robot": FLOATING, "operator": "rollout", "replicated": 0},
         {"robot": "two_joint_arm", "operator": "rollout", "contact": "forearm", "options": {"constrained": True}},
     ],

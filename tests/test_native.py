@@ -235,6 +235,7 @@ def clang(tmp_path: Path) -> str:
     return str(script)
 
 
+@pytest.mark.long
 def test_clang_computes_what_gcc_computes(clang: str, tmp_path: Path) -> None:
     """Functions of a sample and of vectors, threads, integers, scans, rollouts and solvers."""
     results = []

@@ -113,7 +113,7 @@ def test_goal_is_met_on_states_that_chose_nothing(name: str, error: float, dsp_l
         pytest.param("iiwa14", f"{FUNCTION}_given_minv", None, True, 82, 450, 480, marks=pytest.mark.long),
         pytest.param("iiwa14", f"{FUNCTION}_given_minv", 2, False, 82, 450, 480, marks=pytest.mark.long),
         ("iiwa14", "forward_dynamics", None, False, 115, 450, 480),
-        ("hyq", FUNCTION, None, False, 90, 180, 480),
+        pytest.param("hyq", FUNCTION, None, False, 90, 180, 480, marks=pytest.mark.long),
     ],
 )
 def test_datapaths_are_as_short_and_small_as_wanted(

@@ -84,6 +84,7 @@ def test_the_example_on_the_page_runs(built: Design, capsys: pytest.CaptureFixtu
     assert float(printed[2]) == int(printed[1]) / 20
 
 
+@pytest.mark.long
 def test_a_read_may_wait_behind_others_on_a_slow_link(designs: Path) -> None:
     """Results outweigh inputs, and the link is slower than the datapath: an answer waits behind those of a full buffer,
     32 µs. A read times out after 10 µs in which the link carries nothing."""

@@ -55,7 +55,7 @@ from dynagate.hw.processor.rtl.unit import MultiplyAdd
 from dynagate.hw.processor.shell.core_shell import shell_text
 from dynagate.hw.request import DesignRequest
 from dynagate.hw.rtl.axi import Axi
-from dynagate.sim.runner import run_unit_bench
+from dynagate.sim.runner import UnitCase, run_unit_bench
 
 from tests.designs import functions_of
 from tests.failing_links import check_closed_on_failure
@@ -236,7 +236,7 @@ def test_the_unit_equals_the_integers(word: int, units: Path) -> None:
     flags = [False, *(bool(each.overflow[0]) for each in expected[:-1])]  # a cycle after the result
     assert 0.1 < np.mean(flags) < 0.9
     outputs = {"o": np.array([int(each.value[0]) for each in expected]), "overflow": np.array(flags)}
-    run_unit_bench("multiply_add", MultiplyAdd(core), inputs, outputs, units)
+    run_unit_bench("multiply_add", {"unit": UnitCase(MultiplyAdd(core), inputs, outputs)}, units)
 
 
 def build(robot: Robot, function: str, folder: Path, **options: Any) -> Design:

@@ -58,7 +58,7 @@ def test_rates_of_loops_in_loops(names: list[str]) -> None:
 
 
 def test_rates_of_a_rollout_on_all_executors(tmp_path: Path) -> None:
-    loop = method_of("rk4").motion(IIWA, StepOptions(0.01)).loop
+    loop = method_of("rk4").motion(ARM, StepOptions(0.01)).loop
     inputs = check_rates(loop, ["q", "qd", "tau"], 5, 1e-6)
     product = jvp(loop, ["q", "qd", "tau"])
     expected = evaluate_loop(product, inputs)

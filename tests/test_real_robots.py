@@ -57,7 +57,6 @@ QUICK = {
     ("go1_description/urdf/go1.urdf", "fixed"),
     ("iris_description/robots/iris.urdf", "floating"),
     ("panda_description/urdf/panda.urdf", "fixed"),
-    ("so_arm_description/urdf/so100.urdf", "fixed"),
     ("talos_data/robots/talos_left_arm.urdf", "fixed"),
     ("ur_description/urdf/ur5_robot.urdf", "fixed"),
 }

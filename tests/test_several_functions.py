@@ -99,7 +99,7 @@ def states_of(name: str, count: int = 200) -> dict[str, Any]:
     return {key: value.astype(np.float32) for key, value in states.items()}
 
 
-@pytest.mark.parametrize("shell", [False, True])
+@pytest.mark.parametrize("shell", [pytest.param(False, marks=pytest.mark.long), True])
 def test_one_design_answers_six_functions(built: Design, shell: bool) -> None:
     overflows = 0
     with dynagate.open(built, shell=shell) as hardware, dynagate.open(built.folder, device="fixed") as integers:

@@ -30,7 +30,11 @@ def shell(designs: Path, axi: Axi, ii: int, guard_bits: float = 1.0, robot: str 
 
 @pytest.mark.parametrize(
     ("axi", "ii", "guard_bits"),
-    [(Axi(128, "sample"), 3, -0.3), (Axi(64, "batch"), 5, 1.0), (Axi(512, "batch"), 1, -0.3)],
+    [
+        (Axi(128, "sample"), 3, -0.3),
+        pytest.param(Axi(64, "batch"), 5, 1.0, marks=pytest.mark.long),
+        (Axi(512, "batch"), 1, -0.3),
+    ],
     ids=str,
 )
 def test_streams_registers_and_resets(axi: Axi, ii: int, guard_bits: float, designs: Path) -> None:

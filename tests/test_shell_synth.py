@@ -19,6 +19,7 @@ from tests.designs import functions_of
 ARM = robots.load("two_joint_arm")
 
 
+@pytest.mark.long
 def test_a_shell_of_two_functions(designs: Path) -> None:
     function, axi = "inverse_dynamics,mass_matrix", Axi(64, "batch")
     built = dynagate.build(ARM, **functions_of(function), ii=4, policy=Policy(word=18), axi=axi, folder=designs)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -21,7 +20,7 @@ from dynagate.hw.units.multiply import Multiply, MultiplyConst
 from dynagate.hw.units.noise import Noise
 from dynagate.hw.units.table import HARDWARE, Elementary, Own
 from dynagate.hw.units.unit_of import unit_of
-from dynagate.sim.runner import run_unit_bench
+from dynagate.sim.runner import UnitCase, run_unit_bench
 from dynagate.sim.verilate import SimulationError
 
 COUNT = 2000
@@ -49,15 +48,15 @@ def pairs(a: Format, b: Format) -> tuple[np.ndarray, np.ndarray]:
     return x, y
 
 
-@pytest.mark.parametrize("widths", [(6, 5), (27, 18), (18, 27), (24, 24), (24, 30), (35, 27), (32, 32)], ids=str)
-def test_multiply(widths: tuple[int, int], units: Path) -> None:
-    unit = Multiply(*widths)
-    a, b = pairs(Format(widths[0], 0), Format(widths[1], 0))
-    c = np.where(np.arange(len(a)) % 3, 1 << (sum(widths) - 4), 0)
-    exact = [Multiply.model(int(x), int(y), int(z)) for x, y, z in zip(a, b, c, strict=True)]
-    run_unit_bench(
-        "multiply", unit, {"a": a, "b": b, "c": c}, {"p": np.array(exact, dtype=object).astype(np.int64)}, units
-    )
+def test_multiply(units: Path) -> None:
+    cases = {}
+    for widths in ((6, 5), (27, 18), (18, 27), (24, 24), (24, 30), (35, 27), (32, 32)):
+        a, b = pairs(Format(widths[0], 0), Format(widths[1], 0))
+        c = np.where(np.arange(len(a)) % 3, 1 << (sum(widths) - 4), 0)
+        exact = [Multiply.model(int(x), int(y), int(z)) for x, y, z in zip(a, b, c, strict=True)]
+        outputs = {"p": np.array(exact, dtype=object).astype(np.int64)}
+        cases[f"multiply_{widths[0]}_{widths[1]}"] = UnitCase(Multiply(*widths), {"a": a, "b": b, "c": c}, outputs)
+    run_unit_bench("multiply", cases, units)
 
 
 def test_multiplier_sizes() -> None:
@@ -76,27 +75,25 @@ def test_multiplier_sizes() -> None:
             )
 
 
-@pytest.mark.parametrize("constant", [-77, (1 << 23) - 3])
-def test_multiply_by_constant(constant: int, units: Path) -> None:
-    width = 10 if abs(constant) < 100 else 24
-    unit = MultiplyConst(width, constant)
-    a = every(Format(width, 0)) if width == 10 else some(Format(width, 0), 3)
-    c = np.full(len(a), 8)
-    run_unit_bench("multiply_const", unit, {"a": a, "c": c}, {"p": unit.model(a, c)}, units)
+def test_multiply_by_constant(units: Path) -> None:
+    cases = {}
+    for width, constant in ((10, -77), (24, (1 << 23) - 3)):
+        unit = MultiplyConst(width, constant)
+        a = every(Format(width, 0)) if width == 10 else some(Format(width, 0), 3)
+        c = np.full(len(a), 8)
+        cases[f"multiply_{width}"] = UnitCase(unit, {"a": a, "c": c}, {"p": unit.model(a, c)})
+    run_unit_bench("multiply_const", cases, units)
 
 
-def assert_unit_equals_integers(
-    op: str, sources: list[Format], to: Format, arithmetic: Arithmetic, columns: list[np.ndarray], units: Path
-) -> Any:
-    """The unit of an operation's row in the table of hardware, against its row in the table of fixed point. Returns
-    the unit."""
+def case_of(op: str, sources: list[Format], to: Format, arithmetic: Arithmetic, columns: list[np.ndarray]) -> UnitCase:
+    """Return the unit of an operation's row in the table of hardware, with the results of its row in the table of
+    fixed point."""
     unit, operands, held = unit_of(op, sources, to, arithmetic)
     fixed = [Fixed(x, fmt) for x, fmt in zip(columns, sources, strict=True)]
     expected = FIXED[op].meaning.compute(fixed, to, arithmetic)
     inputs = dict(zip(operands, columns, strict=True))
     inputs |= {name: np.full(len(columns[0]), value.value) for name, value in held.items()}
-    run_unit_bench(op, unit, inputs, {"o": expected.value, "overflow": expected.overflow}, units)
-    return unit
+    return UnitCase(unit, inputs, {"o": expected.value, "overflow": expected.overflow})
 
 
 OWN = [op for op, row in HARDWARE.items() if isinstance(row, Own)]
@@ -104,17 +101,20 @@ SMALL = [Format(5, 2), Format(4, 3), Format(4, 1)], Format(6, 3), Arithmetic(HAL
 LARGE = [Format(24, 20), Format(24, 17), Format(22, 19)], Format(20, 16), Arithmetic(FLOOR, WRAP)
 
 
-@pytest.mark.parametrize("op", OWN)
-def test_operations_with_units_of_their_own(op: str, units: Path) -> None:
+def test_operations_with_units_of_their_own(units: Path) -> None:
     """All small operands with one another, random and extreme large ones."""
-    count = OPS[op].arity + bool(OPS[op].constant)
-    for sources, to, arithmetic in (SMALL, LARGE):
-        columns = [some(fmt, k) for k, fmt in enumerate(sources[:count])]
-        if sources is SMALL[0]:
-            columns = [grid.ravel() for grid in np.meshgrid(*map(every, sources[:count]))]
-        elif count == 2:
-            columns = list(pairs(*sources[:count]))
-        assert_unit_equals_integers(op, sources[:count], to, arithmetic, columns, units)
+    cases = {}
+    for op in OWN:
+        count = OPS[op].arity + bool(OPS[op].constant)
+        for size, (sources, to, arithmetic) in (("small", SMALL), ("large", LARGE)):
+            columns = [some(fmt, k) for k, fmt in enumerate(sources[:count])]
+            if size == "small":
+                columns = [grid.ravel() for grid in np.meshgrid(*map(every, sources[:count]))]
+            elif count == 2:
+                columns = list(pairs(*sources[:count]))
+            cases[f"{op}_{size}"] = case_of(op, sources[:count], to, arithmetic, columns)
+    assert len(cases) == 2 * len(OWN) > 10
+    run_unit_bench("own", cases, units)
 
 
 FORMATS: dict[str, list[tuple[Format, Format]]] = {
@@ -139,32 +139,35 @@ USUAL = [(Format(10, 6), Format(9, 4)), (Format(24, 20), Format(24, 18))]
 SHARED = [op for op, row in HARDWARE.items() if isinstance(row, Elementary)]
 
 
-@pytest.mark.parametrize(
-    ("op", "source", "to"), [(op, *formats) for op in SHARED for formats in FORMATS.get(op, USUAL)], ids=str
-)
-def test_operations_with_shared_units(op: str, source: Format, to: Format, units: Path) -> None:
-    x = every(source) if source.width <= 10 else some(source, 5)
-    row = HARDWARE[op]
-    assert isinstance(row, Elementary)
-    unit = assert_unit_equals_integers(op, [source], to, Arithmetic(), [x], units)
-    assert unit.latency == row.latency(*row.key(source, to))
+def test_operations_with_shared_units(units: Path) -> None:
+    cases = {}
+    for op in SHARED:
+        row = HARDWARE[op]
+        assert isinstance(row, Elementary)
+        for k, (source, to) in enumerate(FORMATS.get(op, USUAL)):
+            x = every(source) if source.width <= 10 else some(source, 5)
+            cases[f"{op}_{k}"] = case_of(op, [source], to, Arithmetic(), [x])
+            assert cases[f"{op}_{k}"].unit.latency == row.latency(*row.key(source, to))
+    run_unit_bench("shared", cases, units)
 
 
-@pytest.mark.parametrize(
-    ("formats", "degree", "windows", "cycles"),
-    [
-        ((Format(10, 8), Format(10, 5)), 1, 3, 4),
-        ((Format(11, 9), Format(10, 3)), 1, 4, 4),
-        ((Format(18, 19), Format(18, 14)), 1, 1, 4),
-        ((Format(24, 23), Format(24, 20)), 2, 2, 7),
-        ((Format(20, 19), Format(20, 12)), 2, 4, 7),
-    ],
-    ids=str,
-)
-def test_reciprocal_by_a_table(
-    formats: tuple[Format, Format], degree: int, windows: int, cycles: int, units: Path
-) -> None:
-    """Every operand of small formats; of large ones those about the least whose reciprocal fits, and random ones."""
+RECIPROCALS = [
+    ((Format(10, 8), Format(10, 5)), 1, 3, 4),
+    ((Format(11, 9), Format(10, 3)), 1, 4, 4),
+    ((Format(18, 19), Format(18, 14)), 1, 1, 4),
+    ((Format(24, 23), Format(24, 20)), 2, 2, 7),
+    ((Format(20, 19), Format(20, 12)), 2, 4, 7),
+]
+"""Formats of the operand and of the result; the table's degree, its number of windows and its cycles."""
+
+
+def test_reciprocals_by_tables(units: Path) -> None:
+    run_unit_bench("reciprocal", {f"table_{k}": reciprocal(*row) for k, row in enumerate(RECIPROCALS)}, units)
+
+
+def reciprocal(formats: tuple[Format, Format], degree: int, windows: int, cycles: int) -> UnitCase:
+    """Return a table's unit, with every operand of a small format. Of a large format, return operands around the least
+    one whose reciprocal fits, and random ones."""
     source, to = formats
     plan = table_plan(source.width, to.width, source.frac + to.frac)
     assert plan is not None
@@ -178,20 +181,21 @@ def test_reciprocal_by_a_table(
     error = expected.value[right] - 2.0 ** (source.frac + to.frac) / x[right]
     assert np.abs(error).max() < 0.9
     assert np.count_nonzero(fits & expected.overflow) <= 1
-    unit = assert_unit_equals_integers("reciprocal", [source], to, Arithmetic(), [x], units)
-    assert unit.latency == cycles
+    case = case_of("reciprocal", [source], to, Arithmetic(), [x])
+    assert case.unit.latency == cycles
+    return case
 
 
-@pytest.mark.parametrize("word", [18, 32])
-def test_random_numbers(word: int, units: Path) -> None:
+def test_random_numbers(units: Path) -> None:
     """As many as go around side by side, one after the other, and then the next as soon as the first are out."""
-    unit = Noise(word)
-    number, draw, seed = (some(Format(word, 0), k, 1500) for k in range(3))
-    asks = np.arange(1500) % (ROUNDS * ROUND_CYCLES) < ROUND_CYCLES
-    expected = np.where(asks, philox.integers(*(x & 0xFFFFFFFF for x in (number, draw, seed))) << (word - 18), 0)
-    run_unit_bench(
-        "noise", unit, {"asks": asks.astype(int), "number": number, "draw": draw, "seed": seed}, {"o": expected}, units
-    )
+    cases = {}
+    for word in (18, 32):
+        number, draw, seed = (some(Format(word, 0), k, 1500) for k in range(3))
+        asks = np.arange(1500) % (ROUNDS * ROUND_CYCLES) < ROUND_CYCLES
+        expected = np.where(asks, philox.integers(*(x & 0xFFFFFFFF for x in (number, draw, seed))) << (word - 18), 0)
+        inputs = {"asks": asks.astype(int), "number": number, "draw": draw, "seed": seed}
+        cases[f"noise_{word}"] = UnitCase(Noise(word), inputs, {"o": expected})
+    run_unit_bench("noise", cases, units)
 
 
 FLOATS = np.array(
@@ -219,8 +223,13 @@ FLOAT_FORMATS = [
 ]
 
 
-@pytest.mark.parametrize("formats", FLOAT_FORMATS, ids=str)
-def test_from_float32(formats: list[Format], units: Path) -> None:
+def test_conversions_from_and_to_float32(units: Path) -> None:
+    cases = {f"from_{k}": from_float32(formats) for k, formats in enumerate(FLOAT_FORMATS)}
+    cases |= {f"to_{k}": to_float32(formats) for k, formats in enumerate(FLOAT_FORMATS)}
+    run_unit_bench("conversions", cases, units)
+
+
+def from_float32(formats: list[Format]) -> UnitCase:
     unit = FromFloat(formats)
     x = np.tile(some_floats(formats, 6), len(formats)).view(np.uint32)
     beat = np.repeat(np.arange(len(formats)), len(x) // len(formats))
@@ -233,11 +242,10 @@ def test_from_float32(formats: list[Format], units: Path) -> None:
         np.testing.assert_array_equal(got.value[right][~other.overflow], other.value[~other.overflow])
         assert got.overflow[~right].all()
     outputs = {"o": np.concatenate([e.value for e in expected]), "bad": np.concatenate([e.overflow for e in expected])}
-    run_unit_bench("from_float", unit, {"x": x, "beat": beat}, outputs, units)
+    return UnitCase(unit, {"x": x, "beat": beat}, outputs)
 
 
-@pytest.mark.parametrize("formats", FLOAT_FORMATS, ids=str)
-def test_to_float32(formats: list[Format], units: Path) -> None:
+def to_float32(formats: list[Format]) -> UnitCase:
     unit = ToFloat(formats)
     x = [every(fmt) if fmt.width <= 10 else some(fmt, 7) for fmt in formats]
     sizes = [
@@ -245,12 +253,18 @@ def test_to_float32(formats: list[Format], units: Path) -> None:
     ]
     beat = np.repeat(np.arange(len(formats)), [len(column) for column in sizes])
     expected = [unit.model(column, k) for k, column in enumerate(sizes)]
-    run_unit_bench("to_float", unit, {"x": np.concatenate(sizes), "beat": beat}, {"o": np.concatenate(expected)}, units)
+    return UnitCase(unit, {"x": np.concatenate(sizes), "beat": beat}, {"o": np.concatenate(expected)})
 
 
-@pytest.mark.parametrize("width", [24, 32, pytest.param(18, marks=pytest.mark.long)])
-def test_float32_whose_binary_points_come_beside(width: int, units: Path) -> None:
-    """Of numbers in any order of formats."""
+def test_float32_with_the_binary_point_as_an_input(units: Path) -> None:
+    cases = {}
+    for width in (18, 24, 32):
+        cases |= {f"{way}_{width}": case for way, case in by_binary_point(width).items()}
+    run_unit_bench("conversions_at", cases, units)
+
+
+def by_binary_point(width: int) -> dict[str, UnitCase]:
+    """Return both conversions of numbers whose formats come in any order."""
     formats, random = [Format(width, frac) for frac in (-3, 0, 5, width - 1, width + 9)], np.random.default_rng(width)
     floats = some_floats(formats, 8).view(np.uint32)
     own, x = random.integers(0, len(formats), 2000), random.permutation(floats)[:2000]
@@ -260,19 +274,26 @@ def test_float32_whose_binary_points_come_beside(width: int, units: Path) -> Non
         "bad": np.choose(own, [each.overflow for each in made]),
     }
     inputs = {"x": x, "point": np.array([point_into(fmt) for fmt in formats])[own]}
-    run_unit_bench("from_float_at", FromFloatAt(width), inputs, outputs, units)
+    into = UnitCase(FromFloatAt(width), inputs, outputs)
     x = some(formats[0], 9, 2000) >> random.integers(0, width, 2000)
     inputs = {"x": x, "point": np.array([point_out_of(fmt) for fmt in formats])[own]}
     words = np.choose(own, [to_floating(x, fmt, BINARY32) for fmt in formats])
-    run_unit_bench("to_float_at", ToFloatAt(width), inputs, {"o": words}, units)
+    return {"from": into, "to": UnitCase(ToFloatAt(width), inputs, {"o": words})}
+
+
+def squares(unit: Multiply, results: np.ndarray) -> dict[str, UnitCase]:
+    """Return a right case, and one of a unit with these results."""
+    a = every(Format(6, 0))
+    inputs = {"a": a, "b": a, "c": 0 * a}
+    return {"first": UnitCase(Multiply(6, 6), inputs, {"p": a * a}), "second": UnitCase(unit, inputs, {"p": results})}
 
 
 def test_bench_notices_a_wrong_result(units: Path) -> None:
     a = every(Format(6, 0))
     wrong = a * a
     wrong[17] += 1
-    with pytest.raises(SimulationError, match=r"p of sample 17 .*expected"):
-        run_unit_bench("multiply", Multiply(6, 6), {"a": a, "b": a, "c": 0 * a}, {"p": wrong}, units)
+    with pytest.raises(SimulationError, match=r"second: p of sample 17 .*expected"):
+        run_unit_bench("multiply", squares(Multiply(6, 6), wrong), units)
 
 
 def test_bench_notices_a_wrong_latency(units: Path) -> None:
@@ -280,7 +301,7 @@ def test_bench_notices_a_wrong_latency(units: Path) -> None:
     unit.latency -= 1
     a = every(Format(6, 0))
     with pytest.raises(SimulationError, match="dynagate.sim.bench_unit on multiply: 1 of 1 benches failed"):
-        run_unit_bench("multiply", unit, {"a": a, "b": a, "c": 0 * a}, {"p": a * a}, units)
+        run_unit_bench("multiply", squares(unit, a * a), units)
 
 
 def test_far_apart_binary_points_are_refused() -> None:
