@@ -10,8 +10,8 @@ import dynagate
 import numpy as np
 import pytest
 from dynagate import Region, Robot, RobotError, trace
-from dynagate.dynamics.block_factor import BlockFactor
 from dynagate.dynamics.constraints.solve import Stance
+from dynagate.dynamics.factor import BlockFactor
 from dynagate.dynamics.tree import Tree
 from dynagate.fixedpoint.assign import Policy, assign
 from dynagate.fixedpoint.models.evaluate import evaluate as evaluate_integers

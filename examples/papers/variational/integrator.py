@@ -14,7 +14,7 @@ import numpy.typing as npt
 from dynagate.base.arguments import is_whole, of_shape, real
 from dynagate.base.errors import ArgumentError, ArgumentTypeError, Error
 from dynagate.dynamics import Tree
-from dynagate.dynamics.recursions.crba import check_invertible
+from dynagate.dynamics.recursions.invertible import check_invertible
 from dynagate.integrators.limits import warn_beyond_limits
 from dynagate.robot import Robot
 

@@ -17,7 +17,7 @@ import numpy as np
 from dynagate.base.naming import scope
 from dynagate.control.targets import Target
 from dynagate.dynamics.configuration import advance, between, neutral
-from dynagate.dynamics.recursions.crba import Dense, factorize, solve
+from dynagate.dynamics.factor import Dense, factorize, solve
 from dynagate.dynamics.spatial import Array, Scalar, array, chosen, is_zero, select, symmetric, zeros
 from dynagate.graph import Graph, trace
 from dynagate.graph.derivatives import output_values

@@ -15,7 +15,7 @@ import numpy as np
 from dynagate.base.arrays import Array
 from dynagate.base.naming import scope
 from dynagate.control.cost import Expansion
-from dynagate.dynamics.recursions.crba import Dense, factorize, inwards, outwards
+from dynagate.dynamics.factor import Dense, factorize, inwards, outwards
 from dynagate.dynamics.spatial import array, select, symmetric
 from dynagate.graph.ops import BEYOND
 

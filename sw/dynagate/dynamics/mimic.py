@@ -6,7 +6,7 @@ and M_r = Gᵀ M G. For a robot without mimics the map is the identity, and retu
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,16 +14,6 @@ import numpy.typing as npt
 from dynagate.base.naming import label, scope
 from dynagate.dynamics.spatial import Array, Scalar, zeros
 from dynagate.robot.model import Robot
-
-
-class Elimination(Protocol):
-    """The order in which M is factorized from the last degree of freedom to the first. chain[d]: those that d's row of
-    the factor has, d last; where(d): its scope."""
-
-    nv: int
-    chain: list[list[int]]
-
-    def where(self, d: int) -> tuple[str, ...]: ...
 
 
 class _Follows(NamedTuple):

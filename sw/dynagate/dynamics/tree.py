@@ -237,12 +237,14 @@ class Tree(Links):
                 results.append(result)
         return results
 
-    def up(self, part: str, step: Pass, *values: Sequence[Any]) -> list[Any]:
-        below: list[Any] = [None for _ in self.links]
+    def up(self, part: str, step: Pass, *values: Sequence[Any], own: Sequence[Any] | None = None) -> list[Any]:
+        """Run a pass from the leaves to the base. own: what links add the values of their children to; None for none,
+        so that a leaf receives None."""
+        below: list[Any] = [None for _ in self.links] if own is None else list(own)
         results: list[Any] = [None for _ in self.links]
-        for i, (link, *own) in reversed(list(enumerate(zip(self.each_link, *values, strict=True)))):
+        for i, (link, *of_link) in reversed(list(enumerate(zip(self.each_link, *values, strict=True)))):
             with scope(part, f"link{i}"):
-                on, results[i] = step(link, below[i], *own)
+                on, results[i] = step(link, below[i], *of_link)
                 p = self.parents[i]
                 if p >= 0:
                     below[p] = on if below[p] is None else below[p] + on

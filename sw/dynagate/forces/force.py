@@ -18,8 +18,9 @@ from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.base.explained import explained
 from dynagate.base.naming import scope
 from dynagate.dynamics.mimic import MimicMap
-from dynagate.dynamics.recursions.poses import Places, places
+from dynagate.dynamics.recursions.poses import Places, places, transmit
 from dynagate.dynamics.spatial import Array, Motion, Scalar, array, cross, zeros
+from dynagate.dynamics.spatial import Force as SpatialForce
 from dynagate.dynamics.tree import Tree
 from dynagate.forces.checks import ForceError
 from dynagate.robot import Robot
@@ -138,18 +139,10 @@ class Now:
     def pushed(self, wrenches: Iterable[tuple[int, Wrench]]) -> Array:
         """The generalized force (nv,) of wrenches on links."""
         tree = self.tree
-        moments, forces = ([zeros(3) for _ in tree.links] for _ in range(2))
+        own = [SpatialForce(zeros(3), zeros(3)) for _ in tree.links]
         for i, wrench in wrenches:
-            moments[i], forces[i] = moments[i] + wrench.moment, forces[i] + wrench.force
-        torques = zeros(tree.nv)
-        for i in reversed(tree.links):
-            with scope("pushed", f"link{i}"):
-                for d in tree.dofs[i]:
-                    axis = tree.axis_at(d, *self.poses[i])
-                    torques[d] = axis.angular @ moments[i] + axis.linear @ forces[i]
-                if (parent := tree.parents[i]) >= 0:
-                    moments[parent] = moments[parent] + moments[i]
-                    forces[parent] = forces[parent] + forces[i]
+            own[i] = own[i] + SpatialForce(*wrench)
+        torques = transmit(tree, self.poses, own, "pushed")
         return self.of_joints(list(torques))
 
 

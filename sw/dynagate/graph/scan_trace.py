@@ -12,7 +12,7 @@ from dynagate.dynamics.constraints import links as constraint_links
 from dynagate.dynamics.functions.record import SCAN, SCANS
 from dynagate.dynamics.links import Link, Links
 from dynagate.dynamics.recursions import aba
-from dynagate.dynamics.recursions.crba import check_invertible
+from dynagate.dynamics.recursions.invertible import check_invertible
 from dynagate.forces import Force
 from dynagate.forces.listed import joint_friction
 from dynagate.graph.loop import Loop

@@ -16,7 +16,7 @@ import numpy as np
 from dynagate.base.arrays import Array
 from dynagate.base.naming import scope
 from dynagate.dynamics.configuration import entry_weights
-from dynagate.dynamics.elimination import solve_square
+from dynagate.dynamics.factor import solve_square
 from dynagate.graph import Graph
 from dynagate.graph.derivatives import Derivative, output_values
 from dynagate.integrators.step import StepOptions, StepRecording

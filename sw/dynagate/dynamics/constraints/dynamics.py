@@ -12,21 +12,22 @@ zeros in J and ones on this diagonal, so its force is 0 and no other graph is ne
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from numpy.polynomial import Chebyshev, Polynomial
 
 from dynagate.base.naming import label, scope
-from dynagate.dynamics.block_factor import BlockFactor
 from dynagate.dynamics.configuration import normalized
+from dynagate.dynamics.constraints.delassus import Delassus, products
 from dynagate.dynamics.constraints.rows import acceleration_of, held_by, in_base, jacobian_of, poses_of, stabilized
 from dynagate.dynamics.constraints.solve import Stance, weighed
+from dynagate.dynamics.factor import BlockFactor, factorize, inwards, outwards
 from dynagate.dynamics.recursions import frames
-from dynagate.dynamics.recursions.crba import CONFIGURATIONS, SINGULAR, factorize, inwards, mass_matrix, outwards
+from dynagate.dynamics.recursions.crba import mass_matrix
+from dynagate.dynamics.recursions.invertible import CONFIGURATIONS, SINGULAR
 from dynagate.dynamics.recursions.rnea import Balance, balance
-from dynagate.dynamics.spatial import Array, Force, Scalar, array, cross, symmetric, zeros
+from dynagate.dynamics.spatial import Array, Force, Scalar, array, cross, zeros
 from dynagate.dynamics.tree import Tree
 from dynagate.robot.errors import RobotError
 from dynagate.robot.model import Robot
@@ -65,14 +66,11 @@ class Equations:
         rows = self._stance.masked(rows, self._active)
         with scope("solve"):
             half = inwards(order, factor, load)
-            columns = [inwards(order, factor, row) for row in self._masked]
-        scaled = [array(column) * array(factor.inverse_d) for column in columns]
-        with scope("delassus"):
-            matrix = _products(scaled, columns)
-            reached = array([column @ array(half) for column in scaled])
+        response = Delassus(order, factor, self._masked)
+        matrix, reached = response.matrix(), response.reached(half)
         push, force = self._stance.pushes(self._active, matrix, reached, rows, pivots)
         with scope("solve"):
-            pushed = [h + array([column[d] for column in columns]) @ push for d, h in enumerate(half)]
+            pushed = [h + array([own[d] for own in response.halves]) @ push for d, h in enumerate(half)]
             result = outwards(order, factor, pushed)
         with scope("constraint"):
             return result, in_base(self._tree, self.where, force)
@@ -148,11 +146,7 @@ def delassus(tree: Tree, q: Sequence[Scalar]) -> Array:
     position = mimic.configuration(q)
     m, where = mass_matrix(tree, position), poses_of(tree, position)
     jacobian = mimic.columns(in_base(tree, where, jacobian_of(tree, where)))
-    factor = factorize(mimic, mimic.symmetric(m))
-    with scope("solve"):
-        columns = [inwards(mimic, factor, row) for row in jacobian]
-    with scope("delassus"):
-        return _products([array(column) * array(factor.inverse_d) for column in columns], columns)
+    return Delassus(mimic, factorize(mimic, mimic.symmetric(m)), jacobian).matrix()
 
 
 def drift(tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar]) -> Array:
@@ -209,7 +203,7 @@ def _least(across: Array, load: Sequence[Scalar], least: Sequence[float]) -> Arr
     nothing of what no force can give, and numbers stay small."""
     series = Chebyshev.interpolate(lambda g: (1.0 - g) ** -2.0, REFINED - 1, domain=[0.0, WEAKEST])
     parts = [float(x) for x in series.convert(kind=Polynomial).coef]
-    matrix, soft = _products(across.T, across.T), array(list(least))
+    matrix, soft = products(list(across.T), list(across.T)), array(list(least))
     for k, own in enumerate(least):
         matrix[k, k] = matrix[k, k] + own
     factor = BlockFactor(matrix, [1] * len(matrix))
@@ -232,11 +226,6 @@ def _least_pivots(tree: Tree, undriven: Sequence[int]) -> list[float]:
         squares = np.sum(jacobian[:, undriven].astype(np.float64) ** 2, axis=0)
         largest = np.maximum(largest, squares)
     return [SOFTENED * float(size or largest.max() or 1.0) for size in largest]
-
-
-def _products(scaled: Any, columns: Any) -> Array:
-    """The symmetric matrix (n, n) of products of the first n vectors with the second, each pair of entries once."""
-    return symmetric(lambda a, b: label(scaled[a] @ array(columns[b]), f"s_{a}_{b}"), len(columns))
 
 
 def residual(

@@ -19,7 +19,7 @@ from dynagate.dynamics.constraints.kinds import (
     threes,
     turned,
 )
-from dynagate.dynamics.recursions.poses import chains, poses
+from dynagate.dynamics.recursions.poses import Poses, chains, jacobian_columns, poses
 from dynagate.dynamics.recursions.rnea import Balance
 from dynagate.dynamics.spatial import Array, Scalar, array, zeros
 from dynagate.dynamics.tree import Tree
@@ -27,12 +27,17 @@ from dynagate.robot.constraint import Constraint
 
 
 class Where(NamedTuple):
-    """A configuration. rotation[i], position[i], base[i]: as of `frames.Poses`. q: with all joints free."""
+    """A configuration. rotation[i], position[i], base[i]: as of `Poses`. q: with all joints free."""
 
     rotation: list[Array]
     position: list[Array]
     base: list[Array]
     q: Sequence[Scalar]
+
+    @property
+    def poses(self) -> Poses:
+        """Return the poses of the links."""
+        return Poses(self.rotation, self.position, self.base)
 
 
 class Joints(NamedTuple):
@@ -175,16 +180,6 @@ def _pose(where: Where, end: End) -> tuple[Array, Array]:
     return where.rotation[end.link] @ end.turn, _position(where, end)
 
 
-def _columns(tree: Tree, end: End, at: Array, where: Where) -> tuple[Array, Array]:
-    """How a link turns, and its point at a place (3,) moves, by q̇: (3, nv) each, in the axes of the rows."""
-    turning, moving = zeros(3, tree.nv), zeros(3, tree.nv)
-    for d in tree.support[end.link]:
-        j = tree.link_of[d]
-        seen = tree.axis_at(d, where.rotation[j], where.position[j] - at)
-        turning[:, d], moving[:, d] = seen.angular, seen.linear
-    return turning, moving
-
-
 def jacobian_of(tree: Tree, where: Where, *, closed: bool = False) -> Array:
     """J (rows, nv) of the robot with its joints free. closed: as if the other end of a loop were where the first is."""
     result = zeros(tree.moving.constraint_rows, tree.nv)
@@ -198,7 +193,7 @@ def jacobian_of(tree: Tree, where: Where, *, closed: bool = False) -> Array:
         for end in held.moving:
             with scope("constraint", f"link{end.link}"):
                 at = label(_position(where, held.ends[0] if first else end), "p")
-                rows = along.of(*_columns(tree, end, at, where))
+                rows = along.of(*jacobian_columns(tree, end.link, at, where.poses))
                 for d in tree.support[end.link]:
                     result[held.rows, d] = result[held.rows, d] + rows[:, d] * end.sign
     return result
@@ -215,7 +210,7 @@ def acceleration_of(
     with its joints free. velocity: of a frame; None is J q̇. For equalities of joints it is only J̇ q̇."""
 
     def by_columns(end: End) -> tuple[Array, Array]:
-        turning, moving = _columns(tree, end, _position(where, end), where)
+        turning, moving = jacobian_columns(tree, end.link, _position(where, end), where.poses)
         return turning @ array(list(rates)), moving @ array(list(rates))
 
     result = zeros(tree.moving.constraint_rows)

@@ -8,11 +8,13 @@ import numpy as np
 import numpy.typing as npt
 
 from dynagate.base.naming import scope
-from dynagate.dynamics.block_factor import BlockFactor
 from dynagate.dynamics.configuration import normalized
 from dynagate.dynamics.constraints.augmented_delassus import ball, mass_of
+from dynagate.dynamics.constraints.delassus import Delassus
 from dynagate.dynamics.constraints.rows import Held, held_by, jacobian_of, poses_of
-from dynagate.dynamics.recursions.crba import CONFIGURATIONS, Factor, factorize, inwards, mass_matrix
+from dynagate.dynamics.factor import BlockFactor, Factor, factorize
+from dynagate.dynamics.recursions.crba import mass_matrix
+from dynagate.dynamics.recursions.invertible import CONFIGURATIONS
 from dynagate.dynamics.spatial import Array, Inertia, Scalar
 from dynagate.dynamics.tree import Tree
 
@@ -100,6 +102,6 @@ def weighed(tree: Tree, q: Sequence[float], *, closed: bool = False) -> npt.NDAr
     position = mimic.configuration(q)
     m, jacobian = mass_matrix(tree, position), jacobian_of(tree, poses_of(tree, position), closed=closed)
     factor: Factor = factorize(mimic, mimic.symmetric(m))
-    columns = np.array([inwards(mimic, factor, row) for row in mimic.columns(jacobian)], dtype=np.float64)
+    columns = np.array(Delassus(mimic, factor, mimic.columns(jacobian)).halves, dtype=np.float64)
     columns *= np.sqrt(np.array(factor.inverse_d, dtype=np.float64))
     return columns

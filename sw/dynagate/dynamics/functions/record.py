@@ -10,7 +10,7 @@ from dynagate.base.errors import ArgumentError
 from dynagate.base.naming import scope
 from dynagate.base.nearest import nearest
 from dynagate.dynamics.functions.spaces import Argument
-from dynagate.dynamics.recursions import crba
+from dynagate.dynamics.recursions.invertible import check_invertible
 from dynagate.dynamics.tree import Tree
 from dynagate.robot import Robot, RobotError
 
@@ -141,7 +141,7 @@ class Function:
         form = form or next(iter(self.forms))
         self._check(form, tree)
         if self.needs_inverse:
-            crba.check_invertible(tree)
+            check_invertible(tree)
         if len(inputs) > len(self.inputs):
             options["external"] = inputs[-1]
         own = inputs[: len(self.inputs)]

@@ -12,8 +12,9 @@ from functools import cached_property
 from typing import NamedTuple
 
 from dynagate.base.naming import label, scope
+from dynagate.dynamics.factor import Factor, factorize, inverse_from_factor, solve
 from dynagate.dynamics.gradients import closed_form as gradients
-from dynagate.dynamics.recursions.crba import Factor, factorize, inverse_from_factor, mass_matrix, solve
+from dynagate.dynamics.recursions.crba import mass_matrix
 from dynagate.dynamics.recursions.poses import Frame
 from dynagate.dynamics.recursions.rnea import inverse_dynamics
 from dynagate.dynamics.spatial import Array, Scalar, array, select

@@ -16,8 +16,9 @@ import numpy as np
 
 from dynagate.base.errors import ArgumentError
 from dynagate.base.naming import label, scope
+from dynagate.dynamics.factor import factorize, inverse_from_factor
 from dynagate.dynamics.gradients.count_multiplications import Products, Varying
-from dynagate.dynamics.recursions.crba import factorize, inverse_from_factor, mass_matrix
+from dynagate.dynamics.recursions.crba import mass_matrix
 from dynagate.dynamics.recursions.poses import Frame, Poses, poses, reference_links
 from dynagate.dynamics.recursions.prefix import along_links, over_subtrees
 from dynagate.dynamics.reduction import Body, Dipole

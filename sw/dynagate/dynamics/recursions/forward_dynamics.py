@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from dynagate.dynamics.factor import factorize, solve
 from dynagate.dynamics.links import Links
 from dynagate.dynamics.recursions import aba
-from dynagate.dynamics.recursions.crba import factorize, mass_matrix, solve
+from dynagate.dynamics.recursions.crba import mass_matrix
 from dynagate.dynamics.recursions.rnea import inverse_dynamics
 from dynagate.dynamics.spatial import Array, Scalar
 from dynagate.dynamics.tree import Tree

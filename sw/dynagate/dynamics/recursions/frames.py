@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from dynagate.base.naming import label, scope
-from dynagate.dynamics.recursions.poses import Poses, poses
+from dynagate.dynamics.recursions.poses import Poses, jacobian_columns, poses
 from dynagate.dynamics.recursions.rnea import balance
 from dynagate.dynamics.spatial import Array, Scalar, array, zeros
 from dynagate.dynamics.tree import Tree
@@ -52,10 +52,7 @@ def jacobian(tree: Tree, q: Sequence[Scalar], name: str) -> Array:
     seen = _seen(tree, q, name)
     result = zeros(6, tree.nv)
     with scope("frame"):
-        for d in tree.support[seen.link] if seen.link >= 0 else ():
-            j = tree.link_of[d]
-            motion = tree.axis_at(d, seen.links.rotation[j], seen.links.position[j] - seen.position)
-            result[:3, d], result[3:, d] = motion
+        result[:3], result[3:] = jacobian_columns(tree, seen.link, seen.position, seen.links)
     return label(result, "frame_jacobian")
 
 

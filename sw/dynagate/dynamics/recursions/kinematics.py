@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from dynagate.base.naming import label, scope
-from dynagate.dynamics.recursions.poses import Poses, poses
+from dynagate.dynamics.links import Link
+from dynagate.dynamics.recursions.poses import Poses, jacobian_columns, poses
 from dynagate.dynamics.spatial import ZERO_MOTION, Array, Motion, Scalar, zeros
+from dynagate.dynamics.transforms import JointTransform
 from dynagate.dynamics.tree import Tree
 
 
@@ -16,19 +19,15 @@ def _base_poses(tree: Tree, q: Sequence[Scalar]) -> Poses:
 
 def kinetic_energy(tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar]) -> Scalar:
     """½ Σ vᵀ I v in J, velocities in body frames, and ½ Σ of the rotors' armature times q̇²."""
-    joints = tree.transforms(q)
-    velocities: list[Motion] = []
-    total: Scalar = 0.0
-    for i in tree.links:
-        with scope("kinetic", f"link{i}"):
-            p = tree.parents[i]
-            carried = joints[i].motion_to_link(velocities[p]) if p >= 0 else ZERO_MOTION
-            v = carried + tree.joint_motion(i, qd)
-            velocities.append(v)
-            total = total + v.dot(tree.inertias[i] @ v)
-            for d in tree.dofs[i]:
-                total = total + tree.armature[d] * (qd[d] * qd[d])
-    return label(0.5 * total, "kinetic_energy")
+
+    def energies(
+        link: Link, above: Motion | None, joint: JointTransform, rates: Sequence[Scalar]
+    ) -> tuple[Motion, list]:
+        v = (ZERO_MOTION if above is None else joint.motion_to_link(above)) + link.motion(rates)
+        return v, [v.dot(link.inertia @ v), *(link.armature[d] * (rate * rate) for d, rate in enumerate(rates))]
+
+    terms = [x for own in tree.down("kinetic", energies, tree.transforms(q), tree.velocities(qd)) for x in own]
+    return label(0.5 * sum(terms[1:], terms[0]), "kinetic_energy")
 
 
 def potential_energy(tree: Tree, q: Sequence[Scalar]) -> Scalar:
@@ -42,22 +41,27 @@ def center_of_mass(tree: Tree, q: Sequence[Scalar]) -> Array:
     return label(_first_moment(tree, q) * (1.0 / total), "center_of_mass")
 
 
+class _Moment(NamedTuple):
+    """Mass of a subtree, and its first moment about a link's origin."""
+
+    mass: Scalar
+    first: Array
+
+    def __add__(self, other: _Moment) -> _Moment:  # type: ignore[override]
+        return _Moment(self.mass + other.mass, self.first + other.first)
+
+
 def _first_moment(tree: Tree, q: Sequence[Scalar]) -> Array:
     """Σ m c, by passing each subtree's moment about its joint up to the base: no link's pose is needed."""
     tree = tree.as_given
-    joints = tree.transforms(q)
-    moments = [inertia.first for inertia in tree.inertias]
-    masses = [inertia.mass for inertia in tree.inertias]
-    total = zeros(3)
-    for i in reversed(tree.links):
-        with scope("com", f"link{i}"):
-            above = joints[i].to_parent(moments[i]) + joints[i].translation * masses[i]
-            p = tree.parents[i]
-            if p >= 0:
-                moments[p], masses[p] = moments[p] + above, masses[p] + masses[i]
-            else:
-                total = total + above
-    return total
+
+    def passed(link: Link, own: _Moment, joint: JointTransform) -> tuple[_Moment, _Moment]:
+        above = _Moment(own.mass, joint.to_parent(own.first) + joint.translation * own.mass)
+        return above, above
+
+    own = [_Moment(inertia.mass, inertia.first) for inertia in tree.inertias]
+    moments = tree.up("com", passed, tree.transforms(q), own=own)
+    return sum((moments[i].first for i in reversed(tree.links) if tree.parents[i] < 0), zeros(3))
 
 
 def link_positions(tree: Tree, q: Sequence[Scalar]) -> Array:
@@ -76,9 +80,5 @@ def link_jacobians(tree: Tree, q: Sequence[Scalar]) -> Array:
     result = zeros(len(tree.links), 6, tree.nv)
     for i in tree.links:
         with scope("jacobian", f"link{i}"):
-            for d in tree.support[i]:
-                j = tree.link_of[d]
-                # seen from axes at link i's origin
-                seen = tree.axis_at(d, where.rotation[j], where.position[j] - where.position[i])
-                result[i, :3, d], result[i, 3:, d] = seen
+            result[i, :3], result[i, 3:] = jacobian_columns(tree, i, where.position[i], where)
     return result

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dynagate.base.naming import label, scope
+from dynagate.dynamics.links import Link
 from dynagate.dynamics.recursions.kinematics import center_of_mass
 from dynagate.dynamics.recursions.poses import poses
 from dynagate.dynamics.recursions.rnea import inverse_dynamics
@@ -23,13 +24,14 @@ def centroidal_momentum_matrix(tree: Tree, q: Sequence[Scalar]) -> Array:
     places = [position - center for position in where.position]
     composite = [_seen(tree.inertias[i], where.rotation[i], places[i]) for i in tree.links]
     result = zeros(6, tree.nv)
-    for i in reversed(tree.links):
-        with scope("momentum", f"link{i}"):
-            for d in tree.dofs[i]:
-                pushed = composite[i] @ tree.axis_at(d, where.rotation[i], places[i])
-                result[:3, d], result[3:, d] = pushed.angular, pushed.linear
-            if (p := tree.parents[i]) >= 0:
-                composite[p] = composite[p] + composite[i]
+
+    def columns(link: Link, inertia: Inertia) -> tuple[Inertia, None]:
+        for d in tree.dofs[link.number]:
+            pushed = inertia @ tree.axis_at(d, where.rotation[link.number], places[link.number])
+            result[:3, d], result[3:, d] = pushed.angular, pushed.linear
+        return inertia, None
+
+    tree.up("momentum", columns, own=composite)
     return label(result, "centroidal_momentum_matrix")
 
 

@@ -13,12 +13,13 @@ import numpy as np
 
 from dynagate.base.errors import ArgumentError
 from dynagate.base.naming import label, scope
+from dynagate.dynamics.links import Link
 from dynagate.dynamics.recursions.prefix import along
-from dynagate.dynamics.spatial import Array, Scalar, array, zeros
+from dynagate.dynamics.spatial import Array, Force, Scalar, array, zeros
 from dynagate.dynamics.transforms import JointTransform
 from dynagate.dynamics.tree import Tree
 from dynagate.robot.parts import Frame as Place
-from dynagate.robot.parts import Link
+from dynagate.robot.parts import Link as RobotLink
 
 NAMED = ("base", "middle", "sparsest")
 """The frames that have names. The gradients replace "sparsest" by a map (`gradients.sparsest`)."""
@@ -28,7 +29,7 @@ Frame = str | int | Mapping[int, int]
 from the first link of each chain to a link index (-1: base).
 """
 
-FrameOption = Frame | Place | Link
+FrameOption = Frame | Place | RobotLink
 """The option `frame` of a function: where gradients express vectors, or the frame that the function is of."""
 
 
@@ -165,3 +166,28 @@ def poses(tree: Tree, q: Sequence[Scalar], frame: Frame, *, prefix: bool = False
         [by_link[i].position for i in tree.links],
         [base[tree.ancestors[i][0]] for i in tree.links],
     )
+
+
+def jacobian_columns(tree: Tree, link: int, at: Array, where: Poses) -> tuple[Array, Array]:
+    """Return how a link turns, and how its point at a place (3,) moves, by q̇ (3, nv), in the axes of the poses."""
+    turning, moving = zeros(3, tree.nv), zeros(3, tree.nv)
+    for d in tree.support[link] if link >= 0 else ():
+        j = tree.link_of[d]
+        turning[:, d], moving[:, d] = tree.axis_at(d, where.rotation[j], where.position[j] - at)
+    return turning, moving
+
+
+def transmit(tree: Tree, where: Places, wrenches: Sequence[Force], part: str) -> Array:
+    """Return the torques (nv,) of wrenches on links, [moment; force] about the base's origin in base axes.
+
+    part: what computes it, for names.
+    """
+    torques = zeros(tree.nv)
+
+    def passed(link: Link, wrench: Force) -> tuple[Force, None]:
+        for d in tree.dofs[link.number]:
+            torques[d] = tree.axis_at(d, *where[link.number]).dot(wrench)
+        return wrench, None
+
+    tree.up(part, passed, own=wrenches)
+    return torques

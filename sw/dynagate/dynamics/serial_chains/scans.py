@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from dynagate.base.naming import label, scope
+from dynagate.dynamics.factor import factorize, solve
 from dynagate.dynamics.recursions import aba
-from dynagate.dynamics.recursions.crba import factorize, solve
 from dynagate.dynamics.serial_chains.linear_recursion import linear_recursion
 from dynagate.dynamics.spatial import Array, Force, Motion, Scalar, array, cross, zeros
 from dynagate.dynamics.transforms import FreeTransform, JointTransform

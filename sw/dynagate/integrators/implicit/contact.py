@@ -33,9 +33,12 @@ from dynagate.base.arguments import ABOVE_ZERO, AT_LEAST_ZERO, check_count, is_n
 from dynagate.base.explained import explained
 from dynagate.base.largest import MAX_ITERATIONS
 from dynagate.base.naming import label, scope
+from dynagate.dynamics.constraints.delassus import Delassus
+from dynagate.dynamics.factor import factorize, inwards, outwards
 from dynagate.dynamics.parameters import Overrides
-from dynagate.dynamics.recursions.crba import check_invertible, factorize, inwards, mass_matrix, outwards
-from dynagate.dynamics.recursions.poses import Poses, poses
+from dynagate.dynamics.recursions.crba import mass_matrix
+from dynagate.dynamics.recursions.invertible import check_invertible
+from dynagate.dynamics.recursions.poses import Poses, jacobian_columns, poses
 from dynagate.dynamics.recursions.rnea import inverse_dynamics
 from dynagate.dynamics.spatial import Array, Scalar, array, select, sqrt, zeros
 from dynagate.dynamics.steps.momentum import along_new_axes, displaced, rate_along_held_axes
@@ -166,7 +169,7 @@ def _meeting(step: StepRecording, contact: RigidContact, links: Sequence[int], *
     """Record a state to what a step solves. A gap of up to `margin` in m counts as no gap."""
     robot = step.options.in_step(step.robot)
     q, qd, dt = step.q, step.qd, step.dt
-    tree, rows = Tree(robot, values=step.dynamics_parameters), 3 * contact.pairs
+    tree = Tree(robot, values=step.dynamics_parameters)
     tau = step.tau + step.pushed(q, qd) if step.forces.forces else step.tau
     bias = inverse_dynamics(tree, list(q), list(qd), [0.0] * tree.nv)
     factor = factorize(tree, mass_matrix(tree, list(q)))
@@ -174,14 +177,10 @@ def _meeting(step: StepRecording, contact: RigidContact, links: Sequence[int], *
         pushed = inwards(tree, factor, [t - b for t, b in zip(tau, bias, strict=True)])
         free = qd + rate_along_held_axes(robot, qd, array(outwards(tree, factor, pushed))) * dt
     jacobian, gaps = _rows(tree, contact, links, poses(tree, list(q), "base"))
+    response = Delassus(tree, factor, jacobian)
+    answer, w = response.answers(), response.matrix()
     with scope("delassus"):
-        halves = [inwards(tree, factor, row) for row in jacobian]
-        answer = array([outwards(tree, factor, half) for half in halves])
-        scaled = [array(half) * array(factor.inverse_d) for half in halves]
-        w = zeros(rows, rows)
-        for a in range(rows):
-            for b in range(a, rows):
-                w[a, b] = w[b, a] = scaled[a] @ array(halves[b])
+        for a in range(3 * contact.pairs):
             w[a, a] = w[a, a] + contact.compliance
         velocity, recovery = jacobian @ free, zeros(contact.pairs)
         for c, gap in enumerate(gaps):
@@ -206,24 +205,15 @@ def _rows(tree: Tree, contact: RigidContact, links: Sequence[int], where: Poses)
     for point, link in zip(contact.points, links, strict=True):
         with scope("constraint", f"link{link}"):
             at = where.position[link] + where.rotation[link] @ tree.point(link, point.position)
-            columns = _columns(tree, link, where, at)
+            _, columns = jacobian_columns(tree, link, at, where)
             for plane in contact.planes:
                 axes = array(axes_of(plane))
                 if point.radius:
-                    columns = _columns(tree, link, where, at - axes[0] * point.radius)
+                    _, columns = jacobian_columns(tree, link, at - axes[0] * point.radius, where)
                 result[place : place + 3] = axes @ columns
                 gaps.append(label(axes[0] @ at - (plane.offset + point.radius), "gap"))
                 place += 3
     return result, gaps
-
-
-def _columns(tree: Tree, link: int, where: Poses, at: Array) -> Array:
-    """∂velocity/∂q̇ (3, nv) of the point of a link that is at a place (3,)."""
-    columns = zeros(3, tree.nv)
-    for d in tree.support[link]:
-        j = tree.link_of[d]
-        columns[:, d] = tree.axis_at(d, where.rotation[j], where.position[j] - at).linear
-    return columns
 
 
 def _inverse_steepness(w: Array) -> Array:

@@ -15,8 +15,9 @@ import numpy as np
 from dynagate.base.naming import scope
 from dynagate.dynamics.configuration import advance, between, directions_of
 from dynagate.dynamics.recursions.forward_dynamics import forward_dynamics
-from dynagate.dynamics.recursions.poses import Places, places
+from dynagate.dynamics.recursions.poses import Places, places, transmit
 from dynagate.dynamics.spatial import Array, Inertia, Scalar, array, chosen, select, zeros
+from dynagate.dynamics.spatial import Force as SpatialForce
 from dynagate.dynamics.tree import Tree
 from dynagate.forces import Forces
 from dynagate.forces.contact import Contact, check_points
@@ -322,17 +323,8 @@ def _inertial(
             forces.append(force)
     if model.contact is not None and marks is not None:
         _subtract_contact(model, model.contact, poses, marks, moments, forces)
-    slope = zeros(tree.nv)
-    for i in reversed(tree.links):
-        with scope("slope", f"link{i}"):
-            parent, (r, p) = tree.parents[i], poses[i]
-            for d in tree.dofs[i]:
-                motion = tree.axis_at(d, r, p)
-                slope[d] = motion.angular @ moments[i] + motion.linear @ forces[i]
-            if parent >= 0:
-                moments[parent] = moments[parent] + moments[i]
-                forces[parent] = forces[parent] + forces[i]
-    return total, slope
+    wrenches = [SpatialForce(moment, force) for moment, force in zip(moments, forces, strict=True)]
+    return total, transmit(tree, poses, wrenches, "slope")
 
 
 def _weighted(inertia: Inertia, turn: Array, shift: Array) -> tuple[Array, Array, Scalar]:

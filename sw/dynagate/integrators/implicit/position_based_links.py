@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dynagate.base.errors import ArgumentError, ArgumentTypeError
-from dynagate.dynamics.recursions.crba import check_invertible
+from dynagate.dynamics.recursions.invertible import check_invertible
 from dynagate.dynamics.tree import Tree
 from dynagate.robot.model import Robot
 

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dynagate.dynamics.recursions.crba import factorize, mass_matrix, solve
+from dynagate.dynamics.factor import factorize, solve
+from dynagate.dynamics.recursions.crba import mass_matrix
 from dynagate.dynamics.spatial import array, chosen, select
 from dynagate.dynamics.tree import Tree
 from dynagate.graph import Graph

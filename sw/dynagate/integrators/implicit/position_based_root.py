@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dynagate.dynamics.recursions.crba import Dense, factorize, solve
+from dynagate.dynamics.factor import Dense, factorize, solve
 from dynagate.dynamics.spatial import Array, array, chosen, select
 from dynagate.graph import Graph
 from dynagate.graph.derivatives import jacobian

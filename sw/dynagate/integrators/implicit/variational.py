@@ -18,8 +18,9 @@ import numpy as np
 from dynagate.base.naming import label, scope
 from dynagate.dynamics import Argument, Function, Tree
 from dynagate.dynamics.configuration import advance
+from dynagate.dynamics.factor import Factor, factorize, solve
 from dynagate.dynamics.links import Link
-from dynagate.dynamics.recursions.crba import Factor, factorize, mass_matrix, solve
+from dynagate.dynamics.recursions.crba import mass_matrix
 from dynagate.dynamics.recursions.forward_dynamics import forward_dynamics
 from dynagate.dynamics.spatial import (
     Array,
@@ -131,17 +132,18 @@ def prepare(
     share: Scalar,
 ) -> tuple[Rows, list[Scalar]]:
     """load and impulse: what stays while the increment is sought."""
-    joints = tree.transforms(q)
     reach = share * (dt * dt)
-    fall: list[Array] = []
     load = zeros(len(tree.links), 6)
-    for i in tree.links:
-        with scope("prepare", f"link{i}"):
-            p, inertia = tree.parents[i], tree.inertias[i]
-            fall.append(joints[i].to_link(fall[p] if p >= 0 else array([-a for a in tree.base_acceleration])))
-            force = Force(cross(inertia.first, fall[i]), fall[i] * inertia.mass)
-            load[i, :3] = momentum[i, :3] + force.angular * reach
-            load[i, 3:] = momentum[i, 3:] + force.linear * reach
+
+    def falling(link: Link, above: Array | None, joint: JointTransform) -> tuple[Array, None]:
+        fall = joint.to_link(-link.base_acceleration if above is None else above)
+        i, inertia = link.number, link.inertia
+        force = Force(cross(inertia.first, fall), fall * inertia.mass)
+        load[i, :3] = momentum[i, :3] + force.angular * reach
+        load[i, 3:] = momentum[i, 3:] + force.linear * reach
+        return fall, None
+
+    tree.down("prepare", falling, tree.transforms(q))
     joint_impulse = []
     for d in range(tree.nv):
         rotor = tree.armature[d] * last[d] - tree.damping[d] * ((share - 0.5) * (dt * last[d]))
@@ -168,49 +170,44 @@ def residual(
     for i, left in enumerate(brought):
         with scope("drnea", f"link{i}"):
             force.append(Force(left.angular - load[i, :3], left.linear - load[i, 3:]))
-    f: list[Scalar] = [0.0] * tree.nv
-    for i in reversed(tree.links):
-        with scope("drnea", f"link{i}"):
-            p = tree.parents[i]
-            for d in tree.dofs[i]:
-                rotor = tree.armature[d] * increment[d] + (0.5 * tree.damping[d]) * (dt * increment[d])
-                f[d] = label(tree.along(d, force[i]) + rotor - impulse_of_joints[d], "f")
-            if p >= 0:
-                force[p] = force[p] + joints[i].force_to_parent(force[i])
-    return f, momentum, widest
+
+    def balance(link: Link, total: Force, joint: JointTransform, own: Sequence[Scalar]) -> tuple[Force, list[Scalar]]:
+        f = []
+        for d, (k, x) in enumerate(zip(tree.dofs[link.number], own, strict=True)):
+            rotor = link.armature[d] * x + (0.5 * link.damping[d]) * (dt * x)
+            f.append(label(link.along(d, total) + rotor - impulse_of_joints[k], "f"))
+        return joint.force_to_parent(total), f
+
+    return tree.vector(tree.up("drnea", balance, joints, tree.velocities(increment), own=force)), momentum, widest
 
 
 def _momenta(
     tree: Tree, joints: Sequence[JointTransform], increment: Sequence[Scalar]
 ) -> tuple[list[Force], Rows, Scalar]:
     """The momenta of all links at the step's begin and (links, 6) at its end, and the turns that `residual` returns."""
-    moved: list[tuple[Any, Scalar, Any]] = []
-    begin: list[Force] = []
     end = zeros(len(tree.links), 6)
-    widest: Scalar = 0.0
-    for i in tree.links:
-        with scope("drnea", f"link{i}"):
-            p, link, inertia = tree.parents[i], tree.each_link[i], tree.inertias[i]
-            own = increment[tree.dofs[i].start : tree.dofs[i].stop]
-            above = moved[p] if p >= 0 else ((0.0, 0.0, 0.0), 1.0, (0.0, 0.0, 0.0))
-            e, w, shift = _displacement(link, joints[i], own, above)
-            moved.append((e, w, shift))
-            y = e[0] * e[0] + e[1] * e[1] + e[2] * e[2]
-            widest = widest + _eighth_power(y * (1.0 / WIDEST))
-            turns = [x * x for x, direction in zip(own, link.directions, strict=True) if direction < 3]
-            if turns:
-                widest = widest + _eighth_power(sum(turns[1:], turns[0]) * (0.25 / WIDEST))
-            angle = polynomial(ANGLE, y)
-            square = y * (angle * angle)
-            rotation, v = twist(e, shift, angle, polynomial(B, square))
-            inertia_about = tuple(inertia_from_second_moment(inertia.second).ravel())
-            moment, push = impulse(inertia.mass, tuple(inertia.first), inertia_about, rotation, v)
-            left_moment, left_push, right_moment, right_push = momenta(
-                rotation, v, polynomial(B, square), polynomial(B_SLOPE, square), moment, push
-            )
-            end[i] = label(array([*right_moment, *right_push]), "momentum")
-            begin.append(Force(array(left_moment), array(left_push)))
-    return begin, end, widest
+
+    def moving(link: Link, above: Any, joint: JointTransform, own: Sequence[Scalar]) -> tuple[Any, Any]:
+        e, _, shift = moved = _displacement(link, joint, own, above or ((0.0, 0.0, 0.0), 1.0, (0.0, 0.0, 0.0)))
+        y = e[0] * e[0] + e[1] * e[1] + e[2] * e[2]
+        turned = [_eighth_power(y * (1.0 / WIDEST))]
+        turns = [x * x for x, direction in zip(own, link.directions, strict=True) if direction < 3]
+        if turns:
+            turned.append(_eighth_power(sum(turns[1:], turns[0]) * (0.25 / WIDEST)))
+        angle = polynomial(ANGLE, y)
+        square = y * (angle * angle)
+        rotation, v = twist(e, shift, angle, polynomial(B, square))
+        inertia = link.inertia
+        inertia_about = tuple(inertia_from_second_moment(inertia.second).ravel())
+        moment, push = impulse(inertia.mass, tuple(inertia.first), inertia_about, rotation, v)
+        left_moment, left_push, right_moment, right_push = momenta(
+            rotation, v, polynomial(B, square), polynomial(B_SLOPE, square), moment, push
+        )
+        end[link.number] = label(array([*right_moment, *right_push]), "momentum")
+        return moved, (Force(array(left_moment), array(left_push)), turned)
+
+    begin, turned = zip(*tree.down("drnea", moving, joints, tree.velocities(increment)), strict=True)
+    return list(begin), end, sum(x for own in turned for x in own)
 
 
 def momenta_of_past(tree: Tree, q: Sequence[Scalar], turn: Array, last: Sequence[Scalar]) -> Rows:

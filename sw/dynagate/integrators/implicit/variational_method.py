@@ -19,9 +19,11 @@ from dynagate.base.explained import explained
 from dynagate.base.largest import MAX_ITERATIONS
 from dynagate.dynamics import Argument, Function, Tree
 from dynagate.dynamics.configuration import advance
-from dynagate.dynamics.recursions.crba import check_invertible
-from dynagate.dynamics.spatial import ZERO_MOTION, Array, Scalar, array, chosen, select, sqrt, zeros
+from dynagate.dynamics.links import Link
+from dynagate.dynamics.recursions.invertible import check_invertible
+from dynagate.dynamics.spatial import ZERO_MOTION, Array, Scalar, array, chosen, select, sqrt
 from dynagate.dynamics.spatial import Motion as Twist
+from dynagate.dynamics.transforms import JointTransform
 from dynagate.forces import Forces
 from dynagate.forces.checks import check_numbers
 from dynagate.graph import Graph, trace
@@ -258,12 +260,10 @@ def _begin(robot: Robot) -> Loop:
 
 def _momenta(tree: Tree, q: Sequence[Scalar], rates: Sequence[Scalar]) -> Array:
     """(links, 6): the momentum of every link in its own frame, at these velocities of the joints."""
-    joints, twists = tree.transforms(q), list[Twist]()
-    momenta = zeros(len(tree.links), 6)
-    for i in tree.links:
-        parent = tree.parents[i]
-        carried = joints[i].motion_to_link(twists[parent]) if parent >= 0 else ZERO_MOTION
-        twists.append(carried + tree.joint_motion(i, rates))
-        momentum = tree.inertias[i] @ twists[i]
-        momenta[i, :3], momenta[i, 3:] = momentum.angular, momentum.linear
-    return momenta
+
+    def moving(link: Link, above: Twist | None, joint: JointTransform, own: Sequence[Scalar]) -> tuple[Twist, Array]:
+        twist = (ZERO_MOTION if above is None else joint.motion_to_link(above)) + link.motion(own)
+        momentum = link.inertia @ twist
+        return twist, array([*momentum.angular, *momentum.linear])
+
+    return array(tree.down("momenta", moving, tree.transforms(q), tree.velocities(rates)))

@@ -1,0 +1,67 @@
+"""Whether the mass matrix of a robot has an inverse."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from dynagate.dynamics.configuration import normalized
+from dynagate.dynamics.recursions.crba import mass_matrix
+from dynagate.dynamics.tree import Tree
+from dynagate.robot import RobotError
+
+SINGULAR = 1e-9
+"""A pivot this small relative to its diagonal entry has vanished, but for what rounding and short decimals of π leave:
+an inverse would lose nine digits."""
+
+CONFIGURATIONS = 3
+"""Random ones: M may be near singular at one of them by chance."""
+
+
+def check_invertible(tree: Tree) -> None:
+    """Raises RobotError that names the joints which can move without moving any mass, as two about one axis with no
+    mass between them: M has no inverse, at any configuration."""
+    tree, random = tree.nominal, np.random.default_rng(0)
+    for _ in range(CONFIGURATIONS):
+        q = normalized(tree.moving, random.uniform(-1.0, 1.0, tree.moving.nq)).tolist()
+        m = tree.mimic.symmetric(mass_matrix(tree, tree.mimic.configuration(q)))
+        weightless = _weightless(m.astype(np.float64))
+        if not weightless:
+            return
+    dofs = tree.mimic.leaders
+    groups = [sorted({tree.link_of[dofs[d]] for d in group}) for group in weightless]
+    links = tree.robot.links
+    listed = "; ".join(_joints(tree, group) for group in groups)
+    empty = [next((links[i].name for i in group if links[i].mass == 0.0), links[group[-1]].name) for group in groups]
+    held = [links[group[-1]].joint.name for group in groups]
+    raise RobotError(
+        f"{listed} can move without moving any mass, so the mass matrix of '{tree.robot.name}' has no inverse; "
+        f"give mass and inertia to {_quoted(empty)}, or hold by lock= {_quoted(held)}"
+    )
+
+
+def _quoted(names: Sequence[str]) -> str:
+    return ", ".join(f"'{name}'" for name in dict.fromkeys(names))
+
+
+def _joints(tree: Tree, links: Sequence[int]) -> str:
+    names = [f"'{tree.robot.links[i].joint.name}'" for i in links]
+    return f"joint {names[0]}" if len(names) == 1 else f"joints {', '.join(names[:-1])} and {names[-1]} together"
+
+
+def _weightless(m: npt.NDArray[np.float64]) -> list[list[int]]:
+    """Groups of degrees of freedom that move no mass together: a vanishing pivot of M, and what moves with it."""
+    left = m.copy()
+    groups = []
+    solved: list[int] = []
+    for k in reversed(range(len(m))):
+        if abs(left[k, k]) > SINGULAR * abs(m[k, k]):
+            left[:k, :k] -= np.outer(left[:k, k], left[k, :k]) / left[k, k]
+            solved.append(k)
+            continue
+        motion = -np.linalg.solve(m[np.ix_(solved, solved)], m[solved, k]) * np.sqrt(np.abs(np.diag(m)[solved]))
+        size = max(float(np.sqrt(abs(m[k, k]))), float(np.abs(motion).max(initial=0.0)))
+        groups.append([k, *(d for d, rate in zip(solved, motion, strict=True) if abs(rate) > 1e-3 * size)])
+    return groups
