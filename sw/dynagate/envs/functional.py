@@ -1,0 +1,145 @@
+"""Tasks as functions for JAX: `reset` and `step` under `jit` and `vmap`, with gradients through the simulation."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy.typing as npt
+
+from dynagate.base.extras import brought_by
+
+with brought_by("jax", "dynagate.envs.functional"):
+    import jax
+    import jax.numpy as jnp
+
+from dynagate.base.explained import explained
+from dynagate.envs.batch import draws_of, start
+from dynagate.envs.task import Task
+from dynagate.graph import Graph
+from dynagate.integrators.feedback import feedback_graph
+from dynagate.jax.functions import prepared
+from dynagate.jax.primitive import bind
+from dynagate.jax.rollouts import rollout
+from dynagate.operators.compute import CPU, Compiled
+from dynagate.operators.operator import Operator
+
+if TYPE_CHECKING:
+    from jax import Array
+
+
+class State(NamedTuple):
+    """A robot in an episode, (*leading, ...) each.
+
+    q: configuration. qd: velocity. last_action: action before. drawn: gains, parameters and inputs of the episode by
+    name. key: of the episodes to come. count: actions so far.
+    """
+
+    q: Any
+    qd: Any
+    last_action: Any
+    drawn: dict[str, Any]
+    key: Any
+    count: Any
+
+
+class Step(NamedTuple):
+    """What an action leads to: the state, with a new episode if it has ended, and of the action itself the observation,
+    the reward, whether the episode has ended, and whether the state was not finite."""
+
+    state: State
+    observation: Any
+    reward: Any
+    done: Any
+    diverged: Any
+
+
+@explained
+class FunctionalEnv:
+    """A task as functions for JAX.
+
+    Gradients through contact need float64: `jax.config.update("jax_enable_x64", True)`. Draws differ from those of the
+    Gymnasium environments; the simulation is the same.
+
+    Args:
+        task: What `legged_task` or `reach_task` returns.
+        dtype: "float32" or "float64"; JAX's default unless given.
+
+    Example:
+        >>> env = FunctionalEnv(reach_task("two_joint_arm"))
+        >>> state, observation = jax.vmap(env.reset)(jax.random.split(jax.random.key(0), 8))
+        >>> step = jax.jit(jax.vmap(env.step))(state, jnp.zeros((8, 2)))
+    """
+
+    def __init__(self, task: Task, dtype: npt.DTypeLike | None = None) -> None:
+        self.task = task
+        options: dict[str, Any] = {} if task.contact is None else {"contacts": task.contact, "outputs": "impulse"}
+        if task.law is not None:
+            options["feedback"] = task.law
+        robot = task.random.robot
+        self._move = rollout(robot, task.decimation, task.dt, dtype=dtype, **options)
+        self._dtype = self._move.operator.dtype
+        self._act, self._see = _operator(task, task.acting), _operator(task, task.seeing)
+        self._pull = None if task.law is None else _operator(task, feedback_graph(task.robot, task.law))
+
+    def reset(self, key: Array) -> tuple[State, Array]:
+        """Begin an episode, and return the state and the observation. key: of random numbers, one."""
+        key, own = jax.random.split(key)
+        draws = jax.random.uniform(own, (1, draws_of(self.task)), self._dtype)
+        begun = {name: jnp.asarray(value, self._dtype)[0] for name, value in start(self.task, draws).items()}
+        begun.pop("r", None)
+        q, qd, last = (begun.pop(name) for name in ("q", "qd", "last_action"))
+        state = State(q, qd, last, begun, key, jnp.zeros((), jnp.int32))
+        nothing = {"action": last, "last_action": last}
+        seen = _called(self._see, {"q_next": q, "qd_next": qd, **nothing, **begun})
+        return state, seen["observation"]
+
+    def step(self, state: State, action: Array) -> Step:
+        """Do an action (joints,), from -1 to 1. An episode that has ended begins anew in the state."""
+        task, drawn = self.task, state.drawn
+        acted = _called(self._act, {"action": action})
+        parameters = {name: drawn[name] for name in task.random.shapes}
+        held: dict[str, Any] = {}
+        tau = acted.get("tau", acted.get("feedforward"))
+        if task.law is not None:
+            held = {"target": acted["target"], "stiffness": drawn["stiffness"], "damping": drawn["damping"]}
+        over = {name: jnp.broadcast_to(x, (task.decimation, *x.shape)) for name, x in {"tau": tau, **held}.items()}
+        moved = self._move(state.q, state.qd, over.pop("tau"), **over, **parameters)
+        q, qd = moved.q[-1], moved.qd[-1]
+        if self._pull is not None:
+            tau = _called(self._pull, {"q": moved.q[-2], "qd": moved.qd[-2], "feedforward": tau, **held})["tau"]
+        values = {"q_next": q, "qd_next": qd, "tau": tau, "action": action, "last_action": state.last_action, **drawn}
+        if task.contact is not None:
+            values["swept"] = moved.impulse[-1].reshape(-1)
+        seen = _called(self._see, values)
+        diverged = ~(jnp.isfinite(q).all() & jnp.isfinite(qd).all())
+        count = state.count + 1
+        done = (seen["ends"] > 0.0).any() | diverged | (count >= task.episode)
+        going = State(q, qd, jnp.clip(action, -1.0, 1.0), drawn, state.key, count)
+        begun, _ = self.reset(state.key)
+        after = jax.tree.map(partial(_chosen, done), begun, going)
+        reward = jnp.where(diverged, 0.0, seen["reward"])
+        return Step(after, jnp.nan_to_num(seen["observation"]), reward, done, diverged)
+
+    def observe(self, state: State) -> Array:
+        """Return the observation of a state that an episode begins with."""
+        values = {"q_next": state.q, "qd_next": state.qd, "action": state.last_action, "last_action": state.last_action}
+        return _called(self._see, {**values, **state.drawn})["observation"]
+
+
+def _chosen(done: Any, begun: Any, going: Any) -> Any:
+    return jnp.where(done, begun, going)
+
+
+def _operator(task: Task, graph: Graph) -> Operator:
+    return Operator(graph, task.robot, Compiled(graph, (CPU,)), lambda own: Compiled(own, (CPU,)))
+
+
+def _called(operator: Operator, values: dict[str, Any]) -> dict[str, Any]:
+    """Return the results of a graph by name; inputs that are missing are 0."""
+    dtype = jnp.asarray(next(iter(values.values()))).dtype
+    inputs = {
+        port.name: jnp.asarray(values.get(port.name, jnp.zeros(port.shape)), dtype) for port in operator.graph.inputs
+    }
+    results = bind(operator, *prepared(operator.graph, inputs))
+    return {port.name: result for port, result in zip(operator.graph.outputs, results, strict=True)}

@@ -1,0 +1,54 @@
+"""Whether position gains are stable at a time step: eigenvalues of the step of a robot near a configuration."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dynagate.base.arrays import Array
+from dynagate.base.errors import ArgumentError
+from dynagate.dynamics.recursions.crba import mass_matrix
+from dynagate.dynamics.tree import Tree
+from dynagate.robot import Robot
+
+MARGIN = 1e-6
+"""By how much an eigenvalue's size may exceed 1: floating bases have eigenvalues of 1."""
+
+HALVINGS = 40
+"""Iterations of the search for the largest stable step."""
+
+
+def check_gains(robot: Robot, q: Array, stiffness: Array, damping: Array, dt: float) -> None:
+    """Raise ArgumentError if the step is unstable near a configuration, without contact and gravity.
+
+    Args:
+        robot: The robot.
+        q: Configuration (nq,), rad or m.
+        stiffness: Stiffness (joints,) of the joints of one degree of freedom, N m/rad or N/m.
+        damping: Damping (joints,) of the same joints, N m s/rad or N s/m.
+        dt: Time step of the simulation, s.
+    """
+    joints = [(joint, iv.start) for joint, _, iv in robot.moving() if joint.nv == 1]
+    places = [place for _, place in joints]
+    minv = np.linalg.inv(mass_matrix(Tree(robot), q.tolist()).astype(np.float64))[np.ix_(places, places)]
+    pull = minv * stiffness
+    brake = minv * (damping + np.array([joint.damping for joint, _ in joints]))
+    if _radius(pull, brake, dt) <= 1.0 + MARGIN:
+        return
+    low, high = 0.0, dt
+    for _ in range(HALVINGS):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if _radius(pull, brake, middle) <= 1.0 + MARGIN else (low, middle)
+    shares = [_radius(pull[k : k + 1, k : k + 1], brake[k : k + 1, k : k + 1], dt) for k in range(len(joints))]
+    name = joints[int(np.argmax(shares))][0].name
+    raise ArgumentError(
+        f"the gains of robot '{robot.name}' make steps of {dt:g} s unstable, first at joint '{name}'; expected dt of "
+        f"at most {low:.2g} s, less stiffness or damping, or more armature"
+    )
+
+
+def _radius(pull: Array, brake: Array, dt: float) -> float:
+    """Return the largest eigenvalue's size of a semi-implicit step of q̈ = -pull q - brake q̇."""
+    n = len(pull)
+    slower, back = np.eye(n) - dt * brake, -dt * pull
+    step = np.block([[np.eye(n) + dt * back, dt * slower], [back, slower]])
+    return float(np.abs(np.linalg.eigvals(step)).max())

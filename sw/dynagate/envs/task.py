@@ -1,0 +1,249 @@
+"""A task of a robot: its simulation, observations, rewards and ends of episodes as one loop over graphs.
+
+An action is a loop of one iteration: a graph that turns the action into targets or torques, a loop over the steps of
+the simulation, and a graph of observation, rewards and ends. So one call in C does an action of all robots.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+
+from dynagate.base.arguments import ABOVE_ZERO, check_count, check_time_step, number, one_or_several, shown
+from dynagate.base.arrays import Array
+from dynagate.base.errors import ArgumentError, ArgumentTypeError
+from dynagate.base.nearest import nearest
+from dynagate.dynamics.spatial import array, select, zeros
+from dynagate.dynamics.tree import Tree
+from dynagate.envs.draws import PER_EPISODE, Randomization
+from dynagate.envs.gains import check_gains
+from dynagate.envs.moment import Moment, flat
+from dynagate.graph import Graph
+from dynagate.graph.loop import Count, Loop
+from dynagate.graph.recorder import Recording
+from dynagate.graph.sizes import typical_sizes
+from dynagate.integrators.feedback import JointPD, feedback_graph
+from dynagate.integrators.implicit.contact import RigidContact
+from dynagate.integrators.implicit.contact_method import ContactIntegrator
+from dynagate.integrators.methods import method_of
+from dynagate.integrators.motion import Motion
+from dynagate.integrators.step import StepOptions
+from dynagate.robot import Robot
+
+Function = Callable[[Moment], Any]
+"""A function of a moment, over any scalar."""
+
+ACTIONS = "pd_targets", "torques"
+
+OWN = ("q", "qd", "tau", "action", "last_action", "loads", "target", "stiffness", "damping", "feedforward")
+"""Names that inputs of a task cannot have."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """A robot that learns.
+
+    Args:
+        robot: The robot, without variable parameters.
+        stance: Configuration (nq,) that episodes begin near and targets are relative to.
+        observations: Functions of a moment whose values are concatenated, by name.
+        rewards: Functions of a moment whose values are added, by name.
+        ends: Functions of a moment, by name: an episode ends when one is above 0.
+        contact: Ground and feet; None for a robot without.
+        actions: "pd_targets", positions of joints relative to the stance, or "torques".
+        dt: Time step of the simulation, s.
+        decimation: Steps of the simulation that an action holds for.
+        seconds: Length of an episode, s.
+        swing: Largest distance of a target from the stance, rad or m: one number, or one for each joint.
+        stiffness, damping: Gains of the joints, N m/rad, N m s/rad, N/m or N s/m: one number, or one for each joint.
+        randomize: What differs between environments (`draws.Randomization.of`).
+        inputs: Lowest and highest values of inputs that each episode draws, by name.
+        start_noise: Range of joint positions and velocities around the stance at the begin, rad, m, rad/s or m/s.
+
+    Raises:
+        ArgumentError: An option does not fit the robot, or the gains are unstable.
+        ArgumentTypeError: A term is no function.
+    """
+
+    robot: Robot
+    stance: Array
+    observations: Mapping[str, Function]
+    rewards: Mapping[str, Function]
+    ends: Mapping[str, Function] = field(default_factory=dict)
+    contact: RigidContact | None = None
+    actions: Literal["pd_targets", "torques"] = "pd_targets"
+    dt: float = 0.005
+    decimation: int = 4
+    seconds: float = 20.0
+    swing: float | Sequence[float] = 0.5
+    stiffness: float | Sequence[float] = 50.0
+    damping: float | Sequence[float] = 1.0
+    randomize: Mapping[str, Any] = field(default_factory=dict)
+    inputs: Mapping[str, tuple[Array, Array]] = field(default_factory=dict)
+    start_noise: float = 0.05
+
+    def __post_init__(self) -> None:
+        check_time_step(self.dt)
+        check_count("decimation", self.decimation, 1000)
+        number("seconds=", self.seconds, ABOVE_ZERO)
+        if self.actions not in ACTIONS:
+            raise ArgumentError(
+                f"actions={shown(self.actions)}{nearest(str(self.actions), ACTIONS)}; expected 'pd_targets' or "
+                "'torques'"
+            )
+        if not self.joints:
+            raise ArgumentError(f"robot '{self.robot.name}' has no joint of one degree of freedom, so no actions")
+        check_count("seconds / (dt decimation)", self.episode, PER_EPISODE >> 1)
+        for what, terms in (("observations", self.observations), ("rewards", self.rewards), ("ends", self.ends)):
+            _check_terms(what, terms)
+        self._check_actuation()
+
+    def _check_actuation(self) -> None:
+        if self.actions == "torques":
+            unbounded = [name for name, most in zip(self.joints, self.effort, strict=True) if not np.isfinite(most)]
+            if unbounded:
+                raise ArgumentError(
+                    f"actions='torques' of robot '{self.robot.name}', whose joint '{unbounded[0]}' has no effort "
+                    "limit; expected effort= in its file, or actions='pd_targets'"
+                )
+            return
+        (stiffness, damping), ((_, stiffer), (_, slower)) = self.gains, self.random.gains
+        check_gains(self.robot, self.stance, stiffer * stiffness, slower * damping, self.dt)
+
+    @cached_property
+    def joints(self) -> list[str]:
+        """Names of the joints that actions move."""
+        return JointPD.joints_of(self.robot)
+
+    @cached_property
+    def places(self) -> tuple[list[int], list[int]]:
+        """Places of those joints in q and qd."""
+        own = [(iq.start, iv.start) for joint, iq, iv in self.robot.moving() if joint.nv == 1]
+        return [q for q, _ in own], [v for _, v in own]
+
+    @cached_property
+    def effort(self) -> Array:
+        """Largest torques (joints,) by the robot's file, N m or N; infinite where it has none."""
+        return np.asarray(self.robot.effort)[self.places[1]]
+
+    @property
+    def episode(self) -> int:
+        """Actions of an episode."""
+        return max(1, round(self.seconds / (self.dt * self.decimation)))
+
+    @cached_property
+    def random(self) -> Randomization:
+        """What differs between environments."""
+        return Randomization.of(self.robot, self.randomize)
+
+    def _each(self, name: str) -> Array:
+        value = one_or_several(f"{name}=", getattr(self, name), (len(self.joints),))
+        return np.broadcast_to(value, len(self.joints)).astype(np.float64)
+
+    @cached_property
+    def gains(self) -> tuple[Array, Array]:
+        """Stiffness and damping (joints,) without randomization."""
+        return self._each("stiffness"), self._each("damping")
+
+    @cached_property
+    def law(self) -> JointPD | None:
+        """Feedback of the steps; None for torques."""
+        if self.actions == "torques":
+            return None
+        largest = np.full(self.robot.nv, np.inf)
+        largest[self.places[1]] = self.effort
+        return JointPD(tuple(largest.tolist()))
+
+    @cached_property
+    def motion(self) -> Motion:
+        """Steps of the simulation without feedback."""
+        options, robot = StepOptions(self.dt), self.random.robot
+        if self.contact is not None:
+            return ContactIntegrator(self.contact).motion(robot, options)
+        return method_of("semi_implicit_euler").motion(robot, options)
+
+    @cached_property
+    def acting(self) -> Graph:
+        """Record an action (joints,) to the targets, or to the torques (nv,)."""
+        recording, n = Recording("acting", self.robot.name), len(self.joints)
+        action = _clipped(recording.input("action", (n,)))
+        torques = zeros(self.robot.nv)
+        if self.law is not None:
+            target = self.stance[self.places[0]] + action * self._each("swing")
+            return recording.graph({"target": target, "feedforward": torques})
+        torques[self.places[1]] = action * self.effort
+        return recording.graph({"tau": torques})
+
+    @cached_property
+    def seeing(self) -> Graph:
+        """Record the state after an action to observation, reward, the terms of the reward, and the ends (ends,)."""
+        robot, n = self.robot, len(self.joints)
+        recording, sizes = Recording("seeing", robot.name), typical_sizes(Tree(robot))
+        units = tuple((part.start, part.stop) for part in robot.quaternions())
+        values = {"q": recording.input("q_next", (robot.nq,), sizes["q"], unit_vectors=units)}
+        values |= {"qd": recording.input("qd_next", (robot.nv,), sizes["qd"])}
+        values |= {"tau": recording.input("tau", (robot.nv,), sizes["tau"])}
+        values |= {"action": _clipped(recording.input("action", (n,)))}
+        values |= {"last_action": recording.input("last_action", (n,))}
+        loads = zeros(0)
+        if self.contact is not None:
+            impulses = recording.input("swept", (3 * self.contact.pairs,)).reshape(-1, len(self.contact.planes), 3)
+            loads = array([sum(pair[0] for pair in point) for point in impulses]) * (1.0 / self.dt)
+        values |= {name: recording.input(name, low.shape) for name, (low, _) in self.inputs.items()}
+        moment = Moment(robot, recording, values, loads, self.stance)
+        parts = {name: flat(term(moment)) for name, term in self.observations.items()}
+        terms = {name: _single("rewards", name, term(moment)) for name, term in self.rewards.items()}
+        ends = [_single("ends", name, term(moment)) for name, term in self.ends.items()]
+        object.__setattr__(self, "_parts", {name: len(part) for name, part in parts.items()})
+        total = array(sum(terms.values())).reshape(())
+        seen = {"observation": np.concatenate(list(parts.values())), "reward": total}
+        return recording.graph({**seen, "terms": array(list(terms.values())), "ends": array([-1.0, *ends])})
+
+    @cached_property
+    def observation_parts(self) -> dict[str, slice]:
+        """The entries of an observation, by the names of the functions."""
+        assert self.seeing
+        sizes: dict[str, int] = self._parts  # type: ignore[attr-defined]
+        ends = np.cumsum(list(sizes.values())).tolist()
+        return {name: slice(end - size, end) for (name, size), end in zip(sizes.items(), ends, strict=True)}
+
+    @cached_property
+    def loop(self) -> Loop:
+        """The loop of one iteration that does an action."""
+        own = self.motion.loop
+        steps = own.steps if self.law is None else (feedback_graph(self.random.robot, self.law), *own.steps)
+        last = ["q_next", "qd_next", *(("swept", "failed_next") if self.contact else ())]
+        if self.law is not None:
+            last.append("tau")
+        physics = Loop("physics", self.robot.name, steps, own.carry, Count(self.decimation), last=tuple(last))
+        results = ("observation", "reward", "terms", "ends")
+        last = [name for name in last if name != "tau"]
+        steps = (self.acting, physics, self.seeing)
+        return Loop("action", self.robot.name, steps, {}, Count(1), last=(*last, *results))
+
+
+def _clipped(action: Array) -> Array:
+    low = [select(a + 1.0, a, -1.0) for a in action]
+    return array([select(a - 1.0, 1.0, a) for a in low])
+
+
+def _check_terms(what: str, terms: Mapping[str, Function]) -> None:
+    if not isinstance(terms, Mapping):
+        raise ArgumentTypeError(f"{what}={shown(terms)}; expected functions of a moment by name")
+    for name, term in terms.items():
+        if not (isinstance(name, str) and callable(term)):
+            raise ArgumentTypeError(f"{what} has {shown(name)}: {shown(term)}; expected a function of a moment")
+    if not terms and what != "ends":
+        raise ArgumentError(f"{what} is empty; expected at least one function of a moment")
+
+
+def _single(what: str, name: str, value: Any) -> Any:
+    """Return the number that a term is. Raise ArgumentError if it has several."""
+    own = flat(value)
+    if own.size != 1:
+        raise ArgumentError(f"{what} has '{name}' with {own.size} numbers; expected one number")
+    return own[0]

@@ -1,0 +1,120 @@
+"""Tasks as Gymnasium environments: a vector of robots whose actions are one call in C, and one robot alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+import numpy.typing as npt
+from gymnasium import spaces
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+
+from dynagate.base.arguments import check_count, shown
+from dynagate.base.arrays import Array
+from dynagate.base.errors import ArgumentError
+from dynagate.envs.batch import Batch
+from dynagate.envs.task import Task
+
+LARGEST = 1 << 22
+"""Largest number of environments."""
+
+
+def _spaces(task: Task) -> tuple[Any, Any]:
+    """Return the spaces of observations and actions of one environment."""
+    size = max(part.stop for part in task.observation_parts.values())
+    return (
+        spaces.Box(-np.inf, np.inf, (size,), np.float32),
+        spaces.Box(-1.0, 1.0, (len(task.joints),), np.float32),
+    )
+
+
+class RobotVectorEnv(VectorEnv[Any, Any, Any]):
+    """Many robots with one task.
+
+    Episodes that end begin anew in the same step. `info["final_obs"]` then has the last observations with the mask
+    `info["_final_obs"]`. `info["diverged"]` marks robots whose state was not finite: they are reset with a reward of 0
+    and their last finite observation, and the others go on. `info["converged"]` marks robots whose contact forces were
+    found in each step.
+    """
+
+    metadata = {"render_modes": ["rgb_array"], "autoreset_mode": AutoresetMode.SAME_STEP}  # noqa: RUF012  Gymnasium's
+
+    def __init__(
+        self,
+        task: Task,
+        num_envs: int = 1,
+        *,
+        dtype: npt.DTypeLike = "float32",
+        threads: int = 1,
+        render_mode: str | None = None,
+    ) -> None:
+        check_count("num_envs", num_envs, LARGEST)
+        if render_mode not in (None, "rgb_array"):
+            raise ArgumentError(f"render_mode={shown(render_mode)}; expected 'rgb_array' or None")
+        self.task, self.num_envs, self.render_mode = task, num_envs, render_mode
+        self.metadata = {**self.metadata, "render_fps": round(1.0 / (task.dt * task.decimation))}
+        self.single_observation_space, self.single_action_space = _spaces(task)
+        self.observation_space = batch_space(self.single_observation_space, num_envs)
+        self.action_space = batch_space(self.single_action_space, num_envs)
+        self.batch = Batch(task, num_envs, dtype=dtype, threads=threads)
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Array, dict[str, Any]]:
+        """Begin an episode in all environments. The same seed gives the same episodes."""
+        super().reset(seed=seed)
+        if seed is None and not self.batch.seeded:
+            seed = int(self.np_random.integers(1 << 32))
+        return self.batch.reset(seed).astype(np.float32), {}
+
+    def step(self, actions: npt.ArrayLike) -> tuple[Array, Array, Array, Array, dict[str, Any]]:
+        """Do an action (num_envs, joints), from -1 to 1, in all environments."""
+        done = self.batch.step(actions)
+        info: dict[str, Any] = {"diverged": done.diverged, "converged": done.converged}
+        ended = done.terminated | done.truncated
+        seen = done.observation.astype(np.float32)
+        if ended.any():
+            last = np.full(self.num_envs, None, object)
+            for i in np.flatnonzero(ended):
+                last[i] = seen[i].copy()
+            info |= {"final_obs": last, "_final_obs": ended}
+            seen[ended] = self.batch.restart(ended)
+        return seen, done.reward.astype(np.float64), done.terminated, done.truncated, info
+
+    def render(self) -> Any:
+        """Return a picture (480, 640, 3) of each robot, with render_mode "rgb_array"; else None."""
+        if self.render_mode is None:
+            return None
+        from dynagate.scene.pictures import pixels
+
+        return tuple(pixels(self.task.robot, q.astype(np.float64)) for q in self.batch.q)
+
+
+class SingleEnv(gymnasium.Env[Any, Any]):
+    """One robot of a vector of one, as a Gymnasium `Env`, such as `SingleEnv(LeggedEnv("hyq", feet))`."""
+
+    metadata = {"render_modes": ["rgb_array"]}  # noqa: RUF012  Gymnasium's
+
+    def __init__(self, env: RobotVectorEnv) -> None:
+        if env.num_envs != 1:
+            raise ArgumentError(f"SingleEnv of {env.num_envs} environments; expected num_envs=1")
+        self.env, self.render_mode, self.metadata = env, env.render_mode, env.metadata
+        self.observation_space, self.action_space = env.single_observation_space, env.single_action_space
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Array, dict[str, Any]]:
+        """Begin an episode."""
+        super().reset(seed=seed)
+        seen, _ = self.env.reset(seed=seed)
+        return seen[0], {}
+
+    def step(self, action: npt.ArrayLike) -> tuple[Array, float, bool, bool, dict[str, Any]]:
+        """Do an action (joints,), from -1 to 1."""
+        seen, reward, terminated, truncated, info = self.env.step(np.asarray(action)[None])
+        last = info["final_obs"][0] if "final_obs" in info else seen[0]
+        own = {name: bool(info[name][0]) for name in ("diverged", "converged")}
+        return last, float(reward[0]), bool(terminated[0]), bool(truncated[0]), own
+
+    def render(self) -> Any:
+        """Return a picture (480, 640, 3), with render_mode "rgb_array"; else None."""
+        pictures = self.env.render()
+        return None if pictures is None else pictures[0]
