@@ -22,7 +22,7 @@ PUSHES = 1 << 15
 
 
 class Outcome(NamedTuple):
-    """What an action led to, (batch,) each: arrays of the batch, which the next action overwrites."""
+    """Results of an action, (batch,) each: arrays of the batch, which the next action overwrites."""
 
     observation: Array
     reward: Array
@@ -69,7 +69,7 @@ class Batch:
         return self._inputs["qd"]
 
     def reset(self, seed: int | None = None) -> Array:
-        """Begin an episode of all robots, and return their observations. seed: also begin anew with the draws."""
+        """Begin an episode of all robots, and return their observations. seed: the draws begin anew too."""
         if seed is not None:
             self._seed, self.seeded = int(seed) % (1 << 32), True
             self._episodes[:] = -1
@@ -121,7 +121,8 @@ class Batch:
         self._last[:] = self._seen if self._steps.any() else self._last
         self._run()
         self._steps += 1
-        diverged = ~(np.isfinite(outputs["q_next"]).all(axis=1) & np.isfinite(outputs["qd_next"]).all(axis=1))
+        states = np.concatenate([outputs["q_next"], outputs["qd_next"]], axis=1)
+        diverged: Flags = np.logical_not(np.isfinite(states).all(axis=1))
         self._check_terms(diverged)
         if diverged.any():
             outputs["observation"][diverged], outputs["reward"][diverged] = self._last[diverged], 0.0
@@ -130,9 +131,11 @@ class Batch:
             inputs["r"][:] = outputs["swept"]
         if "last_action" in inputs:
             np.clip(inputs["action"], -1.0, 1.0, out=inputs["last_action"])
-        terminated = (outputs["ends"] > 0.0).any(axis=1) | diverged
-        truncated = (self._steps >= self.task.episode) & ~terminated
-        converged = outputs["failed_next"] == 0.0 if "failed_next" in outputs else ~diverged
+        terminated: Flags = np.logical_or((outputs["ends"] > 0.0).any(axis=1), diverged)
+        truncated: Flags = np.logical_and(self._steps >= self.task.episode, ~terminated)
+        converged: Flags = np.logical_not(diverged)
+        if "failed_next" in outputs:
+            converged = np.equal(outputs["failed_next"], 0.0)
         return Outcome(outputs["observation"], outputs["reward"], terminated, truncated, diverged, converged)
 
     def _check_terms(self, diverged: Flags) -> None:

@@ -26,7 +26,7 @@ DRAWN = (MASS, COM, ARMATURE, DAMPING, FRICTION, GRAVITY, GROUND_FRICTION)
 """Kinds of variable parameters whose entries may be drawn one by one."""
 
 STIFFNESS_GAIN, DAMPING_GAIN, PUSH = "stiffness", "damping", "push"
-"""What else varies: factors of the gains, and pushes."""
+"""Names of factors of the gains, and of pushes, in `randomize=`."""
 
 PER_EPISODE = 1 << 16
 """Largest number of draws in an episode, pushes in its steps included."""
@@ -40,7 +40,7 @@ def uniform(seed: int, environments: npt.NDArray[np.int64], draws: npt.NDArray[n
 
 @dataclass(frozen=True)
 class Randomization:
-    """What differs between environments, drawn anew for each episode.
+    """Differences between environments, drawn anew for each episode.
 
     low, high: ends of the ranges of the robot's variable parameters, one after the other, (entries,). shapes: of the
     parameters by input. gains: ranges of the factors of stiffness and damping. push: seconds between pushes and their
@@ -56,7 +56,7 @@ class Randomization:
 
     @classmethod
     def of(cls, robot: Robot, ranges: Mapping[str, Any]) -> Randomization:
-        """Check what a user passes as `randomize=`: names of variable parameters, "stiffness", "damping" or "push".
+        """Check the argument `randomize=`: names of variable parameters, "stiffness", "damping" or "push".
 
         Raises:
             RobotError: The robot has no such parameter, or a range has numbers that it cannot have.

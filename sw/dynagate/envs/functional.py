@@ -44,14 +44,19 @@ class State(NamedTuple):
 
 
 class Step(NamedTuple):
-    """What an action leads to: the state, with a new episode if it has ended, and of the action itself the observation,
-    the reward, whether the episode has ended, and whether the state was not finite."""
+    """Results of an action.
+
+    state: after the action, or the begin of a new episode. observation, reward: of the action. done: whether its
+    episode has ended. diverged: whether its state was not finite. converged: whether contact forces were found in each
+    step of the simulation.
+    """
 
     state: State
     observation: Any
     reward: Any
     done: Any
     diverged: Any
+    converged: Any
 
 
 @explained
@@ -73,11 +78,14 @@ class FunctionalEnv:
 
     def __init__(self, task: Task, dtype: npt.DTypeLike | None = None) -> None:
         self.task = task
-        options: dict[str, Any] = {} if task.contact is None else {"contacts": task.contact, "outputs": "impulse"}
+        options: dict[str, Any] = {}
+        if task.contact is not None:
+            options |= {"contacts": task.contact, "outputs": ("impulse", "converged")}
         if task.law is not None:
             options["feedback"] = task.law
         robot = task.random.robot
         self._move = rollout(robot, task.decimation, task.dt, dtype=dtype, **options)
+        self._move.operator.keep_unconverged = True
         self._dtype = self._move.operator.dtype
         self._act, self._see = _operator(task, task.acting), _operator(task, task.seeing)
         self._pull = None if task.law is None else _operator(task, feedback_graph(task.robot, task.law))
@@ -119,7 +127,8 @@ class FunctionalEnv:
         begun, _ = self.reset(state.key)
         after = jax.tree.map(partial(_chosen, done), begun, going)
         reward = jnp.where(diverged, 0.0, seen["reward"])
-        return Step(after, jnp.nan_to_num(seen["observation"]), reward, done, diverged)
+        converged = ~diverged if task.contact is None else moved.converged.all()
+        return Step(after, jnp.nan_to_num(seen["observation"]), reward, done, diverged, converged)
 
     def observe(self, state: State) -> Array:
         """Return the observation of a state that an episode begins with."""

@@ -1,4 +1,4 @@
-"""Whether position gains are stable at a time step: eigenvalues of the step of a robot near a configuration."""
+"""Check that gains of positions are stable at a time step, by the eigenvalues of a step near a configuration."""
 
 from __future__ import annotations
 

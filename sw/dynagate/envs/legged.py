@@ -36,6 +36,9 @@ OBSERVATIONS: dict[str, Function] = {
 }
 """Observations unless others are passed."""
 
+LEVEL = Plane()
+"""The ground at height 0."""
+
 NEAR = 0.25
 """Squared error of a velocity, m²/s² or rad²/s², at which a reward for it falls to 0.37."""
 
@@ -76,7 +79,7 @@ def legged_task(
     rewards: Mapping[str, Function] | None = None,
     ends: Mapping[str, Function] | None = None,
     commands: npt.ArrayLike = ((0.0, 1.0), (0.0, 0.0), (0.0, 0.0)),
-    terrain: Plane | Sequence[Plane] = Plane(),
+    terrain: Plane | Sequence[Plane] = LEVEL,
     friction: float = 0.8,
     tolerance: float = 1e-4,
     sweeps: int = 50,

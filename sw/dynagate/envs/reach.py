@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from dynagate.base.arguments import numbers
+from dynagate.base.arguments import numbers, shown
 from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import explained
 from dynagate.dynamics.configuration import neutral
@@ -59,13 +59,10 @@ def reach_task(
     own = robot_of(robot)
     name = own.links[-1].name if frame is None else frame
     own.frame(name)
-    if stance is None:
-        at = np.clip(neutral(own), own.lower, own.upper)
-    else:
-        at = numbers("stance=", stance, (own.nq,))
+    at = np.clip(neutral(own), own.lower, own.upper) if stance is None else numbers("stance=", stance, (own.nq,))
     box = _reached(own, name) if goals is None else numbers("goals=", goals, (3, 2))
     if (box[:, 0] > box[:, 1]).any():
-        raise ArgumentError(f"goals={goals}; expected the lowest and highest x, y and z")
+        raise ArgumentError(f"goals={shown(goals)}; expected the lowest and highest x, y and z")
 
     def away(moment: Moment) -> Any:
         return moment["goal"] - moment.position(name)

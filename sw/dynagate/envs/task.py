@@ -40,7 +40,7 @@ Function = Callable[[Moment], Any]
 ACTIONS = "pd_targets", "torques"
 
 OWN = ("q", "qd", "tau", "action", "last_action", "loads", "target", "stiffness", "damping", "feedforward")
-"""Names that inputs of a task cannot have."""
+"""Inputs of every task, which own inputs cannot be called."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +98,9 @@ class Task:
         if not self.joints:
             raise ArgumentError(f"robot '{self.robot.name}' has no joint of one degree of freedom, so no actions")
         check_count("seconds / (dt decimation)", self.episode, PER_EPISODE >> 1)
+        for name in self.inputs:
+            if name in OWN or not name.isidentifier():
+                raise ArgumentError(f"inputs has {shown(name)}; expected a name other than {', '.join(OWN)}")
         for what, terms in (("observations", self.observations), ("rewards", self.rewards), ("ends", self.ends)):
             _check_terms(what, terms)
         self._check_actuation()
@@ -116,7 +119,7 @@ class Task:
 
     @cached_property
     def joints(self) -> list[str]:
-        """Names of the joints that actions move."""
+        """The joints that actions move, by name."""
         return JointPD.joints_of(self.robot)
 
     @cached_property
@@ -137,7 +140,7 @@ class Task:
 
     @cached_property
     def random(self) -> Randomization:
-        """What differs between environments."""
+        """The differences between environments."""
         return Randomization.of(self.robot, self.randomize)
 
     def _each(self, name: str) -> Array:

@@ -20,14 +20,21 @@ from dynagate.envs.task import Task
 LARGEST = 1 << 22
 """Largest number of environments."""
 
+BOUND = 1e6
+"""Largest size of an entry of an observation in float32; larger ones are cut to it. Gymnasium wants finite spaces."""
+
 
 def _spaces(task: Task) -> tuple[Any, Any]:
     """Return the spaces of observations and actions of one environment."""
     size = max(part.stop for part in task.observation_parts.values())
     return (
-        spaces.Box(-np.inf, np.inf, (size,), np.float32),
+        spaces.Box(-BOUND, BOUND, (size,), np.float32),
         spaces.Box(-1.0, 1.0, (len(task.joints),), np.float32),
     )
+
+
+def _bounded(observation: Array) -> Array:
+    return np.clip(observation, -BOUND, BOUND).astype(np.float32)
 
 
 class RobotVectorEnv(VectorEnv[Any, Any, Any]):
@@ -65,20 +72,20 @@ class RobotVectorEnv(VectorEnv[Any, Any, Any]):
         super().reset(seed=seed)
         if seed is None and not self.batch.seeded:
             seed = int(self.np_random.integers(1 << 32))
-        return self.batch.reset(seed).astype(np.float32), {}
+        return _bounded(self.batch.reset(seed)), {}
 
     def step(self, actions: npt.ArrayLike) -> tuple[Array, Array, Array, Array, dict[str, Any]]:
         """Do an action (num_envs, joints), from -1 to 1, in all environments."""
         done = self.batch.step(actions)
         info: dict[str, Any] = {"diverged": done.diverged, "converged": done.converged}
         ended = done.terminated | done.truncated
-        seen = done.observation.astype(np.float32)
+        seen = _bounded(done.observation)
         if ended.any():
             last = np.full(self.num_envs, None, object)
             for i in np.flatnonzero(ended):
                 last[i] = seen[i].copy()
             info |= {"final_obs": last, "_final_obs": ended}
-            seen[ended] = self.batch.restart(ended)
+            seen[ended] = _bounded(self.batch.restart(ended))
         return seen, done.reward.astype(np.float64), done.terminated, done.truncated, info
 
     def render(self) -> Any:

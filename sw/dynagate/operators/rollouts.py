@@ -69,6 +69,8 @@ class RolloutOperator:
         if dt is None:
             raise ArgumentError("dt=None for an operator; expected a constant time step in seconds")
         requested = names_of("outputs", outputs)
+        self.keep_unconverged = False
+        """Whether states after a step that has not converged stay as they are; else they are NaN."""
         self.dtype, self.steps, self.float64 = dtype, steps, float64
         self._asked: dict[str, Any] = {"steps": steps, "dt": dt, **options}
         device: Any = BACKENDS[backend]
@@ -194,7 +196,7 @@ class RolloutOperator:
             results, _ = self.rollout.marched(flat)
             lost = results.get("failed", np.zeros(0)) > 0.0
         if not self.direct:
-            for name in ("q", "qd"):
+            for name in () if self.keep_unconverged else ("q", "qd"):
                 results[name][..., 1:, :][lost] = np.nan
             results[CONVERGED] = self._converged(results)
         return [results[name].reshape(*leading, *shape) for name, shape in self.shapes.items()]
