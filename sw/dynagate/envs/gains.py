@@ -11,7 +11,7 @@ from dynagate.dynamics.tree import Tree
 from dynagate.robot import Robot
 
 MARGIN = 1e-6
-"""By how much an eigenvalue's size may exceed 1: floating bases have eigenvalues of 1."""
+"""Rounding of the size of an eigenvalue above 1: joints without gains have eigenvalues of 1."""
 
 HALVINGS = 40
 """Iterations of the search for the largest stable step."""
