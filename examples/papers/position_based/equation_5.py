@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from dynagate.integrators.implicit.position_based_search import ENERGY
+from dynagate.integrators.implicit.root_finders import ENERGY
 
 from examples.papers.compiled import compiled
 from examples.papers.position_based.inertia import (

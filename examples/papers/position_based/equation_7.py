@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from dynagate.integrators.implicit.position_based_search import FORCES, MEMORY
+from dynagate.integrators.implicit.root_finders import FORCES, MEMORY
 
 from examples.papers.compiled import compiled
 from examples.papers.position_based.inertia import (

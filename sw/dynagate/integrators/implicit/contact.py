@@ -47,10 +47,11 @@ from dynagate.forces import Forces
 from dynagate.forces.checks import check_items, check_numbers
 from dynagate.forces.contact import ContactError, Plane, Point, check_points
 from dynagate.graph import Graph
-from dynagate.graph.loop import Count, Loop, Until
+from dynagate.graph.loop import Count, Loop
 from dynagate.graph.recorder import Recording
 from dynagate.graph.sizes import parameter_inputs, typical_sizes
 from dynagate.integrators.adjoint import RESIDUAL, Equations
+from dynagate.integrators.implicit.root_finders import sweeps
 from dynagate.integrators.step import StepOptions, StepRecording
 from dynagate.robot import Robot
 from dynagate.robot.variable import DEFAULT_GROUND_FRICTION, GROUND_FRICTION
@@ -130,7 +131,11 @@ def contact_loop(robot: Robot, contact: RigidContact, options: StepOptions, *, e
     return Loop(
         f"contact{f'_every_{every}' if every > 1 else ''}",
         robot.name,
-        (_begin(robot, contact, links, options), _search(robot, contact), _end(robot, contact, options)),
+        (
+            _begin(robot, contact, links, options),
+            sweeps(_sweep(robot, contact), contact.tolerance, contact.sweeps),
+            _end(robot, contact, options),
+        ),
         {"q_next": "q", "qd_next": "qd", "swept": "r", "failed_next": "failed"},
         Count(),
         per_turn=("tau", *Forces(robot, options.forces).inputs),
@@ -225,17 +230,6 @@ def _inverse_steepness(w: Array) -> Array:
         result[c, 0] = 1.0 / w[n, n]
         result[c, 1] = 1.0 / (mean + sqrt(half * half + w[t, t + 1] * w[t, t + 1]))
     return result
-
-
-def _search(robot: Robot, contact: RigidContact) -> Loop:
-    return Loop(
-        "sweeps",
-        robot.name,
-        (_sweep(robot, contact),),
-        {"swept": "r", "lifted": "s", "counted": "count"},
-        Until("moved", contact.tolerance, contact.sweeps),
-        last=("swept", "lifted", "counted", "moved"),
-    )
 
 
 def _sweep(robot: Robot, contact: RigidContact) -> Graph:

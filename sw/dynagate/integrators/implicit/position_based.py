@@ -9,29 +9,35 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
 from dynagate.base.naming import scope
 from dynagate.dynamics.configuration import advance, between, directions_of
+from dynagate.dynamics.recursions.crba import mass_matrix
 from dynagate.dynamics.recursions.forward_dynamics import forward_dynamics
 from dynagate.dynamics.recursions.poses import Places, places, transmit
-from dynagate.dynamics.spatial import Array, Inertia, Scalar, array, chosen, select, zeros
+from dynagate.dynamics.spatial import Array, Inertia, Scalar, array, chosen, zeros
 from dynagate.dynamics.spatial import Force as SpatialForce
 from dynagate.dynamics.tree import Tree
 from dynagate.forces import Forces
 from dynagate.forces.contact import Contact, check_points
 from dynagate.forces.servo import Servo
 from dynagate.graph import Graph
+from dynagate.graph.loop import Loop
 from dynagate.graph.recorder import Recording
 from dynagate.graph.sizes import typical_sizes
 from dynagate.integrators.implicit.collocation import Collocation, collocation
-from dynagate.integrators.implicit.position_based_search import MEMORY, Damping
+from dynagate.integrators.implicit.root_finders import (
+    Hessian,
+    Unknown,
+    begin_of_least_squares,
+    least_energy,
+    least_squares,
+    scalar,
+)
 from dynagate.robot import Robot
-
-FAR = 1e30
-"""Above any bound of a comparison: a force that is not a number; and squares of forces before the first iteration of a
-search for a root."""
 
 
 @dataclass(frozen=True)
@@ -170,9 +176,7 @@ def begin(model: Model) -> Graph:
     if model.contact:
         outputs |= {"marks": np.stack(_places(model, here))}
     if model.by_root:
-        memory = zeros(MEMORY)
-        outputs |= {"least_away": nothing.copy(), "lowest_left": scalar(FAR)}
-        outputs |= {"recent": memory + FAR, "slot": array([1.0, *memory[1:]])}
+        outputs |= begin_of_least_squares(len(nothing))
     return recording.graph(outputs)
 
 
@@ -191,45 +195,6 @@ def _bent(
     pushed = model.forces.torque(q, rate, model.dt, inputs) if model.forces else zeros(model.robot.nv)
     qdd = array(forward_dynamics(Tree(model.robot), list(q), list(rate), list(tau + pushed)))
     return chosen(first, advance(model.robot, q, qdd * (0.5 * time**2) - went), before)
-
-
-def scalar(value: Scalar) -> Array:
-    """A number as an output ()."""
-    result = np.empty((), dtype=object)
-    result[()] = value
-    return result
-
-
-def size(x: Scalar) -> Scalar:
-    return select(x, x, -x)
-
-
-def largest_over(slope: Array, scale: Sequence[float], *, numbers: bool = False) -> Scalar:
-    """The largest force over its scale; FAR where one is not a number. numbers: all are."""
-    ratios = [size(g) * (1.0 / s) for g, s in zip(slope, scale, strict=True)]
-    return largest(ratios) if numbers else select(sum(ratios, 1.0), largest(ratios), FAR)
-
-
-def largest(values: Sequence[Scalar]) -> Scalar:
-    result = values[0]
-    for value in values[1:]:
-        result = select(value - result, value, result)
-    return result
-
-
-def next_damping(rule: Damping, damping: Scalar, better: Scalar) -> Scalar:
-    """The damping after an iteration that was accepted or rejected."""
-    reduced = select(damping - rule.least, rule.shrink * damping, 0.0)
-    raised = select(5.0 * damping - rule.first, 5.0 * damping, rule.first)
-    return select(better, reduced, raised)
-
-
-def damp(hessian: Array, relaxed: Scalar) -> None:
-    """Add λ to the diagonal, relaxed relative to its mean."""
-    n = len(hessian)
-    damping = relaxed * (sum(hessian[d, d] for d in range(n)) * (1.0 / n))
-    for d in range(n):
-        hessian[d, d] = hessian[d, d] + damping
 
 
 def evaluation(model: Model, at: str, slope: str) -> Graph:
@@ -354,3 +319,27 @@ def _subtract_contact(
             i = model.links[k]
             forces[i] = forces[i] - force
             moments[i] = moments[i] - np.cross(p, force)
+
+
+def search(model: Model, scale: Sequence[float], iterations: int, *, full: bool = False) -> Loop:
+    """Return the loop from the values of `begin` to best ((K - 1) nv,), the motion from the step's begin to its nodes,
+    counted (), the number of iterations, and rest (), the largest force left relative to its scale.
+
+    full: of an energy, use its complete Hessian in place of M/dt², that of the part which is a square's. A root of
+    forces has the complete Jacobian in any case.
+    """
+    tree, sizes = Tree(model.robot), typical_sizes(model.tree)
+    angles, torques = (np.tile(sizes[name], model.unknown) for name in ("delta_q", "tau"))
+    unknown = Unknown(model.robot, angles, torques, [*scale] * model.unknown, iterations)
+    evaluated = partial(evaluation, model)
+    if model.by_root:
+        return least_squares(unknown, evaluated)
+
+    def square(recording: Recording, best: Array) -> Array:
+        (q,) = model.reached(model.configuration(recording, "start"), best)
+        hessian = mass_matrix(tree, list(q)) * (1.0 / model.dt**2)
+        for d in range(tree.nv):
+            hessian[d, d] = hessian[d, d] + model.spring(d)
+        return hessian
+
+    return least_energy(unknown, evaluated, Hessian(tree, square), full=full, resolution=model.resolution)

@@ -12,7 +12,7 @@ from dynagate.base.arguments import ABOVE_ZERO, store_plain_numbers
 from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import explained
 from dynagate.dynamics.configuration import advance, directions_of
-from dynagate.dynamics.spatial import Array, chosen, select
+from dynagate.dynamics.spatial import Array, chosen
 from dynagate.forces import Contact, Force, Forces, Servo
 from dynagate.forces.checks import check_numbers
 from dynagate.graph import Graph
@@ -21,11 +21,10 @@ from dynagate.graph.loop import Count, Loop
 from dynagate.graph.recorder import Recording
 from dynagate.graph.sizes import typical_sizes
 from dynagate.integrators.adjoint import AFTER, FIRST, RESIDUAL, Equations, before
-from dynagate.integrators.implicit.position_based import Model, begin, evaluation, scalar, weighted
+from dynagate.integrators.implicit.position_based import Model, begin, evaluation, search, weighted
 from dynagate.integrators.implicit.position_based_inputs import PositionBasedError, check_whole
 from dynagate.integrators.implicit.position_based_links import check_robot, sizes
-from dynagate.integrators.implicit.position_based_loop import search
-from dynagate.integrators.implicit.variational import ALMOST_ONE
+from dynagate.integrators.implicit.root_finders import converged, scalar
 from dynagate.integrators.motion import Integrator, Motion
 from dynagate.integrators.step import StepOptions, StepRecording
 from dynagate.robot import Robot
@@ -216,9 +215,8 @@ def _report(model: Model) -> Graph:
     recording = Recording("report", model.robot.name)
     best, start = model.away(recording, "best"), model.configuration(recording, "start")
     rest, failed = (recording.input(name, ())[()] for name in ("rest", "failed"))
-    right = select(ALMOST_ONE - rest, 1.0, 0.0)
     places = model.reached(start, best)
-    values = {"q_next": places[-1], "failed_next": scalar(failed + (1.0 - right))}
+    values = {"q_next": places[-1], "failed_next": scalar(failed + (1.0 - converged(rest)))}
     if model.order == 2:
         return recording.graph(values | {"qd_next": best * (1.0 / model.dt)})
     every = [model.configuration(recording, "earlier"), start, *places]

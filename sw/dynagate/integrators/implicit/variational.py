@@ -35,6 +35,7 @@ from dynagate.dynamics.spatial import (
     zeros,
 )
 from dynagate.dynamics.transforms import JointTransform
+from dynagate.integrators.implicit.root_finders import converged
 from dynagate.integrators.implicit.variational_body import (
     ANGLE,
     B_SLOPE,
@@ -58,9 +59,6 @@ dynamics."""
 
 EXTRAPOLATED = 4
 """The number of this guess, after the paper's three."""
-
-ALMOST_ONE = 1.0 + 2.0**-20
-"""`select` accepts only numbers above 0, and a residual that equals the tolerance is within it."""
 
 Rows = Array
 """(links, 6) scalars: forces or momenta [angular; linear] of the links in their own frames."""
@@ -303,8 +301,7 @@ def finish(
     The values are q, the last four increments, the momentum and the share of impulses. If the step did not converge,
     the trajectory stays at its last state. excess: the squared norm of the residual relative to the limit.
     """
-    converged = select(ALMOST_ONE - excess, 1.0, 0.0)  # no number is not above 0 either
-    good = select(turned - 1.0, 0.0, converged)
+    good = select(turned - 1.0, 0.0, converged(excess))
 
     def if_good(values: Any) -> Array:
         flat = [select(good, x, 0.0) for x in np.ravel(values)]

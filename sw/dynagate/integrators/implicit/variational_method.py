@@ -28,8 +28,9 @@ from dynagate.forces import Forces
 from dynagate.forces.checks import check_numbers
 from dynagate.graph import Graph, trace
 from dynagate.graph.derivatives import jacobian
-from dynagate.graph.loop import TURNS, Count, Loop, Until
+from dynagate.graph.loop import TURNS, Count, Loop
 from dynagate.integrators.adjoint import AFTER, FIRST, RESIDUAL, Equations
+from dynagate.integrators.implicit.root_finders import quasi_newton
 from dynagate.integrators.implicit.variational import (
     CARRIED,
     EXCESS,
@@ -144,14 +145,7 @@ class VariationalIntegrator(Integrator):
         )
         graph = trace(robot, pushed if forces.forces else plain)
         outputs = tuple(replace(p, name="brought") if p.name == MOMENTUM.name else p for p in graph.outputs)
-        return Loop(
-            "riqn",
-            robot.name,
-            (replace(graph, outputs=outputs),),
-            {"next": "increment"},
-            Until(EXCESS.name, 1.0, self.iterations),
-            last=("next", "brought", "turned", EXCESS.name),
-        )
+        return quasi_newton(replace(graph, outputs=outputs), EXCESS.name, self.iterations)
 
 
 @lru_cache(maxsize=16)
