@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from dynagate import jax as jax
     from dynagate import mpc as mpc
     from dynagate import torch as torch
+    from dynagate.checks.check import check as check
     from dynagate.fixedpoint.assign import Policy
     from dynagate.fixedpoint.wordlength.goal import Goal
     from dynagate.host import BoundCall, Device, Function, OverflowWarning, Results
@@ -98,6 +99,7 @@ __all__ = [
     "ViewError",
     "build",
     "build_request",
+    "check",
     "difference",
     "draw",
     "evaluate",
@@ -113,6 +115,7 @@ __all__ = [
 ]
 
 _LAZY = {
+    "check": "dynagate.checks.check",
     "Integrator": "dynagate.integrators.motion",
     "PositionBasedIntegrator": "dynagate.integrators.implicit.position_based_method",
     "RigidContact": "dynagate.integrators",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from dynagate import __version__, robots
+from dynagate.cli.check import check
 from dynagate.cli.errors import Commands
 from dynagate.cli.hardware import bitstream, build, run, synth
 from dynagate.cli.installation import clean, doctor
@@ -39,6 +40,7 @@ for command in (
     report,
     view,
     info,
+    check,
     emit,
     sweep,
     closed_loop,

@@ -22,7 +22,7 @@ OPTIONS = {
     "Measurement": "states samples steps seed batch threads no-pinocchio pinocchio-float32 all boards rtl from to "
     "seconds controller jobs backend cluster goal simulator",
     "Output": "show folder output open turn theme meshes port project-folder only-project report json record figures "
-    "cuda integers single pack",
+    "cuda integers single pack strict",
     "What to remove": "dry-run designs days",
 }
 """The options of each group, in the groups' order in a help text. A command's options keep their own order."""
@@ -40,7 +40,7 @@ ARGUMENTS = {
 """Descriptions of the positional arguments."""
 
 COMMANDS = {
-    "Look": "info view report bench",
+    "Look": "info check view report bench",
     "Hardware": "build run verify synth bitstream",
     "Software": "emit",
     "Studies": "sweep closed-loop",

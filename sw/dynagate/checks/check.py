@@ -1,0 +1,133 @@
+"""Check the physics of a robot before use."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from os import PathLike
+from pathlib import Path
+
+from dynagate.base.arguments import check_flags
+from dynagate.base.errors import ArgumentTypeError
+from dynagate.base.explained import explained
+from dynagate.checks.bodies import check_bodies
+from dynagate.checks.finding import Finding, ordered
+from dynagate.checks.joints import check_joints, check_twins
+from dynagate.checks.motion import check_motion
+from dynagate.checks.source import Source, bodies_of
+from dynagate.robot import robots
+from dynagate.robot.errors import RobotError, RobotWarning
+from dynagate.robot.markup import is_mjcf
+from dynagate.robot.model import Robot
+
+
+@explained
+def check(robot: Robot | str | PathLike[str], *, trust: bool = False) -> list[Finding]:
+    """Check the physics of a robot or of its file.
+
+    The checks look for inertias that no body has, with the likely slip; centers of mass outside the shapes; densities
+    and mass ratios; limits of 0, in degrees or millimetres; axes that are no unit vectors; joints that cannot hold
+    gravity; twins on the left and right that differ; the condition of the mass matrix over the range; and whatever the
+    reader of the file warns of.
+
+    Args:
+        robot: A robot, the name of one that ships, or the path of a file.
+        trust: Accept MJCF and xacro, as `Robot.from_file`.
+
+    Returns:
+        The findings, errors first. Each has its level, place, text, value, line of the file and advice.
+
+    Raises:
+        ArgumentTypeError: The robot has another type.
+        RobotError: There is no such file, or it is MJCF or xacro without `trust=True`.
+
+    Example:
+        >>> [finding.level for finding in dynagate.check("two_joint_arm")]
+        ['note']
+    """
+    check_flags(trust=trust)
+    if isinstance(robot, Robot):
+        return ordered(_of_robot(robot, None))
+    if not isinstance(robot, str | PathLike):
+        raise ArgumentTypeError(f"robot={robot!r:.60}; expected a Robot, the name of one that ships, or a file's path")
+    path = Path(robots.file_of(robot))
+    if not path.is_file():
+        raise RobotError(f"{path}: no such file; expected the path of a robot's file")
+    if path.suffix == ".xacro" or is_mjcf(path):
+        return ordered(_of_other(path, trust=trust))
+    return ordered(_of_urdf(path))
+
+
+def _of_robot(robot: Robot, source: Source | None) -> list[Finding]:
+    bodies = source.bodies if source else bodies_of(robot.links)
+    return [
+        *check_bodies(bodies),
+        *check_joints(robot, source),
+        *check_twins(robot, bodies, source),
+        *check_motion(robot, source),
+    ]
+
+
+def _of_other(path: Path, *, trust: bool) -> list[Finding]:
+    """Return the findings on a file that another program reads."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", RobotWarning)
+        robot = Robot.from_file(path, trust=trust, allow_unphysical=True)
+    return [*_of_robot(robot, None), *_warned(path, caught)]
+
+
+def _of_urdf(path: Path) -> list[Finding]:
+    """Return the findings on a URDF file. What its reader refuses is an error."""
+    findings: list[Finding] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", RobotWarning)
+        try:
+            robot = Robot.from_urdf(path)
+        except RobotError as error:
+            findings += [_refused(line) for line in _lines(error, path) if not _is_repeated(line)]
+            robot = None
+    if robot is None:
+        robot = _with_options(path)
+    try:
+        source = Source(path)
+    except RobotError:
+        return findings
+    if robot is None:
+        return [*findings, *check_bodies(source.bodies)]
+    return [*findings, *_of_robot(robot, source), *_warned(path, caught)]
+
+
+def _with_options(path: Path) -> Robot | None:
+    """Return the robot of a file that is refused without options, if options accept it."""
+    for floating in (False, True):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                return Robot.from_urdf(path, allow_unphysical=True, unlimited=True, lax=True, floating_base=floating)
+            except RobotError:
+                continue
+    return None
+
+
+def _lines(error: RobotError, path: Path) -> list[str]:
+    """Return what a reader refuses a file for, one text each."""
+    text = str(error).removeprefix(f"{path.name}: ")
+    return [line.strip() for line in text.split("\n") if line.startswith("  ")] or [text]
+
+
+def _is_repeated(text: str) -> bool:
+    """Return whether another check finds the same, with the likely slip."""
+    return "moments of inertia" in text or "which no body has" in text
+
+
+def _refused(text: str) -> Finding:
+    place = re.match(r"(?:line \d+: )?((?:link|joint) '[^']*')", text)
+    line = re.search(r"\bline (\d+)", text)
+    return Finding("error", "file", place[1] if place else "robot", text, None, int(line[1]) if line else None)
+
+
+def _warned(path: Path, caught: list[warnings.WarningMessage]) -> list[Finding]:
+    """Return the warnings of a reader as notes."""
+    texts = [str(each.message).removeprefix(f"{path.name}: ") for each in caught]
+    # a check of limits names each joint whose limit is 0
+    return [Finding("note", "file", "robot", text) for text in texts if "limit 0 of joint" not in text]

@@ -1,0 +1,145 @@
+"""Read from a URDF file what checks need besides the robot: bodies as they are written, sizes of shapes, and lines."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dynagate.base.arrays import Floats
+from dynagate.robot.errors import RobotError
+from dynagate.robot.geometry import origin_of, sizes_of
+from dynagate.robot.markup import number, numbers, parse
+from dynagate.robot.parts import Link
+from dynagate.robot.rotations import Rounding
+from dynagate.robot.visuals import folder_of, mesh_bytes
+
+ENTRIES = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
+HEADER = 84
+"""Bytes of a binary STL file before its triangles."""
+TRIANGLE = 50
+"""Bytes of a triangle in a binary STL file."""
+
+
+@dataclass(frozen=True)
+class Body:
+    """A link's mass distribution as the file has it.
+
+    Attributes:
+        name: Name of the link.
+        line: Line of its <inertial>; None if it is unknown.
+        mass: Mass, kg.
+        com: Center of mass (3,) in the link's frame, m.
+        inertia: Inertia (3, 3) about the center of mass, in axes that the file chose, kg m².
+        lower: Corner (3,) of the box around the link's shapes, in the link's frame, m; None if it is unknown.
+        upper: The opposite corner (3,).
+    """
+
+    name: str
+    line: int | None
+    mass: float
+    com: Floats
+    inertia: Floats
+    lower: Floats | None = None
+    upper: Floats | None = None
+
+    @property
+    def place(self) -> str:
+        """The link, for a finding."""
+        return f"link '{self.name}'"
+
+    @property
+    def size(self) -> float | None:
+        """Length of the diagonal of the box around the shapes, m."""
+        return None if self.lower is None or self.upper is None else float(np.linalg.norm(self.upper - self.lower))
+
+
+def bodies_of(links: tuple[Link, ...]) -> list[Body]:
+    """Return the bodies of a robot that comes from no URDF file."""
+    return [Body(link.name, None, link.mass, np.array(link.com), np.array(link.inertia)) for link in links]
+
+
+class Source:
+    """A URDF file as it is written.
+
+    Attributes:
+        bodies: Its links with an <inertial> that can be read.
+        joints: Its <joint> elements by name.
+    """
+
+    def __init__(self, path: Path) -> None:
+        root, _ = parse(path, lax=True)
+        self.path = path
+        self.joints: dict[str, Any] = {str(each.get("name")): each for each in root.findall("joint")}
+        self.bodies: list[Body] = []
+        for link in root.findall("link"):
+            inertial = link.find("inertial")
+            if inertial is None:
+                continue
+            try:
+                self.bodies.append(self._body(link, inertial))
+            except RobotError:
+                continue  # the parser of robots names it
+
+    def line(self, joint: str) -> int | None:
+        """Return the line of a joint, None if the file does not have it."""
+        element = self.joints.get(joint)
+        return None if element is None else int(element.sourceline)
+
+    def _body(self, link: Any, inertial: Any) -> Body:
+        where = f"link '{link.get('name')}'"
+        entries = inertial.find("inertia")
+        mass = inertial.find("mass")
+        if entries is None or mass is None:
+            raise RobotError(f"{where} has no mass or no inertia; expected both")
+        xx, xy, xz, yy, yz, zz = (number(entries, key, where) for key in ENTRIES)
+        _, com = origin_of(inertial, where, Rounding(0.0))
+        inertia = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+        corners = [self._corners(shape) for tag in ("collision", "visual") for shape in link.findall(tag)]
+        points = [corner for corner in corners if corner is not None]
+        known = bool(points) and len(points) == len(corners)  # a mesh that is missing may be the largest shape
+        lower, upper = (np.concatenate(points).min(0), np.concatenate(points).max(0)) if known else (None, None)
+        line = int(inertial.sourceline)
+        return Body(str(link.get("name")), line, number(mass, "value", where), com, inertia, lower, upper)
+
+    def _corners(self, shape: Any) -> Floats | None:
+        """Return corners (8, 3) of the box around one shape, in the link's frame; None if its size is unknown."""
+        try:
+            rotation, translation = origin_of(shape, "shape", Rounding(0.0))
+            lower, upper = self._extent(shape.find("geometry"))
+        except (RobotError, TypeError):
+            return None
+        grid = np.stack(np.meshgrid(*zip(lower, upper, strict=True), indexing="ij"), -1).reshape(-1, 3)
+        return np.asarray(grid @ rotation.T + translation)
+
+    def _extent(self, geometry: Any) -> tuple[Floats, Floats]:
+        """Return the lower and upper corner of a shape in its own frame. Raise RobotError if they are unknown."""
+        for element in () if geometry is None else geometry.iterchildren("*"):
+            if element.tag == "mesh":
+                scale = numbers(element, "scale", "mesh", 3) if element.get("scale") else np.ones(3)
+                content, kind = mesh_bytes(self.path, element.get("filename", ""), folder_of(self.path))
+                points = stl_points(content) if kind == "stl" else None
+                if points is None:
+                    break
+                ends = np.stack([points.min(0), points.max(0)]) * scale
+                return ends.min(0), ends.max(0)
+            sizes = sizes_of(element, "shape") if element.tag in ("box", "sphere", "cylinder", "capsule") else None
+            if sizes is None:
+                break
+            half = np.array(sizes) / 2.0 if element.tag == "box" else np.full(3, sizes[0])
+            if element.tag in ("cylinder", "capsule"):
+                half[2] = sizes[1] / 2.0 + (sizes[0] if element.tag == "capsule" else 0.0)
+            return -half, half
+        raise RobotError("the size of a shape is unknown")
+
+
+def stl_points(content: bytes) -> Floats | None:
+    """Return the corners (n, 3) of the triangles of a binary STL file; None if it is another file."""
+    count = int.from_bytes(content[HEADER - 4 : HEADER], "little")
+    if not count or len(content) != HEADER + TRIANGLE * count:
+        return None
+    triangles = np.frombuffer(content, np.uint8, offset=HEADER).reshape(count, TRIANGLE)
+    points = triangles[:, 12:48].copy().view("<f4").reshape(-1, 3).astype(float)
+    return points if np.isfinite(points).all() else None
