@@ -28,6 +28,7 @@ from dynagate.bench import (
     measure,
     paper,
     peers,
+    record,
     report,
     rollouts,
     sampling,
@@ -232,9 +233,12 @@ def test_text_says_what_is_modeled_and_what_is_missing(result: dict[str, Any]) -
     assert "nothing of it was measured on a board" in text
     times = [{"batch": 16, "ns": 5000.0, "call_ns": 9000.0}, {"batch": 64, "ns": 7000.0, "call_ns": 11000.0}]
     measured = {
-        "card": "a card",
-        "host": [{"results": "the same", **row} for row in times],
-        "partitions": [{"partition": "split", **row} for row in times],
+        "card": "NVIDIA H100 80GB HBM3",
+        "driver": "580.159.04",
+        "compiler": "nvcc 13.0",
+        "steps": {"inverse_dynamics": {"ns": 5500.0}},
+        "host": [{"results": f"the same{dtype}", **row} for row in times for dtype in ("", ", float64")],
+        "partitions": [{"partition": "split", "host_ns": 1.0, **row} for row in times],
         "resident": [{"layout": "rows", **row} for row in times],
         "grid": [{"batch": 64, "ns": 70000.0, "call_ns": 80000.0}],
     }
@@ -243,6 +247,14 @@ def test_text_says_what_is_modeled_and_what_is_missing(result: dict[str, Any]) -
     assert "cuda partition split" in with_gpu
     assert "       64     7.0     9  10.0×     11.0        70.0      80.0" in with_gpu
     assert "       16     5.0     3             9.0" in with_gpu
+    assert "cuda float32, the same, float64" not in with_gpu
+    card = record.card_run({**result, "cuda": measured}, "dynagate bench two_joint_arm")
+    assert (card["cpu"], card["driver"], card["compiler"]) == ("NVIDIA H100 80GB HBM3", "580.159.04", "nvcc 13.0")
+    assert record.card_name({**result, "cuda": measured}) == "two_joint_arm-nvidia-h100"
+    name = "forward_dynamics_gradient/cuda float32"
+    assert card["figures"][f"{name}/resident/64"] == {"ns": 7000.0, "times_grid": 10.0}
+    assert card["figures"][f"{name}/resident call/16"] == {"ns": 9000.0}
+    assert card["figures"]["forward_dynamics_gradient/cuda float64/host/16"] == {"ns": 5000.0}
     without = report.text(
         {**result, "cuda": {**measured, "resident": "no CuPy", "partitions": "no CuPy", "grid": "no GRiD"}}
     )

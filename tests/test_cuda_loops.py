@@ -11,7 +11,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from dynagate import Rollout, robots
+from dynagate import Region, RigidContact, Rollout, robots
+from dynagate.forces import Plane, Point
 from dynagate.graph.loop import RESIDUAL, TURNS, Count, Loop, evaluate_loop
 from dynagate.graph.recorder import Recording
 from dynagate.host import DeviceError
@@ -22,6 +23,8 @@ from dynagate.native.cuda_loop import emit_cuda_loop
 from dynagate.native.gpu import GpuError
 from dynagate.native.gpu_loop import GpuLoop
 from dynagate.native.loop import LoopKernel
+from dynagate.operators.on_card import Framework, backward, forward
+from dynagate.operators.rollouts import RolloutOperator
 
 from tests.test_gpu import ON_HOST, OnGpu, live, needs_nvcc, play_card
 from tests.test_loops import accumulated_roots, robot_of, square_root, states_of, swapping
@@ -140,6 +143,59 @@ def test_rollouts_equal_the_reference(name: str, cache: Path, tmp_path: Path, mo
     gradient = card.vjp(fast, tau, *cost)
     for part, value in slow.vjp(fast, tau, *cost).items():
         np.testing.assert_allclose(gradient[part][others], value[others], rtol=1e-9, atol=1e-9, err_msg=part)
+
+
+def test_a_closed_rollout_gives_the_memory_of_the_card_back(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    play_card(monkeypatch, cache)
+    rollout = Rollout("two_joint_arm", steps=3, dt=0.01, device="cuda")
+    program = rollout._compute._program  # type: ignore[attr-defined]
+    before = live(program)
+    rollout.close()
+    assert live(program) < before
+
+
+ON_CARD = {
+    "variable": {},
+    "every": {"every": 3},
+    "feedback": {"feedback": True},
+    "variational": {"integrator": "variational"},
+    "contacts": {"contacts": RigidContact([Point("forearm", (0.0, 0.0, 0.3))], [Plane(offset=-0.4)], friction=0.6)},
+}
+
+
+@pytest.mark.parametrize("name", ON_CARD)
+def test_operators_of_rollouts_compute_on_a_card_as_on_the_host(name: str) -> None:
+    """The arithmetic around the loops, by numpy's functions; a framework passes its own."""
+
+    def run(loop: Loop, iterations: int | None, arrays: list[np.ndarray]) -> list[np.ndarray]:
+        results = evaluate_loop(loop, {port.name: x for port, x in zip(loop.inputs, arrays, strict=True)})
+        return [results[port.name] for port in loop.outputs]
+
+    on = Framework(np.full, partial(np.concatenate, axis=1), np.where, run)
+    arm = robots.load("two_joint_arm")
+    robot = arm.with_variable("*.mass", "gravity") if name == "variable" else arm
+    operator = RolloutOperator(robot, steps=6, dt=0.01, backend="compiled", dtype=np.dtype(np.float64), **ON_CARD[name])
+    random = np.random.default_rng(4)
+    state = [random.normal(size=shape) for shape in ((2, 5, 2), (2, 5, 2), (2, 5, 6, 2))]
+    if name != "contacts":
+        state[2][0, 1] = 1e200  # this trajectory diverges
+    drawn = Region.of(robot).sample("forward_dynamics", 10, seed=1)
+    parameters = [random.normal(size=(2, 5, 6, *shape)) for shape in operator.stepped.values()]
+    parameters += [drawn[key].reshape(2, 5, *port.shape) for key, port in operator.parameters.items()]
+    with np.errstate(all="ignore"):
+        found, expected = forward(operator, [*state, *parameters], on), operator.forward(*state, *parameters)
+    for a, b in zip(found, expected, strict=True):
+        np.testing.assert_allclose(a[1], b[1], rtol=1e-9, atol=1e-9)
+    for a, b in zip(found[:2], expected[:2], strict=True):
+        assert np.array_equal(np.isfinite(a), np.isfinite(b))
+    if name == "every":
+        return
+    q, qd, *others = (x[1] for x in expected)
+    solved = others[: len(operator.solved)]
+    costs = [random.normal(size=x.shape) for x in (q, qd, *solved)]
+    arrays = [q, qd, state[2][1], *(x[1] for x in parameters), *solved, *costs]
+    for a, b in zip(backward(operator, arrays, on), operator.backward(*arrays), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-8, atol=1e-8)
 
 
 def test_a_rollout_without_a_card(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:

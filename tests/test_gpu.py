@@ -19,7 +19,8 @@ from typing import Any
 import dynagate
 import numpy as np
 import pytest
-from dynagate import evaluate, robots, trace
+from dynagate import RigidContact, evaluate, robots, trace
+from dynagate.forces import Plane, Point
 from dynagate.graph import Graph
 from dynagate.graph.truth import relative_errors
 from dynagate.host import DeviceError, Results
@@ -583,6 +584,78 @@ def test_jax_arrays_give_cupys_results() -> None:
         results = accelerator(**given)
         for name, value in evaluate(trace(robot, NAME), inputs).items():
             assert relative_errors(cupy.asnumpy(getattr(results, name)), value).max() <= tolerances.FLOAT32, name
+
+
+@needs_nvcc
+@needs_card
+@pytest.mark.parametrize("layout", ["rows", "planes"])
+def test_packed_results_on_a_card_are_unpacked_there(layout: str) -> None:
+    cupy = pytest.importorskip("cupy")
+    robot = robots.load("hyq")
+    inputs = inputs_of(NAME, states(robot, 500, seed=9))
+    with dynagate.compile(robot, NAME, device="cuda", dtype=np.float64, layout=layout, pack=True) as accelerator:
+        given = {name: cupy.asarray(value, order="F" if layout == "planes" else "C") for name, value in inputs.items()}
+        full = accelerator.unpack(accelerator(**given))
+        for name, value in evaluate(trace(robot, NAME), inputs).items():
+            assert relative_errors(cupy.asnumpy(getattr(full, name)), value).max() <= tolerances.SAME_FORMULA, name
+
+
+ROLLOUTS: list[dict[str, Any]] = [
+    {},
+    {"integrator": "variational"},
+    {"contacts": RigidContact([Point("forearm", (0.0, 0.0, 0.3))], [Plane(offset=-0.4)], compliance=1e-2)},
+]
+
+
+@needs_nvcc
+@needs_card
+@pytest.mark.parametrize("options", ROLLOUTS, ids=lambda options: next(iter(options), "explicit"))
+def test_operators_of_pytorch_on_a_card_are_those_of_the_cpu(options: dict[str, Any]) -> None:
+    torch = pytest.importorskip("torch")
+    from dynagate.torch import function, rollout
+
+    random = np.random.default_rng(3)
+    state = [random.normal(size=(65, *shape)) for shape in ((2,), (2,), (8, 2))]
+    dynamics, run = function(ROBOT, "forward_dynamics"), rollout(ROBOT, 8, 0.01, dtype="float64", **options)
+
+    def gradients(device: str) -> list[Any]:
+        q, qd, tau = (torch.tensor(x, device=device, requires_grad=True) for x in state)
+        motion = run(q, qd, tau)
+        cost = (motion.q**2).sum() + (motion.qd**3).sum() + (dynamics(q, qd, tau[:, 0]).qdd ** 2).sum()
+        cost.backward()
+        assert motion.q.device.type == device
+        return [x.detach().cpu().numpy() for x in (motion.q, motion.qd, q.grad, qd.grad, tau.grad)]
+
+    for there, here in zip(gradients("cuda"), gradients("cpu"), strict=True):
+        np.testing.assert_allclose(there, here, rtol=1e-6, atol=1e-6)
+
+
+@needs_nvcc
+@needs_card
+@pytest.mark.parametrize("options", ROLLOUTS, ids=lambda options: next(iter(options), "explicit"))
+def test_operators_of_jax_on_a_card_are_those_of_the_cpu(options: dict[str, Any]) -> None:
+    jax = pytest.importorskip("jax")
+    with jax.enable_x64(True):
+        from dynagate.jax import function, rollout
+
+        random = np.random.default_rng(3)
+        state = [random.normal(size=(65, *shape)) for shape in ((2,), (2,), (8, 2))]
+        dynamics, run = function(ROBOT, "forward_dynamics"), rollout(ROBOT, 8, 0.01, **options)
+
+        def cost(q: Any, qd: Any, tau: Any) -> Any:
+            motion = run(q, qd, tau)
+            return (motion.q**2).sum() + (motion.qd**3).sum() + (dynamics(q, qd, tau[:, 0]).qdd ** 2).sum()
+
+        def gradients(device: str) -> list[Any]:
+            place = jax.devices(device)[0]
+            with jax.default_device(place):
+                inputs = [jax.device_put(x, place) for x in state]
+                results = [*jax.jit(lambda *x: run(*x))(*inputs)[:2], *jax.jit(jax.grad(cost, (0, 1, 2)))(*inputs)]
+                assert all(result.devices() == {place} for result in results)
+                return [np.asarray(result) for result in results]
+
+        for there, here in zip(gradients("gpu"), gradients("cpu"), strict=True):
+            np.testing.assert_allclose(there, here, rtol=1e-6, atol=1e-6)
 
 
 @needs_nvcc

@@ -10,9 +10,11 @@ from typing import Any
 import dynagate
 import numpy as np
 import pytest
-from dynagate import Robot, robots
+from dynagate import Robot, robots, trace
 from dynagate.base.errors import ArgumentError, ArgumentTypeError
+from dynagate.graph.packing import ZERO, packed, unpacked
 from dynagate.integrators import JointPD, Plane, Point, RigidContact
+from dynagate.native.gpu import unpacked_there
 
 torch = pytest.importorskip("torch")
 
@@ -284,6 +286,15 @@ def test_refused_by_name(call: Any, error: type, text: str) -> None:
     with pytest.raises(error, match=re.escape(text)) as caught:
         call()
     assert isinstance(caught.value, dynagate.Error)
+
+
+def test_packed_results_on_a_gpu_are_unpacked_as_those_of_numpy() -> None:
+    """PyTorch's own functions, which are the same on every device."""
+    _, packing = packed(trace(ARM, "forward_dynamics_gradient"))
+    for name, where in {**packing, "zeros": np.full((2, 3), ZERO)}.items():
+        values = np.random.default_rng(1).normal(size=(4, 3, where.max() + 1))
+        found = unpacked_there(torch.from_numpy(values), where)
+        np.testing.assert_array_equal(found, unpacked(values, where), err_msg=name)
 
 
 def test_the_example_trains_a_policy() -> None:

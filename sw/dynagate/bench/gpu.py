@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import shutil
+import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
@@ -11,12 +14,13 @@ from typing import Any, Literal
 
 import numpy as np
 
+from dynagate.base.process import run
 from dynagate.bench.grid import grid
 from dynagate.bench.measure import Timing, less_product, timing
 from dynagate.bench.paper import STEPS
 from dynagate.graph.region import Region
 from dynagate.host import DeviceError, Function, compile
-from dynagate.native.compile import CompileError
+from dynagate.native.compile import CompileError, nvcc
 from dynagate.native.gpu import has_driver
 from dynagate.robot import Robot
 
@@ -32,6 +36,9 @@ LAYOUTS: dict[str, dict[str, Any]] = {"rows": {}, "packed": {"pack": True}, "pla
 innermost.
 """
 
+RESIDENT = {**LAYOUTS, "rows, float64": {"dtype": np.float64}}
+"""Layouts of arrays that stay on the GPU, in float32 unless they say otherwise."""
+
 PARTS = (
     "forward_dynamics",
     "mass_matrix_inverse",
@@ -44,12 +51,13 @@ Options = Callable[[str], dict[str, Any]]
 
 
 def measured(robot: Robot, region: Region, batches: Sequence[int], options: Options) -> dict[str, Any] | str:
-    """Nanoseconds per batch of the gradient in float32, as JSON takes them, or why there are none.
+    """Return nanoseconds per batch of the gradient, as JSON takes them, or why there are none.
 
-    card; host: arrays in host memory, copies included, and new results or the same ones each time; partitions: of the
-    same, "host_ns" of which the host computes; steps: one sample of each step of the paper's figure 1; resident: arrays
-    that stay on the GPU, per layout, "ns" of a launch in a CUDA graph of ten, "call_ns" of a call from Python that is
-    waited for; grid: of GRiD's kernel. The last four may be a reason instead.
+    All is in float32 unless a row says otherwise. card, driver, compiler: names and versions. host: arrays in host
+    memory, copies included, and new results or the same ones each time. partitions: of the same, "host_ns" of which the
+    host computes. steps: one sample of each step of the paper's figure 1. resident: arrays that stay on the GPU, per
+    layout, "ns" of a launch in a CUDA graph of ten, "call_ns" of a call from Python that is waited for. grid: of GRiD's
+    kernel likewise. The last four may be a reason instead.
     options: of an algorithm, by function.
     """
     if not has_driver():
@@ -62,47 +70,67 @@ def measured(robot: Robot, region: Region, batches: Sequence[int], options: Opti
 
 def _measured(robot: Robot, region: Region, batches: Sequence[int], options: Options) -> dict[str, Any]:
     host = list(_host(robot, region, batches, options))
+    kit = {"compiler": f"nvcc {nvcc_version()}", "driver": driver_version()}
     if find_spec("cupy") is None:
         why = "CuPy is not installed, which times arrays that stay on the GPU: pip install 'dynagate[gpu]'"
-        return {"host": host, "card": "a GPU", "partitions": why, "steps": why, "resident": why, "grid": why}
+        return {"host": host, "card": "a GPU", **kit, "partitions": why, "steps": why, "resident": why, "grid": why}
     cupy = import_module("cupy")
     many = sorted({*batches, *MANY})
     return {
         "host": host,
         "card": cupy.cuda.runtime.getDeviceProperties(0)["name"].decode(),
+        **kit,
         "partitions": list(_partitions(cupy, robot, region, batches, options)),
         "steps": {name: asdict(_single(cupy, robot, region, name, options)) for name in STEPS},
-        "resident": [row for layout in LAYOUTS for row in _resident(cupy, robot, region, many, layout, options)],
+        "resident": [row for layout in RESIDENT for row in _resident(cupy, robot, region, many, layout, options)],
         "grid": grid(robot, [batch for batch in many if batch <= max(batches)]),
     }
 
 
-def states(region: Region, batch: int, layout: str = "rows") -> dict[str, Any]:
-    """A batch of states in float32; beyond STATES they come again."""
+def nvcc_version() -> str:
+    """Return the release of CUDA's compiler, such as 13.0."""
+    found = re.search(r"release ([\d.]+)", run([nvcc(), "--version"], CompileError))
+    return found[1] if found else "of unknown release"
+
+
+def driver_version() -> str:
+    """Return the version of the NVIDIA driver, or "unknown"."""
+    program = shutil.which("nvidia-smi")
+    if program is None:
+        return "unknown"
+    query = [program, "--query-gpu=driver_version", "--format=csv,noheader"]
+    return subprocess.run(query, capture_output=True, text=True, check=False).stdout.splitlines()[0].strip()
+
+
+def states(region: Region, batch: int, layout: str = "rows", dtype: Any = np.float32) -> dict[str, Any]:
+    """Return a batch of states; beyond STATES they come again."""
     order: Any = "F" if layout == "planes" else "C"
     sample = region.sample(GRADIENT, min(batch, STATES), SEED)
-    return {k: np.asarray(np.resize(v, (batch, *v.shape[1:])), np.float32, order=order) for k, v in sample.items()}
+    return {k: np.asarray(np.resize(v, (batch, *v.shape[1:])), dtype, order=order) for k, v in sample.items()}
 
 
 def _host(robot: Robot, region: Region, batches: Sequence[int], options: Options) -> Iterator[dict[str, Any]]:
-    with compile(robot, GRADIENT, device="cuda", dtype=np.float32, **options(GRADIENT)) as accelerator:
-        for batch in batches:
-            inputs = states(region, batch)
-            for results, call in (
-                ("the same", accelerator.bind(**inputs)),
-                ("new", lambda: accelerator(**inputs)),  # noqa: B023
-            ):
-                yield {"results": results, "batch": batch, **asdict(timing(call, 0.3))}
+    for dtype, label in ((np.float32, ""), (np.float64, ", float64")):
+        with compile(robot, GRADIENT, device="cuda", dtype=dtype, **options(GRADIENT)) as accelerator:
+            for batch in batches:
+                inputs = states(region, batch, dtype=dtype)
+                for results, call in (
+                    ("the same", accelerator.bind(**inputs)),
+                    ("new", lambda: accelerator(**inputs)),  # noqa: B023
+                ):
+                    yield {"results": results + label, "batch": batch, **asdict(timing(call, 0.3))}
 
 
 def _resident(
     cupy: Any, robot: Robot, region: Region, batches: Sequence[int], layout: str, options: Options
 ) -> Iterator[dict[str, Any]]:
     stream = cupy.cuda.Stream(non_blocking=True)
-    chosen = {"dtype": np.float32, **options(GRADIENT), **LAYOUTS[layout]}
+    chosen = {"dtype": np.float32, **options(GRADIENT), **RESIDENT[layout]}
     with stream, compile(robot, GRADIENT, device="cuda", stream=stream.ptr, **chosen) as accelerator:
         for batch in batches:
-            inputs = {name: cupy.asarray(array) for name, array in states(region, batch, layout).items()}
+            inputs = {
+                name: cupy.asarray(array) for name, array in states(region, batch, layout, chosen["dtype"]).items()
+            }
             run = accelerator.bind(**inputs)
             run()
             stream.synchronize()

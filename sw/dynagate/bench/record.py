@@ -24,7 +24,7 @@ TIMED_BLOCK = "dqdd_dq"
 def added(result: Mapping[str, Any], path: Path, command: str) -> str:
     """Return the text of a file of figures with those of a comparison added.
 
-    Other entries stay. An entry of the same robot on the same processor is replaced.
+    Other entries stay. An entry of the same robot on the same processor is replaced. A GPU has an entry of its own.
 
     Args:
         result: Figures of `bench.comparison.compare`.
@@ -42,7 +42,54 @@ def added(result: Mapping[str, Any], path: Path, command: str) -> str:
         **result["machine"],
         "figures": dict(measured(result)),
     }
+    if isinstance(result["cuda"], Mapping):
+        kept["runs"][card_name(result)] = card_run(result, command)
     return json.dumps(kept, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
+
+
+def card_run(result: Mapping[str, Any], command: str) -> dict[str, Any]:
+    """Return the entry of a GPU: its figures, with the card, the driver, the compiler and the date."""
+    card = result["cuda"]
+    return {
+        "robot": result["robot"],
+        "command": command,
+        "commit": commit(),
+        "cpu": card["card"],
+        "driver": card["driver"],
+        "compiler": card["compiler"],
+        "date": result["machine"]["date"],
+        "figures": dict(measured_on_card(card)),
+    }
+
+
+def card_name(result: Mapping[str, Any]) -> str:
+    """Return a short name for a robot and a GPU, such as `iiwa14-nvidia-h100`."""
+    words = re.findall(r"[a-z0-9]+", str(result["cuda"]["card"]).lower())[:2]
+    return "-".join([str(result["robot"]), *words])
+
+
+def measured_on_card(card: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the name and value of each figure of a GPU: arrays that stay there, calls, arrays in host memory, GRiD."""
+    rows = card["grid"] if not isinstance(card["grid"], str) else []
+    peer = {row["batch"]: row["ns"] for row in rows}
+    for row in card["resident"] if not isinstance(card["resident"], str) else ():
+        layout, _, dtype = row["layout"].partition(", ")
+        kind = f"{GRADIENT}/cuda {dtype or 'float32'}"
+        label = "resident" if layout == "rows" else f"{layout} resident"
+        ratio = {"times_grid": _rounded(peer[row["batch"]] / row["ns"])} if row["batch"] in peer else {}
+        yield f"{kind}/{label}/{row['batch']}", {"ns": _rounded(row["ns"]), **ratio}
+        yield f"{kind}/{label} call/{row['batch']}", {"ns": _rounded(row["call_ns"])}
+    for row in card["host"]:
+        results, _, dtype = row["results"].partition(", ")
+        if results == "the same":
+            yield f"{GRADIENT}/cuda {dtype or 'float32'}/host/{row['batch']}", {"ns": _rounded(row["ns"])}
+    for row in card["partitions"] if not isinstance(card["partitions"], str) else ():
+        own = {"ns": _rounded(row["ns"]), "host_ns": _rounded(row["host_ns"])}
+        yield f"{GRADIENT}/cuda {row['partition']}/{row['batch']}", own
+    for name, step in card["steps"].items() if not isinstance(card["steps"], str) else ():
+        yield f"{name}/cuda float32/resident/1", {"ns": _rounded(step["ns"])}
+    for row in rows:
+        yield f"{GRADIENT}/grid/{row['batch']}", {"ns": _rounded(row["ns"])}
 
 
 def read(path: Path) -> dict[str, Any]:

@@ -87,7 +87,7 @@ def _resident(card: dict[str, Any] | str) -> list[str]:
     head = f"{'N':>9}" + "".join(f"{layout:>30}" for layout in dict.fromkeys(r["layout"] for r in card["resident"]))
     lines = [
         "",
-        f"{GRADIENT}, float32, arrays on {card['card']}: µs of a launch in a CUDA graph (millions a second,",
+        f"{GRADIENT}, arrays on {card['card']}: µs of a launch in a CUDA graph (millions a second,",
         "ratio to GRiD's), of a call from Python that is waited for",
         head + (f"{'GRiD':>22}" if peer else ""),
     ]
@@ -126,7 +126,8 @@ def series(result: dict[str, Any]) -> dict[str, dict[int, float]]:
         add(f"partition {row['partition']}", row)
     if not isinstance(result["cuda"], str):
         for row in result["cuda"]["host"]:
-            add(f"cuda float32, {row['results']} results", row)
+            results, _, dtype = row["results"].partition(", ")
+            add(f"cuda {dtype or 'float32'}, {results} results", row)
         for row in result["cuda"]["partitions"] if not isinstance(result["cuda"]["partitions"], str) else ():
             add(f"cuda partition {row['partition']}", row)
     model = result["fpga_modeled"]

@@ -27,7 +27,7 @@ from dynagate.host.opened import Opened
 from dynagate.host.pending import Pending
 from dynagate.host.results import Results
 from dynagate.host.single import Single, single
-from dynagate.native.gpu import on_gpu
+from dynagate.native.gpu import on_gpu, unpacked_there
 
 MASK, RAISE = "mask", "raise"
 
@@ -464,8 +464,11 @@ class Function(Opened):
         packing = self.device.packing
         if packing is None:
             raise ArgumentError(f"{self!r} does not pack its results; expected one with pack=True")
-        full = {name: unpacked(value, packing[name]) for name, value in results.items()}
-        return Results(**full, overflow=results.overflow)
+        full = {
+            name: (unpacked_there if on_gpu(value) else unpacked)(value, packing[name])
+            for name, value in results.items()
+        }
+        return Results(**full, overflow=vars(results).get("overflow"))  # results on a GPU have none
 
     @property
     def inputs(self) -> tuple[str, ...]:

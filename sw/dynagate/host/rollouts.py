@@ -215,10 +215,13 @@ class Rollout(Opened):
                 f"dtype {self.dtype} of a gradient through {self.integrator.in_errors}; expected "
                 "Rollout(..., dtype='float64')"
             )
+        return self._open(self.reversed_loop, self.steps)
+
+    @cached_property
+    def reversed_loop(self) -> Loop:
+        """The loop of `vjp`, before it is compiled."""
         loop = reverse_loop(self.integrator, self.robot, self.options)
-        if self.asked.feedback:
-            loop = reverse_with_feedback(loop, self.robot, self.asked.feedback)
-        return self._open(loop, self.steps)
+        return reverse_with_feedback(loop, self.robot, self.asked.feedback) if self.asked.feedback else loop
 
     @property
     def outputs(self) -> tuple[str, ...]:

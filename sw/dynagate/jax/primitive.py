@@ -104,7 +104,7 @@ def _on_gpu(*inputs: Any, operator: Operator) -> list[Any]:
     kernel = compute.gpu_kernel(dtype)
     leading = axes_of(operator.graph.inputs, inputs)
     shapes = [jax.ShapeDtypeStruct((*leading, *port.shape), dtype) for port in operator.graph.outputs]
-    key = key_of(kernel, f"{operator.graph!r} {dtype} cuda", kernel.addresses)
+    key = key_of(kernel, f"{kernel.text.source.stamp} {dtype} cuda", kernel.addresses)
     results = jax.ffi.ffi_call(GPU, shapes)(*inputs, key=np.int64(key), size=_size(operator))
     if kernel.writes_all:
         return list(results)

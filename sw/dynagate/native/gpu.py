@@ -17,6 +17,7 @@ import numpy.typing as npt
 from dynagate.base.arguments import check_fits, check_written, real
 from dynagate.base.errors import ArgumentError, ArgumentTypeError, Error
 from dynagate.graph import Graph
+from dynagate.graph.packing import ZERO
 from dynagate.native.arrays import Named, check, laid_out, lies, new_arrays
 from dynagate.native.compile import CUDA, CompileError, Toolchain, library
 from dynagate.native.cuda import cuda_source, staging
@@ -197,6 +198,15 @@ class GpuProgram:
         pointers = self._pointers(addresses[: len(values)], addresses[len(values) :])
         return results, _Launch(self, [*values, *written], *pointers, math.prod(leading), stream, others)
 
+    def at(self, read: list[int], written: list[int], batch: int, stream: int = 0) -> None:
+        """Launch on arrays at these addresses in the GPU's memory, in rows, inputs and outputs in order, unchecked.
+
+        Raises:
+            GpuError: The kernel is closed, or the launch fails.
+        """
+        pointers = self._pointers(read, written)
+        require(self._functions.dynagate_cuda_launch(self._context, *pointers, batch, 0, stream))
+
     @property
     def addresses(self) -> tuple[int, int]:
         """Return the addresses of dynagate_cuda_launch and of its context, for callers in C; valid until the kernel
@@ -375,6 +385,24 @@ def _viewed(value: Any) -> Any:
         raise ArgumentTypeError(
             f"a {type(value).__name__} has no CUDA array interface; to take it by DLPack, install CuPy"
         ) from None
+
+
+def unpacked_there(values: Any, where: npt.NDArray[np.int64]) -> Any:
+    """Return what `graph.packing.unpacked` returns, for an array of CuPy or a tensor of PyTorch."""
+    if not values.shape[-1]:
+        shape = (*values.shape[:-1], *where.shape)
+        return (
+            values.new_zeros(shape) if hasattr(values, "new_zeros") else _module_of(values).zeros(shape, values.dtype)
+        )
+    module = _module_of(values)
+    on = {"device": values.device} if module.__name__ == TORCH else {}
+    full = values[..., module.asarray(np.maximum(where, 0), **on)]
+    return module.where(module.asarray(where == ZERO, **on), module.zeros_like(full), full)
+
+
+def _module_of(values: Any) -> Any:
+    """Return the package that an array's type belongs to."""
+    return import_module(type(values).__module__.partition(".")[0])
 
 
 def require(fault: bytes | None) -> None:

@@ -17,9 +17,11 @@ from dynagate.base.arrays import Array
 from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.base.nearest import nearest
 from dynagate.graph import Graph, Port
+from dynagate.graph.loop import Loop
 from dynagate.host.rollouts import Rollout
 from dynagate.integrators.step import StepOptions
-from dynagate.operators.compute import CPU, Compiled
+from dynagate.native.gpu_loop import GpuLoop
+from dynagate.operators.compute import CPU, CUDA, Compiled
 from dynagate.operators.operator import Operator
 from dynagate.operators.products import entries_of_weights, weights_of_entries
 from dynagate.robot import Robot
@@ -46,9 +48,10 @@ class Arguments:
 class RolloutOperator:
     """Torques to trajectories, on arrays (*leading, ...) of one dtype.
 
-    backend: "compiled" or "cpu", C; "numpy"; "fixed" or "sim", the integers of a chip that keeps the states. The
-    gradient of those is the float64 sweep back through the states that they computed. float64: how to have a rollout
-    of this framework in float64, for errors.
+    backend: "compiled", C, or CUDA for arrays on a GPU; "cpu", C; "numpy"; "fixed" or "sim", the integers of a chip
+    that keeps the states. The gradient of those is the float64 sweep back through the states that they computed.
+    float64: how to have a rollout of this framework in float64, for errors. platforms: where compiled code runs; empty
+    for the other backends, which compute on the host.
     Raises ValueError: another backend; and as `Rollout` does.
     """
 
@@ -76,6 +79,8 @@ class RolloutOperator:
         device: Any = BACKENDS[backend]
         number: dict[str, Any] = {"dtype": dtype} if device in (CPU, "cuda") else {}  # others have one
         self.rollout = Rollout(robot, device=device, **number, **self._asked)
+        self.platforms = (CPU, CUDA) if backend == "compiled" else (CPU,) if backend == CPU else ()
+        self._gpu_loops: dict[tuple[int, int], GpuLoop] = {}
         self.robot, n = self.rollout.robot, self.rollout.robot.nv
         if names := self.rollout.force_inputs:
             raise ArgumentError(
@@ -164,7 +169,19 @@ class RolloutOperator:
     def _map(self, graph: Graph) -> Operator | None:
         if not self.robot.quaternions():
             return None
-        return Operator(graph, self.robot, Compiled(graph, (CPU,)), lambda graph: Compiled(graph, (CPU,)))
+        return Operator(graph, self.robot, Compiled(graph, (CPU, CUDA)), lambda graph: Compiled(graph, (CPU, CUDA)))
+
+    def gpu_loop(self, loop: Loop, iterations: int | None, card: int = 0) -> GpuLoop:
+        """Return a loop of this rollout in CUDA, compiled on first use.
+
+        Raises:
+            CompileError: There is no CUDA compiler, or it fails.
+            GpuError: There is no GPU, or it has too little memory.
+        """
+        key = id(loop), card
+        if key not in self._gpu_loops:
+            self._gpu_loops[key] = GpuLoop(loop, self.dtype, iterations, device=card)
+        return self._gpu_loops[key]
 
     def check_differentiable(self) -> None:
         """Raise ArgumentError if the dtype of the rollout has no gradient, before anything is computed."""

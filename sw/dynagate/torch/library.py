@@ -15,6 +15,7 @@ from torch.autograd.forward_ad import unpack_dual
 from torch.masked import MaskedTensor
 
 from dynagate.base.errors import ArgumentError, ArgumentTypeError
+from dynagate.native.gpu import GpuProgram
 from dynagate.native.kernel import Kernel
 from dynagate.operators.compute import CUDA, Compiled
 from dynagate.operators.operator import Operator
@@ -142,15 +143,11 @@ class TorchOperator:
 
     def _on_gpu(self, compute: Compiled, inputs: tuple[torch.Tensor, ...]) -> list[torch.Tensor]:
         """On PyTorch's own memory and current stream."""
-        graph, card = self.operator.graph, inputs[0].device
+        card = inputs[0].device
         kernel = compute.gpu_kernel(_NUMPY[inputs[0].dtype], card.index or 0)
         new = torch.empty if kernel.writes_all else torch.zeros
         outputs = [new(shape, dtype=inputs[0].dtype, device=card) for shape in self._shapes(*inputs)]
-        kernel.launch(
-            {port.name: x.contiguous() for port, x in zip(graph.inputs, inputs, strict=True)},
-            {port.name: x for port, x in zip(graph.outputs, outputs, strict=True)},
-            torch.cuda.current_stream(card).cuda_stream,
-        )
+        launch(kernel, inputs, outputs, inputs[0].numel() // self._size)
         return outputs
 
     def _save(self, ctx: Any, inputs: tuple[torch.Tensor, ...], output: Any) -> None:
@@ -169,6 +166,13 @@ class TorchOperator:
         if any(asked[n:]):
             results[n:] = self.transposed(*inputs[:n], *weights)
         return tuple(result if needed else None for result, needed in zip(results, asked, strict=True))
+
+
+def launch(kernel: GpuProgram, inputs: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor], batch: int) -> None:
+    """Launch a kernel on tensors of its dtype and shapes, in rows, on PyTorch's current stream. It returns at once."""
+    read = [x.contiguous() for x in inputs]  # memory that is freed here is used again on the same stream only
+    stream = torch.cuda.current_stream(outputs[0].device).cuda_stream
+    kernel.at([x.data_ptr() for x in read], [x.data_ptr() for x in outputs], batch, stream)
 
 
 def check_tensors(inputs: dict[str, Any]) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from os import PathLike
 from typing import Any
 
@@ -13,11 +14,14 @@ import torch
 from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import explained
 from dynagate.base.pickling import SharedFunction
+from dynagate.graph.loop import Loop
+from dynagate.operators.compute import CPU, CUDA
 from dynagate.operators.inputs import by_name
+from dynagate.operators.on_card import Framework, backward, forward
 from dynagate.operators.rollouts import RolloutOperator
 from dynagate.robot import Robot
 from dynagate.torch.functions import prepared
-from dynagate.torch.library import TorchOperator, check_no_tangents, registered
+from dynagate.torch.library import TorchOperator, check_no_tangents, launch, registered
 
 FLOAT64 = "rollout(..., dtype='float64') and float64 tensors, such as .double(), or torch.no_grad() for the motion only"
 """How to have a rollout in float64."""
@@ -26,11 +30,11 @@ FLOAT64 = "rollout(..., dtype='float64') and float64 tensors, such as .double(),
 class RolloutFunction(SharedFunction):
     """Torques to trajectories; `rollout` makes it.
 
-    Call it with q0 (*leading, nq), qd0 (*leading, nv) and tau (*leading, steps, nv), all in its dtype and on the CPU;
-    quaternions are brought to length 1 first. A constrained rollout also takes active (*leading, steps, constraints), 0
-    or 1, which has no gradient. The inputs of feedback= (*leading, steps, *shape) follow. The robot's variable
-    parameters (*leading, *shape) come last. Returns q (*leading, steps // every + 1, nq), qd (*leading, steps // every
-    + 1, nv), the first ones q0 and qd0, and what outputs= names.
+    Call it with q0 (*leading, nq), qd0 (*leading, nv) and tau (*leading, steps, nv), all in its dtype and on the CPU or
+    one NVIDIA GPU; quaternions are brought to length 1 first. A constrained rollout also takes active (*leading, steps,
+    constraints), 0 or 1, which has no gradient. The inputs of feedback= (*leading, steps, *shape) follow. The robot's
+    variable parameters (*leading, *shape) come last. Returns q (*leading, steps // every + 1, nq), qd (*leading, steps
+    // every + 1, nv), the first ones q0 and qd0, and what outputs= names.
     It is differentiated in reverse mode, once.
 
     What is not finite stays in its trajectory, and raises no error.
@@ -59,21 +63,45 @@ class RolloutFunction(SharedFunction):
         inputs = prepared(arguments, by_name(arguments, positional, named))
         first = inputs[0]
         self.operator.check_dtype(str(first.dtype).removeprefix("torch."))
-        if first.device.type != "cpu":
-            raise ArgumentError(f"inputs of {arguments.name} are on {first.device}; expected them on the CPU")
+        if first.device.type not in (self.operator.platforms or (CPU, CUDA)):
+            raise ArgumentError(
+                f"inputs of {arguments.name} are on {first.device}; expected them on the CPU, or with "
+                f"backend='compiled' on an NVIDIA GPU"
+            )
         if torch.is_grad_enabled() and any(x.requires_grad for x in inputs):
             self.operator.check_differentiable()
         return self.operator.named(self._forward(*inputs), torch)
 
     def _compute(self, *inputs: torch.Tensor) -> list[torch.Tensor]:
-        return [torch.from_numpy(x) for x in self.operator.forward(*(x.detach().numpy() for x in inputs))]
+        if inputs[0].device.type == CUDA and self.operator.platforms:
+            return forward(self.operator, inputs, self._on_card(inputs[0]))
+        return self._on_host(self.operator.forward, inputs)
+
+    def _on_host(self, compute: Callable[..., list[Any]], inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        results = compute(*(x.detach().cpu().numpy() for x in inputs))
+        return [torch.from_numpy(np.ascontiguousarray(x)).to(inputs[0].device) for x in results]
+
+    def _on_card(self, like: torch.Tensor) -> Framework:
+        """PyTorch's functions, on the device of a tensor and PyTorch's current stream."""
+        card = like.device
+
+        def run(loop: Loop, iterations: int | None, arrays: list[Any]) -> list[torch.Tensor]:
+            kernel = self.operator.gpu_loop(loop, iterations, card.index or 0)
+            shapes = [(len(arrays[0]), *port.shape) for port in kernel.text.outputs]
+            outputs = [torch.empty(shape, dtype=like.dtype, device=card) for shape in shapes]
+            launch(kernel, arrays, outputs, len(arrays[0]))
+            return outputs
+
+        full = partial(torch.full, dtype=like.dtype, device=card)
+        return Framework(full, partial(torch.cat, dim=1), torch.where, run)
 
     def _shapes(self, *inputs: torch.Tensor) -> list[tuple[int, ...]]:
         return [(*inputs[0].shape[:-1], *shape) for shape in self.operator.shapes.values()]
 
     def _compute_back(self, *inputs: torch.Tensor) -> list[torch.Tensor]:
-        results = self.operator.backward(*(x.detach().numpy() for x in inputs))
-        return [torch.from_numpy(np.ascontiguousarray(x)) for x in results]
+        if inputs[0].device.type == CUDA and self.operator.platforms:
+            return backward(self.operator, inputs, self._on_card(inputs[0]))
+        return self._on_host(self.operator.backward, inputs)
 
     def _shapes_back(self, *inputs: torch.Tensor) -> list[tuple[int, ...]]:
         _, qd, tau, *held = inputs
@@ -123,10 +151,10 @@ def rollout(
 
     robot: also the path of a URDF file, or the name of one that ships. The rollout takes q0 (*leading, nq), qd0
     (*leading, nv) and tau (*leading, steps, nv), rad, m, rad/s, m/s, N m and N.
-    backend: "compiled" or "cpu", C; "numpy", float64; "fixed", the integers of a chip that keeps the states, or "sim",
-    this chip simulated. The gradient of the last two is the sweep back in floating point through the states that they
-    computed. dtype: of all tensors, PyTorch's default unless given. options: integrator, form,
-    forces, constrained, contacts, feedback and others of `dynagate.Rollout`.
+    backend: "compiled", C, or CUDA for tensors on an NVIDIA GPU; "cpu", C; "numpy", float64; "fixed", the integers of a
+    chip that keeps the states, or "sim", this chip simulated. The gradient of the last two is the sweep back in
+    floating point through the states that they computed. dtype: of all tensors, PyTorch's default unless given.
+    options: integrator, form, forces, constrained, contacts, feedback and others of `dynagate.Rollout`.
     outputs: names of more results. "diverged" (*leading,) is the first state that is not finite, -1 if all are.
     Rollouts that solve equations have "converged" (*leading, steps), and those with rigid contact "impulse" (*leading,
     steps, pairs, 3) and "lift" (*leading, steps, pairs), N s, as of `dynagate.Rollout`. Gradients pass through impulse

@@ -102,6 +102,9 @@ class CardLoop(Compute):
             self._program(inputs, outputs)
         return False
 
+    def close(self) -> None:
+        self._program.close()
+
 
 @contextmanager
 def on_card(card: str) -> Iterator[None]:
