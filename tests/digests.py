@@ -593,7 +593,7 @@ QUICK = (
     *("help", "pipeline id", "pipeline three axi", "pipeline rollout fixed", "program id", "program two"),
     *("stream of pipeline three axi", "stream of pipeline rollout fixed", "stream of program id"),
     *("stream of program two", "report of build units", "report of refused"),
-    *("functions of two_joint_arm", "functions of hyq", "loops"),
+    *("functions of two_joint_arm", "loops"),
     *("solver of ilqr", "solver of mppi"),
 )
 """The groups that are cheap enough for every run of the tests."""

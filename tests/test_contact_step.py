@@ -231,7 +231,7 @@ def test_a_body_below_the_ground_is_lifted_without_speed(depth: float, dt: float
 
 
 def test_convergence_is_of_the_residual_and_not_of_the_count() -> None:
-    flying = Rollout(BOX, steps=2, dt=1e-3, contacts=RigidContact(CORNERS, sweeps=1))
+    flying = Rollout(BOX, steps=2, dt=1e-3, contacts=RigidContact(CORNERS, sweeps=1), device="numpy")
     high, fast = on_slope(0.0, 1.0), np.array([0.3, 0.2, 0.1, 1.0, 2.0, 3.0])
     result = flying(high, fast, np.zeros((2, 6)))
     assert result.converged.all()
@@ -240,7 +240,7 @@ def test_convergence_is_of_the_residual_and_not_of_the_count() -> None:
     needed = Rollout(BOX, steps=1, dt=1e-3, contacts=RigidContact(CORNERS))(low, slow, np.zeros((1, 6))).iterations
     assert needed is not None
     for sweeps, right in ((int(needed[0]), True), (int(needed[0]) - 1, False)):
-        short = Rollout(BOX, steps=1, dt=1e-3, contacts=RigidContact(CORNERS, sweeps=sweeps))
+        short = Rollout(BOX, steps=1, dt=1e-3, contacts=RigidContact(CORNERS, sweeps=sweeps), device="numpy")
         assert short(low, slow, np.zeros((1, 6))).converged.all() == right
 
 

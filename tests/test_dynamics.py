@@ -23,7 +23,9 @@ FEW_SEEDS = (1, 4, 6, 24, 35)
 trace."""
 
 
-@pytest.mark.parametrize("name", SHIPPED)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.long) if name == "hyq" else name for name in SHIPPED]
+)
 def test_shipped_robot_agrees_with_pinocchio(name: str) -> None:
     compare(robots.load(name), robots.path(name), count=20)
 

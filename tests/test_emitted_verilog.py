@@ -109,7 +109,9 @@ def test_equal_gateware_gives_equal_verilog() -> None:
 
 
 @icarus
-@pytest.mark.parametrize(("axi", "ii"), [(Axi(128), 3), (Axi(64, "batch"), 5)], ids=str)
+@pytest.mark.parametrize(
+    ("axi", "ii"), [(Axi(128), 3), pytest.param(Axi(64, "batch"), 5, marks=pytest.mark.long)], ids=str
+)
 def test_accelerators_in_icarus(axi: Axi, ii: int, designs: Path) -> None:
     """Results, padding, registers and resets, as Verilator has them."""
     built = shell(designs, axi, ii)

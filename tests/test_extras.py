@@ -44,6 +44,8 @@ COMMANDS = {
     "bench": ["bench", "--no-pinocchio", "--batch", "16", "--figures", "figures"],
 }
 """What a command with this extra alone does, on the two-joint arm."""
+DEAR = ("synth", "bench")
+"""Commands that only the long tests run here. In the quick tests, test_cli and test_bench run them with all extras."""
 
 QUICKLY = """
 from dynagate.bench import comparison, measure, rollouts, sampling, solvers
@@ -118,7 +120,9 @@ def test_what_is_absent_is_what_other_extras_bring() -> None:
     assert not {"distributed", "joblib", "matplotlib"} & absent("cluster")
 
 
-@pytest.mark.parametrize("extra", COMMANDS)
+@pytest.mark.parametrize(
+    "extra", [pytest.param(each, marks=pytest.mark.long) if each in DEAR else each for each in COMMANDS]
+)
 def test_command_works_with_its_extra_alone(extra: str, designs: Path, tmp_path: Path) -> None:
     command, *options = COMMANDS[extra]
     assert EXTRAS.get(command, "") == extra

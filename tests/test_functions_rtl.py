@@ -41,19 +41,24 @@ def check(name: str, function: str, ii: int, vectors: int, designs: Path, folder
     run_datapath_bench(built, region.sample(function, vectors, seed=ii), seed=ii)
 
 
-ALIKE = (
-    *("inverse_dynamics_vjp", "inverse_mass_product_vjp", "forward_dynamics_gradient_given_minv"),
-    *(name for name in FUNCTIONS if name.endswith("_jvp")),
+AT_ONE_STATE = (
+    *("inverse_mass_product", "step", "kinetic_energy", "potential_energy", "center_of_mass"),
+    *("link_positions", "link_jacobians"),
 )
-"""Functions for the long tests: others compute the same operations with the same code."""
+ALONE = "forward_dynamics_vjp"
+"""A function with a design of its own. The quick tests have this one: the others compute the same operations with the
+same code. `test_several_functions` has the functions of `TOGETHER`."""
 
 
-def cases() -> list[Any]:
-    """Return every function."""
-    return [pytest.param(name, marks=[pytest.mark.long] if name in ALIKE else []) for name in FUNCTIONS]
+def test_functions_of_one_state(designs: Path) -> None:
+    arm = robots.load("two_joint_arm")
+    built = build(arm, list(AT_ONE_STATE), ii=4, policy=Policy(word=18), folder=designs)
+    run_datapath_bench(built, built.region.sample(built.graph.name, 160, seed=4), seed=4)
 
 
-@pytest.mark.parametrize("function", cases())
+@pytest.mark.parametrize(
+    "function", [name if name == ALONE else pytest.param(name, marks=pytest.mark.long) for name in FUNCTIONS]
+)
 def test_every_function(function: str, designs: Path, tmp_path: Path) -> None:
     check("two_joint_arm", function, 4, 160, designs, tmp_path)
 
@@ -63,10 +68,10 @@ def test_every_function(function: str, designs: Path, tmp_path: Path) -> None:
     [
         pytest.param("floating", "forward_dynamics", 8, {}, marks=pytest.mark.long),
         ("floating", "inverse_dynamics", 16, {}),
-        ("prismatic", "forward_dynamics_gradient", 3, {}),
+        pytest.param("prismatic", "forward_dynamics_gradient", 3, {}, marks=pytest.mark.long),
         ("two_joint_arm", "forward_dynamics", 3, {"form": "aba"}),
         pytest.param("two_joint_arm", "forward_dynamics", 64, {"form": "cfa"}, marks=pytest.mark.long),
-        ("two_joint_arm", "inverse_dynamics", 5, {"form": "prefix"}),
+        pytest.param("two_joint_arm", "inverse_dynamics", 5, {"form": "prefix"}, marks=pytest.mark.long),
         ("two_joint_arm", "inverse_dynamics_gradient", 64, {}),
     ],
     ids=str,

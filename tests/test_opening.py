@@ -77,7 +77,7 @@ def test_options_of_a_device_reach_it(designs: Path) -> None:
         assert opened.device.kernel.layout == "planes"  # type: ignore[attr-defined]
     with dynagate.compile(ARM, "mass_matrix", device="fixed", policy=Policy(word=12)) as opened:
         assert {f.width for f in opened.device.model.formatted.formats} <= set(range(2, 13)) | {16}  # type: ignore[attr-defined]
-    built = build(ARM, FUNCTION, ii=3, frame={0: -1}, folder=designs)
+    built = build(ARM, FUNCTION, ii=3, folder=designs)
     with dynagate.open(built, device="sim", pauses=(0.5, 0.0)) as chip:
         chip(**states)
         assert chip.transfer.per_sample > 3.0

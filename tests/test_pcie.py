@@ -63,6 +63,7 @@ def test_batches_over_a_link(designs: Path) -> None:
     assert rows[3].batch_ns < 3000
 
 
+@pytest.mark.long
 def test_faults_on_the_link(designs: Path) -> None:
     built = shell(designs, 512, 1, guard_bits=-0.3)
     run_pcie_faults(built, built.region.sample(FUNCTION, 256, seed=3), Case(batch=64, batches=3))

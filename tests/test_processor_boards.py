@@ -229,7 +229,7 @@ def test_options_that_do_not_go_with_cores(arguments: tuple[str, ...], text: str
 
 def test_the_command_builds_for_a_board(tmp_path: Path) -> None:
     status, output = call(
-        "build", "two_joint_arm", "--function", "forward_dynamics", "--board", "pynq-z2", "--folder", tmp_path
+        "build", "two_joint_arm", "--function", "mass_matrix", "--board", "pynq-z2", "--folder", tmp_path
     )
     assert status == 0, output
     assert "| core | 4 units, 24 bits, angles to ±8 rad, 128 places, 1024 words |" in output

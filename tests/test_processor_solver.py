@@ -164,7 +164,10 @@ def test_the_loop_of_a_chip_is_mppi(own: MppiOptions) -> None:
     assert (got["tau"][:, 0].min() < -0.8) == (own is MPPI)
 
 
-@pytest.mark.parametrize(("own", "temperature", "count"), [(MPPI, 0.3, 9), (MPPI, 1.0, 3), (IN_LINES, 0.3, 3)])
+@pytest.mark.parametrize(
+    ("own", "temperature", "count"),
+    [pytest.param(MPPI, 0.3, 9, marks=pytest.mark.long), (MPPI, 1.0, 3), (IN_LINES, 0.3, 3)],
+)
 def test_a_program_samples_as_the_integers_do(own: MppiOptions, temperature: float, count: int) -> None:
     """Two calls, of which the second begins with the mean that the first has left; noise is drawn from its counter. At
     temperature 1 exponents have fewer bits behind the binary point than the unit of exponentials takes. The integers

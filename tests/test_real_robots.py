@@ -50,15 +50,12 @@ ROBOTS: dict[str, dict[str, Any]] = {
 
 
 QUICK = {
-    ("asr_twodof_description/urdf/TwoDofs.urdf", "fixed"),
     ("asr_twodof_description/urdf/TwoDofs.urdf", "floating"),
-    ("bolt_description/robots/bolt.urdf", "fixed"),
     ("double_pendulum_description/urdf/double_pendulum_continuous.urdf", "floating"),
     ("go1_description/urdf/go1.urdf", "fixed"),
     ("iris_description/robots/iris.urdf", "floating"),
     ("panda_description/urdf/panda.urdf", "fixed"),
     ("talos_data/robots/talos_left_arm.urdf", "fixed"),
-    ("ur_description/urdf/ur5_robot.urdf", "fixed"),
 }
 """Arms, legs, a drone, fingers that are locked and friction that is ignored; all robots run with `make test-rtl`."""
 

@@ -112,7 +112,7 @@ def test_trajectories_through_the_shell(shelled: Design, pauses: tuple[float, fl
         chip(q, qd, tau)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(k, marks=pytest.mark.long) for k in range(2, 6))])
 def test_random_turns(shelled: Design, seed: int) -> None:
     """Batches smaller and larger than the ring, any steps, any `every`, pauses of any kind."""
     random = np.random.default_rng(seed)

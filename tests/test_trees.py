@@ -87,7 +87,7 @@ def drawn(max_examples: int) -> settings:
 
 
 @given(trees(), st.sampled_from(GRADIENT_FRAMES), st.booleans())
-@drawn(4)
+@drawn(2)
 def test_drawn_tree_agrees_with_pinocchio(robot: Robot, frame: str | int, pushed: bool) -> None:
     agrees(robot, frame, pushed)
 
