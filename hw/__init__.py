@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from dynagate.hw import boards
     from dynagate.hw.bodies.program import build_solver
     from dynagate.hw.targets import routes
+    from dynagate.hw.targets.ip import write_ip
 
 _PLACES = {
     "dynagate.control.chip_ilqr": ("ChipIlqr",),
@@ -35,6 +36,7 @@ _PLACES = {
     "dynagate.fixedpoint.wordlength.optimize": ("optimize",),
     "dynagate.fixedpoint.ranges.proved": ("prove",),
     "dynagate.hw.bodies.program": ("build_solver",),
+    "dynagate.hw.targets.ip": ("write_ip",),
     "dynagate.sim.compare": ("first_difference",),
     "dynagate.sim.waveform": ("write_vcd",),
 }
@@ -59,6 +61,7 @@ __all__ = [
     "routes",
     "to_float",
     "write_formats",
+    "write_ip",
     "write_vcd",
 ]
 

@@ -10,6 +10,7 @@ from dynagate.cli.errors import Commands
 from dynagate.cli.hardware import bitstream, build, run, synth
 from dynagate.cli.installation import clean, doctor
 from dynagate.cli.look import report
+from dynagate.cli.packaging import package
 from dynagate.cli.software import bench, emit, info
 from dynagate.cli.studies import closed_loop, sweep
 from dynagate.cli.verification import verify
@@ -37,6 +38,7 @@ for command in (
     verify,
     synth,
     bitstream,
+    package,
     report,
     view,
     info,

@@ -41,7 +41,7 @@ ARGUMENTS = {
 
 COMMANDS = {
     "Look": "info check view report bench",
-    "Hardware": "build run verify synth bitstream",
+    "Hardware": "build run verify synth bitstream package",
     "Software": "emit",
     "Studies": "sweep closed-loop",
     "Installation": "doctor clean",

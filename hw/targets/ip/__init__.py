@@ -1,0 +1,71 @@
+"""Package an accelerator for the tools that integrate it: IP-XACT, SystemRDL, C, FuseSoC and LiteX.
+
+All files follow from the record of a design. The Verilog is copied next to them, so the folder can be moved.
+"""
+
+from __future__ import annotations
+
+import shutil
+from os import PathLike
+from pathlib import Path
+
+from dynagate.base.errors import ArgumentError
+from dynagate.base.storage import write
+from dynagate.base.untrusted import file_name
+from dynagate.design.files import load
+from dynagate.design.verilog_list import read_list
+from dynagate.hw.targets.ip.c_header import c_header
+from dynagate.hw.targets.ip.core import Core
+from dynagate.hw.targets.ip.fusesoc import fusesoc_core
+from dynagate.hw.targets.ip.ipxact import ipxact_component
+from dynagate.hw.targets.ip.litex import litex_module
+from dynagate.hw.targets.ip.systemrdl import systemrdl
+from dynagate.hw.targets.project import ProjectError
+
+RTL = "rtl"
+"""Folder of the Verilog inside the package."""
+
+
+def write_ip(folder: str | PathLike[str], output: str | PathLike[str] | None = None) -> Path:
+    """Write the package of the accelerator in a design's folder, and return the folder of the package.
+
+    The package holds component.xml (IP-XACT, IEEE 1685-2014), registers.rdl (SystemRDL 2.0), registers.h (C), a
+    FuseSoC core file, a LiteX module, and the Verilog in `rtl`.
+
+    Args:
+        folder: Folder of a design with an AXI shell.
+        output: Folder of the package, by default `ip` in the design's folder. Files of the same names are replaced.
+
+    Raises:
+        DesignError: The folder has no design, or a damaged one.
+        ArgumentError: The design has no AXI shell in its folder.
+        ProjectError: The package cannot be written.
+    """
+    folder = Path(folder)
+    design = load(folder)
+    if design.axi is None:
+        raise ArgumentError(f"{folder} has no AXI shell; expected a design that was built with axi=Axi(64) (--axi 64)")
+    if not (folder / "accelerator.v").is_file():
+        raise ArgumentError(
+            f"{folder} is a program, and its core is made for a board: `dynagate bitstream --board NAME` writes the "
+            "core's Verilog; expected a pipelined design (ii=)"
+        )
+    names = read_list(folder)
+    core = Core.of(design, [f"{RTL}/{name}" for name in names])
+    place = Path(output) if output is not None else folder / "ip"
+    texts = {
+        "component.xml": ipxact_component(core),
+        "registers.rdl": systemrdl(core),
+        "registers.h": c_header(core),
+        f"{file_name(core.name)}.core": fusesoc_core(core),
+        f"{core.name}_litex.py": litex_module(core),
+    }
+    try:
+        (place / RTL).mkdir(parents=True, exist_ok=True)
+        for name in names:
+            shutil.copyfile(folder / name, place / RTL / name)
+    except OSError as error:
+        raise ProjectError(f"cannot write the package into {place} ({error.strerror})") from error
+    for name, text in texts.items():
+        write(place / name, text, ProjectError)
+    return place

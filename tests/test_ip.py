@@ -1,0 +1,244 @@
+"""Packages of an accelerator for other tools: IP-XACT equals SystemRDL, C compiles, FuseSoC lints, LiteX simulates."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import dynagate
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from dynagate import build, robots
+from dynagate.base.errors import ArgumentError
+from dynagate.cli import main
+from dynagate.design.files import DesignError
+from dynagate.host.words import StreamWords
+from dynagate.hw.designs import Design
+from dynagate.hw.rtl.axi import Axi
+from dynagate.hw.targets.ip import write_ip
+from dynagate.sim.verilate import verilator_root
+
+NAME = "two_joint_arm_forward_dynamics"
+
+
+@pytest.fixture(scope="module")
+def built(designs: Path) -> Design:
+    return build(robots.load("two_joint_arm"), "forward_dynamics", ii=2, axi=Axi(64), folder=designs)
+
+
+@pytest.fixture(scope="module")
+def package(built: Design, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_ip(built.folder, tmp_path_factory.mktemp("package"))
+
+
+Registers = dict[str, tuple[int, str, list[tuple[str, int, int, int | None]]]]
+
+
+def registers_of(node: object) -> Registers:
+    """Return address, access and fields of each register below a node of systemrdl-compiler."""
+    return {
+        register.inst_name: (
+            register.absolute_address,
+            "write" if register.has_sw_writable else "read",
+            [(f.inst_name, f.low, f.width, f.get_property("reset")) for f in register.fields()],
+        )
+        for register in node.registers()  # type: ignore[attr-defined]
+    }
+
+
+@pytest.fixture(scope="module")
+def described(package: Path) -> Registers:
+    systemrdl = pytest.importorskip("systemrdl")
+    compiler = systemrdl.RDLCompiler()
+    compiler.compile_file(str(package / "registers.rdl"))
+    return registers_of(compiler.elaborate().top)
+
+
+def test_systemrdl_is_the_table_of_the_design(built: Design, described: Registers) -> None:
+    assert built.design.axi is not None
+    table = built.design.axi.registers
+    assert {name: (address, access) for name, (address, access, _) in described.items()} == {
+        name: (row.address, row.access) for name, row in table.items()
+    }
+    assert [name for name, *_ in described["status"][2]] == list(table["status"].bits)
+    assert described["hash_high"][2][0][3] == built.design.device_hash >> 32
+
+
+def test_ipxact_has_the_same_registers(package: Path, described: Registers) -> None:
+    systemrdl, ipxact = pytest.importorskip("systemrdl"), pytest.importorskip("peakrdl_ipxact")
+    compiler = systemrdl.RDLCompiler()
+    ipxact.IPXACTImporter(compiler).import_file(str(package / "component.xml"))
+    (block,) = compiler.elaborate().top.children()
+    assert registers_of(block.parent if block.inst_name in described else block) == described
+
+
+def test_ipxact_has_the_ports_of_the_module(package: Path) -> None:
+    from lxml import etree
+
+    space = {"x": "http://www.accellera.org/XMLSchema/IPXACT/1685-2014"}
+    root = etree.parse(package / "component.xml")
+    declared = {
+        name: (int(high or 0) + 1, direction == "input")
+        for direction, high, name in re.findall(
+            r"^  (input|output) (?:wire|reg) (?:\[(\d+):0\] )?(\w+),?$",
+            (package / "rtl" / "accelerator.v").read_text(),
+            re.M,
+        )
+    }
+    listed = {
+        port.findtext("x:name", namespaces=space): (
+            int(port.findtext(".//x:left", "0", space)) + 1,
+            port.findtext(".//x:direction", namespaces=space) == "in",
+        )
+        for port in root.iterfind(".//x:port", space)
+    }
+    assert listed == declared
+    mapped = [name.text for name in root.iterfind(".//x:physicalPort/x:name", space)]
+    assert sorted(mapped) == sorted(declared)
+
+
+def test_c_header_compiles_and_has_the_offsets(package: Path, tmp_path: Path, described: Registers) -> None:
+    rows = "".join(f'printf("%u\\n", {NAME.upper()}_{name.upper()}_OFFSET);' for name in described)
+    program = f'#include <stdio.h>\n#include "registers.h"\nint main(void) {{ {rows} return 0; }}\n'
+    (tmp_path / "main.c").write_text(program)
+    flags = ["-std=c99", "-Wall", "-Wextra", "-Werror", f"-I{package}"]
+    subprocess.run([os.environ.get("CC", "cc"), *flags, tmp_path / "main.c", "-o", tmp_path / "main"], check=True)
+    printed = subprocess.run([tmp_path / "main"], check=True, capture_output=True, text=True).stdout.split()
+    assert list(map(int, printed)) == [address for address, *_ in described.values()]
+
+
+def test_fusesoc_lints_the_verilog(package: Path, tmp_path: Path) -> None:
+    pytest.importorskip("fusesoc")
+    environment = {**os.environ, "PATH": f"{verilator_root() / 'bin'}:{os.environ['PATH']}", "HOME": str(tmp_path)}
+    command = [sys.executable, "-m", "fusesoc.main", "--cores-root", package, "run", "--target", "lint"]
+    run = [*command, f"dynagate:accelerators:{NAME}"]
+    done = subprocess.run(run, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+BENCH = """
+`timescale 1ns/1ns
+module bench;
+  reg clk = 0, rst = 1, valid = 0, last = 0, arvalid = 0, done = 0;
+  reg [63:0] data = 0;
+  reg [7:0] address = 0;
+  reg [63:0] beats [0:{beats}];
+  wire ready, result_valid, result_last, arready, rvalid;
+  wire [63:0] result;
+  wire [31:0] word;
+  integer k = 0;
+  top dut (.sys_clk(clk), .sys_rst(rst), .sink_data(data), .sink_keep(8'hff), .sink_valid(valid), .sink_ready(ready),
+    .sink_last(last), .source_data(result), .source_valid(result_valid), .source_ready(1'b1),
+    .source_last(result_last), .ar_addr(address), .ar_valid(arvalid), .ar_ready(arready), .r_data(word),
+    .r_valid(rvalid), .r_ready(1'b1), .aw_valid(1'b0), .w_valid(1'b0), .b_ready(1'b1));
+  always #5 clk = !clk;
+  always @(posedge clk) begin
+    if (result_valid) begin
+      $display("result %h", result);
+      if (result_last) done = 1;
+    end
+    if (rvalid) $display("register %h", word);
+  end
+  initial begin
+    {values}
+    repeat (8) @(negedge clk);
+    rst = 0;
+    repeat (8) @(negedge clk);
+    arvalid = 1;
+    while (!arready) @(negedge clk);
+    @(negedge clk) arvalid = 0;
+    repeat (8) @(negedge clk);
+    for (k = 0; k < {beats}; k = k + 1) begin
+      data = beats[k]; valid = 1; last = k == {beats} - 1;
+      #1 while (!ready) @(negedge clk);
+      @(negedge clk);
+    end
+    valid = 0;
+    for (k = 0; k < 1000 && !done; k = k + 1) @(negedge clk);
+    address = {misaligned}; arvalid = 1;
+    while (!arready) @(negedge clk);
+    @(negedge clk) arvalid = 0;
+    repeat (8) @(negedge clk);
+    $finish;
+  end
+endmodule
+"""
+
+TOP = """
+import runpy, sys
+import migen
+from litex.gen import LiteXModule
+from litex.gen.fhdl import verilog
+
+(kind,) = [value for name, value in runpy.run_path(sys.argv[1]).items() if name.startswith("TwoJointArm")]
+IN = "sink_data sink_keep sink_valid sink_last source_ready ar_addr ar_valid r_ready aw_valid w_valid b_ready".split()
+OUT = "sink_ready source_data source_valid source_last ar_ready r_data r_valid".split()
+
+
+class Top(LiteXModule):
+    def __init__(self):
+        self.cd_sys = migen.ClockDomain("sys")
+        self.core = core = kind()
+        ends = {"sink": core.sink, "source": core.source}
+        ends.update((name, getattr(core.registers, name)) for name in ("ar", "r", "aw", "w", "b"))
+        self.ports = set()
+        for name in (*IN, *OUT):
+            end, field = name.split("_")
+            signal = getattr(ends[end], field)
+            port = migen.Signal(len(signal), name=name)
+            self.ports.add(port)
+            self.comb += signal.eq(port) if name in IN else port.eq(signal)
+
+
+top = Top()
+print(verilog.convert(top, {*top.ports, top.cd_sys.clk, top.cd_sys.rst}, name="top"))
+"""
+"""The module with plain ports, as Verilog."""
+
+
+@pytest.mark.skipif(shutil.which("iverilog") is None, reason="Icarus Verilog (iverilog) is not installed")
+def test_litex_module_carries_a_sample(built: Design, package: Path, tmp_path: Path) -> None:
+    pytest.importorskip("litex")
+    (tmp_path / "make.py").write_text(TOP)
+    module = package / f"{NAME}_litex.py"
+    made = subprocess.run(
+        [sys.executable, tmp_path / "make.py", module], check=True, capture_output=True, text=True, cwd=tmp_path
+    )
+    axi = built.design.axi
+    assert axi is not None
+    state = built.region.sample("forward_dynamics", 1, seed=4)
+    filled = np.zeros((1, axi.beats.input, axi.lanes), np.uint32)
+    StreamWords(built.design, axi).fill(state, filled)
+    beats = filled.view("<u8").reshape(-1)
+    misaligned = axi.registers["misaligned"].address
+    values = " ".join(f"beats[{k}] = 64'h{beat:x};" for k, beat in enumerate(beats))
+    (tmp_path / "top.v").write_text(made.stdout)
+    (tmp_path / "bench.v").write_text(BENCH.format(beats=len(beats), values=values, misaligned=misaligned))
+    files = [*sorted((package / "rtl").glob("*.v")), tmp_path / "top.v", tmp_path / "bench.v"]
+    subprocess.run(["iverilog", "-g2012", "-s", "bench", "-o", tmp_path / "bench", *files], check=True)
+    said = subprocess.run([tmp_path / "bench"], check=True, capture_output=True, text=True).stdout.splitlines()
+    assert [line for line in said if line.startswith("register ")] == ["register 44594e47", "register 00000000"]
+    words = np.array([int(line.split()[1], 16) for line in said if line.startswith("result ")], "<u8").view("<u4")
+    with dynagate.open(built, device="fixed") as integers:
+        expected = integers(**state).qdd[0].astype(np.float32)
+    np.testing.assert_array_equal(words[: len(expected)].view(np.float32), expected)
+
+
+def test_command_and_refusals(built: Design, designs: Path, tmp_path: Path) -> None:
+    done = CliRunner().invoke(main, ["package", str(built.folder), "--output", str(tmp_path / "out")])
+    assert done.exit_code == 0, done.output
+    assert (tmp_path / "out" / f"{NAME}.core").is_file()
+    assert done.output.splitlines()[0] == str(tmp_path / "out")
+    bare = build(robots.load("two_joint_arm"), "forward_dynamics", ii=2, folder=designs)
+    with pytest.raises(ArgumentError, match="has no AXI shell; expected a design that was built with axi="):
+        write_ip(bare.folder, tmp_path)
+    with pytest.raises(DesignError):
+        write_ip(tmp_path / "missing")
+    (tmp_path / "file").write_text("")
+    refused = CliRunner().invoke(main, ["package", str(built.folder), "--output", str(tmp_path / "file")])
+    assert refused.exit_code == 1
