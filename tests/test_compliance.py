@@ -30,6 +30,11 @@ MIXTURES = ((0.3, None), (0.02, 0.3), (0.3, 0.0), (0.0, 0.3), (1e3, 1e-3), (1e-6
 """Compliances of moving and of turning, on both sides of where a ball at the frame becomes none."""
 
 
+def some_mixtures(*quick: int) -> list[Any]:
+    """Return parameters for all mixtures. Those whose numbers are not in `quick` are marked long."""
+    return [pytest.param(*row, marks=() if k in quick else pytest.mark.long) for k, row in enumerate(MIXTURES)]
+
+
 def assert_solves(got: State, expected: State, condition: np.ndarray) -> None:
     """Compare sample by sample, by the largest entry and the condition number of the system."""
     for name, rows in expected.items():
@@ -123,7 +128,7 @@ def test_balls_at_frames_by_hand() -> None:
     assert not Stance(Tree(pair().with_frame("other", "a").with_loop("hook", "other"))).balls([1.0])
 
 
-@pytest.mark.parametrize(("moving", "turning"), MIXTURES)
+@pytest.mark.parametrize(("moving", "turning"), some_mixtures(1, 2, 5))
 def test_mixtures_of_moving_and_turning(moving: float, turning: float | None, tmp_path: Path) -> None:
     """Of a fixed contact on a branched robot with quaternions, beside a point that is hard."""
     robot = branched(21, tmp_path)
@@ -134,7 +139,7 @@ def test_mixtures_of_moving_and_turning(moving: float, turning: float | None, tm
     assert_derivatives(robot, state)
 
 
-@pytest.mark.parametrize(("moving", "turning"), MIXTURES[2:5])
+@pytest.mark.parametrize(("moving", "turning"), some_mixtures(2)[2:5])
 def test_a_loop_to_the_base(moving: float, turning: float | None) -> None:
     """Which gets a ball too. In all forms, with the loop open, at rest and at speed."""
     robot = pair().with_loop("hook", "wall", "fixed", stiffness=20.0, damping=3.0)
@@ -207,6 +212,7 @@ def test_redundant_rows_are_solved_as_the_dense_system(kind: str, compliance: fl
     assert_derivatives(robot, state)
 
 
+@pytest.mark.long
 def test_redundant_loops_of_joints_that_mimic() -> None:
     robot = parallel("fixed", compliance=1e-6)
     links = list(robot.links)

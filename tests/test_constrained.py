@@ -295,7 +295,7 @@ def test_a_loop_is_drawn_together(kind: str, tmp_path: Path) -> None:
     assert_close(run(robot, f"{FORWARD}_vjp", state), weighted(state, differences(robot, state)), 1e-9)
 
 
-@pytest.mark.parametrize("kind", ["hinge", "distance", "plane"])
+@pytest.mark.parametrize("kind", [pytest.param("hinge", marks=pytest.mark.long), "distance", "plane"])
 def test_kinds_that_leave_directions_free(kind: str, tmp_path: Path) -> None:
     """By dense algebra with a complex step of J, and how far a loop is open by what J says."""
     robot, state = looped("point", tmp_path)
@@ -527,7 +527,9 @@ def test_compiled_code_is_the_graph(name: str, tmp_path: Path) -> None:
     assert_close(as_host_code(graph, state, tmp_path), expected, within)  # CUDA
 
 
-@pytest.mark.parametrize(("name", "within"), [(FORWARD, 1e-3), ("constrained_inverse_dynamics", 3e-3)])
+@pytest.mark.parametrize(
+    ("name", "within"), [(FORWARD, 1e-3), pytest.param("constrained_inverse_dynamics", 3e-3, marks=pytest.mark.long)]
+)
 def test_words_of_24_bits_are_enough_for_a_quadruped(name: str, within: float) -> None:
     """Near its stances, for all but one state in a thousand."""
     robot = quadruped()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -73,7 +74,7 @@ def test_a_box_slides_beyond_the_angle_of_friction(mu: float) -> None:
     assert np.abs(above[1:]).max() < 1e-6
 
 
-@pytest.mark.parametrize("along", [(1.0, 0.0), (0.6, 0.8), (1.0, 1.0)])
+@pytest.mark.parametrize("along", [(1.0, 0.0), (0.6, 0.8), pytest.param((1.0, 1.0), marks=pytest.mark.long)])
 def test_a_box_is_slowed_down_by_friction_alike_in_all_directions(along: tuple[float, float]) -> None:
     """μ g against the motion: the cone is round. Then it rests."""
     rollout = Rollout(BOX, steps=400, dt=1e-3, contacts=RigidContact(CORNERS, friction=0.4))
@@ -244,6 +245,12 @@ def test_convergence_is_of_the_residual_and_not_of_the_count() -> None:
         assert short(low, slow, np.zeros((1, 6))).converged.all() == right
 
 
+def some(cases: Mapping[str, Any], *quick: str) -> list[Any]:
+    """Return parameters for the names of all cases. Those that are not in `quick` are marked long."""
+    assert {*quick} <= {*cases}
+    return [pytest.param(name, marks=() if name in quick else pytest.mark.long) for name in cases]
+
+
 SPECIAL = {
     "in the air at rest": (BOX, CORNERS, 0.4, 5.0, 0.0, None),
     "at rest below": (BOX, CORNERS, 0.4, 0.049, 0.0, None),
@@ -254,7 +261,7 @@ SPECIAL = {
 }
 
 
-@pytest.mark.parametrize("name", SPECIAL)
+@pytest.mark.parametrize("name", some(SPECIAL, "at rest at 0", "rolls"))
 def test_gradients_at_special_states_are_differences_of_one_side(name: str) -> None:
     """side: of the height, where the motion has a kink there; None where both sides agree."""
     robot, points, friction, height, speed, side = SPECIAL[name]
@@ -299,7 +306,7 @@ KINKS = {
 }
 
 
-@pytest.mark.parametrize("name", KINKS)
+@pytest.mark.parametrize("name", some(KINKS, "pressed at a gap of 0, lower", "slides, where both sides agree"))
 def test_gradients_at_kinks_are_those_of_the_side_that_the_docs_state(name: str) -> None:
     """One-sided differences along ways by height, speed and force that lead to that side at every corner."""
     height, push, side = KINKS[name]

@@ -150,7 +150,7 @@ def states_of(robot: Robot, batch: int, steps: int) -> tuple[np.ndarray, np.ndar
     return q, random.uniform(-1.0, 1.0, (batch, robot.nv)), random.uniform(-1.0, 1.0, (batch, steps, robot.nv))
 
 
-@pytest.mark.parametrize("name", ["two_joint_arm", "floating"])
+@pytest.mark.parametrize("name", [pytest.param("two_joint_arm", marks=pytest.mark.long), "floating"])
 @pytest.mark.parametrize("integrator", list(METHODS))
 def test_order_of_each_method(integrator: str, name: str, tmp_path: Path) -> None:
     """The error after 50 ms falls with the step as the method's order says, also on the group of rotations."""
@@ -183,7 +183,7 @@ def test_order_of_each_method(integrator: str, name: str, tmp_path: Path) -> Non
         ("two_joint_arm", "rk4", {}),
         ("floating", "semi_implicit_euler", {}),
         ("floating", "rk2", {}),
-        ("iiwa14", "semi_implicit_euler", {}),
+        pytest.param("iiwa14", "semi_implicit_euler", {}, marks=pytest.mark.long),
     ],
 )
 def test_linearization_is_the_complex_step_of_the_step(

@@ -99,7 +99,12 @@ def test_position_based_rollouts_are_the_integrators(kind: str, device: str, arm
 
 
 @pytest.mark.parametrize(
-    ("method", "order"), [("variational", 2), ("position_based", 1), (PositionBasedIntegrator(order=3), 1.63)]
+    ("method", "order"),
+    [
+        ("variational", 2),
+        pytest.param("position_based", 1, marks=pytest.mark.long),
+        (PositionBasedIntegrator(order=3), 1.63),
+    ],
 )
 def test_methods_agree_under_all_forces_as_steps_shrink(method: str | Integrator, order: float, arm: Robot) -> None:
     """Friction and contact have kinks, by which order 3 tends to 2 from below."""
