@@ -168,3 +168,30 @@ def test_a_weight_outside_its_range_is_named() -> None:
         inputs = {name: np.zeros(2) for name in ("q", "qd", "tau")}
         with pytest.raises(ValueError, match=r"input 'lam_qdd' is 1e\+06 at \(1,\); the formats were chosen for -"):
             accelerator(**inputs, lam_qdd=[0.0, 1e6])
+
+
+def test_many_inputs_of_one_result_take_one_sweep_back() -> None:
+    """The gradient of a number takes no more operations than a product with its weight, by any count of inputs."""
+    robot = robots.load("iiwa14").with_variable(*(f"{link.name}.mass" for link in robots.load("iiwa14").links))
+    graph = trace(robot, "kinetic_energy")
+    whole, product = jacobian(graph, robot=robot), vjp(graph, robot=robot)
+    assert whole.counts().products <= product.counts().products
+    state = inputs_of("kinetic_energy", states(robots.load("iiwa14"), 2, seed=3)) | robot.parameters
+    state = {
+        name: np.broadcast_to(value, (2, *value.shape)) if value.ndim == 0 else value for name, value in state.items()
+    }
+    by = evaluate(whole, state)
+    weighed = evaluate(product, {**state, "lam_kinetic_energy": np.ones(2)})
+    for port in graph.inputs:
+        np.testing.assert_allclose(by[f"dkinetic_energy_d{port.name}"], weighed[f"vjp_{port.name}"], rtol=1e-12)
+
+
+def test_a_number_by_a_number_has_a_derivative() -> None:
+    robot = robots.load("two_joint_arm").with_variable("forearm.mass")
+    state = inputs_of("kinetic_energy", states(robots.load("two_joint_arm"), 3, seed=2))
+    by = evaluate(
+        jacobian(trace(robot, "kinetic_energy"), inputs=["forearm_mass"], robot=robot),
+        {**state, "forearm_mass": np.ones(3)},
+    )["dkinetic_energy_dforearm_mass"]
+    energy = [evaluate(trace(robot, "kinetic_energy"), {**state, "forearm_mass": np.full(3, m)}) for m in (1.0, 2.0)]
+    np.testing.assert_allclose(by, energy[1]["kinetic_energy"] - energy[0]["kinetic_energy"], rtol=1e-12)

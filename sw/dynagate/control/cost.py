@@ -345,7 +345,8 @@ class _Term:
         residuals = output_values(self.graph.outputs, nodes)["result"]
         nv = self.robot.nv
         names = [name for name in OWN if name in values]
-        columns = [derivative.columns(nodes, name)["result"].reshape(len(residuals), nv) for name in names]
+        by_input = derivative.columns(nodes, names)
+        columns = [by_input[name]["result"].reshape(len(residuals), nv) for name in names]
         by_x, by_u = (
             np.concatenate(columns[:2], axis=1),
             columns[2] if len(columns) > 2 else np.zeros((len(residuals), 0)),
@@ -365,7 +366,7 @@ class _Term:
         gradient = self._gradient(names)
         derivative, nodes = Derivative(gradient, self.robot), recording.replay(gradient, values)
         slopes = output_values(gradient.outputs, nodes)
-        rows = {name: derivative.columns(nodes, name) for name in names}
+        rows = derivative.columns(nodes, names, [f"by_{name}" for name in names])
 
         def block(a: str, b: str) -> Array:
             with scope("cost"):

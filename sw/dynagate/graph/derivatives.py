@@ -6,17 +6,21 @@ The sweeps run over any scalar: recorded expressions make a graph, numpy arrays 
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from functools import reduce
+from heapq import heapify, heappop, heappush
+from operator import or_
 from typing import Any
 
 import numpy as np
 
+from dynagate.base.arguments import is_number
 from dynagate.base.arrays import Array
 from dynagate.base.errors import ArgumentError
 from dynagate.base.naming import scope
 from dynagate.dynamics import Tree
 from dynagate.dynamics.configuration import direction_matrix
-from dynagate.dynamics.spatial import is_zero, zeros
+from dynagate.dynamics.spatial import is_zero
 from dynagate.graph.graph import Graph, Port
 from dynagate.graph.ops import OPS
 from dynagate.graph.recorder import Recording
@@ -24,50 +28,73 @@ from dynagate.graph.sizes import typical_sizes
 from dynagate.robot import Robot
 
 
+class Partials:
+    """The partial derivatives of the nodes of a graph at some values, each computed when it is first needed."""
+
+    def __init__(self, graph: Graph, values: Sequence[Any]) -> None:
+        self.graph, self.values = graph, values
+        self._known: dict[int, tuple[tuple[int, Any], ...]] = {}
+
+    def of(self, i: int) -> tuple[tuple[int, Any], ...]:
+        """Return the operands of node i, each with the derivative of the node with respect to it."""
+        if i not in self._known:
+            node = self.graph.nodes[i]
+            operands = [self.values[a] for a in node.args]
+            constant = [] if node.constant is None else [node.constant]
+            partials = OPS[node.op].partials(self.values[i], *operands, *constant) if operands else ()
+            self._known[i] = tuple(zip(node.args, partials, strict=True))
+        return self._known[i]
+
+
 def adjoints(
-    graph: Graph, values: Sequence[Any], seeds: Mapping[int, Any], among: Container[int] | None = None
+    graph: Graph,
+    values: Sequence[Any],
+    seeds: Mapping[int, Any],
+    among: Container[int] | None = None,
+    partials: Partials | None = None,
 ) -> Iterator[tuple[int, Any]]:
     """Reverse-mode differentiation of a weighted sum of nodes. values: of every node. seeds: node -> its weight.
 
     Yields every node that the sum depends on, last first, with the derivative of the sum with respect to it; only those
-    among some, where these are given.
+    among some, where these are given. partials: those of other sweeps at these values.
     """
+    partials = partials or Partials(graph, values)
     waiting = dict(seeds)
-    for i in range(max(waiting, default=-1), -1, -1):
-        if i not in waiting:
-            continue
+    last = [-i for i in waiting]  # a heap: nodes far from one another wait
+    heapify(last)
+    while last:
+        i = -heappop(last)
         adjoint = waiting.pop(i)
         yield i, adjoint
+        if not graph.nodes[i].args:
+            continue
         with scope("adjoint", *graph.scope_paths[i][1:]):
-            for a, partial in _partials(graph, values, i):
+            for a, partial in partials.of(i):
                 if among is None or a in among:
                     product = adjoint * partial
-                    waiting[a] = waiting[a] + product if a in waiting else product
+                    if a in waiting:
+                        waiting[a] = waiting[a] + product
+                    else:
+                        waiting[a] = product
+                        heappush(last, -a)
 
 
-def tangents(graph: Graph, values: Sequence[Any], seeds: Mapping[int, Any]) -> dict[int, Any]:
-    """Forward-mode differentiation along one direction. values: of every node. seeds: node -> its rate. Nodes that do
-    not move are left out."""
+def tangents(graph: Graph, seeds: Mapping[int, Any], moving: Iterable[int], partials: Partials) -> dict[int, Any]:
+    """Forward-mode differentiation along one direction. seeds: node -> its rate. moving: the nodes that move along it
+    and that are needed, operands first, without the seeds.
+
+    Returns the rate of every such node.
+    """
     rates = dict(seeds)
-    for i, node in enumerate(graph.nodes):
-        if any(a in rates for a in node.args):
-            with scope("tangent", *graph.scope_paths[i][1:]):
-                if (rate := OPS[node.op].rate) is not None:
-                    rates[i] = rate([values[a] for a in node.args], [rates.get(a, 0.0) for a in node.args])
-                    continue
-                terms = [rates[a] * partial for a, partial in _partials(graph, values, i) if a in rates]
-                rates[i] = sum(terms[1:], terms[0])
+    for i in moving:
+        node = graph.nodes[i]
+        with scope("tangent", *graph.scope_paths[i][1:]):
+            if (rate := OPS[node.op].rate) is not None:
+                rates[i] = rate([partials.values[a] for a in node.args], [rates.get(a, 0.0) for a in node.args])
+                continue
+            terms = [rates[a] * partial for a, partial in partials.of(i) if a in rates]
+            rates[i] = sum(terms[1:], terms[0])
     return rates
-
-
-def _partials(graph: Graph, values: Sequence[Any], i: int) -> Iterator[tuple[int, Any]]:
-    """The operands of node i, each with the derivative of the node with respect to it."""
-    node = graph.nodes[i]
-    if not node.args:
-        return iter(())
-    constant = [] if node.constant is None else [node.constant]
-    partials = OPS[node.op].partials(values[i], *(values[a] for a in node.args), *constant)
-    return zip(node.args, partials, strict=True)
 
 
 class Derivative:
@@ -139,22 +166,23 @@ class Derivative:
             for i, weight in zip(port.nodes, np.ravel(weights[port.name]), strict=True):
                 seeds[i] = seeds[i] + weight if i in seeds else weight
         ports = self.inputs(names)
-        by_node = dict(adjoints(self.graph, values, seeds, self._reached([i for port in ports for i in port.nodes])))
+        rows = self._rows(values, [seeds], ports)
+        return {port.name: rows[port.name].reshape(self.shape(port)) for port in ports}
+
+    def _rows(
+        self, values: Sequence[Any], sums: Sequence[Mapping[int, Any]], ports: Sequence[Port]
+    ) -> dict[str, Array]:
+        """Return the derivatives of weighted sums of nodes by inputs, (sums, directions). sums: weights by node."""
+        partials = Partials(self.graph, values)
+        among = set(_moving(self.graph, [i for port in ports for i in port.nodes]))
+        by_sum = [dict(adjoints(self.graph, values, seeds, among, partials)) for seeds in sums]
         results = {}
         for port in ports:
-            nodes, rates = self._moves(port, values)
+            nodes, moves = self._moves(port, values)
             with scope("adjoint"):
-                entries = np.array([by_node.get(i, 0.0) for i in nodes], dtype=object)
-                results[port.name] = (entries @ rates).reshape(self.shape(port))
+                rows = [np.array([by.get(i, 0.0) for i in nodes], dtype=object) @ moves for by in by_sum]
+                results[port.name] = np.array(rows, dtype=object).reshape(len(sums), moves.shape[1])
         return results
-
-    def _reached(self, sources: Sequence[int]) -> set[int]:
-        """The nodes that depend on one of these."""
-        reached = set(sources)
-        for i, node in enumerate(self.graph.nodes):
-            if not reached.isdisjoint(node.args):
-                reached.add(i)
-        return reached
 
     def forward(
         self, values: Sequence[Any], rates: Mapping[str, Array], names: Sequence[str] | None = None
@@ -162,32 +190,160 @@ class Derivative:
         """Σ ∂output/∂direction · rate for each of these outputs, (*shape).
 
         values: of every node. rates: along the directions of inputs by name."""
-        seeds: dict[int, Any] = {}
+        columns = {name: np.reshape(rate, (-1, 1)) for name, rate in rates.items()}
+        return {name: result[..., 0] for name, result in self.along(values, columns, names).items()}
+
+    def along(
+        self, values: Sequence[Any], rates: Mapping[str, Array], names: Sequence[str] | None = None
+    ) -> dict[str, Array]:
+        """Return how fast outputs change where inputs change in several ways.
+
+        Args:
+            values: The value of every node.
+            rates: Input -> its rates along its directions, (directions, ways).
+            names: The outputs; None for all.
+
+        Returns:
+            Output -> its rates, (*shape, ways).
+        """
+        seeds: list[dict[int, Any]] = []
         for port in self.inputs(list(rates)):
             nodes, moves = self._moves(port, values)
-            with scope("tangent"):
-                moved = moves @ np.ravel(rates[port.name])
-            seeds |= {i: rate for i, rate in zip(nodes, moved, strict=True) if not is_zero(rate)}
-        by_node = tangents(self.graph, values, seeds)
+            columns = rates[port.name].T
+            seeds = seeds or [{} for _ in columns]
+            for own, column in zip(seeds, columns, strict=True):
+                with scope("tangent"):
+                    own |= _not_zero(nodes, moves @ column)
+        return self._moved(values, seeds, self.outputs(names))
+
+    def _moved(
+        self, values: Sequence[Any], ways: Sequence[Mapping[int, Any]], ports: Sequence[Port]
+    ) -> dict[str, Array]:
+        """Return how fast outputs change, (*output, ways). ways: rates by node."""
+        graph, partials = self.graph, Partials(self.graph, values)
+        needed = set(graph.reaching(i for port in ports for i in port.nodes))
+        bits = _directions(graph, ways, needed)
+        moving: list[list[int]] = [[] for _ in ways]
+        for i, own in bits.items():
+            for k in _positions(own):
+                if i not in ways[k]:
+                    moving[k].append(i)
+        by_way = [tangents(graph, seeds, own, partials) for seeds, own in zip(ways, moving, strict=True)]
+        results = {}
+        for port in ports:
+            table = np.zeros((len(port.nodes), len(ways))).astype(object)
+            for row, i in zip(table, port.nodes, strict=True):
+                row[:] = [rates.get(i, 0.0) for rates in by_way]
+            results[port.name] = table.reshape((*port.shape, len(ways)))
+        return results
+
+    def columns(
+        self, values: Sequence[Any], inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None
+    ) -> dict[str, dict[str, Array]]:
+        """Return the derivatives of outputs by inputs, by forward sweeps or by sweeps back: those that take fewer
+        operations. All sweeps share their partial derivatives, and each passes only the nodes that it changes.
+
+        Args:
+            values: The value of every node.
+            inputs: The inputs; None for all.
+            outputs: The outputs; None for all.
+
+        Returns:
+            Input -> output -> the derivative, (*output, *directions of the input).
+        """
+        sources, results = self.inputs(inputs), self.outputs(outputs)
+        ways: list[dict[int, Any]] = []
+        part: dict[str, slice] = {}
+        for port in sources:
+            nodes, moves = self._moves(port, values)
+            part[port.name] = slice(len(ways), len(ways) + moves.shape[1])
+            ways += [_not_zero(nodes, column) for column in moves.T]
+        roots = list(dict.fromkeys(i for port in results for i in port.nodes))
+        if cheaper_backwards(self.graph, ways, roots):
+            rows = self._rows(values, [{i: 1.0} for i in roots], sources)
+            row = {i: k for k, i in enumerate(roots)}
+            at = {port.name: [row[i] for i in port.nodes] for port in results}
+            whole = {name: {out: by[k] for out, k in at.items()} for name, by in rows.items()}
+        else:
+            moved = self._moved(values, ways, results)
+            whole = {name: {out: by[..., own] for out, by in moved.items()} for name, own in part.items()}
         return {
-            port.name: np.array([by_node.get(i, 0.0) for i in port.nodes], dtype=object).reshape(port.shape)
-            for port in self.outputs(names)
+            port.name: {
+                out.name: whole[port.name][out.name].reshape((*out.shape, *self.shape(port))) for out in results
+            }
+            for port in sources
         }
 
-    def columns(self, values: Sequence[Any], name: str, outputs: Sequence[str] | None = None) -> dict[str, Array]:
-        """∂output/∂directions of the input of this name, (*output, *directions), for each of these outputs."""
-        (port,) = self.inputs([name])
-        shape = self.shape(port)
-        by_output: dict[str, list[Array]] = {}
-        for index in np.ndindex(*shape):
-            unit = zeros(*shape)
-            unit[index] = 1.0
-            for output, column in self.forward(values, {name: unit}, outputs).items():
-                by_output.setdefault(output, []).append(column)
-        return {
-            output: np.stack(columns, axis=-1).reshape(*columns[0].shape, *shape)
-            for output, columns in by_output.items()
-        }
+
+def _not_zero(nodes: Sequence[int], rates: Sequence[Any]) -> dict[int, Any]:
+    """Return the rates that are not zero by node."""
+    return {i: rate for i, rate in zip(nodes, rates, strict=True) if not is_zero(rate)}
+
+
+def _moving(graph: Graph, sources: Sequence[int]) -> dict[int, int]:
+    """Return the nodes that depend on one of these, in order, with a bit each."""
+    return _directions(graph, [dict.fromkeys(sources, 1.0)], range(len(graph)))
+
+
+def _directions(graph: Graph, ways: Sequence[Mapping[int, Any]], needed: Container[int]) -> dict[int, int]:
+    """Return for each needed node that moves, operands first, the ways in which it does so: a bit for each."""
+    begun: dict[int, int] = {}
+    for k, seeds in enumerate(ways):
+        for i in seeds:
+            begun[i] = begun.get(i, 0) | 1 << k
+    moving: dict[int, int] = {}
+    for i, node in enumerate(graph.nodes):
+        bits = begun.get(i, 0)
+        for a in node.args:
+            bits |= moving.get(a, 0)
+        if bits and (i in needed or i in begun):
+            moving[i] = bits
+    return moving
+
+
+def _positions(bits: int) -> Iterator[int]:
+    """Yield the positions of the bits that are 1."""
+    while bits:
+        lowest = bits & -bits
+        yield lowest.bit_length() - 1
+        bits ^= lowest
+
+
+FREE = frozenset(("add", "sub", "add_const", "neg"))
+"""Operations whose partial derivatives are 1 or -1, so that a sweep passes them without a multiplication."""
+WORTH = 0.6
+"""Largest share of the operations of forward sweeps at which sweeps back are chosen. Both are counted before equal
+operations are shared, and forward sweeps share more of them."""
+
+
+def cheaper_backwards(graph: Graph, ways: Sequence[Mapping[int, Any]], roots: Sequence[int]) -> bool:
+    """Return whether sweeps back from each root take clearly fewer operations than forward sweeps.
+
+    Args:
+        graph: The graph.
+        ways: The rates that each forward sweep begins with, by node.
+        roots: The nodes that each sweep back begins with.
+    """
+    bits = _directions(graph, ways, set(graph.reaching(roots)))
+    numbers = {i for seeds in ways for i, rate in seeds.items() if is_number(rate)}  # a product with one is none
+    forward = 0
+    for i, own in bits.items():
+        passed = [(a, bits[a].bit_count()) for a in graph.nodes[i].args if a in bits]
+        products = 0 if graph.nodes[i].op in FREE else sum(count for a, count in passed if a not in numbers)
+        sums = sum(count for _, count in passed) - own.bit_count() if passed else 0
+        forward += products + sums
+    reached = {i: [1 << k] for k, i in enumerate(roots) if i in bits}
+    backward, ends = 0, frozenset(reached)
+    for i in reversed(bits):
+        if i not in reached:
+            continue
+        rows = reduce(or_, reached[i])
+        moving = [a for a in graph.nodes[i].args if a in bits]
+        products = 0 if graph.nodes[i].op in FREE else len(moving) * (rows.bit_count() - (i in ends))
+        backward += products + sum(each.bit_count() for each in reached[i]) - rows.bit_count()
+        for a in moving:
+            reached.setdefault(a, []).append(rows)
+    return backward < WORTH * forward
 
 
 def _is_configuration(port: Port) -> bool:
@@ -273,17 +429,15 @@ def jacobian(
     *,
     robot: Robot | None = None,
 ) -> Graph:
-    """The graph of ∂outputs/∂inputs, by a forward sweep along each direction. outputs, inputs: names; None for all.
+    """The graph of ∂outputs/∂inputs, by one sweep in the direction that takes fewer operations. outputs, inputs: names;
+    None for all.
 
     It takes the graph's inputs. Its outputs are `d<output>_d<input>`, (*output, *directions of the input).
     Raises ValueError: a name that the graph does not have, or quaternions without a robot.
     """
     derivative = Derivative(graph, robot)
     derivative.outputs(outputs)
-    moving = derivative.inputs(inputs)
+    derivative.inputs(inputs)
     recording, values = _again(graph, "jacobian")
-    results = {}
-    for port in moving:
-        for name, columns in derivative.columns(values, port.name, outputs).items():
-            results[f"d{name}_d{port.name}"] = columns
-    return recording.graph(results)
+    columns = derivative.columns(values, inputs, outputs)
+    return recording.graph({f"d{out}_d{name}": by for name, each in columns.items() for out, by in each.items()})

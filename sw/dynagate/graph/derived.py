@@ -105,8 +105,9 @@ def _inverse_mass_product_jvp(dynamics: _Dynamics) -> list[Array]:
 def _forward_dynamics_second_order(dynamics: _Dynamics) -> list[Array]:
     """∂²(λᵀ q̈) by forward sweeps over the reverse one. It is linear in τ, and M⁻¹ does not depend on q̇."""
     product = dynamics.at("forward_dynamics_vjp")
-    by_q = product.derivative.columns(product.values, "q", ["vjp_q", "vjp_qd", "vjp_tau"])
-    by_qd = product.derivative.columns(product.values, "qd", ["vjp_qd"])
+    columns = product.derivative.columns
+    by_q = columns(product.values, ["q"], ["vjp_q", "vjp_qd", "vjp_tau"])["q"]
+    by_qd = columns(product.values, ["qd"], ["vjp_qd"])["qd"]
     # the directions of quaternions do not commute
     by_q_q = by_q["vjp_q"] if dynamics.robot.quaternions() else _mirrored(by_q["vjp_q"])
     return [product.output("qdd"), by_q_q, by_q["vjp_qd"].T, _mirrored(by_qd["vjp_qd"]), by_q["vjp_tau"].T]
@@ -138,12 +139,12 @@ def _constrained_jvp(dynamics: _Dynamics) -> list[Array]:
 
 def _constrained_gradient(dynamics: _Dynamics) -> list[Array]:
     solution, residual, outputs = _constrained(dynamics)
-    by_tau, by_rows = (solution.derivative.columns(solution.values, name) for name in ("tau", "acceleration"))
+    by_tau, by_rows = solution.derivative.columns(solution.values, ["tau", "acceleration"]).values()
+    moved = residual.derivative.columns(residual.values, ["q", "qd"])
     results = []
     for name in ("qdd", "force"):
-        for state in ("q", "qd"):
-            moved = residual.derivative.columns(residual.values, state)
-            results.append(-(by_tau[name] @ moved["tau"] + by_rows[name] @ moved["acceleration"]))
+        for by_state in moved.values():
+            results.append(-(by_tau[name] @ by_state["tau"] + by_rows[name] @ by_state["acceleration"]))
         results.append(by_tau[name])
     return [*outputs, *results]
 

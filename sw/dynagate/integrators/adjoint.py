@@ -91,8 +91,8 @@ def equations_vjp_graph(robot: Robot, options: StepOptions, equations: Equations
             by[AFTER] = by[AFTER] + lam_qd
         else:
             by[name] = by[name] + recording.input(f"cost_{name}", by[name].shape)
-    columns = [derivative.columns(values, name, [RESIDUAL])[RESIDUAL] for name in unknown]
-    slope = np.concatenate([each.reshape(outputs[RESIDUAL].size, -1) for each in columns], axis=1)
+    columns = derivative.columns(values, unknown, [RESIDUAL])
+    slope = np.concatenate([columns[name][RESIDUAL].reshape(outputs[RESIDUAL].size, -1) for name in unknown], axis=1)
     leading = robot.nv if AFTER in unknown else 0
     order = equations.pivots or [*reversed(range(leading)), *range(leading, len(slope))]
     with scope("implicit"):

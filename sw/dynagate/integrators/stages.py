@@ -66,11 +66,7 @@ class Stages:
         """How fast the forces change (nv, directions) where q, along velocities, and q̇ do so."""
         if not self.step.forces.forces:
             return np.zeros(qd_rates.shape).astype(object)
-        columns = [
-            self._forces.forward(stage.forces, {"q": by_q, "qd": by_qd})["force"]
-            for by_q, by_qd in zip(q_rates.T, qd_rates.T, strict=True)
-        ]
-        return np.stack(columns, axis=1)
+        return self._forces.along(stage.forces, {"q": q_rates, "qd": qd_rates}, ["force"])["force"]
 
     def forces_weights(self, stage: Stage, weights: Array) -> dict[str, Array]:
         """Return weightsᵀ ∂forces/∂q and weightsᵀ ∂forces/∂q̇, (nv,), and those by the robot's variable parameters, by
@@ -84,13 +80,9 @@ class Stages:
     def rates(self, values: Sequence[Any], rates: Mapping[str, Array], q: str, qd: str) -> tuple[Array, Array]:
         """How fast these outputs of the integrator change, q along velocities, (nv, directions) each. rates: of its
         inputs, (inputs, directions)."""
-        count = next(iter(rates.values())).shape[1]
-        moved: list[dict[str, Array]] = []
-        for j in range(count):
-            moved.append(self.derivative.forward(values, {name: each[:, j] for name, each in rates.items()}, [q, qd]))
+        moved = self.derivative.along(values, rates, [q, qd])
         outputs = output_values(self.derivative.outputs([q]), values)
-        q_rates = np.stack([each[q] for each in moved], axis=1)
-        return along_columns(self.robot, outputs[q], q_rates), np.stack([each[qd] for each in moved], axis=1)
+        return along_columns(self.robot, outputs[q], moved[q]), moved[qd]
 
 
 def _integrator(robot: Robot, options: StepOptions) -> tuple[Graph, int]:
