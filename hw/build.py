@@ -18,7 +18,7 @@ from dynagate.design.design import Design as Record
 from dynagate.design.ring import COMMAND
 from dynagate.design.verilog_list import LIST, list_text
 from dynagate.design.words import FIXED, FLOAT32, beats, number_of, words_of
-from dynagate.dynamics import CODE, ROLLOUT, Part, check_named, full_name, of_frame, requested
+from dynagate.dynamics import CODE, ROLLOUT, Part, check_named, of_frame, requested
 from dynagate.dynamics.functions.options import AlgorithmOptions
 from dynagate.dynamics.recursions.poses import FrameOption
 from dynagate.fixedpoint.assign import PROVED, Policy, assign
@@ -266,7 +266,7 @@ def build_request(
         request.budget.check(planned)
     design = describe(robot, region, planned, chosen, options, axi)
     check_streams(design)
-    what = graph.name.replace(",", "+")
+    what = untrusted.shortened(graph.name).replace(",", "+")
     name = f"{untrusted.file_name(robot.name)}-{what}-ii{planned.ii}-{design.hash[:12]}"
     result = Design(Path(folder) / name, robot, region, design, Pipeline(planned))
     return in_folder(result, (FORMATS, *OUT_OF_CONTEXT), lambda: _contents(result, formats, progress))
@@ -385,7 +385,7 @@ def describe(
     return record_of(
         body,
         region,
-        full_name(graph.name),
+        graph.name,
         options,
         chosen,
         latency=planned.latency,

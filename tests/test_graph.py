@@ -6,15 +6,17 @@ import gc
 import re
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from dynagate import FUNCTIONS, evaluate, robots, trace
+from dynagate.base.caching import Cache, Same
 from dynagate.base.naming import label, scope
+from dynagate.dynamics.function_row import Function, arguments
 from dynagate.graph import OPS, Graph, GraphError, Node, Port
 from dynagate.graph.builder import GraphBuilder
-from dynagate.graph.kept import Kept
 from dynagate.graph.passes import lower
 from dynagate.graph.rebuild import Raw
 from dynagate.graph.recorder import Expr, Trace
@@ -161,15 +163,32 @@ def test_what_was_traced_is_kept() -> None:
 
 def test_few_graphs_are_kept() -> None:
     graphs = [trace(robots.load("two_joint_arm"), name) for name in ("mass_matrix", "inverse_dynamics")]
-    kept = Kept(most=len(graphs[1]))
+    kept = Cache(len(graphs[1]), len)
     made: list[int] = []
     for k in (0, 0, 1, 1, 0):
-        kept.graph(k, None, lambda k=k: made.append(k) or graphs[k])
+        assert kept.get(k, lambda k=k: made.append(k) or graphs[k]) is graphs[k]
     assert made == [0, 1, 0]
 
 
+def test_a_cache_is_shared_by_threads_and_keeps_no_failure() -> None:
+    cache: Cache[int, int] = Cache(most=4)
+    with pytest.raises(ZeroDivisionError):
+        cache.get(0, lambda: 1 // 0)
+    with ThreadPoolExecutor(4) as pool:
+        results = list(pool.map(lambda k: cache.get(k % 6, lambda: k % 6), range(2000)))
+    assert results == [k % 6 for k in range(2000)]
+    assert len(cache) == 4
+
+
+def test_the_same_object_and_no_equal_one_is_found() -> None:
+    cache: Cache[Same, str] = Cache(most=4)
+    first, equal = [1], [1]
+    assert cache.get(Same(first), lambda: "first") == cache.get(Same(first), lambda: "again") == "first"
+    assert cache.get(Same(equal), lambda: "equal") == "equal"
+
+
 def test_a_long_trace_says_what_it_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys.modules["dynagate.graph.trace"], "_KEPT", Kept(most=0))
+    monkeypatch.setattr(sys.modules["dynagate.graph.trace"], "_GRAPHS", Cache(0, len))
     monkeypatch.setattr(sys.modules["dynagate.graph.recorder"], "MANY", 1000)
     said: list[str] = []
     graph = trace(robots.load("iiwa14"), "inverse_dynamics_gradient", progress=said.append)
@@ -181,15 +200,18 @@ def test_a_long_trace_says_what_it_does(monkeypatch: pytest.MonkeyPatch) -> None
     assert re.fullmatch(compared, comparing)
     assert graph == trace(robots.load("iiwa14"), "inverse_dynamics_gradient")
     monkeypatch.undo()
-    monkeypatch.setattr(sys.modules["dynagate.graph.trace"], "_KEPT", Kept(most=0))
+    monkeypatch.setattr(sys.modules["dynagate.graph.trace"], "_GRAPHS", Cache(0, len))
     trace(robots.load("iiwa14"), "inverse_dynamics_gradient", progress=pytest.fail)
 
 
-def test_tracing_leaves_the_garbage_collector_as_it_was() -> None:
-    assert gc.isenabled()
-    with pytest.raises(ValueError, match="has no form 'lu'"):
-        trace(robots.load("two_joint_arm"), "mass_matrix_inverse", form="lu")
-    assert gc.isenabled()
+def test_tracing_leaves_the_garbage_collector_alone() -> None:
+    """Other threads need it meanwhile."""
+    seen: list[bool] = []
+    own = Function(
+        "own", arguments("q"), arguments("qdd"), {"": lambda tree, q: (seen.append(gc.isenabled()) or q,)}, {}
+    )
+    trace(robots.load("two_joint_arm"), own)
+    assert seen == [True]
 
 
 def test_equal_sources_give_equal_graphs_in_any_process() -> None:

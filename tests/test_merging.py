@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 from dynagate import Robot, evaluate, robots, trace
+from dynagate.base.caching import Cache
 from dynagate.base.exact import exact, residue, written
 from dynagate.base.naming import label
 from dynagate.dynamics import FUNCTIONS
@@ -26,7 +27,6 @@ from dynagate.forces import Force, Friction, Limits, Stops
 from dynagate.graph import Graph, GraphError, Node, field, identities, passes, same
 from dynagate.graph.derivatives import jacobian, jvp, vjp
 from dynagate.graph.graph import GraphWarning, Port
-from dynagate.graph.kept import Kept
 from dynagate.graph.loop import Loop
 from dynagate.graph.ops import BEYOND, OPS
 from dynagate.graph.rebuild import Raw
@@ -332,7 +332,7 @@ def test_a_pass_that_changes_a_function_is_told(monkeypatch: pytest.MonkeyPatch)
 
     balanced = passes.balance_sums
     monkeypatch.setattr(passes, "balance_sums", twice)
-    monkeypatch.setattr(sys.modules["dynagate.graph.trace"], "_KEPT", Kept())
+    monkeypatch.setattr(sys.modules["dynagate.graph.trace"], "_GRAPHS", Cache(0, len))
     with pytest.raises(GraphError, match="output 'qdd'"):
         trace(robots.load("two_joint_arm"), "forward_dynamics")
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import dynagate
@@ -10,8 +12,10 @@ import numpy as np
 import pinocchio
 import pytest
 from dynagate import Region, Robot, evaluate, robots, trace
-from dynagate.dynamics import AND, FRAME_FUNCTIONS, FUNCTIONS, LONGEST, QUANTITIES, function
+from dynagate.base.untrusted import LONGEST_FUNCTION
+from dynagate.dynamics import AND, FRAME_FUNCTIONS, FUNCTIONS, QUANTITIES, function
 from dynagate.forces import Friction
+from dynagate.native.emit import kernel_name
 
 from .oracle import pinocchio_of
 from .robots import random_urdf
@@ -122,15 +126,21 @@ def test_on_devices_and_by_either_name(device: str) -> None:
             np.testing.assert_allclose(results[key], value, atol=1e-3 if device == "fixed" else 1e-12)
 
 
-def test_a_long_list_has_a_short_name() -> None:
+def test_a_long_list_has_short_files_and_a_name_for_any_process() -> None:
     robot = ARM
     for k in range(6):
         robot = robot.with_frame(f"a_rather_long_name_of_a_frame_{k}", "forearm", (0.0, 0.0, 0.1 * k))
     names = [f"frame_pose_a_rather_long_name_of_a_frame_{k}" for k in range(6)]
     row = function(names)
-    assert len(row.name) <= LONGEST + 13
-    assert row.name.isidentifier()
-    assert [part.name for part in function(row.name).at_once] == [part.name for part in row.at_once] == list(names)
+    assert row.name == AND.join(names)
+    name = kernel_name(trace(robot, names))
+    assert len(name) <= len(f"{robot.name}_") + LONGEST_FUNCTION + 13
+    assert name.isidentifier()
+    other = (
+        "from dynagate.dynamics import function; import sys; print(*(p.name for p in function(sys.argv[1]).at_once))"
+    )
+    parts = subprocess.run([sys.executable, "-c", other, row.name], capture_output=True, text=True, check=True).stdout
+    assert parts.split() == [part.name for part in row.at_once] == names
     with dynagate.compile(robot, names) as accelerator:
         assert len(list(accelerator(q=np.zeros(2)))) == 12
 

@@ -18,7 +18,6 @@ from dynagate.design.design import Design as Record
 from dynagate.design.files import sealed
 from dynagate.design.program import PROGRAM, ProgramBody, ProgramShell, program_digest, words_bytes
 from dynagate.design.verilog_list import LIST, list_text
-from dynagate.dynamics import full_name
 from dynagate.fixedpoint.assign import PROVED, Policy
 from dynagate.fixedpoint.format import SATURATE, Arithmetic
 from dynagate.fixedpoint.models.files import FORMATS, FormatsFile, described, text_of
@@ -221,7 +220,7 @@ def _built(
     robot, scheduled, words = region.robot, compiled.schedule, messages(compiled.schedule)
     cores = None if bench is None else bench.cores
     design = _described(region, compiled.options, chosen, scheduled, words, samples, cores)
-    what = "+".join(interface.name for interface in scheduled.instructions.interfaces)
+    what = "+".join(untrusted.shortened(interface.name) for interface in scheduled.instructions.interfaces)
     more = f"-samples{samples}" if samples > 1 else ""
     name = f"{untrusted.file_name(robot.name)}-{what}-units{scheduled.core.units}{more}"
     place = folder / f"{name}-{design.hash[:12]}"
@@ -300,7 +299,7 @@ def _described(
     design = record_of(
         body,
         region,
-        ",".join(full_name(interface.name) for interface in scheduled.instructions.interfaces),
+        ",".join(interface.name for interface in scheduled.instructions.interfaces),
         options,
         chosen,
         latency=scheduled.cycles,

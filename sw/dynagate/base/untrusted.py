@@ -27,6 +27,17 @@ def file_name(name: str) -> str:
     return _NOT_FILE_NAME.sub("_", name)[:LONGEST] or "_"
 
 
+LONGEST_FUNCTION = 180
+"""Letters of a function's name that still fit the name of a file."""
+
+
+def shortened(name: str) -> str:
+    """Return the name of a function as part of a file's name or an identifier. A long one ends in a hash of it."""
+    if len(name) <= LONGEST_FUNCTION:
+        return name
+    return f"{name[:LONGEST_FUNCTION].rpartition('_')[0]}_{hashlib.sha256(name.encode()).hexdigest()[:12]}"
+
+
 def identifier(name: str) -> str:
     """A name to begin an identifier of C, CUDA, Verilog or Tcl with. The name by itself may be a keyword.
 

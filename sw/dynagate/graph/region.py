@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
@@ -320,13 +319,13 @@ class Region:
         robot, (external_forces, forces) = self.robot, common
         effect, dynamics = ("qdd", "forward_dynamics") if "tau" in state else ("tau", "inverse_dynamics")
         if effect in needed:
-            graph = _graph(robot, dynamics, external_forces, forces)
+            graph = trace(robot, dynamics, external_forces=external_forces, forces=forces)
             state[effect] = evaluate(graph, {**state, **loads})[effect]
         if effect == "tau" and {"tau", "active"} <= set(needed):
             state["tau"] = carried(self._constant, state["q"], state["tau"], held["active"])
         state |= held
         if "minv" in needed:
-            graph = _graph(robot, "mass_matrix_inverse")
+            graph = trace(robot, "mass_matrix_inverse")
             state["minv"] = evaluate(graph, {"q": state["q"], **loads})["minv"]
 
     @property
@@ -403,17 +402,6 @@ def _at_limits(robot: Robot, kind: Kind, count: int, seed: int) -> _AtLimits:
             positions[rows, iq] = True
             speeds[rows, iv] = True
     return _AtLimits(positions, speeds)
-
-
-@lru_cache(maxsize=8)
-def _graph(
-    robot: Robot,
-    name: str,
-    external_forces: bool = False,
-    forces: tuple[Force, ...] = (),
-) -> Graph:
-    """The graph that torques, accelerations or M⁻¹ of sampled states come from."""
-    return trace(robot, name, external_forces=external_forces, forces=forces)
 
 
 def _positions(robot: Robot, joint: Joint, free: float) -> tuple[float, float]:

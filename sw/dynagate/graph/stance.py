@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +15,6 @@ import numpy.typing as npt
 from dynagate.base.arrays import Floats
 from dynagate.dynamics.configuration import integrated, normalized
 from dynagate.graph.evaluate import evaluate
-from dynagate.graph.graph import Graph
 from dynagate.graph.trace import trace
 from dynagate.robot import Robot, RobotError
 
@@ -45,13 +43,8 @@ DRAWS = 8
 """How often states that do not close, or are nearly singular, are drawn again."""
 
 
-@lru_cache(maxsize=8)
-def _graph(robot: Robot, name: str) -> Graph:
-    return trace(robot, name)
-
-
 def _rows(robot: Robot, name: str, **state: Floats) -> Floats:
-    return evaluate(_graph(robot, name), state)[name]
+    return evaluate(trace(robot, name), state)[name]
 
 
 def near(robot: Robot, q: Floats, active: Floats, drawn: Callable[[], Floats], ends: tuple[Floats, Floats]) -> Floats:

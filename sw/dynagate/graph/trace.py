@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from dynagate.base.caching import Cache, Same
 from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import explained
 from dynagate.base.progress import Progress, quiet
@@ -22,7 +20,6 @@ from dynagate.forces.listed import all_of_text, joint_friction, warn_of_forces
 from dynagate.graph.choose import FRAME_SEARCHES, FRAMES
 from dynagate.graph.derived import JVP, VJP, derived
 from dynagate.graph.graph import Graph
-from dynagate.graph.kept import Kept
 from dynagate.graph.recorder import Recording
 from dynagate.graph.sizes import parameter_inputs, size_of, typical_sizes
 from dynagate.robot import Robot
@@ -78,8 +75,7 @@ def trace(
             raise ArgumentError(f"frame '{axes}'; expected {', '.join(FRAMES)}, a link index, or a map of them")
         if axes in FRAME_SEARCHES:
             options["frame"] = _found_frame(robot, axes)
-    with _without_collection():
-        return _traced(_Asked(robot, algorithm, chosen, options, common, progress or quiet))
+    return _traced(_Asked(robot, algorithm, chosen, options, common, progress or quiet))
 
 
 def _products(algorithm: Function, robot: Robot) -> dict[str, tuple[int, ...]]:
@@ -101,10 +97,12 @@ CALLED = ("out", "outputs")
 """Arguments of a function's call that are no inputs."""
 
 
-@lru_cache(maxsize=16)
+_FRAMES: Cache[tuple[Robot, str], dict[int, int]] = Cache(most=16)
+
+
 def _found_frame(robot: Robot, search: str) -> dict[int, int]:
-    """Return the result of a search for a frame, which traces once for each link of a chain."""
-    return FRAME_SEARCHES[search](robot, trace)
+    """Return the frames that a search finds. It traces once for each link of a chain."""
+    return dict(_FRAMES.get((robot, search), lambda: FRAME_SEARCHES[search](robot, trace)))
 
 
 class _Asked(NamedTuple):
@@ -123,26 +121,21 @@ class _Common(NamedTuple):
     forces: tuple[Force, ...]
 
 
-@contextmanager
-def _without_collection() -> Iterator[None]:
-    """Nothing that is recorded is garbage; looking for some takes a third of the time."""
-    collects = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collects:
-            gc.enable()
-
-
-_KEPT = Kept()
+MOST_KEPT = 200_000
+"""Largest number of operations in all kept graphs together: some 100 MB."""
+_GRAPHS: Cache[Hashable, Graph] = Cache(MOST_KEPT, len)
 
 
 def _traced(asked: _Asked) -> Graph:
-    """The graph, from the kept ones if it is among them."""
-    options = sorted(asked.options.items())
-    key = (asked.robot, asked.algorithm.name, tuple(asked.chosen), repr((asked.common, options)))
-    return _KEPT.graph(key, asked.algorithm, lambda: _recorded(asked))
+    """Return the graph, from the kept ones if it is among them."""
+    options = tuple((name, _as_key(value)) for name, value in sorted(asked.options.items()))
+    key = asked.robot, Same(asked.algorithm), tuple(asked.chosen), asked.common, options
+    return _GRAPHS.get(key, lambda: _recorded(asked))
+
+
+def _as_key(value: Any) -> Hashable:
+    """Return an option as part of a key."""
+    return tuple(sorted(value.items())) if isinstance(value, Mapping) else value
 
 
 def _recorded(asked: _Asked) -> Graph:

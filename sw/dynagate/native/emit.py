@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import textwrap
-from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
 import dynagate
-from dynagate.base.untrusted import identifier, plain_text
+from dynagate.base.caching import Cache, Same
+from dynagate.base.untrusted import identifier, plain_text, shortened
 from dynagate.graph import OPS, Graph, Port
 from dynagate.graph.loop import Loop
 from dynagate.graph.ops import TRIG
@@ -61,21 +61,13 @@ def emit(graph: Graph, packing: Packing | None = None) -> Source:
     packing: the positions of the entries of packed outputs, for the header's tables. Without, the texts that were
     emitted last are kept: a function that is opened in another dtype or layout has the same.
     """
-    if packing is None:
-        for kept, source in tuple(_EMITTED):
-            if kept.nodes is graph.nodes and _face(kept) == _face(graph):
-                return source
-    source = _emitted(graph, packing or {})
-    if packing is None:
-        _EMITTED.append((graph, source))
-    return source
+    if packing is not None:
+        return _emitted(graph, packing)
+    key = Same(graph.nodes), graph.robot, graph.name, graph.inputs, graph.outputs
+    return _SOURCES.get(key, lambda: _emitted(graph, {}))
 
 
-_EMITTED: deque[tuple[Graph, Source]] = deque(maxlen=4)
-
-
-def _face(graph: Graph) -> tuple[str, str, tuple[Port, ...], tuple[Port, ...]]:
-    return graph.robot, graph.name, graph.inputs, graph.outputs
+_SOURCES: Cache[Hashable, Source] = Cache(most=4)
 
 
 def _emitted(graph: Graph, packing: Packing) -> Source:
@@ -94,7 +86,7 @@ def _emitted(graph: Graph, packing: Packing) -> Source:
 
 def kernel_name(graph: Graph) -> str:
     """The robot and the function as a C name."""
-    return f"{identifier(graph.robot)}_{graph.name.replace(',', '_')}"
+    return f"{identifier(graph.robot)}_{shortened(graph.name).replace(',', '_')}"
 
 
 def head_comment(graph: Graph | Loop, stamp: str) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 from dynagate.base.errors import ArgumentError
-from dynagate.base.untrusted import identifier
+from dynagate.base.untrusted import identifier, shortened
 from dynagate.graph.loop import RESIDUAL, TURNS, Loop, Until
 from dynagate.graph.scan import Scan
 from dynagate.graph.steps import LOOP, SCAN, UNTIL, Step
@@ -328,4 +328,4 @@ def _moves(scope: Scope, names: Iterable[str], sources: Places, to: Places, inde
 
 def loop_name(loop: Loop) -> str:
     """The robot and the loop as a C name."""
-    return f"{identifier(loop.robot)}_{loop.name}"
+    return f"{identifier(loop.robot)}_{shortened(loop.name)}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -141,7 +140,7 @@ def function(name: str | Sequence[str]) -> Function:
             raise ArgumentTypeError(f"function {shown(name)}; expected the name of one, or a list of names")
         return function(name[0]) if len(name) == 1 else functions_at_once(tuple(name))
     pieces = _at_once().split(name)
-    if len(pieces) > 1 or name in _CUT:
+    if len(pieces) > 1:
         return functions_at_once(tuple(pieces))
     for row in FRAME_FUNCTIONS:
         if name.startswith(f"{row}_") and "," not in name:
@@ -182,25 +181,11 @@ def _at_once() -> re.Pattern[str]:
     return re.compile(rf"\+|{AND}(?=(?:{'|'.join([*LISTED, *ELSEWHERE])})(?:{AND}|$)|(?:{'|'.join(FRAME_FUNCTIONS)})_)")
 
 
-LONGEST = 180
-"""Letters of the name of functions at one state that still fit the name of a file. A longer one is cut and has a number
-that distinguishes it from others."""
-_CUT: dict[str, tuple[str, ...]] = {}
-"""Names that were cut, in this process -> the functions."""
-
-
-def full_name(name: str) -> str:
-    """Return the name of a function from which any process can make the function again: a cut name in full."""
-    return AND.join(_CUT[name]) if name in _CUT else name
-
-
 @lru_cache(maxsize=256)
 def functions_at_once(names: tuple[str, ...]) -> Function:
     """The row of functions that are computed at one state, in one graph: inputs and outputs are those of all, outputs
     of a frame with _ and its name behind theirs. Raises ValueError: a name is unknown or there twice, is of a function
     that is made by differentiation or of several, or one's output is another one's input."""
-    if AND.join(names) in _CUT:
-        names = _CUT[AND.join(names)]
     rows = [function(name) for name in names]
     for row in rows:
         if row.derivative_of or row.parts or row.name == ROLLOUT or row.name in CONSTRAINED:
@@ -227,13 +212,8 @@ def functions_at_once(names: tuple[str, ...]) -> Function:
         answers = tuple(by_name[name] for name in outputs)
         return answers if len(answers) > 1 else answers[0]
 
-    name = AND.join(row.name for row in rows)
-    if len(name) > LONGEST:
-        digest = hashlib.sha256(name.encode()).hexdigest()[:12]
-        name = f"{name[:LONGEST].rpartition('_')[0]}_{digest}"
-        _CUT[name] = tuple(row.name for row in rows)
     return Function(
-        name,
+        AND.join(row.name for row in rows),
         tuple(ordered),
         tuple(outputs.values()),
         {"at_once": at_once},
