@@ -18,10 +18,10 @@ from dynagate.fixedpoint.operations import FIXED, Exact, Formula, Unit
 from dynagate.graph import OPS, Port
 from dynagate.graph.region import Region
 from dynagate.graph.slots import slots_of
-from dynagate.native.emit import kernel_name
 from dynagate.native.headers import in_one_text
 from dynagate.native.interpreter import ELEMENTARY
-from dynagate.native.one_state import OneState, wrapped
+from dynagate.native.one_state import OneState
+from dynagate.native.source import kernel_name, wrapped
 
 WITHIN, OUTSIDE = 5, 3
 """States of the test vector in the region, and at the ends of the inputs' formats."""

@@ -15,7 +15,7 @@ from dynagate import Region, Robot, evaluate, robots, trace
 from dynagate.base.untrusted import LONGEST_FUNCTION
 from dynagate.dynamics import AND, FRAME_FUNCTIONS, FUNCTIONS, QUANTITIES, function
 from dynagate.forces import Friction
-from dynagate.native.emit import kernel_name
+from dynagate.native.source import kernel_name
 
 from .oracle import pinocchio_of
 from .robots import random_urdf

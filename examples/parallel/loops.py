@@ -20,8 +20,8 @@ from dynagate.dynamics.serial_chains.cfa import check_bodies, constants
 from dynagate.dynamics.serial_chains.scans import check_serial
 from dynagate.dynamics.tree import Tree
 from dynagate.native.compile import C, library
-from dynagate.native.emit import Source
 from dynagate.native.headers import with_headers
+from dynagate.native.source import Source
 from parallel.steps import BLOCK_NUMBERS, header
 
 PAPER = ("jsiia", "abia", "cfa")

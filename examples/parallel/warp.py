@@ -15,9 +15,9 @@ from dynagate import Robot
 from dynagate.base.errors import ArgumentError
 from dynagate.native.compile import CUDA, Toolchain
 from dynagate.native.cuda import SHARED, SHARED_BYTES, host_arguments, with_host_side
-from dynagate.native.emit import Source
 from dynagate.native.gpu import GpuProgram, GpuText
 from dynagate.native.headers import in_one_text
+from dynagate.native.source import Source
 from parallel.loops import Numbers
 from parallel.steps import block_size, warp_header
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import hashlib
 import os
 import platform
 import subprocess
@@ -23,8 +22,8 @@ from dynagate.base.errors import ArgumentError
 from dynagate.base.machine import processor
 from dynagate.native.compile import C, compiler
 from dynagate.native.compile import library as compiled
-from dynagate.native.emit import Source
 from dynagate.native.kernel import Kernel
+from dynagate.native.source import Source
 
 SECONDS = 0.3
 LEAST = 7
@@ -152,7 +151,7 @@ def _compiled(file: str, before: str = "") -> ctypes.CDLL:
     """Return a C file next to this one. before: what its text begins with."""
     text = before + (files("dynagate.bench") / file).read_text(encoding="utf-8")
     name = f"dynagate_{Path(file).stem}"
-    source = Source(name, {f"{name}.c": text}, hashlib.sha256(text.encode()).hexdigest())
+    source = Source.of(name, {f"{name}.c": text})
     return ctypes.CDLL(str(compiled(source, double=False, toolchain=LOOPS)))
 
 

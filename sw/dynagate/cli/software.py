@@ -115,7 +115,7 @@ def emit(
     from dynagate.graph.packing import packed
     from dynagate.native.cuda import emit_cuda
     from dynagate.native.emit import emit as emitted
-    from dynagate.native.emit import kernel_name
+    from dynagate.native.source import kernel_name
 
     if formats["goal"] is not None:
         require("--error", "hw", "scipy")
@@ -162,10 +162,10 @@ def _scan(robot: Robot, name: str, cuda: bool, algorithm: Mapping[str, Any]) -> 
     from dynagate.graph.scan_trace import trace_scan
     from dynagate.native.cuda_loop import emit_cuda_loop
     from dynagate.native.loop import emit_loop
-    from dynagate.native.loop_text import loop_name
+    from dynagate.native.source import kernel_name
 
     loop = trace_scan(robot, name, forces=algorithm.get("forces", ()))
-    return {f"{loop_name(loop)}.cu": emit_cuda_loop(loop)} if cuda else dict(emit_loop(loop).files)
+    return {f"{kernel_name(loop)}.cu": emit_cuda_loop(loop)} if cuda else dict(emit_loop(loop).files)
 
 
 def _integers(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache
@@ -15,7 +14,7 @@ from dynagate.design.design import AxiStreams, Design, Port
 from dynagate.design.words import FLOAT32, TAG_COUNT_MASK, WORD
 from dynagate.graph.packing import ZERO
 from dynagate.native.compile import C, library
-from dynagate.native.emit import Source
+from dynagate.native.source import Source
 
 NAME = "dynagate_words"
 TOOLCHAIN = replace(C, flags=(*C.flags, "-O3"))
@@ -90,7 +89,7 @@ def source(design: Design, axi: AxiStreams) -> Source:
         some_nan=SOME_NAN,
         torn=TORN,
     )
-    return Source(NAME, {f"{NAME}.c": text}, hashlib.sha256(text.encode()).hexdigest())
+    return Source.of(NAME, {f"{NAME}.c": text})
 
 
 def _tables(design: Design) -> Iterator[str]:

@@ -11,7 +11,7 @@ from typing import Any
 import jax
 
 from dynagate.native.compile import CompileError, Toolchain, cxx, library
-from dynagate.native.emit import Source
+from dynagate.native.source import Source
 
 NAME = "dynagate_ffi"
 ROWS, LOOP, GPU = "dynagate_rows", "dynagate_loop", "dynagate_gpu"

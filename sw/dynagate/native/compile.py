@@ -14,7 +14,7 @@ from pathlib import Path
 from dynagate.base.errors import Error
 from dynagate.base.process import run
 from dynagate.native.cache import cache_folder, kept
-from dynagate.native.emit import Source
+from dynagate.native.source import Source
 
 C_FLAGS = (
     "-std=gnu11",

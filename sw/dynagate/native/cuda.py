@@ -3,20 +3,19 @@ too much for the compiler. The same text compiles as host code, for checks."""
 
 from __future__ import annotations
 
-import hashlib
-import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import accumulate
 
 from dynagate.graph import Graph
 from dynagate.graph.ops import TRIG
 from dynagate.graph.packing import ZERO, Packing
-from dynagate.native.emit import Source, expression, head_comment, kernel_name, segments, where_tables
 from dynagate.native.expressions import functions
-from dynagate.native.headers import in_one_text, with_headers
-from dynagate.native.program import Program, is_source, program
-from dynagate.native.sums import chained
+from dynagate.native.graph_text import GraphText, shaped
+from dynagate.native.headers import in_one_text
+from dynagate.native.program import Program, program
+from dynagate.native.source import Source, constants, kernel_name, stamped, where_tables
 
 SHARED = "dynagate_sample.cuh"
 HOST_SIDE = "dynagate_cuda.h"
@@ -103,10 +102,8 @@ def emit_cuda(graph: Graph, *, double: bool = False, packing: Packing | None = N
     arguments, so that their numbers can be checked without a GPU. packing: where the entries of the graph's outputs
     are, if they are packed, for tables in the file.
     """
-    name = kernel_name(graph)
-    text = "\n".join(_lines(chained(graph), name, double, packing or {}))
-    stamp = hashlib.sha256(text.encode()).hexdigest()[:16]
-    return f"{head_comment(graph, stamp)}{text}\n"
+    sample = _Sample(graph, kernel_name(graph), double)
+    return stamped(graph, "\n".join(sample.lines(packing or {}))) + "\n"
 
 
 def cuda_source(graph: Graph, *, double: bool = False) -> Source:
@@ -154,52 +151,119 @@ def with_host_side(
         f'#include "{HOST_SIDE}"',
         "",
     ]
-    whole = with_headers({f"{name}.cu": text + "\n".join(lines)})
-    return Source(name, whole, hashlib.sha256("\0".join(whole.values()).encode()).hexdigest()[:16])
+    return Source.of(name, {f"{name}.cu": text + "\n".join(lines)})
 
 
-def _lines(graph: Graph, name: str, double: bool, packing: Packing) -> Iterator[str]:
-    inputs = [f"in{k}" for k in range(len(graph.inputs))]
-    outputs = [f"out{k}" for k in range(len(graph.outputs))]
-    sources = ", ".join(f"const real *__restrict__ {a}" for a in inputs)
-    written = ", ".join(f"real *__restrict__ {a}" for a in outputs)
-    arguments = f"{sources}, {written}"
-    staged = staging(graph, double=double)
+class CudaText(GraphText):
+    """A graph as the statements of a thread, which has a sample."""
+
+    @cached_property
+    def cut(self) -> Program | None:
+        """The segments of a graph that is too long for one piece."""
+        if sum(1 for node in self.graph.nodes if node.args) > MOST_OPERATIONS:
+            return program(self.graph, REGISTERS, SEGMENT_OPERATIONS)
+        return None
+
+    def segment_text(self) -> Iterator[str]:
+        """Yield the segments that `body` calls, until SEGMENT is defined again."""
+        if self.cut:
+            yield f"#undef SEGMENT\n#define SEGMENT(s) {self.name}_segment_##s"
+            yield from self.segments(self.cut)
+
+    def body(self) -> Iterator[str]:
+        """Yield the statements from inputs to outputs that may not be zero."""
+        return self._calls(self.cut) if self.cut else self._statements()
+
+    def _calls(self, steps: Program) -> Iterator[str]:
+        """A sample by segments: inputs, sines and cosines into its slots, outputs from there."""
+        yield f"    real m[{steps.slots}];\n    m[0] = 0;"
+        yield from (f"    m[{steps.slot[i]}] = {place};" for i, place in self.sources.items())
+        for a, results in self.angles.items():
+            yield f"    real sin{a}, cos{a};\n    sine_cosine(m[{steps.slot[a]}], &sin{a}, &cos{a});"
+            yield from (f"    m[{steps.slot[results[op]]}] = {op}{a};" for op in TRIG if op in results)
+        yield from (f"    SEGMENT({s})(m);" for s in range(len(steps.segments)))
+        for i, targets in self.targets.items():
+            yield from (f"    {target} = m[{steps.slot[i]}];" for target in targets)
+
+    def _statements(self) -> Iterator[str]:
+        """A sample in registers. Inputs are read where they are first needed, outputs written as soon as they are
+        known: short lives."""
+        graph, places, written = self.graph, self.sources, self.targets
+        read: set[int] = set()
+        angles: set[int] = set()
+        for i, node in enumerate(graph.nodes):
+            if node.op == "input" and i not in written:
+                continue
+            for a in (*node.args, *([i] if node.op == "input" else [])):
+                if a in places and a not in read:
+                    read.add(a)
+                    yield f"    const real v{a} = {places[a]};"
+            if node.op in TRIG:
+                a = node.args[0]
+                if a not in angles:
+                    angles.add(a)
+                    yield f"    real sin{a}, cos{a};"
+                    yield f"    sine_cosine(v{a}, &sin{a}, &cos{a});"
+                yield f"    const real v{i} = {node.op}{a};"
+            elif node.op != "input" and (not node.is_zero or graph.users[i]):
+                yield f"    const real v{i} = {self.expression(i)};"
+            yield from (f"    {target} = v{i};" for target in written.get(i, ()))
+
+
+class _Sample(CudaText):
+    """A sample of a kernel, whose entries lie `entry` apart, or outputs in shared memory if they are staged."""
+
+    def __init__(self, graph: Graph, name: str, double: bool) -> None:
+        super().__init__(graph, name)
+        self.double, self.staged = double, staging(self.graph, double=double)
+
+    def input(self, p: int, j: int) -> str:
+        return f"in{p}[{j} * entry]"
+
+    def output(self, p: int, j: int) -> str:
+        at = self.staged.outputs[p].at
+        return f"out{p}[staged ? {j if at is None else at[j]} : {j} * entry]"
+
+    def lines(self, packing: Packing) -> Iterator[str]:
+        """Yield the lines of the file."""
+        graph, name, staged = self.graph, self.name, self.staged
+        inputs, outputs = (
+            [f"{side}{k}" for k in range(n)] for side, n in (("in", len(graph.inputs)), ("out", len(graph.outputs)))
+        )
+        arguments = ", ".join(
+            [*(f"const real *__restrict__ {a}" for a in inputs), *(f"real *__restrict__ {a}" for a in outputs)]
+        )
+        yield from head(self.double)
+        yield from functions(node.op for node in graph.nodes)
+        for side, names in ((graph.inputs, inputs), (graph.outputs, outputs)):
+            yield from (f"/* {a}: {shaped(port)} */" for a, port in zip(names, side, strict=True))
+        yield from where_tables(name, packing)
+        yield "\n/* Entries lie `entry` apart, or outputs where `store` finds them if staged. */"
+        if self.cut:
+            yield SEGMENT_PLACES
+        yield from self.segment_text()
+        yield f"SAMPLE void {name}_sample({arguments}, long entry, bool staged) {{"
+        whole = {p for p, own in enumerate(staged.outputs) if own.at is None}  # rows that lie whole in shared memory
+        yield from (f"    if (staged) out{p}[{j}] = 0;" for p, j in self.zeros if p in whole)
+        yield from self.body()
+        yield "}\n"
+        yield f"#define {name}_THREADS {staged.threads or THREADS}"
+        shifted = [f"{a} + t * {len(p.nodes)}" for a, p in zip(inputs, graph.inputs, strict=True)]
+        if staged.threads:
+            yield from _staged(name, staged, arguments, shifted)
+        else:
+            shifted += [f"{a} + t * {len(p.nodes)}" for a, p in zip(outputs, graph.outputs, strict=True)]
+            yield f"#define {name}_SHARED 0\n"
+            yield from each(name, name, arguments, f"{name}_sample({', '.join(shifted)}, 1, false);")
+        moved = ", ".join(f"{a} + t" for a in (*inputs, *outputs))
+        yield from each(name, f"{name}_planes", arguments, f"{name}_sample({moved}, batch, false);")
+
+
+def head(double: bool) -> Iterator[str]:
+    """Yield the first lines of a file: the type of its numbers, and what all files share."""
     yield f"typedef {'double' if double else 'float'} real;"
     yield "#define NUMBER real"
     yield in_one_text(SHARED)
-    yield from functions(node.op for node in graph.nodes)
-    for side, names in ((graph.inputs, inputs), (graph.outputs, outputs)):
-        for a, port in zip(names, side, strict=True):
-            yield f"/* {a}: {port.name} (batch{''.join(f', {n}' for n in port.shape)}) */"
-    yield from where_tables(name, packing)
-    yield "\n/* Entries lie `entry` apart, or outputs where `store` finds them if staged. */"
-    places, to = input_places(graph, " * entry"), _written(graph, staged)
-    steps = cut(graph)
-    if steps:
-        yield SEGMENT_PLACES
-        yield from segment_text(graph, steps, name)
-    yield f"SAMPLE void {name}_sample({arguments}, long entry, bool staged) {{"
-    yield from _zeros(graph, staged)
-    yield from calls(graph, places, to, steps) if steps else statements(graph, places, to)
-    yield "}\n"
-    yield f"#define {name}_THREADS {staged.threads or THREADS}"
-    shifted = [f"{a} + t * {len(p.nodes)}" for a, p in zip(inputs, graph.inputs, strict=True)]
-    if staged.threads:
-        yield from _staged(name, staged, arguments, shifted)
-    else:
-        shifted += [f"{a} + t * {len(p.nodes)}" for a, p in zip(outputs, graph.outputs, strict=True)]
-        yield f"#define {name}_SHARED 0\n"
-        yield from each(name, name, arguments, f"{name}_sample({', '.join(shifted)}, 1, false);")
-    moved = ", ".join(f"{a} + t" for a in (*inputs, *outputs))
-    yield from each(name, f"{name}_planes", arguments, f"{name}_sample({moved}, batch, false);")
-
-
-def cut(graph: Graph) -> Program | None:
-    """The segments of a graph that is too long for one piece."""
-    if sum(1 for node in graph.nodes if node.args) > MOST_OPERATIONS:
-        return program(graph, REGISTERS, SEGMENT_OPERATIONS)
-    return None
 
 
 def each(name: str, kernel: str, arguments: str, call: str) -> Iterator[str]:
@@ -223,8 +287,7 @@ def _staged(name: str, staging: Staging, arguments: str, inputs: list[str]) -> I
         if output.at is None:
             stores.append(f"store_flat<{output.size}>({to}, own + {offset}, lane, rows);")
         else:
-            text = f"TABLE {name}_staged{k}[{output.size}] = {{{', '.join(map(str, output.at))}}};"
-            yield from textwrap.wrap(text, 118, subsequent_indent="    ")
+            yield from constants(f"TABLE {name}_staged{k}[{output.size}]", output.at)
             stores.append(f"store<{output.size}, {output.pitch}>({to}, own + {offset}, {name}_staged{k}, lane, rows);")
         own.append(f"own + {offset} + lane * {output.pitch}")
         offset += LANES * output.pitch
@@ -250,76 +313,3 @@ def _staged(name: str, staging: Staging, arguments: str, inputs: list[str]) -> I
     yield "        for (int lane = 0; lane < LANES; lane++) {"
     yield from (f"            {text}" for text in stores)
     yield "        }\n    }\n}\n#endif"
-
-
-def _written(graph: Graph, staging: Staging) -> dict[int, list[str]]:
-    """Node that may not be zero -> where it goes."""
-    written: dict[int, list[str]] = {}
-    for k, (port, staged) in enumerate(zip(graph.outputs, staging.outputs, strict=True)):
-        for j, i in enumerate(port.nodes):
-            if not graph.nodes[i].is_zero:
-                at = j if staged.at is None else staged.at[j]
-                written.setdefault(i, []).append(f"out{k}[staged ? {at} : {j} * entry]")
-    return written
-
-
-def _zeros(graph: Graph, staging: Staging) -> Iterator[str]:
-    """Entries that are always zero where a row lies whole in shared memory."""
-    for k, (port, staged) in enumerate(zip(graph.outputs, staging.outputs, strict=True)):
-        if staged.at is None:
-            yield from (f"    if (staged) out{k}[{j}] = 0;" for j, i in enumerate(port.nodes) if graph.nodes[i].is_zero)
-
-
-def input_places(graph: Graph, entry: str = "") -> dict[int, str]:
-    """Inputs -> where their numbers are."""
-    return {i: f"in{k}[{j}{entry}]" for k, port in enumerate(graph.inputs) for j, i in enumerate(port.nodes)}
-
-
-def calls(
-    graph: Graph, places: Mapping[int, str], written: Mapping[int, Sequence[str]], steps: Program
-) -> Iterator[str]:
-    """A sample by segments: inputs, sines and cosines into its slots, outputs from there. places: where the inputs'
-    numbers are; written: where those of outputs go."""
-    yield f"    real m[{steps.slots}];\n    m[0] = 0;"
-    yield from (f"    m[{steps.slot[i]}] = {place};" for i, place in places.items())
-    slot = {
-        (graph.nodes[i].args[0], graph.nodes[i].op): at
-        for i, at in steps.slot.items()
-        if graph.nodes[i].op in TRIG and is_source(graph, i)
-    }
-    for a in dict.fromkeys(a for a, _ in slot):
-        yield f"    real sin{a}, cos{a};\n    sine_cosine(m[{steps.slot[a]}], &sin{a}, &cos{a});"
-        yield from (f"    m[{slot[a, op]}] = {op}{a};" for op in TRIG if (a, op) in slot)
-    yield from (f"    SEGMENT({s})(m);" for s in range(len(steps.segments)))
-    for i, targets in written.items():
-        yield from (f"    {target} = m[{steps.slot[i]}];" for target in targets)
-
-
-def segment_text(graph: Graph, steps: Program, name: str) -> Iterator[str]:
-    """The segments that `calls` calls, until SEGMENT is defined anew."""
-    yield f"#undef SEGMENT\n#define SEGMENT(s) {name}_segment_##s"
-    yield segments(graph, steps)
-
-
-def statements(graph: Graph, places: Mapping[int, str], written: Mapping[int, Sequence[str]]) -> Iterator[str]:
-    """A sample in registers. Inputs are read where they are first needed, outputs written as soon as they are known:
-    short lives."""
-    read: set[int] = set()
-    angles: set[int] = set()
-    for i, node in enumerate(graph.nodes):
-        if node.op == "input" and i not in written:
-            continue
-        for a in (*node.args, *([i] if node.op == "input" else [])):
-            if a in places and a not in read:
-                read.add(a)
-                yield f"    const real v{a} = {places[a]};"
-        if node.op in TRIG:
-            a = node.args[0]
-            if a not in angles:
-                angles.add(a)
-                yield f"    real sin{a}, cos{a};"
-                yield f"    sine_cosine(v{a}, &sin{a}, &cos{a});"
-            yield f"    const real v{i} = {node.op}{a};"
-        elif node.op != "input" and (not node.is_zero or graph.users[i]):
-            yield f"    const real v{i} = {expression(graph, i)};"
-        yield from (f"    {target} = v{i};" for target in written.get(i, ()))

@@ -6,18 +6,17 @@ values of the turn. The same text compiles as host code, for checks.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 
 from dynagate.graph import Graph
 from dynagate.graph.loop import Loop, Until
 from dynagate.graph.steps import GRAPH, table
 from dynagate.native import cuda
-from dynagate.native.emit import Source, head_comment
+from dynagate.native.cuda import CudaText
 from dynagate.native.expressions import functions
 from dynagate.native.headers import in_one_text
-from dynagate.native.loop_text import COMMON, LoopText, Places, Scope, in_lines, loop_name
-from dynagate.native.sums import chained
+from dynagate.native.loop_text import COMMON, LoopText, Places, Scope, in_lines
+from dynagate.native.source import Source, kernel_name, stamped
 
 ONE = "dynagate_loop_one.h"
 
@@ -25,35 +24,16 @@ THREADS = 32
 """In a block: a warp, so that a few thousand trajectories reach all multiprocessors."""
 
 
-class _Step:
+class _Step(CudaText):
     """A graph of the body as a function of its inputs' and outputs' places."""
 
-    def __init__(self, graph: Graph, name: str) -> None:
-        self.graph, self.name = chained(graph), name
-
     def lines(self) -> Iterator[str]:
-        graph, name = self.graph, self.name
-        places = cuda.input_places(graph)
-        written: dict[int, list[str]] = {}
-        zeros = []
-        for k, port in enumerate(graph.outputs):
-            for j, i in enumerate(port.nodes):
-                target = f"out{k}[{j}]"
-                if graph.nodes[i].is_zero:
-                    zeros.append(f"    {target} = 0;")
-                else:
-                    written.setdefault(i, []).append(target)
-        segments = cuda.cut(graph)
-        if segments:
-            yield from cuda.segment_text(graph, segments, name)
-        sources = [f"const real *in{k}" for k in range(len(graph.inputs))]
-        targets = [f"real *out{k}" for k in range(len(graph.outputs))]
-        yield f"SAMPLE void {name}({', '.join([*sources, *targets])}) {{"
-        yield from zeros
-        if segments:
-            yield from cuda.calls(graph, places, written, segments)
-        else:
-            yield from cuda.statements(graph, places, written)
+        yield from self.segment_text()
+        sources = [f"const real *in{k}" for k in range(len(self.graph.inputs))]
+        targets = [f"real *out{k}" for k in range(len(self.graph.outputs))]
+        yield f"SAMPLE void {self.name}({', '.join([*sources, *targets])}) {{"
+        yield from (f"    {self.output(p, j)} = 0;" for p, j in self.zeros)
+        yield from self.body()
         yield "}\n"
 
 
@@ -99,14 +79,12 @@ def emit_cuda_loop(loop: Loop, *, double: bool = False) -> str:
     turns: of a loop that counts by its inputs; others have their own. Compiled by nvcc this is a kernel; by a C++
     compiler it is a loop over the batch with the same arguments.
     """
-    text = "\n".join(_lines(loop, loop_name(loop), double))
-    stamp = hashlib.sha256(text.encode()).hexdigest()[:16]
-    return f"{head_comment(loop, stamp)}{text}\n"
+    return stamped(loop, "\n".join(_lines(loop, kernel_name(loop), double))) + "\n"
 
 
 def cuda_loop_source(loop: Loop, *, double: bool = False) -> Source:
     """The kernel with its host side, `dynagate_cuda.h`, as one library."""
-    name = loop_name(loop)
+    name = kernel_name(loop)
     arguments = cuda.host_arguments(len(loop.inputs), len(loop.outputs), "turns", "batch")
     host = [
         "static cudaError_t prepare() { return cudaSuccess; }",
@@ -130,9 +108,7 @@ def _lines(loop: Loop, name: str, double: bool) -> Iterator[str]:
     scans = list(thread.scans.values())
     every = [*steps.values()]
     every += [_Step(body, text.body_name(k)) for text in scans for k, body in enumerate(text.scan.bodies)]
-    yield f"typedef {'double' if double else 'float'} real;"
-    yield "#define NUMBER real"
-    yield in_one_text(cuda.SHARED)
+    yield from cuda.head(double)
     yield "#define DG_INLINE SAMPLE"
     yield in_one_text(ONE)
     yield from functions(node.op for step in every for node in step.graph.nodes)

@@ -21,8 +21,8 @@ from dynagate.graph.packing import ZERO
 from dynagate.native.arrays import Named, check, laid_out, lies, new_arrays
 from dynagate.native.compile import CUDA, CompileError, Toolchain, library
 from dynagate.native.cuda import cuda_source, staging
-from dynagate.native.emit import Source
 from dynagate.native.pinned import Pinned
+from dynagate.native.source import Source
 
 DLPACK_CUDA = 2  # kDLCUDA
 

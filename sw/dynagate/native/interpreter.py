@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import hashlib
 import re
 from dataclasses import replace
 from functools import cache
@@ -14,8 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dynagate.native.compile import C, CompileError, library
-from dynagate.native.emit import Source
-from dynagate.native.headers import with_headers
+from dynagate.native.source import Source
 
 INTEGERS = replace(C, flags=(*C.flags, "-O3", "-fwrapv"))
 ELEMENTARY, BLOCKS = "dynagate_integers.h", "dynagate_interpreter.h"
@@ -139,5 +137,4 @@ def _source(word: int, kernels: tuple[Kernel, ...]) -> Source:
     lines += [kernel.lines() for kernel in kernels]
     functions = ", ".join(kernel.function for kernel in kernels)
     text = "\n".join([*lines, f"static kernel *const kernels[] = {{{functions}}};", ""])
-    texts = with_headers({f"{NAME}.c": text})
-    return Source(NAME, texts, hashlib.sha256("\0".join(texts.values()).encode()).hexdigest()[:16])
+    return Source.of(NAME, {f"{NAME}.c": text})

@@ -29,8 +29,9 @@ from dynagate.native.arrays import (
     stride_of,
 )
 from dynagate.native.compile import STRAIGHT, CompileError, library
-from dynagate.native.emit import Source, emit
+from dynagate.native.emit import emit
 from dynagate.native.pool import Pool
+from dynagate.native.source import Source
 
 SHARED_ROWS = 512
 """Batches of fewer rows are left to one thread."""

@@ -7,7 +7,6 @@ once.
 from __future__ import annotations
 
 import ctypes
-import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,20 +20,19 @@ from dynagate.base.errors import ArgumentError
 from dynagate.graph import Graph
 from dynagate.graph.graph import Port
 from dynagate.graph.loop import Count, Loop
-from dynagate.graph.ops import TRIG
 from dynagate.graph.scan import TABLE
 from dynagate.graph.steps import GRAPH, table
 from dynagate.native.abreast import LANES, Abreast, first_graphs
 from dynagate.native.arrays import TYPES, address, check
 from dynagate.native.compile import LOOPS, CompileError, library
-from dynagate.native.emit import REGISTERS, SEGMENT_OPERATIONS, Source, head_comment, segments
+from dynagate.native.emit import REGISTERS, SEGMENT_OPERATIONS
 from dynagate.native.expressions import functions
-from dynagate.native.headers import with_headers
+from dynagate.native.graph_text import PLACES, GraphText
 from dynagate.native.kernel import SHARED_ROWS, check_threads
-from dynagate.native.loop_text import COMMON, LoopText, Places, Scope, in_lines, loop_name
+from dynagate.native.loop_text import COMMON, LoopText, Places, Scope, in_lines
 from dynagate.native.pool import Pool
 from dynagate.native.program import Program, is_source, program
-from dynagate.native.sums import chained
+from dynagate.native.source import PRECISIONS, Source, kernel_name
 
 NUMBERS = ("vec", "real")
 """DG_LANES samples, or one."""
@@ -43,7 +41,7 @@ ROWS = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c
 """A function in C on rows of arrays, as threads that share a batch call it."""
 
 
-class _Code:
+class _Code(GraphText):
     """A graph as functions in C of vectors and of single numbers. What passes between its segments has memory of its
     own.
 
@@ -53,15 +51,11 @@ class _Code:
     def __init__(
         self, graph: Graph, name: str, arguments: Sequence[str], read: Mapping[str, str], written: Mapping[str, str]
     ) -> None:
-        self.graph, self.name, self.arguments = chained(graph), name, arguments
+        super().__init__(graph, name)
+        self.arguments = arguments
         self.program: Program = program(self.graph, REGISTERS, SEGMENT_OPERATIONS)
         self.read = [read[port.name] for port in self.graph.inputs]
         self.written = [written[port.name] for port in self.graph.outputs]
-        self._input = {
-            i: text.format(j=j)
-            for text, port in zip(self.read, self.graph.inputs, strict=True)
-            for j, i in enumerate(port.nodes)
-        }
 
     @classmethod
     def of_step(cls, graph: Graph, name: str, read: Places, written: Places) -> _Code:
@@ -83,62 +77,59 @@ class _Code:
         reads |= {TABLE: f"DG_ALL({reads[TABLE]})"} if TABLE in reads else {}
         return cls(graph, name, arguments, reads, writes)
 
-    def _places(self) -> Iterator[str]:
-        """The macros of the segments' inputs and outputs."""
-        yield f"#define ARGUMENTS {', '.join(['NUMBER *restrict m', *self.arguments])}"
-        yield f"#define INPUT(p, j, slot) {self.name}_in_##p(j)"
-        yield f"#define OUTPUT(p, j, slot) {self.name}_out_##p(j)"
+    def input(self, p: int, j: int) -> str:
+        return self.read[p].format(j=j)
+
+    def output(self, p: int, j: int) -> str:
+        return self.written[p].format(j=j)
 
     def lines(self) -> Iterator[str]:
         name = self.name
         for side, texts in (("in", self.read), ("out", self.written)):
             yield from (f"#define {name}_{side}_{p}(j) {text.format(j='(j)')}" for p, text in enumerate(texts))
         passed = ", ".join(["m", *(argument.split("*")[1].split()[-1] for argument in self.arguments)])
+        macros = {
+            "ARGUMENTS": ", ".join(["NUMBER *restrict m", *self.arguments]),
+            "INPUT(p, j, slot)": f"{name}_in_##p(j)",
+            "OUTPUT(p, j, slot)": f"{name}_out_##p(j)",
+        }
         for number in NUMBERS:
             yield f"static _Thread_local {number} {name}_m_{number}[{self.program.slots}];"
             yield f"#define NUMBER {number}\n#define SEGMENT(s) {name}_{number}_##s"
-            yield from self._places()
-            yield segments(self.graph, self.program)
+            yield from (f"#define {macro} {text}" for macro, text in macros.items())
+            yield from self.segments(self.program)
             yield f"static void {name}_{number}({', '.join(self.arguments)}) {{"
             yield f"    {number} *const m = {name}_m_{number};"
             yield from self._sines(number)
             yield from (f"    {name}_{number}_{s}({passed});" for s in range(len(self.program.segments)))
             yield from self._uncomputed(number)
             yield "}"
-            yield "\n".join(f"#undef {macro}" for macro in ("NUMBER", "SEGMENT", "ARGUMENTS", "INPUT", "OUTPUT")) + "\n"
+            yield "\n".join(f"#undef {macro}" for macro in ("NUMBER", "SEGMENT", *PLACES)) + "\n"
 
     def _sines(self, number: str) -> Iterator[str]:
         """Sines and cosines of inputs into their slots."""
-        slot, nodes = self.program.slot, self.graph.nodes
-        sources = {
-            (nodes[i].args[0], nodes[i].op): slot[i]
-            for i in range(len(nodes))
-            if nodes[i].op in TRIG and is_source(self.graph, i)
-        }
-        angles = list(dict.fromkeys(a for a, _ in sources))
+        angles, slot = self.angles, self.program.slot
         if angles and number == "vec":
             yield "    vec sine, cosine;"
-            for a in angles:
-                yield f"    dg_sincos({self._input[a]}, &sine, &cosine);"
-                yield from (f"    m[{sources[a, op]}] = {c};" for op, c in _RESULT.items() if (a, op) in sources)
+            for a, own in angles.items():
+                yield f"    dg_sincos({self.sources[a]}, &sine, &cosine);"
+                yield from (f"    m[{slot[own[op]]}] = {c};" for op, c in _RESULT.items() if op in own)
         elif angles:  # the angles in vectors
-            yield f"    real angle[{len(angles)} + DG_LANES] = {{{', '.join(self._input[a] for a in angles)}}};"
+            yield f"    real angle[{len(angles)} + DG_LANES] = {{{', '.join(self.sources[a] for a in angles)}}};"
             yield f"    real sine[{len(angles)} + DG_LANES], cosine[{len(angles)} + DG_LANES];"
             yield f"    for (int a = 0; a < {len(angles)}; a += DG_LANES) {{"
             yield "        vec s, c;\n        dg_sincos(dg_load(angle + a), &s, &c);"
             yield "        dg_store(sine + a, s);\n        dg_store(cosine + a, c);\n    }"
-            for k, a in enumerate(angles):
-                yield from (f"    m[{sources[a, op]}] = {c}[{k}];" for op, c in _RESULT.items() if (a, op) in sources)
+            for k, own in enumerate(angles.values()):
+                yield from (f"    m[{slot[own[op]]}] = {c}[{k}];" for op, c in _RESULT.items() if op in own)
 
     def _uncomputed(self, number: str) -> Iterator[str]:
         """Outputs that no segment writes: inputs, their sines and cosines, and zeros."""
-        slot, nodes = self.program.slot, self.graph.nodes
-        for text, port in zip(self.written, self.graph.outputs, strict=True):
-            for j, i in enumerate(port.nodes):
-                if is_source(self.graph, i):
-                    yield f"    {text.format(j=j)} = {self._input.get(i) or f'm[{slot[i]}]'};"
-                elif nodes[i].is_zero:
-                    yield f"    {text.format(j=j)} = ({number}){{0}};"
+        for p, j, i in self.outputs:
+            if is_source(self.graph, i):
+                yield f"    {self.output(p, j)} = {self.sources.get(i) or f'm[{self.program.slot[i]}]'};"
+            elif self.graph.nodes[i].is_zero:
+                yield f"    {self.output(p, j)} = ({number}){{0}};"
 
 
 _RESULT = {"sin": "sine", "cos": "cosine"}
@@ -232,12 +223,9 @@ def _driver(name: str) -> Iterator[str]:
 
 def emit_loop(loop: Loop) -> Source:
     """The C file of a loop, and the files that all loops share."""
-    name = loop_name(loop)
-    body = "\n".join(_lines(loop, name)) + "\n"
-    whole = with_headers({f"{name}.c": body})
-    stamp = hashlib.sha256("\0".join(whole.values()).encode()).hexdigest()[:16]
-    head = head_comment(loop, stamp)
-    return Source(name, {f"{name}.h": head + _header(loop, name), **whole, f"{name}.c": head + body}, stamp)
+    name = kernel_name(loop)
+    texts = {f"{name}.c": "\n".join(_lines(loop, name)) + "\n"}
+    return Source.of(name, texts, loop, {f"{name}.h": _header(loop, name)})
 
 
 def _header(loop: Loop, name: str) -> str:
@@ -256,7 +244,7 @@ def _header(loop: Loop, name: str) -> str:
         f" * strides: numbers from one sample to the next; 0 for one of all samples. {turns}",
         " * With DYNAGATE_DOUBLE the file is of double, else of float. */",
     ]
-    for number, suffix in (("float", "f32"), ("double", "f64")):
+    for number, suffix in PRECISIONS:
         arguments = f"const {number} *const *in, const long *in_stride, {number} *const *out, const long *out_stride"
         lines.append(f"int {name}_{suffix}({arguments}, long turns, long begin, long end);")
     return "\n".join(lines) + "\n"

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 from dynagate.base.errors import ArgumentError
-from dynagate.base.untrusted import identifier, shortened
 from dynagate.graph.loop import RESIDUAL, TURNS, Loop, Until
 from dynagate.graph.scan import Scan
 from dynagate.graph.steps import LOOP, SCAN, UNTIL, Step
@@ -324,8 +323,3 @@ def _moves(scope: Scope, names: Iterable[str], sources: Places, to: Places, inde
     """Values from places to others, where these differ."""
     moved = [name for name in names if name in sources and sources[name] != to[name]]
     yield from _copies(_runs(scope, moved, to), _runs(scope, moved, sources), "{}", indent)
-
-
-def loop_name(loop: Loop) -> str:
-    """The robot and the loop as a C name."""
-    return f"{identifier(loop.robot)}_{shortened(loop.name)}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import hashlib
 from functools import cache
 from typing import Any
 
@@ -15,8 +14,8 @@ from dynagate.base.arrays import Array
 from dynagate.base.errors import ArgumentError
 from dynagate.native.arrays import address
 from dynagate.native.compile import library
-from dynagate.native.emit import Source
-from dynagate.native.headers import header, with_headers
+from dynagate.native.headers import header
+from dynagate.native.source import Source
 
 Integers = npt.NDArray[np.int32]
 NAME = "dynagate_noise"
@@ -108,6 +107,5 @@ def compiled(count: int, seed: int, draw: int) -> Integers:
 @cache
 def compiled_noise(dtype: np.dtype[Any]) -> ctypes.CDLL:
     """The C file, with numbers of a dtype, compiled. Raises CompileError."""
-    texts = with_headers({f"{NAME}.c": header(f"{NAME}.c")})
-    source = Source(NAME, texts, hashlib.sha256("\0".join(texts.values()).encode()).hexdigest()[:16])
+    source = Source.of(NAME, {f"{NAME}.c": header(f"{NAME}.c")})
     return ctypes.CDLL(str(library(source, double=dtype == np.float64)))

@@ -2,29 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
-import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from dynagate.base.untrusted import plain_text
 from dynagate.graph import Graph, Port
-from dynagate.native.emit import head_comment
+from dynagate.native.graph_text import entries
+from dynagate.native.source import stamped, wrapped
 
 SEGMENT = 100
 """Operations in a C function: compilers take long over longer ones."""
-
-WIDTH = 118
-
-
-def entries(ports: Iterable[Port]) -> list[int]:
-    """The nodes of all entries of ports."""
-    return [i for port in ports for i in port.nodes]
-
-
-def wrapped(text: str, first: str = "", others: str = "    ") -> Iterator[str]:
-    """Lines of at most WIDTH. first, others: what they begin with."""
-    return iter(textwrap.wrap(text, WIDTH, initial_indent=first, subsequent_indent=others))
 
 
 @dataclass(frozen=True)
@@ -45,12 +32,12 @@ class OneState:
     @property
     def inputs(self) -> list[int]:
         """Nodes."""
-        return entries(self.graph.inputs)
+        return [i for _, _, i in entries(self.graph.inputs)]
 
     @property
     def outputs(self) -> list[int]:
         """Nodes."""
-        return entries(self.graph.outputs)
+        return [i for _, _, i in entries(self.graph.outputs)]
 
     @property
     def head(self) -> str:
@@ -60,9 +47,7 @@ class OneState:
 
     def file(self, lines: Iterable[str]) -> dict[str, str]:
         """The text by the file's name."""
-        text = "\n".join([*lines, ""])
-        stamp = hashlib.sha256(text.encode()).hexdigest()[:16]
-        return {f"{self.name}.c": head_comment(self.graph, stamp) + text}
+        return {f"{self.name}.c": stamped(self.graph, "\n".join([*lines, ""]))}
 
     def described(self, of_port: Callable[[Port], Iterable[str]] = lambda _: (), end: str = "") -> Iterator[str]:
         """Lines of a comment: which entries are whose. of_port: further lines of one; end: of its first line."""

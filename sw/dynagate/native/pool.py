@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import hashlib
 import threading
 import weakref
 from functools import cache
@@ -12,8 +11,8 @@ from typing import Any
 
 from dynagate.base.forks import renew_in_child
 from dynagate.native.compile import library
-from dynagate.native.emit import Source
 from dynagate.native.headers import header
+from dynagate.native.source import Source
 
 NAME = "dynagate_pool"
 
@@ -51,8 +50,7 @@ class Pool:
 
 @cache
 def _functions(folder: Path | None) -> ctypes.CDLL:
-    text = header(f"{NAME}.c")
-    source = Source(NAME, {f"{NAME}.c": text}, hashlib.sha256(text.encode()).hexdigest()[:16])
+    source = Source.of(NAME, {f"{NAME}.c": header(f"{NAME}.c")})
     loaded = ctypes.CDLL(str(library(source, double=False, folder=folder)))
     pointer, pointers = ctypes.c_void_p, ctypes.POINTER(ctypes.c_void_p)
     loaded.dynagate_pool_begin.argtypes, loaded.dynagate_pool_begin.restype = [ctypes.c_int], pointer

@@ -12,9 +12,9 @@ from dynagate.graph import Graph, Port
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.region import Region
 from dynagate.graph.slots import slots_of
-from dynagate.native.emit import kernel_name
 from dynagate.native.expressions import NATIVE
 from dynagate.native.one_state import OneState
+from dynagate.native.source import kernel_name
 
 TYPES = {"float32": ("float", "f", 1e-3), "float64": ("double", "", 1e-9)}
 """Number types: the name in C, the suffix of functions and constants, and the tolerance of the test vector relative
