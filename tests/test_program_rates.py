@@ -134,7 +134,7 @@ def test_what_has_no_weights_is_refused() -> None:
     with pytest.raises(ValueError, match="as many iterations as its inputs; expected a number of iterations"):
         vjp(method_of("rk4").motion(ARM, StepOptions(0.01)).loop, ["q"], ["q_next"])
     until = replace(equal_names(), stop=Count(TURNS))
-    with pytest.raises(ValueError, match="until 'inner' in a sweep back; expected graphs and counted loops"):
+    with pytest.raises(ValueError, match="until 'inner' in a sweep back; expected graphs, scans and counted loops"):
         vjp(until, ["x"], ["next"])
 
 

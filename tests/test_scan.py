@@ -71,10 +71,16 @@ TREES = ("two_joint_arm", "hyq", "random2", "random11", "random23", "floating", 
 
 QUICK = {
     *((case, "forward_dynamics_vjp") for case in ("random2", "random23", "floating", "spherical")),
+    *((case, "forward_dynamics_jvp") for case in ("random23", "floating", "spherical")),
     *(("rotors", name) for name in SCANS),
 }
 """The forward dynamics' product goes through all of inverse dynamics, articulated bodies and M⁻¹."""
-IN_C = {("random2", "forward_dynamics"), ("floating", "inverse_mass_product_vjp"), ("spherical", "inverse_dynamics")}
+IN_C = {
+    ("random2", "forward_dynamics"),
+    ("floating", "inverse_mass_product_vjp"),
+    ("spherical", "inverse_dynamics"),
+    ("spherical", "inverse_dynamics_jvp"),
+}
 
 
 def cases(quick: set[tuple[str, str]]) -> list[Any]:

@@ -130,6 +130,10 @@ class Derivative:
                 raise ArgumentError(f"{self.graph.name} has no {kind} '{name}'; expected one of {', '.join(by_name)}")
         return [by_name[name] for name in (by_name if names is None else names)]
 
+    def is_configuration(self, port: Port) -> bool:
+        """Return whether the directions of an input are velocities."""
+        return self.robot is not None and _is_configuration(port)
+
     def shape(self, port: Port) -> tuple[int, ...]:
         """The shape of an input's directions."""
         if self.robot is not None and _is_configuration(port):

@@ -20,7 +20,9 @@ from dynagate.graph.graph import Graph, Port
 from dynagate.graph.loop import Loop
 from dynagate.graph.recorder import Recording
 from dynagate.graph.scan import PASSED, PASSING, Scan
+from dynagate.graph.scan_derivatives import Directions, of_link
 from dynagate.graph.steps import GRAPH, LOOP, SCAN, UNTIL, Step, table
+from dynagate.robot import Robot
 
 Moved = tuple[list[Step], set[str]]
 """Steps that compute rates too, and the outputs that have one."""
@@ -31,12 +33,14 @@ def rate_of(name: str) -> str:
     return f"rate.{name}"
 
 
-def jvp(program: Loop, inputs: Sequence[str]) -> Loop:
+def jvp(program: Loop, inputs: Sequence[str], robot: Robot | None = None) -> Loop:
     """Return the program that computes the rates of its outputs too, from the rates of some inputs.
 
     Args:
-        program: A program without quaternions.
-        inputs: Names of the inputs that change. The new program takes `rate_of` each, in the input's shape.
+        program: A program. Only scans may take quaternions.
+        inputs: Names of the inputs that change. The new program takes `rate_of` each, in the input's shape; that of a
+            configuration with quaternions along velocities (nv,).
+        robot: The robot over whose links the scans run; None for a program without scans that take quaternions.
 
     Returns:
         A program with the inputs and outputs of the old one, and `rate_of` each output that depends on these inputs.
@@ -49,7 +53,7 @@ def jvp(program: Loop, inputs: Sequence[str]) -> Loop:
     for name in inputs:
         if name not in known:
             raise ArgumentError(f"{program.name} has no input '{name}'; expected some of {', '.join(sorted(known))}")
-    steps, _ = JVP[program.kind](program, {*inputs})
+    steps, _ = JVP[program.kind](program, {*inputs}, robot)
     *zeros, last = steps
     if zeros:
         missing = ", ".join(port.name for step in zeros for port in step.inputs)
@@ -57,31 +61,35 @@ def jvp(program: Loop, inputs: Sequence[str]) -> Loop:
     return next(last.loops())
 
 
-def _graph(graph: Graph, moving: Set[str]) -> Moved:
+def _graph(graph: Graph, moving: Set[str], robot: Robot | None) -> Moved:
     if not any(port.name in moving for port in graph.inputs):
         return [graph], set()
     recording = Recording(f"{graph.name}_jvp", graph.robot)
-    values, rates = _with_rates(recording, graph, {name: rate_of(name) for name in moving})
+    values, rates = _with_rates(recording, Derivative(graph), {name: rate_of(name) for name in moving})
     return [recording.graph({**values, **{rate_of(name): rate for name, rate in rates.items()}})], {*rates}
 
 
 def _with_rates(
-    recording: Recording, graph: Graph, names: Mapping[str, str], symbols: Mapping[str, Array] | None = None
+    recording: Recording, derivative: Derivative, names: Mapping[str, str], symbols: Mapping[str, Array] | None = None
 ) -> tuple[dict[str, Array], dict[str, Array]]:
     """Return the outputs of a graph, and the rates of those that move.
 
     names: input -> name of its rate. symbols: values and rates of inputs, by these names, that are no inputs of the
     recording.
     """
-    symbols, derivative = symbols or {}, Derivative(graph)
+    symbols, graph = symbols or {}, derivative.graph
     inputs, rates = {}, {}
     for port in graph.inputs:
         inputs[port.name] = symbols[port.name] if port.name in symbols else recording.input_like(port)
         if port.name in names:
             name = names[port.name]
+            shape = derivative.shape(port)
+            if derivative.is_configuration(port):
+                rates[port.name] = recording.input(name, shape)
+                continue
             rate = symbols[name] if name in symbols else recording.input(name, port.shape)
             first = [port.nodes.index(node) for node in dict.fromkeys(port.nodes)]  # one of each mirror image
-            rates[port.name] = rate.reshape(-1)[first].reshape(derivative.shape(port))
+            rates[port.name] = rate.reshape(-1)[first].reshape(shape)
     nodes = recording.replay(graph, inputs)
     moved = derivative.forward(nodes, rates)
     return output_values(graph.outputs, nodes), {
@@ -96,13 +104,13 @@ def _zeros(robot: str, port: Port) -> Graph:
     return recording.graph({rate_of(port.name): np.zeros(port.shape).astype(object)})
 
 
-def _loop(loop: Loop, moving: Set[str]) -> Moved:
+def _loop(loop: Loop, moving: Set[str], robot: Robot | None) -> Moved:
     names = {port.name for port in loop.inputs}
     begin = names & moving
     while True:
         steps, inside = list[Step](), set(begin)
         for step in loop.steps:
-            new, moved = JVP[step.kind](step, inside)
+            new, moved = JVP[step.kind](step, inside, robot)
             steps += new
             inside = inside - {port.name for port in step.outputs} | moved
         carried = {name for value, name in loop.carry.items() if value in inside}
@@ -124,39 +132,46 @@ def _loop(loop: Loop, moving: Set[str]) -> Moved:
     return [*zeros, moved_loop], {name for name in (*loop.kept, *loop.last) if name in inside}
 
 
-def _scan(scan: Scan, moving: Set[str]) -> Moved:
+def _scan(scan: Scan, moving: Set[str], robot: Robot | None) -> Moved:
     inside = {port.name for port in scan.inputs} & moving
     if not inside:
         return [scan], set()
+    bodies = [
+        Derivative(body) if robot is None else of_link(body, robot, scan.kinds.index(k))
+        for k, body in enumerate(scan.bodies)
+    ]
     while True:  # what passes along moves if one body moves it
         names = {name: rate_of(name) for name in inside}
-        moved = {name for body in scan.bodies for name in _with_rates(Recording("moves", scan.robot), body, names)[1]}
+        moved = {name for body in bodies for name in _with_rates(Recording("moves", scan.robot), body, names)[1]}
         more = {PASSED} if PASSING in moved else set()
         if more <= inside:
             break
         inside |= more
     outputs = {port.name for port in scan.outputs} & moved
-    bodies = tuple(_body(body, scan, names, outputs | ({PASSING} & moved)) for body in scan.bodies)
-    values = [name for name in (*inside, *outputs) if name in scan.starts]
+    reads, writes = (
+        [Directions.of(scan, port, rate_of(port.name), robot) for port in side if port.name in names]
+        for side, names in ((scan.inputs, inside), (scan.outputs, outputs))
+    )
     return [
         replace(
             scan,
-            bodies=bodies,
-            starts={**scan.starts, **{rate_of(name): scan.starts[name] for name in values}},
-            inputs=(*scan.inputs, *(replace(p, name=rate_of(p.name)) for p in scan.inputs if p.name in inside)),
-            outputs=(*scan.outputs, *(replace(p, name=rate_of(p.name)) for p in scan.outputs if p.name in outputs)),
+            bodies=tuple(_body(body, scan, names, outputs | ({PASSING} & moved)) for body in bodies),
+            starts={**scan.starts, **{own.name: own.starts for own in (*reads, *writes)}},
+            inputs=(*scan.inputs, *(own.port for own in reads)),
+            outputs=(*scan.outputs, *(own.port for own in writes)),
         )
     ], outputs
 
 
-def _body(body: Graph, scan: Scan, names: Mapping[str, str], moved: Set[str]) -> Graph:
+def _body(derivative: Derivative, scan: Scan, names: Mapping[str, str], moved: Set[str]) -> Graph:
     """A body of a scan. What passes along is followed by its rates."""
+    body = derivative.graph
     recording = Recording(f"{body.name}_jvp", body.robot)
     symbols: dict[str, Array] = {}
     if PASSED in names and any(port.name == PASSED for port in body.inputs):
         both = recording.input(PASSED, (2 * scan.width,))
         symbols = {PASSED: both[: scan.width], names[PASSED]: both[scan.width :]}
-    values, rates = _with_rates(recording, body, names, symbols)
+    values, rates = _with_rates(recording, derivative, names, symbols)
     for port in body.outputs:
         if port.name in moved:
             rate = rates.get(port.name, np.zeros(port.shape).astype(object))
@@ -167,7 +182,7 @@ def _body(body: Graph, scan: Scan, names: Mapping[str, str], moved: Set[str]) ->
     return recording.graph(values)
 
 
-JVP: Mapping[str, Callable[[Any, Set[str]], Moved]] = table(
+JVP: Mapping[str, Callable[[Any, Set[str], Robot | None], Moved]] = table(
     "graph.rates.JVP", {GRAPH: _graph, LOOP: _loop, UNTIL: _loop, SCAN: _scan}
 )
 """Each kind of step with the rates of its outputs, from the names of its scope that have one."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,8 +16,9 @@ from dynagate.dynamics.recursions.invertible import check_invertible
 from dynagate.forces import Force
 from dynagate.forces.listed import joint_friction
 from dynagate.graph.loop import Loop
-from dynagate.graph.scan_derivatives import vjp
+from dynagate.graph.rates import jvp, rate_of
 from dynagate.graph.scan_record import ScanOptions, recorded
+from dynagate.graph.weights import vjp, weight_of
 from dynagate.robot import Robot
 from dynagate.robot.variable import check_constant
 
@@ -51,12 +52,37 @@ def trace_scan(
     return _function(robot, name, options)
 
 
+def _vjp(loop: Loop, robot: Robot, inputs: Sequence[str], weights: Mapping[str, str]) -> Loop:
+    """Return a loop over links with products of weights with its derivative. weights: output -> its weight's name."""
+    names = {weight_of(output): name for output, name in weights.items()}
+    names |= {weight_of(name): f"vjp_{name}" for name in inputs}
+    return vjp(loop, inputs, [*weights], robot).renamed(names)
+
+
+def _jvp(loop: Loop, robot: Robot, inputs: Sequence[str]) -> Loop:
+    """Return a loop over links with products of its derivative with directions."""
+    names = {rate_of(name): f"delta_{name}" for name in inputs} | {rate_of(name): f"jvp_{name}" for name in loop.last}
+    return jvp(loop, inputs, robot).renamed(names)
+
+
 def _inverse_dynamics_vjp(robot: Robot, options: ScanOptions) -> Loop:
-    return vjp(_function(robot, "inverse_dynamics", options), robot, ("q", "qd", "qdd"), {"tau": "lam_tau"})
+    return _vjp(_function(robot, "inverse_dynamics", options), robot, ("q", "qd", "qdd"), {"tau": "lam_tau"})
 
 
 def _inverse_mass_product_vjp(robot: Robot, options: ScanOptions) -> Loop:
-    return vjp(_function(robot, "inverse_mass_product", options), robot, ("q", "tau"), {"qdd": "lam_qdd"})
+    return _vjp(_function(robot, "inverse_mass_product", options), robot, ("q", "tau"), {"qdd": "lam_qdd"})
+
+
+def _inverse_dynamics_jvp(robot: Robot, options: ScanOptions) -> Loop:
+    return _jvp(_function(robot, "inverse_dynamics", options), robot, ("q", "qd", "qdd"))
+
+
+def _inverse_mass_product_jvp(robot: Robot, options: ScanOptions) -> Loop:
+    return _jvp(_function(robot, "inverse_mass_product", options), robot, ("q", "tau"))
+
+
+def _forward_dynamics_jvp(robot: Robot, options: ScanOptions) -> Loop:
+    return _jvp(_function(robot, "forward_dynamics", options), robot, ("q", "qd", "tau"))
 
 
 def _forward_dynamics_vjp(robot: Robot, options: ScanOptions) -> Loop:
@@ -70,7 +96,7 @@ def _forward_dynamics_vjp(robot: Robot, options: ScanOptions) -> Loop:
 
     solution = recorded(robot, "solution", solved, row.inputs, ["qdd", "minus_mu", "vjp_tau"], options)
     inverse = _function(robot, "inverse_dynamics", options, ["held"])  # a `tau` is an input here
-    derivative = vjp(inverse, robot, ("q", "qd"), {"held": "minus_mu"})
+    derivative = _vjp(inverse, robot, ("q", "qd"), {"held": "minus_mu"})
     last = tuple(argument.name for argument in row.outputs)
     return replace(solution, steps=(*solution.steps, *derivative.steps), last=last)
 
@@ -79,6 +105,9 @@ _DERIVED = {
     "inverse_dynamics_vjp": _inverse_dynamics_vjp,
     "forward_dynamics_vjp": _forward_dynamics_vjp,
     "inverse_mass_product_vjp": _inverse_mass_product_vjp,
+    "inverse_dynamics_jvp": _inverse_dynamics_jvp,
+    "forward_dynamics_jvp": _forward_dynamics_jvp,
+    "inverse_mass_product_jvp": _inverse_mass_product_jvp,
 }
 
 

@@ -17,7 +17,8 @@ from dynagate.dynamics.spatial import select
 from dynagate.graph.graph import Graph, Port
 from dynagate.graph.loop import RESIDUAL, TURNS, Loop, Until
 from dynagate.graph.recorder import Recording
-from dynagate.graph.steps import GRAPH, LOOP, SCAN, UNTIL, Step, refused, table
+from dynagate.graph.scan import Scan
+from dynagate.graph.steps import GRAPH, LOOP, SCAN, UNTIL, Step, table
 
 Names = dict[str, str]
 """Names of a scope -> names in the resolved program."""
@@ -35,9 +36,6 @@ def resolved(loop: Loop) -> Resolved:
 
     TURNS and RESIDUAL of a loop in it become values like others, if a step or the program reads them. Their names begin
     with the name of that loop.
-
-    Raises:
-        ArgumentError: A step is a scan.
     """
     inputs = {port.name for port in loop.inputs}
     scopes = _Scopes(set(inputs))
@@ -102,6 +100,10 @@ class _Scopes:
         own = {port.name: self.new(port.name, around.scope) for port in graph.outputs}
         return [graph.named(around.names, own)], own
 
+    def named_scan(self, scan: Scan, around: _Around) -> tuple[list[Step], Names]:
+        own = {port.name: self.new(port.name, around.scope) for port in scan.outputs}
+        return [scan.renamed({**around.names, **own})], own
+
     def named_loop(self, loop: Loop, around: _Around) -> tuple[list[Step], Names]:
         names, copies = dict(around.names), list[Step]()
         for name in loop.carry.values():
@@ -157,7 +159,7 @@ NAMED: Mapping[str, Callable[[_Scopes, Any, _Around], tuple[list[Step], Names]]]
         GRAPH: _Scopes.named_graph,
         LOOP: _Scopes.named_loop,
         UNTIL: _Scopes.named_loop,
-        SCAN: refused("a program", "graphs and loops"),
+        SCAN: _Scopes.named_scan,
     },
 )
 """Each kind of step with unique names, after copies that it needs, and the names of its outputs."""

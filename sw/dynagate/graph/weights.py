@@ -2,8 +2,8 @@
 
 Each kind of step has a row in `VJP`: the step as the sweep needs it, and the steps of the sweep. A loop also keeps what
 its iterations carry. Its sweep is a loop the other way, which computes an iteration again and then goes back through
-it. A loop until a value is small has no sweep: its result solves equations, which `integrators.adjoint` takes.
-`graph.scan_derivatives` goes back through scans.
+it. A scan keeps what it passes along, and its sweep is a scan the other way. A loop until a value is small has no
+sweep: its result solves equations, which `integrators.adjoint` takes.
 """
 
 from __future__ import annotations
@@ -20,8 +20,11 @@ from dynagate.graph.derivatives import Derivative
 from dynagate.graph.graph import Graph, Port
 from dynagate.graph.loop import Count, Loop
 from dynagate.graph.recorder import Recording
+from dynagate.graph.scan import Scan
+from dynagate.graph.scan_derivatives import Directions, ScanBack, kept
 from dynagate.graph.scopes import resolved
 from dynagate.graph.steps import GRAPH, LOOP, SCAN, UNTIL, Step, refused, table
+from dynagate.robot import Robot
 
 Weights = dict[str, str]
 """Value of a scope -> the value that is its weight so far."""
@@ -34,13 +37,14 @@ def weight_of(name: str) -> str:
     return f"weight.{name}"
 
 
-def vjp(program: Loop, inputs: Sequence[str], outputs: Sequence[str]) -> Loop:
+def vjp(program: Loop, inputs: Sequence[str], outputs: Sequence[str], robot: Robot | None = None) -> Loop:
     """Return the program that computes Σ weight · ∂output/∂input, too.
 
     Args:
-        program: A loop with a number of iterations, of graphs and such loops, without quaternions.
-        inputs: Names of the inputs with products.
+        program: A loop with a number of iterations, of graphs, scans and such loops. Only scans may take quaternions.
+        inputs: Names of the inputs with products. Those of a configuration with quaternions are along velocities.
         outputs: Names of the outputs with weights. The new program takes `weight_of` each, in the output's shape.
+        robot: The robot over whose links the scans run; None for a program without scans.
 
     Returns:
         A program of one iteration, with the outputs of the old one and `weight_of` each of these inputs. Values of
@@ -56,26 +60,75 @@ def vjp(program: Loop, inputs: Sequence[str], outputs: Sequence[str]) -> Loop:
                 raise ArgumentError(f"{program.name} has no {what} '{name}'; expected some of {', '.join(known)}")
     if program.stop == Count(None):
         raise ArgumentError(f"{program.name} has as many iterations as its inputs; expected a number of iterations")
-    back, weights = _Back(program.robot), {name: weight_of(name) for name in outputs}
-    forward, steps = VJP[program.kind](back, resolved(program).loop, weights)
-    recording = Recording("products", program.robot)
-    for name in outputs:  # of outputs that depend on no input, too
-        recording.input(weight_of(name), writes[name].shape)
-    products: dict[str, Any] = {}
-    for name in inputs:
-        shape = reads[name].shape
-        none = np.zeros(shape).astype(object)
-        products[weight_of(name)] = recording.input(weights[name], shape) if name in weights else none
-    steps.append(recording.graph(products))
+    now, given = resolved(program).loop, {name: weight_of(name) for name in outputs}
+    back, weights = _Back(program.robot, robot, _moving(now, set(inputs))), dict(given)
+    forward, steps = back.scope(now, weights) if _is_scope(now) else back.one(now, weights)
+    named = {weights[name]: weight_of(name) for name in inputs if weights.get(name, "") not in ("", *given.values())}
+    steps = [step.renamed(named) for step in steps]
+    read = {port.name for step in steps for port in step.reads}
+    others = [name for name in inputs if weights.get(name) not in named]
+    if others or not read.issuperset(given.values()):
+        steps.append(_products(program, others, weights, given))
     last = (*writes, *map(weight_of, inputs))
-    return Loop(f"{program.name}_vjp", program.robot, (forward, *steps), {}, Count(1), last=last)
+    return Loop(f"{program.name}_vjp", program.robot, (*forward, *steps), {}, Count(1), last=last)
+
+
+def _products(program: Loop, inputs: Sequence[str], weights: Weights, given: Weights) -> Graph:
+    """Return the graph of the products of inputs that no step of the sweep computes, which takes all given weights."""
+    recording = Recording("products", program.robot)
+    reads, writes = ({port.name: port for port in side} for side in (program.reads, program.writes))
+    taken = {weight: recording.input(weight, writes[name].shape) for name, weight in given.items()}
+    products = {weight_of(name): taken.get(weights.get(name, ""), _zeros(reads[name].shape)) for name in inputs}
+    return recording.graph(products or {"unused": _zeros(())})
+
+
+def _zeros(shape: tuple[int, ...]) -> Any:
+    return np.zeros(shape).astype(object)
+
+
+def _is_scope(loop: Loop) -> bool:
+    """Return whether a loop computes its steps once, and each value of them has one meaning."""
+    return loop.stop == Count(1) and not (loop.carry or loop.per_turn or loop.kept)
+
+
+def _moving(loop: Loop, names: set[str]) -> set[str]:
+    """Return the values of a program with unique names that may depend on values of these names."""
+    moving = set(names)
+    while True:
+        before = len(moving)
+        for step in loop.steps:
+            inner = next(step.loops(), None)
+            if inner is not None:
+                moving = _moving(inner, moving)
+            elif any(port.name in moving for port in step.inputs):
+                moving |= {port.name for port in step.outputs}
+        moving |= {name for value, name in loop.carry.items() if value in moving}
+        if len(moving) == before:
+            return moving
 
 
 class _Back:
-    """The sweep back through a program with unique names."""
+    """The sweep back through a program with unique names.
 
-    def __init__(self, robot: str) -> None:
-        self.robot, self._count = robot, 0
+    robot: its name. model: the robot over whose links scans run. moving: values that depend on the inputs.
+    """
+
+    def __init__(self, robot: str, model: Robot | None, moving: set[str]) -> None:
+        self.robot, self.model, self.moving, self._count = robot, model, moving, 0
+
+    def scope(self, loop: Loop, weights: Weights) -> tuple[list[Step], list[Step]]:
+        """Return steps as their sweeps need them, and the steps of the sweeps."""
+        forward: list[Step] = []
+        steps: list[Step] = []
+        for step in reversed(loop.steps):
+            kept, sweep = VJP[step.kind](self, step, weights)
+            forward, steps = [kept, *forward], [*steps, *sweep]
+        return forward, steps
+
+    def one(self, loop: Loop, weights: Weights) -> tuple[list[Step], list[Step]]:
+        """Return the same of a loop."""
+        forward, steps = VJP[loop.kind](self, loop, weights)
+        return [forward], steps
 
     def new(self, name: str, scope: str = "weight") -> str:
         """Return a name that no other value has."""
@@ -96,13 +149,14 @@ class _Back:
         seeds = {port.name: weights.pop(port.name) for port in graph.outputs if port.name in weights}
         if not seeds:
             return graph, []
+        moving = [port for port in graph.inputs if port.name in self.moving]
         recording, derivative = Recording(f"{graph.name}_vjp", graph.robot), Derivative(graph)
         values = recording.replay(graph, {port.name: recording.input_like(port) for port in graph.inputs})
         ports = {port.name: port for port in graph.outputs}
         own = {name: recording.input(weight, ports[name].shape) for name, weight in seeds.items()}
-        products = derivative.reverse(values, own)
+        products = derivative.reverse(values, own, [port.name for port in moving])
         sums: dict[str, Any] = {}
-        for port in graph.inputs:
+        for port in moving:
             if all(map(is_zero, products[port.name].flat)):
                 continue
             total = np.zeros(len(port.nodes)).astype(object)
@@ -113,6 +167,24 @@ class _Back:
             weights[port.name] = self.new(port.name)
             sums[weights[port.name]] = total.reshape(port.shape)
         return graph, [recording.graph(sums)] if sums else []
+
+    def scan(self, scan: Scan, weights: Weights) -> Swept:
+        if self.model is None:
+            raise ArgumentError(f"scan '{scan.name}' in a sweep back without robot=; expected that of its links")
+        robot = self.model
+        seeds = {
+            port.name: Directions.of(scan, port, weights.pop(port.name), robot)
+            for port in scan.outputs
+            if port.name in weights
+        }
+        targets = [port for port in scan.inputs if port.name in self.moving]
+        if not seeds or not targets:
+            return scan, []
+        before = {p.name: Directions.of(scan, p, weights[p.name], robot) for p in targets if p.name in weights}
+        after = {port.name: Directions.of(scan, port, self.new(port.name), robot) for port in targets}
+        weights |= {name: own.name for name, own in after.items()}
+        forward, came = kept(scan, self.new(scan.name, "came"))
+        return forward, [ScanBack(forward, robot, came, seeds, before, after).scan()]
 
     def loop(self, loop: Loop, weights: Weights) -> Swept:
         seeds = {name: weights.pop(name) for name in (*loop.kept, *loop.last) if name in weights}
@@ -133,6 +205,7 @@ class _LoopBack:
         self.back, self.loop, self.seeds, self.weights = back, loop, seeds, weights
         self.ports = {port.name: port for port in loop.inputs}
         self.came = {name: back.new(name, "came") for name in loop.carry.values()}
+        back.moving |= {new for name, new in self.came.items() if name in back.moving}
         self.after = {name: back.new(name) for name in loop.carry.values()}
         self.constants = [name for name in self.ports if name not in self.came and name not in loop.per_turn]
         self.totals = {name: weights.get(name) or back.new(name) for name in self.constants}
@@ -224,8 +297,8 @@ VJP: Mapping[str, Callable[[_Back, Any, Weights], Swept]] = table(
     {
         GRAPH: _Back.graph,
         LOOP: _Back.loop,
-        UNTIL: refused("a sweep back", "graphs and counted loops"),
-        SCAN: refused("a sweep back", "graphs and counted loops"),
+        UNTIL: refused("a sweep back", "graphs, scans and counted loops"),
+        SCAN: _Back.scan,
     },
 )
 """The sweep back through each kind of step. It moves the weights of outputs to the values that the step reads."""

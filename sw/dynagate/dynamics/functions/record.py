@@ -23,6 +23,9 @@ SCANS = {
     "inverse_dynamics_vjp": "newton_euler",
     "forward_dynamics_vjp": "aba",
     "inverse_mass_product_vjp": "aba",
+    "inverse_dynamics_jvp": "newton_euler",
+    "forward_dynamics_jvp": "aba",
+    "inverse_mass_product_jvp": "aba",
     "constrained_forward_dynamics": "articulated",
 }
 """Functions that have an algorithm over links, and the form that it has when it is unrolled."""
