@@ -336,7 +336,7 @@ def test_every_module_that_building_reads_counts_or_is_known_not_to_decide() -> 
         "dynagate.hw.bodies.pipeline_datasheet",
         "dynagate.hw.bodies.program_datasheet",
         "dynagate.base.errors",
-        "dynagate.base.forks",  # locks of forked children
+        "dynagate.base.caching",  # what is kept in memory
         "dynagate.base.largest",  # what is refused
         "dynagate.design.design",
         "dynagate.design.files",

@@ -29,7 +29,7 @@ from dynagate.host.inputs import LARGEST_ANGLE
 from dynagate.integrators.methods import METHODS
 from dynagate.integrators.step import StepOptions
 from dynagate.native import headers
-from dynagate.native.compile import CompileError, cache_folder, compiler, knows, library, machine, native_flags
+from dynagate.native.compile import CompileError, cache_folder, compiler, knows, library, machine, native_flags, tried
 from dynagate.native.emit import emit
 from dynagate.native.headers import in_one_text, with_headers
 from dynagate.native.kernel import Kernel
@@ -275,6 +275,23 @@ def test_flags_are_asked_of_the_compiler(clang: str) -> None:
     assert knows(clang, "-fno-math-errno")
     assert native_flags(clang)
     assert not knows(compiler(), "-fno-such-flag")
+
+
+def test_the_doctor_compiles_a_function_and_runs_it(
+    clang: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for program in (compiler(), clang):
+        monkeypatch.setenv("CC", program)
+        assert "-march=native" in tried() or "-mcpu=native" in tried()
+    wrong = tmp_path / "wrong"
+    wrong.write_text(f'#!/bin/sh\nexec "{clang}" -Ddynagate_trial=other "$@"\n')
+    wrong.chmod(0o700)
+    monkeypatch.setenv("CC", str(wrong))
+    with pytest.raises(CompileError, match="compiles a function that does not load here"):
+        tried()
+    monkeypatch.setenv("CC", "false")
+    with pytest.raises(CompileError):
+        tried()
 
 
 GUARDED = """

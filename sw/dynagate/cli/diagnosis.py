@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import textwrap
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
@@ -24,7 +24,7 @@ from dynagate.cli.extras import install, is_there, simulation_programs, system_i
 from dynagate.host.board_links import LINKS
 from dynagate.hw.boards import TOOLS
 from dynagate.native.cache import cache_folder, check_own, entries, size_of
-from dynagate.native.compile import compiler, nvcc
+from dynagate.native.compile import compiler, nvcc, tried
 
 RUN = "needed by 'dynagate run'"
 COLUMNS = 110
@@ -63,7 +63,7 @@ def diagnosed(progress: Progress) -> Iterator[Row]:
     yield from _packages()
     yield cache
     progress("compilers and the GPU")
-    yield _compiler("C and CUDA", "C compiler", compiler, system_install("cc"))
+    yield _c_compiler()
     yield _compiler("C and CUDA", "nvcc", nvcc, 'NVIDIA\'s CUDA Toolkit, for device="cuda"')
     yield _gpu()
     progress("boards")
@@ -217,6 +217,19 @@ def _compiler(group: str, name: str, find: Callable[[], str], advice: str) -> Ro
         return Row(group, name, State.ABSENT, str(error), advice)
     works, text = _said([program, "--version"])
     return Row(group, name, State.OK if works else State.ABSENT, text, advice)
+
+
+def _c_compiler() -> Row:
+    """The C compiler, which must compile a function that runs here."""
+    row = _compiler("C and CUDA", "C compiler", compiler, system_install("cc"))
+    if row.state is not State.OK:
+        return row
+    try:
+        flag = tried()
+    except Error as error:
+        text = f"{row.text}; it compiles nothing that runs here: {str(error).splitlines()[0]:.200}"
+        return replace(row, state=State.ABSENT, text=text)
+    return replace(row, text=f"{row.text}; a function compiles and runs{f', with {flag}' if flag else ''}")
 
 
 def _gpu() -> Row:

@@ -60,24 +60,24 @@ def vjp(program: Loop, inputs: Sequence[str], outputs: Sequence[str], robot: Rob
                 raise ArgumentError(f"{program.name} has no {what} '{name}'; expected some of {', '.join(known)}")
     if program.stop == Count(None):
         raise ArgumentError(f"{program.name} has as many iterations as its inputs; expected a number of iterations")
-    now, given = resolved(program).loop, {name: weight_of(name) for name in outputs}
-    back, weights = _Back(program.robot, robot, _moving(now, set(inputs))), dict(given)
+    now, seeds = resolved(program).loop, {name: weight_of(name) for name in outputs}
+    back, weights = _Back(program.robot, robot, _moving(now, set(inputs))), dict(seeds)
     forward, steps = back.scope(now, weights) if _is_scope(now) else back.one(now, weights)
-    named = {weights[name]: weight_of(name) for name in inputs if weights.get(name, "") not in ("", *given.values())}
+    named = {weights[name]: weight_of(name) for name in inputs if weights.get(name, "") not in ("", *seeds.values())}
     steps = [step.renamed(named) for step in steps]
     read = {port.name for step in steps for port in step.reads}
     others = [name for name in inputs if weights.get(name) not in named]
-    if others or not read.issuperset(given.values()):
-        steps.append(_products(program, others, weights, given))
+    if others or not read.issuperset(seeds.values()):
+        steps.append(_products(program, others, weights, seeds))
     last = (*writes, *map(weight_of, inputs))
     return Loop(f"{program.name}_vjp", program.robot, (*forward, *steps), {}, Count(1), last=last)
 
 
-def _products(program: Loop, inputs: Sequence[str], weights: Weights, given: Weights) -> Graph:
-    """Return the graph of the products of inputs that no step of the sweep computes, which takes all given weights."""
+def _products(program: Loop, inputs: Sequence[str], weights: Weights, seeds: Weights) -> Graph:
+    """Return the graph of the products of inputs that no step of the sweep computes, which takes all weights of outputs."""
     recording = Recording("products", program.robot)
     reads, writes = ({port.name: port for port in side} for side in (program.reads, program.writes))
-    taken = {weight: recording.input(weight, writes[name].shape) for name, weight in given.items()}
+    taken = {weight: recording.input(weight, writes[name].shape) for name, weight in seeds.items()}
     products = {weight_of(name): taken.get(weights.get(name, ""), _zeros(reads[name].shape)) for name in inputs}
     return recording.graph(products or {"unused": _zeros(())})
 

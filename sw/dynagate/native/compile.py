@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import os
 import shutil
@@ -119,6 +120,39 @@ def library(source: Source, *, double: bool, folder: Path | None = None, toolcha
         run([*command, "-o", str(result / file)], CompileError, folder=work)
 
     return kept((folder or cache_folder()) / f"{Path(file).stem}-{key}", make, CompileError) / file
+
+
+def tried() -> str:
+    """Compile a function with each toolchain for C, call it, and return the flag for this machine's processor, or "".
+
+    Raises:
+        CompileError: There is no compiler, it does not compile the function, or the function does not run here.
+    """
+    program = compiler()
+    with tempfile.TemporaryDirectory() as folder:
+        for toolchain in (C, LOOPS, STRAIGHT):
+            source = Source.of("dynagate_trial", {"dynagate_trial.c": TRIAL})
+            path = library(source, double=True, folder=Path(folder).resolve(), toolchain=toolchain)
+            try:
+                function = ctypes.CDLL(str(path)).dynagate_trial
+            except (OSError, AttributeError) as error:
+                raise CompileError(f"{program} compiles a function that does not load here: {error}") from None
+            function.restype, function.argtypes = ctypes.c_double, [ctypes.c_double]
+            if function(0.5) != 2.0:
+                raise CompileError(f"{program} compiles a function that returns {function(0.5)}; expected 2.0")
+    return "".join(native_flags(program))
+
+
+TRIAL = """#include "dynagate_simd.h"
+double dynagate_trial(double x) {
+    vec v = {0};
+    for (int j = 0; j < DG_LANES; j++) v[j] = x;
+    v = v * v + (real)1.75;
+    return v[DG_LANES - 1];
+}
+DG_END
+"""
+"""A function of vectors, which `tried` compiles: of 0.5 it is 2.0."""
 
 
 @cache

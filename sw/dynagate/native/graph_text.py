@@ -73,11 +73,11 @@ class GraphText:
     @cached_property
     def angles(self) -> dict[int, dict[str, int]]:
         """Input node -> "sin" and "cos", or one of them -> the node that has it. They are computed before all else."""
-        found: dict[int, dict[str, int]] = {}
+        by_angle: dict[int, dict[str, int]] = {}
         for i, node in enumerate(self.graph.nodes):
             if node.op in TRIG and is_source(self.graph, i):
-                found.setdefault(node.args[0], {})[node.op] = i
-        return found
+                by_angle.setdefault(node.args[0], {})[node.op] = i
+        return by_angle
 
     def segments(self, steps: Program, kept: Sequence[int] = ()) -> Iterator[str]:
         """Yield the segments as C functions over NUMBER, a vector or a scalar.
