@@ -74,7 +74,7 @@ def vjp(program: Loop, inputs: Sequence[str], outputs: Sequence[str], robot: Rob
 
 
 def _products(program: Loop, inputs: Sequence[str], weights: Weights, seeds: Weights) -> Graph:
-    """Return the graph of the products of inputs that no step of the sweep computes, which takes all weights of outputs."""
+    """Return the graph of products that no step of the sweep computes. It takes the weights of all outputs."""
     recording = Recording("products", program.robot)
     reads, writes = ({port.name: port for port in side} for side in (program.reads, program.writes))
     taken = {weight: recording.input(weight, writes[name].shape) for name, weight in seeds.items()}
