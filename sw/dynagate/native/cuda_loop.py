@@ -1,7 +1,7 @@
-"""CUDA of a loop: a thread per sample, which computes all turns; the state stays in its registers.
+"""CUDA of a loop: a thread per sample, which computes all iterations; the state stays in its registers.
 
-A value that is only given for every turn goes from the step that computes it to memory, without a place among the
-values of the turn. The same text compiles as host code, for checks.
+A value that is only given for every iteration goes from the step that computes it to memory, without a place among the
+values of the iteration. The same text compiles as host code, for checks.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class _Step(CudaText):
 
 
 class _Thread(LoopText):
-    """All turns of one sample."""
+    """All iterations of one sample."""
 
     def __init__(self, loop: Loop, steps: dict[int, _Step]) -> None:
         super().__init__(loop, "real")
@@ -73,7 +73,7 @@ def _direct(loop: Loop) -> Iterator[str]:
 
 
 def emit_cuda_loop(loop: Loop, *, double: bool = False) -> str:
-    """One file with `NAME_sample`, all turns of a sample, and a kernel that runs it for a batch.
+    """One file with `NAME_sample`, all iterations of a sample, and a kernel that runs it for a batch.
 
     NAME(inputs..., outputs..., turns, batch): arrays (batch, ...) in row-major order, blocks of NAME_THREADS threads.
     turns: of a loop that counts by its inputs; others have their own. Compiled by nvcc this is a kernel; by a C++

@@ -40,7 +40,7 @@ CONTRACT = """\
 PLANES = """
 /* The same with the batch as the last axis: entry e of row r is at e * stride + r. Fastest where arrays
  * begin on cache lines and strides are an odd number of them. */"""
-"""What the header says of functions over rows, and over planes."""
+"""Comments of the header: the contract of functions over rows, and the arrays of functions over planes."""
 
 WINDOW_COST = {8: 24, 4: 16, 2: 16, 1: 16}
 """Entries of an output that are transposed together -> instructions for it with AVX-512: the larger number of shuffles

@@ -1,4 +1,4 @@
-"""A loop on a GPU: all turns in one launch, behind numpy arrays or arrays that are there already."""
+"""A loop on a GPU: all iterations in one launch, behind numpy arrays or arrays that are there already."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dynagate.native.gpu import GpuProgram, GpuText
 
 @dataclass(frozen=True)
 class _Array:
-    """An input or output of all turns. shape: of a sample."""
+    """An input or output of all iterations. shape: of a sample."""
 
     name: str
     shape: tuple[int, ...]

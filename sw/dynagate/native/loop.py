@@ -1,7 +1,7 @@
-"""C of a loop: the turns inside the vector, so that the state of the samples stays in the cache from first to last.
+"""C of a loop: iterations inside the vector, so that the state of the samples stays in the cache from first to last.
 
-Values of a turn lie in one array, steps have the memory of their segments besides. A step that occurs twice is emitted
-once.
+Values of an iteration lie in one array, and steps have the memory of their segments too. A step that occurs twice is
+emitted once.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class _Code(GraphText):
 
     @classmethod
     def of_step(cls, graph: Graph, name: str, read: Places, written: Places) -> _Code:
-        """A graph that reads and writes the values of a turn where they are, from these places on."""
+        """A graph that reads and writes the values of an iteration where they are, from these places on."""
         entries = [
             {p.name: f"v[{at[p.name]} + {{j}}]" for p in ports}
             for at, ports in ((read, graph.inputs), (written, graph.outputs))
@@ -136,7 +136,7 @@ _RESULT = {"sin": "sine", "cos": "cosine"}
 
 
 class _Rows(LoopText):
-    """All turns of DG_LANES samples, or of one, at `row` of the arrays."""
+    """All iterations of DG_LANES samples, or of one, at `row` of the arrays."""
 
     def __init__(self, loop: Loop, number: str, steps: dict[tuple[int, tuple[int, ...]], _Code]) -> None:
         super().__init__(loop, number)

@@ -48,7 +48,7 @@ class Source:
 
 
 def stamp_of(*texts: str) -> str:
-    """Return a hash of texts that tells generated files apart."""
+    """Return a hash of texts, which differs between generated files."""
     return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:16]
 
 
