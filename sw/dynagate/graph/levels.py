@@ -42,7 +42,10 @@ class Levels:
         members: dict[tuple[int, str], list[int]] = {}
         for i, node in enumerate(nodes):
             if live[i]:
-                level[i] = 1 + max((level[a] for a in node.args), default=0)
+                last = 0
+                for a in node.args:  # several times as fast as max()
+                    last = level[a] if level[a] > last else last
+                level[i] = last + 1
                 members.setdefault((level[i], node.op), []).append(i)
         self._nodes = nodes
         self._members = sorted(members.items())

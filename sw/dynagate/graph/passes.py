@@ -152,6 +152,10 @@ def _collect_terms(raw: Raw, inner: Sequence[bool], i: int, sign: int, terms: li
     return constant + (sign * exact(node.constant or 0.0) if node.op == "add_const" else 0.0)
 
 
+CYCLES = {name: op.cycles for name, op in OPS.items()}
+"""Operation -> its typical latency in hardware."""
+
+
 class _Balance:
     """Sums in a trace, and the cycle in which each of its nodes is ready."""
 
@@ -166,7 +170,10 @@ class _Balance:
             return value
         trace, id, ready = self.trace, value.id, self._ready
         for node in trace.nodes[len(ready) :]:
-            ready.append(OPS[node.op].cycles + max((ready[a] for a in node.args), default=0))
+            last = 0
+            for a in node.args:  # several times as fast as max()
+                last = ready[a] if ready[a] > last else last
+            ready.append(CYCLES[node.op] + last)
         if id not in self._noted:
             self._noted.add(id)
             trace.names[id], trace.named[id] = name, named

@@ -78,6 +78,9 @@ MANY = 100_000
 """Nodes that take some seconds: what makes more says so."""
 
 
+_new = tuple.__new__  # of a RawNode, without the call of a Python function
+
+
 class Trace:
     """The nodes made so far, equal ones once. many: called with their number, each time that there are MANY more."""
 
@@ -86,14 +89,14 @@ class Trace:
         self.nodes: list[RawNode] = []
         self.names: list[str] = []
         self.named: list[bool] = []
-        self._known: dict[tuple[Any, ...], int] = {}
+        self._known: dict[RawNode, int] = {}
 
     def node(self, op: str, args: tuple[int, ...], constant: float | None = None, sign: int = 1) -> Expr:
-        key = (op, args, constant)
-        id = self._known.get(key)
+        node = _new(RawNode, (op, args, constant))
+        id = self._known.get(node)
         if id is None:
-            id = self._known[key] = len(self.nodes)
-            self.nodes.append(RawNode(op, args, constant))
+            id = self._known[node] = len(self.nodes)
+            self.nodes.append(node)
             scope = current_scope()
             self.names.append(f"{scope}.{op}" if scope else op)
             self.named.append(False)
@@ -113,7 +116,7 @@ class Trace:
     def input(self, name: str) -> Expr:
         expr = self.node("input", (), None)
         # every input is a node of its own
-        self._known.pop(("input", (), None))
+        self._known.pop(RawNode("input", (), None))
         self.names[expr.id], self.named[expr.id] = name, True
         return expr
 
