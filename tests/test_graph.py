@@ -14,7 +14,8 @@ import pytest
 from dynagate import FUNCTIONS, evaluate, robots, trace
 from dynagate.base.caching import Cache, Same
 from dynagate.base.naming import label, scope
-from dynagate.dynamics.functions.record import Function, arguments
+from dynagate.dynamics.functions.record import Function
+from dynagate.dynamics.functions.spaces import arguments
 from dynagate.graph import OPS, Graph, GraphError, Node, Port
 from dynagate.graph.builder import GraphBuilder
 from dynagate.graph.passes import lower
