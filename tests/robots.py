@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import sysconfig
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from dynagate import Robot, RobotWarning, robots
+
+DATA = Path(sysconfig.get_path("purelib")) / "cmeel.prefix" / "share" / "example-robot-data" / "robots"
+"""Robots of the package example-robot-data."""
+MEASURED = Path(__file__).parent.parent.parent / "shared" / "robots"
+"""Robots that measurements are made with, where their folder lies next to the checkout."""
+JACO = DATA / "kinova_description" / "robots" / "kinova.urdf"
+PANDA = DATA / "panda_description" / "urdf" / "panda.urdf"
+SOLO = DATA / "solo_description" / "robots" / "solo12.urdf"
 
 SHIPPED = tuple(robots.names())
 RANDOM_SEEDS = tuple(range(50))
@@ -121,3 +130,10 @@ def hopper(folder: Path) -> Robot:
     path = folder / "hopper.urdf"
     path.write_text(HOPPER)
     return Robot.from_urdf(path, floating_base=True)
+
+
+def measured_file(name: str) -> Path:
+    path = MEASURED / f"{name}.urdf"
+    if not path.is_file():
+        pytest.skip(f"{path.name} is measured where shared/robots lies beside the checkout")
+    return path

@@ -20,7 +20,7 @@ from dynagate.hw.build import build_request
 from dynagate.native.gpu_loop import GpuLoop
 from dynagate.native.loop import LoopKernel
 
-from tests.test_gpu import ON_HOST
+from tests.played_card import ON_HOST
 from tests.test_loops import square_root, swapping
 
 ARM = robots.load("two_joint_arm")

@@ -19,7 +19,7 @@ from dynagate import Function, Region, build, robots
 from dynagate.dynamics import FUNCTIONS
 from dynagate.host import DeviceError, Results
 
-from tests.test_gpu import play_card
+from tests.played_card import play_card
 
 ARM = robots.load("two_joint_arm")
 FUNCTION = "forward_dynamics_gradient"

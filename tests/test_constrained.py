@@ -32,9 +32,9 @@ from dynagate.sim.runner import run_datapath_bench
 
 from tests.cuda_text import as_host_code
 from tests.oracle import pinocchio_of
+from tests.played_card import play_card
 from tests.robots import floating_robot, hopper
 from tests.samples import State, states
-from tests.test_gpu import play_card
 
 FORWARD = "constrained_forward_dynamics"
 OTHER_FORMS = ("single_pivots", "articulated")

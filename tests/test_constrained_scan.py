@@ -16,6 +16,7 @@ from dynagate.graph.scan_trace import trace_scan
 from dynagate.native.gpu_loop import GpuLoop
 from dynagate.robot.random_chain import random_chain
 
+from tests.played_card import ON_HOST
 from tests.samples import State, states
 from tests.test_constrained import (
     FORWARD,
@@ -28,7 +29,6 @@ from tests.test_constrained import (
     settled,
     with_stances,
 )
-from tests.test_gpu import ON_HOST
 
 
 def taken(loop: Loop, state: State) -> State:

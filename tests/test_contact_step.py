@@ -30,9 +30,9 @@ from dynagate.robot import Joint, Link
 from tests.fuzz.contacts import Scene
 from tests.kkt import OfRobot
 from tests.oracle import pinocchio_of
+from tests.played_card import ON_HOST
 from tests.test_compliance import pair
 from tests.test_constrained import FEET, LOCAL
-from tests.test_gpu import ON_HOST
 
 GRAVITY = 9.81
 SIZE = (0.3, 0.2, 0.1)

@@ -42,8 +42,7 @@ from dynagate.hw.processor.compiler.motion import angles_of
 from dynagate.hw.processor.compiler.solver import formatted_solver
 from dynagate.integrators.step import StepOptions
 
-from tests.robots import hopper
-from tests.test_real_robots import DATA
+from tests.robots import DATA, hopper
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 ARM = robots.load("two_joint_arm", damping=False)

@@ -26,7 +26,7 @@ from dynagate.native.loop import LoopKernel
 from dynagate.operators.on_card import Framework, backward, forward
 from dynagate.operators.rollouts import RolloutOperator
 
-from tests.test_gpu import ON_HOST, OnGpu, live, needs_nvcc, play_card
+from tests.played_card import ON_HOST, OnGpu, live, needs_nvcc, play_card
 from tests.test_loops import accumulated_roots, robot_of, square_root, states_of, swapping
 
 

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 from dynagate.cli import main
 
-from tests.test_real_robots import measured_file
+from tests.robots import measured_file
 
 ROBOTS = {
     "aliengo": [],

@@ -14,7 +14,7 @@ from dynagate.forces import Servo
 from dynagate.integrators.implicit.variational_method import VariationalIntegrator
 from dynagate.robot import Joint, Link
 
-from tests.test_gpu import play_card
+from tests.played_card import play_card
 
 STEPS = 6
 

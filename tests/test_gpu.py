@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import ctypes
 import re
-import shutil
-import subprocess
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -26,41 +24,16 @@ from dynagate.graph.truth import relative_errors
 from dynagate.host import DeviceError, Results
 from dynagate.host.inputs import LARGEST_ANGLE
 from dynagate.native.arrays import new_arrays
-from dynagate.native.compile import CompileError, Toolchain
+from dynagate.native.compile import CompileError
 from dynagate.native.gpu import GpuError, GpuKernel
-from dynagate.native.gpu_loop import GpuLoop
 from dynagate.robot.random_chain import random_chain
 
 from tests import tolerances
+from tests.played_card import ON_HOST, OnGpu, live, needs_card, needs_none, needs_nvcc, play_card
 from tests.samples import inputs_of, states
-
-SHIM = Path(__file__).parent / "cuda_on_host"
-ON_HOST = Toolchain(
-    lambda: shutil.which("g++") or "g++",
-    ("-x", "c++", "-std=c++17", "-O1", "-Wall", "-Werror", "-Wno-unused-function", "-shared", "-fPIC", f"-I{SHIM}"),
-    ".cu",
-)
-
-
-def play_card(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
-    """Functions and loops on device "cuda" run on the host that plays the GPU, compiled in the folder."""
-    for kind in (GpuKernel, GpuLoop):
-        on_host = partial(kind, folder=folder, toolchain=ON_HOST)
-        monkeypatch.setattr(f"dynagate.host.devices.cuda.{kind.__name__}", on_host)
-
 
 ROBOT = "two_joint_arm"
 NAME = "forward_dynamics_gradient"
-
-
-def has_card() -> bool:
-    program = shutil.which("nvidia-smi")
-    return program is not None and subprocess.run([program, "-L"], capture_output=True, check=False).returncode == 0
-
-
-needs_nvcc = pytest.mark.skipif(shutil.which("nvcc") is None, reason="nvcc is not installed")
-needs_card = pytest.mark.skipif(not has_card(), reason="no CUDA card")
-needs_none = pytest.mark.skipif(has_card(), reason="there is a CUDA card")
 
 
 @pytest.fixture
@@ -69,30 +42,6 @@ def opened(cache: Path) -> Callable[..., GpuKernel]:
         return GpuKernel(graph, dtype, folder=cache, toolchain=ON_HOST, **options)
 
     return make
-
-
-def live(kernel: GpuKernel) -> int:
-    """Allocations and streams that the host which plays the GPU has given out."""
-    return int(kernel._functions.cuda_on_host_live())
-
-
-class OnGpu:
-    """An array that only the CUDA array interface leads to."""
-
-    def __init__(self, array: np.ndarray) -> None:
-        self.array = array
-        self.dtype = array.dtype
-
-    @property
-    def __cuda_array_interface__(self) -> dict[str, Any]:
-        a = self.array
-        return {
-            "shape": a.shape,
-            "typestr": a.dtype.str,
-            "data": (a.ctypes.data, False),
-            "strides": a.strides,
-            "version": 3,
-        }
 
 
 def arm(batch: int) -> tuple[Graph, dict[str, np.ndarray]]:

@@ -21,8 +21,7 @@ from dynagate.integrators.implicit.variational_method import VariationalIntegrat
 from dynagate.integrators.methods import METHODS
 from dynagate.integrators.motion import Integrator
 
-from tests.robots import random_urdf
-from tests.test_real_robots import DATA
+from tests.robots import DATA, random_urdf
 
 KEPT = Path(__file__).parent / "kept_trajectories.json"
 STEPS, DT, BATCH = 6, 0.005, 2

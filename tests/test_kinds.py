@@ -16,8 +16,7 @@ from dynagate.robot.kinds import KINDS, Revolute, kind_of
 from dynagate.robot.parts import Joint
 
 from tests.oracle import JOINTS
-from tests.robots import random_robot
-from tests.test_real_robots import DATA
+from tests.robots import DATA, random_robot
 
 ARM = robots.load("two_joint_arm")
 

@@ -13,7 +13,7 @@ from dynagate import Policy, Region, Rollout, robots
 from dynagate.control import Cost
 from dynagate.host import Opened
 
-from tests.test_gpu import play_card
+from tests.played_card import play_card
 from tests.test_processor import SMALL
 
 ARM = robots.load("two_joint_arm")

@@ -16,6 +16,7 @@ from dynagate.robot import Joint, Link
 from dynagate.robot.vectors import Vector3
 
 from tests.oracle import pinocchio_of
+from tests.robots import DATA, MEASURED
 from tests.samples import State, states
 from tests.test_constrained import (
     FORWARD,
@@ -33,7 +34,6 @@ from tests.test_constrained import (
     settled,
     with_stances,
 )
-from tests.test_real_robots import DATA, MEASURED
 
 ROOT = Path(__file__).parent.parent
 LEGGED = {

@@ -33,7 +33,7 @@ from dynagate.integrators.motion import Integrator
 
 from examples.papers.position_based.integrator import PositionBased
 from examples.papers.variational.integrator import Variational
-from tests.test_gpu import play_card
+from tests.played_card import play_card
 
 STEPS = 12
 

@@ -38,8 +38,8 @@ from dynagate.native.cuda_loop import CUDA
 from dynagate.native.gpu_loop import GpuLoop
 from dynagate.native.loop import C, LoopKernel, emit_loop
 
+from tests.played_card import ON_HOST
 from tests.replays import replayed_turn
-from tests.test_gpu import ON_HOST
 from tests.test_processor import SMALL
 
 SHAPES: dict[str, tuple[int, ...]] = {"a": (), "b": (), "c": (), "u": (2,), "v": (2,), "w": (2,)}

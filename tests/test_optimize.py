@@ -22,8 +22,7 @@ from dynagate.hw.plan.plan import Plan, plan
 from dynagate.hw.units import latencies
 from dynagate.hw.units.floating import FROM_FLOAT_LATENCY, to_float_latency
 
-from tests.robots import read_other
-from tests.test_real_robots import PANDA
+from tests.robots import PANDA, read_other
 
 FUNCTION = "forward_dynamics_gradient"
 FINGERS = {"panda_finger_joint1": 0.0, "panda_finger_joint2": 0.0}

@@ -17,7 +17,7 @@ from examples.papers.position_based.inertia import paired
 from examples.papers.position_based.integrator import PositionBased, PositionBasedWarning, Trajectory
 from examples.papers.position_based.kinematics import move, place
 from examples.papers.position_based.state import potential
-from tests.test_real_robots import DATA, JACO, SOLO
+from tests.robots import DATA, JACO, SOLO
 
 pytestmark = pytest.mark.long  # Numba compiles for half a minute
 

@@ -32,8 +32,8 @@ from examples.papers.variational.links import Links, links_of
 from examples.papers.variational.loops import kinetic, logarithm, potential, prepare, residual
 from examples.papers.variational.newton import jacobian
 from examples.papers.variational.svi import discrete_momenta, midpoint_jacobian
+from tests.played_card import needs_nvcc
 from tests.robots import random_urdf
-from tests.test_gpu import needs_nvcc
 
 pytestmark = pytest.mark.long  # Numba compiles for half a minute
 

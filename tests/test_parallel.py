@@ -29,8 +29,8 @@ from parallel.warp import ALGORITHMS as ON_A_WARP
 from parallel.warp import WarpDynamics, chain_numbers, source
 
 from tests.oracle import pinocchio_of, reference
+from tests.played_card import ON_HOST, live, needs_nvcc
 from tests.samples import inputs_of, states
-from tests.test_gpu import ON_HOST, live, needs_nvcc
 
 SCAN_FORMS = ("jsiia", "abia")
 FORCE_FORMS = ("cfa",)

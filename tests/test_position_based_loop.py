@@ -25,7 +25,7 @@ from examples.papers.position_based.integrator import PositionBased
 from examples.papers.position_based.legged import hopper
 from examples.papers.position_based.printed import PrintedContact
 from examples.papers.position_based.robots import planar_box
-from tests.test_gpu import ON_HOST, needs_nvcc
+from tests.played_card import ON_HOST, needs_nvcc
 
 BATCH, STEPS = 12, 6
 

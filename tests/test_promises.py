@@ -23,7 +23,7 @@ from dynagate.host.report import Checks, report_design
 from dynagate.host.report.bodies import DatapathSection
 from dynagate.hw.request import DesignRequest
 
-from tests.test_real_robots import DATA
+from tests.robots import DATA
 
 ARM = robots.load("two_joint_arm")
 GRADIENT = "forward_dynamics_gradient"

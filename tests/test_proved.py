@@ -32,8 +32,9 @@ from dynagate.graph.evaluate import evaluate as evaluate_float
 from dynagate.graph.evaluate import evaluate_nodes
 from dynagate.graph.region import Kind
 
+from tests.robots import DATA
+
 from .robots import floating_robot, random_robot, read_other
-from .test_real_robots import DATA
 
 PROVED = Policy(ranges="proved")
 MILLISECONDS = PROVED.milliseconds

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sysconfig
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,10 +13,7 @@ from dynagate.graph.truth import relative_errors
 from tests import tolerances
 from tests.effort import at_most_calls
 from tests.oracle import compare, pinocchio_model
-from tests.robots import read_other
-
-DATA = Path(sysconfig.get_path("purelib")) / "cmeel.prefix" / "share" / "example-robot-data" / "robots"
-MEASURED = Path(__file__).parent.parent.parent / "shared" / "robots"
+from tests.robots import DATA, JACO, PANDA, SOLO, measured_file, read_other
 
 FINGERS = {"panda_finger_joint1": 0.02, "panda_finger_joint2": 0.02}
 ROBOTS: dict[str, dict[str, Any]] = {
@@ -77,9 +72,6 @@ def test_real_robot_agrees_with_pinocchio(name: str, base: str) -> None:
     compare(robot, model, count=2, frames=["middle"], every_form=robot.nv <= 6)
 
 
-JACO = DATA / "kinova_description" / "robots" / "kinova.urdf"
-
-
 @pytest.mark.parametrize("form", ["mass_matrix_solve", "aba"])
 @pytest.mark.parametrize("name", ["ur10e", "jaco"])
 def test_known_accelerations_come_back_to_twelve_digits(name: str, form: str) -> None:
@@ -113,8 +105,6 @@ TABLE = {
     "baxter": (5711, 896, 5709, 15),
     "atlas": (20255, 2342, 20201, 30),
 }
-SOLO = DATA / "solo_description" / "robots" / "solo12.urdf"
-PANDA = DATA / "panda_description" / "urdf" / "panda.urdf"
 
 
 def measured(name: str) -> Robot:
@@ -129,13 +119,6 @@ def measured(name: str) -> Robot:
         allow_unphysical=name == "atlas",
         round_rotations=ROUNDED.get(name, 1e-9),
     )
-
-
-def measured_file(name: str) -> Path:
-    path = MEASURED / f"{name}.urdf"
-    if not path.is_file():
-        pytest.skip(f"{path.name} is measured where shared/robots lies beside the checkout")
-    return path
 
 
 ROUNDED = {"gen3_7dof": 1e-5, "aliengo": 1e-5, "atlas": 1e-4}

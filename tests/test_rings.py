@@ -24,9 +24,9 @@ from dynagate.hw.rtl.axi import Axi
 from dynagate.integrators.step import CARRY
 from dynagate.sim.ring import run_ring_bench
 
+from tests.robots import DATA, MEASURED
 from tests.standins.opening import board
 from tests.standins.xdma import CardSystem, LocalCard, device_files
-from tests.test_real_robots import DATA, MEASURED
 
 ARM = robots.load("two_joint_arm")
 REGION = Region.of(ARM, velocity=12.0, acceleration=40.0)

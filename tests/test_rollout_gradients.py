@@ -10,7 +10,7 @@ from dynagate import Robot, Rollout, evaluate, integrate, neutral
 from dynagate.graph.truth import STEP
 from dynagate.integrators.step import step_graph
 
-from tests.test_real_robots import DATA
+from tests.robots import DATA
 
 ROBOTS = {
     "ur_description/urdf/ur3_robot.urdf": False,

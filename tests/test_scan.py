@@ -35,8 +35,8 @@ from dynagate.robot import RobotError
 from dynagate.robot.parts import Mimic
 from dynagate.robot.random_chain import random_chain
 
+from tests.played_card import ON_HOST, needs_nvcc
 from tests.robots import floating_robot, random_urdf
-from tests.test_gpu import ON_HOST, needs_nvcc
 
 
 def states(robot: Robot, name: str, count: int = 20, seed: int = 1) -> dict[str, np.ndarray]:

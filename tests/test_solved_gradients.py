@@ -20,7 +20,7 @@ from dynagate.integrators.step import StepOptions
 from dynagate.robot import Joint, Link
 
 from tests import test_variational_joints as joints
-from tests.test_gpu import play_card
+from tests.played_card import play_card
 
 TIGHT = {
     "variational": VariationalIntegrator(tolerance=1e-12),

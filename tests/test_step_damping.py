@@ -23,6 +23,7 @@ from dynagate.integrators.linearized import linearized_step_graph
 from dynagate.integrators.step import StepOptions, step_graph
 
 from tests.oracle import pinocchio_of
+from tests.robots import DATA
 from tests.samples import states
 from tests.test_derivatives import floating
 from tests.test_loops import check_linearization
@@ -31,7 +32,6 @@ from tests.test_mjcf import ARM as MJCF_ARM
 from tests.test_mjcf import TREE, in_mujoco
 from tests.test_mjcf import read as read_mjcf
 from tests.test_position_based_joints import pendulum
-from tests.test_real_robots import DATA
 from tests.test_rollout_gradients import check_gradient
 
 DT = 0.02

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.robots import DATA
+
 from .newcomer import ROOT, blocks
-from .test_real_robots import DATA
 
 TUTORIALS = ROOT / "docs" / "tutorials"
 EXAMPLES = ROOT / "examples"

@@ -18,7 +18,7 @@ from dynagate.forces import CompliantContact, Damping, Force, Friction, Now, Pla
 from dynagate.integrators.implicit.variational_method import VariationalIntegrator
 from dynagate.robot import Joint, Link
 
-from tests.test_gpu import play_card
+from tests.played_card import play_card
 
 TIGHT = VariationalIntegrator(tolerance=1e-12)
 

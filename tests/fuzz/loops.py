@@ -34,8 +34,8 @@ from dynagate.native.gpu_loop import GpuLoop
 from dynagate.native.loop import LoopKernel
 
 from tests.fuzz.findings import Findings
+from tests.played_card import ON_HOST
 from tests.replays import replayed_turn
-from tests.test_gpu import ON_HOST
 
 Case = dict[str, Any]
 Values = dict[str, float]

@@ -29,7 +29,7 @@ from tests.fuzz.findings import Findings
 from tests.fuzz.reference import TABLEAUS, Reference
 from tests.fuzz.robots import Recipe, draw_robot, number, robot_of
 from tests.fuzz.twins import emptied, twin
-from tests.test_gpu import ON_HOST
+from tests.played_card import ON_HOST
 
 Array = np.ndarray
 Case = dict[str, Any]
