@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from dynagate.base import storage, untrusted
+from dynagate.base.changed import of_call
 from dynagate.base.errors import ArgumentError, OptionError
 from dynagate.base.explained import checking_first, explained
 from dynagate.base.progress import Progress, quiet, showing
@@ -19,7 +20,6 @@ from dynagate.design.ring import COMMAND
 from dynagate.design.verilog_list import LIST, list_text
 from dynagate.design.words import FIXED, FLOAT32, beats, number_of, words_of
 from dynagate.dynamics import CODE, ROLLOUT, Part, check_named, of_frame, requested
-from dynagate.dynamics.functions.options import AlgorithmOptions
 from dynagate.dynamics.recursions.poses import FrameOption
 from dynagate.fixedpoint.assign import PROVED, Policy, assign
 from dynagate.fixedpoint.formatted import FormattedGraph
@@ -30,7 +30,7 @@ from dynagate.fixedpoint.proof.error_bounds import beside
 from dynagate.fixedpoint.wordlength.goal import Goal
 from dynagate.fixedpoint.wordlength.optimize import optimize
 from dynagate.forces import Force
-from dynagate.forces.listed import all_as_text
+from dynagate.forces.options import AlgorithmOptions
 from dynagate.graph import Graph
 from dynagate.graph import Port as GraphPort
 from dynagate.graph.packing import ZERO
@@ -172,40 +172,13 @@ def build(
         >>> design.interval, design.latency > 8
         (8, True)
     """
+    call = locals()
     function, axes = of_frame(function, frame)
     row = requested(function, of_design=True, per_sample=per_sample)
     policy, goal = _shorthands(word, policy, error, goal)
-    algorithm = AlgorithmOptions(
-        form=form,
-        frame=axes,
-        mass=mass,
-        prefix=prefix,
-        external_forces=external_forces,
-        outputs=outputs,
-        dt=dt,
-        integrator=integrator,
-        linearize=linearize,
-        variable_dt=variable_dt,
-        forces=all_as_text(forces),
-        tolerance=tolerance,
-        implicit_damping=implicit_damping,
-    )
-    request = DesignRequest(
-        robot_of(robot),
-        row.name,
-        ii=ii,
-        policy=policy,
-        goal=goal,
-        formats=formats,
-        axi=axi,
-        budget=budget,
-        stages=stages,
-        region=region,
-        certificate=certificate,
-        samples_per_run=samples_per_run,
-        words=words,
-        algorithm=algorithm,
-    )
+    algorithm = of_call(AlgorithmOptions, call, frame=axes)
+    own = {"robot": robot_of(robot), "function": row.name, "policy": policy, "goal": goal, "algorithm": algorithm}
+    request = of_call(DesignRequest, call, **own)
     with showing(progress) as progress:
         if units is not None:
             from dynagate.hw.bodies.program import build_program
@@ -251,7 +224,7 @@ def build_request(
     robot, axi, options = request.robot, request.axi, request.algorithm.as_dict()
     region = (request.region or Region.of(robot)).of_robot(robot)
     progress(f"tracing {robot.name} {request.function}")
-    graph = graph_of(robot, request.function, **options)
+    graph = graph_of(robot, request.function, request.algorithm)
     if request.algorithm.variable_dt:
         region = replace(region, dt=request.algorithm.dt)
     formatted, chosen = _formatted(request, graph, region, progress)

@@ -8,8 +8,8 @@ from dynagate.base.arguments import check_flags, store_plain_numbers
 from dynagate.base.errors import ArgumentError, OptionError
 from dynagate.base.explained import check_fields, explained
 from dynagate.dynamics import ROLLOUT
-from dynagate.dynamics.functions.options import DEFAULTS, AlgorithmOptions
 from dynagate.fixedpoint.assign import PROVED
+from dynagate.forces.options import DEFAULTS, AlgorithmOptions
 from dynagate.graph.certificate import check_certificate
 from dynagate.hw.options import DesignOptions
 from dynagate.hw.plan.schedule import check_interval

@@ -46,6 +46,7 @@ from dynagate.design.codec import Words
 from dynagate.design.design import AxiStreams
 from dynagate.design.design import Design as Record
 from dynagate.fixedpoint.format import SATURATE, Arithmetic
+from dynagate.forces.options import StepOptions
 from dynagate.graph import Graph
 from dynagate.graph.loop import Loop
 from dynagate.graph.scan import Scan
@@ -63,7 +64,6 @@ from dynagate.hw.rtl.regmap import REGISTERS
 from dynagate.integrators.feedback import reverse_with_feedback, with_feedback
 from dynagate.integrators.methods import METHODS, method_of
 from dynagate.integrators.motion import reverse_loop
-from dynagate.integrators.step import StepOptions
 from dynagate.native.cuda import emit_cuda
 from dynagate.native.cuda_loop import emit_cuda_loop
 from dynagate.native.emit import emit

@@ -19,11 +19,11 @@ from dynagate.base.errors import ArgumentError
 from dynagate.bench.mujoco_peer import model_text
 from dynagate.forces import Stops
 from dynagate.forces.contact import ContactError, corners
+from dynagate.forces.options import StepOptions
 from dynagate.graph import Graph
 from dynagate.graph.loop import Loop, evaluate_loop
 from dynagate.integrators import Plane, Point, RigidContact
 from dynagate.integrators.implicit.contact import contact_loop
-from dynagate.integrators.step import StepOptions
 from dynagate.native.gpu_loop import GpuLoop
 from dynagate.robot import Joint, Link
 

@@ -28,6 +28,7 @@ from dynagate.control.ilqr import IlqrOptions, ilqr_loop
 from dynagate.dynamics.spatial import cos
 from dynagate.fixedpoint.fuse import fused
 from dynagate.forces import Limits, Servo
+from dynagate.forces.options import StepOptions
 from dynagate.graph import Graph
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.loop import TURNS, Loop, evaluate_loop
@@ -40,7 +41,6 @@ from dynagate.host.solver import Solver
 from dynagate.hw.processor.compiler.loops import loop_instructions
 from dynagate.hw.processor.compiler.motion import angles_of
 from dynagate.hw.processor.compiler.solver import formatted_solver
-from dynagate.integrators.step import StepOptions
 
 from tests.robots import DATA, hopper
 

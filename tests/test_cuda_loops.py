@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 from dynagate import Region, RigidContact, Rollout, robots
 from dynagate.forces import Plane, Point
+from dynagate.forces.options import StepOptions
 from dynagate.graph.loop import RESIDUAL, TURNS, Count, Loop, evaluate_loop
 from dynagate.graph.recorder import Recording
 from dynagate.host import DeviceError
 from dynagate.integrators.explicit_method import rollout_loop
-from dynagate.integrators.step import StepOptions
 from dynagate.native import cuda
 from dynagate.native.cuda_loop import emit_cuda_loop
 from dynagate.native.gpu import GpuError

@@ -35,9 +35,10 @@ from dynagate.forces import (
     as_text,
     of_text,
 )
+from dynagate.forces.options import StepOptions
 from dynagate.graph.truth import STEP
 from dynagate.integrators.linearized import linearized_step_graph
-from dynagate.integrators.step import StepOptions, step_graph
+from dynagate.integrators.step import step_graph
 from dynagate.integrators.turn import graph_of
 
 from examples.papers.position_based.drag_points import drag_points

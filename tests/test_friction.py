@@ -15,12 +15,13 @@ from click.testing import CliRunner
 from dynagate import Region, Robot, RobotWarning, Rollout, evaluate, robots, trace
 from dynagate.cli import main
 from dynagate.control import Cost
-from dynagate.dynamics import FUNCTIONS, AlgorithmOptions, function
+from dynagate.dynamics import FUNCTIONS, function
 from dynagate.forces import Damping, Friction, Stops
+from dynagate.forces.options import AlgorithmOptions, StepOptions
 from dynagate.graph.truth import STEP, forward_dynamics_gradient, relative_errors
 from dynagate.host.report import Checks, report_design
 from dynagate.hw.request import DesignRequest
-from dynagate.integrators.step import StepOptions, step_graph
+from dynagate.integrators.step import step_graph
 
 from tests.samples import State, inputs_of, states
 

@@ -21,8 +21,8 @@ from dynagate.design.datapath import DatapathBody
 from dynagate.design.design import ChosenFormats, Design
 from dynagate.design.files import DesignError, load, top_files
 from dynagate.design.program import PROGRAM, program_digest
-from dynagate.dynamics import AlgorithmOptions
 from dynagate.fixedpoint.assign import assign
+from dynagate.forces.options import AlgorithmOptions
 from dynagate.host.links import DeviceError
 from dynagate.host.words import StreamWords, pack_inputs, unpack_outputs
 from dynagate.hw.build import describe

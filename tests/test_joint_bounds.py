@@ -14,10 +14,10 @@ from dynagate import robots
 from dynagate.control import Cost
 from dynagate.control.chip_ilqr import ChipIlqr
 from dynagate.control.ilqr import IlqrOptions, ilqr_loop
+from dynagate.forces.options import StepOptions
 from dynagate.graph.evaluate import evaluate
 from dynagate.host.ilqr import Ilqr
 from dynagate.host.joint_limits import joint_bounds_of
-from dynagate.integrators.step import StepOptions
 
 ARM = robots.load("two_joint_arm", damping=False)
 KNOTS, DT = 20, 0.02

@@ -12,6 +12,7 @@ from dynagate import Region, Robot, evaluate, neutral, robots, trace
 from dynagate.dynamics.configuration import integrate
 from dynagate.dynamics.steps.explicit import METHODS
 from dynagate.forces import Friction, Stops
+from dynagate.forces.options import StepOptions
 from dynagate.graph import GraphError
 from dynagate.graph.loop import RESIDUAL, TURNS, Count, Loop, Until, evaluate_loop
 from dynagate.graph.recorder import Recording
@@ -19,7 +20,7 @@ from dynagate.graph.truth import STEP
 from dynagate.host.drift import drift, shortest_word
 from dynagate.host.rollouts import Rollout
 from dynagate.integrators.linearized import linearized_step_graph
-from dynagate.integrators.step import StepOptions, step_graph
+from dynagate.integrators.step import step_graph
 from dynagate.integrators.trajectories import motions
 from dynagate.native.loop import LoopKernel
 

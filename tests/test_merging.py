@@ -24,6 +24,7 @@ from dynagate.dynamics.configuration import integrate
 from dynagate.dynamics.gradients.count_multiplications import Products
 from dynagate.dynamics.spatial import array, cos, exact_rotation, exp, noise, select, sin, sqrt
 from dynagate.forces import Force, Friction, Limits, Stops
+from dynagate.forces.options import StepOptions
 from dynagate.graph import Graph, GraphError, Node, field, identities, passes, same
 from dynagate.graph.derivatives import jacobian, jvp, vjp
 from dynagate.graph.graph import GraphWarning, Port
@@ -34,7 +35,7 @@ from dynagate.graph.recorder import Recording
 from dynagate.graph.truth import relative_errors
 from dynagate.integrators.implicit.position_based_method import PositionBasedIntegrator
 from dynagate.integrators.linearized import linearized_step_graph
-from dynagate.integrators.step import StepOptions, step_graph
+from dynagate.integrators.step import step_graph
 from dynagate.integrators.step_vjp import step_vjp_graph
 from dynagate.robot.parts import Joint, Link
 

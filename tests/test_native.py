@@ -22,12 +22,12 @@ import numpy as np
 import pytest
 from dynagate import Region, Robot, evaluate, robots, trace
 from dynagate.dynamics import FUNCTIONS
+from dynagate.forces.options import StepOptions
 from dynagate.graph import Graph
 from dynagate.graph.truth import relative_errors
 from dynagate.host import DeviceError, Results
 from dynagate.host.inputs import LARGEST_ANGLE
 from dynagate.integrators.methods import METHODS
-from dynagate.integrators.step import StepOptions
 from dynagate.native import headers
 from dynagate.native.compile import CompileError, cache_folder, compiler, knows, library, machine, native_flags, tried
 from dynagate.native.emit import emit

@@ -11,8 +11,8 @@ import dynagate
 import numpy as np
 import pytest
 from dynagate import Axi, Region, Robot, RobotError, Rollout, robots
-from dynagate.dynamics import AlgorithmOptions
-from dynagate.forces import Friction
+from dynagate.forces import Friction, Stops
+from dynagate.forces.options import AlgorithmOptions, StepOptions
 
 ARM = robots.load("two_joint_arm")
 
@@ -45,6 +45,43 @@ REFUSED: list[tuple[Callable[..., Any], dict[str, Any], str]] = [
 def test_what_is_no_value_of_an_option(taker: Callable[..., Any], options: dict[str, Any], text: str) -> None:
     with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
         taker(**options)
+
+
+def test_step_options_take_friction_as_one_force_or_refuse_it_by_name() -> None:
+    with pytest.raises(
+        TypeError, match=r"keyword argument 'friction' \(write forces=\[dynagate.forces.Friction\(\)\]\)"
+    ):
+        StepOptions(0.01, friction=0.3)  # type: ignore[call-arg]
+    for kind in (StepOptions, AlgorithmOptions):
+        with pytest.raises(ValueError, match=r"forces has 2 of Friction: Friction\(force=0.3, .*expected at most one"):
+            kind(forces=[Friction(0.3), "Friction(0.1)"])
+    with pytest.raises(ValueError, match="forces has 2 of Friction"):
+        Region.of(ARM).sample("forward_dynamics", 4, 1, forces=[Friction(0.3), Friction(0.1)])
+
+
+def test_all_options_of_a_step_arrive_in_a_trace_a_rollout_and_a_solver() -> None:
+    options = AlgorithmOptions(dt=0.02, integrator="euler", form="aba", implicit_damping=True)
+    by_keyword = dynagate.trace(ARM, "step", dt=0.02, integrator="euler", form="aba", implicit_damping=True)
+    assert dynagate.trace(ARM, "step", options) == by_keyword != dynagate.trace(ARM, "step")
+    step = {**options.step.of_step(), "forces": [Friction(0.3), Stops()]}
+    cost = dynagate.control.Cost.quadratic(q=1.0)
+    assert rollout(device="numpy", **step).options == StepOptions(**step)
+    assert dynagate.ilqr(ARM, knots=3, cost=cost, device="numpy", **step).step == StepOptions(**step)
+    assert AlgorithmOptions.of_record(AlgorithmOptions(**step).as_dict()) == AlgorithmOptions(**step)
+
+
+@pytest.mark.parametrize(
+    ("keywords", "text"),
+    [
+        ({"form": "aba"}, "options and form='aba'; expected one of them"),
+        ({"forces": [Friction(0.3)]}, "options and forces=[Friction(force=0.3, speed=0.01)]; expected one of them"),
+    ],
+)
+def test_a_trace_takes_options_in_one_object_or_by_keyword(keywords: dict[str, Any], text: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(text)):
+        dynagate.trace(ARM, "forward_dynamics", AlgorithmOptions(), **keywords)
+    with pytest.raises(ValueError, match="has no option 'constrained'"):
+        dynagate.trace(ARM, "forward_dynamics", AlgorithmOptions(constrained=True))
 
 
 def test_numbers_of_numpy_are_numbers() -> None:

@@ -17,10 +17,10 @@ import numpy as np
 import pytest
 from dynagate import Robot, RobotError, Rollout, build, evaluate, robots, trace
 from dynagate.fixedpoint.assign import Policy
+from dynagate.forces.options import StepOptions
 from dynagate.integrators.implicit import variational_body as body
 from dynagate.integrators.implicit.variational import ITERATION, RESIDUAL, START
 from dynagate.integrators.implicit.variational_method import VariationalIntegrator
-from dynagate.integrators.step import StepOptions
 from dynagate.native.cuda_loop import emit_cuda_loop
 
 from examples.papers.variational import figure_2, figure_3, figure_4a, figure_4b, measurements

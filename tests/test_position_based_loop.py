@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 from dynagate import Rollout, robots
 from dynagate.forces.contact import Contact, ContactError, Plane, Point, corners
+from dynagate.forces.options import StepOptions
 from dynagate.forces.servo import Servo
 from dynagate.graph.loop import Loop, evaluate_loop
 from dynagate.integrators.implicit.collocation import collocation
 from dynagate.integrators.implicit.position_based_method import PositionBasedIntegrator
-from dynagate.integrators.step import StepOptions
 from dynagate.native.cuda_loop import emit_cuda_loop
 from dynagate.native.gpu_loop import GpuLoop
 from dynagate.robot import Robot

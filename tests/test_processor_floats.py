@@ -15,10 +15,10 @@ from dynagate import Function, Policy, Region, robots
 from dynagate.base.errors import ArgumentError
 from dynagate.design.files import DesignError
 from dynagate.design.words import FLOAT32, PER_BATCH, WORD
-from dynagate.dynamics import AlgorithmOptions
 from dynagate.fixedpoint.format import Arithmetic, Format, to_float
 from dynagate.fixedpoint.formatted import FormattedGraph
 from dynagate.fixedpoint.models.evaluate import evaluate_integers
+from dynagate.forces.options import AlgorithmOptions
 from dynagate.graph.graph import Graph, Node, Port
 from dynagate.host.devices.program_session import ProgramDevice
 from dynagate.host.drivers import ShellDriver

@@ -19,9 +19,9 @@ from dynagate.design.design import Design
 from dynagate.design.files import DesignError
 from dynagate.design.program import ProgramBody
 from dynagate.design.words import FIXED
-from dynagate.dynamics import AlgorithmOptions
 from dynagate.fixedpoint.models.evaluate import quantize_inputs
 from dynagate.fixedpoint.models.feedback import FeedbackModel
+from dynagate.forces.options import AlgorithmOptions
 from dynagate.host import RolloutDevice
 from dynagate.host.openers import executor_of
 from dynagate.host.report import Checks, report_design

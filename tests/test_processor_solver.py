@@ -26,6 +26,7 @@ from dynagate.fixedpoint.format import SATURATE, Arithmetic
 from dynagate.fixedpoint.fuse import fused
 from dynagate.fixedpoint.models.loops import FormattedLoop, LoopIntegers, integers_of, values_of
 from dynagate.forces import Servo
+from dynagate.forces.options import StepOptions
 from dynagate.host.devices import program_session
 from dynagate.host.report.rules import passed, verdict
 from dynagate.host.report.solvers import SolverMeasurement
@@ -43,7 +44,6 @@ from dynagate.hw.processor.compiler.scheduled import Schedule
 from dynagate.hw.processor.compiler.solver import formatted_solver
 from dynagate.hw.processor.core_spec import CoreSpec
 from dynagate.hw.processor.isa.shape import LOAD, STORE, Core
-from dynagate.integrators.step import StepOptions
 from dynagate.robot import Robot
 
 from tests.replays import replayed_turn

@@ -16,10 +16,10 @@ from click.testing import CliRunner
 from dynagate import Policy, Region, Rollout, robots
 from dynagate.base.errors import ArgumentError
 from dynagate.cli import main
-from dynagate.dynamics.functions.options import AlgorithmOptions
 from dynagate.dynamics.spatial import select, sin
 from dynagate.fixedpoint.fuse import fused
 from dynagate.fixedpoint.models.loops import FormattedLoop, LoopIntegers, assign_loop, integers_of, observe, values_of
+from dynagate.forces.options import AlgorithmOptions
 from dynagate.graph import Graph
 from dynagate.graph.blocks import in_blocks
 from dynagate.graph.loop import TURNS, Count, Loop, Until, evaluate_loop

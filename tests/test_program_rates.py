@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from dynagate import evaluate, robots, trace
+from dynagate.forces.options import StepOptions
 from dynagate.graph.loop import Count, Loop, evaluate_loop
 from dynagate.graph.rates import JVP, jvp, rate_of
 from dynagate.graph.recorder import Recording
@@ -16,7 +17,6 @@ from dynagate.graph.scan_trace import trace_scan
 from dynagate.graph.steps import KINDS
 from dynagate.graph.weights import VJP, vjp, weight_of
 from dynagate.integrators.methods import method_of
-from dynagate.integrators.step import StepOptions
 from dynagate.native.loop import LoopKernel
 
 from tests.test_nested_loops import equal_names, sums

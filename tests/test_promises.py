@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from dynagate import Graph, Region, Robot, build, evaluate, robots, trace
-from dynagate.dynamics import AlgorithmOptions
 from dynagate.fixedpoint.assign import Policy, WordLengths, assign, assign_word
 from dynagate.fixedpoint.models.evaluate import evaluate as evaluate_fixed
 from dynagate.fixedpoint.ranges.sampled import NOISE_MARGIN, sampled_ranges
@@ -16,6 +15,7 @@ from dynagate.fixedpoint.wordlength.confidence import OVERFLOWS, block_floors, m
 from dynagate.fixedpoint.wordlength.goal import Goal
 from dynagate.fixedpoint.wordlength.optimize import AccuracyError, _Search, optimize
 from dynagate.fixedpoint.wordlength.sweep import measure
+from dynagate.forces.options import AlgorithmOptions
 from dynagate.graph import Node, Port
 from dynagate.graph.region import KINDS, REST
 from dynagate.graph.truth import relative_errors

@@ -11,12 +11,12 @@ import pytest
 from dynagate import Robot, Rollout, difference, integrate, neutral, robots
 from dynagate.base.errors import ArgumentError
 from dynagate.forces import CompliantContact, Damping, Force, Friction, Limits, Plane, Point, Servo
+from dynagate.forces.options import StepOptions
 from dynagate.integrators import RigidContact
 from dynagate.integrators.explicit_method import ExplicitIntegrator
 from dynagate.integrators.implicit.position_based_method import PositionBasedIntegrator
 from dynagate.integrators.implicit.variational_method import VariationalIntegrator
 from dynagate.integrators.motion import Integrator, Motion
-from dynagate.integrators.step import StepOptions
 from dynagate.robot import Joint, Link
 
 from tests import test_variational_joints as joints

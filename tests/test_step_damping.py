@@ -17,10 +17,11 @@ from dynagate.base.errors import ArgumentError
 from dynagate.bench.mujoco_peer import MujocoRollout
 from dynagate.cli.errors import as_options
 from dynagate.forces import Plane, Point
+from dynagate.forces.options import StepOptions
 from dynagate.integrators import RigidContact
 from dynagate.integrators.implicit.contact import axes_of
 from dynagate.integrators.linearized import linearized_step_graph
-from dynagate.integrators.step import StepOptions, step_graph
+from dynagate.integrators.step import step_graph
 
 from tests.oracle import pinocchio_of
 from tests.robots import DATA

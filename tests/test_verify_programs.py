@@ -24,6 +24,7 @@ from dynagate.design import files
 from dynagate.design.design import Design
 from dynagate.design.files import BENCH, DesignError, checksum
 from dynagate.design.program import PROGRAM, ProgramBody, load_words
+from dynagate.forces.options import StepOptions
 from dynagate.hw.bodies.program import build_program, build_solver
 from dynagate.hw.designs import Design as Built
 from dynagate.hw.processor.streams import Cores
@@ -31,7 +32,6 @@ from dynagate.hw.rebuild import rebuild
 from dynagate.hw.request import DesignRequest
 from dynagate.hw.rtl.axi import Axi
 from dynagate.hw.vectors.packets import in_its_shell
-from dynagate.integrators.step import StepOptions
 from dynagate.robot import Joint, Link
 from dynagate.sim import verify as module
 from dynagate.sim.verify import verify

@@ -19,6 +19,7 @@ from dynagate.fixedpoint.assign import Policy
 from dynagate.fixedpoint.format import Arithmetic
 from dynagate.fixedpoint.formatted import Formatted
 from dynagate.fixedpoint.models.files import FormatsFile
+from dynagate.forces.options import AlgorithmOptions
 from dynagate.graph import Graph
 from dynagate.hw.designs import Design, Hardware, Resources
 from dynagate.hw.processor.compiled import compiled_program
@@ -27,7 +28,6 @@ from dynagate.hw.processor.compiler.stream_layout import streams_of
 from dynagate.hw.processor.compiler.words import messages
 from dynagate.hw.processor.core_spec import CoreSpec
 from dynagate.hw.processor.isa.shape import Core
-from dynagate.hw.processor.options import options_of
 from dynagate.hw.processor.streams import in_its_shell
 from dynagate.hw.request import DesignRequest
 from dynagate.hw.units.latencies import dsp_blocks
@@ -106,7 +106,7 @@ class ScheduledProgram(Hardware):
             else:
                 content: dict[str, Any] = dict(record.formats.policy or {})
                 policy = Policy(**{**content, "arithmetic": Arithmetic(**content["arithmetic"])})
-            options = options_of(record)
+            options = AlgorithmOptions.of_record(record.options)
             certificate = record.formats.certificate is not None
             request = DesignRequest(
                 region.robot,

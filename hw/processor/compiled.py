@@ -13,6 +13,7 @@ from dynagate.fixedpoint.formatted import Formatted, FormattedGraph
 from dynagate.fixedpoint.models.files import TOLERANCE, FormatsFile, described
 from dynagate.fixedpoint.models.loops import FormattedLoop
 from dynagate.fixedpoint.proof.certificate import Certificate, Machine, certified
+from dynagate.forces.options import AlgorithmOptions
 from dynagate.graph import Graph
 from dynagate.graph.parts import parts_of
 from dynagate.graph.region import Region
@@ -70,7 +71,7 @@ def compiled_program(
         for name in names:
             if len(names) > 1:
                 progress(f"formats of {name}")
-            graph = graph_of(robot, name, **options)
+            graph = graph_of(robot, name, AlgorithmOptions.of_record(options))
             formatted.append(assign(graph, region, policy) if file is None else file.graph(graph))
     graphs = [graph for each in formatted for graph in each.graphs()]
     if file is not None:

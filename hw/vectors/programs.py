@@ -17,10 +17,10 @@ from dynagate.fixedpoint.formatted import Formatted, FormattedGraph
 from dynagate.fixedpoint.models.evaluate import evaluate_integers
 from dynagate.fixedpoint.models.feedback import FeedbackModel
 from dynagate.fixedpoint.models.loops import FormattedLoop, LoopIntegers
+from dynagate.forces.options import AlgorithmOptions
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.region import Kind, Region
 from dynagate.graph.steps import GRAPH, LOOP, SCAN, UNTIL, refused, table
-from dynagate.hw.processor.options import options_of
 from dynagate.hw.vectors.drawn import SAMPLES, SEED, Arrays, Flags, Vectors, flat, kept_in_limits, of_all_kinds
 from dynagate.hw.vectors.packets import (
     FEW,
@@ -224,7 +224,7 @@ def _graph_turns(formatted: FormattedGraph, each: Arrays, design: Design[Program
 
 
 def _loop_turns(formatted: FormattedLoop, each: Arrays, design: Design[ProgramBody], robot: Robot) -> _Turns:
-    motion = ChipMotion.of(robot, options_of(design), design.body.core["word"])
+    motion = ChipMotion.of(robot, AlgorithmOptions.of_record(design.options), design.body.core["word"])
     formats = {port.name: formatted.input_formats(port.name) for port in formatted.inputs}
     begun = entered(design, motion.begun(each["q"][:, 0], each["qd"][:, 0]), formats)
     loop, per_turn = LoopIntegers(formatted, begun.integers), formatted.loop.per_turn

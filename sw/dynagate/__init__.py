@@ -16,8 +16,8 @@ from dynagate.base.errors import Error, MissingExtraError, MissingNameError
 from dynagate.base.former import ANSWERS, NAMES
 from dynagate.base.nearest import nearest
 from dynagate.dynamics import TABLE as FUNCTIONS
-from dynagate.dynamics import AlgorithmOptions
 from dynagate.dynamics.configuration import difference, integrate, neutral
+from dynagate.forces.options import AlgorithmOptions
 from dynagate.graph import Graph, trace
 from dynagate.graph.derivatives import jacobian
 from dynagate.graph.evaluate import evaluate

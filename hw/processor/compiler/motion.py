@@ -8,7 +8,6 @@ from dataclasses import replace
 import numpy as np
 from dynagate.base.arrays import Array
 from dynagate.base.errors import ArgumentError
-from dynagate.dynamics.functions.options import AlgorithmOptions
 from dynagate.fixedpoint.assign import Policy
 from dynagate.fixedpoint.format import Format
 from dynagate.fixedpoint.formatted import FormattedGraph
@@ -22,6 +21,7 @@ from dynagate.fixedpoint.models.loops import (
     observe,
     values_of,
 )
+from dynagate.forces.options import AlgorithmOptions
 from dynagate.graph.region import KINDS, Region
 from dynagate.integrators.chip_motion import FAILURES, STATE, ChipMotion
 from dynagate.integrators.methods import METHODS
@@ -56,7 +56,7 @@ def motion_of(
     if options.tolerance is not None:
         motion = ChipMotion.of(robot, options, policy.word, options.tolerance)
         return options, _formatted(motion, region, policy)
-    method = METHODS[options.integrator or ""]
+    method = METHODS[options.method]
     least: float = method.tolerance  # type: ignore[attr-defined]
     tolerance = least * 2.0 ** max(32 - policy.word, 0)
     for _ in range(TRIALS):

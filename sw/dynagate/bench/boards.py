@@ -10,8 +10,8 @@ from dynagate.base.progress import Progress, quiet
 from dynagate.base.text_table import Column, table_lines
 from dynagate.bench.driver import BATCH, DriverCost
 from dynagate.design.design import ChosenFormats
-from dynagate.dynamics import AlgorithmOptions
 from dynagate.fixedpoint.assign import Policy, assign
+from dynagate.forces.options import AlgorithmOptions
 from dynagate.graph import trace
 from dynagate.graph.region import Region
 from dynagate.hw import boards

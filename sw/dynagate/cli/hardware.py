@@ -34,6 +34,7 @@ from dynagate.cli.rollout import DEFAULT_STEPS, step_options, steps_option
 from dynagate.cli.solver import solver_option
 from dynagate.design.words import FLOAT32, WORD
 from dynagate.dynamics import ROLLOUT
+from dynagate.forces.options import AlgorithmOptions
 from dynagate.graph.region import Region
 from dynagate.hw import boards
 from dynagate.hw.plan.schedule import LONGEST_INTERVAL
@@ -167,18 +168,16 @@ def _request(
     name: str,
     word: int,
     goal: Goal | None,
-    algorithm: dict[str, Any],
+    algorithm: AlgorithmOptions,
     proved: bool = False,
     **options: Any,
 ) -> DesignRequest:
     """The request that the options of the command line are. options: those that a `DesignRequest` has too."""
-    from dynagate.dynamics import AlgorithmOptions
     from dynagate.fixedpoint.assign import PROVED, SAMPLED, Policy
     from dynagate.hw.request import DesignRequest
 
     policy = Policy(word=word, ranges=PROVED if proved else SAMPLED) if goal is None else None
-    chosen = AlgorithmOptions(**algorithm)
-    return DesignRequest(robot, name, region=region, policy=policy, goal=goal, algorithm=chosen, **options)
+    return DesignRequest(robot, name, region=region, policy=policy, goal=goal, algorithm=algorithm, **options)
 
 
 @command(

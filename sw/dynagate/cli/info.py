@@ -11,6 +11,7 @@ from dynagate.base.progress import Progress, quiet
 from dynagate.base.text_table import Column, table_lines
 from dynagate.dynamics import LISTED
 from dynagate.dynamics import function as function_row
+from dynagate.forces.options import DEFAULTS, AlgorithmOptions
 from dynagate.graph import Counts, trace
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.region import Region
@@ -45,16 +46,15 @@ def describe(
     region: Region,
     *,
     function: str | None = None,
-    form: str | None = None,
+    algorithm: AlgorithmOptions = DEFAULTS,
     progress: Progress = quiet,
-    **options: Any,
 ) -> list[Row]:
     """A row per function and form, or only those of this function or form, in the default choices and in those of
     fewest operations; where `frame`, `mass` or `prefix` is given, in these instead. With `forces` where the
     function depends on friction. progress: called before each slow stage. Raises RobotError: the
     robot does not have this function, or not in this form.
     """
-    rows = []
+    rows, form, options = [], algorithm.form, algorithm.as_dict()
     listed = LISTED if function is None else {function_row(function).name: function_row(function)}
     for name, row in listed.items():
         forms = row.forms_for(robot)
@@ -64,7 +64,7 @@ def describe(
             trace(robot, function, form=form)  # says why the robot has none
         rubs = {"forces": options["forces"]} if options.get("forces") and row.takes_friction else {}
         double = _states(region, name, rubs) if forms else {}
-        own = {key: value for key, value in options.items() if key != "forces"}
+        own = {key: value for key, value in options.items() if key not in ("form", "forces")}
         for each in forms:
             takes = row.options.get(each, ())
             choices: list[dict[str, Any]] = [own] if own else [{}, FEWEST]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,15 +25,14 @@ from dynagate.dynamics import (
     LISTED,
     ROLLOUT,
     TOGETHER,
-    AlgorithmOptions,
     Function,
     function,
 )
-from dynagate.dynamics.functions.options import DEFAULT_FUNCTION
 from dynagate.fixedpoint.assign import LARGEST_WORD, SMALLEST_WORD
 from dynagate.fixedpoint.wordlength.goal import MULTIPLIERS
 from dynagate.forces import FORCES, Force, ForceError, Friction, as_text, of_text
 from dynagate.forces.force import check_forces
+from dynagate.forces.options import AlgorithmOptions
 from dynagate.graph.choose import FRAMES
 from dynagate.hw import boards
 from dynagate.hw.options import DesignOptions
@@ -176,6 +176,10 @@ class OneFunction(click.Choice[str]):
         if isinstance(value, str) and value not in self.choices and (near := nearest(value, [*LISTED, *ALIASES])):
             self.fail(f"no function '{value}'{near}; expected one of {', '.join(LISTED)}", param, ctx)
         return super().convert(value, param, ctx)
+
+
+DEFAULT_FUNCTION = "forward_dynamics_gradient"
+"""The function of commands that are called without one."""
 
 
 def function_option(text: str, *, several: bool = False, default: str | None = DEFAULT_FUNCTION) -> Command:
@@ -387,16 +391,16 @@ _FRAME_HELP = f"Express the gradients in this frame: {', '.join(FRAMES)}, or a l
 
 
 def algorithm_options(command: Command) -> Command:
-    """The command gets them as one mapping, `algorithm`, checked for its function; for any where it has none."""
+    """The command gets them as one object, `algorithm`, checked for its function; for any where it has none."""
 
     @functools.wraps(command)
     def gathered(robot: Robot, *region: Any, form: str | None, prefix: bool, **rest: Any) -> Any:
-        algorithm = {"form": form, "frame": rest.pop("frame"), "mass": rest.pop("mass"), "prefix": prefix or None}
-        algorithm["forces"] = rest.pop("forces") or None
-        algorithm = {option: value for option, value in algorithm.items() if value is not None}
+        given = {"form": form, "frame": rest.pop("frame"), "mass": rest.pop("mass"), "prefix": prefix or None}
+        given["forces"] = rest.pop("forces") or None
+        given = {option: value for option, value in given.items() if value is not None}
         functions = [function(rest["name"])] if rest.get("name") else list(LISTED.values())
-        _check_algorithm(robot, functions, algorithm)
-        return command(robot, *region, algorithm=algorithm, **rest)
+        _check_algorithm(robot, functions, given)
+        return command(robot, *region, algorithm=AlgorithmOptions(**given), **rest)
 
     return with_options(
         gathered,
@@ -409,8 +413,8 @@ def algorithm_options(command: Command) -> Command:
 
 
 def outputs_option(command: Command) -> Command:
-    """Below `algorithm_options`: chosen outputs are an entry of the mapping `algorithm`, variable parameters
-    are the robot's."""
+    """Below `algorithm_options`: chosen outputs are those of the object `algorithm`, variable parameters are the
+    robot's."""
 
     @functools.wraps(command)
     def checked(
@@ -418,7 +422,7 @@ def outputs_option(command: Command) -> Command:
         *region: Any,
         outputs: tuple[str, ...],
         variable: tuple[str, ...],
-        algorithm: dict[str, Any],
+        algorithm: AlgorithmOptions,
         **rest: Any,
     ) -> Any:
         if variable:
@@ -429,7 +433,7 @@ def outputs_option(command: Command) -> Command:
                 raise click.BadParameter(str(error), param_hint="'--variable'") from None
             region = tuple(each if each is None else each.of_robot(robot) for each in region)
         if outputs:
-            algorithm = {**algorithm, "outputs": outputs}
+            algorithm = replace(algorithm, outputs=outputs)
             _check_outputs(function(rest["name"]), outputs)
         return command(robot, *region, algorithm=algorithm, **rest)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from dataclasses import replace
 from typing import Any
 
 import click
@@ -11,7 +12,8 @@ from dynagate.cli import parameters
 from dynagate.cli.fields import field_option
 from dynagate.cli.parameters import Value, count
 from dynagate.cli.robot import Command, with_options
-from dynagate.dynamics import ROLLOUT, AlgorithmOptions, function
+from dynagate.dynamics import ROLLOUT, function
+from dynagate.forces.options import AlgorithmOptions
 
 MOST_STEPS = 1_000_000
 DEFAULT_STEPS = 50
@@ -37,10 +39,10 @@ class IntegratorName(click.Choice[str]):
 
 
 def step_options(command: Command) -> Command:
-    """Below `algorithm_options`: options of a step and of a rollout are more entries of the mapping `algorithm`."""
+    """Below `algorithm_options`: options of a step and of a rollout are added to the object `algorithm`."""
 
     @functools.wraps(command)
-    def checked(robot: Any, *region: Any, algorithm: dict[str, Any], **rest: Any) -> Any:
+    def checked(robot: Any, *region: Any, algorithm: AlgorithmOptions, **rest: Any) -> Any:
         names = ("dt", "integrator", "implicit_damping", "linearize", "variable_dt", "tolerance")
         asked = {name: value for name in names if (value := rest.pop(name)) not in (None, False)}
         row = function(rest["name"])
@@ -53,7 +55,7 @@ def step_options(command: Command) -> Command:
                 )
         if "variable_dt" in asked and "dt" not in asked:
             raise click.UsageError("--variable-dt without --dt; expected both: --dt is the largest time step")
-        return command(robot, *region, algorithm={**algorithm, **asked}, **rest)
+        return command(robot, *region, algorithm=replace(algorithm, **asked), **rest)
 
     return with_options(
         checked,

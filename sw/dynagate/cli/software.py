@@ -30,6 +30,7 @@ from dynagate.cli.options import (
 from dynagate.cli.output import is_special, write_text, written_together
 from dynagate.cli.robot import first_given, region_options, robot_options
 from dynagate.design.files import content_hash
+from dynagate.forces.options import AlgorithmOptions
 from dynagate.graph.certificate import CERTIFICATE
 from dynagate.graph.region import Region
 from dynagate.robot import Robot
@@ -54,13 +55,13 @@ TESTED_SPEED = 1.0
 @function_option("Show only this function", default=None)
 @algorithm_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
-def info(robot: Robot, region: Region, name: str | None, as_json: bool, algorithm: dict[str, Any]) -> None:
+def info(robot: Robot, region: Region, name: str | None, as_json: bool, algorithm: AlgorithmOptions) -> None:
     """Print what each function of ROBOT costs in each of its forms: operations, depth, float32 error."""
     from dynagate.cli.info import describe, table
     from dynagate.cli.progress import ProgressLine
 
     with ProgressLine() as progress:
-        rows = describe(robot, region, function=name, progress=progress, **algorithm)
+        rows = describe(robot, region, function=name, algorithm=algorithm, progress=progress)
     click.echo(json.dumps([row.as_dict() for row in rows], indent=1) if as_json else table(robot, rows))
 
 
@@ -103,12 +104,11 @@ def emit(
     name: str,
     options: EmitOptions,
     folder: Path,
-    algorithm: dict[str, Any],
+    algorithm: AlgorithmOptions,
     **formats: Any,
 ) -> None:
     """Write a function of ROBOT as C, for programs without Python (examples/c), and print the files."""
     from dynagate.cli.progress import ProgressLine
-    from dynagate.dynamics import AlgorithmOptions
     from dynagate.dynamics.functions.record import SCAN
     from dynagate.graph import trace
     from dynagate.graph.certificate import check_certificate
@@ -120,19 +120,19 @@ def emit(
     if formats["goal"] is not None:
         require("--error", "hw", "scipy")
     if formats["certificate"]:
-        check_certificate(name, AlgorithmOptions(**algorithm), robot)
-    if algorithm.get("form") == SCAN:
+        check_certificate(name, algorithm, robot)
+    if algorithm.form == SCAN:
         unfit: dict[str, Any] = {"--integers": options.integers, "--single": options.single}
-        unfit |= {f"--{other}": algorithm.get(other) for other in ("outputs", "variable")}
+        unfit["--outputs"] = algorithm.outputs
         for other, value in unfit.items():
             if value:
                 raise click.UsageError(f"--form {SCAN} and {other} are both given; expected one")
     with ProgressLine() as progress:
         progress(f"tracing {robot.name} {name}")
-        if algorithm.get("form") == SCAN:
+        if algorithm.form == SCAN:
             _write(folder, _scan(robot, name, options.cuda, algorithm))
             return
-        graph, packing = trace(robot, name, **algorithm), None
+        graph, packing = trace(robot, name, algorithm), None
         if options.pack:
             graph, packing = packed(graph)
         if options.single is not None:
@@ -157,14 +157,14 @@ def _write(folder: Path, files: Mapping[str, str]) -> None:
         click.echo(folder / file)
 
 
-def _scan(robot: Robot, name: str, cuda: bool, algorithm: Mapping[str, Any]) -> dict[str, str]:
+def _scan(robot: Robot, name: str, cuda: bool, algorithm: AlgorithmOptions) -> dict[str, str]:
     """C or CUDA of a loop over links."""
     from dynagate.graph.scan_trace import trace_scan
     from dynagate.native.cuda_loop import emit_cuda_loop
     from dynagate.native.loop import emit_loop
     from dynagate.native.source import kernel_name
 
-    loop = trace_scan(robot, name, forces=algorithm.get("forces", ()))
+    loop = trace_scan(robot, name, forces=algorithm.forces)
     return {f"{kernel_name(loop)}.cu": emit_cuda_loop(loop)} if cuda else dict(emit_loop(loop).files)
 
 

@@ -74,9 +74,9 @@ def _solve(region: Any, knots: int, samples: int, asked: dict[str, Any]) -> None
     if context.get_parameter_source("states") is not ParameterSource.COMMANDLINE:
         asked["states"] = STATES
     from dynagate.cli.progress import ProgressLine
+    from dynagate.forces.options import StepOptions
     from dynagate.host.report import Checks, report_solver
     from dynagate.host.report.solvers import Reaching
-    from dynagate.integrators.step import StepOptions
 
     each = StepOptions(asked["dt"] or DT, implicit_damping=asked["implicit_damping"])
     with ProgressLine() as progress:

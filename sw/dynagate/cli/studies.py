@@ -33,9 +33,9 @@ from dynagate.cli.output import written_together
 from dynagate.cli.parameters import Named, Value, mapping
 from dynagate.cli.robot import Command, check_joints, first_given, region_options, robot_options
 from dynagate.cli.solver import MOST_SAMPLES
-from dynagate.dynamics.functions.options import IMPLICIT_DAMPING
 from dynagate.dynamics.steps.damping import robot_in_step
 from dynagate.fixedpoint.assign import LARGEST_WORD, SMALLEST_WORD
+from dynagate.forces.options import IMPLICIT_DAMPING, AlgorithmOptions
 from dynagate.graph.region import Region
 from dynagate.robot import Robot
 
@@ -96,7 +96,7 @@ def sweep(
     name: str,
     options: SweepOptions,
     folder: Path,
-    algorithm: dict[str, Any],
+    algorithm: AlgorithmOptions,
 ) -> None:
     """Measure ROBOT's error and cost over word lengths and policies."""
     _check_backend(options)
@@ -108,7 +108,7 @@ def sweep(
     from dynagate.graph import trace
 
     with _client(options.cluster), tqdm(desc="  points", unit=" points") as bar:
-        graph = trace(robot, name, **algorithm)
+        graph = trace(robot, name, algorithm)
 
         def progress(done: int, of: int) -> None:
             bar.total = of

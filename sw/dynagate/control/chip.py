@@ -14,12 +14,12 @@ from dynagate.base.errors import ArgumentError
 from dynagate.control.cost import Cost, Input
 from dynagate.control.forward import recorded
 from dynagate.dynamics.spatial import chosen
+from dynagate.forces.options import StepOptions
 from dynagate.graph import Graph
 from dynagate.graph.blocks import Blocks
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.loop import Count, Loop, OfGraph, evaluate_turn
 from dynagate.integrators.explicit_method import step_inputs
-from dynagate.integrators.step import StepOptions
 from dynagate.robot import Robot
 
 CALL = ("q", "qd", "guess", "warm")

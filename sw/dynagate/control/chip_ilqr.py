@@ -82,7 +82,7 @@ class ChipIlqr(ChipSolver):
         numbers = {"knots": o.knots, "dt": o.step.dt, "iterations": o.iterations, "tolerance": o.tolerance}
         return {
             **numbers,
-            "integrator": o.step.integrator,
+            "integrator": o.step.method,
             "implicit_damping": o.step.implicit_damping,
             "regularization": [o.smallest, o.largest],
         }

@@ -24,12 +24,13 @@ from dynagate.control.chip import CALL, ChipSolver, ahead, apart, asked_of, begi
 from dynagate.control.cost import Cost, CostGraphs
 from dynagate.control.forward import CARRY, bounded, recorded, stepped, with_cost
 from dynagate.dynamics.spatial import array, chosen, exp, noise, select
+from dynagate.forces.options import StepOptions
 from dynagate.graph import Graph
 from dynagate.graph.blocks import Blocks
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.loop import Count, Loop
 from dynagate.graph.recorder import Recording
-from dynagate.integrators.step import StepOptions, step_graph
+from dynagate.integrators.step import step_graph
 from dynagate.native.noise import Lines
 from dynagate.robot import Robot
 
@@ -113,7 +114,7 @@ class ChipMppi(ChipSolver):
         more = {"nodes": o.nodes, "bounds": None if o.bounds is None else [x.tolist() for x in o.bounds]}
         return {
             **numbers,
-            "integrator": o.step.integrator,
+            "integrator": o.step.method,
             "implicit_damping": o.step.implicit_damping,
             "spread": o.spread.tolist(),
             **more,

@@ -12,11 +12,12 @@ from dynagate.base.arrays import Array
 from dynagate.base.naming import scope
 from dynagate.control.cost import CostGraphs
 from dynagate.dynamics.spatial import array, select, zeros
+from dynagate.forces.options import StepOptions
 from dynagate.graph import Graph, trace
 from dynagate.graph.derivatives import output_values
 from dynagate.graph.loop import Count, Loop
 from dynagate.graph.recorder import Recording
-from dynagate.integrators.step import StepOptions, step_graph
+from dynagate.integrators.step import step_graph
 from dynagate.robot import Robot
 
 CARRY = {"q_end": "q0", "qd_end": "qd0", "total_next": "total"}

@@ -26,6 +26,7 @@ from dynagate.control.riccati import Gains, Held, Value, moved, regularized, ric
 from dynagate.control.riccati_blocks import LARGEST_UNROLLED, Blocked
 from dynagate.dynamics.configuration import between
 from dynagate.dynamics.spatial import array, chosen, select, zeros
+from dynagate.forces.options import StepOptions
 from dynagate.graph import Graph
 from dynagate.graph.derivatives import output_values
 from dynagate.graph.loop import Count, Loop, Until
@@ -33,7 +34,6 @@ from dynagate.graph.ops import BEYOND
 from dynagate.graph.recorder import Recording
 from dynagate.integrators.explicit_method import step_inputs
 from dynagate.integrators.linearized import linearized_step_graph
-from dynagate.integrators.step import StepOptions
 from dynagate.robot import Robot
 
 DECREASES, INCREASES, FACTOR = 0.5, 0.01, 10.0
@@ -356,7 +356,7 @@ class _Builder:
     def _knot(self) -> Graph:
         n, nx, nu = self.nv, 2 * self.nv, len(self.driven)
         step = self.options.step
-        semi = step.integrator == "semi_implicit_euler" and not self.robot.quaternions()
+        semi = step.method == "semi_implicit_euler" and not self.robot.quaternions()
 
         def record(recording: Recording, values: dict[str, Array]) -> Mapping[str, Any]:
             slope, curvature = recording.input("slope", (nx,)), recording.input("curvature", (nx, nx), symmetric=True)

@@ -6,9 +6,9 @@ import numpy as np
 
 from dynagate.base.arrays import Array
 from dynagate.base.errors import ArgumentError
+from dynagate.forces.options import StepOptions
 from dynagate.graph import trace
 from dynagate.graph.evaluate import evaluate
-from dynagate.integrators.step import StepOptions
 from dynagate.robot import Robot
 
 ENOUGH = 0.5

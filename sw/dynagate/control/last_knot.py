@@ -18,11 +18,11 @@ from dynagate.control.cost import CostGraphs, Expansion
 from dynagate.control.forward import with_cost
 from dynagate.control.riccati import Value
 from dynagate.dynamics.spatial import symmetric
+from dynagate.forces.options import StepOptions
 from dynagate.graph import Graph
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.recorder import Recording
 from dynagate.integrators.linearized import linearized_step_graph
-from dynagate.integrators.step import StepOptions
 
 CHEAP = 1e-3
 """Torques cost little whose curvature is below this part of what the final cost gives them through a step."""

@@ -14,11 +14,11 @@ from dynagate.base.arrays import Array
 from dynagate.control.cost import Cost, CostGraphs
 from dynagate.control.forward import CARRY, recorded, stepped, with_cost
 from dynagate.control.joint_bounds import WITHIN, JointBounds
+from dynagate.forces.options import StepOptions
 from dynagate.graph import Graph
 from dynagate.graph.loop import Count, Loop
 from dynagate.graph.recorder import Recording
 from dynagate.integrators.explicit_method import step_inputs
-from dynagate.integrators.step import StepOptions
 from dynagate.robot import Robot
 
 

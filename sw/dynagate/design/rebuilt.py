@@ -15,6 +15,7 @@ from dynagate.design.source import source_digest
 from dynagate.fixedpoint.format import Arithmetic, Format
 from dynagate.fixedpoint.formatted import FormattedGraph
 from dynagate.fixedpoint.proof.certificate import Certificate, recertified
+from dynagate.forces.options import AlgorithmOptions
 from dynagate.graph import Graph, trace
 from dynagate.graph.late import late_terms_last
 from dynagate.graph.region import Region
@@ -42,11 +43,8 @@ def formatted_of(
 
 
 def _formatted(design: Design[DatapathBody], graph_of: Callable[..., Graph]) -> FormattedGraph:
-    options = dict(design.options)
-    if isinstance(options.get("frame"), dict):  # JSON has no numbers as keys
-        options["frame"] = {int(first): link for first, link in options["frame"].items()}
     robot = robot_of(design)
-    graph = late_terms_last(graph_of(robot, design.function, **options))
+    graph = late_terms_last(graph_of(robot, design.function, AlgorithmOptions.of_record(design.options)))
     if design.formats.certificate is not None:
         graph = recertified(graph, robot, Certificate.of_dict(design.formats.certificate))
     if [node.name for node in design.body.nodes] != [node.name for node in graph.nodes]:

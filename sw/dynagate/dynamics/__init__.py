@@ -21,7 +21,6 @@ from dynagate.dynamics.functions.lookup import (
     of_frame,
     requested,
 )
-from dynagate.dynamics.functions.options import AlgorithmOptions
 from dynagate.dynamics.functions.record import CODE, EXTERNAL, TAU_OR_QDD, Function, Part
 from dynagate.dynamics.functions.spaces import SPACES, Argument, Space
 from dynagate.dynamics.tree import Tree
@@ -44,7 +43,6 @@ __all__ = [
     "TABLE",
     "TAU_OR_QDD",
     "TOGETHER",
-    "AlgorithmOptions",
     "Argument",
     "Function",
     "Part",

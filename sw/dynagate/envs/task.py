@@ -22,6 +22,7 @@ from dynagate.dynamics.tree import Tree
 from dynagate.envs.draws import PER_EPISODE, Randomization
 from dynagate.envs.gains import check_gains
 from dynagate.envs.moment import Moment, flat
+from dynagate.forces.options import StepOptions
 from dynagate.graph import Graph
 from dynagate.graph.loop import Count, Loop
 from dynagate.graph.recorder import Recording
@@ -31,7 +32,6 @@ from dynagate.integrators.implicit.contact import RigidContact
 from dynagate.integrators.implicit.contact_method import ContactIntegrator
 from dynagate.integrators.methods import method_of
 from dynagate.integrators.motion import Motion
-from dynagate.integrators.step import StepOptions
 from dynagate.robot import Robot
 
 Function = Callable[[Moment], Any]

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from dynagate.base.errors import OptionError
-from dynagate.dynamics import AlgorithmOptions
+from dynagate.forces.options import AlgorithmOptions
 from dynagate.graph.builder import GraphBuilder
 from dynagate.graph.graph import Graph, Node, Port
 from dynagate.graph.ops import OPS

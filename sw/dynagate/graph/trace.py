@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
+from inspect import Parameter, signature
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from dynagate.base.arguments import equal
 from dynagate.base.caching import Cache, Same
+from dynagate.base.changed import of_call
 from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import explained
 from dynagate.base.progress import Progress, quiet
-from dynagate.dynamics import EXTERNAL, AlgorithmOptions, Function, Tree, function, of_frame
+from dynagate.dynamics import EXTERNAL, Function, Tree, function, of_frame
 from dynagate.dynamics.friction import friction_in
 from dynagate.dynamics.recursions.poses import FrameOption
 from dynagate.forces import Force, Friction
-from dynagate.forces.listed import all_of_text, joint_friction, warn_of_forces
+from dynagate.forces.listed import joint_friction, warn_of_forces
+from dynagate.forces.options import AlgorithmOptions
 from dynagate.graph.choose import FRAME_SEARCHES, FRAMES
 from dynagate.graph.derived import JVP, VJP, derived
 from dynagate.graph.graph import Graph
@@ -31,6 +35,7 @@ from dynagate.robot.variable import check_inputs
 def trace(
     robot: RobotOrName,
     name: str | Function | Sequence[str],
+    options: AlgorithmOptions | None = None,
     *,
     form: str | None = None,
     frame: FrameOption | None = None,
@@ -47,8 +52,9 @@ def trace(
     """The checked graph of one function of one robot: a listed one by its name, or one of your own.
 
     robot: also the name of one that ships, or the path of its URDF file.
+    options: `AlgorithmOptions`, in place of the keywords of the same names.
     form, frame, mass, prefix, external_forces, dt, integrator, implicit_damping, outputs: as in
-    `dynamics.AlgorithmOptions`. forces: `dynagate.forces.Friction`, or none.
+    `AlgorithmOptions`. forces: `dynagate.forces.Friction`, or none.
     frame: for a function of a frame, the name of the frame. For the gradients, besides the frames of
     `dynamics.recursions.poses`: "fewest", the one of each chain that takes the fewest operations, or "accurate", the
     one that errs least in float32.
@@ -58,24 +64,55 @@ def trace(
     that the function does not take, an output that it does not have or numbers that become too large, RobotError where
     M is needed and has no inverse. Issues a RobotWarning if the robot's file lacks the friction that it should give.
     """
+    name, chosen = _options(name, options, locals())
     robot = robot_of(robot)
-    name, axes = of_frame(name, frame)
     algorithm = name if isinstance(name, Function) else function(name)
-    choice = AlgorithmOptions(outputs=outputs)
-    chosen = _chosen_outputs(algorithm, robot, choice.outputs)
+    outputs = _chosen_outputs(algorithm, robot, chosen.outputs)
     check_inputs(robot, [*(argument.name for argument in algorithm.inputs), EXTERNAL.name, *CALLED])
-    options = AlgorithmOptions(
-        form, axes, mass, prefix, dt=dt, integrator=integrator, implicit_damping=implicit_damping
-    ).as_dict()
-    own = all_of_text(forces) if joint_friction(robot, forces, algorithm) else ()
-    common = _Common(external_forces, own)
-    warn_of_forces(robot, all_of_text(forces))
-    if isinstance(axes, str):
+    own = chosen.forces if joint_friction(robot, chosen.forces, algorithm) else ()
+    warn_of_forces(robot, chosen.forces)
+    of_form = {option: value for option, value in chosen.changed().items() if option not in COMMON}
+    if isinstance(axes := chosen.frame, str):
         if axes not in FRAMES:
             raise ArgumentError(f"frame '{axes}'; expected {', '.join(FRAMES)}, a link index, or a map of them")
         if axes in FRAME_SEARCHES:
-            options["frame"] = _found_frame(robot, axes)
-    return _traced(_Asked(robot, algorithm, chosen, options, common, progress or quiet))
+            of_form["frame"] = _found_frame(robot, axes)
+    common = _Common(chosen.external_forces, tuple(own))
+    return _traced(_Asked(robot, algorithm, outputs, of_form, common, progress or quiet))
+
+
+COMMON = ("outputs", "external_forces", "forces")
+"""Options of all functions. The others are those of a form."""
+
+
+def _options(
+    name: str | Function | Sequence[str], options: AlgorithmOptions | None, keywords: Mapping[str, Any]
+) -> tuple[str | Function | Sequence[str], AlgorithmOptions]:
+    """Return the name of a function, with its frame in it, and its options.
+
+    Args:
+        name: Function, or names, of a call.
+        options: Options in one object.
+        keywords: Arguments of the call by name.
+
+    Raises:
+        ArgumentError: There are options both in the object and by keyword.
+    """
+    frame = keywords["frame"] if options is None else options.frame
+    name, axes = of_frame(name, frame)
+    if options is None:
+        return name, of_call(AlgorithmOptions, keywords, frame=axes)
+    for option, default in _KEYWORDS.items():
+        if not equal(keywords[option], default):
+            raise ArgumentError(f"options and {option}={keywords[option]!r:.60}; expected one of them")
+    return name, replace(options, frame=axes)
+
+
+_KEYWORDS = {
+    each.name: each.default for each in signature(trace).parameters.values() if each.kind is Parameter.KEYWORD_ONLY
+}
+"""Options of `trace` by keyword -> default."""
+_KEYWORDS.pop("progress")
 
 
 def _products(algorithm: Function, robot: Robot) -> dict[str, tuple[int, ...]]:

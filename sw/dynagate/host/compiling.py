@@ -8,17 +8,16 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy.typing as npt
 
-from dynagate.base.changed import changed_options
+from dynagate.base.changed import changed_in_call, of_call
 from dynagate.base.elsewhere import HARDWARE, spelled
 from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.base.explained import checking_first, explained
 from dynagate.base.nearest import nearest
 from dynagate.base.progress import Progress, showing
 from dynagate.dynamics import ROLLOUT, check_named, of_frame, requested
-from dynagate.dynamics.functions.options import AlgorithmOptions
 from dynagate.dynamics.recursions.poses import FrameOption
 from dynagate.forces import Force
-from dynagate.forces.listed import all_as_text
+from dynagate.forces.options import AlgorithmOptions
 from dynagate.graph.region import Region
 from dynagate.host.devices.board import Board
 from dynagate.host.devices.functions import check_form
@@ -32,6 +31,10 @@ from dynagate.robot.checked import RobotOrName, robot_of
 
 if TYPE_CHECKING:
     from dynagate.fixedpoint.assign import Policy
+
+
+OF_DEVICE = ("dtype", "threads", "layout", "pack", "number", "stream", "policy", "region", "certificate")
+"""Options of `compile` that are options of a device."""
 
 
 @explained
@@ -115,33 +118,12 @@ def compile(
         >>> forward(np.zeros((100, 2)), np.zeros((100, 2)), np.zeros((100, 2))).qdd.shape
         (100, 2)
     """
+    call = locals()
     check_robot(robot)
     function, axes = of_frame(function, frame)
     row = requested(function)
-    of_device = {
-        "dtype": (dtype, None),
-        "threads": (threads, 1),
-        "layout": (layout, "rows"),
-        "pack": (pack, False),
-        "number": (number, 0),
-        "stream": (stream, 0),
-        "policy": (policy, None),
-        "region": (region, None),
-        "certificate": (certificate, False),
-    }
-    chosen = device_of(device, (FUNCTION,), changed_options(of_device))
-    algorithm = AlgorithmOptions(
-        form=form,
-        frame=axes,
-        mass=mass,
-        prefix=prefix,
-        external_forces=external_forces,
-        outputs=outputs,
-        forces=all_as_text(forces),
-        dt=dt,
-        integrator=integrator,
-        implicit_damping=implicit_damping,
-    )
+    chosen = device_of(device, (FUNCTION,), changed_in_call(compile, call, OF_DEVICE))
+    algorithm = of_call(AlgorithmOptions, call, frame=axes)
     check_form(algorithm.form, chosen.name, chosen.opener, [name for (_, name), each in OPENERS.items() if each.scans])
     check_overflow(overflow)
     with showing(progress) as say:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from dynagate.base.arguments import ABOVE_ZERO, check_positive, is_whole, numbers
 from dynagate.base.arrays import Array
-from dynagate.base.changed import changed_options
+from dynagate.base.changed import changed_in_call, of_call
 from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.base.explained import explained
 from dynagate.base.warned import warn
@@ -25,13 +25,13 @@ from dynagate.fixedpoint.assign import Policy
 from dynagate.fixedpoint.format import SATURATE, Arithmetic
 from dynagate.forces import Force
 from dynagate.forces.force import check_forces
+from dynagate.forces.options import StepOptions
 from dynagate.graph.loop import TURNS
 from dynagate.host.devices import DeviceOptions
 from dynagate.host.devices.integer_loop import IntegerLoop
 from dynagate.host.problems import ProblemInput, Problems
 from dynagate.host.solution import Solution
 from dynagate.host.solver import Solver, check_counts, own
-from dynagate.integrators.step import StepOptions
 from dynagate.robot import RobotWarning
 from dynagate.robot.checked import RobotOrName
 
@@ -108,23 +108,17 @@ class Ilqr(Solver):
         dtype: npt.DTypeLike | None = None,
         threads: int = 1,
     ) -> None:
+        call = locals()
         check_counts(knots=knots, iterations=iterations)
         _check(tolerance, regularization)
         check_positive("within", within, "a part of a joint's range")
-        step = StepOptions(
-            dt,
-            integrator,
-            form,
-            forces=check_forces(forces),
-            constrained=constrained,
-            implicit_damping=implicit_damping,
-        )
+        step = of_call(StepOptions, call, forces=check_forces(forces))
         super().__init__(
             ILQR,
             robot,
             cost,
             device,
-            changed_options({"dtype": (dtype, None), "threads": (threads, 1)}),
+            changed_in_call(Ilqr.__init__, call, ("dtype", "threads")),
             knots=knots,
             bounds=bounds,
             joint_bounds=joint_bounds,

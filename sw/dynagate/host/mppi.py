@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from dynagate.base.arguments import AT_LEAST_ZERO, check_count, check_positive, one_or_several
 from dynagate.base.arrays import Array
-from dynagate.base.changed import changed_options
+from dynagate.base.changed import changed_in_call, of_call
 from dynagate.base.elsewhere import answering
 from dynagate.base.explained import explained
 from dynagate.base.philox import DEVIATION
@@ -20,11 +20,11 @@ from dynagate.control.mppi import sampled_loop, weights
 from dynagate.dynamics.steps.step import DEFAULT_INTEGRATOR
 from dynagate.forces import Force
 from dynagate.forces.force import check_forces
+from dynagate.forces.options import StepOptions
 from dynagate.host.devices import DeviceOptions
 from dynagate.host.problems import ProblemInput
 from dynagate.host.solution import after
 from dynagate.host.solver import Solver, check_counts, own
-from dynagate.integrators.step import StepOptions
 from dynagate.native import noise
 from dynagate.native.sampling import Sampling
 from dynagate.robot.checked import RobotOrName
@@ -139,24 +139,18 @@ class Mppi(Solver):
         dtype: npt.DTypeLike | None = None,
         threads: int = 1,
     ) -> None:
+        call = locals()
         nodes = knots if nodes is None else nodes
         check_counts(knots=knots, samples=samples, nodes=nodes, iterations=iterations)
         check_positive("temperature", temperature, "a cost of more than 0")
         _check_below("seed", seed)
-        step = StepOptions(
-            dt,
-            integrator,
-            form,
-            forces=check_forces(forces),
-            constrained=constrained,
-            implicit_damping=implicit_damping,
-        )
+        step = of_call(StepOptions, call, forces=check_forces(forces))
         super().__init__(
             MPPI,
             robot,
             cost,
             device,
-            changed_options({"dtype": (dtype, None), "threads": (threads, 1)}),
+            changed_in_call(Mppi.__init__, call, ("dtype", "threads")),
             knots=knots,
             bounds=bounds,
             joint_bounds=joint_bounds,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from os import PathLike
 from typing import TYPE_CHECKING, Literal
 
-from dynagate.base.changed import changed_options
+from dynagate.base.changed import changed_in_call
 from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.base.explained import explained
 from dynagate.base.nearest import nearest
@@ -24,6 +24,10 @@ from dynagate.integrators.limits import LimitWatch
 if TYPE_CHECKING:
     from dynagate.hw.designs import Design
     from dynagate.hw.rtl.axi import Axi
+
+
+OF_DEVICE = ("pauses", "seed", "axi", "cores", "pack")
+"""Options of `open` that are options of a device, as they are."""
 
 
 @explained
@@ -76,17 +80,10 @@ def open(
         ...     device(q=np.zeros(2), qd=np.zeros(2), tau=np.zeros(2)).qdd.shape
         (2,)
     """
+    call = locals()
     _check_design(design)
     check_overflow(overflow)
-    options = changed_options(
-        {
-            "pauses": (pauses, (0.0, 0.0)),
-            "seed": (seed, 1),
-            "axi": (axi, None),
-            "cores": (cores, 1),
-            "pack": (pack, False),
-        }
-    )
+    options = changed_in_call(open, call, OF_DEVICE)
     with showing(progress) as shown:
         source = DesignSource(design)
         name = _name(device, link, devices_of(source.kind))

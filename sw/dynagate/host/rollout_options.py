@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from dynagate.base.arguments import check_count, check_flags, is_whole, store_plain_numbers
+from dynagate.base.arguments import check_count, is_whole
 from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import check_fields, explained
 from dynagate.base.largest import MAX_STEPS
 from dynagate.dynamics.steps.step import DEFAULT_INTEGRATOR
-from dynagate.forces import Force
 from dynagate.forces.force import check_forces
+from dynagate.forces.options import StepOptions
 from dynagate.integrators.feedback import Feedback, checked_feedback
 from dynagate.integrators.implicit.contact import RigidContact
 from dynagate.integrators.implicit.contact_method import ContactIntegrator
 from dynagate.integrators.methods import method_of
 from dynagate.integrators.motion import Integrator
-from dynagate.integrators.step import StepOptions
 
 
 @explained
 @dataclass(frozen=True)
-class RolloutOptions:
+class RolloutOptions(StepOptions):
     """Options of a `Rollout`, whose keywords these fields are too.
 
     steps: how many. dt: seconds of a step, or None where each call says it. integrator: "euler", "semi_implicit_euler"
@@ -43,24 +41,19 @@ class RolloutOptions:
     Raises ValueError: an option is none of these; TypeError: one is of another type.
     """
 
-    steps: int
-    dt: float | None
-    integrator: str | Integrator | None = None
+    integrator: str | Integrator | None = None  # type: ignore[assignment]  # wider than that of one step
+    steps: int = 0
     linearize: bool = False
     every: int = 1
-    form: str | None = None
-    forces: Sequence[Force] = ()
-    constrained: bool = False
     contacts: RigidContact | None = None
     feedback: Feedback = False
-    implicit_damping: bool = False
 
     def __post_init__(self) -> None:
-        store_plain_numbers(self)
-        object.__setattr__(self, "forces", check_forces(self.forces))
-        chosen, step = self.chosen_method, self.step
-        check_flags(linearize=self.linearize)
-        chosen.check(step, linearize=self.linearize)
+        check_forces(self.forces)
+        super().__post_init__()
+
+    def _check(self) -> None:
+        self.chosen_method.check(self.step, linearize=self.linearize)
         _check_steps(self.steps, self.every, self.linearize)
         object.__setattr__(self, "feedback", checked_feedback(self.feedback))
         check_fields(self)
@@ -78,16 +71,9 @@ class RolloutOptions:
 
     @cached_property
     def step(self) -> StepOptions:
-        """The options of each step."""
-        explicit = self.chosen_method.name if self.chosen_method.linearizes else DEFAULT_INTEGRATOR
-        return StepOptions(
-            self.dt,
-            explicit,
-            self.form,
-            forces=tuple(self.forces),
-            constrained=self.constrained,
-            implicit_damping=self.implicit_damping,
-        )
+        """Options of each step. Methods that solve equations have no explicit integrator."""
+        chosen = self.chosen_method
+        return StepOptions(**self.of_step(integrator=chosen.name if chosen.linearizes else None))
 
 
 def _check_steps(steps: int, every: int, linearize: bool) -> None:

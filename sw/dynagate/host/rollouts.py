@@ -13,16 +13,17 @@ import numpy.typing as npt
 
 from dynagate.base.arguments import check_unit_vectors, of_shape, real, spread
 from dynagate.base.arrays import Array
-from dynagate.base.changed import changed_options
+from dynagate.base.changed import changed_in_call, of_call
 from dynagate.base.elsewhere import CALLED, answering
 from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import explained
 from dynagate.base.forks import renew_in_child
 from dynagate.base.progress import showing
-from dynagate.dynamics import ROLLOUT, AlgorithmOptions
+from dynagate.dynamics import ROLLOUT
 from dynagate.dynamics.steps.explicit import METHODS as TABLEAUX
-from dynagate.forces import Force, Forces, as_text
+from dynagate.forces import Force, Forces
 from dynagate.forces.listed import warn_of_forces
+from dynagate.forces.options import AlgorithmOptions, StepOptions
 from dynagate.forces.servo import IGNORED, has_ignored
 from dynagate.graph import Port
 from dynagate.graph.loop import Count, Loop
@@ -45,7 +46,6 @@ from dynagate.integrators.feedback import Feedback, feedback_inputs, largest_of,
 from dynagate.integrators.implicit.contact import RigidContact
 from dynagate.integrators.limits import LimitWatch
 from dynagate.integrators.motion import Integrator, reverse_loop
-from dynagate.integrators.step import StepOptions
 from dynagate.native.loop import LoopKernel
 from dynagate.robot import Robot
 from dynagate.robot.checked import RobotOrName, robot_of
@@ -120,22 +120,11 @@ class Rollout(Opened):
         policy: Policy | None = None,
         region: Region | None = None,
     ) -> None:
+        call = locals()
         check_robot(robot)
-        asked = RolloutOptions(
-            steps,
-            dt,
-            integrator,
-            linearize,
-            every,
-            form,
-            forces,
-            constrained,
-            contacts,
-            feedback,
-            implicit_damping,
-        )
-        own = {"dtype": (dtype, None), "threads": (threads, 1), "policy": (policy, None), "region": (region, None)}
-        chosen = device_of(device, (MOTION, LOOP), changed_options(own))
+        asked = of_call(RolloutOptions, call)
+        own = changed_in_call(Rollout.__init__, call, ("dtype", "threads", "policy", "region"))
+        chosen = device_of(device, (MOTION, LOOP), own)
         self._make(robot_of(robot), asked, chosen)
 
     def _make(self, robot: Robot, asked: RolloutOptions, chosen: ChosenDevice) -> None:
@@ -704,12 +693,5 @@ def _on_chip(
             f"device '{device.name}' takes no dt=None; expected a time step, or a design built with variable_dt=True, "
             "whose dt is the largest"
         )
-    algorithm = AlgorithmOptions(
-        options.form,
-        dt=options.dt,
-        integrator=options.integrator,
-        implicit_damping=options.implicit_damping,
-        linearize=linearize,
-        forces=[as_text(force) for force in options.forces],
-    )
+    algorithm = AlgorithmOptions(**options.of_step(), linearize=linearize)
     return RolloutDevice(device.open(MotionSource(robot, algorithm)), watch)

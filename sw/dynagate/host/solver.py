@@ -30,6 +30,7 @@ from dynagate.base.largest import MAX_ITERATIONS, MAX_KNOTS, MAX_SAMPLES
 from dynagate.base.nearest import nearest
 from dynagate.control.cost import Cost, Input
 from dynagate.control.forward import holding_loop
+from dynagate.forces.options import StepOptions
 from dynagate.host.bound import ShapeCache
 from dynagate.host.compiling import check_robot
 from dynagate.host.devices import DeviceOptions
@@ -41,7 +42,6 @@ from dynagate.host.problems import SHAPES, ProblemInput, Problems, Values
 from dynagate.host.starts import broadcast_starts
 from dynagate.integrators.explicit_method import step_inputs
 from dynagate.integrators.limits import LimitWatch
-from dynagate.integrators.step import StepOptions
 from dynagate.robot import Robot
 from dynagate.robot.checked import RobotOrName, robot_of
 
@@ -100,7 +100,7 @@ class Solver(LoopSolver):
         self._kept: ShapeCache[Problems] = ShapeCache(SHAPES)
 
     def __repr__(self) -> str:
-        step = f"knots={self.knots}, dt={self.step.dt:g}, integrator={self.step.integrator!r}"
+        step = f"knots={self.knots}, dt={self.step.dt:g}, integrator={self.step.method!r}"
         return f"<{PUBLIC_NAMES[type(self).__name__]}({self.robot.name}, {step}, device={self.device!r})>"
 
     def close(self) -> None:

@@ -17,9 +17,10 @@ from dynagate.base.arrays import Array
 from dynagate.base.naming import scope
 from dynagate.dynamics.configuration import entry_weights
 from dynagate.dynamics.factor import solve_square
+from dynagate.forces.options import StepOptions
 from dynagate.graph import Graph
 from dynagate.graph.derivatives import Derivative, output_values
-from dynagate.integrators.step import StepOptions, StepRecording
+from dynagate.integrators.step import StepRecording
 from dynagate.robot import Robot
 
 AFTER = "qd_after"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -11,15 +10,11 @@ import numpy as np
 from dynagate.base.arrays import Array
 from dynagate.base.errors import ArgumentError
 from dynagate.dynamics import ROLLOUT
-from dynagate.dynamics.functions.options import AlgorithmOptions
-from dynagate.dynamics.steps.step import DEFAULT_INTEGRATOR, DEFAULT_STEP
-from dynagate.forces import Force
-from dynagate.forces.listed import all_of_text
+from dynagate.forces.options import AlgorithmOptions, StepOptions
 from dynagate.graph.blocks import Blocks, in_blocks
 from dynagate.graph.loop import Until, evaluate_loop
 from dynagate.integrators.methods import METHODS, SOLVING, method_of
-from dynagate.integrators.motion import Integrator, Motion
-from dynagate.integrators.step import StepOptions
+from dynagate.integrators.motion import Motion
 from dynagate.robot import Robot
 
 STATE = ("q_next", "qd_next")
@@ -39,7 +34,7 @@ def solves(options: AlgorithmOptions) -> bool:
     Raises:
         ArgumentError: There is no such integrator, or it takes no tolerance.
     """
-    solving = not method_of(options.integrator or DEFAULT_INTEGRATOR).linearizes
+    solving = not method_of(options.method).linearizes
     if options.tolerance is not None and not solving:
         raise ArgumentError(
             f"tolerance={options.tolerance:g} with integrator={options.integrator!r}; expected one that solves "
@@ -65,11 +60,14 @@ class ChipMotion:
     ) -> ChipMotion:
         """options: with an integrator that `solves` equations. word: bits; None for floating point. tolerance: the
         integrator's unless it is here. Raises ValueError: an option that neither the integrator nor a chip takes."""
-        method = METHODS[options.integrator or ""]
+        method = METHODS[options.method]
         method = method if word is None else method.in_words(word)
         if tolerance is not None:
             method = replace(method, tolerance=tolerance)  # type: ignore[type-var]
-        step = _step_options(options, method)
+        if options.variable_dt:
+            raise ArgumentError(f"integrator '{method.name}' takes no variable_dt; expected a constant time step")
+        check_on_chip(options)
+        step = options.step(integrator=None)
         assert step.dt is not None
         return cls(robot, _named(method.motion(robot, step, linearize=options.linearize)), step.dt)
 
@@ -120,26 +118,13 @@ def _named(motion: Motion) -> Motion:
     return replace(motion, loop=motion.loop.renamed(names), states=STATE)
 
 
-def constant_forces(forces: Sequence[str]) -> tuple[Force, ...]:
-    """Return the forces of texts for a chip. Raise ArgumentError if one takes an input of each step."""
-    own = all_of_text(forces)
-    for force in own:
+def check_on_chip(options: StepOptions) -> None:
+    """Raise ArgumentError if a force takes an input of each step, or constraints act."""
+    for force in options.forces:
         if force.inputs:
             raise ArgumentError(
                 f"force '{force.name}' takes the input '{force.inputs[0]}' of each step, for which a chip has no "
                 f"place; expected {force.name}({force.inputs[0]}=...), which is constant"
             )
-    return own
-
-
-def _step_options(options: AlgorithmOptions, method: Integrator) -> StepOptions:
-    """Raises ValueError."""
-    if options.variable_dt:
-        raise ArgumentError(f"integrator '{method.name}' takes no variable_dt; expected a constant time step")
-    dt = DEFAULT_STEP if options.dt is None else options.dt
-    return StepOptions(
-        dt,
-        form=options.form,
-        forces=constant_forces(options.forces),
-        implicit_damping=options.implicit_damping,
-    )
+    if options.constrained:
+        raise ArgumentError("constrained=True of a rollout on a chip; expected dynagate.Rollout(..., device='cpu')")

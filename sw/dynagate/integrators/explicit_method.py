@@ -6,11 +6,12 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from dynagate.forces import Forces
+from dynagate.forces.options import StepOptions
 from dynagate.graph import Graph
 from dynagate.graph.loop import Count, Loop
 from dynagate.integrators.linearized import linearized_step_graph
 from dynagate.integrators.motion import Integrator, Motion
-from dynagate.integrators.step import CARRY, StepOptions, step_graph
+from dynagate.integrators.step import CARRY, step_graph
 from dynagate.integrators.step_vjp import step_vjp_graph
 from dynagate.robot import Robot
 
@@ -41,7 +42,7 @@ def rollout_loop(robot: Robot, options: StepOptions, *, linearize: bool = False,
     """The loop of a rollout: q, qd and torques per turn to q_next, qd_next (and a, b) of every this many turns."""
     graph = linearized_step_graph(robot, options) if linearize else step_graph(robot, options)
     kept = ("q_next", "qd_next", *(("a", "b") if linearize else ()))
-    name = f"rollout_{options.integrator}{'_linearized' if linearize else ''}{f'_every_{every}' if every > 1 else ''}"
+    name = f"rollout_{options.method}{'_linearized' if linearize else ''}{f'_every_{every}' if every > 1 else ''}"
     return Loop(name, robot.name, (graph,), CARRY, Count(), ("tau", *step_inputs(robot, options)), kept, every=every)
 
 

@@ -5,20 +5,21 @@ from __future__ import annotations
 import numpy as np
 
 from dynagate.base.arrays import Array
+from dynagate.forces.options import StepOptions
 from dynagate.graph import Graph, trace
 from dynagate.graph.derivatives import output_values
 from dynagate.integrators.stages import Stages
-from dynagate.integrators.step import StepOptions, StepRecording
+from dynagate.integrators.step import StepRecording
 from dynagate.robot import Robot
 
 
-def linearized_step_graph(robot: Robot, options: StepOptions) -> Graph:
+def linearized_step_graph(robot: Robot, options: StepOptions, *, wrap: bool = False) -> Graph:
     """`step.step_graph` with a (2 nv, 2 nv) = ∂x⁺/∂x and b (2 nv, nv) = ∂x⁺/∂τ of the state x = (q, q̇), exact for the
     integrator. By q and of q they are along velocities, as `configuration.integrate` moves.
 
     The rates pass forward dynamics by its closed-form gradient.
     """
-    step, nv = StepRecording(robot, options, "linearized_step"), robot.nv
+    step, nv = StepRecording(robot, options, "linearized_step", wrap=wrap), robot.nv
     stages = Stages(step)
     gradient = trace(options.in_step(robot), f"{options.dynamics}_gradient")
     unit = np.eye(3 * nv).astype(object)

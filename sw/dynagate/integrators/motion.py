@@ -9,10 +9,10 @@ from typing import ClassVar
 
 from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import explained
+from dynagate.forces.options import StepOptions
 from dynagate.graph import Graph
 from dynagate.graph.loop import Count, Loop
 from dynagate.integrators.adjoint import Equations, equations_vjp_graph
-from dynagate.integrators.step import StepOptions
 from dynagate.robot import Robot
 
 

@@ -15,9 +15,10 @@ import numpy as np
 
 from dynagate.base.arrays import Array
 from dynagate.dynamics.configuration import along_columns
+from dynagate.forces.options import StepOptions
 from dynagate.graph import Graph
 from dynagate.graph.derivatives import Derivative, output_values
-from dynagate.integrators.step import StepOptions, StepRecording
+from dynagate.integrators.step import StepRecording
 from dynagate.robot import Robot
 
 

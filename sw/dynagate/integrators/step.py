@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
-from dynagate.base.arguments import check_flags, check_time_step, store_plain_numbers
 from dynagate.base.arrays import Array
-from dynagate.base.errors import ArgumentError
 from dynagate.base.naming import scope
-from dynagate.base.nearest import nearest
 from dynagate.dynamics import Tree
 from dynagate.dynamics.spatial import array, select
-from dynagate.dynamics.steps.damping import check_damping, varied_armature, varied_in_step
+from dynagate.dynamics.steps.damping import varied_armature
 from dynagate.dynamics.steps.explicit import METHODS
-from dynagate.forces import Force, Forces, Friction
-from dynagate.forces.force import check_forces
+from dynagate.forces import Forces, Friction
 from dynagate.forces.listed import joint_friction
+from dynagate.forces.options import StepOptions
 from dynagate.graph import Graph, trace
 from dynagate.graph.derivatives import output_values
 from dynagate.graph.recorder import Recording
@@ -30,45 +27,6 @@ CARRY = {"q_next": "q", "qd_next": "qd"}
 """The state from step to step."""
 
 
-@dataclass(frozen=True)
-class StepOptions:
-    """Options of a step. Raises ValueError.
-
-    dt: seconds, or None for an input `dt` (). integrator: one of `explicit.METHODS`. form: of forward dynamics. wrap:
-    angles of endless joints (`Robot.is_periodic`) return to -π to π. forces: of `dynagate.forces`, friction and stops
-    among them, in addition to the robot's damping. constrained: constrained forward dynamics, with the input `active`
-    (constraints,). implicit_damping: evaluate joint damping at the velocity after the step (`dynamics.steps.damping`).
-    """
-
-    dt: float | None
-    integrator: str = "semi_implicit_euler"
-    form: str | None = None
-    wrap: bool = False
-    forces: tuple[Force, ...] = ()
-    constrained: bool = False
-    implicit_damping: bool = False
-
-    def __post_init__(self) -> None:
-        store_plain_numbers(self)
-        if self.integrator not in METHODS:
-            near = nearest(self.integrator, METHODS)
-            raise ArgumentError(f"integrator '{self.integrator}'{near}; expected one of {', '.join(METHODS)}")
-        if self.dt is not None:
-            check_time_step(self.dt)
-        check_damping(self.implicit_damping, self.integrator, self.dt)
-        check_flags(constrained=self.constrained)
-        object.__setattr__(self, "forces", check_forces(self.forces))
-
-    @property
-    def dynamics(self) -> str:
-        """The function that gives accelerations."""
-        return "constrained_forward_dynamics" if self.constrained else "forward_dynamics"
-
-    def in_step(self, robot: Robot) -> Robot:
-        """The robot whose forward dynamics the step has."""
-        return varied_in_step(robot, self.implicit_damping, self.dt)
-
-
 class StepRecording:
     """A step in a recording.
 
@@ -76,8 +34,8 @@ class StepRecording:
     method that solves equations has its last digits; constant dt only.
     """
 
-    def __init__(self, robot: Robot, options: StepOptions, name: str, *, far: bool = False) -> None:
-        self.robot, self.options = robot, options
+    def __init__(self, robot: Robot, options: StepOptions, name: str, *, far: bool = False, wrap: bool = False) -> None:
+        self.robot, self.options, self._wraps = robot, options, wrap
         self.recording = Recording(name, robot.name)
         self._sizes = typical_sizes(Tree(robot))
         if far:
@@ -135,10 +93,10 @@ class StepRecording:
             return acceleration(position, velocity, load)
 
         with scope("step"):
-            moved, velocity = METHODS[self.options.integrator].step(self.robot, loaded, q, qd, self.dt)
+            moved, velocity = METHODS[self.options.method].step(self.robot, loaded, q, qd, self.dt)
             for force in self.options.forces:
                 moved, velocity = force.after_step(self.robot, moved, velocity)
-            return (self._wrapped(moved) if self.options.wrap else moved), velocity
+            return (self._wrapped(moved) if self._wraps else moved), velocity
 
     def pushed(self, q: Array, qd: Array) -> Array:
         """The forces (nv,) at a state."""
@@ -160,10 +118,10 @@ class StepRecording:
         return replace(self.recording.graph(outputs), forces=rubbing)
 
 
-def step_graph(robot: Robot, options: StepOptions) -> Graph:
+def step_graph(robot: Robot, options: StepOptions, *, wrap: bool = False) -> Graph:
     """The graph of a step: q (nq,), qd, tau (nv,) and, unless it is constant, dt () to q_next (nq,), qd_next (nv,). The
-    robot's variable parameters are inputs too."""
-    step = StepRecording(robot, options, "step")
+    robot's variable parameters are inputs too. wrap: as of a `StepRecording`."""
+    step = StepRecording(robot, options, "step", wrap=wrap)
     forward = trace(options.in_step(robot), options.dynamics, form=options.form)
 
     def acceleration(q: Array, qd: Array, tau: Array) -> Array:

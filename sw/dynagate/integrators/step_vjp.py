@@ -11,10 +11,11 @@ import numpy as np
 
 from dynagate.base.arrays import Array
 from dynagate.dynamics.configuration import entry_weights
+from dynagate.forces.options import StepOptions
 from dynagate.graph import Graph, trace
 from dynagate.graph.derivatives import output_values
 from dynagate.integrators.stages import Stage, Stages
-from dynagate.integrators.step import StepOptions, StepRecording
+from dynagate.integrators.step import StepRecording
 from dynagate.robot import Robot
 
 

@@ -10,8 +10,9 @@ import numpy.typing as npt
 from dynagate.base.arrays import Floats
 from dynagate.base.errors import ArgumentError
 from dynagate.base.extras import brought_by
+from dynagate.forces.options import StepOptions
 from dynagate.integrators.linearized import linearized_step_graph
-from dynagate.integrators.step import StepOptions, step_graph
+from dynagate.integrators.step import step_graph
 from dynagate.mpc.state import Single, State
 from dynagate.robot.checked import RobotOrName, robot_of
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from dynagate.base.explained import explained
 from dynagate.base.extras import brought_by
-from dynagate.dynamics.functions.options import AlgorithmOptions
+from dynagate.forces.options import AlgorithmOptions
 from dynagate.operators.choose import operator
 from dynagate.operators.compute import CPU, Compiled
 from dynagate.operators.operator import Operator

@@ -22,13 +22,13 @@ from dynagate.control.chip_ilqr import ChipIlqr
 from dynagate.control.chip_mppi import ChipMppi, MppiOptions
 from dynagate.control.cost import NV, Cost, Input
 from dynagate.dynamics.steps.damping import robot_in_step
+from dynagate.forces.options import StepOptions
 from dynagate.graph import trace
 from dynagate.graph.evaluate import evaluate
 from dynagate.host.ilqr import Ilqr
 from dynagate.host.mppi import Mppi
 from dynagate.host.opening import open
 from dynagate.hw.bodies.program import build_solver
-from dynagate.integrators.step import StepOptions
 from dynagate.mpc.experiment import exact
 from dynagate.mpc.problem import RUNAWAY, Reach, Robotics, track
 from dynagate.robot import Robot

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
+from dynagate.base.changed import of_call
 from dynagate.base.errors import ArgumentError, ArgumentTypeError
-from dynagate.dynamics import FUNCTIONS, AlgorithmOptions, requested
-from dynagate.dynamics.functions.options import DEFAULTS
+from dynagate.dynamics import FUNCTIONS, of_frame, requested
 from dynagate.dynamics.functions.record import SCAN, SCANS
 from dynagate.fixedpoint.assign import Policy, assign
+from dynagate.forces.options import DEFAULTS, AlgorithmOptions
 from dynagate.graph import Graph, trace
 from dynagate.graph.region import Region
 from dynagate.host import Function
@@ -29,6 +31,13 @@ PRODUCT_OPTIONS = {"form", "forces"}
 
 Backend = str | Function
 Gradient = str | Function
+
+
+def of_function(call: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of `operator` from those of a framework's `function`, by name."""
+    function, axes = of_frame(call["function"], call["frame"])
+    own = {name: call[name] for name in ("robot", "backend", "gradient", "policy", "region")}
+    return {**own, "function": function, "algorithm": of_call(AlgorithmOptions, call, frame=axes)}
 
 
 def operator(
@@ -60,7 +69,7 @@ def operator(
             f"form '{SCAN}' of an operator, which is differentiated both ways and again; expected another form, or "
             f"dynagate.compile(robot, '{reverse_scan}', form='{SCAN}')"
         )
-    graph = trace(loaded, function, **algorithm.as_dict())
+    graph = trace(loaded, function, algorithm)
     if isinstance(backend, str) and backend in COMPILED:
         make: Make = lambda graph: Compiled(graph, COMPILED[backend])  # noqa: E731
     else:
@@ -73,11 +82,11 @@ def operator(
     if gradient != FLOAT:
         if not _is_listed(graph, algorithm):
             raise ArgumentError(
-                f"gradient {gradient!r} of {graph.name} with {', '.join(algorithm.as_dict()) or 'no options'}; "
+                f"gradient {gradient!r} of {graph.name} with {', '.join(algorithm.changed()) or 'no options'}; "
                 f"expected '{FLOAT}', or one of the functions whose products are listed: forward_dynamics, "
                 "inverse_dynamics"
             )
-        listed = trace(loaded, f"{graph.name}_vjp", **algorithm.as_dict())
+        listed = trace(loaded, f"{graph.name}_vjp", algorithm)
         source = FIXED if gradient == BITS else gradient
         reverse = _accelerator(loaded, listed, source, "gradient", policy, region)
     return _Function(graph, loaded, compute, make, algorithm, reverse)
@@ -85,7 +94,7 @@ def operator(
 
 def _is_listed(graph: Graph, algorithm: AlgorithmOptions) -> bool:
     """Whether the function table has the products with this function's derivative."""
-    return f"{graph.name}_vjp" in FUNCTIONS and algorithm.as_dict().keys() <= PRODUCT_OPTIONS
+    return f"{graph.name}_vjp" in FUNCTIONS and algorithm.changed().keys() <= PRODUCT_OPTIONS
 
 
 class _Function(Operator):
@@ -101,7 +110,7 @@ class _Function(Operator):
         reverse: Function | None,
     ) -> None:
         super().__init__(graph, robot, compute, make)
-        self._options, self._listed = algorithm.as_dict(), _is_listed(graph, algorithm)
+        self._options, self._listed = algorithm, _is_listed(graph, algorithm)
         self._reverse = reverse
 
     def product_graphs(self) -> tuple[Graph, Graph]:
@@ -109,7 +118,7 @@ class _Function(Operator):
             return super().product_graphs()
         forward, reverse = (
             self._own_inputs_first(
-                in_entries(trace(self.robot, f"{self.graph.name}_{kind}", **self._options), self.robot, f"{kind}_")
+                in_entries(trace(self.robot, f"{self.graph.name}_{kind}", self._options), self.robot, f"{kind}_")
             )
             for kind in ("jvp", "vjp")
         )

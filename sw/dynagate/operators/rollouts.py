@@ -19,7 +19,6 @@ from dynagate.base.nearest import nearest
 from dynagate.graph import Graph, Port
 from dynagate.graph.loop import Loop
 from dynagate.host.rollouts import Rollout
-from dynagate.integrators.step import StepOptions
 from dynagate.native.gpu_loop import GpuLoop
 from dynagate.operators.compute import CPU, CUDA, Compiled
 from dynagate.operators.operator import Operator
@@ -32,9 +31,6 @@ BACKENDS: dict[str, Any] = {"compiled": CPU, CPU: CPU, "numpy": "numpy", "fixed"
 CONVERGED, DIVERGED = "converged", "diverged"
 """Results of a rollout on request: whether each step has solved its equations, and the first state that is not finite,
 -1 if there is none."""
-
-OF_THE_STEP = {"steps", *StepOptions.__dataclass_fields__}
-"""Options of a rollout on integers that decide its motion."""
 
 
 @dataclass(frozen=True)
@@ -75,10 +71,9 @@ class RolloutOperator:
         self.keep_unconverged = False
         """Whether states after a step that has not converged stay as they are; else they are NaN."""
         self.dtype, self.steps, self.float64 = dtype, steps, float64
-        self._asked: dict[str, Any] = {"steps": steps, "dt": dt, **options}
         device: Any = BACKENDS[backend]
         number: dict[str, Any] = {"dtype": dtype} if device in (CPU, "cuda") else {}  # others have one
-        self.rollout = Rollout(robot, device=device, **number, **self._asked)
+        self.rollout = Rollout(robot, steps, dt, device=device, **number, **options)
         self.platforms = (CPU, CUDA) if backend == "compiled" else (CPU,) if backend == CPU else ()
         self._gpu_loops: dict[tuple[int, int], GpuLoop] = {}
         self.robot, n = self.rollout.robot, self.rollout.robot.nv
@@ -153,8 +148,7 @@ class RolloutOperator:
         self.rollout.check_all_kept()
         if self.rollout.device in (CPU, "numpy"):
             return self.rollout
-        known = {name: value for name, value in self._asked.items() if name in OF_THE_STEP}
-        return Rollout(self.robot, device="cpu", dtype=self.dtype, **known)
+        return Rollout(self.robot, self.steps, device="cpu", dtype=self.dtype, **self.rollout.options.of_step())
 
     @cached_property
     def to_velocities(self) -> Operator | None:

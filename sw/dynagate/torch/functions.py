@@ -10,14 +10,12 @@ import torch
 
 from dynagate.base.arguments import common_axes
 from dynagate.base.explained import checking_first, explained
-from dynagate.dynamics import check_named, of_frame
-from dynagate.dynamics.functions.options import AlgorithmOptions
+from dynagate.dynamics import check_named
 from dynagate.dynamics.recursions.poses import FrameOption
 from dynagate.fixedpoint.assign import Policy
 from dynagate.forces import Force
-from dynagate.forces.listed import all_as_text
 from dynagate.graph.region import Region
-from dynagate.operators.choose import FLOAT, Backend, Gradient
+from dynagate.operators.choose import FLOAT, Backend, Gradient, of_function
 from dynagate.operators.face import FunctionFace, with_unit_quaternions
 from dynagate.operators.inputs import Named, check_dtypes
 from dynagate.robot.checked import RobotOrName
@@ -98,22 +96,7 @@ def function(
         RobotError: There is no such robot, or the algorithm does not know its joints.
         CompileError: There is no compiler, or it fails.
     """
-    function, axes = of_frame(function, frame)
-    algorithm = AlgorithmOptions(
-        form=form,
-        frame=axes,
-        mass=mass,
-        prefix=prefix,
-        external_forces=external_forces,
-        outputs=outputs,
-        forces=all_as_text(forces),
-        dt=dt,
-        integrator=integrator,
-        implicit_damping=implicit_damping,
-    )
-    return Function(
-        robot, function, backend=backend, gradient=gradient, policy=policy, region=region, algorithm=algorithm
-    )
+    return Function(**of_function(locals()))
 
 
 def prepared(named: Named, inputs: dict[str, Any]) -> list[torch.Tensor]:

@@ -14,7 +14,6 @@ from dynagate.base.nearest import suggested
 from dynagate.dynamics.functions.aliases import ELSEWHERE, WITH_FRAME, accepted, plain
 from dynagate.dynamics.functions.constrained import CONSTRAINED
 from dynagate.dynamics.functions.function_table import FUNCTIONS, LISTED
-from dynagate.dynamics.functions.options import OF_ROLLOUTS
 from dynagate.dynamics.functions.record import CODE, TAU_OR_QDD, Algorithm, Function, Part
 from dynagate.dynamics.functions.spaces import Argument, arguments
 from dynagate.dynamics.functions.together import State, Together
@@ -40,7 +39,7 @@ _TURN = Function(
     arguments("q qd tau"),
     arguments("q_next qd_next"),
     step.FORMS,
-    dict.fromkeys(step.FORMS, (*step.OPTIONS, *OF_ROLLOUTS, "forces")),
+    dict.fromkeys(step.FORMS, (*step.OPTIONS, *step.OF_ROLLOUTS, "forces")),
     mimicking=FUNCTIONS["step"].mimicking,
 )
 

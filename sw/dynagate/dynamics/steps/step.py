@@ -19,6 +19,8 @@ DEFAULT_INTEGRATOR = "semi_implicit_euler"
 DEFAULT_STEP = 1e-3
 """s."""
 OPTIONS = ("dt", "integrator", "implicit_damping")
+OF_ROLLOUTS = ("linearize", "variable_dt", "tolerance")
+"""Options that only rollouts take."""
 
 
 def step(forward: Callable[..., Sequence[Scalar]]) -> Callable[..., tuple[Array, Array]]:

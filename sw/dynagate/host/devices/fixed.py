@@ -90,7 +90,7 @@ def open_motion(source: MotionSource, options: MotionInFixed, progress: Progress
     """Return the integers of a rollout."""
     robot, algorithm = source
     region = (options.region or Region.of(robot)).of_robot(robot)
-    formatted = _assigned(graph_of(robot, ROLLOUT, **algorithm.as_dict()), region, options)
+    formatted = _assigned(graph_of(robot, ROLLOUT, algorithm), region, options)
     return FixedDevice(StepModel(formatted, CARRY))
 
 

@@ -22,7 +22,7 @@ GraphOf = Callable[[FunctionSource, Any, Progress], Graph]
 
 def traced(source: FunctionSource, options: Any, progress: Progress) -> Graph:
     """Return the graph of a function."""
-    return trace(source.robot, source.function, progress=progress, **source.algorithm.as_dict())
+    return trace(source.robot, source.function, source.algorithm, progress=progress)
 
 
 def opening_graphs(

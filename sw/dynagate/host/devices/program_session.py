@@ -311,9 +311,9 @@ def motion_of(design: Design[ProgramBody]) -> ChipMotion | None:
     """How a rollout begins whose steps solve equations. Raises DesignError: the design has none such."""
     if design.options.get("integrator") not in SOLVING:
         return None
-    from dynagate.hw.processor.options import options_of
+    from dynagate.forces.options import AlgorithmOptions
 
     try:
-        return ChipMotion.of(robot_of(design), options_of(design), design.body.core["word"])
+        return ChipMotion.of(robot_of(design), AlgorithmOptions.of_record(design.options), design.body.core["word"])
     except (KeyError, TypeError, ValueError) as error:
         raise DesignError(f"the motion of {design.title} cannot be made again: {error!r}; {REBUILD}") from None

@@ -8,8 +8,8 @@ import numpy as np
 
 from dynagate.base.errors import ArgumentError
 from dynagate.dynamics import function
-from dynagate.dynamics.functions.options import AlgorithmOptions
 from dynagate.dynamics.functions.record import SCAN, SCANS
+from dynagate.forces.options import AlgorithmOptions
 from dynagate.graph import Port
 from dynagate.graph.loop import Loop
 from dynagate.graph.ops import TRIG
@@ -34,7 +34,7 @@ def scanned(robot: Robot, name: str, algorithm: AlgorithmOptions, others: Sequen
     """The function as a loop over links where its form is SCAN, or where the robot is large and nothing is asked for
     that only a graph has; else None. others: requested options of the device. Raises ValueError naming an
     option that a loop over links does not take."""
-    asked = [option for option in algorithm.as_dict() if option not in OPTIONS]
+    asked = [option for option in algorithm.changed() if option not in OPTIONS]
     asked += [option for option in others if option in OF_GRAPHS]
     if algorithm.form != SCAN:
         large = len(robot.links) >= SCANNED_FROM and not robot.followers

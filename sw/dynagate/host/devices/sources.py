@@ -14,7 +14,7 @@ from dynagate.design.datapath import DatapathBody
 from dynagate.design.design import Design
 from dynagate.design.files import FILE, body_of, load
 from dynagate.design.rebuilt import formatted_of
-from dynagate.dynamics.functions.options import AlgorithmOptions
+from dynagate.forces.options import AlgorithmOptions
 from dynagate.graph.loop import Loop
 from dynagate.host.devices.options import DESIGN, ROLLOUT_DESIGN, Kind
 from dynagate.integrators.turn import graph_of

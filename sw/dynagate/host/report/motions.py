@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dynagate.base.arrays import Array
+from dynagate.forces.options import AlgorithmOptions
 from dynagate.graph import Graph
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.region import KINDS, Kind
@@ -17,7 +18,6 @@ from dynagate.host.devices.face import Executor
 from dynagate.host.devices.turns import EVERY, STEPS, new_turns
 from dynagate.host.report.rules import Rule, equal
 from dynagate.host.report.sections import labeled
-from dynagate.hw.processor.options import options_of
 from dynagate.integrators.chip_motion import FAILURES, ChipMotion, extra
 from dynagate.robot import Robot
 
@@ -156,7 +156,7 @@ def exact_steps(built: Design[Any]) -> Exact:
     """Return the steps of a design in float64, by its graph or, if its steps solve equations, by its integrator."""
     if (formatted := built.formatted.as_graph) is not None:
         return _steps_of(formatted.graph)
-    motion = ChipMotion.of(built.robot, options_of(built.design), None)
+    motion = ChipMotion.of(built.robot, AlgorithmOptions.of_record(built.design.options), None)
 
     def exact(arrays: Mapping[str, Array]) -> tuple[Array, Array]:
         states = motion.exact(arrays["q"], arrays["qd"], arrays["tau"])

@@ -15,6 +15,7 @@ from dynagate.control.chip_ilqr import ChipIlqr
 from dynagate.control.chip_mppi import ChipMppi, MppiOptions
 from dynagate.control.cost import Cost
 from dynagate.control.ilqr import IlqrOptions
+from dynagate.forces.options import StepOptions
 from dynagate.graph import trace
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.region import Region
@@ -23,7 +24,6 @@ from dynagate.host.opening import open
 from dynagate.host.report.rules import Rule, equal
 from dynagate.host.report.sections import labeled
 from dynagate.host.solver import bounds_of
-from dynagate.integrators.step import StepOptions
 
 if TYPE_CHECKING:
     from dynagate.hw.bodies.scheduled_program import ScheduledProgram

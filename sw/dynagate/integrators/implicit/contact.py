@@ -46,13 +46,14 @@ from dynagate.dynamics.tree import Tree
 from dynagate.forces import Forces
 from dynagate.forces.checks import check_items, check_numbers
 from dynagate.forces.contact import ContactError, Plane, Point, check_points
+from dynagate.forces.options import StepOptions
 from dynagate.graph import Graph
 from dynagate.graph.loop import Count, Loop
 from dynagate.graph.recorder import Recording
 from dynagate.graph.sizes import parameter_inputs, typical_sizes
 from dynagate.integrators.adjoint import RESIDUAL, Equations
 from dynagate.integrators.implicit.root_finders import sweeps
-from dynagate.integrators.step import StepOptions, StepRecording
+from dynagate.integrators.step import StepRecording
 from dynagate.robot import Robot
 from dynagate.robot.variable import DEFAULT_GROUND_FRICTION, GROUND_FRICTION
 

@@ -8,10 +8,10 @@ from typing import ClassVar
 from dynagate.base.arguments import shown
 from dynagate.base.errors import ArgumentError
 from dynagate.forces.checks import MAKING
+from dynagate.forces.options import StepOptions
 from dynagate.integrators.adjoint import Equations
 from dynagate.integrators.implicit.contact import IMPULSE, LIFT, RigidContact, contact_equations, contact_loop
 from dynagate.integrators.motion import Integrator, Motion
-from dynagate.integrators.step import StepOptions
 from dynagate.robot import Robot
 
 

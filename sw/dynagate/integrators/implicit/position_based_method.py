@@ -15,6 +15,7 @@ from dynagate.dynamics.configuration import advance, directions_of
 from dynagate.dynamics.spatial import Array, chosen
 from dynagate.forces import Contact, Force, Forces, Servo
 from dynagate.forces.checks import check_numbers
+from dynagate.forces.options import StepOptions
 from dynagate.graph import Graph
 from dynagate.graph.derivatives import output_values
 from dynagate.graph.loop import Count, Loop
@@ -26,7 +27,7 @@ from dynagate.integrators.implicit.position_based_inputs import PositionBasedErr
 from dynagate.integrators.implicit.position_based_links import check_robot, sizes
 from dynagate.integrators.implicit.root_finders import converged, scalar
 from dynagate.integrators.motion import Integrator, Motion
-from dynagate.integrators.step import StepOptions, StepRecording
+from dynagate.integrators.step import StepRecording
 from dynagate.robot import Robot
 from dynagate.robot.variable import check_constant
 

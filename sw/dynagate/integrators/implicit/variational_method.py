@@ -26,6 +26,7 @@ from dynagate.dynamics.spatial import Motion as Twist
 from dynagate.dynamics.transforms import JointTransform
 from dynagate.forces import Forces
 from dynagate.forces.checks import check_numbers
+from dynagate.forces.options import StepOptions
 from dynagate.graph import Graph, trace
 from dynagate.graph.derivatives import jacobian
 from dynagate.graph.loop import TURNS, Count, Loop
@@ -48,7 +49,7 @@ from dynagate.integrators.implicit.variational import (
     turns,
 )
 from dynagate.integrators.motion import Integrator, Motion
-from dynagate.integrators.step import StepOptions, StepRecording
+from dynagate.integrators.step import StepRecording
 from dynagate.robot import Robot
 from dynagate.robot.variable import check_constant
 

@@ -1,0 +1,178 @@
+"""Options of steps through time, and of the algorithms that compute functions.
+
+Entries that step a robot put their keywords into one of these objects, and pass on the object alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+from dynagate.base.arguments import ABOVE_ZERO, check_flags, check_time_step, names_of, number, store_plain_numbers
+from dynagate.base.errors import ArgumentError
+from dynagate.base.explained import check_fields, explained
+from dynagate.base.nearest import nearest
+from dynagate.base.option import option
+from dynagate.dynamics.recursions.poses import Frame
+from dynagate.dynamics.steps.damping import check_damping, varied_in_step
+from dynagate.dynamics.steps.explicit import METHODS
+from dynagate.dynamics.steps.step import DEFAULT_INTEGRATOR, DEFAULT_STEP
+from dynagate.forces.listed import all_as_text, all_of_text
+from dynagate.robot import Robot
+
+IMPLICIT_DAMPING = "Take joint damping at the velocity after each step, so that no step is too long for it."
+"""Help of the option for joint damping in a step."""
+
+
+@explained
+@dataclass(frozen=True)
+class StepOptions:
+    """Options of a step of a robot through time.
+
+    dt: seconds; None for an input `dt` () of each step. integrator: the name of an explicit integrator; None for
+    "semi_implicit_euler". form: the algorithm of forward dynamics. forces: of `dynagate.forces`, or their texts;
+    friction and stops are among them. Joint damping acts in any case. constrained: constrained forward dynamics, with
+    the input `active` (constraints,). implicit_damping: take joint damping at the velocity after the step
+    (`dynamics.steps.damping`).
+
+    Raises:
+        ArgumentError: An option is out of range, there is no such integrator, or two options do not fit.
+        ArgumentTypeError: An option has another type.
+    """
+
+    dt: float | None = option("Step by this time.  [default: 0.001]", None, unit="SECONDS")
+    integrator: str | None = option(
+        "Step by this integrator. The last two solve an equation in each step of a rollout and need --units."
+        "  [default: semi_implicit_euler]",
+        None,
+    )
+    form: str | None = option(
+        "Use this algorithm; `dynagate info` lists them.  [default: the first]", None, unit="FORM"
+    )
+    forces: Sequence[Any] = option(
+        "Apply this force (repeatable): friction or 'Friction(0.3)', and in a rollout stops, "
+        "'Limits(stiffness=100.0)' and others.",
+        (),
+        name="--force",
+        unit="FORCE",
+    )
+    constrained: bool = False
+    implicit_damping: bool = option(IMPLICIT_DAMPING, False)
+
+    def __post_init__(self) -> None:
+        store_plain_numbers(self)
+        object.__setattr__(self, "forces", all_of_text(self.forces))
+        if self.dt is not None:
+            check_time_step(self.dt)
+        check_flags(**{each.name: getattr(self, each.name) for each in fields(self) if each.type == "bool"})
+        self._check()
+
+    def _check(self) -> None:
+        """Raise ArgumentError if an option does not fit the others."""
+        if self.method not in METHODS:
+            near = nearest(self.method, METHODS)
+            raise ArgumentError(f"integrator '{self.method}'{near}; expected one of {', '.join(METHODS)}")
+        check_damping(self.implicit_damping, self.method, self.dt)
+
+    @property
+    def method(self) -> str:
+        """Name of the integrator."""
+        return DEFAULT_INTEGRATOR if self.integrator is None else self.integrator
+
+    @property
+    def dynamics(self) -> str:
+        """Name of the function that computes accelerations."""
+        return "constrained_forward_dynamics" if self.constrained else "forward_dynamics"
+
+    def in_step(self, robot: Robot) -> Robot:
+        """Return the robot whose forward dynamics the step has."""
+        return varied_in_step(robot, self.implicit_damping, self.dt)
+
+    def of_step(self, **changes: Any) -> dict[str, Any]:
+        """Return the options of the step by name, with some of them changed."""
+        return {**{each.name: getattr(self, each.name) for each in fields(StepOptions)}, **changes}
+
+
+@explained
+@dataclass(frozen=True)
+class AlgorithmOptions(StepOptions):
+    """Options of a function's algorithm. A function in one of its forms takes some of them (`Function.options`). Raises
+    ValueError naming one that none takes.
+
+    form: the algorithm's name, as `dynagate info` lists them; None is the function's first.
+    frame: where the closed-form gradients express vectors: "base", "middle", "sparsest", "fewest", "accurate", a link's
+    index, or a map from the first link of each chain to a link's index; None is "sparsest".
+    mass: "body" or "shared", the frames in which the gradients take M; None is "body".
+    prefix: prefix products and sums in the gradients: fewer levels, more operations.
+    dt: seconds of a step through time; None is 1e-3.
+    integrator: "euler", "semi_implicit_euler", "rk2", "rk3" or "rk4"; of a rollout as a program also
+    "variational" or "position_based"; None is "semi_implicit_euler". tolerance: with which these two have solved a
+    step; None is the smallest that the word allows.
+    implicit_damping: a step takes joint damping at the velocity after it (`dynamics.steps.damping`).
+    linearize: a rollout's turns give ∂x⁺/∂x and ∂x⁺/∂τ too. variable_dt: dt is an input of each turn, and the option dt
+    the largest.
+    forces: of `dynagate.forces`, or as text, such as "Limits(stiffness=100.0)" or "Friction(0.3)". Friction acts in
+    functions too, the others in rollouts. Damping acts in any case.
+    constrained: an option of rollouts that keep their states on the host.
+    external_forces: take the forces on the links as a last input f_ext (links, 6), in N m and N.
+    outputs: names of the function's outputs to compute; None for all. What only the others need is left out.
+    """
+
+    frame: Frame | None = option(
+        "Express the gradients in this frame, by its name or by a link's index.", None, unit="FRAME"
+    )
+    mass: str | None = option(
+        "Express the mass matrix of the gradients in these frames.", None, choices=("body", "shared")
+    )
+    prefix: bool = option("Use prefix products and sums in gradients: fewer levels, more operations.", False)
+    external_forces: bool = False
+    outputs: Sequence[str] | None = option(
+        "Compute only these outputs.  [default: all]", None, unit="OUTPUT,OUTPUT,..."
+    )
+    linearize: bool = option("Also return ∂x⁺/∂x and ∂x⁺/∂τ of each step of a rollout.", False)
+    variable_dt: bool = option("Make the time step of a rollout an input, at most --dt.", False)
+    tolerance: float | None = option(
+        "End the search of a variational or position-based step at this residual."
+        "  [default: the smallest that the word allows]",
+        None,
+        unit="NUMBER",
+    )
+
+    def _check(self) -> None:
+        """Raise an error if an option has another type or range. What fits together is for the function to check."""
+        if self.outputs is not None:
+            object.__setattr__(self, "outputs", names_of("outputs", self.outputs))
+        if self.tolerance is not None:
+            number("tolerance ", self.tolerance, ABOVE_ZERO.called("a number of more than 0"))
+        check_fields(self)
+
+    @classmethod
+    def of_record(cls, options: Mapping[str, Any]) -> AlgorithmOptions:
+        """Return the options that a record holds as JSON, as `as_dict` wrote them."""
+        return cls(**{name: _from_json(value) for name, value in options.items()})
+
+    @property
+    def step(self) -> StepOptions:
+        """The options of the step, whose dt is None if it is an input."""
+        dt = DEFAULT_STEP if self.dt is None else self.dt
+        return StepOptions(**self.of_step(dt=None if self.variable_dt else dt))
+
+    def changed(self) -> dict[str, Any]:
+        """Return the options that differ from their defaults, by name."""
+        return {each.name: value for each in fields(self) if (value := getattr(self, each.name)) != each.default}
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the options that differ from their defaults, by name, for a record: forces are texts."""
+        texts = {"forces": all_as_text(self.forces)} if self.forces else {}
+        return {**self.changed(), **texts}
+
+
+def _from_json(value: Any) -> Any:
+    """Return JSON's lists as tuples, and a map of frames with numbers as keys."""
+    if isinstance(value, dict):
+        return {int(key): link for key, link in value.items()}
+    return tuple(map(_from_json, value)) if isinstance(value, list) else value
+
+
+DEFAULTS = AlgorithmOptions()
