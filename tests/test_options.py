@@ -63,7 +63,7 @@ def test_all_options_of_a_step_arrive_in_a_trace_a_rollout_and_a_solver() -> Non
     options = AlgorithmOptions(dt=0.02, integrator="euler", form="aba", implicit_damping=True)
     by_keyword = dynagate.trace(ARM, "step", dt=0.02, integrator="euler", form="aba", implicit_damping=True)
     assert dynagate.trace(ARM, "step", options) == by_keyword != dynagate.trace(ARM, "step")
-    step = {**options.step.of_step(), "forces": [Friction(0.3), Stops()]}
+    step = {**options.step().of_step(), "forces": [Friction(0.3), Stops()]}
     cost = dynagate.control.Cost.quadratic(q=1.0)
     assert rollout(device="numpy", **step).options == StepOptions(**step)
     assert dynagate.ilqr(ARM, knots=3, cost=cost, device="numpy", **step).step == StepOptions(**step)

@@ -395,12 +395,12 @@ def algorithm_options(command: Command) -> Command:
 
     @functools.wraps(command)
     def gathered(robot: Robot, *region: Any, form: str | None, prefix: bool, **rest: Any) -> Any:
-        given = {"form": form, "frame": rest.pop("frame"), "mass": rest.pop("mass"), "prefix": prefix or None}
-        given["forces"] = rest.pop("forces") or None
-        given = {option: value for option, value in given.items() if value is not None}
+        chosen = {"form": form, "frame": rest.pop("frame"), "mass": rest.pop("mass"), "prefix": prefix or None}
+        chosen["forces"] = rest.pop("forces") or None
+        chosen = {option: value for option, value in chosen.items() if value is not None}
         functions = [function(rest["name"])] if rest.get("name") else list(LISTED.values())
-        _check_algorithm(robot, functions, given)
-        return command(robot, *region, algorithm=AlgorithmOptions(**given), **rest)
+        _check_algorithm(robot, functions, chosen)
+        return command(robot, *region, algorithm=AlgorithmOptions(**chosen), **rest)
 
     return with_options(
         gathered,

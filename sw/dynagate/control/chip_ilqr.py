@@ -13,7 +13,8 @@ from dynagate.base.errors import ArgumentError
 from dynagate.control.chip import CALL, ChipSolver, ahead, apart, asked_of, begins, of_calls
 from dynagate.control.cost import Cost
 from dynagate.control.forward import recorded
-from dynagate.control.ilqr import FIRST, RETRIES, IlqrOptions, begin, ilqr_loop
+from dynagate.control.ilqr import RETRIES, IlqrOptions, begin, ilqr_loop
+from dynagate.control.numbers import FIRST, INTEGERS
 from dynagate.control.riccati_blocks import LARGEST_UNROLLED
 from dynagate.graph.blocks import Blocks
 from dynagate.native.sums import chained
@@ -50,9 +51,8 @@ class ChipIlqr(ChipSolver):
     @classmethod
     def of(cls, robot: Robot, cost: Cost, options: IlqrOptions) -> ChipIlqr:
         """Raises ValueError: an input of every knot, too many joints, or bounds of them."""
-        if options.joints is not None:
-            raise options.joints.refused()
-        options = replace(options, integers=True)
+        options.states.check_integers()
+        options = replace(options, numbers=INTEGERS)
         asked = asked_of(robot, cost, options.step, (*CALL, *RESULTS.values()))
         if 2 * robot.nv > LARGEST_UNROLLED:
             raise ArgumentError(

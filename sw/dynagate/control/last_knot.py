@@ -8,21 +8,24 @@ lose as many bits. Gains do not depend on the unit of the cost, and a power of t
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
 from dynagate.base.arrays import Array
 from dynagate.control.cost import CostGraphs, Expansion
 from dynagate.control.forward import with_cost
-from dynagate.control.riccati import Value
+from dynagate.control.riccati import Gains, Value
 from dynagate.dynamics.spatial import symmetric
 from dynagate.forces.options import StepOptions
 from dynagate.graph import Graph
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.recorder import Recording
 from dynagate.integrators.linearized import linearized_step_graph
+
+Solve = Callable[[Expansion, Any], tuple[Value, Gains]]
 
 CHEAP = 1e-3
 """Torques cost little whose curvature is below this part of what the final cost gives them through a step."""
@@ -72,17 +75,50 @@ def _drawn(graph: Graph) -> dict[str, Array]:
     return drawn
 
 
-def begun(value: Value, unit: float) -> dict[str, Any]:
-    """The value of the last state in its unit, and what CARRY carries to the knot before it."""
-    return {"slope": value.slope * unit, "curvature": value.curvature * unit, "unit": unit, "back": 1.0 / unit}
+@dataclass(frozen=True)
+class OneUnit:
+    """The same unit of the cost for all knots."""
+
+    carry: ClassVar[Mapping[str, str]] = {}
+
+    def begun(self, value: Value) -> dict[str, Any]:
+        """Return the value of the last state, as `back` reads it."""
+        return {"slope": value.slope, "curvature": value.curvature}
+
+    def back(self, recording: Recording, solve: Solve, cost: Expansion, reg: Any) -> tuple[dict[str, Any], Gains]:
+        """Return the value of a knot, as the knot before reads it, and the knot's gains.
+
+        Args:
+            recording: Recording of the knot's graph.
+            solve: Riccati step of a cost and a regularization.
+            cost: The knot's cost.
+            reg: Regularization.
+        """
+        value, gains = solve(cost, reg)
+        return {"slope_next": value.slope, "curvature_next": value.curvature}, gains
 
 
-def in_unit(cost: Expansion, unit: Any) -> Expansion:
-    """A knot's cost in this unit."""
-    return Expansion(*(part * unit for part in cost))
+@dataclass(frozen=True)
+class LastUnit(OneUnit):
+    """A unit of the last knot's own. unit: a power of two below 1."""
+
+    unit: float
+
+    carry: ClassVar[Mapping[str, str]] = CARRY
+
+    def begun(self, value: Value) -> dict[str, Any]:
+        scaled = {"slope": value.slope * self.unit, "curvature": value.curvature * self.unit}
+        return {**scaled, "unit": self.unit, "back": 1.0 / self.unit}
+
+    def back(self, recording: Recording, solve: Solve, cost: Expansion, reg: Any) -> tuple[dict[str, Any], Gains]:
+        unit, back = (recording.input(name, ())[()] for name in CARRY.values())
+        value, gains = solve(Expansion(*(part * unit for part in cost)), reg * unit)
+        curvature = symmetric(lambda i, j: value.curvature[i, j] * back, len(value.slope))
+        values = {"slope_next": value.slope * back, "curvature_next": curvature, "unit_next": 1.0, "back_next": 1.0}
+        return values, gains._replace(fall=gains.fall * back)
 
 
-def brought_back(value: Value, back: Any) -> dict[str, Any]:
-    """The value in the unit of all other knots, for the next one."""
-    curvature = symmetric(lambda i, j: value.curvature[i, j] * back, len(value.slope))
-    return {"slope_next": value.slope * back, "curvature_next": curvature, "unit_next": 1.0, "back_next": 1.0}
+def units_of(costs: CostGraphs, step: StepOptions, driven: Array) -> OneUnit:
+    """Return the units of the cost for formats of integers, as `unit_of_last` has it."""
+    unit = unit_of_last(costs, step, driven)
+    return OneUnit() if unit == 1.0 else LastUnit(unit)

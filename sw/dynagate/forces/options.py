@@ -1,6 +1,6 @@
 """Options of steps through time, and of the algorithms that compute functions.
 
-Entries that step a robot put their keywords into one of these objects, and pass on the object alone.
+Entries that step a robot put their keywords into one of these objects, and pass the object on.
 """
 
 from __future__ import annotations
@@ -152,11 +152,10 @@ class AlgorithmOptions(StepOptions):
         """Return the options that a record holds as JSON, as `as_dict` wrote them."""
         return cls(**{name: _from_json(value) for name, value in options.items()})
 
-    @property
-    def step(self) -> StepOptions:
-        """The options of the step, whose dt is None if it is an input."""
+    def step(self, **changes: Any) -> StepOptions:
+        """Return the options of the step, whose dt is None if it is an input. changes: options of another value."""
         dt = DEFAULT_STEP if self.dt is None else self.dt
-        return StepOptions(**self.of_step(dt=None if self.variable_dt else dt))
+        return StepOptions(**self.of_step(**{"dt": None if self.variable_dt else dt, **changes}))
 
     def changed(self) -> dict[str, Any]:
         """Return the options that differ from their defaults, by name."""

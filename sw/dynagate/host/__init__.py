@@ -2,9 +2,10 @@
 
 from dynagate.design.design import Design
 from dynagate.design.files import DesignError
+from dynagate.host.bound import BoundCall
 from dynagate.host.compiling import compile
 from dynagate.host.device import Device, FunctionDevice
-from dynagate.host.function import BoundCall, Function
+from dynagate.host.function import Function
 from dynagate.host.links import DeviceError, Link, OverflowedError, OverflowWarning, RegisterError, Transfer
 from dynagate.host.opened import Opened
 from dynagate.host.opening import open

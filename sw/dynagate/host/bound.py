@@ -2,56 +2,106 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from threading import Lock
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from dynagate.base.errors import ArgumentTypeError
+from dynagate.base.explained import explained
 from dynagate.base.forks import renew_in_child
+from dynagate.host.links import DeviceError
 
 Kept = TypeVar("Kept")
 Shape = tuple[int, ...]
 
 
-class RepeatedCall:
-    """A call of a rollout or a solver on the same arrays each time. results: what each call writes over and returns."""
+class Bindable(Protocol):
+    """Owner of a bound call: a function, a rollout or a solver."""
+
+    device: Any
+    _closed: bool
+
+    def check_open(self) -> None: ...
+
+
+@explained
+class BoundCall:
+    """A call of a function, a rollout or a solver on the same arrays each time, which their `bind` returns.
+
+    results: what each call writes over and returns. Several threads may make the call at a time, and then see each
+    other's numbers.
+
+    Args:
+        owner: The function, rollout or solver.
+        results: Results of the call.
+        call: Function that computes them.
+        kept: Arrays that the call reads and writes in place.
+    """
+
+    __slots__ = ("_call", "_device", "_kept", "_owner", "results")
 
     def __init__(
-        self, called: Callable[..., Any], args: Sequence[Any], options: Mapping[str, Any], arrays: Sequence[str]
+        self, owner: Bindable, results: Any, call: Callable[[], object], kept: Sequence[npt.NDArray[Any]] = ()
     ) -> None:
-        """Make the call for the first time.
-
-        Args:
-            called: The rollout or solver.
-            args: Arguments by position.
-            options: Arguments by name.
-            arrays: Names of the arguments that must be numpy arrays, in order.
-
-        Raises:
-            ArgumentTypeError: One of them is no numpy array. Other errors are those of the call.
-        """
-        for name, value in {**dict(zip(arrays, args, strict=False)), **options}.items():
-            if name in arrays and not isinstance(value, np.ndarray):
-                raise ArgumentTypeError(
-                    f"input '{name}' is a {type(value).__name__}, which cannot be read in place; expected a numpy array"
-                )
-        self._called, self._args, self._options = called, tuple(args), dict(options)
-        self.results = called(*self._args, **self._options)
+        self.results = results
+        self._owner, self._call, self._device = owner, call, owner.device
+        # numpy does not resize an array that a weak reference leads to
+        self._kept = [weakref.ref(each) for array in kept for each in _owners(array)]
 
     def __call__(self) -> Any:
-        """Compute from what the inputs hold now. Raises as the call does."""
-        new = self._called(*self._args, **self._options)
-        names = [each.name for each in fields(new)] if is_dataclass(new) else type(new).__slots__
-        for name in names:
-            if isinstance(value := getattr(new, name), np.ndarray):
-                getattr(self.results, name)[...] = value
+        """Compute from what the inputs hold now. Raises as the owner's call does, and DeviceError where another program
+        was loaded."""
+        if self._owner._closed:
+            self._owner.check_open()
+        if self._owner.device is not self._device:
+            raise DeviceError(f"{self._owner!r} has loaded another program since bind(); bind the call again")
+        self._call()
         return self.results
 
     def __repr__(self) -> str:
-        return f"<RepeatedCall of {self._called!r}, {self.results!r}>"
+        return f"<BoundCall of {self._owner!r}, {self.results!r}>"
+
+
+def _owners(array: npt.NDArray[Any]) -> Iterator[npt.NDArray[Any]]:
+    """Return the array, and those whose memory it shows."""
+    each: Any = array
+    while isinstance(each, np.ndarray):
+        yield each
+        each = each.base
+
+
+def repeated(owner: Any, args: Sequence[Any], options: Mapping[str, Any], arrays: Sequence[str]) -> BoundCall:
+    """Call a rollout or a solver, and return the call to be made again: its results are written over.
+
+    Args:
+        owner: The rollout or solver.
+        args: Arguments by position.
+        options: Arguments by name.
+        arrays: Names of the arguments that must be numpy arrays, in order.
+
+    Raises:
+        ArgumentTypeError: One of them is no numpy array. Other errors are those of the call.
+    """
+    for name, value in {**dict(zip(arrays, args, strict=False)), **options}.items():
+        if name in arrays and not isinstance(value, np.ndarray):
+            raise ArgumentTypeError(
+                f"input '{name}' is a {type(value).__name__}, which cannot be read in place; expected a numpy array"
+            )
+    results = owner(*args, **options)
+    names = [each.name for each in fields(results)] if is_dataclass(results) else type(results).__slots__
+
+    def call() -> None:
+        new = owner(*args, **options)
+        for name in names:
+            if isinstance(value := getattr(new, name), np.ndarray):
+                getattr(results, name)[...] = value
+
+    return BoundCall(owner, results, call)
 
 
 class ShapeCache(Generic[Kept]):
@@ -69,6 +119,9 @@ class ShapeCache(Generic[Kept]):
     def get(self, shape: Shape) -> Kept | None:
         """Return what calls of a shape share; None if there is nothing."""
         return self._kept.get(shape)
+
+    def __contains__(self, shape: Shape) -> bool:
+        return shape in self._kept
 
     def take(self, shape: Shape) -> Kept | None:
         """Return what was kept for a shape, which only this caller has until it is put back; None if there is

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,9 +19,10 @@ from dynagate.base.largest import MAX_BATCH
 from dynagate.base.warned import warn
 from dynagate.graph.evaluate import Port
 from dynagate.graph.packing import unpacked
+from dynagate.host.bound import BoundCall, ShapeCache
 from dynagate.host.devices.face import Executor, Overflow, UnderWay
 from dynagate.host.inputs import Arrays, check_finite, check_names, check_values, checked, flat, restricted
-from dynagate.host.links import DeviceError, OverflowedError, OverflowWarning, Transfer
+from dynagate.host.links import OverflowedError, OverflowWarning, Transfer
 from dynagate.host.opened import Opened
 from dynagate.host.pending import Pending
 from dynagate.host.results import Results
@@ -88,8 +88,7 @@ class Function(Opened):
         self._chosen.clear()
         self.device, self.function, self.dtype = device, device.function, device.dtype
         self._names = tuple(port.name for port in device.inputs)
-        self._single: Single | None = None
-        self._single_asked = False  # made at the first call, for there may be none
+        self._kept: ShapeCache[Single | None] = ShapeCache(1)
         overflow = RAISE if self._raises else MASK
         self.functions = {name: type(self)(each, overflow=overflow) for name, each in device.functions.items()}
 
@@ -211,13 +210,14 @@ class Function(Opened):
 
     def _single_call(self, inputs: Mapping[str, Any]) -> Results | None:
         """The call of one state in arrays of the device's dtype, where the device has a quick one; else None."""
-        if self._closed or not self._single_asked:
+        if self._closed or () not in self._kept:
             self._check(None)
-            self._single, self._single_asked = single(self.device), True
-        if self._single is None:
+            self._kept.put((), single(self.device))
+        call = self._kept.get(())
+        if call is None:
             return None
         try:
-            results = self._single(inputs)
+            results = call(inputs)
         except EntryError as error:
             raise error.within(()) from None
         if results is not None and results.overflow:
@@ -399,8 +399,7 @@ class Function(Opened):
             return Results(overflow=overflow.reshape(leading), **shaped)
 
     def _check(self, out: Results | None) -> None:
-        if self._closed:
-            raise DeviceError(f"{self!r} is closed; open it again")
+        self.check_open()
         if self.device.functions:
             calls = ", ".join(f"accelerator.{name}(...)" for name in self.device.functions)
             raise ArgumentError(f"the accelerator computes several functions; expected a call of one: {calls}")
@@ -500,51 +499,10 @@ class Function(Opened):
         return f"<{type(self).__name__} {self.device.robot} {self.device.function}, {self.device.text}>"
 
 
-@explained
-class BoundCall:
-    """A call of a function on the same arrays each time; `Function.bind` makes it and says what holds.
-
-    results: what each call writes over and returns, (*leading, *shape) for each output. Several threads may make the
-    call at a time, and then see each other's numbers. function, call, kept: whose call it is, what computes it, and
-    the arrays that it reads and writes.
-    """
-
-    __slots__ = ("_call", "_device", "_function", "_kept", "results")
-
-    def __init__(
-        self, function: Function, results: Results, call: Callable[[], None], kept: list[npt.NDArray[Any]]
-    ) -> None:
-        self.results = results
-        self._function, self._call, self._device = function, call, function.device
-        # numpy does not resize an array that a weak reference leads to
-        self._kept = [weakref.ref(each) for array in kept for each in _owners(array)]
-
-    def __call__(self) -> Results:
-        """Computes from what the inputs hold now. Raises as the function's call does, and DeviceError where another
-        program was loaded."""
-        if self._function._closed:
-            self._function._check(None)
-        if self._function.device is not self._device:
-            raise DeviceError(f"{self._function!r} has loaded another program since bind(); bind the call again")
-        self._call()
-        return self.results
-
-    def __repr__(self) -> str:
-        return f"<BoundCall of {self._function!r}, {self.results!r}>"
-
-
 def check_overflow(overflow: str) -> None:
     """Raises ValueError: no such choice."""
     if overflow not in (MASK, RAISE):
         raise ArgumentError(f"overflow '{overflow}'; expected '{MASK}' or '{RAISE}'")
-
-
-def _owners(array: npt.NDArray[Any]) -> Iterator[npt.NDArray[Any]]:
-    """The array, and those whose memory it shows."""
-    each: Any = array
-    while isinstance(each, np.ndarray):
-        yield each
-        each = each.base
 
 
 def _is_view(view: npt.NDArray[Any], array: npt.NDArray[Any]) -> bool:

@@ -18,8 +18,9 @@ from dynagate.base.explained import explained
 from dynagate.base.warned import warn
 from dynagate.control.cost import Cost
 from dynagate.control.ilqr import RETRIES, IlqrOptions, begin, ilqr_loop
-from dynagate.control.joint_bounds import EASE, WITHIN, JointBounds, of_last
+from dynagate.control.joint_bounds import WITHIN, of_last
 from dynagate.control.known import check_solved
+from dynagate.control.state_bounds import FreeStates
 from dynagate.dynamics.steps.step import DEFAULT_INTEGRATOR
 from dynagate.fixedpoint.assign import Policy
 from dynagate.fixedpoint.format import SATURATE, Arithmetic
@@ -173,7 +174,7 @@ class Ilqr(Solver):
         with np.errstate(all="ignore"):
             problems, cold = self._problems(q0, qd0, tau, warm, inputs)
             problems.run()
-            solution = _solution(problems, self.joints, cold)
+            solution = _solution(problems, self.options.states, cold)
         self.keep(problems)
         self.limits.look_at_positions(solution.q)
         if self.overflows and solution.failed.all():
@@ -214,8 +215,7 @@ class Ilqr(Solver):
         self.check_open()
         if not is_whole(word) or not SHORTEST <= word <= LONGEST:
             raise ArgumentError(f"word={word!r}; expected {SHORTEST} to {LONGEST} bits")
-        if self.joints is not None:
-            raise self.joints.refused()
+        self.options.states.check_integers()
         policy = Policy(int(word), guard_bits, arithmetic=Arithmetic(overflow=SATURATE))
         problems, _ = self._problems(q0, qd0, tau, None, inputs)
         batch, arrays = problems.batch, problems.inputs
@@ -240,9 +240,9 @@ class Ilqr(Solver):
         shapes = {"qs": (knots, robot.nq), "qds": (knots, n), "us": (knots, n), "gains": (knots, n, 2 * n)}
         start = ProblemInput((robot.nq,), None, {"q0": ..., "q_last": ...})
         asked = {"q0": start, **{name: own(name, shape) for name, shape in shapes.items()}}
-        if self.joints is not None:
-            parts = {EASE: (slice(None), slice(-1)), of_last(EASE, True): (slice(None), -1)}
-            asked[EASE] = ProblemInput((knots + 1, len(self.joints.places)), None, parts)
+        for name, size in self.options.states.ease_sizes().items():
+            parts = {name: (slice(None), slice(-1)), of_last(name, True): (slice(None), -1)}
+            asked[name] = ProblemInput((knots + 1, size), None, parts)
         return asked
 
     @property
@@ -284,9 +284,8 @@ class Ilqr(Solver):
         else:
             problems.fill("qs", problems.arrays["q0"][:, None])  # where quaternions have no length, ⊖ has no value
             values = {"us": ("tau", self.guess(tau, problems)), "qds": ("qds", 0.0), "gains": ("gains", 0.0)}
-        if self.joints is not None:
-            starts = problems.arrays["q0"], problems.arrays["qd0"]
-            values[EASE] = EASE, problems.shaped(self.joints.eases(*starts, self.knots))
+        eases = self.options.states.eases(problems.arrays["q0"], problems.arrays["qd0"], self.knots)
+        values |= {name: (name, problems.shaped(array)) for name, array in eases.items()}
         self.put(problems, values | self.inputs_by_name(inputs))
         return problems, cold
 
@@ -323,7 +322,7 @@ class Ilqr(Solver):
         return q
 
 
-def _solution(problems: Problems, joints: JointBounds | None, cold: Array) -> Solution:
+def _solution(problems: Problems, states: FreeStates, cold: Array) -> Solution:
     outputs, output, shaped = problems.outputs, problems.output, problems.shaped
     taken = outputs[TURNS].astype(int) - 1
     good, costs = outputs["good"] > 0.0, outputs["costs_new"].copy()
@@ -335,25 +334,24 @@ def _solution(problems: Problems, joints: JointBounds | None, cold: Array) -> So
         place[beyond] = 0
         costs = costs[np.arange(len(place))[:, None], place]
         costs[beyond] = np.nan
-    started, paid = good | (taken > 0), "cost_new" if joints is None else "paid"
+    started = good | (taken > 0)
     if np.count_nonzero(started) < len(started):
         costs[~started] = np.nan
-        for name in ("q", "qd", "gains_new", paid):
+        for name in ("q", "qd", "gains_new", states.cost):
             outputs[name][~started] = np.nan
     q, qd = output("q"), output("qd")
-    beyond = np.zeros((*q.shape[:-2], 2 * qd.shape[-1])) if joints is None else joints.largest_beyond(q, qd)
     return Solution(
         q=q,
         qd=qd,
         tau=output("us_new"),
         gains=output("gains_new"),
-        cost=output(paid),
+        cost=output(states.cost),
         costs=shaped(costs),
         iterations=shaped(taken),
         converged=shaped((outputs["converged"] > 0.0) & good),
         failed=shaped(~good),
         regularization=output("reg_used"),
-        beyond=beyond,
+        beyond=states.beyond(q, qd),
         cold=cold,
     )
 

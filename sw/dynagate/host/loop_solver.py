@@ -13,14 +13,14 @@ from dynagate.base.arrays import Array
 from dynagate.base.explained import explained
 from dynagate.base.progress import showing
 from dynagate.graph.loop import Loop
-from dynagate.host.bound import RepeatedCall
+from dynagate.host.bound import BoundCall, repeated
 from dynagate.host.compiling import device_of
 from dynagate.host.devices.fixed import Fixed
 from dynagate.host.devices.integer_loop import IntegerLoop
 from dynagate.host.devices.loops import Compute
 from dynagate.host.devices.options import LOOP, DeviceOptions
 from dynagate.host.devices.sources import LoopSource
-from dynagate.host.links import DeviceError, Transfer
+from dynagate.host.links import Transfer
 from dynagate.host.opened import Opened
 from dynagate.robot import Robot
 
@@ -86,19 +86,14 @@ class LoopSolver(Opened):
     @abstractmethod
     def __call__(self, *args: Any, **options: Any) -> Any: ...
 
-    def bind(self, *args: Any, **options: Any) -> RepeatedCall:
+    def bind(self, *args: Any, **options: Any) -> BoundCall:
         """Return a function that repeats a call on the same arrays, as `Opened.bind` does."""
-        return RepeatedCall(self, args, options, ())
+        return repeated(self, args, options, ())
 
     def close(self) -> None:
         """Release what the device holds. Later calls raise DeviceError."""
         self._closed = True
         self._compute.close()
-
-    def check_open(self) -> None:
-        """Raise DeviceError if the solver is closed."""
-        if self._closed:
-            raise DeviceError(f"{self!r} is closed; open it again")
 
     def new_outputs(self, batch: int) -> dict[str, Array]:
         """Return arrays (batch, *shape) for the outputs of the loop, by name."""

@@ -12,7 +12,7 @@ import numpy as np
 from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import explained
 from dynagate.base.pickling import refuse_pickling
-from dynagate.host.links import Transfer
+from dynagate.host.links import DeviceError, Transfer
 from dynagate.host.pending import AHEAD, Pending, Stream
 
 Self = TypeVar("Self", bound="Opened")
@@ -28,6 +28,7 @@ class Opened(ABC):
     function: str
     dtype: np.dtype[Any]
     functions: dict[str, Any]
+    _closed: bool
 
     if TYPE_CHECKING:  # of several functions, each by its name
         inverse_dynamics: Opened
@@ -61,6 +62,11 @@ class Opened(ABC):
     @abstractmethod
     def close(self) -> None:
         """Gives back what the device holds. Calls raise DeviceError afterwards."""
+
+    def check_open(self) -> None:
+        """Raise DeviceError if it is closed."""
+        if self._closed:
+            raise DeviceError(f"{self!r} is closed; open it again")
 
     def submit(self, *args: Any, **options: Any) -> Pending:
         """Begin a call and return at once if the device computes concurrently with the host, else when it is done.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,12 +12,12 @@ from dynagate.base.arguments import check_count, check_flags, check_unit_vectors
 from dynagate.base.arrays import Array
 from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import explained
-from dynagate.host.bound import RepeatedCall
+from dynagate.host.bound import BoundCall, repeated
 from dynagate.host.device import Device
 from dynagate.host.devices.face import Executor
 from dynagate.host.devices.turns import EVERY, STEPS, new_turns, shown
 from dynagate.host.inputs import check_ranges
-from dynagate.host.links import DeviceError, Transfer
+from dynagate.host.links import Transfer
 from dynagate.host.starts import broadcast_starts, flag_lost, without_lost
 from dynagate.host.trajectories import OUTPUTS, Trajectories
 from dynagate.integrators.limits import LimitWatch
@@ -78,8 +77,7 @@ class RolloutDevice(Device):
         Raises ValueError naming the input: another shape, not finite, outside of the range that its format was chosen
         for, no unit quaternion, or steps, every, last that are none. Raises DeviceError where the device fails.
         """
-        if self._closed:
-            raise DeviceError(f"{self.device.text} is closed; open it again")
+        self.check_open()
         nq, nv = (self._inputs[name].shape[0] for name in ("q", "qd"))
         torques = real("tau", tau)
         shapes = {"q0": (nq,), "qd0": (nv,), "tau": (torques.shape[-2] if torques.ndim > 1 else 0, nv)}
@@ -206,9 +204,9 @@ class RolloutDevice(Device):
             "other design"
         )
 
-    def bind(self, *args: Any, **options: Any) -> Callable[[], Trajectories]:
+    def bind(self, *args: Any, **options: Any) -> BoundCall:
         """A call on the same arrays again and again, as `Opened.bind` says. args, options: as of a call."""
-        return RepeatedCall(self, args, options, ARRAYS)
+        return repeated(self, args, options, ARRAYS)
 
     def __repr__(self) -> str:
         return f"<Device {self.device.robot} rollout, {self.device.text}>"

@@ -28,13 +28,13 @@ from dynagate.forces.servo import IGNORED, has_ignored
 from dynagate.graph import Port
 from dynagate.graph.loop import Count, Loop
 from dynagate.graph.region import Region
-from dynagate.host.bound import RepeatedCall, ShapeCache
+from dynagate.host.bound import BoundCall, ShapeCache, repeated
 from dynagate.host.compiling import check_robot, device_of
 from dynagate.host.devices.loops import Compute
 from dynagate.host.devices.options import LOOP, MOTION, DeviceOptions
 from dynagate.host.devices.sources import LoopSource, MotionSource
 from dynagate.host.inputs import check_values
-from dynagate.host.links import DeviceError, Transfer
+from dynagate.host.links import Transfer
 from dynagate.host.opened import Opened
 from dynagate.host.openers import ChosenDevice
 from dynagate.host.rollout_device import ARRAYS, RolloutDevice
@@ -222,9 +222,9 @@ class Rollout(Opened):
         """Cycles of the last call, where a chip computes it."""
         return Transfer(0, 0.0) if self.chip is None else self.chip.transfer
 
-    def bind(self, *args: Any, **options: Any) -> RepeatedCall:
+    def bind(self, *args: Any, **options: Any) -> BoundCall:
         """A call on the same arrays again and again, as `Opened.bind` says. args, options: as of a call."""
-        return RepeatedCall(self, args, options, ARRAYS)
+        return repeated(self, args, options, ARRAYS)
 
     def close(self) -> None:
         """Gives back what the device holds. Calls raise DeviceError afterwards."""
@@ -236,10 +236,6 @@ class Rollout(Opened):
         for compute in (self._compute, self._begin, self.__dict__.get("_reversed")):
             if compute is not None:
                 compute.close()
-
-    def _check_open(self) -> None:
-        if self._closed:
-            raise DeviceError(f"{self!r} is closed; open it again")
 
     @property
     def _kernel(self) -> LoopKernel | None:
@@ -282,7 +278,7 @@ class Rollout(Opened):
             ValueError: An input is missing, of another shape or not finite, or a quaternion has another length than 1.
             TypeError: An input is masked, or no array of real numbers.
         """
-        self._check_open()
+        self.check_open()
         plain = active is None and not inputs
         if plain and (trajectories := self._again(q0, qd0, tau, dt)) is not None:
             return self._owned(trajectories, dt)
@@ -470,7 +466,7 @@ class Rollout(Opened):
                 not diverged, or dt is not constant.
             TypeError: An array is not of real numbers.
         """
-        self._check_open()
+        self.check_open()
         if self.chip is not None:
             raise ArgumentError(f"device '{self.device}' has no reverse sweep; expected 'cpu' or 'numpy'")
         if self.options.dt is None:

@@ -93,7 +93,7 @@ class PositionBasedIntegrator(Integrator):
         check_constant(robot, "the position-based integrator")
         assert options.dt is not None
         scale = self._scale(robot)
-        model = _model(robot, options.dt, self.order, options.forces, self.resolution)
+        model = _model(robot, options.dt, self.order, tuple(options.forces), self.resolution)
         second = self.order > 2
         if self.resolution is not None and model.by_root:
             raise ArgumentError(
@@ -127,7 +127,7 @@ class PositionBasedIntegrator(Integrator):
 
     def equations(self, robot: Robot, options: StepOptions) -> Equations:
         assert options.dt is not None
-        model = _model(robot, options.dt, self.order, options.forces, self.resolution)
+        model = _model(robot, options.dt, self.order, tuple(options.forces), self.resolution)
         step = StepRecording(robot, options, "position_based_step", far=True)
         if self.order > 2:
             return _equations_of_nodes(model, step)

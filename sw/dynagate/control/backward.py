@@ -1,0 +1,164 @@
+"""The backward pass of iLQR over the knots: in one graph for each knot, or in blocks of its matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dynagate.base.arrays import Array
+from dynagate.control.cost import CostGraphs, Expansion
+from dynagate.control.forward import with_cost
+from dynagate.control.last_knot import OneUnit
+from dynagate.control.numbers import Floats
+from dynagate.control.riccati import Gains, Value, moved, regularized, riccati
+from dynagate.control.riccati_blocks import LARGEST_UNROLLED, Blocked
+from dynagate.control.torque_bounds import FreeTorques
+from dynagate.dynamics.spatial import select, zeros
+from dynagate.forces.options import StepOptions
+from dynagate.graph import Graph
+from dynagate.graph.derivatives import output_values
+from dynagate.graph.loop import Count, Loop
+from dynagate.graph.recorder import Recording
+from dynagate.integrators.linearized import linearized_step_graph
+from dynagate.robot import Robot
+
+NOW = {"q": "qs_new", "qd": "qds_new", "tau": "us_new"}
+"""Names in the backward pass for the state and the torques of a knot."""
+SUMS = {"fall_new": "fall_sum", "right_new": "right_sum"}
+"""Sums over the knots."""
+
+
+@dataclass(frozen=True)
+class Backward:
+    """A backward pass whose knots are graphs without inner loops.
+
+    robot, costs, step: what is solved. numbers, torques, unit: what depends on the arithmetic and on bounds.
+    """
+
+    robot: Robot
+    costs: CostGraphs
+    step: StepOptions
+    numbers: Floats
+    torques: FreeTorques
+    unit: OneUnit
+
+    def sweep(self, knots: int, each: tuple[str, ...]) -> Loop:
+        """Return the loop from the last knot to the first. each: inputs of each knot besides its state and torques."""
+        linear = self._driven(linearized_step_graph(self.robot, self.step).named(NOW, {}))
+        return Loop(
+            "sweep",
+            self.robot.name,
+            (linear, *self._knot()),
+            {"slope_next": "slope", "curvature_next": "curvature", **SUMS, **self.unit.carry},
+            Count(knots),
+            (*NOW.values(), *each),
+            ("gains_new", "feeds_new"),
+            (*SUMS, *self.numbers.first_gain),
+            backwards=True,
+        )
+
+    def end(self) -> Graph:
+        """Return the graph of the value of the last state."""
+
+        def record(recording: Recording, values: dict[str, Array]) -> Mapping[str, Any]:
+            reg = recording.input("reg_now", ())[()]
+            cost = self.costs.final.expansion(recording, values)
+            return self._begun(Value(cost.by_x, regularized(cost.by_xx, reg)))
+
+        return with_cost(self.costs, "end", True, record).named({"q": "q_last_new", "qd": "qd_last_new"}, {})
+
+    def _begun(self, value: Value) -> dict[str, Any]:
+        return self.unit.begun(value)
+
+    def _derivatives(self, a: Array, b: Array) -> dict[str, Array]:
+        """Return the derivatives of a step, by the state and by the torques that there are, as `_knot` reads them."""
+        return {"a": a, "b": b}
+
+    def _driven(self, linear: Graph) -> Graph:
+        """Return the graph of a step's derivatives by the state and by the torques that there are."""
+        recording = Recording(linear.name, linear.robot)
+        values = recording.replay(linear, {port.name: recording.input_like(port) for port in linear.inputs})
+        outputs = output_values(linear.outputs, values)
+        return recording.graph(self._derivatives(outputs["a"], outputs["b"][:, self.torques.driven]))
+
+    def _knot(self) -> tuple[Graph | Loop, ...]:
+        n, nx, nu = self.robot.nv, 2 * self.robot.nv, len(self.torques.driven)
+        step = self.step
+        semi = step.method == "semi_implicit_euler" and not self.robot.quaternions()
+
+        def record(recording: Recording, values: dict[str, Array]) -> Mapping[str, Any]:
+            slope, curvature = recording.input("slope", (nx,)), recording.input("curvature", (nx, nx), symmetric=True)
+            a, b = recording.input("a", (nx, nx)), recording.input("b", (nx, nu))
+            sums = {name: recording.input(name, ()) for name in ("reg_now", *SUMS.values())}
+            after = Value(slope, curvature)
+            if semi:
+                unit = np.eye(n, nx).astype(object)
+                after, a, b = (
+                    moved(after, step.dt or 0.0),
+                    np.concatenate([unit, a[n:]]),
+                    np.concatenate([zeros(n, nu), b[n:]]),
+                )
+            cost = self._of_driven(self.costs.running.expansion(recording, values))
+            held, reg = self.torques.held({"us_new": values["tau"]}), sums["reg_now"][()]
+
+            def solve(cost: Expansion, reg: Any) -> tuple[Value, Gains]:
+                return riccati(after, a, b, cost, reg, held, finite=self.numbers.finite)
+
+            value, gains = self.unit.back(recording, solve, cost, reg)
+            return {**value, **self._gains(sums, gains)}
+
+        return (with_cost(self.costs, "riccati", False, record).named(NOW, {}),)
+
+    def _gains(self, sums: Mapping[str, Array], gains: Gains) -> Mapping[str, Any]:
+        """Return the gains of all joints, of which passive ones have none, and sums over the knots."""
+        gain, feed = zeros(self.robot.nv, 2 * self.robot.nv), zeros(self.robot.nv)
+        gain[self.torques.driven], feed[self.torques.driven] = gains.gain, gains.feed
+        return {
+            **self.numbers.gains(gain, feed),
+            "fall_new": sums["fall_sum"][()] + gains.fall,
+            "right_new": select(gains.right, sums["right_sum"][()], 0.0),
+        }
+
+    def _of_driven(self, cost: Expansion) -> Expansion:
+        """Return a cost by the torques that there are."""
+        k = self.torques.driven
+        return cost._replace(by_u=cost.by_u[k], by_ux=cost.by_ux[k], by_uu=cost.by_uu[np.ix_(k, k)])
+
+
+class BlockedBackward(Backward):
+    """A backward pass of a robot with many joints, in blocks of its matrices."""
+
+    @property
+    def _blocks(self) -> Blocked:
+        return Blocked(2 * self.robot.nv, len(self.torques.driven))
+
+    def _begun(self, value: Value) -> dict[str, Any]:
+        return {"slope": self._blocks.rows(value.slope), "curvature": self._blocks.rows(value.curvature)}
+
+    def _derivatives(self, a: Array, b: Array) -> dict[str, Array]:
+        return {"a": a, "b": b, "a_rows": self._blocks.rows(a.T), "b_rows": self._blocks.pushes(b.T)}
+
+    def _knot(self) -> tuple[Graph | Loop, ...]:
+        others: dict[str, tuple[int, ...]] = {"fall_sum": (), "right_sum": (), **self.torques.shapes}
+        solve = self._blocks.solve_graph(self.robot.name, others, self.torques.held, self._gains)
+        return (self._expansion(), *self._blocks.steps(self.robot.name, solve))
+
+    def _expansion(self) -> Graph:
+        """Return the graph of the cost of a knot about its state, in blocks."""
+        rows, pushes = self._blocks.rows, self._blocks.pushes
+
+        def record(recording: Recording, values: dict[str, Array]) -> Mapping[str, Any]:
+            reg = recording.input("reg_now", ())[()]
+            cost = self._of_driven(self.costs.running.expansion(recording, values))
+            by_u = {"cost_u": pushes(cost.by_u), "cost_ux": pushes(cost.by_ux), "cost_uu": pushes(cost.by_uu)}
+            return {"cost_x": rows(cost.by_x), "cost_xx": rows(regularized(cost.by_xx, reg)), **by_u}
+
+        return with_cost(self.costs, "expansion", False, record).named(NOW, {})
+
+
+def backward_class(robot: Robot) -> type[Backward]:
+    """Return the kind of backward pass for a robot."""
+    return BlockedBackward if 2 * robot.nv > LARGEST_UNROLLED else Backward
