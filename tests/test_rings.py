@@ -149,6 +149,7 @@ def test_linearization_friction_and_time_step_on_chip(linear: Design) -> None:
         np.testing.assert_allclose(result.b[k], reference.b, atol=2e-4)
 
 
+@pytest.mark.long
 def test_rings_on_a_card(linear: Design, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Through DMA, which moves a result for each turn, and whose reset sends samples of zeros."""
     assert linear.design.axi is not None

@@ -86,7 +86,8 @@ def drawn(seed: int) -> dict[str, object]:
     }
 
 
-@pytest.mark.parametrize("seed", [0, *(pytest.param(k, marks=pytest.mark.long) for k in range(1, 10))])
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(10))
 def test_ten_random_designs(seed: int, designs: Path) -> None:
     """The datasheet's cycles from stream to stream are those that samples alone take, to the cycle."""
     request = drawn(seed)
