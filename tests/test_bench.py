@@ -99,6 +99,7 @@ def test_a_run_of_a_large_robot_measures_what_is_worth_most() -> None:
     assert large.text().endswith(" operations to compile, a run has 160,000; --all brings it")
 
 
+@pytest.mark.long
 def test_figures_that_are_left_out_are_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The arm as if it were large: the functions in float32 alone."""
     arm = robots.load("two_joint_arm")

@@ -24,6 +24,8 @@ EXERCISES = (
     "A body: a table of torques",
     "A column of a report: the error of nine states in ten",
 )
+SIMULATED = ("A column of a report: the error of nine states in ten",)
+"""Exercises that compile and simulate hardware of their own, for the long tests."""
 
 
 def program(text: str, title: str) -> str:
@@ -54,7 +56,11 @@ def test_the_quick_tests_are_there() -> None:
         assert f"def {test or 'test_'}" in (ROOT / file).read_text(), line
 
 
-@pytest.mark.parametrize("title", EXERCISES, ids=lambda title: title.split(":")[0])
+@pytest.mark.parametrize(
+    "title",
+    [pytest.param(title, marks=pytest.mark.long) if title in SIMULATED else title for title in EXERCISES],
+    ids=lambda title: title.split(":")[0],
+)
 def test_an_exercise_runs(title: str, tmp_path: Path) -> None:
     script = tmp_path / "contributing.py"
     script.write_text(program(PAGE.read_text(), title))

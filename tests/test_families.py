@@ -255,6 +255,7 @@ def test_a_registered_product_and_its_operand_are_proved(family: str, tmp_path: 
     )
 
 
+@pytest.mark.long
 def test_the_passes_of_nexus_keep_the_register_of_an_operand(tmp_path: Path) -> None:
     """With 0.70 the pass `synth_nexus` removes the register `a`, and `d` is 0. Once the second assertion fails, a newer
     Yosys is right: replace `NEXUS_PASSES` by `synth_nexus -top {top}` and remove the row of docs/errata.md."""

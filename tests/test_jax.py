@@ -263,7 +263,10 @@ FLOATING = {
             marks=pytest.mark.long,
         ),
         {"robot": FLOATING, "operator": "rollout", "replicated": 0},
-        {"robot": "two_joint_arm", "operator": "rollout", "contact": "forearm", "options": {"constrained": True}},
+        pytest.param(
+            {"robot": "two_joint_arm", "operator": "rollout", "contact": "forearm", "options": {"constrained": True}},
+            marks=pytest.mark.long,
+        ),
     ],
     ids=lambda case: f"{case['operator']} {case.get('options', '')}",
 )

@@ -40,6 +40,7 @@ def test_wrong_derivatives_take_longer() -> None:
     assert solve(ARM, reach, wrong).iterations > solve(ARM, reach, exact(ARM)).iterations
 
 
+@pytest.mark.long
 def test_few_bits_reach_the_same_cost_and_too_few_do_not() -> None:
     settings = {"global": (8, 18), "word": (10,), "optimized": (0.1,)}
     reference, outcomes = experiment(ARM, REACHES["two_joint_arm"], Region.of(ARM), settings)

@@ -182,6 +182,7 @@ def test_an_example_is_for_any_robot(command: str, robot: Path, tmp_path: Path) 
     assert "nan" not in done.stdout
 
 
+@pytest.mark.long
 def test_one_hour_leads_from_a_urdf_to_a_report(tmp_path: Path) -> None:
     """The whole way on a robot that does not ship."""
     robot = tmp_path / "slider.urdf"
