@@ -10,10 +10,13 @@ import numpy as np
 import pinocchio
 import pytest
 from dynagate import Region, Robot, RobotError, evaluate, robots, trace
+from dynagate.dynamics.batch import batched
 from dynagate.dynamics.joint_motions import MOTIONS, motion_of
 from dynagate.dynamics.spatial import array
 from dynagate.robot.kinds import KINDS, Revolute, kind_of
 from dynagate.robot.parts import Joint
+from scipy.linalg import expm
+from scipy.spatial.transform import Rotation
 
 from tests.oracle import JOINTS
 from tests.robots import DATA, random_robot
@@ -149,7 +152,8 @@ def test_kinds_that_are_missing_are_named(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_every_kind_is_consistent() -> None:
-    """Directions are the slopes of `moved`, `rates` is their left inverse, `advanced` equals `moved`."""
+    """Directions are the slopes of `advanced`, `rates` is their left inverse, `between` the way back, and a batch of
+    configurations moves as each of them."""
     assert KINDS.keys() == MOTIONS.keys()
     random = np.random.default_rng(0)
     for name, kind in KINDS.items():
@@ -157,13 +161,34 @@ def test_every_kind_is_consistent() -> None:
         q = random.uniform(-1.0, 1.0, kind.nq)
         if kind.has_quaternion:
             q[-4:] /= np.linalg.norm(q[-4:])
-        columns = np.stack([motion.moved(q, 1e-30j * unit).imag / 1e-30 for unit in np.eye(kind.nv)], axis=1)
+        columns = batched(motion.advanced, q, 1e-30j * np.eye(kind.nv)).imag.T / 1e-30
         assert np.allclose(motion.directions(q, kind.nv).astype(float), columns, atol=1e-15)
         v = random.uniform(-2.0, 2.0, kind.nv)
         assert np.allclose(motion.rates(q, array(columns @ v), kind.nv).astype(float), v, atol=1e-14)
-        assert np.allclose(motion.advanced(array(q), array(v)).astype(float), motion.moved(q, v), atol=1e-14)
+        after = motion.advanced(array(q), array(v))
+        assert kind.nq == len(after)
+        assert np.allclose(motion.between(array(q), after).astype(float), v, atol=1e-14)
+        assert (batched(motion.advanced, q, np.stack([v, 0.1 * v])) == [after, motion.advanced(q, 0.1 * v)]).all()
         assert len(set(kind.directions)) == kind.nv
-        assert kind.nq == len(motion.moved(q, v))
+
+
+def test_quaternions_move_by_the_matrix_exponential() -> None:
+    """Against exp of the twist's matrix, for turns from none to beyond a whole one."""
+    random, motion = np.random.default_rng(1), motion_of("floating")
+    for size in (0.0, 1e-9, 1e-4, 0.499, 0.5, 0.501, 2.0, 3.1, 7.0, 50.0):
+        q, v = random.normal(size=7), random.normal(size=6)
+        q[3:] /= np.linalg.norm(q[3:])
+        v[3:] *= size / np.linalg.norm(v[3:])
+        twist = np.zeros((4, 4))
+        twist[:3, :3], twist[:3, 3] = np.cross(np.eye(3), v[3:]), v[:3]
+        start, end = np.eye(4), np.eye(4)
+        start[:3, :3], start[:3, 3] = Rotation.from_quat(q[3:]).as_matrix(), q[:3]
+        after = batched(motion.advanced, q, v)
+        end[:3, :3], end[:3, 3] = Rotation.from_quat(after[3:]).as_matrix(), after[:3]
+        assert np.allclose(start @ expm(twist), end, atol=2e-14 * (1.0 + size)), size
+        assert abs(np.linalg.norm(after[3:]) - 1.0) < 4e-16
+        if size < np.pi:
+            assert np.allclose(batched(motion.between, q, after), v, atol=1e-13)
 
 
 @pytest.mark.long

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from dynagate import Region, Robot, RobotError, RobotWarning, evaluate, trace
-from dynagate.dynamics.transforms import rotation_of
+from dynagate.dynamics.quaternion import rotation_of
 
 from tests.samples import inputs_of
 

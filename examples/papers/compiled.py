@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from dynagate.base.errors import Error, MissingExtraError
 from dynagate.base.storage import mark
+from dynagate.dynamics import series
 from dynagate.integrators import vectors
 from dynagate.integrators.implicit import variational_body
 from dynagate.native.cache import cache_folder, check_own
@@ -59,7 +60,10 @@ def _folder() -> str:
     functions that are compiled into it.
     """
     digest = hashlib.sha256()
-    own, shared = sorted(Path(__file__).parent.rglob("*.py")), (vectors.__file__, variational_body.__file__)
+    own, shared = (
+        sorted(Path(__file__).parent.rglob("*.py")),
+        (vectors.__file__, variational_body.__file__, series.__file__),
+    )
     for path in (*own, *map(Path, shared)):
         digest.update(path.read_bytes())
     folder = cache_folder() / f"loops-{digest.hexdigest()[:16]}"

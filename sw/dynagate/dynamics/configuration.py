@@ -11,6 +11,7 @@ from dynagate.base.arguments import check_unit_vectors, real
 from dynagate.base.arrays import Array
 from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import explained
+from dynagate.dynamics.batch import batched
 from dynagate.dynamics.joint_motions import motion_of
 from dynagate.dynamics.spatial import Scalar, array, zeros
 from dynagate.robot import Robot
@@ -101,7 +102,7 @@ def integrated(robot: Robot, q: Array, v: Array) -> Array:
     result = np.empty((*batch, robot.nq), np.result_type(q, v, np.float64))
     for link, iq, iv in robot.slices():
         if link.joint.nv:
-            result[..., iq] = motion_of(link.joint.type).moved(q[..., iq], v[..., iv])
+            result[..., iq] = batched(motion_of(link.joint.type).advanced, q[..., iq], v[..., iv])
     return result
 
 
@@ -130,7 +131,8 @@ def difference(robot: RobotOrName, q: npt.ArrayLike, q_next: npt.ArrayLike) -> A
     batch = _shared_axes(("q", first), ("q_next", second))
     result = np.empty((*batch, robot.nv))
     for link, iq, iv in robot.slices():
-        result[..., iv] = motion_of(link.joint.type).difference(first[..., iq], second[..., iq])
+        if link.joint.nv:
+            result[..., iv] = batched(motion_of(link.joint.type).between, first[..., iq], second[..., iq])
     return result
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from dynagate.base.exact import written
+from dynagate.dynamics.quaternion import rotation_of
 from dynagate.dynamics.spatial import Array, Inertia, Scalar, array, symmetric
-from dynagate.dynamics.transforms import rotation_of
 from dynagate.robot import Robot
 from dynagate.robot.variable import (
     ARMATURE,

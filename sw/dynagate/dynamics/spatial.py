@@ -93,25 +93,25 @@ def cos(x: Scalar) -> Scalar:
 
 
 def exp(x: Scalar) -> Scalar:
-    return _operation("exp", np.exp, x)
+    return _operation("exp", x)
 
 
 def sqrt(x: Scalar) -> Scalar:
     """The root of x, which must not be negative."""
-    return _operation("sqrt", np.sqrt, x)
+    return _operation("sqrt", x)
 
 
 def noise(number: Scalar, draw: Scalar, seed: Scalar) -> Scalar:
     """The random number of this count in a draw of a seed, nearly normal, of deviation 2 / √3: `base.philox` defines
     it. The operands are rounded to integers."""
-    return _operation("noise", philox.real, number, draw, seed)
+    return _operation("noise", number, draw, seed)
 
 
 def select(condition: Scalar, positive: Scalar, otherwise: Scalar) -> Scalar:
     """`positive` where the condition is above 0, else `otherwise`. Both are computed."""
     if isinstance(condition, float):
         return positive if condition > 0.0 else otherwise
-    return _operation("select", _select, condition, positive, otherwise)
+    return _operation("select", condition, positive, otherwise)
 
 
 def chosen(condition: Scalar, positive: Array, otherwise: Array) -> Array:
@@ -124,12 +124,16 @@ def _select(condition: Any, positive: Any, otherwise: Any) -> Any:
     return chosen[()]  # a number where all operands are numbers
 
 
-def _operation(name: str, of_numbers: Callable[..., Any], *operands: Scalar) -> Scalar:
-    """An operation that Python has no sign for. Scalars of other kinds say themselves what it makes of them."""
+NUMPY: dict[str, Callable[..., Any]] = {"exp": np.exp, "sqrt": np.sqrt, "noise": philox.real, "select": _select}
+"""Operations without a sign in Python on numbers and arrays of numpy, by name."""
+
+
+def _operation(name: str, *operands: Scalar) -> Scalar:
+    """Compute an operation without a sign in Python. Scalars of other kinds have a method `operation` for it."""
     for operand in operands:
         if hasattr(operand, "operation"):
             return operand.operation(name, *operands)
-    return of_numbers(*operands)
+    return NUMPY[name](*operands)
 
 
 def difference(a: Scalar, b: Scalar) -> Scalar:

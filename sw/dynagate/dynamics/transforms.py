@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 
 from dynagate.dynamics.spatial import Array, Force, Motion, Scalar, array, cross, rotate_symmetric
 
@@ -102,19 +101,3 @@ class FreeTransform(JointTransform):
 def _turn_columns(rotation: Array, c: Scalar, s: Scalar) -> Array:
     """rotation @ Rz, with c = cos and s = sin of the angle."""
     return array([[r[0] * c + r[1] * s, r[1] * c - r[0] * s, r[2]] for r in rotation])
-
-
-def rotation_of(quaternion: Sequence[Scalar]) -> Array:
-    """The rotation matrix of a unit quaternion (x, y, z, w)."""
-    x, y, z, w = quaternion
-    x2, y2, z2 = x + x, y + y, z + z
-    xx, yy, zz = x * x2, y * y2, z * z2
-    xy, xz, yz = x * y2, x * z2, y * z2
-    wx, wy, wz = w * x2, w * y2, w * z2
-    return array(
-        [
-            [1.0 - (yy + zz), xy - wz, xz + wy],
-            [xy + wz, 1.0 - (xx + zz), yz - wx],
-            [xz - wy, yz + wx, 1.0 - (xx + yy)],
-        ]
-    )

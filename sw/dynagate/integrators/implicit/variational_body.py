@@ -12,12 +12,12 @@ two rotations, has lost the digits that the residual needs.
 
 from __future__ import annotations
 
-from fractions import Fraction
-from math import comb, factorial, pi, sin
+from math import pi, sin
 
 import numpy as np
 from numpy.polynomial import Chebyshev, Polynomial
 
+from dynagate.dynamics.series import arc_sine_series, polynomial, sine_series, unscrew_series
 from dynagate.integrators.vectors import Matrix, Scalar, Vector, cross, dot, minus, plus, scaled, times
 
 WIDEST_TURN = pi / 3
@@ -39,18 +39,10 @@ def _economized(taylor: list[float], end: float) -> tuple[float, ...]:
     return tuple(float(c) for c in short.coef[::-1])
 
 
-def _dlog_series(terms: int) -> list[float]:
-    """|B₂ₖ| / (2k)! for k = 1, 2, ... (Eq. 12), exactly: from the power series of x / (eˣ - 1)."""
-    series = [Fraction(1)]
-    for n in range(1, 2 * terms + 1):
-        series.append(-sum((c / factorial(n + 1 - k) for k, c in enumerate(series)), Fraction(0)))
-    return [float(abs(c)) for c in series[2::2]]
-
-
-_B = _dlog_series(16)
+_B = unscrew_series(16)
 _Z = 1.01 * WIDEST_TURN**2
 
-ANGLE = _economized([2.0 * comb(2 * n, n) / (4.0**n * (2 * n + 1)) for n in range(_TERMS)], 1.01 * WIDEST)
+ANGLE = _economized([2.0 * c for c in arc_sine_series(_TERMS)], 1.01 * WIDEST)
 """θ / |e| = 2 asin(|e|) / |e| of |e|²."""
 
 B = _economized(_B, _Z)
@@ -62,21 +54,13 @@ B_SLOPE = _economized([k * c for k, c in enumerate(_B)][1:], _Z)
 B_CURVE = _economized([k * (k - 1) * c for k, c in enumerate(_B)][2:], _Z)
 """d²b / d(θ²)²."""
 
-HALF_SINE = _economized([0.5 * (-0.25) ** k / factorial(2 * k + 1) for k in range(20)], _Z)
-HALF_COSINE = _economized([(-0.25) ** k / factorial(2 * k) for k in range(20)], _Z)
+HALF_SINE = _economized([0.5 * 0.25**k * c for k, c in enumerate(sine_series(1, 20))], _Z)
+HALF_COSINE = _economized([0.25**k * c for k, c in enumerate(sine_series(0, 20))], _Z)
 """sin(δ/2) / δ and cos(δ/2) of δ²."""
 
-SCREW = _economized([(-1.0) ** k / factorial(2 * k + 2) for k in range(20)], _Z)
-SCREW_CUBE = _economized([(-1.0) ** k / factorial(2 * k + 3) for k in range(20)], _Z)
+SCREW = _economized(sine_series(2, 20), _Z)
+SCREW_CUBE = _economized(sine_series(3, 20), _Z)
 """(1 - cos δ) / δ² and (δ - sin δ) / δ³ of δ²."""
-
-
-def polynomial(coefficients: tuple[float, ...], x: Scalar) -> Scalar:
-    """Horner's rule, from the highest power to the constant."""
-    value = coefficients[0]
-    for c in coefficients[1:]:
-        value = value * x + c
-    return value
 
 
 def displaced(point: Vector, e: Vector, w: Scalar) -> Vector:

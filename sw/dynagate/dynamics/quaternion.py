@@ -1,0 +1,76 @@
+"""Unit quaternions (x, y, z, w): rotation, exponential and logarithm over any scalar."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dynagate.dynamics.series import arc_sine_series, polynomial, sine_series, unscrew_series
+from dynagate.dynamics.spatial import Array, Scalar, array, cos, cross, select, sin, sqrt
+
+SMALL_TURN = 0.5
+"""rad: `advance` takes power series of the angle up to here, and beyond it closed forms, which divide by the angle."""
+
+
+ARC_SINE = arc_sine_series(12)[::-1]
+"""asin(x) / x in powers of x²."""
+
+UNSCREW = unscrew_series(7)[::-1]
+"""(1 - θ/2 cot(θ/2)) / θ² in powers of θ²."""
+
+
+def rotation_of(quaternion: Sequence[Scalar]) -> Array:
+    """The rotation matrix of a unit quaternion (x, y, z, w)."""
+    x, y, z, w = quaternion
+    x2, y2, z2 = x + x, y + y, z + z
+    xx, yy, zz = x * x2, y * y2, z * z2
+    xy, xz, yz = x * y2, x * z2, y * z2
+    wx, wy, wz = w * x2, w * y2, w * z2
+    return array(
+        [
+            [1.0 - (yy + zz), xy - wz, xz + wy],
+            [xy + wz, 1.0 - (xx + zz), yz - wx],
+            [xz - wy, yz + wx, 1.0 - (xx + yy)],
+        ]
+    )
+
+
+def turn_factors(squared: Scalar) -> tuple[Scalar, ...]:
+    """sin(θ/2) / θ, cos(θ/2), (1 - cos θ) / θ² and (θ - sin θ) / θ³ of θ²."""
+    beyond = squared - SMALL_TURN**2
+    angle = sqrt(select(beyond, squared, SMALL_TURN**2))  # not of 0, where its slope is infinite
+    inverse, half = 1.0 / angle, angle * 0.5
+    half_sinc, cosine = sin(half) * inverse, cos(half)
+    third = (1.0 - half_sinc * cosine * 2.0) * (inverse * inverse)
+    half_sinc = select(beyond, half_sinc, _taylor(squared * 0.25, 1, 6) * 0.5)
+    cosine = select(beyond, cosine, _taylor(squared * 0.25, 0, 7))
+    return half_sinc, cosine, half_sinc * half_sinc * 2.0, select(beyond, third, _taylor(squared, 3, 7))
+
+
+def _taylor(x: Scalar, start: int, terms: int) -> Scalar:
+    """Return this many terms of `series.sine_series` at x."""
+    return polynomial(sine_series(start, terms)[::-1], x)
+
+
+def times_exponential(quaternion: Array, rate: Array) -> Array:
+    """Return a quaternion times exp(ω/2) of an angular velocity ω (3,) for one second, of length 1 to rounding."""
+    half_sinc, cosine, _, _ = turn_factors(rate @ rate)
+    axis, w = quaternion[:3], quaternion[3]
+    vector = rate * half_sinc
+    after = array([*(vector * w + axis * cosine + cross(axis, vector)), w * cosine - axis @ vector])
+    # what rounding has taken of the length comes back
+    return after * (1.5 - (after @ after) * 0.5)
+
+
+def shorter_turn(q: Array, q_next: Array) -> tuple[Array, Scalar, Scalar]:
+    """The vector e and w ≥ 0 of the quaternion that leads from one to another, over any scalar, and θ / |e|. An eighth
+    of the turn has a short series."""
+    axis, w0, axis_next, w1 = q[:3], q[3], q_next[:3], q_next[3]
+    w = w0 * w1 + axis @ axis_next
+    sign = select(w, 1.0, -1.0)
+    vector, w = (axis_next * w0 - axis * w1 - cross(axis, axis_next)) * sign, w * sign
+    part, longer, cosine = vector, 16.0, w
+    for _ in range(3):
+        cosine = sqrt((1.0 + cosine) * 0.5)
+        shorter = 0.5 / cosine
+        part, longer = part * shorter, longer * shorter
+    return vector, w, longer * polynomial(ARC_SINE, part @ part)
