@@ -147,7 +147,9 @@ def test_kinds_that_are_missing_are_named(monkeypatch: pytest.MonkeyPatch) -> No
         assert Joint("j", "planar").nv
     monkeypatch.setitem(KINDS, "hinge", type("Hinge", (Revolute,), {"name": "hinge"})())
     hinged = replace(ARM, links=(ARM.links[0], replace(ARM.links[1], joint=replace(ARM.links[1].joint, type="hinge"))))
-    with pytest.raises(ValueError, match=f"dynamics.kinds.MOTIONS has no row for joint kind 'hinge'; {expected}"):
+    with pytest.raises(
+        ValueError, match=f"dynamics.joint_motions.MOTIONS has no row for joint kind 'hinge'; {expected}"
+    ):
         trace(hinged, "inverse_dynamics")
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from dynagate import Region, Robot, evaluate, neutral, robots, trace
 from dynagate.dynamics.configuration import integrate
-from dynagate.dynamics.steps.explicit import METHODS
+from dynagate.dynamics.steps.explicit import EXPLICIT_METHODS
 from dynagate.forces import Friction, Stops
 from dynagate.forces.options import StepOptions
 from dynagate.graph import GraphError
@@ -152,11 +152,11 @@ def states_of(robot: Robot, batch: int, steps: int) -> tuple[np.ndarray, np.ndar
 
 
 @pytest.mark.parametrize("name", [pytest.param("two_joint_arm", marks=pytest.mark.long), "floating"])
-@pytest.mark.parametrize("integrator", list(METHODS))
+@pytest.mark.parametrize("integrator", list(EXPLICIT_METHODS))
 def test_order_of_each_method(integrator: str, name: str, tmp_path: Path) -> None:
     """The error after 50 ms falls with the step as the method's order says, also on the group of rotations."""
     robot = robot_of(name, tmp_path)
-    method = METHODS[integrator]
+    method = EXPLICIT_METHODS[integrator]
     graph = trace(robot, "forward_dynamics")
     q0, qd0, _ = states_of(robot, 1, 1)
     tau = np.full((1, robot.nv), 0.3)
@@ -168,7 +168,7 @@ def test_order_of_each_method(integrator: str, name: str, tmp_path: Path) -> Non
     def end(method: str, count: int) -> np.ndarray:
         q, qd = q0[0].astype(object), 4.0 * qd0[0].astype(object)
         for _ in range(count):
-            q, qd = METHODS[method].step(robot, acceleration, q, qd, 0.05 / count)
+            q, qd = EXPLICIT_METHODS[method].step(robot, acceleration, q, qd, 0.05 / count)
         return np.concatenate([q, qd]).astype(float)
 
     exact = end("rk4", 60)

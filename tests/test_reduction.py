@@ -56,7 +56,7 @@ def assert_alike(robot: Robot, tree: Tree, seed: int) -> None:
         lambda tree: inverse_dynamics(tree, q, qd, qdd),
         lambda tree: inverse_dynamics(tree, q, qd, qdd, external),
     ):
-        found, expected = (np.array(of(t), dtype=float) for t in (tree, tree.as_given))
+        found, expected = (np.array(of(t), dtype=float) for t in (tree, tree.unreduced))
         assert np.linalg.norm(found - expected) <= tolerances.IDENTITY * np.linalg.norm(expected)
 
 

@@ -19,7 +19,7 @@ from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.base.explained import explained
 from dynagate.base.naming import scope
 from dynagate.control.joint_bounds import EASE, SHIFT, WEIGHT, JointBounds
-from dynagate.dynamics import Tree
+from dynagate.dynamics import tree_of
 from dynagate.dynamics.configuration import directions_of
 from dynagate.dynamics.spatial import array, select
 from dynagate.graph import Graph, trace
@@ -284,7 +284,7 @@ class CostGraphs:
         return (self.final if last else self.running).record(recording)
 
     def _graph(self, name: str, term: Term | None, joints: JointBounds | None, *, last: bool, factor: float) -> _Term:
-        robot, sizes = self.robot, typical_sizes(Tree(self.robot))
+        robot, sizes = self.robot, typical_sizes(tree_of(self.robot))
         recording = Recording(name, robot.name)
         units = tuple((part.start, part.stop) for part in robot.quaternions())
         values = {"q": recording.input("q", (robot.nq,), sizes["q"], unit_vectors=units)}

@@ -23,7 +23,7 @@ from dynagate.dynamics.functions.lookup import (
 )
 from dynagate.dynamics.functions.record import CODE, EXTERNAL, TAU_OR_QDD, Function, Part
 from dynagate.dynamics.functions.spaces import SPACES, Argument, Space
-from dynagate.dynamics.tree import Tree
+from dynagate.dynamics.tree import Tree, tree_of
 
 __all__ = [
     "ALIASES",
@@ -52,4 +52,5 @@ __all__ = [
     "function",
     "of_frame",
     "requested",
+    "tree_of",
 ]

@@ -202,5 +202,5 @@ MOTIONS: dict[str, JointMotion] = {
 
 def motion_of(kind: str) -> JointMotion:
     """Raises ValueError: the table has no such kind."""
-    motion: JointMotion = row_of("dynamics.kinds.MOTIONS", MOTIONS, kind)
+    motion: JointMotion = row_of("dynamics.joint_motions.MOTIONS", MOTIONS, kind)
     return motion

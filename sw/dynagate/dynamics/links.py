@@ -134,17 +134,17 @@ class Links(ABC):
         """(nv,), of the numbers of each link's degrees of freedom."""
 
     @abstractmethod
-    def each(self, step: Each, *values: PerLink) -> PerLink:
+    def map(self, step: Each, *values: PerLink) -> PerLink:
         """Each link for itself. A loop over links keeps the results from one pass to the next."""
 
     @abstractmethod
-    def again(self, step: Each, *values: PerLink) -> PerLink:
-        """`each`, whose results a loop over links computes again in every pass that reads them."""
+    def recompute(self, step: Each, *values: PerLink) -> PerLink:
+        """`map`, whose results a loop over links computes again in every pass that reads them."""
 
     def transforms(self, q: Any) -> PerLink:
         """Pose of every link in its parent, `JointTransform`s."""
-        turns = self.each(lambda link, own: link.turn(own), self.configurations(q))
-        return self.again(lambda link, turn: link.pose(turn), turns)
+        turns = self.map(lambda link, own: link.turn(own), self.configurations(q))
+        return self.recompute(lambda link, turn: link.pose(turn), turns)
 
     @abstractmethod
     def down(self, part: str, step: Pass, *values: PerLink) -> PerLink:
@@ -155,12 +155,12 @@ class Links(ABC):
         """From the leaves to the root."""
 
     @abstractmethod
-    def whole(self, part: str, step: Whole, by_link: Sequence[bool], *values: Any) -> tuple[Any, ...]:
+    def gather(self, part: str, step: Whole, by_link: Sequence[bool], *values: Any) -> tuple[Any, ...]:
         """Compute a step once for all links.
 
         values: for every link, or one for all. by_link: for each result, whether it has an entry for every link.
         """
 
     @abstractmethod
-    def everywhere(self, value: Any) -> PerLink:
+    def broadcast(self, value: Any) -> PerLink:
         """One value for all, as one of every link."""

@@ -7,7 +7,7 @@ import numpy as np
 from dynagate.base.arrays import Array
 from dynagate.base.errors import ArgumentError
 from dynagate.dynamics.recursions.crba import mass_matrix
-from dynagate.dynamics.tree import Tree
+from dynagate.dynamics.tree import tree_of
 from dynagate.robot import Robot
 
 MARGIN = 1e-6
@@ -29,7 +29,7 @@ def check_gains(robot: Robot, q: Array, stiffness: Array, damping: Array, dt: fl
     """
     joints = [(joint, iv.start) for joint, _, iv in robot.moving() if joint.nv == 1]
     places = [place for _, place in joints]
-    minv = np.linalg.inv(mass_matrix(Tree(robot), q.tolist()).astype(np.float64))[np.ix_(places, places)]
+    minv = np.linalg.inv(mass_matrix(tree_of(robot), q.tolist()).astype(np.float64))[np.ix_(places, places)]
     pull = minv * stiffness
     brake = minv * (damping + np.array([joint.damping for joint, _ in joints]))
     if _radius(pull, brake, dt) <= 1.0 + MARGIN:

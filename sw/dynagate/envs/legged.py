@@ -15,7 +15,7 @@ from dynagate.base.explained import explained
 from dynagate.dynamics.configuration import neutral
 from dynagate.dynamics.recursions.poses import places
 from dynagate.dynamics.spatial import Scalar, exp
-from dynagate.dynamics.tree import Tree
+from dynagate.dynamics.tree import tree_of
 from dynagate.envs.moment import Moment
 from dynagate.envs.task import Function, Task
 from dynagate.envs.vector import RobotVectorEnv
@@ -182,7 +182,7 @@ def _stance(
 
 def _lowest(robot: Robot, q: Array, points: Sequence[Point], planes: Sequence[Plane]) -> float:
     """Return the smallest height of a foot above the ground, m, along the vertical."""
-    tree, links = Tree(robot).as_given, {link.name: i for i, link in enumerate(robot.links)}
+    tree, links = tree_of(robot).unreduced, {link.name: i for i, link in enumerate(robot.links)}
     poses = places(tree, q.tolist())
     gaps = []
     for point in points:
@@ -193,7 +193,7 @@ def _lowest(robot: Robot, q: Array, points: Sequence[Point], planes: Sequence[Pl
 
 
 def _height(robot: Robot, q: Array) -> float:
-    return float(np.asarray(places(Tree(robot).as_given, q.tolist())[0][1], dtype=np.float64)[2])
+    return float(np.asarray(places(tree_of(robot).unreduced, q.tolist())[0][1], dtype=np.float64)[2])
 
 
 @explained

@@ -18,7 +18,7 @@ from dynagate.base.arrays import Array
 from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.base.nearest import nearest
 from dynagate.dynamics.spatial import array, select, zeros
-from dynagate.dynamics.tree import Tree
+from dynagate.dynamics.tree import tree_of
 from dynagate.envs.draws import PER_EPISODE, Randomization
 from dynagate.envs.gains import check_gains
 from dynagate.envs.moment import Moment, flat
@@ -185,7 +185,7 @@ class Task:
     def seeing(self) -> Graph:
         """Record the state after an action to observation, reward, the terms of the reward, and the ends (ends,)."""
         robot, n = self.robot, len(self.joints)
-        recording, sizes = Recording("seeing", robot.name), typical_sizes(Tree(robot))
+        recording, sizes = Recording("seeing", robot.name), typical_sizes(tree_of(robot))
         units = tuple((part.start, part.stop) for part in robot.quaternions())
         values = {"q": recording.input("q_next", (robot.nq,), sizes["q"], unit_vectors=units)}
         values |= {"qd": recording.input("qd_next", (robot.nv,), sizes["qd"])}

@@ -65,7 +65,7 @@ class Drag(Force):
 
     def torque(self, now: Now) -> Array:
         wrenches = []
-        for i, link in enumerate(now.tree.moving.links):
+        for i, link in enumerate(now.tree.source.links):
             if link.mass == 0.0:
                 continue
             with scope(f"link{i}"):

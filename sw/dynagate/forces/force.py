@@ -94,7 +94,7 @@ class Now:
 
     @cached_property
     def tree(self) -> Tree:
-        return Tree(self.robot, values=self._parameters).as_given
+        return Tree(self.robot, values=self._parameters).unreduced
 
     @cached_property
     def _mimic(self) -> MimicMap:

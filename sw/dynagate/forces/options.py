@@ -16,7 +16,7 @@ from dynagate.base.nearest import nearest
 from dynagate.base.option import option
 from dynagate.dynamics.recursions.poses import Frame
 from dynagate.dynamics.steps.damping import check_damping, varied_in_step
-from dynagate.dynamics.steps.explicit import METHODS
+from dynagate.dynamics.steps.explicit import EXPLICIT_METHODS
 from dynagate.dynamics.steps.step import DEFAULT_INTEGRATOR, DEFAULT_STEP
 from dynagate.forces.listed import all_as_text, all_of_text
 from dynagate.robot import Robot
@@ -70,9 +70,9 @@ class StepOptions:
 
     def _check(self) -> None:
         """Raise ArgumentError if an option does not fit the others."""
-        if self.method not in METHODS:
-            near = nearest(self.method, METHODS)
-            raise ArgumentError(f"integrator '{self.method}'{near}; expected one of {', '.join(METHODS)}")
+        if self.method not in EXPLICIT_METHODS:
+            near = nearest(self.method, EXPLICIT_METHODS)
+            raise ArgumentError(f"integrator '{self.method}'{near}; expected one of {', '.join(EXPLICIT_METHODS)}")
         check_damping(self.implicit_damping, self.method, self.dt)
 
     @property

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from dynagate.dynamics import Tree
+from dynagate.dynamics import tree_of
 from dynagate.dynamics.configuration import normalized
 from dynagate.dynamics.recursions.poses import NAMED, chains
 from dynagate.graph.evaluate import evaluate
@@ -29,7 +29,7 @@ def _best(robot: Robot, cost: Callable[[Robot, int], float]) -> dict[int, int]:
     robot = robot.uncoupled()
     chosen: dict[int, int] = {}
     known: dict[Robot, int] = {}
-    for first, members in chains(Tree(robot)).items():
+    for first, members in chains(tree_of(robot)).items():
         place = {-1: -1, **{link: k for k, link in enumerate(members)}}
         links = tuple(replace(robot.links[i], parent=place[robot.links[i].parent]) for i in members)
         chain = replace(robot, links=links, frames=())

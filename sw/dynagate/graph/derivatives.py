@@ -18,7 +18,7 @@ from dynagate.base.arguments import is_number
 from dynagate.base.arrays import Array
 from dynagate.base.errors import ArgumentError
 from dynagate.base.naming import scope
-from dynagate.dynamics import Tree
+from dynagate.dynamics import tree_of
 from dynagate.dynamics.configuration import direction_matrix
 from dynagate.dynamics.spatial import is_zero
 from dynagate.graph.graph import Graph, Port
@@ -144,7 +144,7 @@ class Derivative:
     def sizes(self, port: Port) -> Array | float:
         """Typical magnitudes of an input's directions, which move it by as much as it is large."""
         if self.robot is not None and _is_configuration(port):
-            return typical_sizes(Tree(self.robot))["qd"]
+            return typical_sizes(tree_of(self.robot))["qd"]
         by_node = dict(zip(port.nodes, port.sizes, strict=True)) if port.sizes else dict.fromkeys(port.nodes, 1.0)
         return np.reshape(list(by_node.values()), self.shape(port))
 

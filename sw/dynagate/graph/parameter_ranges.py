@@ -19,7 +19,7 @@ import numpy as np
 from dynagate.base.arguments import numbers, real, shown
 from dynagate.base.arrays import Floats
 from dynagate.base.nearest import nearest
-from dynagate.dynamics import Tree
+from dynagate.dynamics import tree_of
 from dynagate.dynamics.spatial import cross
 from dynagate.graph.sizes import typical_sizes, variable_size
 from dynagate.robot import Link, Robot, RobotError
@@ -145,7 +145,7 @@ def _radius(robot: Robot, variable: Variable) -> Floats:
     if kind == COM:
         sizes = [_gyration(robot.links[i]) for i in variable.owners]
         return np.broadcast_to(np.array(sizes)[:, None] * SHARE, (len(sizes), 3)).reshape(variable.shape)
-    typical = np.asarray(variable_size(robot, variable, typical_sizes(Tree(robot))))
+    typical = np.asarray(variable_size(robot, variable, typical_sizes(tree_of(robot))))
     if kind in (PLACEMENT, POSITION, ROTATION):
         radius = np.array(MOVED * typical)
         for start, stop in variable.unit_vectors:

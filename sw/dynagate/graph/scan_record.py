@@ -129,10 +129,10 @@ class RecordedLinks(Links):
             self.steps.append(value)
         return value
 
-    def each(self, step: Each, *values: _Value) -> _Value:
+    def map(self, step: Each, *values: _Value) -> _Value:
         return self._new(EACH, "", step, values)
 
-    def again(self, step: Each, *values: _Value) -> _Value:
+    def recompute(self, step: Each, *values: _Value) -> _Value:
         return self._new(AGAIN, "", step, values)
 
     def down(self, part: str, step: Pass, *values: _Value) -> _Value:
@@ -141,12 +141,12 @@ class RecordedLinks(Links):
     def up(self, part: str, step: Pass, *values: _Value) -> _Value:
         return self._new(UP, part, step, values)
 
-    def whole(self, part: str, step: Whole, by_link: Sequence[bool], *values: _Value) -> tuple[_Value, ...]:
+    def gather(self, part: str, step: Whole, by_link: Sequence[bool], *values: _Value) -> tuple[_Value, ...]:
         once = self._new(WHOLE, part, step, values)
         once.results = tuple(_Value(RESULT, part, values=(once,), whole=True, shared=not each) for each in by_link)
         return once.results
 
-    def everywhere(self, value: _Value) -> _Value:
+    def broadcast(self, value: _Value) -> _Value:
         return value
 
 
@@ -515,7 +515,7 @@ def recorded(
 def _input(known: _Sorted, argument: Argument, sizes: Mapping[str, Any]) -> _Value:
     """An input of the function, of which each link has its part, or which is one for all."""
     robot, space = known.tree.robot, argument.values
-    shape, shared = argument.shape(known.tree.moving), space.by_link is None
+    shape, shared = argument.shape(known.tree.source), space.by_link is None
     count = int(np.prod(shape))
     whole = slice(0, count)
     parts = [space.by_link(i, p, v) if space.by_link else whole for i, (_, p, v) in enumerate(robot.slices())]

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from dynagate.base.errors import ArgumentError
-from dynagate.dynamics import CONSTRAINED, Tree, function
+from dynagate.dynamics import CONSTRAINED, Tree, function, tree_of
 from dynagate.dynamics.constraints import links as constraint_links
 from dynagate.dynamics.functions.record import SCAN, SCANS
 from dynagate.dynamics.links import Link, Links
@@ -44,7 +44,7 @@ def trace_scan(
     if row.needs_inverse:
         check_invertible(Tree(robot, reduced=False))
     if name in CONSTRAINED:
-        row.checks[SCANS[name]](Tree(robot))
+        row.checks[SCANS[name]](tree_of(robot))
     marks = constraint_links.marks if name in CONSTRAINED else None
     options = ScanOptions(external_forces, friction, marks)
     if row.derivative_of:
@@ -90,9 +90,9 @@ def _forward_dynamics_vjp(robot: Robot, options: ScanOptions) -> Loop:
     row = function("forward_dynamics_vjp")
 
     def solved(links: Links, q: Any, qd: Any, tau: Any, lam: Any, external: Any = None) -> list[Any]:
-        minus = links.each(_negated, links.velocities(lam))
+        minus = links.map(_negated, links.velocities(lam))
         qdd, weights = aba.forward_dynamics_and_product(links, q, qd, tau, minus, external)
-        return [qdd, weights, links.vector(links.each(_negated, links.velocities(weights)))]
+        return [qdd, weights, links.vector(links.map(_negated, links.velocities(weights)))]
 
     solution = recorded(robot, "solution", solved, row.inputs, ["qdd", "minus_mu", "vjp_tau"], options)
     inverse = _function(robot, "inverse_dynamics", options, ["held"])  # a `tau` is an input here

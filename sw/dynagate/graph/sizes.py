@@ -82,7 +82,7 @@ def typical_sizes(tree: Tree) -> dict[str, Floats]:
     The length is the largest in the robot, the time is that of a fall over this length, and a torque is the one that
     accelerates its joint in this time.
     """
-    tree = tree.nominal
+    tree = tree.numeric
     robot, mimic = tree.robot, tree.mimic
     length = max(float(np.abs([link.joint.translation, link.com]).max()) for link in robot.links) or 1.0
     gravity = float(np.linalg.norm(robot.gravity))
@@ -99,7 +99,7 @@ def typical_sizes(tree: Tree) -> dict[str, Floats]:
     torque = inertia * unit / time**2
     force = float((torque / np.where(slides, 1.0, length)).max())
     moves = {"q": unit, "qd": unit / time, "qdd": unit / time**2, "tau": torque}
-    held = tree.moving.constraints
+    held = tree.source.constraints
     rows = np.concatenate([np.ones(0), *([length] * c.turning_rows + [1.0] * (c.rows - c.turning_rows) for c in held)])
     moves = {name: size[mimic.leaders] for name, size in moves.items()}
     position, torque, inertia = position[mimic.leaders_q], moves["tau"], inertia[mimic.leaders]

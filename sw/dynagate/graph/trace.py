@@ -15,7 +15,7 @@ from dynagate.base.changed import of_call
 from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import explained
 from dynagate.base.progress import Progress, quiet
-from dynagate.dynamics import EXTERNAL, Function, Tree, function, of_frame
+from dynagate.dynamics import EXTERNAL, Function, Tree, function, of_frame, tree_of
 from dynagate.dynamics.friction import friction_in
 from dynagate.dynamics.recursions.poses import FrameOption
 from dynagate.forces import Force, Friction
@@ -179,7 +179,7 @@ def _recorded(asked: _Asked) -> Graph:
     robot, algorithm, chosen, options, common, progress = asked
     recording = Recording(algorithm.name, robot.name, progress)
     arguments = algorithm.inputs_with(common.external_forces)
-    sizes = typical_sizes(Tree(robot))
+    sizes = typical_sizes(tree_of(robot))
     inputs: list[Any] = [
         recording.input(
             a.name,

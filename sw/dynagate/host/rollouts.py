@@ -20,7 +20,7 @@ from dynagate.base.explained import explained
 from dynagate.base.forks import renew_in_child
 from dynagate.base.progress import showing
 from dynagate.dynamics import ROLLOUT
-from dynagate.dynamics.steps.explicit import METHODS as TABLEAUX
+from dynagate.dynamics.steps.explicit import EXPLICIT_METHODS
 from dynagate.forces import Force, Forces
 from dynagate.forces.listed import warn_of_forces
 from dynagate.forces.options import AlgorithmOptions, StepOptions
@@ -672,7 +672,7 @@ def _check_on_chip(asked: RolloutOptions, device: str) -> None:
         raise ArgumentError(f"device '{device}' takes no contacts=; expected 'cpu', 'cuda' or 'numpy'")
     if not method.linearizes:
         expected = (
-            f"expected one of {', '.join(TABLEAUX)}, device 'cpu', 'cuda' or 'numpy', or a program: "
+            f"expected one of {', '.join(EXPLICIT_METHODS)}, device 'cpu', 'cuda' or 'numpy', or a program: "
             f"dynagate.build(robot, 'rollout', units=4, integrator={method.name!r}), opened on device '{device}'"
         )
         raise ArgumentError(f"device '{device}' takes no integrator '{method.name}': it solves equations; {expected}")

@@ -18,7 +18,7 @@ from dynagate.robot import Robot
 
 @dataclass(frozen=True)
 class ExplicitIntegrator(Integrator):
-    """integrator: one of `explicit.METHODS`."""
+    """integrator: one of `explicit.EXPLICIT_METHODS`."""
 
     integrator: str
 

@@ -13,7 +13,7 @@ from dynagate.base.arguments import Accepted, one_or_each, one_or_several
 from dynagate.base.arrays import Array
 from dynagate.base.explained import explained
 from dynagate.base.naming import scope
-from dynagate.dynamics import Tree
+from dynagate.dynamics import tree_of
 from dynagate.dynamics.configuration import between
 from dynagate.dynamics.spatial import Scalar, array, select
 from dynagate.graph import Graph
@@ -104,7 +104,7 @@ def with_feedback(motion: Motion, robot: Robot, feedback: Feedback) -> Motion:
 
 def feedback_graph(robot: Robot, feedback: Feedback) -> Graph:
     """Record the torques of a step with feedback, within the largest ones."""
-    recording, sizes = Recording("feedback", robot.name), typical_sizes(Tree(robot))
+    recording, sizes = Recording("feedback", robot.name), typical_sizes(tree_of(robot))
     law = _joint_law if isinstance(feedback, JointPD) else _gain_law
     torques = law(robot, recording, sizes)
     bounds = largest_of(robot, feedback)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dynagate.base.errors import ArgumentError
 from dynagate.base.nearest import nearest
-from dynagate.dynamics.steps.explicit import METHODS as TABLEAUX
+from dynagate.dynamics.steps.explicit import EXPLICIT_METHODS
 from dynagate.integrators.explicit_method import ExplicitIntegrator
 from dynagate.integrators.implicit.position_based_method import PositionBasedIntegrator
 from dynagate.integrators.implicit.variational_method import VariationalIntegrator
 from dynagate.integrators.motion import Integrator
 
 METHODS: dict[str, Integrator] = {
-    **{name: ExplicitIntegrator(name) for name in TABLEAUX},
+    **{name: ExplicitIntegrator(name) for name in EXPLICIT_METHODS},
     **{method.name: method for method in (VariationalIntegrator(), PositionBasedIntegrator())},
 }
 

@@ -9,10 +9,10 @@ from typing import Any
 
 from dynagate.base.arrays import Array
 from dynagate.base.naming import scope
-from dynagate.dynamics import Tree
+from dynagate.dynamics import tree_of
 from dynagate.dynamics.spatial import array, select
 from dynagate.dynamics.steps.damping import varied_armature
-from dynagate.dynamics.steps.explicit import METHODS
+from dynagate.dynamics.steps.explicit import EXPLICIT_METHODS
 from dynagate.forces import Forces, Friction
 from dynagate.forces.listed import joint_friction
 from dynagate.forces.options import StepOptions
@@ -37,7 +37,7 @@ class StepRecording:
     def __init__(self, robot: Robot, options: StepOptions, name: str, *, far: bool = False, wrap: bool = False) -> None:
         self.robot, self.options, self._wraps = robot, options, wrap
         self.recording = Recording(name, robot.name)
-        self._sizes = typical_sizes(Tree(robot))
+        self._sizes = typical_sizes(tree_of(robot))
         if far:
             assert options.dt is not None
             self._sizes["qd"] = self._sizes["increment"] / options.dt
@@ -93,7 +93,7 @@ class StepRecording:
             return acceleration(position, velocity, load)
 
         with scope("step"):
-            moved, velocity = METHODS[self.options.method].step(self.robot, loaded, q, qd, self.dt)
+            moved, velocity = EXPLICIT_METHODS[self.options.method].step(self.robot, loaded, q, qd, self.dt)
             for force in self.options.forces:
                 moved, velocity = force.after_step(self.robot, moved, velocity)
             return (self._wrapped(moved) if self._wraps else moved), velocity

@@ -8,7 +8,7 @@ import numpy as np
 
 from dynagate.base.arrays import Floats
 from dynagate.base.extras import brought_by
-from dynagate.dynamics import Tree
+from dynagate.dynamics import tree_of
 from dynagate.dynamics.configuration import advance, between, difference, integrate, neutral, normalized
 from dynagate.graph import Graph
 from dynagate.graph.derivatives import jacobian
@@ -106,7 +106,7 @@ def _derivatives(robot: Robot, name: str) -> Graph:
     For "between": ∂moved/∂q and ∂moved/∂q_next of the velocity between two configurations. For "advance": ∂moved/∂q and
     ∂moved/∂v of the configuration reached, along velocities there. origin: the configuration reached.
     """
-    recording, sizes = Recording(name, robot.name), typical_sizes(Tree(robot))
+    recording, sizes = Recording(name, robot.name), typical_sizes(tree_of(robot))
     units = tuple((part.start, part.stop) for part in robot.quaternions())
     q = recording.input("q", (robot.nq,), sizes["q"], unit_vectors=units)
     if name == "between":

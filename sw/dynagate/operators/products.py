@@ -15,7 +15,7 @@ from typing import Any
 
 from dynagate.base.arrays import Array
 from dynagate.base.errors import ArgumentError
-from dynagate.dynamics import Tree
+from dynagate.dynamics import tree_of
 from dynagate.dynamics.configuration import direction_matrix, directions_of, entry_weights
 from dynagate.graph import Graph, derivatives
 from dynagate.graph.derivatives import output_values
@@ -61,7 +61,7 @@ def in_entries(product: Graph, robot: Robot, prefix: str) -> Graph:
     for port in product.inputs:
         of = port.name.removeprefix("delta_")
         if of != port.name and of in units:
-            rates = recording.input(port.name, (robot.nq,), typical_sizes(Tree(robot))["q"])
+            rates = recording.input(port.name, (robot.nq,), typical_sizes(tree_of(robot))["q"])
             inputs[port.name] = directions_of(robot, inputs[of], rates)
         else:
             inputs[port.name] = recording.input_like(port)
@@ -88,5 +88,5 @@ def weights_of_entries(robot: Robot) -> Graph:
 def _map(robot: Robot, name: str, size: int, weights: Any) -> Graph:
     recording = Recording(name, robot.name)
     units = tuple((part.start, part.stop) for part in robot.quaternions())
-    q = recording.input("q", (robot.nq,), typical_sizes(Tree(robot))["q"], unit_vectors=units)
+    q = recording.input("q", (robot.nq,), typical_sizes(tree_of(robot))["q"], unit_vectors=units)
     return recording.graph({"weights": weights(q, recording.input("lam", (size,)))})

@@ -31,7 +31,8 @@ class Mimic:
 class Joint:
     """The joint above a link: where it sits on the parent link, its axis, and its limits.
 
-    name: in errors and files. type: "revolute", "continuous", "prismatic", "helical", "spherical" or "floating".
+    name: in errors and files. type: "revolute", "continuous", "prismatic", "spherical" or "floating". A helical joint
+    is two of them (`Robot.with_helical`), because its direction is not an axis of the link's frame.
     rotation, translation: pose of the joint frame in the parent link's frame, at q = 0.
     axis: unit vector in the joint frame. lower, upper: rad. velocity: rad/s. effort: N m.
     A limit that the file does not give is None. damping: N m s/rad. armature: inertia of the rotor seen

@@ -128,7 +128,7 @@ def capsules(robot: Robot) -> list[Body]:
         solids = [rounded_hull(own, radius, SHELL)]
         parent = radius if link.parent < 0 else radii[link.parent]
         thick = max(radius, min(parent, 1.35 * radius))
-        if link.joint.type in ("revolute", "continuous", "helical"):
+        if link.joint.type in ("revolute", "continuous"):
             turn = frame_along(np.array(link.joint.axis))
             twists = _is_along(np.array(link.joint.axis), own)
             solids.append(cylinder(1.12 * thick, (1.0 if twists else 2.5) * thick, JOINT).placed(turn, np.zeros(3)))

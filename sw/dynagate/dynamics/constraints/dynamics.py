@@ -20,8 +20,15 @@ from numpy.polynomial import Chebyshev, Polynomial
 from dynagate.base.naming import label, scope
 from dynagate.dynamics.configuration import normalized
 from dynagate.dynamics.constraints.delassus import Delassus, products
-from dynagate.dynamics.constraints.rows import acceleration_of, held_by, in_base, jacobian_of, poses_of, stabilized
-from dynagate.dynamics.constraints.solve import Stance, weighed
+from dynagate.dynamics.constraints.rows import (
+    acceleration_of,
+    constraints_of,
+    in_base,
+    jacobian_of,
+    poses_of,
+    stabilized,
+)
+from dynagate.dynamics.constraints.solve import ConstraintSolver, weighed
 from dynagate.dynamics.factor import BlockFactor, factorize, inwards, outwards
 from dynagate.dynamics.recursions import frames
 from dynagate.dynamics.recursions.crba import mass_matrix
@@ -50,25 +57,25 @@ class Equations:
 
     def __init__(self, tree: Tree, q: Sequence[Scalar], active: Sequence[Scalar]) -> None:
         mimic = tree.mimic
-        self._tree, self._stance, self._order = tree, Stance(tree), mimic
+        self._tree, self._solver, self._order = tree, ConstraintSolver(tree), mimic
         self._active = active
         position = mimic.configuration(q)
         self.where = poses_of(tree, position)
         self.jacobian = mimic.columns(jacobian_of(tree, self.where))
-        self._masked = self._stance.masked(self.jacobian, active)
-        m = mass_matrix(tree.carrying(self._stance.balls(active)), position)
+        self._masked = self._solver.masked(self.jacobian, active)
+        m = mass_matrix(tree.carrying(self._solver.balls(active)), position)
         self._factor = factorize(mimic, mimic.symmetric(m))
 
     def solve(self, load: Sequence[Scalar], rows: Array, pivots: int) -> tuple[list[Scalar], Array]:
         """x (nv,) and λ (rows,) with M x = load + Jᵀ λ and J x + rows + c λ = 0; λ in base axes. pivots: of the
         Delassus matrix at a time, 1 or 3."""
         order, factor = self._order, self._factor
-        rows = self._stance.masked(rows, self._active)
+        rows = self._solver.masked(rows, self._active)
         with scope("solve"):
             half = inwards(order, factor, load)
         response = Delassus(order, factor, self._masked)
         matrix, reached = response.matrix(), response.reached(half)
-        push, force = self._stance.pushes(self._active, matrix, reached, rows, pivots)
+        push, force = self._solver.pushes(self._active, matrix, reached, rows, pivots)
         with scope("solve"):
             pushed = [h + array([own[d] for own in response.halves]) @ push for d, h in enumerate(half)]
             result = outwards(order, factor, pushed)
@@ -129,8 +136,8 @@ def impact(
     active, pivots: as in `forward_dynamics`.
     """
     equations = Equations(tree, q, active)
-    rows = zeros(tree.moving.constraint_rows)
-    for k, held in enumerate(held_by(tree)):
+    rows = zeros(tree.source.constraint_rows)
+    for k, held in enumerate(constraints_of(tree)):
         with scope(*held.scope):
             rows[held.rows] = (equations.jacobian[held.rows] @ array(list(qd))) * (restitution[k] + 1.0)
     change, impulse = equations.solve([0.0] * len(qd), rows, pivots)
@@ -173,14 +180,14 @@ def inverse_dynamics(
     `forward_dynamics`: M q̈ + h = τ + Jᵀ λ. Of joints that nothing drives, which are floating ones and those of
     `Robot.passive`, τ is what remains for nobody to give: 0 where q̈ is possible.
 
-    Where many forces do, λ has the smallest sum of squares in N and N m. Where none does, the remainder has, each part
+    If many forces do, λ has the smallest sum of squares in N and N m. If none does, the remainder has, each part
     apart from the joint's ε: λ = A μ with A = J of those joints and μ the limit of (Aᵀ A + ε) μ = τ_p for small ε.
     """
-    mimic, robot = tree.mimic, tree.moving
+    mimic, robot = tree.mimic, tree.source
     full, _ = _bias(tree, q, qd, mimic.rates(qdd), external)
     where = poses_of(tree, mimic.configuration(q))
     jacobian = mimic.columns(jacobian_of(tree, where))
-    for k, held in enumerate(held_by(tree)):
+    for k, held in enumerate(constraints_of(tree)):
         with scope(*held.scope):
             jacobian[held.rows] = jacobian[held.rows] * active[k]
     undriven = robot.undriven
@@ -188,7 +195,7 @@ def inverse_dynamics(
     if undriven:
         across = jacobian[:, undriven]
         with scope("delassus"):
-            force = across @ _least(across, [full[d] for d in undriven], _least_pivots(tree.nominal, undriven))
+            force = across @ _least(across, [full[d] for d in undriven], _least_pivots(tree.numeric, undriven))
     with scope("constraint"):
         pushes = jacobian.T @ force
         tau = [label(t - p, "tau") for t, p in zip(full, pushes, strict=True)]
@@ -199,7 +206,7 @@ def _least(across: Array, load: Sequence[Scalar], least: Sequence[float]) -> Arr
     """μ (n,) with which A μ, of A (rows, n), has the smallest sum of squares of all with Aᵀ A μ = load.
 
     With B = (Aᵀ A + ε)⁻¹ ε it is (1 - B)⁻² (1 - B) ε⁻¹ B load, and a polynomial that is near (1 - g)⁻² for eigenvalues
-    g from 0 to WEAKEST takes the place of the first factor. Where Aᵀ A is 0 nothing changes by B, so that 1 - B leaves
+    g from 0 to WEAKEST takes the place of the first factor. If Aᵀ A is 0 nothing changes by B, so that 1 - B leaves
     nothing of what no force can give, and numbers stay small."""
     series = Chebyshev.interpolate(lambda g: (1.0 - g) ** -2.0, REFINED - 1, domain=[0.0, WEAKEST])
     parts = [float(x) for x in series.convert(kind=Polynomial).coef]
@@ -218,7 +225,7 @@ def _least(across: Array, load: Sequence[Scalar], least: Sequence[float]) -> Arr
 
 def _least_pivots(tree: Tree, undriven: Sequence[int]) -> list[float]:
     """ε for each joint that nothing drives: a small part of what its entry of Aᵀ A is in random configurations."""
-    robot, mimic, random = tree.moving, tree.mimic, np.random.default_rng(0)
+    robot, mimic, random = tree.source, tree.mimic, np.random.default_rng(0)
     largest = np.zeros(len(undriven))
     for _ in range(CONFIGURATIONS):
         q = normalized(robot, random.uniform(-1.0, 1.0, robot.nq)).tolist()
@@ -241,7 +248,7 @@ def residual(
     where = poses_of(tree, q)
     local = array(list(force))
     pushes: dict[int, Force] = {}
-    for held in held_by(tree):
+    for held in constraints_of(tree):
         for three in held.in_threes():
             with scope(*held.scope):
                 local[three] = where.base[held.moving[0].link] @ local[three]
@@ -258,7 +265,7 @@ def residual(
     rows = acceleration_of(tree, where, motion, qd)
     rows = stabilized(tree, where, rows, lambda rows: jacobian_of(tree, where)[rows] @ array(list(qd)))
     torques = motion.tau
-    for held in held_by(tree):
+    for held in constraints_of(tree):
         with scope(*held.scope):
             for row, soft in enumerate(held.constraint.compliances, held.rows.start):
                 if soft:
@@ -273,11 +280,11 @@ def contact_jacobian(tree: Tree, q: Sequence[Scalar]) -> Array:
     """J (rows, nv) of all constraints, active or not, in base axes: of a point the velocity of the frame's origin by q̇,
     of a fixed one [angular; linear], and of loops this less that of the other frame; of other kinds what they hold
     (`constraint_kinds`)."""
-    if any(own.kind not in ("point", "fixed") for own in tree.moving.constraints):
+    if any(own.kind not in ("point", "fixed") for own in tree.source.constraints):
         where = poses_of(tree, q)
         return label(in_base(tree, where, jacobian_of(tree, where)), "contact_jacobian")
-    result = zeros(tree.moving.constraint_rows, tree.nv)
-    for held in held_by(tree):
+    result = zeros(tree.source.constraint_rows, tree.nv)
+    for held in constraints_of(tree):
         for end, name in zip(held.ends, (held.constraint.frame, held.constraint.to), strict=False):
             if end.link >= 0:
                 own = frames.jacobian(tree, q, name)[-held.constraint.rows :]
@@ -287,9 +294,9 @@ def contact_jacobian(tree: Tree, q: Sequence[Scalar]) -> Array:
 
 def check_any(tree: Tree) -> None:
     """Raises RobotError: the robot has no constraints."""
-    if not tree.moving.constraints:
+    if not tree.source.constraints:
         raise RobotError(
-            f"robot '{tree.moving.name}' has no contacts and no loops, which constrained functions are about; expected "
+            f"robot '{tree.source.name}' has no contacts and no loops, which constrained functions are about; expected "
             "robot.with_contact('frame') for each (--contact FRAME on the command line), or robot.with_loop(...) "
             "(--loop FRAME,FRAME)"
         )
@@ -301,11 +308,11 @@ def check_independent(tree: Tree) -> None:
     That is where, at every configuration, a row without compliance holds what other rows without compliance, or the
     joints, hold already. Rows with compliance are always determined, and so are rows that only they depend on."""
     check_any(tree)
-    robot, random = tree.moving, np.random.default_rng(0)
+    robot, random = tree.source, np.random.default_rng(0)
     dependent = set(range(len(robot.constraints)))
     for _ in range(CONFIGURATIONS):
         q = normalized(robot, random.uniform(-1.0, 1.0, robot.nq))
-        dependent &= _dependent(tree.nominal, q.tolist())
+        dependent &= _dependent(tree.numeric, q.tolist())
     if dependent:
         names = ", ".join(robot.constraints[k].text for k in sorted(dependent))
         raise RobotError(
@@ -317,7 +324,7 @@ def check_independent(tree: Tree) -> None:
 
 def _dependent(tree: Tree, q: Sequence[float]) -> set[int]:
     """Return the constraints with a row without compliance that depends at q on such rows before it."""
-    return _without_pivots(tree.moving, weighed(tree, q, closed=True))
+    return _without_pivots(tree.source, weighed(tree, q, closed=True))
 
 
 def _without_pivots(robot: Robot, columns: npt.NDArray[np.float64]) -> set[int]:

@@ -19,18 +19,24 @@ import numpy as np
 
 from dynagate.base.naming import label, scope
 from dynagate.dynamics.constraints.rows import (
-    End,
-    Held,
-    Where,
+    ConstraintInstance,
+    Endpoint,
+    LinkPoses,
     acceleration_of,
-    held_by,
+    constraints_of,
     in_base,
     stabilized,
     tied_chains,
 )
-from dynagate.dynamics.constraints.solve import Stance
+from dynagate.dynamics.constraints.solve import ConstraintSolver
 from dynagate.dynamics.links import Link, Links
-from dynagate.dynamics.recursions.aba import ArticulatedInertia, ArticulatedJoint, carried, freed, yielding
+from dynagate.dynamics.recursions.aba import (
+    ArticulatedInertia,
+    ArticulatedJoint,
+    articulate_link,
+    joint_acceleration,
+    propagate,
+)
 from dynagate.dynamics.recursions.rnea import Balance, LinkMotion, drifting
 from dynagate.dynamics.spatial import (
     ZERO_MOTION,
@@ -58,16 +64,16 @@ def forward_dynamics(
     external: Array | None = None,
 ) -> tuple[list[Scalar], Array]:
     """Compute `constrained.forward_dynamics` by passes over links."""
-    joints, rates, stance = links.transforms(q), links.velocities(qd), Stance(links.tree)
+    joints, rates, solver = links.transforms(q), links.velocities(qd), ConstraintSolver(links.tree)
     outside = () if external is None else (links.rows(external),)
     poses = links.down("constraint", partial(_posed, local=not tied_chains(links.tree)), joints)
     motions = links.down("id", _moving, joints, rates, *outside)
     prescribed = () if acceleration is None else (acceleration,)
     state = poses, motions, links.configurations(q), rates
-    holds, rows = links.whole("constraint", partial(_rows, stance), (True, False), *state, active, *prescribed)
+    holds, rows = links.gather("constraint", partial(_rows, solver), (True, False), *state, active, *prescribed)
     loads = links.up("constraint", _loaded, joints, motions, rates, links.velocities(tau), holds)
-    push, force = links.whole("delassus", partial(_pushes, stance), (False, False), poses, active, rows, loads)
-    return links.vector(links.down("constraint", _accelerated, joints, loads, links.everywhere(push))), force
+    push, force = links.gather("delassus", partial(_pushes, solver), (False, False), poses, active, rows, loads)
+    return links.vector(links.down("constraint", _accelerated, joints, loads, links.broadcast(push))), force
 
 
 class _Pose(NamedTuple):
@@ -139,7 +145,7 @@ def marks(tree: Tree) -> list[tuple[Any, ...]]:
 def _rows_by_link(tree: Tree) -> tuple[list[list[int]], list[list[int]]]:
     of_forces: list[list[int]] = [[] for _ in tree.links]
     of_joints: list[list[int]] = [[] for _ in tree.links]
-    for held in held_by(tree):
+    for held in constraints_of(tree):
         for end in held.moving:
             of_forces[end.link] += range(held.rows.start, held.rows.stop)
         for d in held.joints.in_v if held.joints else ():
@@ -147,23 +153,23 @@ def _rows_by_link(tree: Tree) -> tuple[list[list[int]], list[list[int]]]:
     return of_forces, of_joints
 
 
-def _where(tree: Tree, poses: Sequence[_Pose], q: Sequence[Sequence[Scalar]]) -> Where:
+def _where(tree: Tree, poses: Sequence[_Pose], q: Sequence[Sequence[Scalar]]) -> LinkPoses:
     base = [poses[tree.ancestors[i][0]].base for i in tree.links]
-    return Where([p.rotation for p in poses], [p.position for p in poses], base, [x for own in q for x in own])
+    return LinkPoses([p.rotation for p in poses], [p.position for p in poses], base, [x for own in q for x in own])
 
 
 class _Velocities:
     """How frames turn and move, in the axes of the rows. rates: q̇ by link."""
 
-    def __init__(self, where: Where, motions: Sequence[_Moving], rates: Sequence[Sequence[Scalar]]) -> None:
+    def __init__(self, where: LinkPoses, motions: Sequence[_Moving], rates: Sequence[Sequence[Scalar]]) -> None:
         self._where, self._motions = where, motions
         self.rates = [x for own in rates for x in own]
 
-    def of(self, end: End) -> tuple[Array, Array]:
+    def of(self, end: Endpoint) -> tuple[Array, Array]:
         own, turn = self._motions[end.link], self._where.rotation[end.link]
         return turn @ own.motion.w, turn @ (own.v + cross(own.motion.w, end.point))
 
-    def rows(self, held: Held) -> Array:
+    def rows(self, held: ConstraintInstance) -> Array:
         """J q̇ of a constraint."""
         if held.joints:
             parts = zip(held.joints.rows(self._where), held.joints.in_v, strict=True)
@@ -175,7 +181,7 @@ class _Velocities:
 
 
 def _rows(
-    stance: Stance,
+    solver: ConstraintSolver,
     tree: Tree,
     poses: Sequence[_Pose],
     motions: Sequence[_Moving],
@@ -194,16 +200,16 @@ def _rows(
     rows = acceleration_of(tree, where, motion, seen.rates, seen.of)
     if prescribed is not None:
         rows = rows - array(list(prescribed))
-    by_rows = {held.rows.start: held for held in held_by(tree)}
+    by_rows = {held.rows.start: held for held in constraints_of(tree)}
     rows = stabilized(tree, where, rows, lambda rows: seen.rows(by_rows[rows.start]))
-    return _holds(stance, tree, where, active), stance.masked(rows, active)
+    return _holds(solver, tree, where, active), solver.masked(rows, active)
 
 
-def _holds(stance: Stance, tree: Tree, where: Where, active: Sequence[Scalar]) -> list[_Hold]:
-    count = tree.moving.constraint_rows
+def _holds(solver: ConstraintSolver, tree: Tree, where: LinkPoses, active: Sequence[Scalar]) -> list[_Hold]:
+    count = tree.source.constraint_rows
     result = [_Hold((), [()] * count, [()] * count) for _ in tree.links]
-    balls = stance.balls(active)
-    for k, held in enumerate(held_by(tree)):
+    balls = solver.balls(active)
+    for k, held in enumerate(constraints_of(tree)):
         for d, part in zip(held.joints.in_v, held.joints.rows(where), strict=True) if held.joints else ():
             with scope(*held.scope):
                 result[tree.link_of[d]].loads[held.rows.start] = [part * active[k]]
@@ -259,14 +265,14 @@ def _loaded(
     tau: Sequence[Scalar],
     hold: _Hold,
 ) -> tuple[_Below, _Loads]:
-    inertia, joint = yielding(link, None if below is None else below.inertia, pose, hold.ball or None)
+    inertia, joint = articulate_link(link, None if below is None else below.inertia, pose, hold.ball or None)
     resisted = [torque - link.resistance(d, rate) for d, (torque, rate) in enumerate(zip(tau, rates, strict=True))]
     net = moving.motion.net
-    force, u = carried(link, net if below is None else net + below.force, joint, resisted)
+    force, u = propagate(link, net if below is None else net + below.force, joint, resisted)
     by_rows, y = [], []
     for row, (own, load) in enumerate(zip(hold.forces, hold.loads, strict=True)):
         push = Force(zeros(3), zeros(3)) if below is None else below.by_rows[row]
-        pushed, loads = carried(link, push - own if own else push, joint, list(load) or [0.0 for _ in link.dofs])
+        pushed, loads = propagate(link, push - own if own else push, joint, list(load) or [0.0 for _ in link.dofs])
         by_rows.append(pose.force_to_parent(pushed))
         y.append(loads)
     sums = _summed(link, joint, u, y)
@@ -276,7 +282,7 @@ def _loaded(
 
 
 def _summed(link: Link, joint: ArticulatedJoint, u: Sequence[Scalar], y: Sequence[Sequence[Scalar]]) -> _Sums:
-    inverse = [freedom.inverse_d for freedom in joint.freedoms]
+    inverse = [factor.inverse_d for factor in joint.factors]
     scaled = [array([own * d for own, d in zip(row, inverse, strict=True)]) for row in y]
     pairs = [(a, b) for a in range(len(y)) for b in range(a, len(y))]
     products = array([scaled[a] @ array(list(y[b])) for a, b in pairs])
@@ -284,7 +290,7 @@ def _summed(link: Link, joint: ArticulatedJoint, u: Sequence[Scalar], y: Sequenc
 
 
 def _pushes(
-    stance: Stance,
+    solver: ConstraintSolver,
     tree: Tree,
     poses: Sequence[_Pose],
     active: Sequence[Scalar],
@@ -294,10 +300,10 @@ def _pushes(
     """Solve for the forces of the rows, and return them in the rows and in base axes."""
     first = [loads[i].sums for i in tree.links if tree.parents[i] < 0]
     entries = iter(sum((own.delassus for own in first[1:]), first[0].delassus))
-    count = tree.moving.constraint_rows
+    count = tree.source.constraint_rows
     matrix = symmetric(lambda a, b: label(next(entries), f"s_{a}_{b}"), count)
     reached = sum((own.reached for own in first[1:]), first[0].reached)
-    push, force = stance.pushes(active, matrix, reached, rows, 3)
+    push, force = solver.pushes(active, matrix, reached, rows, 3)
     return push, label(in_base(tree, _where(tree, poses, ()), force), "force")
 
 
@@ -305,4 +311,4 @@ def _accelerated(
     link: Link, above: Motion | None, pose: JointTransform, loads: _Loads, push: Array
 ) -> tuple[Motion, list[Scalar]]:
     pushed = [u + array([row[d] for row in loads.y]) @ push for d, u in enumerate(loads.u)]
-    return freed(link, ZERO_MOTION if above is None else pose.motion_to_link(above), loads.joint, pushed)
+    return joint_acceleration(link, ZERO_MOTION if above is None else pose.motion_to_link(above), loads.joint, pushed)

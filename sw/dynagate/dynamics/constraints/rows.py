@@ -26,7 +26,7 @@ from dynagate.dynamics.tree import Tree
 from dynagate.robot.constraint import Constraint
 
 
-class Where(NamedTuple):
+class LinkPoses(NamedTuple):
     """A configuration. rotation[i], position[i], base[i]: as of `Poses`. q: with all joints free."""
 
     rotation: list[Array]
@@ -48,16 +48,16 @@ class Joints(NamedTuple):
     in_v: list[int]
     parts: Sequence[float]
 
-    def rows(self, where: Where) -> list[Scalar]:
+    def rows(self, where: LinkPoses) -> list[Scalar]:
         """J at the joints' places: 1 and -p'."""
         return [1.0, *(-_value(_slopes(self.parts), where.q[i]) for i in self.in_q[1:])]
 
-    def opening(self, where: Where) -> Scalar:
+    def opening(self, where: LinkPoses) -> Scalar:
         """q₁ - p(q₂)."""
         first = where.q[self.in_q[0]]
         return first - (_value(self.parts, where.q[self.in_q[1]]) if self.in_q[1:] else self.parts[0])
 
-    def drift(self, where: Where, rates: Sequence[Scalar]) -> Scalar:
+    def drift(self, where: LinkPoses, rates: Sequence[Scalar]) -> Scalar:
         """J̇ q̇ = -p'' q̇₂²."""
         curved = _slopes(_slopes(self.parts))
         if not (self.in_q[1:] and any(curved)):
@@ -78,7 +78,7 @@ def _value(parts: Sequence[float], x: Scalar) -> Scalar:
     return result
 
 
-class End(NamedTuple):
+class Endpoint(NamedTuple):
     """A frame of a constraint. sign: 1 for the frame that is held, -1 for that at which a loop holds it. link: that
     carries it, -1 for the base. point (3,), turn (3, 3): its pose in the tree's frame of the link."""
 
@@ -88,18 +88,18 @@ class End(NamedTuple):
     turn: Array
 
 
-class Held(NamedTuple):
+class ConstraintInstance(NamedTuple):
     """A constraint on the tree. rows: its places among all rows. ends: its frame, and, of a loop, the other one.
     joints: those of an equality of joints, which has no frames. link: that names its intermediate values."""
 
     constraint: Constraint
     rows: slice
-    ends: list[End]
+    ends: list[Endpoint]
     joints: Joints | None
     link: int
 
     @property
-    def moving(self) -> list[End]:
+    def moving(self) -> list[Endpoint]:
         return [end for end in self.ends if end.link >= 0]
 
     @property
@@ -115,75 +115,77 @@ class Held(NamedTuple):
         vectors = self.in_threes() if size == 3 else []
         return [1] * (self.constraint.rows - 3 * len(vectors)) + [3] * len(vectors)
 
-    def where(self, where: Where) -> Ends:
+    def where(self, where: LinkPoses) -> Ends:
         """Its frames in the axes of its rows."""
         poses = [(end.turn, end.point) if end.link < 0 else _pose(where, end) for end in self.ends]
         (turn, at), (to_turn, to_at) = poses[0], poses[-1]
         up = where.base[self.moving[0].link] @ array(self.constraint.normal)
         return Ends(turn, at, to_turn, to_at, up)
 
-    def directions(self, where: Where) -> Directions:
+    def directions(self, where: LinkPoses) -> Directions:
         return directions(self.constraint.kind, self.where(where), self.constraint.length)
 
 
-def _end(tree: Tree, name: str, sign: float) -> End:
+def _end(tree: Tree, name: str, sign: float) -> Endpoint:
     frame = tree.frame(name)
     if frame.link < 0:
-        return End(sign, -1, frame.translation, frame.rotation)
-    return End(sign, frame.link, tree.point(frame.link, frame.translation), tree.turns[frame.link].T @ frame.rotation)
+        return Endpoint(sign, -1, frame.translation, frame.rotation)
+    return Endpoint(
+        sign, frame.link, tree.point(frame.link, frame.translation), tree.turns[frame.link].T @ frame.rotation
+    )
 
 
 def _joints(tree: Tree, own: Constraint) -> tuple[Joints, int]:
     """The joints of an equality, and the link of the first."""
-    names = tree.moving.joint_names
+    names = tree.source.joint_names
     links = [names.index(name) for name in (own.frame, own.to) if name]
     in_q = [part.start for _, part, _ in tree.robot.slices()]
     return Joints([in_q[i] for i in links], [tree.dofs[i].start for i in links], own.polynomial), links[0]
 
 
-def held_by(tree: Tree) -> Iterator[Held]:
+def constraints_of(tree: Tree) -> Iterator[ConstraintInstance]:
     """The robot's constraints in their order."""
     start = 0
-    for own in tree.moving.constraints:
+    for own in tree.source.constraints:
         rows = slice(start, start + own.rows)
         if own.of_joints:
-            yield Held(own, rows, [], *_joints(tree, own))
+            yield ConstraintInstance(own, rows, [], *_joints(tree, own))
         else:
             ends = [_end(tree, own.frame, 1.0), *([_end(tree, own.to, -1.0)] if own.to else [])]
-            yield Held(own, rows, ends, None, next(end.link for end in ends if end.link >= 0))
+            yield ConstraintInstance(own, rows, ends, None, next(end.link for end in ends if end.link >= 0))
         start += own.rows
 
 
 def tied_chains(tree: Tree) -> set[int]:
     """The first links of chains that a loop ties to another one or to the base."""
     result: set[int] = set()
-    for held in held_by(tree):
+    for held in constraints_of(tree):
         ends = {tree.ancestors[end.link][0] if end.link >= 0 else -1 for end in held.ends}
         result |= ends - {-1} if len(ends) > 1 else set()
     return result
 
 
-def poses_of(tree: Tree, q: Sequence[Scalar]) -> Where:
+def poses_of(tree: Tree, q: Sequence[Scalar]) -> LinkPoses:
     """Return the poses of all links in the axes of the floating link of their chain, or of the base; tied chains use
     the base.
     """
     reference = {first: first if tree.robot.links[first].joint.kind.free else -1 for first in chains(tree)}
     reference |= dict.fromkeys(tied_chains(tree), -1)
-    return Where(*poses(tree, q, reference), q)
+    return LinkPoses(*poses(tree, q, reference), q)
 
 
-def _position(where: Where, end: End) -> Array:
+def _position(where: LinkPoses, end: Endpoint) -> Array:
     return end.point if end.link < 0 else where.position[end.link] + where.rotation[end.link] @ end.point
 
 
-def _pose(where: Where, end: End) -> tuple[Array, Array]:
+def _pose(where: LinkPoses, end: Endpoint) -> tuple[Array, Array]:
     return where.rotation[end.link] @ end.turn, _position(where, end)
 
 
-def jacobian_of(tree: Tree, where: Where, *, closed: bool = False) -> Array:
+def jacobian_of(tree: Tree, where: LinkPoses, *, closed: bool = False) -> Array:
     """J (rows, nv) of the robot with its joints free. closed: as if the other end of a loop were where the first is."""
-    result = zeros(tree.moving.constraint_rows, tree.nv)
-    for held in held_by(tree):
+    result = zeros(tree.source.constraint_rows, tree.nv)
+    for held in constraints_of(tree):
         if held.joints:
             with scope(*held.scope):
                 result[held.rows.start, held.joints.in_v] = array(held.joints.rows(where))
@@ -199,22 +201,22 @@ def jacobian_of(tree: Tree, where: Where, *, closed: bool = False) -> Array:
     return result
 
 
-Velocity = Callable[[End], tuple[Array, Array]]
+Velocity = Callable[[Endpoint], tuple[Array, Array]]
 """How a frame turns and moves, in the axes of the rows: (3,) each."""
 
 
 def acceleration_of(
-    tree: Tree, where: Where, motion: Balance, rates: Sequence[Scalar], velocity: Velocity | None = None
+    tree: Tree, where: LinkPoses, motion: Balance, rates: Sequence[Scalar], velocity: Velocity | None = None
 ) -> Array:
     """Return the accelerations of held frames, for loops relative to the other frames (rows,). rates: q̇ of the robot
     with its joints free. velocity: of a frame; None is J q̇. For equalities of joints it is only J̇ q̇."""
 
-    def by_columns(end: End) -> tuple[Array, Array]:
+    def by_columns(end: Endpoint) -> tuple[Array, Array]:
         turning, moving = jacobian_columns(tree, end.link, _position(where, end), where.poses)
         return turning @ array(list(rates)), moving @ array(list(rates))
 
-    result = zeros(tree.moving.constraint_rows)
-    for held in held_by(tree):
+    result = zeros(tree.source.constraint_rows)
+    for held in constraints_of(tree):
         if held.joints:
             with scope(*held.scope):
                 result[held.rows.start] = held.joints.drift(where, rates)
@@ -236,7 +238,7 @@ def acceleration_of(
     return result
 
 
-def _turned(held: Held, where: Where, velocity: Velocity) -> Array:
+def _turned(held: ConstraintInstance, where: LinkPoses, velocity: Velocity) -> Array:
     """Return the accelerations (rows,) that come from the rotation of a constraint's own directions."""
     spin, turning, moving = zeros(3), zeros(3), zeros(3)
     for end in held.moving:
@@ -246,10 +248,10 @@ def _turned(held: Held, where: Where, velocity: Velocity) -> Array:
     return turned(held.constraint.kind, held.where(where), held.constraint.length, spin, (turning, moving))
 
 
-def stabilized(tree: Tree, where: Where, rows: Array, velocity: Callable[[slice], Array]) -> Array:
+def stabilized(tree: Tree, where: LinkPoses, rows: Array, velocity: Callable[[slice], Array]) -> Array:
     """Rows of accelerations with what Baumgarte's stabilization adds. velocity: of some rows."""
     result = rows.copy()
-    for held in held_by(tree):
+    for held in constraints_of(tree):
         own = held.constraint
         with scope(*held.scope):
             if own.damping:
@@ -259,16 +261,16 @@ def stabilized(tree: Tree, where: Where, rows: Array, velocity: Callable[[slice]
     return result
 
 
-def _opening(where: Where, held: Held) -> Array:
+def _opening(where: LinkPoses, held: ConstraintInstance) -> Array:
     if held.joints:
         return array([held.joints.opening(where)])
     return opening(held.constraint.kind, held.where(where), held.constraint.length)
 
 
-def in_base(tree: Tree, where: Where, rows: Array) -> Array:
+def in_base(tree: Tree, where: LinkPoses, rows: Array) -> Array:
     """Rows of constraints, numbers or vectors, turned into base axes."""
     result = zeros(*rows.shape)
-    for held in held_by(tree):
+    for held in constraints_of(tree):
         result[held.rows] = rows[held.rows]
         for three in held.in_threes():
             result[three] = where.base[held.moving[0].link].T @ rows[three]

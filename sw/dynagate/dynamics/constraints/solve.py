@@ -11,7 +11,7 @@ from dynagate.base.naming import scope
 from dynagate.dynamics.configuration import normalized
 from dynagate.dynamics.constraints.augmented_delassus import ball, mass_of
 from dynagate.dynamics.constraints.delassus import Delassus
-from dynagate.dynamics.constraints.rows import Held, held_by, jacobian_of, poses_of
+from dynagate.dynamics.constraints.rows import ConstraintInstance, constraints_of, jacobian_of, poses_of
 from dynagate.dynamics.factor import BlockFactor, Factor, factorize
 from dynagate.dynamics.recursions.crba import mass_matrix
 from dynagate.dynamics.recursions.invertible import CONFIGURATIONS
@@ -19,11 +19,11 @@ from dynagate.dynamics.spatial import Array, Inertia, Scalar
 from dynagate.dynamics.tree import Tree
 
 
-class Stance:
+class ConstraintSolver:
     """The constraints of a robot, of which some hold. active (constraints,): 1 where one holds, 0 where it does not."""
 
     def __init__(self, tree: Tree) -> None:
-        self._held, self._masses = list(held_by(tree)), _masses(tree)
+        self._held, self._masses = list(constraints_of(tree)), _masses(tree)
 
     def masked(self, rows: Array, active: Sequence[Scalar]) -> Array:
         """Rows of constraints, numbers or vectors, with 0 where a constraint does not hold."""
@@ -76,7 +76,7 @@ class Stance:
                     force[row] = (push[row] + rows[row] * self._masses[row]) * more
         return push, force
 
-    def _softness(self, held: Held) -> list[tuple[float, float]]:
+    def _softness(self, held: ConstraintInstance) -> list[tuple[float, float]]:
         """Return c and 1 / (1 - ρ c) of each row: λ = (μ + ρ γ) / (1 - ρ c)."""
         rates = zip(held.constraint.compliances, self._masses[held.rows], strict=True)
         return [(soft, 1.0 / (1.0 - mass * soft)) for soft, mass in rates]
@@ -84,11 +84,11 @@ class Stance:
 
 def _masses(tree: Tree) -> list[float]:
     """Return the mass of `added_mass` for each row of contacts and of loops to the base."""
-    result = [0.0] * tree.moving.constraint_rows
+    result = [0.0] * tree.source.constraint_rows
     random = np.random.default_rng(0)
-    drawn = [normalized(tree.moving, random.uniform(-1.0, 1.0, tree.moving.nq)).tolist() for _ in range(CONFIGURATIONS)]
-    sizes = np.array([np.square(weighed(tree.nominal, q)).sum(axis=1) for q in drawn])
-    for held in held_by(tree):
+    drawn = [normalized(tree.source, random.uniform(-1.0, 1.0, tree.source.nq)).tolist() for _ in range(CONFIGURATIONS)]
+    sizes = np.array([np.square(weighed(tree.numeric, q)).sum(axis=1) for q in drawn])
+    for held in constraints_of(tree):
         alone = len(held.moving) == 1 and held.constraint.kind in ("point", "fixed")
         for n, three in enumerate(held.in_threes() if alone else []):
             soft = held.constraint.compliances[3 * n : 3 * n + 3]

@@ -122,7 +122,7 @@ def accepted(name: str) -> str:
     return name if known is None or known.differs else known.function
 
 
-class Held(NamedTuple):
+class ResultElsewhere(NamedTuple):
     """A result that has another name elsewhere."""
 
     outputs: tuple[str, ...]
@@ -135,46 +135,46 @@ _ANGULAR_FIRST = "[angular; linear], where Pinocchio has [linear; angular]"
 
 RESULTS = {
     # textbooks and Pinocchio
-    "g": Held(("gravity_torque",)),
-    "gravity": Held(("gravity_torque",)),
-    "nle": Held(("bias_torque",)),
-    "bias": Held(("bias_torque",)),
-    "c": Held(("coriolis_torque",), "it is the torque, not the matrix"),
-    "ddq": Held(("qdd",)),
-    "ddqdq": Held(("dqdd_dq",)),
-    "ddqdv": Held(("dqdd_dqd",)),
-    "ddqdtau": Held(("dqdd_dtau", "minv")),
-    "dqdddv": Held(("dqdd_dqd",)),
-    "dqdddtau": Held(("dqdd_dtau", "minv")),
-    "dtaudv": Held(("dtau_dqd",)),
-    "com": Held(("center_of_mass",)),
-    "vcom": Held(("center_of_mass_velocity",)),
-    "jcom": Held(("center_of_mass_jacobian",)),
-    "hg": Held(("centroidal_momentum",), _ANGULAR_FIRST),
-    "ag": Held(("centroidal_momentum_matrix",), _ANGULAR_FIRST),
-    "j": Held(("frame_jacobian", "center_of_mass_jacobian")),
-    "jacobian": Held(("frame_jacobian", "center_of_mass_jacobian")),
-    "position": Held(("frame_position",)),
-    "translation": Held(("frame_position",)),
-    "rotation": Held(("frame_rotation",)),
-    "omf": Held(("frame_position",), "its rotation is 'frame_rotation'"),
-    "pose": Held(("frame_position",), "its rotation is 'frame_rotation'"),
-    "placement": Held(("frame_position",), "its rotation is 'frame_rotation'"),
-    "velocity": Held(("frame_velocity",)),
-    "acceleration": Held(("frame_acceleration",)),
-    "lambdac": Held(("force",), _ANGULAR_FIRST),
+    "g": ResultElsewhere(("gravity_torque",)),
+    "gravity": ResultElsewhere(("gravity_torque",)),
+    "nle": ResultElsewhere(("bias_torque",)),
+    "bias": ResultElsewhere(("bias_torque",)),
+    "c": ResultElsewhere(("coriolis_torque",), "it is the torque, not the matrix"),
+    "ddq": ResultElsewhere(("qdd",)),
+    "ddqdq": ResultElsewhere(("dqdd_dq",)),
+    "ddqdv": ResultElsewhere(("dqdd_dqd",)),
+    "ddqdtau": ResultElsewhere(("dqdd_dtau", "minv")),
+    "dqdddv": ResultElsewhere(("dqdd_dqd",)),
+    "dqdddtau": ResultElsewhere(("dqdd_dtau", "minv")),
+    "dtaudv": ResultElsewhere(("dtau_dqd",)),
+    "com": ResultElsewhere(("center_of_mass",)),
+    "vcom": ResultElsewhere(("center_of_mass_velocity",)),
+    "jcom": ResultElsewhere(("center_of_mass_jacobian",)),
+    "hg": ResultElsewhere(("centroidal_momentum",), _ANGULAR_FIRST),
+    "ag": ResultElsewhere(("centroidal_momentum_matrix",), _ANGULAR_FIRST),
+    "j": ResultElsewhere(("frame_jacobian", "center_of_mass_jacobian")),
+    "jacobian": ResultElsewhere(("frame_jacobian", "center_of_mass_jacobian")),
+    "position": ResultElsewhere(("frame_position",)),
+    "translation": ResultElsewhere(("frame_position",)),
+    "rotation": ResultElsewhere(("frame_rotation",)),
+    "omf": ResultElsewhere(("frame_position",), "its rotation is 'frame_rotation'"),
+    "pose": ResultElsewhere(("frame_position",), "its rotation is 'frame_rotation'"),
+    "placement": ResultElsewhere(("frame_position",), "its rotation is 'frame_rotation'"),
+    "velocity": ResultElsewhere(("frame_velocity",)),
+    "acceleration": ResultElsewhere(("frame_acceleration",)),
+    "lambdac": ResultElsewhere(("force",), _ANGULAR_FIRST),
     # MuJoCo
-    "qacc": Held(("qdd",)),
-    "qfrcbias": Held(("bias_torque",)),
-    "qfrcinverse": Held(("tau",), "MuJoCo subtracts the forces of contacts and constraints"),
-    "xpos": Held(("frame_position",)),
-    "sitexpos": Held(("frame_position",)),
-    "xmat": Held(("frame_rotation",), "its shape is (3, 3)"),
-    "sitexmat": Held(("frame_rotation",), "its shape is (3, 3)"),
-    "jacp": Held(("frame_jacobian",), "its rows 3 to 5"),
-    "jacr": Held(("frame_jacobian",), "its rows 0 to 2"),
-    "qpos": Held(("q_next",), "its quaternions are (x, y, z, w)"),
-    "qvel": Held(("qd_next",), "a floating base moves along its own axes"),
+    "qacc": ResultElsewhere(("qdd",)),
+    "qfrcbias": ResultElsewhere(("bias_torque",)),
+    "qfrcinverse": ResultElsewhere(("tau",), "MuJoCo subtracts the forces of contacts and constraints"),
+    "xpos": ResultElsewhere(("frame_position",)),
+    "sitexpos": ResultElsewhere(("frame_position",)),
+    "xmat": ResultElsewhere(("frame_rotation",), "its shape is (3, 3)"),
+    "sitexmat": ResultElsewhere(("frame_rotation",), "its shape is (3, 3)"),
+    "jacp": ResultElsewhere(("frame_jacobian",), "its rows 3 to 5"),
+    "jacr": ResultElsewhere(("frame_jacobian",), "its rows 0 to 2"),
+    "qpos": ResultElsewhere(("q_next",), "its quaternions are (x, y, z, w)"),
+    "qvel": ResultElsewhere(("qd_next",), "a floating base moves along its own axes"),
 }
 """Results elsewhere, by name in lower case without other signs -> the outputs here."""
 
@@ -191,7 +191,7 @@ def held(name: str, outputs: Iterable[str]) -> tuple[str, str]:
     """
     own = list(outputs)
     same = [each for each in own if plain(each) == plain(name)]
-    row = Held(tuple(same) or (name,)) if same else RESULTS.get(plain(name), Held((name,)))
+    row = ResultElsewhere(tuple(same) or (name,)) if same else RESULTS.get(plain(name), ResultElsewhere((name,)))
     there = [each for each in own if each in row.outputs or each.startswith(_framed(row.outputs))]
     if len(there) == 1 and not row.differs:
         return there[0], ""

@@ -11,7 +11,7 @@ from dynagate.base.naming import scope
 from dynagate.base.nearest import nearest
 from dynagate.dynamics.functions.spaces import Argument
 from dynagate.dynamics.recursions.invertible import check_invertible
-from dynagate.dynamics.tree import Tree
+from dynagate.dynamics.tree import Tree, tree_of
 from dynagate.robot import Robot, RobotError
 
 SCAN = "scan"
@@ -83,7 +83,7 @@ class Function:
 
     def forms_for(self, robot: Robot) -> list[str]:
         """The forms that know this robot, the default first."""
-        tree = Tree(robot)
+        tree = tree_of(robot)
         return [form for form in self.forms if self._knows(form, tree)]
 
     def _knows(self, form: str, tree: Tree) -> bool:
@@ -140,7 +140,7 @@ class Function:
         self.check_options(form, options)
         if self.derivative_of:
             raise ArgumentError(f"{self.name} is made from a graph; expected dynagate.trace(robot, '{self.name}')")
-        tree = robot if isinstance(robot, Tree) else Tree(robot)
+        tree = robot if isinstance(robot, Tree) else tree_of(robot)
         form = form or next(iter(self.forms))
         self._check(form, tree)
         if self.needs_inverse:
@@ -165,17 +165,17 @@ class Function:
 
     def _check_mimics(self, tree: Tree, form: str) -> None:
         """Raise RobotError if a form does not support a robot whose joints mimic others."""
-        names = ", ".join(f"'{name}'" for name in tree.moving.followers)
+        names = ", ".join(f"'{name}'" for name in tree.source.followers)
         of = self.derivative_of or self
         if of.parts:
             raise RobotError(
-                f"joints {names} of robot '{tree.moving.name}' mimic others, which functions together do not know; "
+                f"joints {names} of robot '{tree.source.name}' mimic others, which functions together do not know; "
                 "expected one function, or lock= for these joints"
             )
         if form not in of.mimicking and any(argument.values.is_solved for argument in of.outputs):
             expected = f"'{of.mimicking[0]}', or " if of.mimicking else ""
             raise RobotError(
-                f"joints {names} of robot '{tree.moving.name}' mimic others, which form '{form}' of {of.name} does not "
+                f"joints {names} of robot '{tree.source.name}' mimic others, which form '{form}' of {of.name} does not "
                 f"know; expected {expected}lock= for these joints"
             )
 

@@ -64,7 +64,7 @@ def inverse_dynamics(
 ) -> list[Scalar]:
     """τ (nv,) by 6-vectors in body frames (Featherstone 2008, §5.3), of the links as the robot has them: to check the
     others by, with nothing of `reduction` in it."""
-    return _recursion(tree.as_given, q, qd, qdd, external)[0]
+    return _recursion(tree.unreduced, q, qd, qdd, external)[0]
 
 
 def inverse_dynamics_gradient(

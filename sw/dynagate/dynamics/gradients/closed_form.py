@@ -114,7 +114,7 @@ def in_one_frame(tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar], frame: F
 
 def _bodies(tree: Tree, frame: Frame) -> list[Body]:
     """The links as inertias or dipoles, whichever takes fewer products to see from the chain's frame."""
-    nominal = tree.nominal
+    nominal = tree.numeric
     where = poses(nominal, Products().inputs(tree.nq), frame)
 
     def products(body: Body, i: int) -> int:
@@ -316,7 +316,7 @@ NOTEWORTHY = 0.01
 def sparsest(tree: Tree) -> dict[int, int]:
     """First link of each chain -> the link in whose frame the gradient takes the fewest products, by their count at a
     random state: the middle one, or one nearer to the base where that saves some."""
-    tree = tree.nominal
+    tree = tree.numeric
     result = reference_links(tree, "middle")
     for first, middle in result.items():
         nearer = tree.ancestors[middle][:-1] if middle >= 0 else []

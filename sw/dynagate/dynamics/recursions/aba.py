@@ -73,7 +73,7 @@ class ArticulatedInertia(NamedTuple):
         return ArticulatedInertia(symmetric(lambda a, b: rotational[a, b] - down[a, b] + up[a, b]), moved, mass)
 
 
-class Freedom(NamedTuple):
+class DofFactor(NamedTuple):
     """U = I S and 1/D with D = Sᵀ U, of one degree of freedom."""
 
     u: Force
@@ -81,18 +81,18 @@ class Freedom(NamedTuple):
 
 
 class ArticulatedJoint(NamedTuple):
-    """freedoms: of a link's joint. left: the inertia that is left where it yields."""
+    """factors: of a link's joint. left: the inertia that is left where it yields."""
 
-    freedoms: list[Freedom]
+    factors: list[DofFactor]
     left: ArticulatedInertia
 
 
 def _articulated(links: Links, joints: PerLink) -> PerLink:
     """A `ArticulatedJoint` per link, from the leaves to the root."""
-    return links.up("articulated", yielding, joints)
+    return links.up("articulated", articulate_link, joints)
 
 
-def yielding(
+def articulate_link(
     link: Link, below: ArticulatedInertia | None, pose: JointTransform, more: Inertia | None = None
 ) -> tuple[ArticulatedInertia, ArticulatedJoint]:
     """Return the articulated inertia of a link as its parent feels it, and the link's joint. more: a further inertia
@@ -103,18 +103,18 @@ def yielding(
     inertia = ArticulatedInertia.of(link.inertia if more is None else link.inertia + more)
     if below is not None:
         inertia = inertia + below
-    freedoms = [Freedom(Force(zeros(3), zeros(3)), 0.0) for _ in link.dofs]
+    factors = [DofFactor(Force(zeros(3), zeros(3)), 0.0) for _ in link.dofs]
     for d in reversed(link.dofs):
         u = inertia @ link.axis(d)
-        freedoms[d] = Freedom(u, label(1.0 / (link.along(d, u) + link.armature[d]), "d"))
-        inertia = inertia.without(u, freedoms[d].inverse_d)
-    return inertia.in_parent(pose), ArticulatedJoint(freedoms, inertia)
+        factors[d] = DofFactor(u, label(1.0 / (link.along(d, u) + link.armature[d]), "d"))
+        inertia = inertia.without(u, factors[d].inverse_d)
+    return inertia.in_parent(pose), ArticulatedJoint(factors, inertia)
 
 
-def articulate(tree: Tree, joints: list[JointTransform]) -> tuple[list[Freedom], list[ArticulatedInertia]]:
+def articulate(tree: Tree, joints: list[JointTransform]) -> tuple[list[DofFactor], list[ArticulatedInertia]]:
     """The degrees of freedom (nv), and per link the inertia that is left where its joint yields."""
     yielded = _articulated(tree, joints)
-    return [freedom for joint in yielded for freedom in joint.freedoms], [joint.left for joint in yielded]
+    return [factor for joint in yielded for factor in joint.factors], [joint.left for joint in yielded]
 
 
 def forward_dynamics(
@@ -159,9 +159,9 @@ def _accelerations(
 ) -> list[Scalar]:
     rates = links.velocities(qd)
     motions = links.down("aba", _moving, joints, rates)
-    bias = links.again(_bias, motions, rates)
+    bias = links.recompute(_bias, motions, rates)
     outside = () if external is None else (links.rows(external),)
-    forces = links.again(_bias_force, motions, *outside)
+    forces = links.recompute(_bias_force, motions, *outside)
     loads = links.up("aba", _loaded, joints, yielded, bias, forces, rates, links.velocities(tau))
     return links.vector(links.down("aba", _accelerated, joints, yielded, bias, loads))
 
@@ -198,22 +198,22 @@ def _loaded(
 ) -> tuple[Force, list[Scalar]]:
     """The torques that are left to accelerate the joint, and the force on the parent."""
     resisted = [torque - link.resistance(d, rate) for d, (torque, rate) in enumerate(zip(tau, rates, strict=True))]
-    force, loads = carried(link, force if below is None else force + below, joint, resisted)
+    force, loads = propagate(link, force if below is None else force + below, joint, resisted)
     return pose.force_to_parent(force + joint.left @ bias), loads
 
 
 def _loaded_at_rest(
     link: Link, below: Force | None, pose: JointTransform, joint: ArticulatedJoint, torque: Sequence[Scalar]
 ) -> tuple[Force, list[Scalar]]:
-    force, loads = carried(link, Force(zeros(3), zeros(3)) if below is None else below, joint, list(torque))
+    force, loads = propagate(link, Force(zeros(3), zeros(3)) if below is None else below, joint, list(torque))
     return pose.force_to_parent(force), loads
 
 
-def carried(link: Link, force: Force, joint: ArticulatedJoint, loads: list[Scalar]) -> tuple[Force, list[Scalar]]:
-    """A force on a link as its parent feels it, with the joint yielding, and what is left of the loads of the joint."""
+def propagate(link: Link, force: Force, joint: ArticulatedJoint, loads: list[Scalar]) -> tuple[Force, list[Scalar]]:
+    """Return a force on a link as its parent feels it through the joint, and the remaining loads of the joint."""
     for d in reversed(link.dofs):
         loads[d] = label(loads[d] - link.along(d, force), "u")
-        force = force + joint.freedoms[d].u.scaled(loads[d] * joint.freedoms[d].inverse_d)
+        force = force + joint.factors[d].u.scaled(loads[d] * joint.factors[d].inverse_d)
     return force, loads
 
 
@@ -226,21 +226,23 @@ def _accelerated(
     loads: Sequence[Scalar],
 ) -> tuple[Motion, list[Scalar]]:
     base = Motion(zeros(3), pose.to_link(link.base_acceleration)) if above is None else pose.motion_to_link(above)
-    return freed(link, base + bias, joint, loads)
+    return joint_acceleration(link, base + bias, joint, loads)
 
 
 def _accelerated_from_rest(
     link: Link, above: Motion | None, pose: JointTransform, joint: ArticulatedJoint, loads: Sequence[Scalar]
 ) -> tuple[Motion, list[Scalar]]:
-    return freed(link, ZERO_MOTION if above is None else pose.motion_to_link(above), joint, loads)
+    return joint_acceleration(link, ZERO_MOTION if above is None else pose.motion_to_link(above), joint, loads)
 
 
-def freed(link: Link, a: Motion, joint: ArticulatedJoint, loads: Sequence[Scalar]) -> tuple[Motion, list[Scalar]]:
+def joint_acceleration(
+    link: Link, a: Motion, joint: ArticulatedJoint, loads: Sequence[Scalar]
+) -> tuple[Motion, list[Scalar]]:
     """The acceleration of a link, and q̈ of its joint. a: what it has of the parent."""
     qdd: list[Scalar] = []
     for d in link.dofs:
-        freedom = joint.freedoms[d]
-        qdd.append(label((loads[d] - a.dot(freedom.u)) * freedom.inverse_d, "qdd"))
+        factor = joint.factors[d]
+        qdd.append(label((loads[d] - a.dot(factor.u)) * factor.inverse_d, "qdd"))
         a = a + link.axis(d).scaled(qdd[d])
     return a, qdd
 

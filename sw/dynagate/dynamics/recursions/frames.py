@@ -23,7 +23,7 @@ class _Seen(NamedTuple):
 
 def check(tree: Tree, name: str) -> None:
     """Raises RobotError: the robot has no such frame."""
-    tree.moving.frame(name)
+    tree.source.frame(name)
 
 
 def _seen(tree: Tree, q: Sequence[Scalar], name: str) -> _Seen:
@@ -41,14 +41,14 @@ def _seen(tree: Tree, q: Sequence[Scalar], name: str) -> _Seen:
 
 def pose(tree: Tree, q: Sequence[Scalar], name: str) -> tuple[Array, Array]:
     """Origin (3,) in m and rotation (3, 3) of the frame in the base: v_base = rotation @ v_frame."""
-    seen = _seen(tree.as_given, q, name)
+    seen = _seen(tree.unreduced, q, name)
     return label(seen.position, "frame_position"), label(seen.rotation, "frame_rotation")
 
 
 def jacobian(tree: Tree, q: Sequence[Scalar], name: str) -> Array:
     """[angular; linear] velocity of the frame's origin in base axes by q̇ (6, nv): Pinocchio's LOCAL_WORLD_ALIGNED with
     the angular rows first."""
-    tree = tree.as_given
+    tree = tree.unreduced
     seen = _seen(tree, q, name)
     result = zeros(6, tree.nv)
     with scope("frame"):

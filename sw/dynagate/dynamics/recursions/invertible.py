@@ -23,9 +23,9 @@ CONFIGURATIONS = 3
 def check_invertible(tree: Tree) -> None:
     """Raises RobotError that names the joints which can move without moving any mass, as two about one axis with no
     mass between them: M has no inverse, at any configuration."""
-    tree, random = tree.nominal, np.random.default_rng(0)
+    tree, random = tree.numeric, np.random.default_rng(0)
     for _ in range(CONFIGURATIONS):
-        q = normalized(tree.moving, random.uniform(-1.0, 1.0, tree.moving.nq)).tolist()
+        q = normalized(tree.source, random.uniform(-1.0, 1.0, tree.source.nq)).tolist()
         m = tree.mimic.symmetric(mass_matrix(tree, tree.mimic.configuration(q)))
         weightless = _weightless(m.astype(np.float64))
         if not weightless:

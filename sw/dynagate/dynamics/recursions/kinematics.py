@@ -37,7 +37,7 @@ def potential_energy(tree: Tree, q: Sequence[Scalar]) -> Scalar:
 
 def center_of_mass(tree: Tree, q: Sequence[Scalar]) -> Array:
     """Center of mass of the moving links (3,) in m, in the base frame."""
-    total = sum(inertia.mass for inertia in tree.as_given.inertias)
+    total = sum(inertia.mass for inertia in tree.unreduced.inertias)
     return label(_first_moment(tree, q) * (1.0 / total), "center_of_mass")
 
 
@@ -53,7 +53,7 @@ class _Moment(NamedTuple):
 
 def _first_moment(tree: Tree, q: Sequence[Scalar]) -> Array:
     """Σ m c, by passing each subtree's moment about its joint up to the base: no link's pose is needed."""
-    tree = tree.as_given
+    tree = tree.unreduced
 
     def passed(link: Link, own: _Moment, joint: JointTransform) -> tuple[_Moment, _Moment]:
         above = _Moment(own.mass, joint.to_parent(own.first) + joint.translation * own.mass)
@@ -66,7 +66,7 @@ def _first_moment(tree: Tree, q: Sequence[Scalar]) -> Array:
 
 def link_positions(tree: Tree, q: Sequence[Scalar]) -> Array:
     """Origin of every link's frame (links, 3) in m, in the base frame."""
-    tree = tree.as_given
+    tree = tree.unreduced
     result = zeros(len(tree.links), 3)
     for i, position in enumerate(_base_poses(tree, q).position):
         result[i] = position
@@ -75,7 +75,7 @@ def link_positions(tree: Tree, q: Sequence[Scalar]) -> Array:
 
 def link_jacobians(tree: Tree, q: Sequence[Scalar]) -> Array:
     """Jacobian of every link (links, 6, nv): [angular; linear] velocity of its origin in base axes, by q̇."""
-    tree = tree.as_given
+    tree = tree.unreduced
     where = _base_poses(tree, q)
     result = zeros(len(tree.links), 6, tree.nv)
     for i in tree.links:

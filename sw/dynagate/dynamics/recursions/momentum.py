@@ -19,7 +19,7 @@ from dynagate.dynamics.tree import Tree
 
 def centroidal_momentum_matrix(tree: Tree, q: Sequence[Scalar]) -> Array:
     """A (6, nv): [angular; linear] momentum about the center of mass in base axes, kg m²/s and kg m/s, by q̇."""
-    tree = tree.as_given
+    tree = tree.unreduced
     center, where = center_of_mass(tree, q), poses(tree, q, "base")
     places = [position - center for position in where.position]
     composite = [_seen(tree.inertias[i], where.rotation[i], places[i]) for i in tree.links]
@@ -56,7 +56,7 @@ def centroidal_momentum(tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar]) -
 def center_of_mass_jacobian(tree: Tree, q: Sequence[Scalar]) -> Array:
     """Velocity of the center of mass in base axes by q̇ (3, nv), m or 1."""
     matrix = centroidal_momentum_matrix(tree, q)
-    total = sum(inertia.mass for inertia in tree.as_given.inertias)
+    total = sum(inertia.mass for inertia in tree.unreduced.inertias)
     with scope("momentum"):
         return label(matrix[3:] * (1.0 / total), "center_of_mass_jacobian")
 

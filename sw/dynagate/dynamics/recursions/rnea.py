@@ -83,7 +83,7 @@ def _balanced(
         return _moving(link, above, (pushes or {}).get(link.number), *values)
 
     motions = links.down("id", moving, joints, rates, changes, *outside)
-    forces = links.again(lambda link, motion: motion.net, motions)
+    forces = links.recompute(lambda link, motion: motion.net, motions)
     return links.vector(links.up("id", _held, joints, forces, rates, changes)), motions
 
 

@@ -56,7 +56,7 @@ class Chain(NamedTuple):
 
 def constants(tree: Tree) -> Chain:
     """Constants of the links, each with its own mass: regrouped inertias have no inverse."""
-    unreduced = tree.as_given
+    unreduced = tree.unreduced
     mobility = [_mobility(link.mass, np.array(link.com), np.array(link.inertia)) for link in unreduced.robot.links]
     fixed = [
         _adjoint(np.array(link.joint.rotation), np.array(link.joint.translation)) for link in unreduced.robot.links

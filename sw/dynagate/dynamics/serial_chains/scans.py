@@ -150,12 +150,12 @@ def by_articulated_inertia(
 
     M⁻¹ = [1 - Sᵀ Y Π]ᵀ D⁻¹ [1 - Sᵀ Y Π], where Y solves a recursion with the 6 × 6 maps (1 - S Uᵀ D⁻¹) X."""
     joints = tree.transforms(q)
-    freedoms, _ = aba.articulate(tree, joints)
+    factors, _ = aba.articulate(tree, joints)
     gain: list[Array] = []  # Uᵀ X D⁻¹ (6,): q̈ of a joint that yields, for its parent's acceleration
     maps: list[Array] = []
     for i, pose in enumerate(_poses(joints)):
         with scope("abia", f"link{i}"):
-            u, inverse_d = freedoms[i]
+            u, inverse_d = factors[i]
             pulled = pose.force_to_parent(u.scaled(inverse_d))
             gain.append(label(array([*pulled.angular, *pulled.linear]), "gain"))
             moved = _adjoint(pose)
@@ -172,7 +172,7 @@ def by_articulated_inertia(
     for i in tree.links:
         with scope("abia", f"link{i}"):
             k = 5 if tree.slides(i) else 2
-            drive.append(label((net[i] - below[i][k]) * freedoms[i].inverse_d, "drive"))
+            drive.append(label((net[i] - below[i][k]) * factors[i].inverse_d, "drive"))
             pushed.append(zeros(6))
             pushed[i][k] = drive[i]
     motion = linear_recursion(maps, pushed, operator.matmul, operator.matmul, "scan_y")

@@ -13,11 +13,11 @@ from dynagate.base.arguments import check_flags
 from dynagate.base.errors import ArgumentError
 from dynagate.dynamics.parameters import Overrides, Values
 from dynagate.dynamics.spatial import Array, array
-from dynagate.dynamics.steps.explicit import METHODS
+from dynagate.dynamics.steps.explicit import EXPLICIT_METHODS
 from dynagate.robot.model import Robot
 from dynagate.robot.variable import ARMATURE, DAMPING, check_constant
 
-TAKERS = tuple(name for name, method in METHODS.items() if method.order == 1)
+TAKERS = tuple(name for name, method in EXPLICIT_METHODS.items() if method.order == 1)
 """Integrators whose step has one acceleration, as implicit damping needs it."""
 
 

@@ -97,7 +97,7 @@ def _rate(robot: Robot, displacement: Array, velocity: Array) -> Array:
     return velocity + first * 0.5 + bracket(robot, displacement, first) * (1.0 / 12.0)
 
 
-METHODS: dict[str, Method] = {
+EXPLICIT_METHODS: dict[str, Method] = {
     method.name: method
     for method in [
         Method("euler", 1, _euler),

@@ -12,7 +12,7 @@ from dynagate.base.nearest import nearest
 from dynagate.dynamics.recursions import aba, forward_dynamics
 from dynagate.dynamics.spatial import Array, Scalar, array
 from dynagate.dynamics.steps.damping import check_damping, robot_in_step
-from dynagate.dynamics.steps.explicit import METHODS
+from dynagate.dynamics.steps.explicit import EXPLICIT_METHODS
 from dynagate.dynamics.tree import Tree
 
 DEFAULT_INTEGRATOR = "semi_implicit_euler"
@@ -38,21 +38,22 @@ def step(forward: Callable[..., Sequence[Scalar]]) -> Callable[..., tuple[Array,
     ) -> tuple[Array, Array]:
         """q (nq,) and q̇ (nv,) after dt seconds under torques and external forces that stay as they are.
 
-        integrator: one of `explicit.METHODS`. implicit_damping: take joint damping at the velocity after the step.
+        integrator: one of EXPLICIT_METHODS. implicit_damping: take joint damping at the velocity after the step.
         Raises ValueError: there is no such integrator, or dt is not a time of more than 0 s."""
-        if integrator not in METHODS:
+        if integrator not in EXPLICIT_METHODS:
             raise ArgumentError(
-                f"integrator '{integrator}'{nearest(integrator, METHODS)}; expected one of {', '.join(METHODS)}"
+                f"integrator '{integrator}'{nearest(integrator, EXPLICIT_METHODS)}; expected one of "
+                f"{', '.join(EXPLICIT_METHODS)}"
             )
         check_time_step(dt)
         check_damping(implicit_damping, integrator, dt)
-        tree = tree.of(robot_in_step(tree.moving, implicit_damping, dt))
+        tree = tree.of(robot_in_step(tree.source, implicit_damping, dt))
 
         def acceleration(position: Any, velocity: Any) -> Array:
             return array(list(forward(tree, position, velocity, tau, external)))
 
         with scope("step"):
-            return METHODS[integrator].step(tree.moving, acceleration, array(list(q)), array(list(qd)), dt)
+            return EXPLICIT_METHODS[integrator].step(tree.source, acceleration, array(list(q)), array(list(qd)), dt)
 
     return stepped
 

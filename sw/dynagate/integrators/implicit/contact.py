@@ -42,7 +42,7 @@ from dynagate.dynamics.recursions.poses import Poses, jacobian_columns, poses
 from dynagate.dynamics.recursions.rnea import inverse_dynamics
 from dynagate.dynamics.spatial import Array, Scalar, array, select, sqrt, zeros
 from dynagate.dynamics.steps.momentum import along_new_axes, displaced, rate_along_held_axes
-from dynagate.dynamics.tree import Tree
+from dynagate.dynamics.tree import Tree, tree_of
 from dynagate.forces import Forces
 from dynagate.forces.checks import check_items, check_numbers
 from dynagate.forces.contact import ContactError, Plane, Point, check_points
@@ -334,7 +334,7 @@ def _moved(
 def _end(robot: Robot, contact: RigidContact, options: StepOptions) -> Graph:
     assert options.dt is not None
     rows = 3 * contact.pairs
-    recording, sizes = Recording("end_contact", robot.name), typical_sizes(Tree(robot))
+    recording, sizes = Recording("end_contact", robot.name), typical_sizes(tree_of(robot))
     quaternions = tuple((part.start, part.stop) for part in robot.quaternions())
     q = recording.input("q", (robot.nq,), sizes["q"], unit_vectors=quaternions)
     qd, free = (recording.input(name, (robot.nv,), sizes["qd"]) for name in ("qd", "free"))

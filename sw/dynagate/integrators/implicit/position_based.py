@@ -20,7 +20,7 @@ from dynagate.dynamics.recursions.forward_dynamics import forward_dynamics
 from dynagate.dynamics.recursions.poses import Places, places, transmit
 from dynagate.dynamics.spatial import Array, Inertia, Scalar, array, chosen, zeros
 from dynagate.dynamics.spatial import Force as SpatialForce
-from dynagate.dynamics.tree import Tree
+from dynagate.dynamics.tree import Tree, tree_of
 from dynagate.forces import Forces
 from dynagate.forces.contact import Contact, check_points
 from dynagate.forces.servo import Servo
@@ -91,7 +91,7 @@ class Model:
 
     @property
     def tree(self) -> Tree:
-        return Tree(self.robot).as_given
+        return tree_of(self.robot).unreduced
 
     @property
     def nodes(self) -> Collocation:
@@ -193,7 +193,7 @@ def _bent(
     time = float(-model.nodes.times[0]) * model.dt
     rate = went * (1.0 / time)
     pushed = model.forces.torque(q, rate, model.dt, inputs) if model.forces else zeros(model.robot.nv)
-    qdd = array(forward_dynamics(Tree(model.robot), list(q), list(rate), list(tau + pushed)))
+    qdd = array(forward_dynamics(tree_of(model.robot), list(q), list(rate), list(tau + pushed)))
     return chosen(first, advance(model.robot, q, qdd * (0.5 * time**2) - went), before)
 
 
@@ -328,7 +328,7 @@ def search(model: Model, scale: Sequence[float], iterations: int, *, full: bool 
     full: of an energy, use its complete Hessian in place of M/dt², that of the part which is a square's. A root of
     forces has the complete Jacobian in any case.
     """
-    tree, sizes = Tree(model.robot), typical_sizes(model.tree)
+    tree, sizes = tree_of(model.robot), typical_sizes(model.tree)
     angles, torques = (np.tile(sizes[name], model.unknown) for name in ("delta_q", "tau"))
     unknown = Unknown(model.robot, angles, torques, [*scale] * model.unknown, iterations)
     evaluated = partial(evaluation, model)

@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.dynamics.recursions.invertible import check_invertible
-from dynagate.dynamics.tree import Tree
+from dynagate.dynamics.tree import tree_of
 from dynagate.robot.model import Robot
 
 Floats = npt.NDArray[np.float64]
@@ -22,7 +22,7 @@ def check_robot(robot: Robot) -> None:
     robot.check_uncoupled("the position-based integrator")
     if robot.nv == 0:
         raise ArgumentError(f"robot '{robot.name}' has no joint that moves; expected one or more")
-    check_invertible(Tree(robot))
+    check_invertible(tree_of(robot))
 
 
 def sizes(robot: Robot) -> Floats:

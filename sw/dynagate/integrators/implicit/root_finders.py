@@ -62,7 +62,7 @@ squares, as torques near the base outweigh all others."""
 
 @dataclass(frozen=True)
 class Unknown:
-    """What a search looks for. The residual has as many numbers as the unknown."""
+    """Unknown of a search. The residual has as many numbers as the unknown."""
 
     robot: Robot
     sizes: Floats

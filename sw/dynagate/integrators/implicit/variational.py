@@ -91,7 +91,7 @@ def start(
     packed = factor.lower.copy()
     for d, inverse in enumerate(factor.inverse_d):
         packed[d, d] = inverse
-    load, impulse_of_joints = prepare(tree.as_given, q, last, momentum, tau, dt, share)
+    load, impulse_of_joints = prepare(tree.unreduced, q, last, momentum, tau, dt, share)
     past = (last, second, third, fourth)
     increment = _guesses(tree, guess, q, past, tau, dt)
     return increment, load, impulse_of_joints, packed, turns(tree, q)
@@ -161,7 +161,7 @@ def residual(
     """dt times the residual impulse (nv,), the momentum (links, 6) that goes into the next step, and the sum over links
     and joints of (|e|² / WIDEST)⁸, |e| the sine of half the turn: above 1 if one of them turns too far, far below if
     none does. A maximum would take as much time as a fifth of the residual."""
-    tree = tree.as_given
+    tree = tree.unreduced
     joints = _transforms(tree, q, turn)
     brought, momentum, widest = _momenta(tree, joints, increment)
     force: list[Force] = []
@@ -211,7 +211,7 @@ def _momenta(
 def momenta_of_past(tree: Tree, q: Sequence[Scalar], turn: Array, last: Sequence[Scalar]) -> Rows:
     """(links, 6): the momenta at the end of the step that led to q by the increments `last`. They are those at the
     begin of a step back along it, turned round: the discrete Lagrangian is the same both ways."""
-    tree = tree.as_given
+    tree = tree.unreduced
     back, _, _ = _momenta(tree, _transforms(tree, q, turn), [-x for x in last])
     return array([[*-momentum.angular, *-momentum.linear] for momentum in back])
 

@@ -17,7 +17,7 @@ from dynagate.base.arguments import ABOVE_ZERO, check_count, is_whole, store_pla
 from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import explained
 from dynagate.base.largest import MAX_ITERATIONS
-from dynagate.dynamics import Argument, Function, Tree
+from dynagate.dynamics import Argument, Function, Tree, tree_of
 from dynagate.dynamics.configuration import advance
 from dynagate.dynamics.links import Link
 from dynagate.dynamics.recursions.invertible import check_invertible
@@ -106,7 +106,7 @@ class VariationalIntegrator(Integrator):
         check_constant(robot, "the variational integrator")
         assert options.dt is not None
         robot.check_uncoupled("the variational integrator")
-        check_invertible(Tree(robot))
+        check_invertible(tree_of(robot))
         forces = Forces(robot, options.forces)
         carried = {**CARRIED, "failed_next": "failed"}
         loop = Loop(
@@ -209,13 +209,13 @@ def _pushed_iteration(
 
 def _balance(forces: Forces, step: StepRecording, first: Scalar, after: Array) -> Array:
     """The residual (nv,) of a step from q, reached with qd, the momenta of that step included."""
-    tree, q, dt, extra = Tree(step.robot), list(step.q), step.dt, list(step.force_inputs.values())
+    tree, q, dt, extra = tree_of(step.robot), list(step.q), step.dt, list(step.force_inputs.values())
     last, increment = (list(rates * dt) for rates in (step.qd, after))
     turn, share = turns(tree, q), 1.0 - 0.5 * first
-    begun, past = _momenta(tree.as_given, q, last), momenta_of_past(tree, q, turn, last)
+    begun, past = _momenta(tree.unreduced, q, last), momenta_of_past(tree, q, turn, last)
     momentum = chosen(first, begun.ravel(), past.ravel()).reshape(past.shape)
     acting, next_acting = (_force(forces, q, each, dt, extra) for each in (last, increment))
-    load, impulse = prepare(tree.as_given, q, last, momentum, list(step.tau + acting), dt, share)
+    load, impulse = prepare(tree.unreduced, q, last, momentum, list(step.tau + acting), dt, share)
     impulse = list(array(impulse) + (next_acting - acting) * (0.5 * dt * dt))
     return array(residual(tree, q, turn, increment, load, impulse, dt)[0])
 
@@ -243,7 +243,7 @@ def _begin(robot: Robot) -> Loop:
 
     def begin(tree: Tree, q: Any, qd: Any, dt: Any) -> tuple[Any, ...]:
         last = [x * dt for x in qd]
-        return (*([last] * len(INCREMENTS)), _momenta(tree.as_given, q, last), 0.5, 0.0)
+        return (*([last] * len(INCREMENTS)), _momenta(tree.unreduced, q, last), 0.5, 0.0)
 
     inputs = (Argument("q", "configuration"), Argument("qd", "tangent"), Argument("dt", "scalar"))
     outputs = (*INCREMENTS, MOMENTUM, Argument("share", "scalar"), FAILED)
