@@ -5,8 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 import cocotb
+from cocotb.clock import Clock
 from cocotb.triggers import FallingEdge
-from dynagate.sim.bench import start, vectors
+from dynagate.sim.bench import vectors
+
+PERIOD_NS = 10
+
+
+async def start(dut: Any) -> None:
+    """Clock and reset."""
+    Clock(dut.clk, PERIOD_NS, unit="ns").start()
+    dut.rst.value = 1
+    for _ in range(3):
+        await FallingEdge(dut.clk)
+    dut.rst.value = 0
 
 
 class Feed:

@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,18 +18,14 @@ import numpy as np
 import numpy.typing as npt
 from dynagate.base.process import completed, python_environment, run, safe_path
 from dynagate.base.storage import write
-from dynagate.design.codec import put_row_bits
-from dynagate.design.files import text_of
 from dynagate.fixedpoint.format import Integers
-from dynagate.fixedpoint.models.evaluate import evaluate_integers, quantize_inputs
+from dynagate.fixedpoint.models.evaluate import evaluate_integers
 from dynagate.hw.bodies.pipeline import Pipeline
-from dynagate.hw.build import SHELL_TOP, TOP
 from dynagate.hw.designs import Design
 from dynagate.hw.vectors.wire import StreamModel
 from dynagate.sim.sources import SimulationError, read_sources
-from dynagate.sim.verilate import PORTS, SHELL_PORTS, cocotb_program, environment, tool
+from dynagate.sim.verilate import cocotb_program, environment, tool
 
-PATTERNS = ("never", "rare", "mostly", "bursts")
 LAST = 25
 """Lines of a log that an error has, at most."""
 
@@ -54,81 +50,10 @@ class Icarus(NamedTuple):
         return folder / self.top
 
 
-def run_datapath_bench(
-    built: Design[Pipeline],
-    inputs: Mapping[str, npt.NDArray[np.float64]],
-    *,
-    seed: int = 1,
-    patterns: Sequence[str] = PATTERNS,
-    verilog: Path | None = None,
-) -> None:
-    """Stream states through the datapath under every pair of pause patterns; raises SimulationError on a difference.
-
-    verilog: another datapath than the built one, such as one with a planted bug.
-    """
-    payloads_in, payloads_out = expected_payloads(built, inputs)
-    program = cocotb_program(verilog or built.module("datapath"), TOP, PORTS)
-    run_bench(
-        program,
-        "dynagate.sim.bench_datapath",
-        {
-            "inputs": payloads_in,
-            "outputs": payloads_out,
-            "latency": built.hardware.plan.latency,
-            "ii": built.hardware.plan.ii,
-            "hash": np.array(built.design.device_hash, dtype=np.uint64),
-            "patterns": np.array(patterns),
-            "seed": seed,
-        },
-    )
-
-
-def run_shell_bench(
-    built: Design[Pipeline],
-    inputs: Mapping[str, npt.NDArray[np.float64]],
-    *,
-    seed: int = 1,
-    accelerator: Path | None = None,
-    icarus: bool = False,
-) -> None:
-    """Stream states, and some that no sample can have, through the accelerator's AXI interfaces; read its registers;
-    reset it. Raises SimulationError on a difference from the integer executor. accelerator: another shell than the
-    built one. icarus: in Icarus Verilog, not in Verilator."""
-    words = _with_bad_ones(built, inputs, seed)
-    outputs, bad, overflow = expected_words(built, words)
-    tags = np.random.default_rng(seed).integers(1 << 32, size=(len(words), 1), dtype=np.uint32)
-    words, outputs = np.hstack([words, tags]), np.hstack([outputs, tags])
-    top = accelerator or built.module("accelerator")
-    program: Path | Icarus = Icarus(SHELL_TOP, (top, built.module("datapath")))
-    if not icarus:
-        program = cocotb_program(top, SHELL_TOP, SHELL_PORTS, also=[built.module("datapath")])
-    data = {"inputs": words, "outputs": outputs, "bad": bad, "overflow": overflow, "seed": seed}
-    run_bench(program, "dynagate.sim.bench_shell", {**data, "design": text_of(built.design)})
-
-
 def words_of(built: Design[Pipeline], inputs: Mapping[str, npt.NDArray[np.float64]]) -> npt.NDArray[np.uint32]:
     """The words of states on the AXI stream, (samples, words)."""
     flat = [inputs[port.name].reshape(len(inputs[port.name]), -1) for port in built.graph.inputs]
-    return _words_of(built, np.concatenate(flat, axis=1))
-
-
-def _words_of(built: Design[Pipeline], numbers: npt.NDArray[np.float64]) -> npt.NDArray[np.uint32]:
-    return StreamModel(built.design, built.formatted).sent(numbers).words
-
-
-def _with_bad_ones(
-    built: Design[Pipeline], inputs: Mapping[str, npt.NDArray[np.float64]], seed: int
-) -> npt.NDArray[np.uint32]:
-    """Words on the AXI stream (samples, words); one sample in sixteen has a NaN, an infinity or too large a number."""
-    formats = [built.formatted.formats[i] for i in built.graph.input_nodes]
-    flat = [inputs[port.name].reshape(len(inputs[port.name]), -1) for port in built.graph.inputs]
-    reals = np.concatenate(flat, axis=1)
-    random = np.random.default_rng(seed)
-    for k in range(9, len(reals), 16):
-        field = int(random.integers(len(formats)))
-        strange = [np.nan, np.inf, -np.inf, 3.0 * formats[field].limits[1], 1e30]
-        reals[k, field] = strange[int(random.integers(len(strange)))]
-    return _words_of(built, reals)
+    return StreamModel(built.design, built.formatted).sent(np.concatenate(flat, axis=1)).words
 
 
 def expected_words(
@@ -138,7 +63,7 @@ def expected_words(
     had bad inputs or overflowed), which samples were bad, and which scopes overflowed (samples, scopes)."""
     assert built.design.axi is not None, "the design has no AXI shell"
     wire = StreamModel(built.design, built.formatted)
-    sent = wire.sent(built.design.wire.input.values(words).astype(np.float64))
+    sent = wire.entered(words)
     nodes = built.graph.result_nodes
     values = evaluate_integers(built.formatted, {i: sent.integers[k] for k, i in enumerate(built.graph.input_nodes)})
     by_place = {k: values.value[i] for k, i in enumerate(nodes)}
@@ -190,18 +115,6 @@ def run_unit_bench(
     ports = [f"{label}_{port}" for label, case in cases.items() for port in (*case.inputs, *case.outputs)]
     program = cocotb_program(source if texts is None else None, name, ["clk", "rst", *ports], texts=texts)
     run_bench(program, "dynagate.sim.bench_unit", data)
-
-
-def expected_payloads(
-    built: Design[Pipeline], inputs: Mapping[str, npt.NDArray[np.float64]]
-) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]]:
-    """Input payloads of the states, and the output payloads that the integer executor gives."""
-    sink = built.design.output
-    integers = quantize_inputs(built.formatted, inputs)
-    values = evaluate_integers(built.formatted, integers)
-    got = sink.codec.from_columns([values.value[i] for i in built.graph.result_nodes])
-    put_row_bits(got, sink.overflow, values.by_scope)
-    return input_payloads(built, integers), got
 
 
 def input_payloads(built: Design[Pipeline], integers: Mapping[int, Integers]) -> npt.NDArray[np.uint32]:

@@ -141,12 +141,13 @@ def verify(
     simulators: Sequence[str] = SIMULATORS,
     *,
     drawn: Callable[[Path], Mapping[str, Vectors]] | None = None,
+    cocotb: bool = True,
     progress: Progress = quiet,
 ) -> Verified:
     """Run the benches of a design's folder.
 
     simulators: some of `SIMULATORS`; the cocotb bench runs in the last of them. drawn: makes other vectors than the
-    folder's. progress: called with what is about to happen.
+    folder's. cocotb: whether the cocotb benches run too. progress: called with what is about to happen.
     Raises DesignError: the design is damaged, a file of its bench was edited, or vectors are another design's.
     SimulationError: a simulator is missing, or its input does not compile.
     """
@@ -162,7 +163,7 @@ def verify(
 
         try:
             copy_design(place, copy)
-            verified = _verify(copy, simulators, drawn, lambda text: progress(named(text)))
+            verified = _verify(copy, simulators, drawn, cocotb, lambda text: progress(named(text)))
         except (DesignError, SimulationError) as error:
             raise type(error)(named(str(error))) from None
     return replace(verified, runs=tuple(replace(run, fault=named(run.fault)) for run in verified.runs))
@@ -194,6 +195,7 @@ def _verify(
     folder: Path,
     simulators: Sequence[str],
     drawn: Callable[[Path], Mapping[str, Vectors]] | None,
+    cocotb: bool,
     progress: Progress,
 ) -> Verified:
     """Check and run the benches of a folder that nobody else writes."""
@@ -208,7 +210,8 @@ def _verify(
         others = drawn(folder)
     runs: list[Run] = []
     for subject in about:
-        runs += _module(folder, subject, simulators, None if others is None else others[subject.module], progress)
+        other = None if others is None else others[subject.module]
+        runs += _module(folder, subject, simulators, other, cocotb, progress)
     return Verified(design, "the folder's vectors" if drawn is None else "new vectors", tuple(runs))
 
 
@@ -226,7 +229,12 @@ def _design(folder: Path) -> Design:
 
 
 def _module(
-    folder: Path, subject: Subject, simulators: Sequence[str], other: Vectors | None, progress: Progress
+    folder: Path,
+    subject: Subject,
+    simulators: Sequence[str],
+    other: Vectors | None,
+    cocotb: bool,
+    progress: Progress,
 ) -> Iterator[Run]:
     """The benches of a module. other: vectors in place of the folder's."""
     bench, module = folder / subject.folder, subject.module
@@ -242,8 +250,9 @@ def _module(
         for simulator in simulators:
             progress(f"the Verilog bench of {module} in {simulator}")
             yield _plain(folder, subject, simulator, vectors, progress)
-        progress(f"the cocotb bench of {module} in {simulators[-1]}")
-        yield _cocotb(folder, subject, simulators[-1], vectors)
+        if cocotb:
+            progress(f"the cocotb bench of {module} in {simulators[-1]}")
+            yield _cocotb(folder, subject, simulators[-1], vectors)
 
 
 def check_simulators(simulators: Sequence[str]) -> None:

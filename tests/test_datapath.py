@@ -9,18 +9,16 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pytest
 from dynagate import build, robots
 from dynagate.fixedpoint.assign import Policy
 from dynagate.graph.region import Region
 from dynagate.hw.designs import Design
 from dynagate.sim.compare import first_difference
-from dynagate.sim.runner import run_datapath_bench
 from dynagate.sim.verilate import SimulationError
 
-from tests import designs as designs_of
-from tests.designs import verilog
+from tests.benches import notices, passes, passes_in_verilator
+from tests.designs import faulty, verilog
 
 FUNCTION = "forward_dynamics_gradient"
 
@@ -32,18 +30,13 @@ def arm(designs: Path, ii: int, function: str = FUNCTION, word: int = 24, **opti
 @pytest.mark.parametrize("ii", [1, *(pytest.param(ii, marks=pytest.mark.long) for ii in (2, 8)), 3])
 def test_arm_equals_integers_under_stalls(ii: int, designs: Path) -> None:
     built = arm(designs, ii)
-    run_datapath_bench(built, built.region.sample(FUNCTION, 320, seed=ii), seed=ii)
+    passes(built.folder)
 
 
 @pytest.mark.long
 def test_iiwa14_equals_integers_under_stalls(designs: Path) -> None:
     built = build(robots.load("iiwa14"), FUNCTION, ii=8, folder=designs)
-    run_datapath_bench(built, built.region.sample(FUNCTION, 48, seed=2), patterns=("never", "bursts"))
-
-
-def faulty(built: Design, folder: Path, old: str, new: str | Callable[[re.Match[str]], str]) -> Path:
-    """The datapath's Verilog with one place changed, in a folder of its own."""
-    return designs_of.faulty(built.module("datapath"), folder, old, new, 1)
+    passes_in_verilator(built.folder)
 
 
 def test_compare_agrees_with_a_sound_datapath(designs: Path) -> None:
@@ -57,7 +50,8 @@ def test_compare_names_the_first_node_of_a_planted_fault(designs: Path, tmp_path
     graph, plan = built.graph, built.hardware.plan
     node = next(i for i, n in enumerate(graph.nodes) if n.op == "sub" and graph.users[i])
     name = plan.signal_names[node]
-    verilog = faulty(built, tmp_path, rf"({name}_exact = .*?) ?;", r"\1 + 16;")
+    change = rf"({name}_exact = .*?) ?;", r"\1 + 16;"
+    verilog = faulty(built.module("datapath"), tmp_path, *change, 1)
     found = first_difference(built, inputs, verilog=verilog)
     assert found is not None
     assert (found.node, found.signal, found.cycle, found.sample) == (graph.nodes[node].name, name, plan.ready(node), 0)
@@ -66,8 +60,8 @@ def test_compare_names_the_first_node_of_a_planted_fault(designs: Path, tmp_path
         f"sample 0, cycle {plan.ready(node)}: node '{found.node}' (signal {name}) is {found.got}, "
         f"expected {found.expected}"
     )
-    with pytest.raises(SimulationError, match=r"sample \d+ \(gaps never, stalls never\)"):
-        run_datapath_bench(built, built.region.sample(FUNCTION, 32, seed=3), verilog=verilog)
+    (tmp_path / "folder").mkdir()
+    assert re.search(r"sample \d+ is ", notices(built, tmp_path / "folder", change))
 
 
 def _a_slot_early(match: re.Match[str]) -> str:
@@ -107,15 +101,9 @@ def test_bench_notices_a_planted_fault(fault: str, designs: Path, tmp_path: Path
     """Ranges so tight that some states overflow, so that the flags are seen to work too."""
     tight = Policy(word=16, guard_bits=-0.4)
     built = build(robots.load("two_joint_arm"), "forward_dynamics", ii=3, policy=tight, folder=designs)
-    inputs = built.region.sample("forward_dynamics", 320, seed=3)
     if fault == next(iter(FAULTS)):
-        run_datapath_bench(built, inputs, patterns=("never", "mostly"))
-    notices(built, inputs, faulty(built, tmp_path, *FAULTS[fault]))
-
-
-def notices(built: Design, inputs: dict[str, np.ndarray], verilog: Path) -> None:
-    with pytest.raises(SimulationError, match="dynagate.sim.bench_datapath on datapath: 1 of 1 benches failed"):
-        run_datapath_bench(built, inputs, verilog=verilog, patterns=("never", "mostly"))
+        passes(built.folder)
+    notices(built, tmp_path, FAULTS[fault])
 
 
 def test_equal_requests_give_identical_verilog_in_any_process(tmp_path: Path) -> None:
@@ -191,7 +179,7 @@ def test_interrupted_build_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Mo
 def test_failed_compilation_says_why_and_leaves_nothing(designs: Path, tmp_path: Path) -> None:
     from dynagate.sim.verilate import library
 
-    broken = faulty(arm(designs, 3), tmp_path, r"endmodule", "endmodul")
+    broken = faulty(arm(designs, 3).module("datapath"), tmp_path, r"endmodule", "endmodul", 1)
     with pytest.raises(SimulationError, match=r"verilator failed with status \d+:\n(?s:.*)syntax error"):
         library(broken)
     assert [path.name for path in broken.parent.iterdir()] == ["datapath.v"]

@@ -35,7 +35,6 @@ from dynagate.hw.units.root import Root
 from dynagate.hw.units.sincos import SinCos
 from dynagate.hw.units.tabulated import TabulatedReciprocal
 from dynagate.sim import verilate
-from dynagate.sim.runner import run_shell_bench
 from dynagate.sim.verilate import environment, tool
 
 from tests.designs import faulty, verilog
@@ -106,16 +105,6 @@ def ran_in_icarus(folder: Path, text: str) -> str:
 def test_equal_gateware_gives_equal_verilog() -> None:
     texts = {verilog_text(SinCos(Format(20, 16), Format(20, 18)), "unit") for _ in range(2)}
     assert len(texts) == 1
-
-
-@icarus
-@pytest.mark.parametrize(
-    ("axi", "ii"), [(Axi(128), 3), pytest.param(Axi(64, "batch"), 5, marks=pytest.mark.long)], ids=str
-)
-def test_accelerators_in_icarus(axi: Axi, ii: int, designs: Path) -> None:
-    """Results, padding, registers and resets, as Verilator has them."""
-    built = shell(designs, axi, ii)
-    run_shell_bench(built, built.region.sample("forward_dynamics", 32, seed=ii), icarus=True)
 
 
 def lint(*files: Path, waived: Sequence[str]) -> list[str]:

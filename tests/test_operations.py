@@ -38,8 +38,8 @@ from dynagate.hw.units.latencies import ROUND_CYCLES
 from dynagate.hw.units.table import ELEMENTARY, HARDWARE, OfCores
 from dynagate.native.kernel import Kernel
 from dynagate.native.single import emit_single
-from dynagate.sim.runner import run_datapath_bench
 
+from tests.benches import passes
 from tests.cuda_text import as_host_code
 
 NAME = "all_operations"
@@ -112,7 +112,7 @@ def test_the_datapath_computes_it(designs: Path) -> None:
     built = build(ARM, NAME, ii=3, goal=Goal(1e-3, fresh=16384), folder=designs)
     assert built.design.formats.statement is not None
     assert max(built.design.formats.statement["samples"]["uniform"]["error"].values()) <= 1e-3
-    run_datapath_bench(built, states(300), seed=1)
+    passes(built.folder)
     assert set(ELEMENTARY) - {"normalized_reciprocal"} <= set(built.hardware.plan.unit_counts())
 
 

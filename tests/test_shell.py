@@ -14,10 +14,10 @@ from dynagate.fixedpoint.assign import Policy
 from dynagate.hw.designs import Design
 from dynagate.hw.rtl.axi import Axi
 from dynagate.hw.rtl.regmap import IDENTITY, REGISTERS, VERSION
-from dynagate.sim.runner import expected_words, run_shell_bench
-from dynagate.sim.verilate import SimulationError
+from dynagate.sim.runner import expected_words
 
-from tests.designs import faulty, verilog
+from tests.benches import notices, passes, passes_in_verilator
+from tests.designs import verilog
 
 FUNCTION = "forward_dynamics"
 
@@ -38,16 +38,14 @@ def shell(designs: Path, axi: Axi, ii: int, guard_bits: float = 1.0, robot: str 
     ids=str,
 )
 def test_streams_registers_and_resets(axi: Axi, ii: int, guard_bits: float, designs: Path) -> None:
-    built = shell(designs, axi, ii, guard_bits)
-    run_shell_bench(built, built.region.sample(FUNCTION, 160, seed=ii))
+    passes(shell(designs, axi, ii, guard_bits).folder, "accelerator")
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("width", [64, 256])
 @pytest.mark.parametrize("robot", ["iiwa14", "hyq"])
 def test_robots_in_their_shells(robot: str, width: int, designs: Path) -> None:
-    built = shell(designs, Axi(width, "batch"), 8, robot=robot)
-    run_shell_bench(built, built.region.sample(FUNCTION, 400, seed=width))
+    passes_in_verilator(shell(designs, Axi(width, "batch"), 8, robot=robot).folder)
 
 
 def test_words_are_the_hosts_own_results(designs: Path) -> None:
@@ -67,12 +65,28 @@ def test_words_are_the_hosts_own_results(designs: Path) -> None:
     np.testing.assert_array_equal(results.view(np.float32), qdd.astype(np.float32))
 
 
-def test_bench_notices_a_planted_fault(designs: Path, tmp_path: Path) -> None:
-    """More of them in `test_verify`, where the bench of the design's folder finds them."""
-    built = shell(designs, Axi(128, "sample"), 3, -0.3)
-    changed = faulty(built.module("accelerator"), tmp_path, r"(  tag <= [^;]+);", r"\1 ^ 32'h1;")
-    with pytest.raises(SimulationError, match="dynagate.sim.bench_shell"):
-        run_shell_bench(built, built.region.sample(FUNCTION, 64, seed=3), accelerator=changed)
+FAULTS: dict[str, tuple[str, tuple[str, str], str]] = {
+    "a tag has another bit": ("sample", (r"(  tag <= [^;]+);", r"\1 ^ 32'h1;"), r"sample \d+ is"),
+    "broken samples are not counted": ("sample", (r"misaligned <= \(strange[^;]+;", "misaligned <= 1'b0;"), "register"),
+    "a missing TLAST is not counted": ("sample", (r"(misaligned <= [^;]+) \| unaligned_d2;", r"\1;"), "register"),
+    "holes are not shown": ("sample", (r"holes <= holes \| hole;", "holes <= holes;"), "register"),
+    "broken samples are not poisoned": ("sample", (r"broken_d1 <= [^;]+;", "broken_d1 <= 1'b0;"), r"sample \d+ is"),
+    "a sample that is cut short passes": ("batch", (r"(broken_d1 <= [^;]+) \| cut_d2;", r"\1;"), r"sample \d+ is"),
+    "a word behind the tag passes": ("batch", (r"(broken_d1 <= )\(strange \| ([^;]+;)", r"\1(\2"), r"sample \d+ is"),
+    "a reset takes back what is offered": (
+        "sample",
+        (r"(m_axis_tvalid <= 1'b0;\n    end\n)", r"\1    if (reset) m_axis_tvalid <= 1'b0;\n"),
+        "a reset by the register changed a result that was offered",
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_bench_notices_a_planted_fault(fault: str, designs: Path, tmp_path: Path) -> None:
+    """More of them in `test_verify`, of a ring in its shell."""
+    last, change, says = FAULTS[fault]
+    built = shell(designs, Axi(128, "sample"), 3, -0.3) if last == "sample" else shell(designs, Axi(64, "batch"), 5)
+    assert re.search(says, notices(built, tmp_path, change, "accelerator"))
 
 
 def test_design_file_has_what_a_host_needs(designs: Path) -> None:

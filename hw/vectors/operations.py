@@ -43,15 +43,18 @@ class Operation(NamedTuple):
 
 
 class Counted(NamedTuple):
-    """Flags of samples and results, in order.
-
-    bad: samples with a NaN or a number that does not fit, (samples,). flagged: results that are flagged, (results,).
-    by_scope: passes that overflowed, (results, scopes).
-    """
+    """What the counters of a shell show after samples that it has accepted, and their results, in their order."""
 
     bad: Flags
+    """Samples with a number that is NaN or infinite or does not fit, (samples,)."""
     flagged: Flags
+    """Results in which a value overflowed, (results,)."""
     by_scope: Flags
+    """The passes that overflowed, (results, scopes)."""
+    misaligned: int = 0
+    """Samples that TLAST cut short or did not end, and samples with missing bytes or with words behind the tag."""
+    holes: bool = False
+    """Whether a sample had missing bytes."""
 
 
 def of_shell(
@@ -107,6 +110,7 @@ def _first(design: Design, constants: Mapping[str, int]) -> list[Operation]:
         *(Operation(0, Kind.READ, address[name], word) for name, word in said.items()),
         Operation(0, Kind.READ, beyond, 0, SLVERR),
         Operation(0, Kind.WRITE, address[read_only], 1, SLVERR),
+        _clear(axi, 0),  # the beat that waited through the soft reset has counted as a stall
     ]
 
 
@@ -133,31 +137,32 @@ def of_cores(design: Design, cores: int, checksum: int, counted: Sequence[Answer
         *said,
         reset,  # after the round in which the program is loaded
         *(Operation(1, Kind.READ, address[name], word) for name, word in loaded.items()),
-        *(operation for each in counted for operation in _counted(address, _of_results(each), each.before, each.cut)),
+        _clear(axi, 1),
+        *(operation for each in counted for operation in _counted(address, _of_results(each), each.before)),
         *_cleared(design, counted[-1].before),
     ]
 
 
 def _of_results(answered: Answered) -> Counted:
     """Convert the answers of a core, which has one overflow flag."""
-    return Counted(answered.bad, answered.flagged, answered.flagged[:, None])
+    return Counted(answered.bad, answered.flagged, answered.flagged[:, None], answered.cut)
 
 
 def _bits(row: npt.NDArray[np.float32]) -> list[int]:
     return [int(word) for word in row.view(np.uint32)]
 
 
-def _counted(address: Mapping[str, int], counted: Counted, before: int, cut: int = 0) -> list[Operation]:
-    """The counters before a round. cut: samples that TLAST has cut short."""
-    bad, flagged, scopes = counted
+def _counted(address: Mapping[str, int], counted: Counted, before: int) -> list[Operation]:
+    """Return the reads of the counters before a round."""
+    bad, flagged, scopes, misaligned, holes = counted
     seen = {
         "samples_in": len(bad),
         "samples_out": len(flagged),
         "bad_inputs": int(bad.sum()),
         "overflows": int(flagged.sum()),
         "overflow_scopes": sum(1 << k for k, flags in enumerate(scopes.T) if flags.any()),
-        "misaligned": cut,
-        "status": int(bad.any()) | int(flagged.any()) << 1 | (cut > 0) << 2,
+        "misaligned": misaligned,
+        "status": int(bad.any()) | int(flagged.any()) << 1 | (misaligned > 0) << 2 | holes << 3,
     }
     seen |= {"first_bad_input": int(np.argmax(bad))} if bad.any() else {}
     seen |= {"first_overflow": int(np.argmax(flagged))} if flagged.any() else {}
@@ -168,11 +173,16 @@ def _counted(address: Mapping[str, int], counted: Counted, before: int, cut: int
     ]
 
 
+def _clear(axi: AxiStreams, before: int) -> Operation:
+    """Return the write that clears the counters before a round."""
+    control = axi.registers["control"]
+    return Operation(before, Kind.WRITE, control.address, 1 << control.bits.index("clear"))
+
+
 def _cleared(design: Design, before: int) -> list[Operation]:
-    """A clear, and the counters after it."""
+    """Return a clear, and the reads of the counters after it."""
     axi, address = _registers(design)
-    clears = 1 << axi.registers["control"].bits.index("clear")
     return [
-        Operation(before, Kind.WRITE, address["control"], clears),
+        _clear(axi, before),
         *(Operation(before, Kind.READ, address[name], 0) for name in ("samples_in", "samples_out", "status")),
     ]

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from dynagate.design.codec import Codec, Words
 from dynagate.design.design import Design, Stream
 from dynagate.design.program import ProgramBody
-from dynagate.design.words import FIXED, PER_SAMPLE
+from dynagate.design.words import FIXED, PER_SAMPLE, WORD
 from dynagate.fixedpoint.format import Format, Integers, quantize
 from dynagate.graph.packing import ZERO
 from dynagate.hw.processor.isa.packets import checksum, packets
@@ -25,6 +25,7 @@ from dynagate.hw.vectors.drawn import SEED, Arrays, Flags, Ints, Vectors
 from dynagate.hw.vectors.operations import Answered
 from dynagate.hw.vectors.rounds import ALONE, NONE, ROUNDS
 from dynagate.hw.vectors.subject import Subject, subjects
+from dynagate.hw.vectors.wire import kept_bytes, with_keep
 
 FEW = 5_000
 """Cycles for which samples keep a core busy, at most, in the rounds that every simulator runs."""
@@ -167,10 +168,14 @@ def _vectors(
     expected = np.zeros((len(streamed), subject.longest_result, axi.lanes + 1), np.uint32)
     inputs = []
     for k, packet in enumerate(streamed):
-        if packet.end == NONE:
-            inputs.append(_beats(packet.words, axi.lanes, True))
+        is_cut = packet.end == NONE
+        words = packet.words if is_cut else np.append(packet.words, tags[k])
+        omits = np.array([k % 2 == 1 and not is_cut])
+        beats = _beats(words, axi.lanes, is_cut or bool(last[k]))
+        needed = WORD // 8 * ((len(words) - 1) % axi.lanes + 1)
+        inputs.append(with_keep(beats, kept_bytes(len(beats), axi.width, needed, omits)[0]))
+        if is_cut:
             continue
-        inputs.append(_beats(np.append(packet.words, tags[k]), axi.lanes, bool(last[k])))
         answer = _beats(np.append(packet.answer, tags[k]), axi.lanes, bool(last[k]))
         expected[k, : len(answer)] = answer
     counted = []

@@ -112,7 +112,7 @@ def of_datapath(design: Design[DatapathBody], module: str, late: Sequence[int]) 
         out_beats = tuple(each.beats.output for each in of_functions if each is not None)
         spans = [stream_cycles(design, cycle) for cycle in cycles]
         slack = max(most - least for least, most in spans)
-        low, bits, beats = tuple(least for least, _ in spans), Sides(axi.width + 1, axi.width + 1), axi.beats.input
+        low, bits, beats = tuple(least for least, _ in spans), beat_bits(axi), axi.beats.input
     else:
         stream = (ring_design(design) if module == ROLLOUT else design).stream
         low, slack = tuple(cycle + TO_RESULT for cycle in cycles), len(ends) if len(ends) > 1 else 0
@@ -136,14 +136,19 @@ def of_cores(design: Design[ProgramBody], module: str, late: Sequence[int]) -> S
         design,
         module,
         (*names, PARTS),
-        axi.width + 1,
-        axi.width + 1,
+        beat_bits(axi).input,
+        beat_bits(axi).output,
         (*(axi.beats.input for _ in names), part),
         (*(axi.beats.output for _ in names), beats(1, axi.width)),
         (*(least for least, _ in shell.spans), answer),
         (*(most - least for least, most in shell.spans), 0),
         cut_beats(axi),
     )
+
+
+def beat_bits(axi: AxiStreams) -> Sides[int]:
+    """Return the bits of a beat: TDATA, TKEEP on the way in, and TLAST."""
+    return Sides(axi.width + axi.width // 8 + 1, axi.width + 1)
 
 
 def cut_beats(axi: AxiStreams) -> int:

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from dynagate.design.codec import Words, put_row_bits
 from dynagate.design.ring import ring_design
+from dynagate.design.words import WORD
 from dynagate.fixedpoint.format import Integers
 from dynagate.fixedpoint.models.evaluate import quantize_inputs
 from dynagate.fixedpoint.models.feedback import STOP, FeedbackModel, Turn, Turns
@@ -22,7 +23,7 @@ from dynagate.hw.vectors.drawn import Arrays, Flags, Ints, Rows, Vectors, drawn_
 from dynagate.hw.vectors.operations import Counted, Kind, Operation
 from dynagate.hw.vectors.rounds import NONE, ROUNDS
 from dynagate.hw.vectors.subject import ACCELERATOR, ROLLOUT
-from dynagate.hw.vectors.wire import StreamModel
+from dynagate.hw.vectors.wire import StreamModel, kept_bytes, with_keep
 
 LONGEST, ALIKE = 8, 5
 """Turns of a trajectory at most, and of those that a register ends."""
@@ -222,8 +223,10 @@ def _shelled(
     counted = Counted(part.bad, part.flagged[part.shown], part.by_scope[part.shown])
     masks = np.full((1, axi.beats.output, axi.lanes + 1), 0xFFFFFFFF, np.uint32)
     masks[:, :, -1] = 1
+    odd = np.arange(len(tags)) % 2 == 1
+    keep = kept_bytes(axi.beats.input, axi.width, WORD // 8 * (axi.words.input % axi.lanes + 1), odd)
     return Vectors(
-        wire.beats(part.words, tags, last, axi.beats.input),
+        with_keep(wire.beats(part.words, tags, last, axi.beats.input), keep),
         wire.beats(words, tags, last, axi.beats.output),
         _ends(part),
         masks,

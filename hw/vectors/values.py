@@ -12,8 +12,9 @@ from dynagate.design.files import bench_vectors_of
 from dynagate.design.verilog_list import names_of
 from dynagate.design.words import FIXED, PER_SAMPLE, WORD
 from dynagate.hw.units.floating import BINARY32
+from dynagate.hw.vectors.broken import Kind, kinds_of
 from dynagate.hw.vectors.rounds import NONE, ROUNDS
-from dynagate.hw.vectors.subject import ACCELERATOR, DATAPATH, PART_WORDS, ROLLOUT, Subject, subjects
+from dynagate.hw.vectors.subject import ACCELERATOR, DATAPATH, ROLLOUT, Subject, subjects
 
 Template = Callable[[str], str]
 FULL_OF_CORES = 8
@@ -54,8 +55,8 @@ def values(subject: Subject, late: Sequence[int], counts: Counts, template: Temp
         "in_high": str(subject.in_bits - 1),
         "out_bits": str(subject.out_bits),
         "out_high": str(subject.out_bits - 1),
-        "width_high": str(subject.in_bits - 2),
-        "keep_high": str((subject.in_bits - 1) // 8 - 1),
+        "width_high": str(subject.out_bits - 2),
+        "keep_high": str((subject.out_bits - 1) // 8 - 1),
         "out_beats": str(subject.longest_result),
         "lengths": ", ".join(map(str, subject.out_beats)),
         "none": f"{NONE:x}",
@@ -78,17 +79,6 @@ def _reset_round(subject: Subject) -> int:
     """The round before which a bench resets the module in mid-stream: of cores the one after that which loads their
     program, which a reset keeps."""
     return int(subject.loads)
-
-
-def _left_out(subject: Subject) -> list[int]:
-    """Bytes behind the tag in the last beat of a sample of each end, and of one of which no result comes."""
-    axi = subject.design.axi
-    if subject.module != ACCELERATOR or axi is None:
-        return [0] * (len(subject.names) + 1)
-    of_sample = axi.width // 8 - _needed(subject.design)
-    if not subject.loads:
-        return [of_sample] * (len(subject.names) + 1)
-    return [*[of_sample] * (len(subject.names) - 1), WORD // 8 * (-(PART_WORDS + 1) % axi.lanes), 0]
 
 
 def _up(subject: Subject) -> str:
@@ -154,12 +144,11 @@ def _of_bench(subject: Subject, late: Sequence[int], counts: Counts, template: T
         *(f"    slacks[{k}] = {value};" for k, value in enumerate(subject.slacks)),
         *(f"    lengths[{k}] = {value};" for k, value in enumerate(subject.out_beats)),
         *(f"    beats_in[{k}] = {value};" for k, value in enumerate((*subject.in_beats, subject.silent_beats))),
-        *(f"    left_out[{k}] = {value};" for k, value in enumerate(_left_out(subject))),
     ]
     counted = [(f"samples of {word(name)}", f"seen[{k}]") for k, name in enumerate(subject.names)]
     counted += [(f"overflows in {word(name)}", f"scopes[{k}]") for k, name in enumerate(subject.scopes)]
-    if subject.loads and subject.silent_beats:
-        counted.append(("samples that TLAST cut short", "silent"))
+    if _is_cut(subject):
+        counted.append(("samples that TLAST cut short", "cuts"))
     reads = []
     if subject.module != DATAPATH:
         reads.append('    $readmemh("registers.hex", operations);')
@@ -167,6 +156,8 @@ def _of_bench(subject: Subject, late: Sequence[int], counts: Counts, template: T
     flags = template(f"flags_{subject.module if subject.module == ACCELERATOR else DATAPATH}.v")
     if subject.module == ACCELERATOR:
         counted += [("reads of registers", "reads"), ("operations that registers refused", "refusals")]
+        counted.append(("reads of registers while samples stream", "observed"))
+        parameters += _identity(design)
         declared, set_up = _unusable(subject)
         parameters += declared
         arrays += set_up
@@ -174,12 +165,32 @@ def _of_bench(subject: Subject, late: Sequence[int], counts: Counts, template: T
         "parameters": "\n".join(parameters),
         "latencies": "\n".join(arrays),
         "end": _end(subject),
+        "cut": "i_payload[IN_BITS-1]" if subject.module == ACCELERATOR else "1'b0",
         "report": "\n".join(f'      $display("coverage {text}: %0d", {number});' for text, number in counted),
         "instance": template(f"instance_{subject.module}.v"),
         "operate": template(f"operate_{subject.module}.v"),
         "flags": flags.rstrip("\n"),
         "read": "".join(f"{line}\n" for line in reads),
     }
+
+
+def _is_cut(subject: Subject) -> bool:
+    """Return whether TLAST cuts some samples of the bench short."""
+    axi = subject.design.axi
+    if subject.module != ACCELERATOR or axi is None:
+        return False
+    if subject.loads:
+        return subject.silent_beats > 0
+    return ROLLOUT not in subject.tops and Kind.CUT in kinds_of(axi, len(subject.names))
+
+
+def _identity(design: Design) -> list[str]:
+    """Return the declarations for reads of the identity while samples stream."""
+    assert design.axi is not None
+    return [
+        f"  localparam [31:0] IDENTITY = 32'h{design.axi.identity:x};",
+        f"  localparam [7:0] IDENTITY_ADDRESS = 8'h{design.axi.registers['identity'].address:x};",
+    ]
 
 
 def _end(subject: Subject) -> str:
@@ -225,7 +236,13 @@ def _of_rules(subject: Subject, plain: dict[str, str], template: Template) -> di
     design, module = subject.design, subject.module
     is_bare, is_shell = module == DATAPATH, module == ACCELERATOR
     every_port = "    input wire [31:0] every,\n" if ROLLOUT in subject.tops[1:] else ""
-    known = {**plain, **_of_beats(subject), "tlast_rule": _tlast_rule(subject), "every_port": every_port}
+    known = {
+        **plain,
+        **_cut_rules(subject),
+        **_of_beats(subject),
+        "tlast_rule": _tlast_rule(subject),
+        "every_port": every_port,
+    }
 
     def filled(name: str) -> str:
         return re.sub(r"<< (\w+) >>", lambda match: known[match[1]], template(name))
@@ -247,6 +264,15 @@ def _of_rules(subject: Subject, plain: dict[str, str], template: Template) -> di
         "space_rules": _SPACE if is_bare else "",
         "axi_rules": filled("axi_rules.sv").rstrip("\n") if is_shell else "",
     }
+
+
+def _cut_rules(subject: Subject) -> dict[str, str]:
+    """Return the conditions of rules.sv under which TLAST cuts a sample short, and under which it is dropped."""
+    axi = subject.design.axi
+    if subject.module != ACCELERATOR or axi is None or axi.beats.input == 1:
+        return {"cuts_a_sample": "1'b0", "drops_a_sample": "1'b0"}
+    cut = f"i__valid && i__ready && s_axis_tlast && in_beat != {axi.beats.input - 1}"
+    return {"cuts_a_sample": cut, "drops_a_sample": "cut" if axi.last == PER_SAMPLE else "1'b0"}
 
 
 def _of_beats(subject: Subject) -> dict[str, str]:
@@ -308,7 +334,7 @@ def _payload_rule(subject: Subject) -> str:
     if len(subject.names) > 1 and subject.module == DATAPATH:
         return ""
     waits = "o__valid && !o__ready |=> $stable(o__payload)"
-    return f"  payload_waits: assert property (@(posedge clk) disable iff (in_reset) {waits});\n"
+    return f"  payload_waits: assert property (@(posedge clk) disable iff (drops_results) {waits});\n"
 
 
 def word(name: str) -> str:

@@ -18,12 +18,13 @@ from dynagate.fixedpoint.models.evaluate import evaluate_integers, quantize_inpu
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.parts import needed, part_graph, parts_of
 from dynagate.hw.vectors import operations, rounds
+from dynagate.hw.vectors.broken import as_entered, drawn_faults, input_beats, result_tags
 from dynagate.hw.vectors.built import BuiltDatapath
 from dynagate.hw.vectors.drawn import SAMPLES, SEED, Arrays, Flags, Ints, Rows, Vectors, drawn_states, flat
 from dynagate.hw.vectors.operations import Counted
 from dynagate.hw.vectors.subject import ACCELERATOR, DATAPATH
 from dynagate.hw.vectors.turns import turns
-from dynagate.hw.vectors.wire import StreamModel
+from dynagate.hw.vectors.wire import Sent, StreamModel
 
 
 class Results(NamedTuple):
@@ -56,9 +57,8 @@ def _of_datapath(built: BuiltDatapath, states: Arrays, inside: Flags) -> dict[st
 
 
 def _of_both(built: BuiltDatapath, states: Arrays, inside: Flags, seed: int) -> dict[str, Vectors]:
-    """Return the vectors of a datapath and of the shell around it. Both stream the same samples, so results are
-    computed once.
-    """
+    """Return the vectors of a datapath and of the shell around it. Both stream the same samples, whose results are
+    computed once; some samples of the shell are broken."""
     ends, wire, nodes = _ends(built, states), StreamModel(built.design, built.formatted), built.graph.input_nodes
     parameters = wire.axi.parameters
     first = {name: value[:1].astype(np.float32) for name, value in states.items() if name in parameters}
@@ -70,50 +70,97 @@ def _of_both(built: BuiltDatapath, states: Arrays, inside: Flags, seed: int) -> 
     sent = wire.sent(wire_numbers)
     integers = {nodes[k]: value for k, value in sent.integers.items()}
     fitted = [quantize(x, built.formatted.formats[i]) for x, i in zip(held, nodes[len(wire.fields) :], strict=True)]
-    integers |= {i: np.full(count, int(each.value)) for i, each in zip(nodes[len(wire.fields) :], fitted, strict=True)}
-    bad = np.asarray(sent.bad | any(bool(each.overflow) for each in fitted), np.bool_)
+    constants = {i: int(each.value) for i, each in zip(nodes[len(wire.fields) :], fitted, strict=True)}
+    integers |= {i: np.full(count, value) for i, value in constants.items()}
+    unfit = any(bool(each.overflow) for each in fitted)
     results = results_of(built, integers, ends)
     reference = _reference(built, states, ends, inside & ~strange)
-    # on the AXI streams samples of one function follow each other, so that results keep their order
-    order = np.argsort(ends, kind="stable")
-    bounds = rounds.bounds([int((ends == end).sum()) for end in range(len(built.hardware.plan.deliveries))])
-    last = np.isin(np.arange(count), bounds - 1)
-    tags = np.random.default_rng(seed).integers(1 << 32, size=count)
-    beats = wire.beats(sent.words[order], tags, last, wire.axi.beats.input)
-    flagged = np.asarray(results.by_scope.any(axis=1))
-    counted = Counted(bad[order], flagged[order], results.by_scope[order])
-    shell = Vectors(
-        beats,
-        _received(built, wire, results, (ends, order), bad | flagged, tags, last),
-        ends[order],
-        _beat_masks(built, wire),
-        [reference[i] for i in order],
-        bounds,
-        operations.of_shell(built.design, {name: value.reshape(-1) for name, value in first.items()}, counted),
-    )
+    streamed_samples = _Samples(ends, wire_numbers, constants, unfit, results, reference)
+    shell, counted = _shelled(built, wire, streamed_samples, seed)
+    held_words = {name: value.reshape(-1) for name, value in first.items()}
+    shell = shell._replace(operations=operations.of_shell(built.design, held_words, counted))
     return {DATAPATH: _payloads(built, integers, results, ends, reference), ACCELERATOR: shell}
+
+
+class _Samples(NamedTuple):
+    """Samples for a datapath and its shell, without faults."""
+
+    ends: Ints
+    """The function of each sample, (samples,)."""
+    numbers: npt.NDArray[np.float64]
+    """Numbers on the stream, (samples, numbers)."""
+    constants: Mapping[int, int]
+    """Integers of the parameters that registers hold, by node."""
+    unfit: bool
+    """Whether one of these does not fit its format."""
+    results: Results
+    reference: Rows
+
+
+def _shelled(built: BuiltDatapath, wire: StreamModel, samples: _Samples, seed: int) -> tuple[Vectors, Counted]:
+    """Return the vectors of a shell without operations, and what its counters show after all samples.
+
+    On the AXI streams samples of one function follow each other, so that results keep their order.
+    """
+    axi, count = wire.axi, len(samples.ends)
+    order = np.argsort(samples.ends, kind="stable")
+    ends, functions = samples.ends[order], len(built.hardware.plan.deliveries)
+    bounds = rounds.bounds([int((ends == end).sum()) for end in range(functions)])
+    broken = drawn_faults(axi, functions, count, int(bounds[0]), seed)
+    cut = broken.beats < axi.beats.input
+    sent = as_entered(wire, wire.sent(samples.numbers[order]), broken)
+    results = _recomputed(built, samples, order, sent, np.flatnonzero(cut))
+    bad = sent.bad | samples.unfit
+    flagged = np.asarray(results.by_scope.any(axis=1))
+    last = np.isin(np.arange(count), bounds - 1) | cut
+    tags = np.random.default_rng(seed).integers(1 << 32, size=count)
+    whole = wire.beats(wire.sent(samples.numbers[order]).words, tags, last, axi.beats.input)
+    there = ~broken.dropped
+    unusable = np.asarray(bad | flagged | broken.unusable)
+    vectors = Vectors(
+        input_beats(axi, whole, broken),
+        _received(built, wire, results, ends, unusable, result_tags(axi, tags, whole, broken), last),
+        np.where(there, ends, rounds.NONE),
+        _beat_masks(built, wire),
+        [None if unusable[k] else samples.reference[i] for k, i in enumerate(order)],
+        bounds,
+        [],
+    )
+    misaligned, holes = broken.misaligned, bool((broken.hole >= 0).any())
+    return vectors, Counted(bad[there], flagged[there], results.by_scope[there], misaligned, holes)
+
+
+def _recomputed(built: BuiltDatapath, samples: _Samples, order: Ints, sent: Sent, which: Ints) -> Results:
+    """Return the results in the order of the stream. which: places of samples whose integers differ."""
+    results = Results({k: x[order] for k, x in samples.results.values.items()}, samples.results.by_scope[order])
+    nodes = built.graph.input_nodes
+    integers = {nodes[k]: value[which] for k, value in sent.integers.items()}
+    integers |= {i: np.full(len(which), value) for i, value in samples.constants.items()}
+    again = results_of(built, integers, samples.ends[order][which])
+    for k, value in again.values.items():
+        results.values[k][which] = value
+    results.by_scope[which] = again.by_scope
+    return results
 
 
 def _received(
     built: BuiltDatapath,
     wire: StreamModel,
     results: Results,
-    samples: tuple[Ints, Ints],
+    ends: Ints,
     unusable: Flags,
     tags: Ints,
     last: Flags,
 ) -> Words:
-    """Results in beats. samples: the function of each, and the order in which they are streamed."""
-    ends, order = samples
+    """Return results in beats. ends: the function of each."""
     place = {i: k for k, i in enumerate(built.graph.result_nodes)}
     longest = wire.axi.beats.output
-    beats = np.zeros((len(order), longest, wire.axi.lanes + 1), np.uint32)
+    beats = np.zeros((len(ends), longest, wire.axi.lanes + 1), np.uint32)
     for end, delivery in enumerate(built.hardware.plan.deliveries):
-        rows = np.flatnonzero(ends[order] == end)
-        chosen = order[rows]
+        rows = np.flatnonzero(ends == end)
         fields = [place[i] for i in delivery.nodes]
-        values = {k: results.values[k][chosen] for k in fields}
-        words = wire.received(fields, values, unusable[chosen])
+        values = {k: results.values[k][rows] for k in fields}
+        words = wire.received(fields, values, unusable[rows])
         own = end_beats(built, end)
         beats[rows, :own] = wire.beats(words, tags[rows], last[rows], own)
     return beats

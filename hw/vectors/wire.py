@@ -13,7 +13,7 @@ from dynagate.design.design import Design, result_codec
 from dynagate.design.ring import shell_design
 from dynagate.design.words import FIXED, PER_SAMPLE, WORD
 from dynagate.dynamics import CODE
-from dynagate.fixedpoint.format import Integers, quantize
+from dynagate.fixedpoint.format import Integers
 from dynagate.fixedpoint.formatted import FormattedGraph
 from dynagate.hw.units.floating import BINARY32, from_floating, to_floating
 
@@ -25,12 +25,19 @@ Ints = npt.NDArray[np.int64]
 
 
 class Sent(NamedTuple):
-    """words: (samples, words) on the stream. integers: by the place of the number among those of a sample. bad: which
-    samples, (samples,), have a number that is none, or that does not fit."""
+    """Samples on a stream."""
 
     words: Words
+    """Words of the samples without their tags, (samples, words)."""
     integers: dict[int, Integers]
-    bad: Flags
+    """Integers of each number, (samples,), by the place of the number in a sample."""
+    unfit: Flags
+    """Numbers that are NaN or infinite, or that do not fit their format, (samples, numbers)."""
+
+    @property
+    def bad(self) -> Flags:
+        """Samples with at least one unfit number, (samples,)."""
+        return np.asarray(self.unfit.any(axis=1))
 
 
 class StreamModel:
@@ -54,22 +61,25 @@ class StreamModel:
         return with_strange(numbers, self.plain, seed)
 
     def sent(self, numbers: npt.NDArray[np.float64]) -> Sent:
-        """Samples of these numbers, (samples, fields)."""
+        """Return samples with these numbers, (samples, fields)."""
         words = self._codec.zeros(len(numbers))
-        if self.axi.word == FIXED:
-            integers = {k: quantize(numbers[:, k], fmt).value for k, fmt in enumerate(self.fields)}
-            self._codec.put_integers(words, np.stack([*integers.values()], axis=1))
-            return Sent(words, integers, np.zeros(len(numbers), np.bool_))
         with np.errstate(over="ignore"):
-            bits = numbers.astype(BINARY32.number).view(BINARY32.word)
+            self._codec.put(words, numbers)
+        return self.entered(words)
+
+    def entered(self, words: Words) -> Sent:
+        """Return the samples whose words, (samples, words), are on the stream."""
+        if self.axi.word == FIXED:
+            integers = self._codec.integers(words)
+            return Sent(words, dict(enumerate(integers.T)), np.zeros(integers.shape, np.bool_))
+        bits = np.asarray(self._codec.bits(words, range(len(self.fields))), BINARY32.word)
         lanes, widths = self.axi.width // WORD, [fmt.width for fmt in self.fields]
         converted = [
             from_floating(np.ascontiguousarray(bits[:, k]), fmt, max(widths[k % lanes :: lanes]), BINARY32)
             for k, fmt in enumerate(self.fields)
         ]
-        bad = np.any([each.overflow for each in converted], axis=0)
-        self._codec.put_bits(words, bits, range(len(self.fields)))
-        return Sent(words, {k: c.value for k, c in enumerate(converted)}, bad)
+        unfit = np.stack([each.overflow for each in converted], axis=1)
+        return Sent(words, {k: c.value for k, c in enumerate(converted)}, unfit)
 
     def received(self, fields: Sequence[int], values: Mapping[int, Integers], unusable: Flags) -> Words:
         """The words of results, (results, words). fields: places of their numbers among the output fields. values: by
@@ -89,8 +99,8 @@ class StreamModel:
         return words
 
     def beats(self, words: Words, tags: Ints, last: Flags, beats: int) -> Words:
-        """Rows of words with their tags in beats, (rows, beats, words of a beat and one whose lowest bit is TLAST).
-        last: which rows a batch ends with. beats: that a row takes."""
+        """Return rows of words with their tags in beats: (rows, beats, words of a beat and one whose lowest bit is
+        TLAST). last: the rows that end a batch. beats: the beats of a row."""
         rows = np.zeros((len(words), beats * self.axi.lanes), np.uint32)
         rows[:, : words.shape[1]] = words
         rows[:, words.shape[1]] = tags
@@ -98,6 +108,36 @@ class StreamModel:
         each[:, :, :-1] = rows.reshape(len(words), beats, self.axi.lanes)
         each[:, -1, -1] = 1 if self.axi.last == PER_SAMPLE else last
         return each
+
+
+def with_keep(beats: Words, keep: Flags) -> Words:
+    """Insert TKEEP between the data and TLAST of beats.
+
+    Args:
+        beats: (..., words of a beat and one whose lowest bit is TLAST).
+        keep: TKEEP, (..., bytes of a beat).
+
+    Returns:
+        (..., words): the bits of a beat in the order data, TKEEP, TLAST.
+    """
+    bits = np.concatenate([keep, beats[..., -1:] & 1 > 0], axis=-1)
+    padding = [(0, 0)] * (bits.ndim - 1) + [(0, -bits.shape[-1] % WORD)]
+    above = np.packbits(np.pad(bits, padding), axis=-1, bitorder="little").view("<u4")
+    return np.concatenate([beats[..., :-1], above.astype(np.uint32)], axis=-1)
+
+
+def kept_bytes(beats: int, width: int, needed: int, omits: Flags) -> Flags:
+    """Return TKEEP of whole samples, (samples, beats, bytes of a beat).
+
+    Args:
+        beats: Beats of a sample.
+        width: Bits of a beat.
+        needed: Bytes of the last beat up to the end of the tag.
+        omits: Samples, (samples,), that omit the bytes behind their tag.
+    """
+    keep = np.ones((len(omits), beats, width // 8), np.bool_)
+    keep[omits, -1, needed:] = False
+    return keep
 
 
 def with_strange(
