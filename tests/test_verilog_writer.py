@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import re
+import threading
 from pathlib import Path
 
 import dynagate
@@ -92,3 +94,30 @@ def test_a_design_reads_well(designs: Path) -> None:
         tests = re.findall(r"^    if \((in_slot\[\d\])\) begin", body, flags=re.M)
         assert len(tests) == len(set(tests))
     assert max(map(len, text.splitlines())) < 3000
+
+
+class Asking(wiring.Component):
+    """A wire that records whether the garbage collector is on while it is converted."""
+
+    def __init__(self) -> None:
+        self.collects: list[bool] = []
+        super().__init__({"i": In(1), "o": Out(1)})
+
+    def elaborate(self, platform: object) -> Module:
+        self.collects.append(gc.isenabled())
+        m = Module()
+        m.d.comb += self.o.eq(self.i)
+        return m
+
+
+def test_a_conversion_leaves_the_garbage_of_other_threads_to_the_collector() -> None:
+    asking, ended = Asking(), threading.Event()
+    thread = threading.Thread(target=ended.wait)
+    thread.start()
+    try:
+        netlist.verilog_text(asking, "unit")
+    finally:
+        ended.set()
+        thread.join()
+    assert asking.collects == [True]
+    assert gc.isenabled()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import re
+import threading
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -37,14 +38,17 @@ _ZEROS = re.compile(
 
 @contextmanager
 def _no_collection() -> Iterator[None]:
-    """Leave out the collection of garbage: a conversion makes millions of objects, hardly any of them garbage, and the
-    search for it takes a third of the time."""
-    enabled = gc.isenabled()
-    gc.disable()
+    """Pause the garbage collector if no other thread of Python runs, whose garbage would wait too.
+
+    A conversion creates millions of objects and hardly any garbage, and the search for it takes a third of the time.
+    """
+    pauses = gc.isenabled() and threading.active_count() == 1
+    if pauses:
+        gc.disable()
     try:
         yield
     finally:
-        if enabled:
+        if pauses:
             gc.enable()
 
 
