@@ -13,7 +13,7 @@ from dynagate.base.errors import ArgumentError
 from dynagate.base.explained import check_fields, explained
 from dynagate.base.largest import MAX_STATES
 from dynagate.dynamics import CODE
-from dynagate.fixedpoint.format import Arithmetic, Fixed, Format
+from dynagate.fixedpoint.format import Arithmetic, Format, FormattedIntegers
 from dynagate.fixedpoint.formatted import FormattedGraph
 from dynagate.fixedpoint.operations import FIXED, Formula, Unit
 from dynagate.fixedpoint.ranges.headroom import most_fractions
@@ -255,9 +255,9 @@ def fixed_factor(value: float, word: int) -> tuple[int, Format]:
     return integer, Format(max(integer.bit_length() + 1, 2), frac)
 
 
-def fixed_constant(formatted: FormattedGraph, node: int) -> Fixed:
+def fixed_constant(formatted: FormattedGraph, node: int) -> FormattedIntegers:
     value, fmt = formatted.constants[node]
-    return Fixed(np.asarray(value, dtype=np.int64), fmt)
+    return FormattedIntegers(np.asarray(value, dtype=np.int64), fmt)
 
 
 ONE_WORD = {"global": assign_global, "word": assign}

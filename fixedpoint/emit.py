@@ -14,7 +14,7 @@ from dynagate.fixedpoint.format import INT64_BITS, Format
 from dynagate.fixedpoint.formatted import FormattedGraph
 from dynagate.fixedpoint.models.evaluate import evaluate_integers, quantize_inputs
 from dynagate.fixedpoint.models.in_c import word_of
-from dynagate.fixedpoint.operations import FIXED, Exact, Formula, Unit
+from dynagate.fixedpoint.operations import FIXED, ExactResult, Formula, Unit
 from dynagate.graph import OPS, Port
 from dynagate.graph.region import Region
 from dynagate.graph.slots import slots_of
@@ -93,7 +93,7 @@ class _Writer:
         self.formatted = formatted
         self.word = word_of(formatted)
         self.slot, self.slots = slots_of(formatted.graph, formatted.graph.output_nodes)
-        self._tables: dict[tuple[Any, tuple[Format, ...], Format], tuple[int, Exact]] = {}
+        self._tables: dict[tuple[Any, tuple[Format, ...], Format], tuple[int, ExactResult]] = {}
         self.wide = 0
         """Operations that need integers of 128 bits."""
         nodes = enumerate(formatted.graph.nodes)
@@ -145,7 +145,7 @@ class _Writer:
             f"      if ({wrong}) bad = 1; }} {name}"
         )
 
-    def _plan(self, unit: Unit, sources: Sequence[Format], to: Format) -> tuple[int, Exact]:
+    def _plan(self, unit: Unit, sources: Sequence[Format], to: Format) -> tuple[int, ExactResult]:
         """The plan of a unit's operation: its number, and the exact result."""
         key = unit.plan, tuple(sources), to
         if key not in self._tables:

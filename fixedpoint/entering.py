@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from dynagate.fixedpoint.elementary import LAST
 from dynagate.fixedpoint.format import HALF_UP, SATURATE, Arithmetic, Format
-from dynagate.fixedpoint.operations import Exact, Formula, Unit
+from dynagate.fixedpoint.operations import ExactResult, Formula, Unit
 from dynagate.fixedpoint.operations.row import NotInCError
 
 TYPES = 32, 64, 128
@@ -31,7 +31,7 @@ def types_of(meaning: Formula | Unit) -> tuple[int, ...]:
     return TYPES[1:] if isinstance(meaning, Unit) else TYPES
 
 
-def entering(meaning: Formula | Unit, exact: Exact, to: Format, arithmetic: Arithmetic) -> InputConversion:
+def entering(meaning: Formula | Unit, exact: ExactResult, to: Format, arithmetic: Arithmetic) -> InputConversion:
     """The result of an operation, `exact` in C. Raises NotInCError: no type is wide enough."""
     arithmetic = LAST if isinstance(meaning, Unit) else arithmetic
     down = min(max(exact.frac - to.frac, 0), exact.bits)  # a cut of more bits leaves the same
@@ -43,7 +43,7 @@ def entering(meaning: Formula | Unit, exact: Exact, to: Format, arithmetic: Arit
     raise NotInCError(f"an intermediate value of {exact.bits} bits; expected at most {TYPES[-1] - 2}")
 
 
-def without_low_bits(formula: Formula, exact: Exact, sources: Sequence[Format], to: Format) -> Exact:
+def without_low_bits(formula: Formula, exact: ExactResult, sources: Sequence[Format], to: Format) -> ExactResult:
     """Return the exact result of a sum or choice without the bits that no rounding reads.
 
     Only one operand has bits below those of the others. If these bits are cut from it first, towards minus infinity

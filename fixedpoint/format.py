@@ -80,7 +80,7 @@ class Rescaled(NamedTuple):
     overflow: npt.NDArray[np.bool_]
 
 
-class Fixed(NamedTuple):
+class FormattedIntegers(NamedTuple):
     """Integers with the format that they are in."""
 
     value: Integers

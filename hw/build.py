@@ -14,8 +14,7 @@ from dynagate.base.errors import ArgumentError, OptionError
 from dynagate.base.explained import checking_first, explained
 from dynagate.base.progress import Progress, quiet, showing
 from dynagate.design.datapath import DatapathBody, DesignFunction, ExtraStages, NodeRow, RegisterCount, Ring
-from dynagate.design.design import AxiStreams, ChosenFormats, Field, Port, Sides, Stream
-from dynagate.design.design import Design as Record
+from dynagate.design.design import AxiStreams, ChosenFormats, DesignRecord, Field, Port, Sides, Stream
 from dynagate.design.ring import COMMAND
 from dynagate.design.verilog_list import LIST, list_text
 from dynagate.design.words import FIXED, FLOAT32, beats, number_of, words_of
@@ -336,7 +335,7 @@ def describe(
     chosen: ChosenFormats,
     options: dict[str, Any],
     axi: Axi | None,
-) -> Record[DatapathBody]:
+) -> DesignRecord[DatapathBody]:
     """The design of a plan, and its hash, which covers the gateware's source too."""
     formatted = planned.formatted
     graph = formatted.graph
@@ -421,7 +420,7 @@ def _constant(formatted: FormattedGraph, node: int) -> tuple[int, int, int] | No
     return value, fmt.width, fmt.frac
 
 
-def check_streams(design: Record[DatapathBody]) -> None:
+def check_streams(design: DesignRecord[DatapathBody]) -> None:
     """Raises ValueError: a payload is wider than Amaranth's netlists take."""
     for side, stream in (("input", design.input), ("output", design.output)):
         if stream.bits > WIDEST_STREAM:

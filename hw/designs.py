@@ -17,8 +17,7 @@ from dynagate.base.elsewhere import answering, uncallable
 from dynagate.base.errors import ArgumentTypeError, Error
 from dynagate.base.explained import explained
 from dynagate.base.progress import Progress
-from dynagate.design.design import Design as Record
-from dynagate.design.design import DesignError
+from dynagate.design.design import DesignError, DesignRecord
 from dynagate.design.files import FILE, is_whole, load, text_of, with_files
 from dynagate.graph.region import Region
 from dynagate.hw.datasheet import DATASHEET, Datasheet
@@ -79,7 +78,7 @@ class Hardware(ABC):
         """
 
     @abstractmethod
-    def resources(self, record: Record[Any]) -> Resources:
+    def resources(self, record: DesignRecord[Any]) -> Resources:
         """Return the device resources that the design takes."""
 
     def summary(self, design: Design[Any]) -> str:
@@ -95,12 +94,12 @@ class Hardware(ABC):
         raise DesignError(f"{design.folder} has no bench: no design of body '{design.design.body.kind}' has one")
 
     @classmethod
-    def in_bench(cls, record: Record[Any]) -> Record[Any]:
+    def in_bench(cls, record: DesignRecord[Any]) -> DesignRecord[Any]:
         """Return the record as the benches of its modules know it: with the streams of the shell around it."""
         return record
 
     @classmethod
-    def subject(cls, record: Record[Any], module: str, late: Sequence[int]) -> Subject:
+    def subject(cls, record: DesignRecord[Any], module: str, late: Sequence[int]) -> Subject:
         """Return what a bench of a module streams, and in how many cycles. A body without modules needs none.
 
         Args:
@@ -115,7 +114,7 @@ class Hardware(ABC):
 
     @classmethod
     @abstractmethod
-    def rebuild(cls, record: Record[Any], folder: Path, progress: Progress) -> Hardware:
+    def rebuild(cls, record: DesignRecord[Any], folder: Path, progress: Progress) -> Hardware:
         """Schedule the design in a folder again and compare the schedule with its record.
 
         Raises:
@@ -144,7 +143,7 @@ class Design(Generic[AnyHardware]):
     folder: Path
     robot: Robot
     region: Region
-    design: Record[Any]
+    design: DesignRecord[Any]
     hardware: AnyHardware
 
     @property
@@ -254,7 +253,11 @@ def in_folder(
 
 
 def _write(
-    target: Path, record: Record[Any], kept: Mapping[str, str], others: Mapping[str, str], binaries: Mapping[str, bytes]
+    target: Path,
+    record: DesignRecord[Any],
+    kept: Mapping[str, str],
+    others: Mapping[str, str],
+    binaries: Mapping[str, bytes],
 ) -> None:
     """Write a folder: first into a folder of its own, so that nothing is left half done."""
     texts = {**kept, **others, FILE: text_of(with_files(record, kept))}
@@ -267,7 +270,7 @@ def _write(
         storage.put(draft, target, last=FILE)
 
 
-def is_intact(folder: Path, record: Record, others: Sequence[str]) -> bool:
+def is_intact(folder: Path, record: DesignRecord, others: Sequence[str]) -> bool:
     """Return whether a folder holds this design with its benches and these other files, none of them damaged."""
     from dynagate.hw.vectors import bench_faults, in_bench
 

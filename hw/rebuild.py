@@ -8,13 +8,15 @@ from typing import Any
 
 from dynagate.base.progress import Progress, quiet
 from dynagate.design.bodies import body_row
-from dynagate.design.design import Design as Record
+from dynagate.design.design import DesignRecord
 from dynagate.design.files import load
 from dynagate.design.rebuilt import region_of, robot_of
 from dynagate.hw.designs import Design
 
 
-def rebuild(path: str | PathLike[str], progress: Progress = quiet, *, record: Record[Any] | None = None) -> Design[Any]:
+def rebuild(
+    path: str | PathLike[str], progress: Progress = quiet, *, record: DesignRecord[Any] | None = None
+) -> Design[Any]:
     """Return the design of a folder, as `dynagate.build` returned it. It is scheduled again.
 
     Args:

@@ -7,7 +7,7 @@ from importlib.metadata import version
 from typing import Any, TypeVar
 
 import dynagate
-from dynagate.design.design import AxiStreams, Body, ChosenFormats, Design, Sides, Stream, Versions
+from dynagate.design.design import AxiStreams, Body, ChosenFormats, DesignRecord, Sides, Stream, Versions
 from dynagate.design.files import FORMAT_VERSION, sealed
 from dynagate.design.source import source_digest
 from dynagate.graph.region import Region
@@ -25,7 +25,7 @@ def record_of(
     latency: int,
     stream: Sides[Stream],
     axi: AxiStreams | None = None,
-) -> Design[KnownBody]:
+) -> DesignRecord[KnownBody]:
     """Return the record of a design, with its hash, which covers the generator's source too.
 
     Args:
@@ -39,7 +39,7 @@ def record_of(
         axi: Streams of the shell, if the design has one.
     """
     return sealed(
-        Design(
+        DesignRecord(
             format=FORMAT_VERSION,
             versions=Versions(dynagate.__version__, source_digest(), version("amaranth")),
             robot=asdict(region.robot),

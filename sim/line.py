@@ -17,7 +17,7 @@ from pathlib import Path
 
 from dynagate.base.progress import Progress, quiet
 from dynagate.design.datapath import DatapathBody
-from dynagate.design.design import Design
+from dynagate.design.design import DesignRecord
 from dynagate.design.words import WORD
 from dynagate.hw.processor.isa.packets import longest_packet
 from dynagate.hw.processor.isa.shape import Core
@@ -32,7 +32,7 @@ SLICE = 64
 PINS = ("clk", "rx", "tx")
 
 
-def device_library(folder: Path, design: Design[DatapathBody], *, progress: Progress = quiet) -> Path:
+def device_library(folder: Path, design: DesignRecord[DatapathBody], *, progress: Progress = quiet) -> Path:
     """The library of a design's accelerator behind a serial line of LEAST_CLOCKS clocks a bit. Raises
     SimulationError."""
     assert design.axi is not None

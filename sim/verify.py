@@ -20,7 +20,7 @@ from dynagate.base.errors import ArgumentError
 from dynagate.base.process import completed
 from dynagate.base.progress import Progress, quiet
 from dynagate.base.storage import read_file
-from dynagate.design.design import Design
+from dynagate.design.design import DesignRecord
 from dynagate.design.files import (
     BENCH,
     FILE,
@@ -100,7 +100,7 @@ class Run:
 class Verified:
     """The runs of a design's benches. source: of the vectors, in words."""
 
-    design: Design
+    design: DesignRecord
     source: str
     runs: tuple[Run, ...]
 
@@ -215,7 +215,7 @@ def _verify(
     return Verified(design, "the folder's vectors" if drawn is None else "new vectors", tuple(runs))
 
 
-def _design(folder: Path) -> Design:
+def _design(folder: Path) -> DesignRecord:
     """Return the record as the benches of the folder know it. Raise DesignError if there are none."""
     design = load(folder, bench=False)
     design.body.check_folder(folder, design)

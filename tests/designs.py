@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from dynagate.design.datapath import DatapathBody
-from dynagate.design.design import Design
+from dynagate.design.design import DesignRecord
 from dynagate.design.files import FILE, content_hash, text_of, with_files
 from dynagate.design.verilog_list import LIST, files_of, read_list
 from dynagate.dynamics import TOGETHER
@@ -52,7 +52,7 @@ def plant(top: Path, old: str, new: str, count: int = 0) -> None:
     assert changes, f"nothing to change: {old}"
 
 
-def relisted(folder: Path, design: Design[DatapathBody]) -> None:
+def relisted(folder: Path, design: DesignRecord[DatapathBody]) -> None:
     """Writes design.json anew, with the checksums of the Verilog that lies beside it."""
     names = (*read_list(folder), LIST)
     content = text_of(with_files(design, {name: (folder / name).read_bytes().decode() for name in names}))

@@ -43,8 +43,7 @@ from dynagate.control.chip_ilqr import ChipIlqr
 from dynagate.control.chip_mppi import ChipMppi, MppiOptions
 from dynagate.control.ilqr import IlqrOptions
 from dynagate.design.codec import Words
-from dynagate.design.design import AxiStreams
-from dynagate.design.design import Design as Record
+from dynagate.design.design import AxiStreams, DesignRecord
 from dynagate.fixedpoint.format import SATURATE, Arithmetic
 from dynagate.forces.options import StepOptions
 from dynagate.graph import Graph
@@ -264,7 +263,7 @@ class GoldenLink(Link):
     result_words: int
     """Words of a result before its tag, for one of several functions. 0 stands for those of the whole design."""
 
-    def __init__(self, path: str, design: Record) -> None:
+    def __init__(self, path: str, design: DesignRecord) -> None:
         self.text, self.design = "golden", design
         self.sent: list[bytes] = []
         self.result_words = 0

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from dynagate.fixedpoint.format import Integers
 from dynagate.hw.processor.checker.replay import Memory, Replayed, replay
-from dynagate.hw.processor.compiler.scheduled import Schedule
+from dynagate.hw.processor.compiler.scheduled import ProgramSchedule
 
 
-def by_result(scheduled: Schedule, got: Replayed) -> dict[int, Integers]:
+def by_result(scheduled: ProgramSchedule, got: Replayed) -> dict[int, Integers]:
     """What units bring out (batch,), by result of the instructions."""
     return {
         result: got.results[unit][k]
@@ -20,7 +20,7 @@ def by_result(scheduled: Schedule, got: Replayed) -> dict[int, Integers]:
 
 
 def replayed_turn(
-    scheduled: Schedule, inputs: Mapping[str, Sequence[Integers]], memory: Memory
+    scheduled: ProgramSchedule, inputs: Mapping[str, Sequence[Integers]], memory: Memory
 ) -> tuple[dict[str, list[Integers]], np.ndarray]:
     """A call of a program of loops: results by name from integers of inputs by name, and where it overflowed."""
     program = scheduled.instructions

@@ -17,7 +17,7 @@ from dynagate.fixedpoint.assign import assign
 from dynagate.fixedpoint.formatted import FormattedGraph
 from dynagate.fixedpoint.fuse import angle_format, fused
 from dynagate.fixedpoint.models.evaluate import evaluate as evaluate_fixed
-from dynagate.fixedpoint.proof.certificate import Certificate, Machine, certified
+from dynagate.fixedpoint.proof.certificate import Certificate, ProcessorModel, certified
 from dynagate.fixedpoint.proof.mass_bound import MassBound, mass_bound
 from dynagate.graph import OPS
 from dynagate.graph.certificate import with_certificate
@@ -170,7 +170,7 @@ def test_no_result_of_a_program_errs_by_more() -> None:
     policy = Policy(word=20)
     region, graph = Region.of(IIWA), trace(IIWA, "forward_dynamics")
     formatted = assign(graph, region, policy)
-    machine = Machine(policy.word, lambda each: fused(each, angle_format(formatted, policy.word)))
+    machine = ProcessorModel(policy.word, lambda each: fused(each, angle_format(formatted, policy.word)))
     program = machine.computed(certified(formatted, region, policy, machine)[0])
     assert {fmt.width for fmt in program.formats} == {policy.word}
     for kind in KINDS:

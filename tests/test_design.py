@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from dynagate import Region, build, robots, trace
 from dynagate.design import files
-from dynagate.design.design import Design
+from dynagate.design.design import DesignRecord
 from dynagate.design.files import bench_names, load, with_files
 from dynagate.design.files import load as load_design
 from dynagate.design.source import CORE, source_digest, source_files
@@ -27,7 +27,7 @@ from dynagate.fixedpoint.format import Arithmetic
 from dynagate.fixedpoint.models.files import write_formats
 from dynagate.host import DesignError, DeviceError
 from dynagate.hw.build import BuildError
-from dynagate.hw.designs import Design as Built
+from dynagate.hw.designs import Design
 from dynagate.hw.rebuild import rebuild
 from dynagate.hw.rtl.axi import Axi
 from dynagate.sim.verilate import SimulationError
@@ -38,17 +38,17 @@ from tests.test_package import PACKAGE, imports, modules
 FUNCTION = "mass_matrix"
 
 
-def arm(folder: Path) -> Built:
+def arm(folder: Path) -> Design:
     return build(robots.load("two_joint_arm"), FUNCTION, ii=2, axi=Axi(64), folder=folder)
 
 
 @pytest.fixture(scope="module")
-def sound(tmp_path_factory: pytest.TempPathFactory) -> Built:
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Design:
     return arm(tmp_path_factory.mktemp("designs"))
 
 
 @pytest.fixture
-def folder(sound: Built, tmp_path: Path) -> Path:
+def folder(sound: Design, tmp_path: Path) -> Path:
     """A copy of the design that a test may damage, where `arm(tmp_path)` looks for it."""
     return shutil.copytree(sound.folder, tmp_path / sound.folder.name)
 
@@ -127,7 +127,7 @@ def test_a_design_without_its_verilog_is_refused_where_it_is_needed(folder: Path
         dynagate.open(folder)
 
 
-def test_widths_that_the_verilog_does_not_have_are_not_streamed(sound: Built, folder: Path) -> None:
+def test_widths_that_the_verilog_does_not_have_are_not_streamed(sound: Design, folder: Path) -> None:
     """A colleague's folder may be consistent and false: results must not be written past the end of their array."""
     content = json.loads((folder / "design.json").read_text())
     sink = content["stream"]["output"]
@@ -135,7 +135,7 @@ def test_widths_that_the_verilog_does_not_have_are_not_streamed(sound: Built, fo
         field.update(lsb=8 * k, width=8)
     payload = 8 * len(sink["fields"])
     sink.update(bits=payload + len(sink["scopes"]), overflow=payload)
-    false = Design.from_json(resealed(content))
+    false = DesignRecord.from_json(resealed(content))
     texts = {path.name: path.read_text().replace(content["hash"], false.hash) for path in folder.glob("*.v")}
     texts = {name: text.replace(content["hash"][:16], false.hash[:16]) for name, text in texts.items()}
     for name, text in texts.items():
@@ -165,7 +165,7 @@ def test_no_flipped_bit_passes(folder: Path) -> None:
 @pytest.mark.parametrize(
     "case", ["binary point", "format 99", "binary", "no design.json", "constant", "shell", "no Verilog", "no datasheet"]
 )
-def test_build_mends_a_damaged_design(case: str, sound: Built, folder: Path, tmp_path: Path) -> None:
+def test_build_mends_a_damaged_design(case: str, sound: Design, folder: Path, tmp_path: Path) -> None:
     more = {f"no {name}": lambda f, file=file: (f / file).unlink() for name, file in MISSING.items()}
     damage = more[case] if case in more else DAMAGE[case][0]
     damage(folder)
@@ -180,14 +180,14 @@ def test_build_mends_a_damaged_design(case: str, sound: Built, folder: Path, tmp
 MISSING = {"Verilog": "datapath.v", "datasheet": "datasheet.md", "script": "ooc.tcl"}
 
 
-def test_a_sound_design_is_kept(sound: Built, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sound_design_is_kept(sound: Design, monkeypatch: pytest.MonkeyPatch) -> None:
     from dynagate.hw.export import netlist
 
     monkeypatch.setattr(netlist, "verilog_files", None)
     assert arm(sound.folder.parent).folder == sound.folder
 
 
-def test_the_hash_is_what_the_hardware_shows_and_leaves_the_files_out(sound: Built) -> None:
+def test_the_hash_is_what_the_hardware_shows_and_leaves_the_files_out(sound: Design) -> None:
     content = load(sound.folder)
     assert set(content.files) == {"files.f", "formats.json", *read_list(sound.folder), *bench_names(content)}
     assert {"datapath.v", "datapath_units.v", "accelerator.v", "accelerator_input.v"} <= set(content.files)
@@ -222,7 +222,7 @@ def test_a_folder_that_cannot_be_is_named_before_any_work(place: str, tmp_path: 
     assert (tmp_path / "file").read_text() == "mine"
 
 
-def test_a_file_in_the_place_of_a_design_is_named(sound: Built, tmp_path: Path) -> None:
+def test_a_file_in_the_place_of_a_design_is_named(sound: Design, tmp_path: Path) -> None:
     (tmp_path / sound.folder.name).write_text("mine")
     with pytest.raises(BuildError, match=rf"cannot keep {sound.folder.name} in {tmp_path} \(Not a directory\)"):
         arm(tmp_path)

@@ -11,7 +11,7 @@ import pytest
 from amaranth.hdl import _nir
 from dynagate import Policy, Region, robots, trace
 from dynagate.fixedpoint.assign import assign
-from dynagate.fixedpoint.format import Arithmetic, Fixed, Format, rescale
+from dynagate.fixedpoint.format import Arithmetic, Format, FormattedIntegers, rescale
 from dynagate.fixedpoint.operations import FIXED
 from dynagate.fixedpoint.tabulated import table_plan
 from dynagate.graph.ops import OPS
@@ -95,7 +95,7 @@ def assert_unit_equal(op: str, sources: list[Format], to: Format, arithmetic: Ar
     columns = every(*(fmt.width for fmt in sources))
     ports = {name: (x, fmt.width) for name, x, fmt in zip(operands, columns, sources, strict=True)}
     run = ran(unit, ports | {name: (value.value, len(value)) for name, value in held.items()})
-    fixed = [Fixed(x, fmt) for x, fmt in zip(columns, sources, strict=True)]
+    fixed = [FormattedIntegers(x, fmt) for x, fmt in zip(columns, sources, strict=True)]
     assert_equal(run, FIXED[op].meaning.compute(fixed, to, arithmetic), len(columns[0]))
 
 

@@ -18,8 +18,8 @@ from dynagate.fixedpoint.format import (
     SATURATE,
     WRAP,
     Arithmetic,
-    Fixed,
     Format,
+    FormattedIntegers,
     quantize,
     rescale,
     to_float,
@@ -79,7 +79,7 @@ def test_a_formula_equals_fxpmath_for_every_operand(name: str, arithmetic: Arith
             real.append(np.float64(EXPONENT))
             formats = tuple(Format(fmt.width, fmt.frac - EXPONENT) for fmt in formats)
         exact = op.real(*real)
-        operands = [Fixed(value, fmt) for value, fmt in zip(columns, formats, strict=True)]
+        operands = [FormattedIntegers(value, fmt) for value, fmt in zip(columns, formats, strict=True)]
         got = FIXED[name].meaning.compute(operands, to, arithmetic)
         np.testing.assert_array_equal(got.value, by_fxpmath(exact, to, arithmetic), err_msg=f"{formats} -> {to}")
         rounded = np.floor(np.ldexp(exact, to.frac) + (0.5 if arithmetic.rounding == HALF_UP else 0.0))
@@ -100,7 +100,7 @@ def test_a_formula_equals_fxpmath_for_every_operand(name: str, arithmetic: Arith
 )
 def test_square_roots_are_rounded_half_up(source: Format, to: Format) -> None:
     x = every(source) if source.width < 10 else np.random.default_rng(3).integers(source.lowest, source.highest, 500)
-    got = FIXED["sqrt"].meaning.compute([Fixed(x, source)], to, Arithmetic())
+    got = FIXED["sqrt"].meaning.compute([FormattedIntegers(x, source)], to, Arithmetic())
     for value, root, flag in zip(x.tolist(), got.value.tolist(), got.overflow, strict=True):
         # the largest integer r with (r - 1/2)² ≤ value 2**(2 frac - source.frac)
         square = Fraction(max(value, 0)) * Fraction(2) ** (2 * to.frac - source.frac)
@@ -117,7 +117,7 @@ def test_wide_words_equal_python_integers(arithmetic: Arithmetic) -> None:
     random = np.random.default_rng(2)
     fmt, to = Format(40, 30), Format(40, 12)
     a, b = (random.integers(fmt.lowest, fmt.highest, 200) for _ in range(2))
-    got = FIXED["mul"].meaning.compute([Fixed(a, fmt), Fixed(b, fmt)], to, arithmetic)
+    got = FIXED["mul"].meaning.compute([FormattedIntegers(a, fmt), FormattedIntegers(b, fmt)], to, arithmetic)
     shift = 60 - 12
     for x, y, value, flag in zip(a.tolist(), b.tolist(), got.value.tolist(), got.overflow, strict=True):
         rounded = (x * y + ((1 << (shift - 1)) if arithmetic.rounding == HALF_UP else 0)) >> shift

@@ -9,7 +9,7 @@ from amaranth.hdl import Array, Assert, Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib.fifo import SyncFIFOBuffered
 from dynagate.design.words import FIXED
 from dynagate.fixedpoint.format import Format
-from dynagate.hw.plan.flow import End, Flow
+from dynagate.hw.plan.flow import FlowControl, FunctionEnd
 from dynagate.hw.rtl.axi_lite import AxiLite
 from dynagate.hw.rtl.axi_stream import InputStream, OutputStream
 
@@ -38,7 +38,7 @@ def never_overflows(m: Module, fifo: SyncFIFOBuffered) -> None:
     ]
 
 
-class FlowProof(Flow):
+class FlowProof(FlowControl):
     def elaborate(self, platform: object) -> Module:
         m = super().elaborate(platform)
         s, ii = self.state, self.ii
@@ -139,11 +139,11 @@ class LiteProof(AxiLite):
 
 
 PROOFS: dict[str, Callable[[], FlowProof | InputProof | OutputProof | LiteProof]] = {
-    "flow ii 1": lambda: FlowProof(1, [End(3, 2, 2, 1)]),
-    "flow ii 2": lambda: FlowProof(2, [End(4, 1, 2, 1)]),
-    "flow ii 3": lambda: FlowProof(3, [End(7, 3, 2, 1)]),
-    "flow ii 8": lambda: FlowProof(8, [End(20, 3, 2, 1)]),
-    "two functions": lambda: FlowProof(2, [End(2, 1, 2, 1), End(4, 2, 2, 1)]),
+    "flow ii 1": lambda: FlowProof(1, [FunctionEnd(3, 2, 2, 1)]),
+    "flow ii 2": lambda: FlowProof(2, [FunctionEnd(4, 1, 2, 1)]),
+    "flow ii 3": lambda: FlowProof(3, [FunctionEnd(7, 3, 2, 1)]),
+    "flow ii 8": lambda: FlowProof(8, [FunctionEnd(20, 3, 2, 1)]),
+    "two functions": lambda: FlowProof(2, [FunctionEnd(2, 1, 2, 1), FunctionEnd(4, 2, 2, 1)]),
     "input, a beat a sample": lambda: InputProof(FORMATS[:1], 64, 1),
     "input, three beats a sample": lambda: InputProof(FORMATS[:2], 32, 2),
     "input, batches cut short": lambda: InputProof(FORMATS[:2], 32, 2, last="batch"),
@@ -173,6 +173,6 @@ def test_a_flow_with_too_little_room_is_not_proved() -> None:
             m.d.sync += self.state.credit.eq(self.state.credit + (self.o_valid & self.o_ready))  # nothing is taken
             return m
 
-    design = Short(2, [End(4, 1, 2, 1)])
+    design = Short(2, [FunctionEnd(4, 1, 2, 1)])
     with pytest.raises(ProofError, match="not proved"):
         prove(design, design.inputs(), steps=4)

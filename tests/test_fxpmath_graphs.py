@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from dynagate import Region, Robot, robots, trace
 from dynagate.fixedpoint.assign import Policy, assign, fixed_constant
-from dynagate.fixedpoint.format import HALF_UP, WRAP, Fixed, Format, Integers, to_float
+from dynagate.fixedpoint.format import HALF_UP, WRAP, Format, FormattedIntegers, Integers, to_float
 from dynagate.fixedpoint.formatted import FormattedGraph
 from dynagate.fixedpoint.models.evaluate import evaluate_in_numpy, quantize_inputs
 from dynagate.graph.ops import OPS
@@ -26,7 +26,7 @@ UNITS = 4.0
 TABULATED = ("sin", "cos", "exp", "sqrt", "reciprocal")
 
 
-def number(value: Fixed) -> Fxp:
+def number(value: FormattedIntegers) -> Fxp:
     """Integers of a format as fxpmath's."""
     return Fxp(np.asarray(value.value), raw=True, signed=True, n_word=value.format.width, n_frac=value.format.frac)
 
@@ -59,17 +59,17 @@ def rounded(exact: Fxp, to: Format, half_up: bool, wraps: bool) -> Fxp:
 def by_fxpmath(formatted: FormattedGraph, node: int, values: dict[int, Integers], batch: int) -> Integers:
     """The integers of a node, from those of its operands."""
     what, to = formatted.graph.nodes[node], formatted.formats[node]
-    operands = [Fixed(values[a], formatted.formats[a]) for a in what.args]
+    operands = [FormattedIntegers(values[a], formatted.formats[a]) for a in what.args]
     constant = fixed_constant(formatted, node) if what.constant is not None else None
     arithmetic = formatted.arithmetic
     modes = (arithmetic.rounding == HALF_UP, arithmetic.overflow == WRAP)
     if what.op == "const":
         assert constant is not None
-        exact = number(Fixed(np.full(batch, constant.value), constant.format))
+        exact = number(FormattedIntegers(np.full(batch, constant.value), constant.format))
     elif what.op == "shift":
         assert constant is not None
         moved = Format(operands[0].format.width, operands[0].format.frac - int(constant.value))
-        exact = number(Fixed(operands[0].value, moved))
+        exact = number(FormattedIntegers(operands[0].value, moved))
     elif what.op == "select":
         condition, *choices = (number(operand) for operand in operands)
         either = [rounded(choice, to, *modes).val for choice in choices]

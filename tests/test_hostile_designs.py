@@ -18,7 +18,7 @@ import pytest
 from dynagate import Axi, Region, robots
 from dynagate.design import files
 from dynagate.design.datapath import DatapathBody
-from dynagate.design.design import ChosenFormats, Design
+from dynagate.design.design import ChosenFormats, DesignRecord
 from dynagate.design.files import DesignError, load, top_files
 from dynagate.design.program import PROGRAM, program_digest
 from dynagate.fixedpoint.assign import assign
@@ -224,7 +224,7 @@ def _places(content: Any) -> Iterator[tuple[str | int, ...]]:
             yield from ((key, *rest) for rest in _places(value))
 
 
-def converted(design: Design[DatapathBody]) -> None:
+def converted(design: DesignRecord[DatapathBody]) -> None:
     """Three samples to a design's words and any words back."""
     random = np.random.default_rng(1)
     arrays = {}
@@ -392,7 +392,7 @@ def test_an_empty_program_is_refused(programs: dict[str, Path], tmp_path: Path) 
 
 
 def digest_of_nothing(content: Content) -> str:
-    return program_digest(b"", Design.from_json(content))
+    return program_digest(b"", DesignRecord.from_json(content))
 
 
 def test_a_host_with_a_board_needs_no_verilog(programs: dict[str, Path], tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from dynagate.control.forward import recorded
 from dynagate.control.ik import IkOptions, begin, ik_loop
 from dynagate.fixedpoint.format import SATURATE, Arithmetic
 from dynagate.fixedpoint.fuse import fused
-from dynagate.fixedpoint.models.loops import LoopIntegers, assign_loop, integers_of, observe
+from dynagate.fixedpoint.models.loops import LoopTrajectories, assign_loop, integers_of, observe
 from dynagate.fixedpoint.models.observed_loops import Unlimited
 from dynagate.graph.blocks import in_blocks
 from dynagate.graph.loop import TURNS, Count, Loop
@@ -544,7 +544,7 @@ def test_the_loop_is_a_program_of_a_core_with_four_units() -> None:
     assert program.longest <= 20_000
     problems = calls(16, seed=1)
     states, own = integers_of(formatted, {"q_last": np.zeros((16, 7))}), integers_of(formatted, problems)
-    values, _ = LoopIntegers(formatted, states).turn(own)
+    values, _ = LoopTrajectories(formatted, states).turn(own)
     results, _ = replayed_turn(program, {**states, **own}, Memory())
     for name, words in results.items():
         np.testing.assert_array_equal(words, [fixed.value for fixed in values[name]], err_msg=name)

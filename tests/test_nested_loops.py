@@ -16,7 +16,7 @@ from dynagate.fixedpoint.fuse import fused
 from dynagate.fixedpoint.models.loops import (
     FORMATS,
     INTEGERS,
-    LoopIntegers,
+    LoopTrajectories,
     assign_loop,
     integers_of,
     observe,
@@ -214,7 +214,7 @@ def test_equal_names_in_different_scopes_are_different_values(constants: dict[st
     angle = angles_of(formatted.graphs(), 24)
     formatted = formatted.mapped(lambda graph: fused(graph, angle))
     scheduled, memory, begun = schedule(loop_instructions(formatted), SMALL), Memory(), integers_of(formatted, states)
-    integers = LoopIntegers(formatted, begun, 7)
+    integers = LoopTrajectories(formatted, begun, 7)
     turns = integers_of(formatted, {"u": inputs["u"].reshape(-1)})["u"][0].reshape(7, 4)
     for turn in range(4):
         own = {"u": [turns[:, turn]]}

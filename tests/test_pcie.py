@@ -12,9 +12,9 @@ from dynagate.hw.designs import Design
 from dynagate.hw.rtl.axi import Axi
 from dynagate.sim.pcie.link import (
     PAYLOADS,
-    Case,
-    Link,
-    Measured,
+    CaseResult,
+    LinkCase,
+    PcieRate,
     bytes_of,
     datapath_rate,
     link_rate,
@@ -27,7 +27,7 @@ from dynagate.sim.verilate import SimulationError
 from tests.designs import faulty
 
 FUNCTION = "forward_dynamics"
-STREAMING = Case(batch=64, batches=12)
+STREAMING = LinkCase(batch=64, batches=12)
 
 
 def shell(designs: Path, width: int, ii: int, guard_bits: float = 1.0) -> Design:
@@ -36,11 +36,11 @@ def shell(designs: Path, width: int, ii: int, guard_bits: float = 1.0) -> Design
     return build(robots.load("two_joint_arm"), FUNCTION, ii=ii, policy=policy, axi=Axi(width, "batch"), folder=designs)
 
 
-def measured(built: Design, cases: list[Case], accelerator: Path | None = None) -> list[Measured]:
+def measured(built: Design, cases: list[LinkCase], accelerator: Path | None = None) -> list[CaseResult]:
     return run_pcie_bench(built, built.region.sample(FUNCTION, 256, seed=2), cases, accelerator=accelerator)
 
 
-def limit(built: Design, case: Case) -> float:
+def limit(built: Design, case: LinkCase) -> float:
     """The lesser of what the link carries and what the datapath takes, samples a second."""
     return min(link_rate(case, *bytes_of(built)), datapath_rate(built))
 
@@ -49,9 +49,9 @@ def test_batches_over_a_link(designs: Path) -> None:
     built = shell(designs, 512, 1, guard_bits=-0.3)
     cases = [
         STREAMING,
-        Case(Link(1, 8), max_payload=128, read_request=1024, split=True, batch=64, batches=2, stalls="mostly"),
-        Case(Link(3, 16), max_payload=512, read_request=128, batch=7, batches=3, offset=4052),
-        Case(batch=1),
+        LinkCase(PcieRate(1, 8), max_payload=128, read_request=1024, split=True, batch=64, batches=2, stalls="mostly"),
+        LinkCase(PcieRate(3, 16), max_payload=512, read_request=128, batch=7, batches=3, offset=4052),
+        LinkCase(batch=1),
     ]
     rows = measured(built, cases)
     assert rows[0].steady > 0.95 * limit(built, STREAMING)
@@ -66,14 +66,14 @@ def test_batches_over_a_link(designs: Path) -> None:
 @pytest.mark.long
 def test_faults_on_the_link(designs: Path) -> None:
     built = shell(designs, 512, 1, guard_bits=-0.3)
-    run_pcie_faults(built, built.region.sample(FUNCTION, 256, seed=3), Case(batch=64, batches=3))
+    run_pcie_faults(built, built.region.sample(FUNCTION, 256, seed=3), LinkCase(batch=64, batches=3))
 
 
 @pytest.mark.long
 @pytest.mark.parametrize(("width", "ii"), [(128, 8), (512, 8), (512, 1)])
 def test_links_stream_as_fast_as_they_or_the_datapath_can(width: int, ii: int, designs: Path) -> None:
     built = shell(designs, width, ii)
-    cases = [Case(link, payload, batches=64) for link, payload in LINKS.items()]
+    cases = [LinkCase(link, payload, batches=64) for link, payload in LINKS.items()]
     for case, row in zip(cases, measured(built, cases), strict=True):
         assert (row.overall if ii == 8 else row.steady) > 0.95 * limit(built, case), case
         assert row.overall < limit(built, case), case
@@ -83,7 +83,7 @@ def test_links_stream_as_fast_as_they_or_the_datapath_can(width: int, ii: int, d
 def test_sizes_of_tlps_are_felt_as_the_arithmetic_says(designs: Path) -> None:
     built = shell(designs, 512, 1)
     cases = [
-        Case(link, payload, request, split=split, batches=16)
+        LinkCase(link, payload, request, split=split, batches=16)
         for link in LINKS
         for payload in (128, 256, 512)
         for request in (512, 4096)
@@ -98,7 +98,7 @@ def test_sizes_of_tlps_are_felt_as_the_arithmetic_says(designs: Path) -> None:
 @pytest.mark.parametrize("width", [128, 512])
 def test_sizes_and_stalls(width: int, designs: Path) -> None:
     built = shell(designs, width, 3, guard_bits=-0.3)
-    sizes = [Case(max_payload=payload, read_request=request) for payload in (128, 256, 512) for request in PAYLOADS]
+    sizes = [LinkCase(max_payload=payload, read_request=request) for payload in (128, 256, 512) for request in PAYLOADS]
     cases = [
         replace(size, split=k % 2 == 0, batch=batch, batches=1 + 256 // batch % 5, stalls=stalls, offset=offset)
         for k, size in enumerate(sizes)
@@ -121,14 +121,14 @@ def test_bench_notices_a_planted_fault(fault: str, designs: Path, tmp_path: Path
     built = shell(designs, 512, 1, guard_bits=-0.3)
     changed = faulty(built.module("accelerator"), tmp_path, *PLANTED[fault])
     with pytest.raises(SimulationError, match="dynagate.sim.pcie.bench"):
-        measured(built, [Case(batch=64)], accelerator=changed)
+        measured(built, [LinkCase(batch=64)], accelerator=changed)
 
 
 def test_arithmetic_of_a_link() -> None:
-    assert Link(1, 8).bytes_per_second == pytest.approx(2.0e9)
-    assert Link(3, 16).bytes_per_second == pytest.approx(15.754e9, rel=1e-4)
-    assert str(Link(3, 16)) == "Gen3 x16"
-    case = Case(Link(1, 8), max_payload=128, read_request=512)
+    assert PcieRate(1, 8).bytes_per_second == pytest.approx(2.0e9)
+    assert PcieRate(3, 16).bytes_per_second == pytest.approx(15.754e9, rel=1e-4)
+    assert str(PcieRate(3, 16)) == "Gen3 x16"
+    case = LinkCase(PcieRate(1, 8), max_payload=128, read_request=512)
     assert link_rate(case, 128, 0) == pytest.approx(2.0e9 / (128 + 20))  # a completion: header 12, framing 8
     assert link_rate(case, 64, 128) == pytest.approx(2.0e9 / (128 + 24 + 24 / 8))  # a write, an eighth of a request
     assert link_rate(replace(case, split=True), 128, 0) == pytest.approx(2.0e9 / (128 + 2 * 20))
@@ -136,12 +136,12 @@ def test_arithmetic_of_a_link() -> None:
 
 def test_cases_are_checked() -> None:
     with pytest.raises(ValueError, match="PCIe generation 7; expected one of 1, 2, 3, 4"):
-        Link(7, 8)
+        PcieRate(7, 8)
     with pytest.raises(ValueError, match="PCIe link of 3 lanes; expected one of 1, 2, 4, 8, 16"):
-        Link(3, 3)
+        PcieRate(3, 3)
     with pytest.raises(ValueError, match="max_payload of 100 bytes; expected one of 128, 256, 512"):
-        Case(max_payload=100)
+        LinkCase(max_payload=100)
     with pytest.raises(ValueError, match="read_request of 64 bytes; expected one of 128"):
-        Case(read_request=64)
+        LinkCase(read_request=64)
     with pytest.raises(ValueError, match="offset of 6 bytes; expected a multiple of 4 below 4096"):
-        Case(offset=6)
+        LinkCase(offset=6)

@@ -18,7 +18,7 @@ from dynagate.host.pcie_link import PcieLink
 from dynagate.host.xdma_link import XdmaLink
 from dynagate.hw.designs import Design
 from dynagate.hw.rtl.axi import Axi
-from dynagate.sim.pcie.link import CLOCK_NS, Case, bytes_of, datapath_rate, link_rate
+from dynagate.sim.pcie.link import CLOCK_NS, LinkCase, bytes_of, datapath_rate, link_rate
 
 FUNCTION = "forward_dynamics"
 ARM = robots.load("two_joint_arm")
@@ -107,7 +107,7 @@ def test_streaming_reaches_the_lesser_limit(ii: int, count: int, designs: Path) 
     with dynagate.open(design, link="pcie") as streamed:
         check(streamed, design, count, seed=1)
         rate = 1e9 / CLOCK_NS / streamed.transfer.per_sample
-    of_datapath, of_link = datapath_rate(design), link_rate(Case(), *bytes_of(design))
+    of_datapath, of_link = datapath_rate(design), link_rate(LinkCase(), *bytes_of(design))
     limit = min(of_datapath, of_link)
     assert limit == (of_datapath if ii == 8 else of_link)
     assert 0.95 * limit <= rate <= limit

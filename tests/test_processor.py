@@ -47,9 +47,9 @@ from dynagate.hw.processor.checker.replay import _sum, replay
 from dynagate.hw.processor.compiler.check import checked
 from dynagate.hw.processor.compiler.instructions import ProgramError, instructions
 from dynagate.hw.processor.compiler.schedule import schedule
-from dynagate.hw.processor.compiler.scheduled import Schedule, Slot
+from dynagate.hw.processor.compiler.scheduled import ProgramSchedule, ScheduledInstruction
 from dynagate.hw.processor.compiler.words import messages
-from dynagate.hw.processor.isa.packets import KIND_SHIFT, REGION_SHIFT, Kind, checksum, packets
+from dynagate.hw.processor.isa.packets import KIND_SHIFT, REGION_SHIFT, PacketKind, checksum, packets
 from dynagate.hw.processor.isa.shape import BLOCK_BITS, Core
 from dynagate.hw.processor.rtl.unit import MultiplyAdd
 from dynagate.hw.processor.shell.core_shell import shell_text
@@ -121,7 +121,7 @@ def test_fusing_needs_the_processors_arithmetic() -> None:
         fused(formatted)
 
 
-def equal_to_integers(scheduled: Schedule, inputs: dict[str, np.ndarray]) -> bool:
+def equal_to_integers(scheduled: ProgramSchedule, inputs: dict[str, np.ndarray]) -> bool:
     """Whether the words of a program, replayed in Python, give the integers and flags of the executor."""
     formatted = scheduled.instructions.formatted
     integers = quantize_inputs(formatted, inputs)
@@ -162,20 +162,20 @@ def test_overflow_is_that_of_the_integers() -> None:
     assert equal_to_integers(scheduled, inputs)
 
 
-def arm_schedule() -> Schedule:
+def arm_schedule() -> ProgramSchedule:
     return schedule(instructions(fused(formatted_of(ARM, "forward_dynamics"))), SMALL)
 
 
-def _too_early(slots: list[Slot], core: Core) -> list[Slot]:
+def _too_early(slots: list[ScheduledInstruction], core: Core) -> list[ScheduledInstruction]:
     last = max(slots, key=lambda slot: slot.cycle)
     return [replace(slot, cycle=slot.cycle - 1) if slot is last else slot for slot in slots]
 
 
-def _one_place(slots: list[Slot], core: Core) -> list[Slot]:
+def _one_place(slots: list[ScheduledInstruction], core: Core) -> list[ScheduledInstruction]:
     return [replace(slot, place=0) if slot.place is not None and slot.bank == 0 else slot for slot in slots]
 
 
-def _where_it_is_read(slots: list[Slot], core: Core) -> list[Slot]:
+def _where_it_is_read(slots: list[ScheduledInstruction], core: Core) -> list[ScheduledInstruction]:
     """A result to another's place in the cycle in which that is read for the last time."""
     last = {node: slot.cycle for slot in slots for node in slot.instruction.reads}
     a, b = next(
@@ -189,11 +189,11 @@ def _where_it_is_read(slots: list[Slot], core: Core) -> list[Slot]:
     return [replace(slot, place=a.place) if slot is b else slot for slot in slots]
 
 
-def _one_unit(slots: list[Slot], core: Core) -> list[Slot]:
+def _one_unit(slots: list[ScheduledInstruction], core: Core) -> list[ScheduledInstruction]:
     return [replace(slot, unit=0, bank=0) if slot.bank != core.shared else slot for slot in slots]
 
 
-def _over_a_constant(slots: list[Slot], core: Core) -> list[Slot]:
+def _over_a_constant(slots: list[ScheduledInstruction], core: Core) -> list[ScheduledInstruction]:
     return [replace(slot, place=0) if slot.bank == core.shared else slot for slot in slots]
 
 
@@ -207,7 +207,9 @@ def _over_a_constant(slots: list[Slot], core: Core) -> list[Slot]:
         (_over_a_constant, "overwritten|holds|at once"),
     ],
 )
-def test_a_wrong_schedule_is_caught(wrong: Callable[[list[Slot], Core], list[Slot]], text: str) -> None:
+def test_a_wrong_schedule_is_caught(
+    wrong: Callable[[list[ScheduledInstruction], Core], list[ScheduledInstruction]], text: str
+) -> None:
     right = arm_schedule()
     with pytest.raises(AssertionError, match=text):
         checked(replace(right, slots=tuple(wrong(list(right.slots), SMALL))))
@@ -530,19 +532,19 @@ def test_a_packet_with_a_hole_is_dropped_until_the_next_tlast(
     check(accelerator, build, 5)
 
 
-MESSAGES, TAG = Kind.MESSAGES << KIND_SHIFT, 7
+MESSAGES, TAG = PacketKind.MESSAGES << KIND_SHIFT, 7
 
 
 @pytest.mark.parametrize(
     "packet",
     [
-        [MESSAGES | 2, 0, 0, TAG, Kind.BEGIN << KIND_SHIFT | 1, 5, Kind.PART << KIND_SHIFT],
+        [MESSAGES | 2, 0, 0, TAG, PacketKind.BEGIN << KIND_SHIFT | 1, 5, PacketKind.PART << KIND_SHIFT],
         [0, *[0] * 6, TAG, 0, 0],
         [MESSAGES | 8, 0, 0, TAG],
         [MESSAGES | 3, 0, 0, 0, TAG],
         [MESSAGES, TAG],
         [MESSAGES | 1 << REGION_SHIFT | 2, 0, 0, TAG],
-        [(Kind.MESSAGES + 1) << KIND_SHIFT | 2, 0, 0, TAG],
+        [(PacketKind.MESSAGES + 1) << KIND_SHIFT | 2, 0, 0, TAG],
         [1 << BLOCK_BITS, *[0] * 6, TAG],
     ],
     ids=["goes on", "sample goes on", "ends early", "odd", "empty", "too long", "unknown", "unknown block"],

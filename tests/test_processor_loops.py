@@ -15,7 +15,7 @@ from dynagate import Policy, Region, Robot, robots
 from dynagate.base.errors import ArgumentError
 from dynagate.cli import main
 from dynagate.design import files
-from dynagate.design.design import Design
+from dynagate.design.design import DesignRecord
 from dynagate.design.files import DesignError
 from dynagate.design.program import ProgramBody
 from dynagate.design.words import FIXED
@@ -28,12 +28,12 @@ from dynagate.host.report import Checks, report_design
 from dynagate.host.report.motions import MotionMeasurement
 from dynagate.host.report.rules import passed
 from dynagate.host.report.sections import Pace
-from dynagate.hw.designs import Design as Built
+from dynagate.hw.designs import Design
 from dynagate.hw.processor.checker.replay import Memory, replay
 from dynagate.hw.processor.compiler.check import checked
-from dynagate.hw.processor.compiler.instructions import Source
+from dynagate.hw.processor.compiler.instructions import OperandSource
 from dynagate.hw.processor.compiler.listing import listing
-from dynagate.hw.processor.compiler.scheduled import MAX_STEPS_PER_SAMPLE, Slot
+from dynagate.hw.processor.compiler.scheduled import MAX_STEPS_PER_SAMPLE, ScheduledInstruction
 from dynagate.hw.processor.isa.shape import Core
 from dynagate.hw.request import DesignRequest
 from dynagate.hw.rtl.axi import Axi
@@ -47,21 +47,21 @@ SMALL = Core(units=2, place_bits=7, program_bits=10)
 """As of tests.test_processor."""
 
 
-def build(robot: Robot, folder: Path, core: Core | int = SMALL, **options: Any) -> Built:
+def build(robot: Robot, folder: Path, core: Core | int = SMALL, **options: Any) -> Design:
     options.setdefault("dt", 0.02)
     region = Region.of(robot, velocity=3.0)
     policy = Policy(samples=128)
     return dynagate.build(robot, "rollout", units=core, policy=policy, region=region, folder=folder, **options)
 
 
-def starts(built: Built, batch: int, turns: int, seed: int = 1) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def starts(built: Design, batch: int, turns: int, seed: int = 1) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """States and torques, which change from turn to turn."""
     states = built.region.states(built.graph, batch, seed, "uniform")
     factors = np.random.default_rng(seed).uniform(0.0, 1.0, (batch, turns, 1))
     return states["q"], states["qd"], states["tau"][:, None] * factors
 
 
-def check(chip: Any, built: Built, batch: int, turns: int, **options: Any) -> int:
+def check(chip: Any, built: Design, batch: int, turns: int, **options: Any) -> int:
     """Trajectories equal those of the integers; returns how many diverged."""
     arrays = starts(built, batch, turns)
     assert isinstance(chip, RolloutDevice)
@@ -107,7 +107,7 @@ def test_a_loop_that_forgets_its_state_is_caught(tmp_path: Path) -> None:
     own = scheduled.by_result[kept]
     assert own.place is not None
 
-    def moved(slot: Slot) -> Slot:
+    def moved(slot: ScheduledInstruction) -> ScheduledInstruction:
         """Another value of the same memory in the place that the state is kept in."""
         here = slot.bank == own.bank and slot.place is not None and slot.cycle > own.cycle
         return replace(slot, place=own.place) if here and slot.instruction.result not in kept_ones else slot
@@ -115,7 +115,7 @@ def test_a_loop_that_forgets_its_state_is_caught(tmp_path: Path) -> None:
     kept_ones = scheduled.instructions.pinned
     slots = tuple(sorted((moved(slot) for slot in scheduled.slots), key=lambda slot: (slot.cycle, slot.unit)))
     if slots == scheduled.slots:  # nothing follows it: let it be written before the turn before was read
-        state = min(slot.cycle for slot in slots if Source(kept, 0, True) in slot.instruction.sources)
+        state = min(slot.cycle for slot in slots if OperandSource(kept, 0, True) in slot.instruction.sources)
         early = replace(own, cycle=max(state - scheduled.core.latency, 0))
         slots = tuple(early if slot is own else slot for slot in slots)
     with pytest.raises(AssertionError, match="overwritten|holds|two instructions"):
@@ -123,17 +123,17 @@ def test_a_loop_that_forgets_its_state_is_caught(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def arm(tmp_path_factory: pytest.TempPathFactory) -> Built:
+def arm(tmp_path_factory: pytest.TempPathFactory) -> Design:
     return build(ARM, tmp_path_factory.mktemp("loops"))
 
 
 @pytest.fixture
-def chip(arm: Built) -> Iterator[Any]:
+def chip(arm: Design) -> Iterator[Any]:
     with dynagate.open(arm) as opened:
         yield opened
 
 
-def test_rollouts_equal_the_integers(chip: Any, arm: Built, tmp_path: Path) -> None:
+def test_rollouts_equal_the_integers(chip: Any, arm: Design, tmp_path: Path) -> None:
     """Of fewer turns than a sample has, of several samples, and of steps of their own; a function in between."""
     assert arm.hardware.schedule.turns == MAX_STEPS_PER_SAMPLE == 8
     assert (
@@ -150,13 +150,13 @@ def test_rollouts_equal_the_integers(chip: Any, arm: Built, tmp_path: Path) -> N
         check(linearized, one, 5, 11)
 
 
-def test_rollouts_wait_for_their_streams(arm: Built) -> None:
+def test_rollouts_wait_for_their_streams(arm: Design) -> None:
     with dynagate.open(arm, pauses=(0.4, 0.8), seed=2) as chip:
         assert check(chip, arm, 5, 60) > 0
 
 
 @pytest.mark.long
-def test_cores_go_on_with_trajectories_of_their_own(arm: Built) -> None:
+def test_cores_go_on_with_trajectories_of_their_own(arm: Design) -> None:
     with RolloutDevice(executor_of(arm, "sim", axi=Axi(64, words=FIXED), cores=3)) as chip:  # type: ignore[arg-type]
         for batch in (1, 3, 7):
             check(chip, arm, batch, 19)
@@ -171,14 +171,14 @@ def test_the_usual_core_rolls_out(name: str, options: dict[str, Any], tmp_path: 
         check(chip, built, 4, 10)
 
 
-def with_loop(built: Built, **changes: Any) -> Design[ProgramBody]:
+def with_loop(built: Design, **changes: Any) -> DesignRecord[ProgramBody]:
     """The record of a program with other fields of its loop."""
     body = built.design.body
     assert body.loop is not None
     return replace(built.design, body=replace(body, loop=replace(body.loop, **changes)))
 
 
-def test_a_loop_s_folder_is_read_again(arm: Built, tmp_path: Path) -> None:
+def test_a_loop_s_folder_is_read_again(arm: Design, tmp_path: Path) -> None:
     assert files.load_program(arm.folder) == arm.design
     assert "start" in listing(arm.hardware.schedule)
     assert "previous " in listing(arm.hardware.schedule)

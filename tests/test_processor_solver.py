@@ -24,7 +24,7 @@ from dynagate.control.known import check_solved, stable_step
 from dynagate.control.last_knot import unit_of_last
 from dynagate.fixedpoint.format import SATURATE, Arithmetic
 from dynagate.fixedpoint.fuse import fused
-from dynagate.fixedpoint.models.loops import FormattedLoop, LoopIntegers, integers_of, values_of
+from dynagate.fixedpoint.models.loops import FormattedLoop, LoopTrajectories, integers_of, values_of
 from dynagate.forces import Servo
 from dynagate.forces.options import StepOptions
 from dynagate.host.devices import program_session
@@ -40,7 +40,7 @@ from dynagate.hw.processor.compiler.loops import loop_instructions
 from dynagate.hw.processor.compiler.motion import angles_of
 from dynagate.hw.processor.compiler.pipelining import pipelined
 from dynagate.hw.processor.compiler.schedule import check_fits, schedule
-from dynagate.hw.processor.compiler.scheduled import Schedule
+from dynagate.hw.processor.compiler.scheduled import ProgramSchedule
 from dynagate.hw.processor.compiler.solver import formatted_solver
 from dynagate.hw.processor.core_spec import CoreSpec
 from dynagate.hw.processor.isa.shape import LOAD, STORE, Core
@@ -79,7 +79,7 @@ def formatted(solver: ChipIlqr) -> FormattedLoop:
 
 
 @pytest.fixture(scope="module")
-def scheduled(formatted: FormattedLoop) -> Schedule:
+def scheduled(formatted: FormattedLoop) -> ProgramSchedule:
     """Turns overlap: those of the backward pass, and of the loops that choose and begin. Timings that were kept from
     one loop to the next are those of a schedule from scratch."""
     plain = schedule(loop_instructions(formatted), CORE)
@@ -90,11 +90,13 @@ def scheduled(formatted: FormattedLoop) -> Schedule:
     return overlapped
 
 
-def test_a_program_solves_as_the_integers_do(solver: ChipIlqr, formatted: FormattedLoop, scheduled: Schedule) -> None:
+def test_a_program_solves_as_the_integers_do(
+    solver: ChipIlqr, formatted: FormattedLoop, scheduled: ProgramSchedule
+) -> None:
     """Two calls, of which the second begins with what the first has left in the memory of turns; costs and gains are
     near those of float64."""
     batch = 3
-    integers, memory = LoopIntegers(formatted, {}, batch), Memory()
+    integers, memory = LoopTrajectories(formatted, {}, batch), Memory()
     for inputs, exact in calls_of(solver, problems(ARM, batch, 1), 2):
         own = integers_of(formatted, inputs)
         values, _ = integers.turn(own)
@@ -116,7 +118,7 @@ def test_a_call_that_begins_with_its_guess_owes_nothing_to_memory(solver: ChipIl
     count = 24
     ((inputs, _),) = calls_of(solver, problems(ARM, count, 4), 1)
     own = integers_of(formatted, inputs)
-    empty, before, after = (LoopIntegers(formatted, {}, count) for _ in range(3))
+    empty, before, after = (LoopTrajectories(formatted, {}, count) for _ in range(3))
     expected, _ = empty.turn(own)
     before.turn({name: [np.roll(x, 1) for x in entries] for name, entries in own.items()})
     after.memory_of(before)
@@ -181,7 +183,7 @@ def test_a_program_samples_as_the_integers_do(own: MppiOptions, temperature: flo
         CoreSpec(replace(core, noise=0)).with_functions("mppi", list(loop.graphs()), policy)
     loop = loop.mapped(core.fused)
     beside = batched_turns(loop, sampler.samples, count)
-    integers, together, memory = LoopIntegers(loop, {}, 3), LoopIntegers(beside, {}, 3), Memory()
+    integers, together, memory = LoopTrajectories(loop, {}, 3), LoopTrajectories(beside, {}, 3), Memory()
     plain = schedule(loop_instructions(beside), replace(core, turn_bits=9))
     scheduled = pipelined(plain)
     assert scheduled.period < 0.95 * plain.period
@@ -199,7 +201,7 @@ def test_a_program_samples_as_the_integers_do(own: MppiOptions, temperature: flo
             np.testing.assert_allclose(result, exact[name], rtol=1e-4, atol=1e-4, err_msg=name)
 
 
-def test_a_simulation_waits_as_long_as_a_call_may_take(scheduled: Schedule) -> None:
+def test_a_simulation_waits_as_long_as_a_call_may_take(scheduled: ProgramSchedule) -> None:
     waits = scheduled.period * program_session.RETRIES * (1 + OPTIONS.iterations)
     assert 0.5 * waits < scheduled.longest < waits
 
@@ -220,7 +222,7 @@ def test_joints_without_a_motor_have_no_torque_whatever_the_guess() -> None:
         each["guess"] *= 20.0
     loop = formatted_solver(sampler, known, Policy(word=WORD, arithmetic=Arithmetic(overflow=SATURATE)))
     ((inputs, exact),) = calls_of(sampler, drawn, 1)
-    values, flagged = LoopIntegers(loop, {}, 3).turn(integers_of(loop, inputs))
+    values, flagged = LoopTrajectories(loop, {}, 3).turn(integers_of(loop, inputs))
     assert not flagged.any()
     assert (values_of(values["tau"], (2,))[:, 1] == 0.0).all()
     np.testing.assert_allclose(values_of(values["tau"], (2,)), exact["tau"], atol=1e-4)
@@ -273,7 +275,7 @@ def test_what_a_chip_does_not_sample(tmp_path: Path, solver: ChipIlqr) -> None:
             replace(MPPI, **cast("Any", changes))
 
 
-def test_a_value_of_a_turn_that_is_kept_too_early_is_caught(scheduled: Schedule) -> None:
+def test_a_value_of_a_turn_that_is_kept_too_early_is_caught(scheduled: ProgramSchedule) -> None:
     """A store before the load of what the turn before the last has kept there."""
     load = next(slot for slot in scheduled.slots if slot.instruction.kind == LOAD)
     store = next(
@@ -363,7 +365,7 @@ def test_the_last_knot_takes_no_bits_of_the_others(alone: bool, monkeypatch: pyt
     angle = angles_of(loop.graphs(), WORD)
     loop = loop.mapped(lambda graph: fused(graph, angle))
     own = integers_of(loop, inputs)
-    values, _ = LoopIntegers(loop, {}, 4).turn(own)
+    values, _ = LoopTrajectories(loop, {}, 4).turn(own)
     if not alone:  # numbers move by more places than an instruction moves them
         got, _ = replayed_turn(schedule(loop_instructions(loop), CORE), own, Memory())
         for result, fixed in zip(got["gain"], values["gain"], strict=True):

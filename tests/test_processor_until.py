@@ -18,7 +18,7 @@ from dynagate.base.errors import ArgumentError
 from dynagate.cli import main
 from dynagate.dynamics.spatial import select, sin
 from dynagate.fixedpoint.fuse import fused
-from dynagate.fixedpoint.models.loops import FormattedLoop, LoopIntegers, assign_loop, integers_of, observe, values_of
+from dynagate.fixedpoint.models.loops import FormattedLoop, LoopTrajectories, assign_loop, integers_of, observe, values_of
 from dynagate.forces.options import AlgorithmOptions
 from dynagate.graph import Graph
 from dynagate.graph.blocks import in_blocks
@@ -36,7 +36,7 @@ from dynagate.hw.processor.compiler.loops import loop_instructions
 from dynagate.hw.processor.compiler.motion import ToleranceError, angles_of, motion_of
 from dynagate.hw.processor.compiler.pipelining import pipelined
 from dynagate.hw.processor.compiler.schedule import schedule
-from dynagate.hw.processor.compiler.scheduled import Schedule
+from dynagate.hw.processor.compiler.scheduled import ProgramSchedule
 from dynagate.hw.processor.compiler.words import messages
 from dynagate.hw.processor.isa.shape import Core
 from dynagate.hw.request import DesignRequest
@@ -127,7 +127,7 @@ Integers = dict[str, list[np.ndarray]]
 
 
 def check_turn(
-    loop: LoopIntegers, scheduled: Schedule, memory: Memory, states: Integers, own: Integers
+    loop: LoopTrajectories, scheduled: ProgramSchedule, memory: Memory, states: Integers, own: Integers
 ) -> tuple[Any, np.ndarray, np.ndarray]:
     """A turn of the program, replayed in Python, gives the loop's integers. Returns these, where this turn of the
     program overflowed, and where the loop did in this turn or one before it."""
@@ -139,12 +139,12 @@ def check_turn(
     return values, overflow, flags
 
 
-def check_replay(formatted: FormattedLoop, scheduled: Schedule, random: np.random.Generator) -> np.ndarray:
+def check_replay(formatted: FormattedLoop, scheduled: ProgramSchedule, random: np.random.Generator) -> np.ndarray:
     """Words of the program, replayed in Python, give the integers and flags turn by turn. Returns the turns that the
     loop with a tolerance took."""
     batch, memory = 9, Memory()
     states = integers_of(formatted, {"state": random.uniform(-1.0, 1.0, (batch, SIZE))})
-    loop = LoopIntegers(formatted, states)
+    loop = LoopTrajectories(formatted, states)
     flagged = np.zeros(batch, bool)
     turns = []
     for _ in range(3):
@@ -199,7 +199,7 @@ def test_a_turn_reads_what_the_next_one_has_written_again(monkeypatch: pytest.Mo
     overlapped = pipelined(plain)
     assert len(overlapped.blocks) == len(plain.blocks) + 2
     states, memory = integers_of(formatted, {"state": random.uniform(-1.0, 1.0, (9, SIZE))}), Memory()
-    integers = LoopIntegers(formatted, states)
+    integers = LoopTrajectories(formatted, states)
     for _ in range(3):
         own = integers_of(formatted, {"control": random.uniform(-1.0, 1.0, (9, SIZE))})
         check_turn(integers, overlapped, memory, states, own)
@@ -311,7 +311,7 @@ def test_variational_steps_replay_as_the_integers(tmp_path: Path) -> None:
     assert isinstance(formatted, FormattedLoop)
     motion, (q, qd, tau) = ChipMotion.of(ARM, options, 24), starts(6, 4)
     states = integers_of(formatted, motion.begun(q, qd))
-    loop, memory = LoopIntegers(formatted, states), Memory()
+    loop, memory = LoopTrajectories(formatted, states), Memory()
     for turn in range(4):
         check_turn(loop, built.hardware.schedule, memory, states, integers_of(formatted, {"tau": tau[:, turn]}))
 
@@ -323,7 +323,7 @@ def test_a_variational_step_in_integers_ends_where_its_residual_is_small() -> No
     motion, (q, qd, tau) = ChipMotion.of(ARM, options, 24, options.tolerance), starts(200, 1)
     assert options.tolerance is not None
     assert options.tolerance <= 1e-5
-    values, flagged = LoopIntegers(formatted, integers_of(formatted, motion.begun(q, qd))).turn(
+    values, flagged = LoopTrajectories(formatted, integers_of(formatted, motion.begun(q, qd))).turn(
         integers_of(formatted, {"tau": tau[:, 0]})
     )
     fields = ("residual_of_step", "iterations_of_step", "failures")
@@ -426,7 +426,7 @@ def test_steps_from_the_region_s_border_fit(tmp_path: Path) -> None:
     _, formatted = motion_of(robot, options, region, Policy())
     motion = ChipMotion.of(robot, options, 24)
     limits = region.sample("forward_dynamics", 200, 3, kind="limits")
-    first = LoopIntegers(formatted, integers_of(formatted, motion.begun(limits["q"], limits["qd"])))
+    first = LoopTrajectories(formatted, integers_of(formatted, motion.begun(limits["q"], limits["qd"])))
     _, flagged = first.turn(integers_of(formatted, {"tau": limits["tau"]}))
     assert flagged.mean() < 0.02
 

@@ -17,7 +17,7 @@ from dynagate import Region, Robot, robots, trace
 from dynagate.base.errors import ArgumentError
 from dynagate.cli import main
 from dynagate.fixedpoint.assign import Policy, assign
-from dynagate.fixedpoint.format import Arithmetic, Fixed, Format, to_float
+from dynagate.fixedpoint.format import Arithmetic, Format, FormattedIntegers, to_float
 from dynagate.fixedpoint.formatted import FormattedGraph
 from dynagate.fixedpoint.intervals import Interval, IntervalWithError, ProofError, point
 from dynagate.fixedpoint.models.evaluate import evaluate, evaluate_integers, quantize_inputs
@@ -292,7 +292,7 @@ def test_units_err_by_no_more_than_their_bound(op: str, source: Format, to: Form
     x = np.arange(source.lowest, source.highest + 1, max(2 ** (source.width - 17) - 1, 1))
     unit = FIXED[op].meaning
     assert isinstance(unit, Unit)
-    result = unit.compute([Fixed(x, source)], to, Arithmetic())
+    result = unit.compute([FormattedIntegers(x, source)], to, Arithmetic())
     real = to_float(x, source)
     positive = ~result.overflow & ((real > 0.0) | (not FIXED[op].positive))
     if not positive.any():

@@ -24,7 +24,7 @@ from dynagate.host.uart_link import UartLink
 from dynagate.hw.designs import Design
 from dynagate.hw.rtl import frames
 from dynagate.hw.rtl.axi import Axi
-from dynagate.hw.rtl.frames import Decoder, Frame, Kind
+from dynagate.hw.rtl.frames import Decoder, FrameKind, SerialFrame
 from dynagate.hw.rtl.regmap import REGISTERS
 from dynagate.hw.rtl.uart import FrameReader, FrameWriter, clocks_per_bit
 from dynagate.sim.line import SimulatedBoard, device_library
@@ -39,12 +39,15 @@ AWKWARD = b"\xc0\xdb\xdc\xdd\x00\xff"
 # frames
 
 
-def some_frame(rng: random.Random, most: int = 6) -> Frame:
+def some_frame(rng: random.Random, most: int = 6) -> SerialFrame:
     payload = bytes(
         rng.choice(AWKWARD) if rng.random() < 0.5 else rng.randrange(256) for _ in range(4 * rng.randint(0, most))
     )
-    return Frame(
-        rng.choice(list(Kind)), rng.randrange(256), rng.choice([0, 0xC0DB, 0xFFFF, rng.randrange(1 << 16)]), payload
+    return SerialFrame(
+        rng.choice(list(FrameKind)),
+        rng.randrange(256),
+        rng.choice([0, 0xC0DB, 0xFFFF, rng.randrange(1 << 16)]),
+        payload,
     )
 
 
@@ -57,8 +60,8 @@ def damaged(data: bytes, rng: random.Random) -> bytes:
 
 def test_a_frame_on_the_line() -> None:
     """The bytes that docs/boards_free.md shows: END, header, CRC-32, END; and what END and ESC become."""
-    assert Frame(Kind.READ, 4, 7).encoded().hex(" ") == "c0 02 04 07 00 8c 29 05 c3 c0"
-    assert Frame(Kind.WRITE, 32, 1, b"\xc0\xdb\x00\x00").encoded()[5:11] == b"\xdb\xdc\xdb\xdd\x00\x00"
+    assert SerialFrame(FrameKind.READ, 4, 7).encoded().hex(" ") == "c0 02 04 07 00 8c 29 05 c3 c0"
+    assert SerialFrame(FrameKind.WRITE, 32, 1, b"\xc0\xdb\x00\x00").encoded()[5:11] == b"\xdb\xdc\xdb\xdd\x00\x00"
 
 
 def test_frames_come_back_whatever_is_around_them() -> None:
@@ -130,7 +133,7 @@ def test_the_reader_takes_the_frames_that_the_decoder_takes() -> None:
                 if ctx.get(reader.whole):
                     header, count = ctx.get(reader.header), ctx.get(reader.count)
                     payload = b"".join(words[k].to_bytes(4, "little") for k in range(count))
-                    got.append(Frame(header & 255, header >> 8 & 255, header >> 16, payload))
+                    got.append(SerialFrame(header & 255, header >> 8 & 255, header >> 16, payload))
                     if count:
                         assert ctx.get(reader.value) == words[0]
 
@@ -342,7 +345,7 @@ class Swallowed:
 
 def test_a_lost_last_sample_is_a_time_out(built: Design, board: SimulatedBoard) -> None:
     with (bench := opened(built, board, timeout=0.5)).accelerator:
-        sample = len(frames.Frame(Kind.SAMPLE, 0, 0, bytes(24)).encoded())
+        sample = len(frames.SerialFrame(FrameKind.SAMPLE, 0, 0, bytes(24)).encoded())
         start = bench.driver.stream
 
         def lossy(samples):

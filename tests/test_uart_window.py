@@ -15,7 +15,7 @@ from dynagate import robots
 from dynagate.host.uart_link import UartLink
 from dynagate.hw.designs import Design
 from dynagate.hw.rtl.axi import Axi
-from dynagate.hw.rtl.frames import ANSWER, VERSION, Decoder, Frame, Kind
+from dynagate.hw.rtl.frames import ANSWER, VERSION, Decoder, FrameKind, SerialFrame
 
 KEPT = 3
 """Samples for which the device has space."""
@@ -38,16 +38,16 @@ class Device:
             except OSError:  # closed
                 return
             for frame in decoder.feed(received):
-                if frame.kind == Kind.RESET:
+                if frame.kind == FrameKind.RESET:
                     payload = VERSION.to_bytes(4, "little") + self._window.to_bytes(4, "little")
-                    self._put(Frame(frame.kind | ANSWER, 0, frame.number, payload))
+                    self._put(SerialFrame(frame.kind | ANSWER, 0, frame.number, payload))
                 else:
                     self.samples.append(frame.number)
 
     def result(self, number: int, beats: int) -> None:
-        self._put(Frame(Kind.SAMPLE | ANSWER, 0, number, bytes(4 * beats)))
+        self._put(SerialFrame(FrameKind.SAMPLE | ANSWER, 0, number, bytes(4 * beats)))
 
-    def _put(self, frame: Frame) -> None:
+    def _put(self, frame: SerialFrame) -> None:
         os.write(self._near, frame.encoded())
 
     def close(self) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from dynagate.base import philox
 from dynagate.base.philox import ROUNDS
-from dynagate.fixedpoint.format import FLOOR, HALF_UP, SATURATE, WRAP, Arithmetic, Fixed, Format, quantize
+from dynagate.fixedpoint.format import FLOOR, HALF_UP, SATURATE, WRAP, Arithmetic, Format, FormattedIntegers, quantize
 from dynagate.fixedpoint.operations import FIXED
 from dynagate.fixedpoint.tabulated import table_plan
 from dynagate.fixedpoint.wordlength.goal import MULTIPLIERS
@@ -89,7 +89,7 @@ def case_of(op: str, sources: list[Format], to: Format, arithmetic: Arithmetic, 
     """Return the unit of an operation's row in the table of hardware, with the results of its row in the table of
     fixed point."""
     unit, operands, held = unit_of(op, sources, to, arithmetic)
-    fixed = [Fixed(x, fmt) for x, fmt in zip(columns, sources, strict=True)]
+    fixed = [FormattedIntegers(x, fmt) for x, fmt in zip(columns, sources, strict=True)]
     expected = FIXED[op].meaning.compute(fixed, to, arithmetic)
     inputs = dict(zip(operands, columns, strict=True))
     inputs |= {name: np.full(len(columns[0]), value.value) for name, value in held.items()}
@@ -174,7 +174,7 @@ def reciprocal(formats: tuple[Format, Format], degree: int, windows: int, cycles
     assert (plan.degree, len(plan.windows)) == (degree, windows)
     edge = plan.least + np.arange(-5, 6)
     x = every(source) if source.width <= 11 else np.concatenate([some(source, 5), edge])
-    expected = FIXED["reciprocal"].meaning.compute([Fixed(x, source)], to, Arithmetic())
+    expected = FIXED["reciprocal"].meaning.compute([FormattedIntegers(x, source)], to, Arithmetic())
     fits = x >= plan.least
     assert expected.overflow[~fits].all()
     right = fits & ~expected.overflow

@@ -16,7 +16,7 @@ from dynagate.base.untrusted import LONGEST, file_name, identifier, plain_text
 from dynagate.design.verilog_list import read_list
 from dynagate.fixedpoint.assign import assign
 from dynagate.fixedpoint.models.files import FormatsError, read_formats, write_formats
-from dynagate.fixedpoint.wordlength.sweep import Point, draw
+from dynagate.fixedpoint.wordlength.sweep import SweepPoint, draw
 from dynagate.hw.bodies.pipeline_datasheet import datasheet
 from dynagate.hw.designs import Design
 from dynagate.hw.rtl.axi import Axi
@@ -239,6 +239,6 @@ def test_waveforms_hold_no_name_of_the_urdf(built: Design, tmp_path: Path) -> No
 
 
 def test_a_figure_shows_the_name_as_it_is(tmp_path: Path) -> None:
-    point = Point("word", 12, median=1e-3, error=1e-2, overflow=0.0, dsp=10, lut=100, register_bits=1000)
+    point = SweepPoint("word", 12, median=1e-3, error=1e-2, overflow=0.0, dsp=10, lut=100, register_bits=1000)
     draw([point, replace(point, word=14, error=1e-3)], ONE_LINE["mathematics"], tmp_path / "sweep.png")
     assert (tmp_path / "sweep.png").read_bytes()[:4] == b"\x89PNG"

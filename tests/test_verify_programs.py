@@ -21,12 +21,12 @@ from dynagate.control.chip_ilqr import ChipIlqr
 from dynagate.control.chip_mppi import ChipMppi, MppiOptions
 from dynagate.control.ilqr import IlqrOptions
 from dynagate.design import files
-from dynagate.design.design import Design
+from dynagate.design.design import DesignRecord
 from dynagate.design.files import BENCH, DesignError, checksum
 from dynagate.design.program import PROGRAM, ProgramBody, load_words
 from dynagate.forces.options import StepOptions
 from dynagate.hw.bodies.program import build_program, build_solver
-from dynagate.hw.designs import Design as Built
+from dynagate.hw.designs import Design
 from dynagate.hw.processor.streams import Cores
 from dynagate.hw.rebuild import rebuild
 from dynagate.hw.request import DesignRequest
@@ -44,18 +44,18 @@ LONG = pytest.mark.long
 ARM = robots.load("two_joint_arm")
 
 
-def program_of(designs: Path, function: str, cores: Cores | Core = SMALL, **options: Any) -> Built:
+def program_of(designs: Path, function: str, cores: Cores | Core = SMALL, **options: Any) -> Design:
     robot = options.pop("robot", ARM)
     return build_program(DesignRequest(robot, function, **options), cores, folder=designs)
 
 
 @pytest.fixture(scope="module")
-def built(designs: Path) -> Built:
+def built(designs: Path) -> Design:
     return program_of(designs, "inverse_dynamics", policy=Policy(samples=64, guard_bits=-0.5))
 
 
 @pytest.fixture
-def copied(built: Built, tmp_path: Path) -> Path:
+def copied(built: Design, tmp_path: Path) -> Path:
     return shutil.copytree(built.folder, tmp_path / "design")
 
 
@@ -64,7 +64,7 @@ def counts(text: str) -> dict[str, int]:
 
 
 @icarus
-def test_a_program_s_folder_verifies_itself_where_icarus_alone_is(built: Built, copied: Path) -> None:
+def test_a_program_s_folder_verifies_itself_where_icarus_alone_is(built: Design, copied: Path) -> None:
     done = plain(copied)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.startswith(f"bench of accelerator, design {built.design.hash[:16]}\n")
@@ -99,7 +99,7 @@ def test_faults_of_a_core_are_found(fault: str, copied: Path) -> None:
 
 
 @icarus
-def test_the_latency_is_the_datasheet_s_to_the_cycle(built: Built, copied: Path) -> None:
+def test_the_latency_is_the_datasheet_s_to_the_cycle(built: Design, copied: Path) -> None:
     ((least, most),) = built.design.body.shell.spans  # type: ignore[union-attr]
     assert least == most
     assert f"| {least} cycles from the first beat in to the first beat out" in (copied / "datasheet.md").read_text()
@@ -144,7 +144,7 @@ def test_an_edited_bench_of_a_program_is_refused(copied: Path, designs: Path, mo
     refused(r"program\.bin was changed or damaged: its sha256 is .*; build the design again")
 
 
-def with_checksums(design: Design[ProgramBody], folder: Path) -> Design[ProgramBody]:
+def with_checksums(design: DesignRecord[ProgramBody], folder: Path) -> DesignRecord[ProgramBody]:
     """With the checksums of the files as they are."""
     return replace(design, files={name: checksum((folder / name).read_text()) for name in design.files})
 
@@ -211,7 +211,7 @@ def test_methods_and_gradients_of_the_usual_core(name: str, designs: Path) -> No
 
 
 @LONG
-def test_new_states_of_a_program(built: Built) -> None:
+def test_new_states_of_a_program(built: Design) -> None:
     done = CliRunner().invoke(main, ["verify", str(built.folder), "--simulator", "icarus", "--seed", "7"])
     assert done.exit_code == 0, done.output
     assert "new vectors" in done.output
@@ -235,7 +235,7 @@ def test_a_program_of_float32_verifies_itself_in_icarus(fault: str, designs: Pat
     assert {name for name, count in counts(done.stdout).items() if count == 0} == set()
 
 
-def solver_of(name: str, designs: Path, knots: int = 3) -> Built:
+def solver_of(name: str, designs: Path, knots: int = 3) -> Design:
     """A solver with few knots, of the two-joint arm."""
     random = np.random.default_rng(0)
     q, goal, guess = random.uniform(-1.0, 1.0, (3, 12, 2))

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 from dynagate.fixedpoint.assign import fixed_constant
-from dynagate.fixedpoint.format import Fixed, Integers, carried, quantize, to_float
+from dynagate.fixedpoint.format import FormattedIntegers, Integers, carried, quantize, to_float
 from dynagate.fixedpoint.formatted import FormattedGraph
 from dynagate.fixedpoint.models.in_c import evaluate_in_c
 from dynagate.fixedpoint.operations import FIXED
@@ -74,7 +74,7 @@ def evaluate_in_numpy(formatted: FormattedGraph, inputs: Mapping[int, Integers],
             if len(formats) > len(integers):
                 constant = fixed_constant(formatted, i).value
                 integers.append(constant if node.args else np.full(batch, constant))
-            operands = [Fixed(*pair) for pair in zip(integers, formats, strict=True)]
+            operands = [FormattedIntegers(*pair) for pair in zip(integers, formats, strict=True)]
             result = FIXED[node.op].meaning.compute(operands, formatted.formats[i], formatted.arithmetic)
             values[i] = result.value
             if np.count_nonzero(result.overflow):

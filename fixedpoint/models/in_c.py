@@ -10,7 +10,7 @@ import numpy.typing as npt
 from dynagate.fixedpoint.entering import entering, types_of
 from dynagate.fixedpoint.format import Format, Integers
 from dynagate.fixedpoint.formatted import FormattedGraph
-from dynagate.fixedpoint.operations import FIXED, Exact, Unit
+from dynagate.fixedpoint.operations import FIXED, ExactResult, Unit
 from dynagate.fixedpoint.operations.row import NotInCError
 from dynagate.graph import OPS
 from dynagate.graph.slots import slots_of
@@ -114,7 +114,7 @@ class Encoded:
         self._place = {(k.name, k.bits): i for i, k in enumerate(self.kernels)}
         self._formatted = formatted
         self._tables: list[int] = []
-        self._planned: dict[tuple[Any, tuple[Format, ...], Format], tuple[Exact, int]] = {}
+        self._planned: dict[tuple[Any, tuple[Format, ...], Format], tuple[ExactResult, int]] = {}
         graph, formats = formatted.graph, formatted.formats
         self.kept = tuple(range(len(graph))) if keep_all else tuple(dict.fromkeys(graph.output_nodes))
         slot, slots = slots_of(graph, self.kept)
@@ -152,7 +152,7 @@ class Encoded:
             *(enter.saturate, scope, i, table),
         )
 
-    def _plan(self, unit: Unit, sources: Sequence[Format], to: Format) -> tuple[Exact, int]:
+    def _plan(self, unit: Unit, sources: Sequence[Format], to: Format) -> tuple[ExactResult, int]:
         """The exact result of a unit's operation, and where the numbers of its plan begin."""
         key = unit.plan, tuple(sources), to
         if key not in self._planned:

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 from dynagate.base.arrays import Array
 from dynagate.fixedpoint.assign import Policy, WordLengths, assign_word
-from dynagate.fixedpoint.format import Arithmetic, Fixed, Format, carried, quantize, rescale, to_float
+from dynagate.fixedpoint.format import Arithmetic, Format, FormattedIntegers, carried, quantize, rescale, to_float
 from dynagate.fixedpoint.formatted import Formatted, FormattedGraph
 from dynagate.fixedpoint.models.evaluate import EXACT, evaluate_integers
 from dynagate.fixedpoint.ranges.sampled import Limits, sampled_ranges
@@ -31,7 +31,7 @@ from dynagate.graph.late import late_terms_last
 from dynagate.graph.loop import Loop, Until, evaluate_turn
 from dynagate.graph.steps import GRAPH, LOOP, SCAN, UNTIL, refused, table
 
-Values = dict[str, list[Fixed]]
+Values = dict[str, list[FormattedIntegers]]
 """Entries of each value, integers (batch,) and their format; of those that lie in memory (batch, turns)."""
 
 
@@ -153,7 +153,7 @@ def read(graph: Graph) -> set[int]:
     return used & set(graph.input_nodes)
 
 
-class LoopIntegers:
+class LoopTrajectories:
     """Trajectories of a loop, turn by turn. states: integers (batch,) of the entries of each carried input, in its
     formats. batch: of how many, where there are no such states. Memory begins with zeros."""
 
@@ -162,12 +162,14 @@ class LoopIntegers:
     ) -> None:
         self.formatted = formatted
         self._states: Values = {
-            name: [Fixed(x, fmt) for x, fmt in zip(own, formatted.input_formats(name), strict=True)]
+            name: [FormattedIntegers(x, fmt) for x, fmt in zip(own, formatted.input_formats(name), strict=True)]
             for name, own in states.items()
         }
         self.batch = len(next(iter(states.values()))[0]) if states else batch
         for name, own in formatted.memory.items():
-            self._states[name] = [Fixed(np.zeros((self.batch, own.turns), np.int64), fmt) for fmt in own.formats]
+            self._states[name] = [
+                FormattedIntegers(np.zeros((self.batch, own.turns), np.int64), fmt) for fmt in own.formats
+            ]
         for name in formatted.loop.carry.values():
             if name in formatted.starts:
                 self._states[name] = _constant(formatted, name, self.batch)
@@ -175,7 +177,7 @@ class LoopIntegers:
         self.overflow = self._flagged
         """Whether the last iteration overflowed, (batch,)."""
 
-    def memory_of(self, other: LoopIntegers) -> None:
+    def memory_of(self, other: LoopTrajectories) -> None:
         """Begins with what another one has in memory."""
         self._states |= {name: own for name, own in other._states.items() if name in self.formatted.memory}
 
@@ -185,7 +187,9 @@ class LoopIntegers:
         formatted = self.formatted
         values = dict(self._states)
         for name, own in per_turn.items():
-            values[name] = [Fixed(x, fmt) for x, fmt in zip(own, formatted.input_formats(name), strict=True)]
+            values[name] = [
+                FormattedIntegers(x, fmt) for x, fmt in zip(own, formatted.input_formats(name), strict=True)
+            ]
         run, rows = _Run(self.batch, formatted.arithmetic, formatted.memory), np.arange(self.batch)
         values = run.body(formatted, values, rows)
         self._states |= run.carried(formatted, values, rows)
@@ -214,14 +218,17 @@ class _Run:
                 integers[i] = self.rounded(fixed, step.formats[i], rows).value if i in needed else fixed.value
         result = evaluate_integers(step, integers)
         self.overflow[rows] |= result.overflow
-        return {port.name: [Fixed(result.value[i], step.formats[i]) for i in port.nodes] for port in step.graph.outputs}
+        return {
+            port.name: [FormattedIntegers(result.value[i], step.formats[i]) for i in port.nodes]
+            for port in step.graph.outputs
+        }
 
-    def rounded(self, fixed: Fixed, to: Format, rows: npt.NDArray[np.int64]) -> Fixed:
+    def rounded(self, fixed: FormattedIntegers, to: Format, rows: npt.NDArray[np.int64]) -> FormattedIntegers:
         if fixed.format == to:
             return fixed
         result = rescale(fixed.value, fixed.format.frac, to, self.arithmetic)
         self.overflow[rows] |= result.overflow
-        return Fixed(result.value, to)
+        return FormattedIntegers(result.value, to)
 
     def carried(self, formatted: FormattedLoop, values: Values, rows: npt.NDArray[np.int64]) -> Values:
         """Return the carried inputs of the next iteration."""
@@ -249,7 +256,9 @@ class _Run:
         place = np.arange(len(rows))  # of the rows that go on
         turns = range(step.loop.most_turns)
         for k in reversed(turns) if step.loop.backwards else turns:
-            own = {name: [Fixed(x.value[:, k], x.format) for x in state[name]] for name in step.loop.per_turn}
+            own = {
+                name: [FormattedIntegers(x.value[:, k], x.format) for x in state[name]] for name in step.loop.per_turn
+            }
             turn = self.body(step, {**state, **own}, rows[place])
             for name in step.loop.last:
                 results[name] = _put(results.get(name), turn[name], place, len(rows))
@@ -270,7 +279,9 @@ class _Run:
         for name in step.loop.kept:
             own = self.memory[name]
             if name not in results:
-                results[name] = [Fixed(np.zeros((len(rows), own.turns), np.int64), fmt) for fmt in own.formats]
+                results[name] = [
+                    FormattedIntegers(np.zeros((len(rows), own.turns), np.int64), fmt) for fmt in own.formats
+                ]
             for whole, fixed, to in zip(results[name], turn[name], own.formats, strict=True):
                 whole.value[:, k] = self.rounded(fixed, to, rows).value
 
@@ -289,27 +300,31 @@ step.
 """
 
 
-def _constant(formatted: FormattedLoop, name: str, batch: int) -> list[Fixed]:
+def _constant(formatted: FormattedLoop, name: str, batch: int) -> list[FormattedIntegers]:
     """Return the initial value of a carried input."""
     return [
-        Fixed(np.full(batch, int(quantize(np.array([formatted.starts[name]]), fmt).value[0])), fmt)
+        FormattedIntegers(np.full(batch, int(quantize(np.array([formatted.starts[name]]), fmt).value[0])), fmt)
         for fmt in formatted.input_formats(name)
     ]
 
 
-def _rows(entries: list[Fixed], rows: npt.NDArray[np.bool_]) -> list[Fixed]:
-    return entries if rows.all() else [Fixed(each.value[rows], each.format) for each in entries]
+def _rows(entries: list[FormattedIntegers], rows: npt.NDArray[np.bool_]) -> list[FormattedIntegers]:
+    return entries if rows.all() else [FormattedIntegers(each.value[rows], each.format) for each in entries]
 
 
-def _put(whole: list[Fixed] | None, entries: list[Fixed], place: npt.NDArray[np.int64], batch: int) -> list[Fixed]:
+def _put(
+    whole: list[FormattedIntegers] | None, entries: list[FormattedIntegers], place: npt.NDArray[np.int64], batch: int
+) -> list[FormattedIntegers]:
     """Entries of some rows in those of all."""
-    whole = whole or [Fixed(np.zeros((batch, *each.value.shape[1:]), np.int64), each.format) for each in entries]
+    whole = whole or [
+        FormattedIntegers(np.zeros((batch, *each.value.shape[1:]), np.int64), each.format) for each in entries
+    ]
     for all_rows, each in zip(whole, entries, strict=True):
         all_rows.value[place] = each.value
     return whole
 
 
-def values_of(entries: Sequence[Fixed], shape: tuple[int, ...]) -> npt.NDArray[np.float64]:
+def values_of(entries: Sequence[FormattedIntegers], shape: tuple[int, ...]) -> npt.NDArray[np.float64]:
     """A value (batch, *shape) as float64."""
     return np.stack([to_float(each.value, each.format) for each in entries], axis=1).reshape(-1, *shape)
 

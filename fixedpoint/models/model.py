@@ -12,7 +12,7 @@ from dynagate.fixedpoint.format import Format
 from dynagate.fixedpoint.formatted import FormattedGraph
 from dynagate.fixedpoint.models.evaluate import EXACT, evaluate, gather_outputs, infinite, quantize_inputs
 from dynagate.fixedpoint.models.feedback import FeedbackModel
-from dynagate.fixedpoint.models.loops import FormattedLoop, LoopIntegers, integers_of, values_of
+from dynagate.fixedpoint.models.loops import FormattedLoop, LoopTrajectories, integers_of, values_of
 from dynagate.fixedpoint.models.scans import FormattedScans, evaluate_scans
 from dynagate.graph.evaluate import Port as AnyPort
 from dynagate.graph.graph import Port
@@ -164,7 +164,7 @@ class MotionModel(IntegerModel):
     def run(self, arrays: Arrays) -> tuple[Results, Flags]:
         formatted, numbers = self.formatted, self._numbers
         begun = self._begin(arrays["q"], arrays["qd"])
-        loop = LoopIntegers(formatted, integers_of(formatted, begun, numbers))
+        loop = LoopTrajectories(formatted, integers_of(formatted, begun, numbers))
         rows, flags = [], []
         for k in range(_steps(arrays, self.inputs, ("q", "qd"))):
             own = {name: arrays[name][:, k] for name in formatted.loop.per_turn}
@@ -186,12 +186,12 @@ class SolverModel(IntegerModel):
         self.robot, self.name = formatted.loop.robot, formatted.loop.name
         self.inputs, self.outputs = formatted.inputs, _outputs(formatted)
         self.ranges = loop_ranges(formatted, numbers)
-        self._before: LoopIntegers | None = None
+        self._before: LoopTrajectories | None = None
 
     def run(self, arrays: Arrays) -> tuple[Results, Flags]:
         rows, flags = [], []
         for k in range(len(arrays[WARM])):
-            integers = LoopIntegers(self.formatted, {}, 1)
+            integers = LoopTrajectories(self.formatted, {}, 1)
             if arrays[WARM][k] > 0.0 and self._before is not None:
                 integers.memory_of(self._before)
             own = integers_of(self.formatted, {name: x[k : k + 1] for name, x in arrays.items()}, self._numbers)

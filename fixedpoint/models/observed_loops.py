@@ -33,7 +33,7 @@ class Unlimited:
         return None
 
 
-class Accepted(Observed):
+class AcceptedInputs(Observed):
     """Inputs that reached each graph of a loop, without retries that failed.
 
     The formats need not hold a point that a line search rejects or that a factorization fails on, so the iterations of
@@ -67,7 +67,7 @@ class Accepted(Observed):
 
 
 @dataclass
-class LoopOnIntegers:
+class LoopEvaluator:
     """A loop in integers. formats: of its graphs, by `id`. overflows: by graph, in how many states of the last call a
     result did not fit its format, and became the nearest that does."""
 
@@ -83,11 +83,11 @@ class LoopOnIntegers:
         policy: Policy,
         moving: Collection[str] = (),
         retries: Collection[str] = (),
-    ) -> LoopOnIntegers:
+    ) -> LoopEvaluator:
         """With formats for all that comes into each graph while the loop runs on these inputs in float64. moving:
-        inputs of graphs whose entries change places, and so have one range. retries: as of `Accepted`. Raises
+        inputs of graphs whose entries change places, and so have one range. retries: as of `AcceptedInputs`. Raises
         ValueError: a value is not finite in one of them."""
-        observed = Accepted(loop, retries)
+        observed = AcceptedInputs(loop, retries)
         evaluate_loop(loop, inputs, observed.evaluated)
         formats = {id(graph): _formatted(graph, observed.of(graph), policy, moving) for graph in loop.graphs()}
         return cls(loop, formats)

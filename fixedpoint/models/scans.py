@@ -16,7 +16,7 @@ import numpy.typing as npt
 from dynagate.base.arrays import Floats
 from dynagate.base.errors import ArgumentError
 from dynagate.fixedpoint.assign import SAMPLED, Policy, assign_word
-from dynagate.fixedpoint.format import Arithmetic, Fixed, Format, quantize, rescale, to_float, wide
+from dynagate.fixedpoint.format import Arithmetic, Format, FormattedIntegers, quantize, rescale, to_float, wide
 from dynagate.fixedpoint.formatted import FormattedGraph
 from dynagate.fixedpoint.models.evaluate import evaluate_integers
 from dynagate.fixedpoint.ranges.sampled import sampled_ranges
@@ -130,9 +130,9 @@ class _Integers:
     overflow: npt.NDArray[np.bool_]
 
     def __post_init__(self) -> None:
-        self.values: dict[str, dict[int, Fixed]] = {}
+        self.values: dict[str, dict[int, FormattedIntegers]] = {}
 
-    def read(self, values: Sequence[Fixed], to: Format) -> npt.NDArray[np.int64]:
+    def read(self, values: Sequence[FormattedIntegers], to: Format) -> npt.NDArray[np.int64]:
         """The sum of integers of several formats, exact until it is rounded."""
         frac = max(value.format.frac for value in values)
         bits = max(value.format.width + frac - value.format.frac for value in values) + len(values)
@@ -142,14 +142,14 @@ class _Integers:
         return np.asarray(result.value)
 
     def run(self, formatted: FormattedScan) -> None:
-        scan, passing = formatted.scan, dict[int, list[list[Fixed]]]()
+        scan, passing = formatted.scan, dict[int, list[list[FormattedIntegers]]]()
         for i in scan.order:
             own = formatted.bodies[scan.kinds[i]]
             come = passing.get(scan.parents[i] if scan.down else i, [])
             result = evaluate_integers(own, self._inputs(scan, i, own, come))
             self.overflow |= result.overflow
             for port in own.graph.outputs:
-                fixed = [Fixed(result.value[node], own.formats[node]) for node in port.nodes]
+                fixed = [FormattedIntegers(result.value[node], own.formats[node]) for node in port.nodes]
                 if port.name == PASSING:
                     passing.setdefault(i if scan.down else scan.parents[i], []).append(fixed)
                 else:
@@ -157,7 +157,7 @@ class _Integers:
                     self.values.setdefault(port.name, {}).update({start + k: each for k, each in enumerate(fixed)})
 
     def _inputs(
-        self, scan: Scan, i: int, own: FormattedGraph, come: Sequence[Sequence[Fixed]]
+        self, scan: Scan, i: int, own: FormattedGraph, come: Sequence[Sequence[FormattedIntegers]]
     ) -> dict[int, npt.NDArray[np.int64]]:
         """The integers of a body's inputs by node."""
         integers = {}

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from dynagate.fixedpoint.format import Format
 from dynagate.fixedpoint.intervals import Interval, IntervalWithError
-from dynagate.fixedpoint.operations.row import Exact, FixedOp, Formula
+from dynagate.fixedpoint.operations.row import ExactResult, FixedOp, Formula
 from dynagate.fixedpoint.operations.sums import sub, sum_of
 
 
-def _selected(formats: Sequence[Format]) -> Exact:
+def _selected(formats: Sequence[Format]) -> ExactResult:
     """The condition stays where it is."""
     condition, *choices = formats
     one = sum_of(choices)

@@ -10,7 +10,7 @@ from dynagate.fixedpoint.elementary import LAST
 from dynagate.fixedpoint.format import Format, Integers, Rescaled, rescale, wide
 from dynagate.fixedpoint.intervals import Interval, IntervalWithError
 from dynagate.fixedpoint.operations.plans_in_c import check_counts
-from dynagate.fixedpoint.operations.row import Exact, FixedOp, Unit
+from dynagate.fixedpoint.operations.row import ExactResult, FixedOp, Unit
 
 _MOST = np.float64(philox.MEAN * 2.0**-philox.FRAC)
 
@@ -29,13 +29,13 @@ def _whole(value: Integers, fmt: Format) -> Integers:
     return rounded & 0xFFFFFFFF
 
 
-def _plan(*formats: Format) -> Exact:
+def _plan(*formats: Format) -> ExactResult:
     """The operands' fraction bits, and by how many bits the number is moved up."""
     *sources, to = formats
     fracs, up = [fmt.frac for fmt in sources], max(to.frac - philox.FRAC, 0)
     check_counts(*map(abs, fracs), up)
     bits = max(philox.WIDTH + up, *(1 + max(fmt.width, fmt.width - fmt.frac, fmt.frac) for fmt in sources))
-    return Exact(bits, philox.FRAC + up, plan=(*fracs, up))
+    return ExactResult(bits, philox.FRAC + up, plan=(*fracs, up))
 
 
 def _errs(*known: Any) -> float:

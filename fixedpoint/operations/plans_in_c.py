@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dynagate.fixedpoint.elementary import Quadratic, exp_plan, reciprocal_plan, root_shift, sine_plan
 from dynagate.fixedpoint.format import INT64_BITS, Format
-from dynagate.fixedpoint.operations.row import Exact, NotInCError
+from dynagate.fixedpoint.operations.row import ExactResult, NotInCError
 from dynagate.fixedpoint.tabulated import SPARE_BITS, TablePlan, table_plan
 
 WITHIN_A_UNIT = 2
@@ -17,7 +17,7 @@ def check_counts(*shifts: int) -> None:
         raise NotInCError(f"a plan with {', '.join(map(str, shifts))} bits; expected 0 to {INT64_BITS - 1}")
 
 
-def _scaled(width: int, factor: int, shift: int) -> Exact:
+def _scaled(width: int, factor: int, shift: int) -> ExactResult:
     """Return the numbers with which C computes x * factor >> shift, for x of `width` bits.
 
     The factor is in two parts if the whole product has more bits than an int64.
@@ -27,51 +27,51 @@ def _scaled(width: int, factor: int, shift: int) -> Exact:
     check_counts(length, shift)
     low = factor & ((1 << split) - 1)
     bits = width + max(split, length - split) - WITHIN_A_UNIT
-    return Exact(bits, 0, plan=(factor >> split, low, split, shift - split))
+    return ExactResult(bits, 0, plan=(factor >> split, low, split, shift - split))
 
 
-def sine(source: Format, to: Format) -> Exact:
+def sine(source: Format, to: Format) -> ExactResult:
     check_counts(max(to.frac, 2) + 4)
     plan = sine_plan(source, to)
     turn, quarter = _scaled(source.width, plan.per_radian, plan.phase_shift), _quadratic(plan.quarter)
-    return Exact(max(turn.bits, quarter.bits), plan.quarter.frac, plan=(*turn.plan, *quarter.plan))
+    return ExactResult(max(turn.bits, quarter.bits), plan.quarter.frac, plan=(*turn.plan, *quarter.plan))
 
 
-def _quadratic(plan: Quadratic) -> Exact:
+def _quadratic(plan: Quadratic) -> ExactResult:
     """The offset of a segment times a slope of less than 2, and the value at the segment's center, also less than 2."""
     to_c0 = plan.outer_frac - plan.frac0
     outer_shift = plan.outer_shift - to_c0
     check_counts(plan.bits + 2, plan.inner_shift - 1, outer_shift - 1, to_c0)
     sizes = plan.bits, plan.offset_bits, plan.inner_shift, outer_shift, to_c0, len(plan.c0)
     bits = max(plan.offset_bits + plan.frac1 + 1, plan.frac0 + 3) - WITHIN_A_UNIT
-    return Exact(bits, plan.frac, plan=(*sizes, *plan.c0, *plan.c1, *plan.c2))
+    return ExactResult(bits, plan.frac, plan=(*sizes, *plan.c0, *plan.c1, *plan.c2))
 
 
-def exp(source: Format, to: Format) -> Exact:
+def exp(source: Format, to: Format) -> ExactResult:
     check_counts(to.width + 10)
     plan = exp_plan(source, to)
     check_counts(plan.most_down)
     t, power = _scaled(source.width, plan.per_unit, plan.shift), _quadratic(plan.power)
     numbers = *t.plan, plan.down, plan.least_down(to), plan.most_down, *power.plan
-    return Exact(max(t.bits, power.bits), to.frac, plan=numbers)
+    return ExactResult(max(t.bits, power.bits), to.frac, plan=numbers)
 
 
-def root(source: Format, to: Format) -> Exact:
+def root(source: Format, to: Format) -> ExactResult:
     """The operand is not negative where it is moved."""
     shift = root_shift(source, to)
     check_counts(abs(shift))
-    return Exact(source.width + max(shift - 1, 0), to.frac, plan=(shift,))
+    return ExactResult(source.width + max(shift - 1, 0), to.frac, plan=(shift,))
 
 
-def reciprocal(source: Format, to: Format) -> Exact:
+def reciprocal(source: Format, to: Format) -> ExactResult:
     plan = table_plan(source.width, to.width, source.frac + to.frac)
     if plan is not None:
         bits = max(to.width + SPARE_BITS + plan.frac1, source.width)
-        return Exact(bits, to.frac, plan=(1, *_tabulated(source, plan)))
+        return ExactResult(bits, to.frac, plan=(1, *_tabulated(source, plan)))
     return newton(source, to)
 
 
-def newton(source: Format, to: Format) -> Exact:
+def newton(source: Format, to: Format) -> ExactResult:
     newton = reciprocal_plan(source, to)
     least, last = newton.least_down(to), len(newton.steps) - 1
     numbers = [source.width, newton.index_bits, newton.shift, least, newton.most_down, len(newton.steps)]
@@ -83,7 +83,7 @@ def newton(source: Format, to: Format) -> Exact:
     numbers += [0] * (4 * (2 - len(newton.steps)))
     check_counts(source.width - 1 - newton.index_bits, 9 + source.width)  # numpy's bit length is that of a double
     bits = max(source.width + newton.steps[-1][0], newton.frac) + 4
-    return Exact(bits, to.frac, plan=(0, *numbers, *newton.seed))
+    return ExactResult(bits, to.frac, plan=(0, *numbers, *newton.seed))
 
 
 def _tabulated(source: Format, plan: TablePlan) -> list[int]:

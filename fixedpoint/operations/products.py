@@ -9,21 +9,21 @@ from typing import Any
 import numpy as np
 from dynagate.fixedpoint.format import Format
 from dynagate.fixedpoint.intervals import Interval, IntervalWithError, outward
-from dynagate.fixedpoint.operations.row import Exact, FixedOp, Formula
+from dynagate.fixedpoint.operations.row import ExactResult, FixedOp, Formula
 from dynagate.fixedpoint.operations.sums import add, sub
 
 
-def _product(formats: Sequence[Format]) -> Exact:
+def _product(formats: Sequence[Format]) -> ExactResult:
     a, b = formats
-    return Exact(a.width + b.width, a.frac + b.frac, (0, 0), (True, False))
+    return ExactResult(a.width + b.width, a.frac + b.frac, (0, 0), (True, False))
 
 
-def _fused(formats: Sequence[Format]) -> Exact:
+def _fused(formats: Sequence[Format]) -> ExactResult:
     a, b, c = formats
     below = a.frac + b.frac
     frac = max(below, c.frac)
     bits = 2 + max(a.width + b.width + frac - below, c.width + frac - c.frac)
-    return Exact(bits, frac, (frac - below, 0, frac - c.frac), (True, False, True))
+    return ExactResult(bits, frac, (frac - below, 0, frac - c.frac), (True, False, True))
 
 
 def _mul(a: Interval, b: Interval) -> Interval:

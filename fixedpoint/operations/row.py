@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dynagate.base.errors import Error
-from dynagate.fixedpoint.format import Arithmetic, Fixed, Format, Rescaled, rescale, wide
+from dynagate.fixedpoint.format import Arithmetic, Format, FormattedIntegers, Rescaled, rescale, wide
 from dynagate.fixedpoint.intervals import Interval
 
 
@@ -16,7 +16,7 @@ class NotInCError(Error, ValueError):
 
 
 @dataclass(frozen=True)
-class Exact:
+class ExactResult:
     """The exact result of an operation, before it enters its format.
 
     bits: of the widest intermediate value. frac: its fraction bits. up: by how many bits each operand is moved first.
@@ -30,7 +30,7 @@ class Exact:
     finer: tuple[bool, ...] = ()
     plan: tuple[int, ...] = ()
 
-    def into(self, to: Format) -> Exact:
+    def into(self, to: Format) -> ExactResult:
         """With the fraction bits of a format, or more."""
         more = max(0, to.frac - self.frac)
         up = tuple(bits + more * moves for bits, moves in zip(self.up, self.finer, strict=True))
@@ -49,10 +49,10 @@ class Formula:
 
     text: str
     integers: Callable[..., Any]
-    exact: Callable[[Sequence[Format]], Exact]
+    exact: Callable[[Sequence[Format]], ExactResult]
     signs: tuple[int, ...] = ()
 
-    def compute(self, operands: Sequence[Fixed], to: Format, arithmetic: Arithmetic) -> Rescaled:
+    def compute(self, operands: Sequence[FormattedIntegers], to: Format, arithmetic: Arithmetic) -> Rescaled:
         """The result in the format `to`."""
         exact = self.exact([fmt for _, fmt in operands])
         bits = exact.bits + max(0, to.frac - exact.frac)
@@ -60,7 +60,7 @@ class Formula:
         moved = (value << up if up else value for value, up in zip(known, exact.up, strict=True))
         return rescale(self.integers(*moved), exact.frac, to, arithmetic)
 
-    def in_c(self, formats: Sequence[Format], to: Format) -> Exact:
+    def in_c(self, formats: Sequence[Format], to: Format) -> ExactResult:
         return self.exact(formats).into(to)
 
 
@@ -79,12 +79,12 @@ class Unit:
 
     text: str
     integers: Callable[..., Rescaled]
-    plan: Callable[..., Exact]
+    plan: Callable[..., ExactResult]
     errs: Callable[..., Any]
     noise: float = 2.0  # tables and steps add as much again as the rounding
     own_octaves: int | None = None
 
-    def compute(self, operands: Sequence[Fixed], to: Format, arithmetic: Arithmetic) -> Rescaled:
+    def compute(self, operands: Sequence[FormattedIntegers], to: Format, arithmetic: Arithmetic) -> Rescaled:
         """The result in the format `to`; `arithmetic` does not matter."""
         values, sources = zip(*operands, strict=True)
         return self.integers(*values, *sources, to)

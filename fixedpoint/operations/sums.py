@@ -8,14 +8,14 @@ from typing import Any
 
 from dynagate.fixedpoint.format import Format
 from dynagate.fixedpoint.intervals import UNBOUNDED, Interval, IntervalWithError, outward
-from dynagate.fixedpoint.operations.row import Exact, FixedOp, Formula
+from dynagate.fixedpoint.operations.row import ExactResult, FixedOp, Formula
 
 
-def sum_of(formats: Sequence[Format]) -> Exact:
+def sum_of(formats: Sequence[Format]) -> ExactResult:
     """Return the exact format of a sum whose terms are shifted to the finest binary point among them."""
     frac = max(format.frac for format in formats)
     bits = 2 + max(format.width + frac - format.frac for format in formats)
-    return Exact(bits, frac, tuple(frac - format.frac for format in formats), (True,) * len(formats))
+    return ExactResult(bits, frac, tuple(frac - format.frac for format in formats), (True,) * len(formats))
 
 
 def add(a: Interval, b: Interval) -> Interval:

@@ -91,7 +91,7 @@ class Certificate:
         return cls(**{**content, "weights": tuple(content["weights"])})
 
 
-class Machine(NamedTuple):
+class ProcessorModel(NamedTuple):
     """A processor: the bits of its words, and what it makes of a formatted graph."""
 
     word: int
@@ -125,7 +125,7 @@ def certified_graph(graph: Graph, region: Region, dtype: npt.DTypeLike) -> tuple
 
 
 def certified(
-    formatted: FormattedGraph, region: Region, policy: Policy | None = None, machine: Machine | None = None
+    formatted: FormattedGraph, region: Region, policy: Policy | None = None, machine: ProcessorModel | None = None
 ) -> tuple[FormattedGraph, Certificate]:
     """Integers of forward dynamics with the output `certificate` (); all others stay what they are.
 

@@ -18,7 +18,7 @@ from dynagate.graph.region import Region
 
 
 @dataclass(frozen=True)
-class Block:
+class BlockBounds:
     """Proved and sampled extremes of an output block, over its entries and in its units.
 
     The proved numbers hold for every state of the region; the measured ones are those of the sample.
@@ -42,7 +42,7 @@ class CheckedBounds:
     """blocks: by output. states: of the sample, drawn with this seed; they chose nothing. bits_beyond: by which the
     proved range of a node is longer than the sample's, in the median of the nodes; most_bits_beyond: at most."""
 
-    blocks: dict[str, Block]
+    blocks: dict[str, BlockBounds]
     states: int
     seed: int
     bits_beyond: float
@@ -57,7 +57,7 @@ class CheckedBounds:
 
     @classmethod
     def of_dict(cls, content: Mapping[str, Any]) -> CheckedBounds:
-        blocks = {name: Block(**block) for name, block in content["blocks"].items()}
+        blocks = {name: BlockBounds(**block) for name, block in content["blocks"].items()}
         return cls(blocks, content["states"], content["seed"], content["bits_beyond"], content["most_bits_beyond"])
 
 
@@ -75,7 +75,7 @@ def beside(
     expected, result = evaluate(graph, states), evaluate_fixed(formatted, states, numbers)
     assert not result.overflow.any(), "a state overflowed where none can"
     blocks = {
-        name: Block(
+        name: BlockBounds(
             proof.largest(name),
             proof.error_of(name),
             float(np.abs(value).max()),

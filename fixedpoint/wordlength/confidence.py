@@ -34,7 +34,7 @@ NAMED = 3
 """Most nodes that an error message names."""
 
 
-class Measured(NamedTuple):
+class MeasuredErrors(NamedTuple):
     """errors: by output block the error in every state, (states,), as `Goal` defines it. overflow: (states,), whether
     any node overflows. origins: the nodes at which overflow began, with the number of states."""
 
@@ -207,7 +207,7 @@ def measured(
     expected: Mapping[str, Floats],
     floors: Mapping[str, float] | None = None,
     number: str | None = None,
-) -> Measured:
+) -> MeasuredErrors:
     """Errors and overflows of the integer executor. expected: the float64 outputs; floors: as `block_floors` returns
     them, 0 by default; number: the type that streams round results to."""
     result = evaluate_fixed(formatted, inputs, {} if number is None else dict.fromkeys(expected, number))
@@ -215,7 +215,7 @@ def measured(
         name: relative_errors(result.outputs[name], value, (floors or {}).get(name, 0.0))
         for name, value in expected.items()
     }
-    return Measured(errors, result.overflow, result.origins)
+    return MeasuredErrors(errors, result.overflow, result.origins)
 
 
 def names_of(graph: Graph, origins: Counter[int]) -> str:

@@ -41,7 +41,7 @@ class SweepError(Error, ValueError):
 
 
 @dataclass(frozen=True)
-class Point:
+class SweepPoint:
     """One policy at one word length. word: of "optimized", the one word whose error it is to reach. median, error: of
     the worst block, as `Goal` counts errors, over the states and at QUANTILE. dsp: DSP48E2 blocks if every product had
     its own; lut: bits of all adders; register_bits: bits of all values, each kept once."""
@@ -67,7 +67,7 @@ def sweep(
     backend: str = "loky",
     results: Path | None = None,
     progress: Callable[[int, int], Any] | None = None,
-) -> list[Point]:
+) -> list[SweepPoint]:
     """A point per policy and word, in that order.
 
     jobs, backend: processes, by joblib: "loky" here, "dask" on the cluster of the current Dask client, "ray" on that of
@@ -99,7 +99,7 @@ def sweep(
 
 def _computed(
     graph: Graph, region: Region, points: Sequence[tuple[str, int]], states: int, jobs: int, backend: str
-) -> Iterator[Point]:
+) -> Iterator[SweepPoint]:
     if jobs == 1 and backend == "loky":
         yield from (measure(graph, region, policy, word, states) for policy, word in points)
         return
@@ -110,7 +110,7 @@ def _computed(
         yield from joblib.Parallel(return_as="generator_unordered" if backend == "loky" else "list")(work)
 
 
-def measure(graph: Graph, region: Region, policy: str, word: int, states: int) -> Point:
+def measure(graph: Graph, region: Region, policy: str, word: int, states: int) -> SweepPoint:
     """One point."""
     inputs = region.states(graph, states, SEED)
     expected = evaluate(graph, inputs)
@@ -124,7 +124,7 @@ def measure(graph: Graph, region: Region, policy: str, word: int, states: int) -
         except AccuracyError:  # longer words than one DSP block takes: the one word length stays
             pass
     adders = [i for i, node in enumerate(formatted.graph.nodes) if OPS[node.op].counted in ("add", "neg")]
-    return Point(
+    return SweepPoint(
         policy,
         word,
         median,
@@ -153,7 +153,7 @@ def _key(graph: Graph, region: Region, states: int) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def _known(results: Path, key: str) -> dict[tuple[str, int], Point]:
+def _known(results: Path, key: str) -> dict[tuple[str, int], SweepPoint]:
     """The points that a file holds; a new file is begun with its key. A last line that a kill cut short is dropped."""
     head = json.dumps({"sweep": key}) + "\n"
     content = read_file(results) if results.exists() else b""
@@ -162,7 +162,7 @@ def _known(results: Path, key: str) -> dict[tuple[str, int], Point]:
         results.parent.mkdir(parents=True, exist_ok=True)
         results.write_text(head)
         return {}
-    points: dict[tuple[str, int], Point] = {}
+    points: dict[tuple[str, int], SweepPoint] = {}
     for number, line in enumerate(content[:whole].splitlines() or [content], 1):
         try:
             entry = json.loads(line.decode())
@@ -184,17 +184,17 @@ def _known(results: Path, key: str) -> dict[tuple[str, int], Point]:
     return points
 
 
-def _point(entry: Any) -> Point:
+def _point(entry: Any) -> SweepPoint:
     """A line of a results file. Raises TypeError: it is no point."""
     kinds: dict[Any, tuple[type, ...]] = {"str": (str,), "int": (int,), "float": (int, float)}
-    point = Point(**entry)
-    for field in fields(Point):
+    point = SweepPoint(**entry)
+    for field in fields(SweepPoint):
         if type(getattr(point, field.name)) not in kinds[field.type]:
             raise ArgumentTypeError(f"{field.name} is {getattr(point, field.name)!r}; expected {field.type}")
     return point
 
 
-COLUMNS: list[Column[Point]] = [
+COLUMNS: list[Column[SweepPoint]] = [
     Column("policy", 12, lambda point: point.policy, left=True),
     Column("word", 5, lambda point: point.word),
     Column("median", 10, lambda point: point.median, ".1e"),
@@ -207,19 +207,19 @@ COLUMNS: list[Column[Point]] = [
 """Columns of the table that a terminal shows."""
 
 
-def table(points: Sequence[Point]) -> str:
+def table(points: Sequence[SweepPoint]) -> str:
     """Return a table for the terminal, with a line for each point."""
     return "\n".join(table_lines(COLUMNS, points))
 
 
-def write_csv(points: Sequence[Point], path: Path) -> None:
+def write_csv(points: Sequence[SweepPoint], path: Path) -> None:
     with path.open("w", newline="") as file:
-        writer = csv.DictWriter(file, [field.name for field in fields(Point)])
+        writer = csv.DictWriter(file, [field.name for field in fields(SweepPoint)])
         writer.writeheader()
         writer.writerows(asdict(point) for point in points)
 
 
-def draw(points: Sequence[Point], title: str, path: Path, goal: float | None = None) -> None:
+def draw(points: Sequence[SweepPoint], title: str, path: Path, goal: float | None = None) -> None:
     """Error against word length, and error against cost. goal: an error to mark. Raises MissingExtraError: matplotlib
     is not installed."""
     figure = new_figure(10, 4.4, "sweep")

@@ -83,7 +83,7 @@ class BoardError(Error, ValueError):
 
 
 @dataclass(frozen=True)
-class Resources:
+class BoardResources:
     """Resources of the whole device.
 
     multiplier: name of a row of `fixedpoint.wordlength.goal.MULTIPLIERS`. dsp: multiplier blocks of this kind. lut:
@@ -133,7 +133,7 @@ class Pcie:
 
 
 @dataclass(frozen=True)
-class Memory:
+class MemoryBus:
     """The memory of a processor on the same chip, which both directions share. bits: of its bus. megatransfers: per
     second."""
 
@@ -167,7 +167,7 @@ class UartBridge:
 
 
 @dataclass(frozen=True)
-class Link:
+class BoardLink:
     """How the host speaks to the board. kind: one of LINKS. width: bits of the streams at the shell. tlast: what TLAST
     ends, a "sample" or a "batch". One of pcie, memory and serial says what limits the rate."""
 
@@ -175,11 +175,11 @@ class Link:
     width: int
     tlast: str
     pcie: Pcie | None = None
-    memory: Memory | None = None
+    memory: MemoryBus | None = None
     serial: UartBridge | None = None
 
     @property
-    def limit(self) -> Pcie | Memory | UartBridge:
+    def limit(self) -> Pcie | MemoryBus | UartBridge:
         """The part that limits the rate, with its bytes_per_second each way and the derivation in words."""
         (limit,) = (limit for limit in (self.pcie, self.memory, self.serial) if limit is not None)
         return limit
@@ -214,8 +214,8 @@ class Board:
     flow: str
     clock_mhz: float
     share: float
-    resources: Resources
-    link: Link
+    resources: BoardResources
+    link: BoardLink
     board_part: str | None = None
     platform: str | None = None
     oscillator_mhz: float | None = None

@@ -11,8 +11,7 @@ from dynagate.base import untrusted
 from dynagate.base.errors import ArgumentError
 from dynagate.base.progress import Progress
 from dynagate.design.datapath import DatapathBody
-from dynagate.design.design import REBUILD, DesignError
-from dynagate.design.design import Design as Record
+from dynagate.design.design import REBUILD, DesignError, DesignRecord
 from dynagate.design.rebuilt import formatted_of
 from dynagate.fixedpoint.formatted import FormattedGraph
 from dynagate.graph import Graph
@@ -43,7 +42,7 @@ class Pipeline(Hardware):
     def title(self) -> str:
         return f"{untrusted.plain_text(self.graph.robot)} {self.graph.name}"
 
-    def resources(self, record: Record[DatapathBody]) -> Resources:
+    def resources(self, record: DesignRecord[DatapathBody]) -> Resources:
         body = record.body
         return Resources(body.dsp_blocks, sum(body.lookup_tables_estimated.values()), body.registers.bits, None)
 
@@ -59,13 +58,13 @@ class Pipeline(Hardware):
         return vectors(design, SAMPLES, seed)
 
     @classmethod
-    def subject(cls, record: Record[DatapathBody], module: str, late: Sequence[int]) -> Subject:
+    def subject(cls, record: DesignRecord[DatapathBody], module: str, late: Sequence[int]) -> Subject:
         from dynagate.hw.vectors.subject import of_datapath
 
         return of_datapath(record, module, late)
 
     @classmethod
-    def rebuild(cls, record: Record[DatapathBody], folder: Path, progress: Progress) -> Pipeline:
+    def rebuild(cls, record: DesignRecord[DatapathBody], folder: Path, progress: Progress) -> Pipeline:
         formatted = formatted_of(record, folder, graph_of)
         progress("scheduling and binding")
         try:

@@ -13,8 +13,7 @@ from dynagate.base import storage, untrusted
 from dynagate.base.errors import ArgumentError
 from dynagate.base.progress import Progress, quiet
 from dynagate.control.chip import ChipSolver
-from dynagate.design.design import ChosenFormats
-from dynagate.design.design import Design as Record
+from dynagate.design.design import ChosenFormats, DesignRecord
 from dynagate.design.files import sealed
 from dynagate.design.program import PROGRAM, ProgramBody, ProgramShell, program_digest, words_bytes
 from dynagate.design.verilog_list import LIST, list_text
@@ -35,7 +34,7 @@ from dynagate.hw.processor.compiler.batched_iterations import batched_turns, cou
 from dynagate.hw.processor.compiler.instructions import SUM, ProgramError
 from dynagate.hw.processor.compiler.loops import loop_instructions
 from dynagate.hw.processor.compiler.schedule import schedule
-from dynagate.hw.processor.compiler.scheduled import Schedule
+from dynagate.hw.processor.compiler.scheduled import ProgramSchedule
 from dynagate.hw.processor.compiler.solver import formatted_solver
 from dynagate.hw.processor.compiler.spans import spans
 from dynagate.hw.processor.compiler.stream_layout import streams_of
@@ -89,7 +88,7 @@ def build_program(
     scheduled, certificate = compiled.schedule, compiled.certificate
     chosen = replace(chosen, certificate=None if certificate is None else certificate.as_dict())
 
-    def drawn(design: Record[ProgramBody], words: Words) -> Vectors:
+    def drawn(design: DesignRecord[ProgramBody], words: Words) -> Vectors:
         return program_vectors(design, words, scheduled.instructions.functions, region)
 
     return _built(
@@ -150,7 +149,7 @@ def build_solver(
         scheduled, {**solver.described, "samples_per_run": count}, described((formatted,), solver.described)
     )
 
-    def drawn(design: Record[ProgramBody], words: Words) -> Vectors:
+    def drawn(design: DesignRecord[ProgramBody], words: Words) -> Vectors:
         return solver_vectors(design, words, next(scheduled.instructions.formatted.loops()), solver, problems)
 
     has_bench = bool(problems) and scheduled.period <= LONGEST_CALL
@@ -171,7 +170,7 @@ def _counts(solver: ChipSolver, samples_per_run: int | None) -> list[int]:
 
 def _fastest(
     formatted: FormattedLoop, samples: str, counts: Sequence[int], shape: Core, spec: CoreSpec
-) -> tuple[int, Schedule]:
+) -> tuple[int, ProgramSchedule]:
     """Return the number of samples per run that takes the fewest cycles, and its program.
 
     samples: name of the loop over samples. counts: the numbers that are tried, the smallest first. The core that holds
@@ -204,7 +203,7 @@ class _Bench:
     """cores: in which a program's bench runs it. drawn: the vectors, of the design and what loads the program."""
 
     cores: Cores
-    drawn: Callable[[Record[ProgramBody], Words], Vectors]
+    drawn: Callable[[DesignRecord[ProgramBody], Words], Vectors]
 
 
 def _built(
@@ -275,11 +274,11 @@ def _described(
     region: Region,
     options: dict[str, Any],
     chosen: ChosenFormats,
-    scheduled: Schedule,
+    scheduled: ProgramSchedule,
     words: Words,
     samples: int,
     cores: Cores | None,
-) -> Record[ProgramBody]:
+) -> DesignRecord[ProgramBody]:
     listed = scheduled.instructions.listed
     stream, functions, loop = streams_of(scheduled)
     body = ProgramBody(
@@ -309,12 +308,12 @@ def _described(
     return sealed(replace(design, body=replace(body, program=digest)))
 
 
-def _shell(scheduled: Schedule, cores: Cores) -> ProgramShell:
+def _shell(scheduled: ProgramSchedule, cores: Cores) -> ProgramShell:
     axi = cores.axi
     return ProgramShell(axi.width, axi.last, cores.cores, spans(scheduled, axi.lanes))
 
 
-def _bench_files(design: Record[ProgramBody], words: Words, bench: _Bench, progress: Progress) -> dict[str, str]:
+def _bench_files(design: DesignRecord[ProgramBody], words: Words, bench: _Bench, progress: Progress) -> dict[str, str]:
     """The Verilog of cores and the bench that runs a program in them, by their place in the program's folder."""
     cores = bench.cores
     verilog = {

@@ -12,7 +12,7 @@ from dynagate.integrators.limits import limits_text
 if TYPE_CHECKING:
     from dynagate.hw.bodies.scheduled_program import ScheduledProgram
     from dynagate.hw.designs import Design
-    from dynagate.hw.processor.compiler.schedule import Schedule
+    from dynagate.hw.processor.compiler.schedule import ProgramSchedule
 
 
 def _span(span: tuple[int, int]) -> str:
@@ -20,7 +20,7 @@ def _span(span: tuple[int, int]) -> str:
     return f"{least} cycles" if least == most else f"{least} to {most} cycles"
 
 
-def _at_least(scheduled: Schedule) -> str:
+def _at_least(scheduled: ProgramSchedule) -> str:
     """Return the text that follows a minimum number of cycles, or the cycles of one function."""
     if len(scheduled.instructions.interfaces) > 1:
         return f", of {scheduled.instructions.interface.name}"

@@ -11,8 +11,7 @@ import numpy as np
 from dynagate.base import untrusted
 from dynagate.base.errors import ArgumentError
 from dynagate.base.progress import Progress
-from dynagate.design.design import FILE, REBUILD, DesignError
-from dynagate.design.design import Design as Record
+from dynagate.design.design import FILE, REBUILD, DesignError, DesignRecord
 from dynagate.design.program import ProgramBody, load_words
 from dynagate.design.rebuilt import check_generator, region_of
 from dynagate.fixedpoint.assign import Policy
@@ -23,7 +22,7 @@ from dynagate.forces.options import AlgorithmOptions
 from dynagate.graph import Graph
 from dynagate.hw.designs import Design, Hardware, Resources
 from dynagate.hw.processor.compiled import compiled_program
-from dynagate.hw.processor.compiler.schedule import Schedule
+from dynagate.hw.processor.compiler.schedule import ProgramSchedule
 from dynagate.hw.processor.compiler.stream_layout import streams_of
 from dynagate.hw.processor.compiler.words import messages
 from dynagate.hw.processor.core_spec import CoreSpec
@@ -41,7 +40,7 @@ if TYPE_CHECKING:
 class ScheduledProgram(Hardware):
     """The instructions of a program, in cycles and units of a core."""
 
-    schedule: Schedule
+    schedule: ProgramSchedule
 
     @property
     def formatted(self) -> Formatted:
@@ -67,7 +66,7 @@ class ScheduledProgram(Hardware):
         """The core that the program is for."""
         return self.schedule.core
 
-    def resources(self, record: Record[ProgramBody]) -> Resources:
+    def resources(self, record: DesignRecord[ProgramBody]) -> Resources:
         core = self.core
         blocks = core.units * dsp_blocks(core.word, core.word)
         return Resources(blocks, None, None, record.body.words * core.program_word)
@@ -80,17 +79,17 @@ class ScheduledProgram(Hardware):
         return dict.fromkeys(record.modules, streamed)
 
     @classmethod
-    def in_bench(cls, record: Record[ProgramBody]) -> Record[ProgramBody]:
+    def in_bench(cls, record: DesignRecord[ProgramBody]) -> DesignRecord[ProgramBody]:
         return in_its_shell(record)
 
     @classmethod
-    def subject(cls, record: Record[ProgramBody], module: str, late: Sequence[int]) -> Subject:
+    def subject(cls, record: DesignRecord[ProgramBody], module: str, late: Sequence[int]) -> Subject:
         from dynagate.hw.vectors.subject import of_cores
 
         return of_cores(record, module, late)
 
     @classmethod
-    def rebuild(cls, record: Record[ProgramBody], folder: Path, progress: Progress) -> ScheduledProgram:
+    def rebuild(cls, record: DesignRecord[ProgramBody], folder: Path, progress: Progress) -> ScheduledProgram:
         check_generator(record, folder)
         words = load_words(folder, record)
         if "knots" in record.options:

@@ -53,7 +53,7 @@ class Assign(NamedTuple):
     value: Signal
 
 
-class Case(NamedTuple):
+class SwitchCase(NamedTuple):
     """patterns: digits 0, 1 and -; none of them is the case that takes all that is left."""
 
     patterns: tuple[str, ...]
@@ -62,13 +62,13 @@ class Case(NamedTuple):
 
 class Switch(NamedTuple):
     test: Signal
-    cases: list[Case]
+    cases: list[SwitchCase]
 
 
 Body = list["Assign | Switch"]
 
 
-class Memory(NamedTuple):
+class MemoryBlock(NamedTuple):
     name: str
     width: int
     size: int
@@ -82,7 +82,7 @@ class Module:
     cells: list[Cell] = field(default_factory=list)
     processes: list[Body] = field(default_factory=list)
     connections: list[Assign] = field(default_factory=list)
-    memories: dict[str, Memory] = field(default_factory=dict)
+    memories: dict[str, MemoryBlock] = field(default_factory=dict)
 
 
 _PART = re.compile(r"(?P<digits>\d+'[01x-]*)|(?P<name>[\\$]\S+)(?: \[(?P<high>\d+)(?::(?P<low>\d+))?\](?=\s|$))?|[{}]")
@@ -126,7 +126,7 @@ def _statement(module: Module, word: str, rest: str, attributes: dict[str, str],
         module.wires[name] = Wire(name, width, kind, None if init is None else init.partition("'")[2])
     elif word == "memory":
         _, bits, _, size, name = rest.split()
-        module.memories[name] = Memory(name, int(bits), int(size), attributes)
+        module.memories[name] = MemoryBlock(name, int(bits), int(size), attributes)
     elif word == "cell":
         kind, name = rest.split()
         module.cells.append(_cell(module, kind, name, lines))
@@ -170,13 +170,13 @@ def _body(module: Module, lines: Iterator[str]) -> tuple[Body, str]:
     return body, "end"
 
 
-def _cases(module: Module, lines: Iterator[str]) -> list[Case]:
+def _cases(module: Module, lines: Iterator[str]) -> list[SwitchCase]:
     cases = []
     line = next(lines)
     while line != "end":
         patterns = tuple(pattern.partition("'")[2] for pattern in line.removeprefix("case").strip().split(", "))
         body, line = _body(module, lines)
-        cases.append(Case(patterns if patterns != ("",) else (), body))
+        cases.append(SwitchCase(patterns if patterns != ("",) else (), body))
     return cases
 
 

@@ -21,7 +21,7 @@ from dynagate.hw.export.readers import (
     prune,
     update_of,
 )
-from dynagate.hw.export.rtlil import Assign, Bits, Body, Cell, Memory, Module, Signal, Switch, width_of
+from dynagate.hw.export.rtlil import Assign, Bits, Body, Cell, MemoryBlock, Module, Signal, Switch, width_of
 
 START = "dynagate_start"
 """A register that every `always @*` block reads and that changes once, when simulation starts. Such a block runs when
@@ -458,7 +458,7 @@ class _Writer:
 
     # memories and instances
 
-    def _memory(self, memory: Memory) -> Iterator[str]:
+    def _memory(self, memory: MemoryBlock) -> Iterator[str]:
         called = self.memories[memory.name]
         for key, value in memory.attributes.items():
             yield f"  (* {key.removeprefix(chr(92))} = {value} *)\n"

@@ -27,7 +27,7 @@ def most_under_way(latency: int, ii: int) -> int:
     return math.ceil((latency + FIFO_LATENCY) / ii) + 1 + (ii == 1)
 
 
-class End(NamedTuple):
+class FunctionEnd(NamedTuple):
     """The end of a function in the pipeline: `values` bits leave in cycle `latency` of a sample, and `flags` bits
     `late` cycles later.
     """
@@ -48,7 +48,7 @@ class EndState(NamedTuple):
     flags: SyncFIFOBuffered
 
 
-class State(NamedTuple):
+class FlowRegisters(NamedTuple):
     """Registers of the flow that a proof observes."""
 
     in_slot: Signal
@@ -58,7 +58,7 @@ class State(NamedTuple):
     ends: tuple[EndState, ...]
 
 
-class Flow(wiring.Component):
+class FlowControl(wiring.Component):
     """Flow control: handshakes, the slot, and the output FIFOs with their credit.
 
     ==========  ===  ===================================================================================
@@ -77,7 +77,7 @@ class Flow(wiring.Component):
     ==========  ===  ===================================================================================
     """
 
-    def __init__(self, ii: int, ends: Sequence[End]) -> None:
+    def __init__(self, ii: int, ends: Sequence[FunctionEnd]) -> None:
         self.ii, self.ends = ii, tuple(ends)
         self.depth = most_under_way(max(e.latency + e.late for e in self.ends), ii)
         ports: dict[str, Any] = {}
@@ -118,7 +118,7 @@ class Flow(wiring.Component):
         turn = Signal(len(self.ends), init=1)  # one hot, as the slots
         ends = tuple(self._end(m, k, in_slot, turn) for k in range(len(self.ends)))
         self._take_turns(m, turn, [end.flags.r_rdy for end in ends], taken)
-        self.state = State(in_slot, credit, may_enter, turn, ends)
+        self.state = FlowRegisters(in_slot, credit, may_enter, turn, ends)
         return m
 
     def _end(self, m: Module, k: int, in_slot: Signal, turn: Signal) -> EndState:

@@ -24,7 +24,7 @@ def choices(outputs: Sequence[Sequence[int]], numbers: Sequence[int]) -> list[tu
 
 
 @dataclass(frozen=True)
-class Column:
+class LaneColumn:
     """The numbers that a lane converts: each once, and per beat the place of its number among them."""
 
     numbers: tuple[int, ...]
@@ -96,7 +96,7 @@ class Layouts:
         return tagged
 
     @cached_property
-    def columns(self) -> dict[int, Column]:
+    def columns(self) -> dict[int, LaneColumn]:
         """The lanes that have numbers."""
         rows: list[list[int | None]] = []
         for numbers, length in zip(self._flat, self._lengths, strict=True):
@@ -108,5 +108,5 @@ class Layouts:
             numbers = tuple(dict.fromkeys(entry for entry in entries if entry is not None))
             place = {number: k for k, number in enumerate(numbers)}
             if numbers:
-                columns[lane] = Column(numbers, tuple(None if e is None else place[e] for e in entries))
+                columns[lane] = LaneColumn(numbers, tuple(None if e is None else place[e] for e in entries))
         return columns

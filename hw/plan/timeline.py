@@ -39,7 +39,7 @@ class Span:
 
 
 @dataclass(frozen=True)
-class Link:
+class ChainLink:
     """An operation of a chain. node: its position in the graph. wait: cycles from its operand's readiness to start."""
 
     node: int
@@ -56,7 +56,7 @@ class Chain:
     """Operations of which each reads the one before. title: which chain it is."""
 
     title: str
-    links: tuple[Link, ...]
+    links: tuple[ChainLink, ...]
 
     def cycles(self, kind: str) -> int:
         """Cycles that operations of a kind take together."""
@@ -114,14 +114,14 @@ def chain(plan: Plan) -> Chain:
     return Chain(title, tuple(_links(plan, path[::-1])))
 
 
-def _links(plan: Plan, path: list[int]) -> list[Link]:
+def _links(plan: Plan, path: list[int]) -> list[ChainLink]:
     graph = plan.formatted.graph
-    links: list[Link] = []
+    links: list[ChainLink] = []
     for i in path:
         node, start = graph.nodes[i], plan.start(i)
         wait = start - links[-1].ready if links else start
         links.append(
-            Link(i, node.name, graph.scope_paths[i][0], KINDS.get(node.op, node.op), start, plan.ready(i), wait)
+            ChainLink(i, node.name, graph.scope_paths[i][0], KINDS.get(node.op, node.op), start, plan.ready(i), wait)
         )
     return links
 

@@ -21,7 +21,7 @@ STREAM = 512
 
 
 @dataclass(frozen=True)
-class Cost:
+class DesignCost:
     """Cost of a design.
 
     lookup_tables: estimated. cycles: until the results are delivered. words, beats: size of a result on an AXI stream
@@ -41,7 +41,7 @@ class Cost:
         return beats(self.words, STREAM)
 
     @classmethod
-    def of(cls, name: str, planned: Plan) -> Cost:
+    def of(cls, name: str, planned: Plan) -> DesignCost:
         return cls(
             name,
             planned.unit_counts()["multiply"],
@@ -58,8 +58,8 @@ class Comparison:
     """alone: the functions in separate datapaths. together: all in one. delivered: by function the cycles until its
     results are delivered there."""
 
-    alone: tuple[Cost, ...]
-    together: Cost
+    alone: tuple[DesignCost, ...]
+    together: DesignCost
     delivered: dict[str, int]
 
     def text(self) -> str:
@@ -79,7 +79,7 @@ class Comparison:
         return "\n".join("| " + " | ".join(map(str, row)) + " |" for row in rows)
 
 
-def _columns(cost: Cost) -> tuple[Any, ...]:
+def _columns(cost: DesignCost) -> tuple[Any, ...]:
     return f"`{cost.name}`", cost.multipliers, cost.dsp_blocks, cost.lookup_tables, cost.register_bits
 
 
@@ -101,6 +101,6 @@ def compare(
         progress(f"planning {robot.name} {function}")
         return plan(assign(trace(robot, function), region, policy), ii)
 
-    alone = tuple(Cost.of(part.name, planned(part.name)) for part in parts_of(name))
+    alone = tuple(DesignCost.of(part.name, planned(part.name)) for part in parts_of(name))
     whole = planned(name)
-    return Comparison(alone, Cost.of(name, whole), {each.name: each.cycle for each in whole.deliveries})
+    return Comparison(alone, DesignCost.of(name, whole), {each.name: each.cycle for each in whole.deliveries})

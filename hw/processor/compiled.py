@@ -12,7 +12,7 @@ from dynagate.fixedpoint.assign import Policy, assign
 from dynagate.fixedpoint.formatted import Formatted, FormattedGraph
 from dynagate.fixedpoint.models.files import TOLERANCE, FormatsFile, described
 from dynagate.fixedpoint.models.loops import FormattedLoop
-from dynagate.fixedpoint.proof.certificate import Certificate, Machine, certified
+from dynagate.fixedpoint.proof.certificate import Certificate, ProcessorModel, certified
 from dynagate.forces.options import AlgorithmOptions
 from dynagate.graph import Graph
 from dynagate.graph.parts import parts_of
@@ -23,7 +23,7 @@ from dynagate.hw.processor.compiler.instructions import Instructions, instructio
 from dynagate.hw.processor.compiler.loops import loop_instructions
 from dynagate.hw.processor.compiler.motion import motion_of
 from dynagate.hw.processor.compiler.schedule import schedule
-from dynagate.hw.processor.compiler.scheduled import Schedule
+from dynagate.hw.processor.compiler.scheduled import ProgramSchedule
 from dynagate.hw.processor.core_spec import CoreSpec
 from dynagate.hw.processor.isa.shape import Core
 from dynagate.hw.processor.policy import file_policy
@@ -38,7 +38,7 @@ class Compiled:
     """A program, before it is described. options: of the algorithm, a tolerance that was found among them. formats:
     what a file of them holds. certificate: what results are certified with."""
 
-    schedule: Schedule
+    schedule: ProgramSchedule
     options: dict[str, Any]
     formats: dict[str, Any]
     certificate: Certificate | None = None
@@ -81,7 +81,7 @@ def compiled_program(
     if request.certificate:
         (one,) = graphs
         progress("bounding the errors of results")
-        one, certificate = certified(one, region, policy, Machine(shape.word, shape.fused))
+        one, certificate = certified(one, region, policy, ProcessorModel(shape.word, shape.fused))
         whole = [one]
     progress("fusing and scheduling")
     programs = [INSTRUCTIONS[each.kind](each, shape, request.samples_per_run) for each in whole]

@@ -20,7 +20,7 @@ from dynagate.hw.processor.compiler.instructions import ProgramError
 from dynagate.hw.processor.compiler.motion import angles_of
 from dynagate.hw.processor.compiler.pipelining import pipelined
 from dynagate.hw.processor.compiler.schedule import check_fits
-from dynagate.hw.processor.compiler.scheduled import Schedule
+from dynagate.hw.processor.compiler.scheduled import ProgramSchedule
 from dynagate.hw.processor.isa.shape import LARGEST_WORD, MOST_TURN_BITS, SMALLEST_WORD, Core
 from dynagate.hw.processor.streams import Cores
 from dynagate.hw.rtl.axi import Axi
@@ -102,7 +102,7 @@ class CoreSpec:
         _check_functions(title, self.core, needed)
         return self.core
 
-    def fitted(self, scheduled: Schedule) -> Schedule:
+    def fitted(self, scheduled: ProgramSchedule) -> ProgramSchedule:
         """Return the schedule for a core that holds it, with overlapping turns where they pay. Raises ProgramError:
         the core does not hold the program."""
         if self.grows:
@@ -151,7 +151,7 @@ def _check_functions(title: str, core: Core, needed: dict[str, int]) -> None:
         )
 
 
-def _large_enough(scheduled: Schedule) -> Core:
+def _large_enough(scheduled: ProgramSchedule) -> Core:
     """The schedule's core with memories that hold its program. Raises ProgramError: no core has this many values of
     turns."""
     core = scheduled.core

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from dynagate.base.errors import Error
 from dynagate.base.progress import Progress, quiet
-from dynagate.design.design import AxiStreams, Design, Sides
+from dynagate.design.design import AxiStreams, DesignRecord, Sides
 from dynagate.design.program import ProgramBody
 from dynagate.design.words import beats
 from dynagate.hw.rtl.axi import Axi
@@ -40,7 +40,7 @@ class Cores:
         check_shell(self.core, self.axi, self.cores)
 
 
-def behind(design: Design[ProgramBody], width: int, last: str) -> Design[ProgramBody]:
+def behind(design: DesignRecord[ProgramBody], width: int, last: str) -> DesignRecord[ProgramBody]:
     """A program's design with its streams in a shell. width: bits of a beat. last: what TLAST ends."""
     words = Sides(design.input.words, design.output.words)
     own = Sides(beats(words.input, width), beats(words.output, width))
@@ -49,7 +49,7 @@ def behind(design: Design[ProgramBody], width: int, last: str) -> Design[Program
     return replace(design, axi=streams)
 
 
-def in_its_shell(design: Design[ProgramBody]) -> Design[ProgramBody]:
+def in_its_shell(design: DesignRecord[ProgramBody]) -> DesignRecord[ProgramBody]:
     """Return a program as its bench knows it: with the streams of the shell."""
     assert design.body.shell is not None
     return behind(design, design.body.shell.width, design.body.shell.last)

@@ -58,7 +58,7 @@ class _Credit:
         m.d.sync += [self.left.eq(self.left - taken + returned), self.some.eq(self.left > 1)]
 
 
-class State(NamedTuple):
+class StreamRegisters(NamedTuple):
     """Registers of a stream that a proof observes. under_way: one bit for each stage of the pipeline."""
 
     credit: Signal
@@ -144,7 +144,7 @@ class InputStream(wiring.Component):
         later = self.converter.latency + 1
         under_way = Signal(later + 1)
         m.d.sync += under_way.eq(Cat(whole | (cut & ~dropped), under_way)[: later + 1])
-        self.state = State(credit.left, credit.some, under_way, fifo)
+        self.state = StreamRegisters(credit.left, credit.some, under_way, fifo)
         self.beat = beat
         fields, bad = self._converted(m, accept, beat)
         place = self.words % (self.width // WORD)  # of the tag in the last beat
@@ -362,7 +362,7 @@ class OutputStream(wiring.Component):
             ]
         under_way = Signal(later)
         m.d.sync += under_way.eq(Cat(issue, under_way)[:later])
-        self.state = State(credit.left, credit.some, under_way, fifo)
+        self.state = StreamRegisters(credit.left, credit.some, under_way, fifo)
 
         data = self._data(m, moves, units, held, bad, tag)
         at_end = final & (1 if self.last == PER_SAMPLE else ends)

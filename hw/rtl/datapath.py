@@ -20,7 +20,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from dynagate.fixedpoint.format import Format
 from dynagate.graph.parts import code_node
-from dynagate.hw.plan.flow import LATEST, End, Flow
+from dynagate.hw.plan.flow import LATEST, FlowControl, FunctionEnd
 from dynagate.hw.plan.plan import FunctionOutputs, Plan, UnitClass, operands
 from dynagate.hw.rtl.overflow import INPUTS, Flags, gather
 from dynagate.hw.units.multiply import DspTarget, Multiply
@@ -73,14 +73,14 @@ class Datapath(wiring.Component):
         outputs = [values.outputs(delivery) for delivery in plan.deliveries]
         overflows = [values.overflow(delivery) for delivery in plan.deliveries]
         ends = [
-            End(delivery.cycle, late, len(fields), len(bits))
+            FunctionEnd(delivery.cycle, late, len(fields), len(bits))
             for delivery, fields, (bits, late) in zip(plan.deliveries, outputs, overflows, strict=True)
         ]
         assert all(end.late <= LATEST for end in ends), (
             "the queue next to the datapath has no space for this many samples"
         )
         self.late = tuple(end.late for end in ends)
-        m.submodules.flow = flow = Flow(plan.ii, ends)
+        m.submodules.flow = flow = FlowControl(plan.ii, ends)
         m.d.comb += [
             flow.i_valid.eq(self.i.valid),
             self.i.ready.eq(flow.i_ready),
@@ -93,7 +93,7 @@ class Datapath(wiring.Component):
         values.connect(flow)
         return m
 
-    def _deliver(self, m: Module, flow: Flow) -> None:
+    def _deliver(self, m: Module, flow: FlowControl) -> None:
         """The result of the end whose turn it is. A field holds anything in results of functions that lack it."""
         plan, payload = self.plan, self.o.payload
         sources: dict[str, dict[int, Value]] = defaultdict(dict)
@@ -154,7 +154,7 @@ class _Values:
             make = self._multiplier if unit.kind == "multiply" else self._elementary
             make(unit, f"{name.lower().replace('.', '_').replace('-', 'm')}_{instance}", operations)
 
-    def connect(self, flow: Flow) -> None:
+    def connect(self, flow: FlowControl) -> None:
         """Slots to what changes with them."""
         for (path, slot), assignments in sorted(self._updates.items()):
             m = self._module(path)

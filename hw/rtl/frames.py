@@ -41,7 +41,7 @@ LEAST_WAITING = 512
 """Words of samples that may wait in the device, at least: a block of memory."""
 
 
-class Kind(IntEnum):
+class FrameKind(IntEnum):
     RESET = 1
     READ = 2
     WRITE = 3
@@ -62,7 +62,7 @@ def waiting_words(beats: int) -> int:
 
 
 @dataclass(frozen=True)
-class Frame:
+class SerialFrame:
     kind: int
     argument: int = 0
     number: int = 0
@@ -83,7 +83,7 @@ class Decoder:
         self._rest = b""
         self.damaged = 0
 
-    def feed(self, received: bytes) -> Iterator[Frame]:
+    def feed(self, received: bytes) -> Iterator[SerialFrame]:
         """The whole frames that end in these bytes."""
         *contents, self._rest = (self._rest + received).split(b"\xc0")
         for content in contents:
@@ -95,11 +95,11 @@ class Decoder:
                     yield frame
 
 
-def _decoded(content: bytes) -> Frame | None:
+def _decoded(content: bytes) -> SerialFrame | None:
     """The frame between two END bytes; None where it is damaged."""
     if _STRAY.search(content):
         return None
     plain = content.replace(b"\xdb\xdc", b"\xc0").replace(b"\xdb\xdd", b"\xdb")
     if len(plain) < 8 or len(plain) % 4 or zlib.crc32(plain[:-4]) != int.from_bytes(plain[-4:], "little"):
         return None
-    return Frame(plain[0], plain[1], int.from_bytes(plain[2:4], "little"), plain[4:-4])
+    return SerialFrame(plain[0], plain[1], int.from_bytes(plain[2:4], "little"), plain[4:-4])

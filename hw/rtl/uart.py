@@ -36,7 +36,7 @@ from dynagate.hw.rtl.frames import (
     ESC_ESC,
     NUMBERS,
     VERSION,
-    Kind,
+    FrameKind,
     Refusal,
     waiting_words,
 )
@@ -442,7 +442,7 @@ class Access(wiring.Component):
         writes = Signal()
         response = Signal(8)
         number = Signal(_NUMBER)
-        kind = Mux(writes, Kind.WRITE | ANSWER, Kind.READ | ANSWER)
+        kind = Mux(writes, FrameKind.WRITE | ANSWER, FrameKind.READ | ANSWER)
         m.d.comb += [self.header.eq(Cat(Const(0, 8) | kind, response, number)), self.values.eq(~writes)]
         with m.FSM():
             with m.State("IDLE"), m.If(self.start):
@@ -518,14 +518,14 @@ class Serial(wiring.Component):
         kind, argument, number = reader.header[:8], reader.header[8:16], reader.header[16:]
         commit, start = Signal(), Signal()
         m.d.sync += [
-            resets.eq(reader.whole & (kind == Kind.RESET) & (reader.count == 0)),
-            commit.eq(reader.whole & (kind == Kind.SAMPLE)),
-            start.eq(reader.whole & ((kind == Kind.READ) | access.write) & (reader.count == access.write)),
+            resets.eq(reader.whole & (kind == FrameKind.RESET) & (reader.count == 0)),
+            commit.eq(reader.whole & (kind == FrameKind.SAMPLE)),
+            start.eq(reader.whole & ((kind == FrameKind.READ) | access.write) & (reader.count == access.write)),
         ]
         m.d.comb += [
             samples.commit.eq(commit),
             samples.number.eq(number),
-            access.write.eq(kind == Kind.WRITE),
+            access.write.eq(kind == FrameKind.WRITE),
             access.start.eq(start),
             access.address.eq(argument),
             access.value.eq(reader.value),
@@ -545,10 +545,10 @@ class Serial(wiring.Component):
         reset_number, refused_number, results = Signal(_NUMBER), Signal(_NUMBER), Signal(_NUMBER)
         reason = Signal(8)
         headers = [
-            Cat(Const(Kind.RESET | ANSWER, 8), Const(0, 8), reset_number),
-            Cat(Const(Kind.REFUSED | ANSWER, 8), reason, refused_number),
+            Cat(Const(FrameKind.RESET | ANSWER, 8), Const(0, 8), reset_number),
+            Cat(Const(FrameKind.REFUSED | ANSWER, 8), reason, refused_number),
             access.header,
-            Cat(Const(Kind.SAMPLE | ANSWER, 8), Const(0, 8), results),
+            Cat(Const(FrameKind.SAMPLE | ANSWER, 8), Const(0, 8), results),
         ]
         pending = [reset_answer, refusal, access.answered, result.tvalid]
         chosen, source, left = Signal(2), Signal(2), Signal(2)

@@ -18,7 +18,7 @@ Words = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
-class Kind:
+class FloatFormat:
     """A floating-point format of IEEE 754. significand: its bits, the implicit one included. number, word: numpy's
     types of the number and of its bits."""
 
@@ -46,10 +46,10 @@ class Kind:
         return ((1 << self.exponent_bits + 1) - 1) << self.significand - 2
 
 
-BINARY32 = Kind(32, 24, np.float32, np.uint32)
+BINARY32 = FloatFormat(32, 24, np.float32, np.uint32)
 
 
-def from_floating(words: Words, fmt: Format, widest: int, kind: Kind) -> Rescaled:
+def from_floating(words: Words, fmt: Format, widest: int, kind: FloatFormat) -> Rescaled:
     """Numbers as their bits (count,) to integers of a format, and which are NaN, infinite or do not fit.
 
     widest: of the formats that share the unit; it says how large a number has to be for nothing to be left of it.
@@ -62,7 +62,7 @@ def from_floating(words: Words, fmt: Format, widest: int, kind: Kind) -> Rescale
     return Rescaled(fitted.value, fitted.overflow | too_large)
 
 
-def to_floating(x: Integers, fmt: Format, kind: Kind) -> Words:
+def to_floating(x: Integers, fmt: Format, kind: FloatFormat) -> Words:
     """The bits of the nearest numbers; infinite where they are too large."""
     with np.errstate(over="ignore"):
         return to_float(x, fmt).astype(kind.number).view(kind.word)
@@ -73,12 +73,12 @@ def to_float_latency(widest: int) -> int:
     return 5 if widest > BINARY32.longest_exact else 4
 
 
-def up_shift(widest: int, kind: Kind) -> int:
+def up_shift(widest: int, kind: FloatFormat) -> int:
     """A significand moved up so far loses no bit that the widest format has, nor the one below it that rounds."""
     return max(widest - kind.significand + 1, 0)
 
 
-def largest_exponent(fmt: Format, widest: int, kind: Kind) -> int:
+def largest_exponent(fmt: Format, widest: int, kind: FloatFormat) -> int:
     """The biased exponent at which a significand is moved up all the way."""
     return up_shift(widest, kind) + kind.bias + kind.significand - 2 - fmt.frac
 

@@ -16,7 +16,7 @@ from dynagate.fixedpoint.format import Format
 from dynagate.fixedpoint.wordlength.goal import DSP48E2, Multiplier
 
 
-class Part(NamedTuple):
+class ProductPart(NamedTuple):
     """A block of a product: low bit and bits of its piece of each operand. weight: place of its product's bit 0."""
 
     low_a: int
@@ -26,13 +26,13 @@ class Part(NamedTuple):
     weight: int
 
 
-def parts(width_a: int, width_b: int, block: Multiplier = DSP48E2) -> list[Part]:
+def parts(width_a: int, width_b: int, block: Multiplier = DSP48E2) -> list[ProductPart]:
     """The blocks of a product, as few as there can be, least significant first."""
     limits = (block.wide, block.narrow), (block.narrow, block.wide)
     cuts = [(_pieces(width_a, a), _pieces(width_b, b)) for a, b in limits]
     wider_first = cuts if width_a >= width_b else cuts[::-1]
     pieces_a, pieces_b = min(wider_first, key=lambda pieces: len(pieces[0]) * len(pieces[1]))
-    blocks = (Part(a, wa, b, wb, a + b) for a, wa in pieces_a for b, wb in pieces_b)
+    blocks = (ProductPart(a, wa, b, wb, a + b) for a, wa in pieces_a for b, wb in pieces_b)
     return sorted(blocks, key=lambda part: (part.weight, part.low_a))
 
 

@@ -18,7 +18,7 @@ from dynagate.base.storage import read_file
 from dynagate.base.untrusted import plain_text
 from dynagate.design.bodies import body_row
 from dynagate.design.codec import Words
-from dynagate.design.design import Design
+from dynagate.design.design import DesignRecord
 from dynagate.design.files import bench_folder, bench_texts_of, bench_vectors_of, checksum
 from dynagate.hw.vectors.drawn import Vectors
 from dynagate.hw.vectors.subject import Subject, subjects
@@ -29,13 +29,13 @@ _LATE = re.compile(r"^  localparam integer LATE = (\d{1,2}(?:, LATE_\d+ = \d{1,2
 _HEX = re.compile(r"// [\x20-\x7e]*\n(?:[0-9a-f]*\n)*")
 
 
-def in_bench(design: Design[Any]) -> Design[Any]:
+def in_bench(design: DesignRecord[Any]) -> DesignRecord[Any]:
     """Return the record as the benches of its modules know it: with the streams of the shell around it."""
-    record: Design[Any] = body_row(design.body.kind).hardware().in_bench(design)
+    record: DesignRecord[Any] = body_row(design.body.kind).hardware().in_bench(design)
     return record
 
 
-def bench_files(design: Design, late: Sequence[int], vectors: Mapping[str, Vectors]) -> dict[str, str]:
+def bench_files(design: DesignRecord, late: Sequence[int], vectors: Mapping[str, Vectors]) -> dict[str, str]:
     """Every file of a design's benches, by its place in the design's folder. late: of each function, the cycles by
     which overflow bits follow their values. vectors: by module."""
     files: dict[str, str] = {}
@@ -79,7 +79,7 @@ def _lines(words: Words, bits: int) -> Iterator[str]:
         yield f"{number:0{digits}x}"
 
 
-def bench_faults(design: Design, folder: Path) -> Iterator[str]:
+def bench_faults(design: DesignRecord, folder: Path) -> Iterator[str]:
     """Yield a text for each bench file in a design's folder that is missing, edited or of another design. design:
     the design of that folder.
     """
@@ -87,7 +87,7 @@ def bench_faults(design: Design, folder: Path) -> Iterator[str]:
         yield from _faults_of(design, module, folder)
 
 
-def _faults_of(design: Design, module: str, folder: Path) -> Iterator[str]:
+def _faults_of(design: DesignRecord, module: str, folder: Path) -> Iterator[str]:
     bench, vectors = bench_folder(design, module), bench_vectors_of(module)
     texts = _texts_of(design, module)
     place = folder / bench
@@ -115,14 +115,14 @@ def _faults_of(design: Design, module: str, folder: Path) -> Iterator[str]:
             yield f"{place / name} was edited, or written by another version of dynagate"
 
 
-def _expected(design: Design, module: str, late: Sequence[int], contents: Mapping[str, str]) -> dict[str, str]:
+def _expected(design: DesignRecord, module: str, late: Sequence[int], contents: Mapping[str, str]) -> dict[str, str]:
     """The texts of a bench, as they follow from the design."""
     counts = Counts(*(_rows(contents, name) for name in ("ends.hex", "registers.hex", "inputs.hex", "rounds.hex")))
     (subject,) = (each for each in subjects(design, late) if each.module == module)
     return bench_texts(subject, late, counts)
 
 
-def _texts_of(design: Design, module: str) -> tuple[str, ...]:
+def _texts_of(design: DesignRecord, module: str) -> tuple[str, ...]:
     return bench_texts_of(module, first=module == design.modules[0])
 
 
@@ -130,7 +130,7 @@ def _rows(contents: Mapping[str, str], name: str) -> int:
     return contents[name].count("\n") - 1 if name in contents else 0
 
 
-def late_of(text: str, design: Design) -> list[int] | None:
+def late_of(text: str, design: DesignRecord) -> list[int] | None:
     """The one thing that the text of a bench says and neither design.json nor the vectors do; None where it does
     not."""
     line = _LATE.search(text)

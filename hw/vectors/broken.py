@@ -20,7 +20,7 @@ GARBAGE = 0xA5A5A5A5
 """Words of bytes that TKEEP omits."""
 
 
-class Kind(Enum):
+class SampleFault(Enum):
     """What is wrong with a sample."""
 
     CUT = "TLAST comes before its last beat"
@@ -55,16 +55,16 @@ class Broken(NamedTuple):
         return int((self.unusable | self.dropped | self.unended).sum())
 
 
-def kinds_of(axi: AxiStreams, functions: int) -> list[Kind]:
+def kinds_of(axi: AxiStreams, functions: int) -> list[SampleFault]:
     """Return the faults that samples of a shell can have. functions: a sample of one of several functions is not cut,
     because the number of its function would be missing."""
-    kinds = [Kind.HOLE]
+    kinds = [SampleFault.HOLE]
     if axi.beats.input > 1 and (functions == 1 or axi.last == PER_SAMPLE):
-        kinds.append(Kind.CUT)
+        kinds.append(SampleFault.CUT)
     if axi.last == PER_SAMPLE:
-        kinds.append(Kind.UNENDED)
+        kinds.append(SampleFault.UNENDED)
     if axi.beats.input * axi.lanes > axi.words.input + 1:
-        kinds.append(Kind.FILLED)
+        kinds.append(SampleFault.FILLED)
     return kinds
 
 
@@ -80,14 +80,14 @@ def drawn_faults(axi: AxiStreams, functions: int, count: int, sound: int, seed: 
     )
     for k, sample in enumerate(range(sound + BROKEN_EVERY // 2, count, BROKEN_EVERY)):
         match kinds[k % len(kinds)]:
-            case Kind.CUT:
+            case SampleFault.CUT:
                 broken.beats[sample] = random.integers(1, axi.beats.input)
                 broken.dropped[sample] = axi.last == PER_SAMPLE
-            case Kind.UNENDED:
+            case SampleFault.UNENDED:
                 broken.unended[sample] = True
-            case Kind.HOLE:
+            case SampleFault.HOLE:
                 broken.hole[sample] = random.integers(WORD // 8 * (axi.words.input + 1))
-            case Kind.FILLED:
+            case SampleFault.FILLED:
                 broken.filled[sample] = random.integers(axi.words.input + 1, axi.beats.input * axi.lanes)
     return broken
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Protocol
 
-from dynagate.design.design import Design as Record
+from dynagate.design.design import DesignRecord
 from dynagate.fixedpoint.formatted import FormattedGraph
 from dynagate.graph import Graph
 from dynagate.graph.region import Region
@@ -30,7 +30,7 @@ class BuiltDatapath(Protocol):
     @property
     def region(self) -> Region: ...
     @property
-    def design(self) -> Record[Any]: ...
+    def design(self) -> DesignRecord[Any]: ...
     @property
     def hardware(self) -> ScheduledDatapath: ...
     @property

@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 from dynagate.control.chip import CALL, ChipSolver, calls_of
 from dynagate.design.codec import Words
-from dynagate.design.design import Design
+from dynagate.design.design import DesignRecord
 from dynagate.design.program import ProgramBody
-from dynagate.fixedpoint.models.loops import FormattedLoop, LoopIntegers
+from dynagate.fixedpoint.models.loops import FormattedLoop, LoopTrajectories
 from dynagate.hw.vectors.drawn import BEYOND, SEED, Arrays, Flags, Vectors
 from dynagate.hw.vectors.packets import FEWEST, Packet, entered, put, streamed_vectors
 from dynagate.hw.vectors.programs import PIECES, turn_results
@@ -23,7 +23,7 @@ FAR_EVERY = 10
 
 
 def solver_vectors(
-    design: Design[ProgramBody],
+    design: DesignRecord[ProgramBody],
     loading: Words,
     formatted: FormattedLoop,
     solver: ChipSolver,
@@ -34,7 +34,7 @@ def solver_vectors(
     calls are, (problems, ·)."""
     sizes = [PIECES[k % len(PIECES)] for k in range(FEWEST)]
     known, far = _drawn(solver, problems, len(sizes), seed)
-    integers = LoopIntegers(formatted, {}, len(sizes))
+    integers = LoopTrajectories(formatted, {}, len(sizes))
     formats = {port.name: formatted.input_formats(port.name) for port in formatted.inputs}
     groups: list[list[Packet]] = [[] for _ in sizes]
     late = far

@@ -13,7 +13,7 @@ from dynagate.graph import Graph
 from dynagate.graph.parts import part_graph, parts_of, pooled
 from dynagate.graph.region import Kind, part_states
 from dynagate.hw.vectors.built import BuiltDatapath
-from dynagate.hw.vectors.operations import Operation
+from dynagate.hw.vectors.operations import RegisterAccess
 
 SAMPLES = 1000
 SEED = 1
@@ -43,7 +43,7 @@ class Vectors(NamedTuple):
     masks: Words
     reference: Rows
     rounds: Ints
-    operations: list[Operation]
+    operations: list[RegisterAccess]
 
 
 def drawn_states(built: BuiltDatapath, count: int, seed: int) -> tuple[Arrays, Flags]:

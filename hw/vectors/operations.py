@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from dynagate.design.design import AxiStreams, Design
+from dynagate.design.design import AxiStreams, DesignRecord
 from dynagate.design.words import PER_BATCH
 from dynagate.hw.processor.shell.core_shell import BATCH_BIT
 from dynagate.hw.rtl.regmap import OKAY, OUTPUTS, READ, SLVERR
@@ -19,17 +19,17 @@ SOFT_RESET = 255
 """In place of a round: what resets the streams while samples are under way."""
 
 
-class Kind(IntEnum):
+class AccessKind(IntEnum):
     """READ: it must be the word. INPUT_STALLS, OUTPUT_STALLS: a read that must be what the bench has counted."""
 
     READ, WRITE, INPUT_STALLS, OUTPUT_STALLS = range(4)
 
 
-class Operation(NamedTuple):
+class RegisterAccess(NamedTuple):
     """before: which round; ROUNDS is behind the last. response: of the bus."""
 
     before: int
-    kind: Kind
+    kind: AccessKind
     address: int
     word: int
     response: int = OKAY
@@ -58,11 +58,11 @@ class Counted(NamedTuple):
 
 
 def of_shell(
-    design: Design,
+    design: DesignRecord,
     held: Mapping[str, npt.NDArray[np.float32]],
     counted: Counted,
     settings: Mapping[int, Mapping[str, int]] | None = None,
-) -> list[Operation]:
+) -> list[RegisterAccess]:
     """Return the operations for the shell of a datapath.
 
     held: inertial parameters to write, by link. settings: registers to set, by round before which they are set.
@@ -77,22 +77,24 @@ def of_shell(
     }
     operations = _first(design, constants)
     written = {f"{name}_{k}": word for name, row in held.items() for k, word in enumerate(_bits(row))}
-    for kind in (Kind.WRITE, Kind.READ):
-        operations += [Operation(0, kind, address[name], word) for name, word in written.items()]
+    for kind in (AccessKind.WRITE, AccessKind.READ):
+        operations += [RegisterAccess(0, kind, address[name], word) for name, word in written.items()]
     if axi.choice:
-        operations.append(Operation(0, Kind.READ, address[OUTPUTS], (1 << len(axi.registers[OUTPUTS].bits)) - 1))
+        operations.append(
+            RegisterAccess(0, AccessKind.READ, address[OUTPUTS], (1 << len(axi.registers[OUTPUTS].bits)) - 1)
+        )
     for before, words in (settings or {}).items():
-        operations += [Operation(before, Kind.WRITE, address[name], word) for name, word in words.items()]
+        operations += [RegisterAccess(before, AccessKind.WRITE, address[name], word) for name, word in words.items()]
     return [*operations, *_counted(address, counted, ROUNDS), *_cleared(design, ROUNDS)]
 
 
-def _registers(design: Design) -> tuple[AxiStreams, dict[str, int]]:
+def _registers(design: DesignRecord) -> tuple[AxiStreams, dict[str, int]]:
     """A module's streams, and the addresses of its registers by name."""
     assert design.axi is not None
     return design.axi, {name: register.address for name, register in design.axi.registers.items()}
 
 
-def _first(design: Design, constants: Mapping[str, int]) -> list[Operation]:
+def _first(design: DesignRecord, constants: Mapping[str, int]) -> list[RegisterAccess]:
     """A soft reset, and what registers say before the first round. constants: besides what a module is."""
     axi, address = _registers(design)
     said = {
@@ -106,10 +108,10 @@ def _first(design: Design, constants: Mapping[str, int]) -> list[Operation]:
     resets = 1 << axi.registers["control"].bits.index("reset")
     beyond, read_only = 4 * len(axi.registers), next(n for n, row in axi.registers.items() if row.access == READ)
     return [
-        Operation(SOFT_RESET, Kind.WRITE, address["control"], resets),
-        *(Operation(0, Kind.READ, address[name], word) for name, word in said.items()),
-        Operation(0, Kind.READ, beyond, 0, SLVERR),
-        Operation(0, Kind.WRITE, address[read_only], 1, SLVERR),
+        RegisterAccess(SOFT_RESET, AccessKind.WRITE, address["control"], resets),
+        *(RegisterAccess(0, AccessKind.READ, address[name], word) for name, word in said.items()),
+        RegisterAccess(0, AccessKind.READ, beyond, 0, SLVERR),
+        RegisterAccess(0, AccessKind.WRITE, address[read_only], 1, SLVERR),
         _clear(axi, 0),  # the beat that waited through the soft reset has counted as a stall
     ]
 
@@ -124,7 +126,7 @@ class Answered(NamedTuple):
     cut: int
 
 
-def of_cores(design: Design, cores: int, checksum: int, counted: Sequence[Answered]) -> list[Operation]:
+def of_cores(design: DesignRecord, cores: int, checksum: int, counted: Sequence[Answered]) -> list[RegisterAccess]:
     """Return the operations for the shell of a processor's cores. checksum: of the program. counted: counts at the
     ends where a bench stops.
     """
@@ -136,7 +138,7 @@ def of_cores(design: Design, cores: int, checksum: int, counted: Sequence[Answer
     return [
         *said,
         reset,  # after the round in which the program is loaded
-        *(Operation(1, Kind.READ, address[name], word) for name, word in loaded.items()),
+        *(RegisterAccess(1, AccessKind.READ, address[name], word) for name, word in loaded.items()),
         _clear(axi, 1),
         *(operation for each in counted for operation in _counted(address, _of_results(each), each.before)),
         *_cleared(design, counted[-1].before),
@@ -152,7 +154,7 @@ def _bits(row: npt.NDArray[np.float32]) -> list[int]:
     return [int(word) for word in row.view(np.uint32)]
 
 
-def _counted(address: Mapping[str, int], counted: Counted, before: int) -> list[Operation]:
+def _counted(address: Mapping[str, int], counted: Counted, before: int) -> list[RegisterAccess]:
     """Return the reads of the counters before a round."""
     bad, flagged, scopes, misaligned, holes = counted
     seen = {
@@ -167,22 +169,25 @@ def _counted(address: Mapping[str, int], counted: Counted, before: int) -> list[
     seen |= {"first_bad_input": int(np.argmax(bad))} if bad.any() else {}
     seen |= {"first_overflow": int(np.argmax(flagged))} if flagged.any() else {}
     return [
-        *(Operation(before, Kind.READ, address[name], word) for name, word in seen.items()),
-        Operation(before, Kind.INPUT_STALLS, address["input_stalls"], 0),
-        Operation(before, Kind.OUTPUT_STALLS, address["output_stalls"], 0),
+        *(RegisterAccess(before, AccessKind.READ, address[name], word) for name, word in seen.items()),
+        RegisterAccess(before, AccessKind.INPUT_STALLS, address["input_stalls"], 0),
+        RegisterAccess(before, AccessKind.OUTPUT_STALLS, address["output_stalls"], 0),
     ]
 
 
-def _clear(axi: AxiStreams, before: int) -> Operation:
+def _clear(axi: AxiStreams, before: int) -> RegisterAccess:
     """Return the write that clears the counters before a round."""
     control = axi.registers["control"]
-    return Operation(before, Kind.WRITE, control.address, 1 << control.bits.index("clear"))
+    return RegisterAccess(before, AccessKind.WRITE, control.address, 1 << control.bits.index("clear"))
 
 
-def _cleared(design: Design, before: int) -> list[Operation]:
+def _cleared(design: DesignRecord, before: int) -> list[RegisterAccess]:
     """Return a clear, and the reads of the counters after it."""
     axi, address = _registers(design)
     return [
         _clear(axi, before),
-        *(Operation(before, Kind.READ, address[name], 0) for name in ("samples_in", "samples_out", "status")),
+        *(
+            RegisterAccess(before, AccessKind.READ, address[name], 0)
+            for name in ("samples_in", "samples_out", "status")
+        ),
     ]

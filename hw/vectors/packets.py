@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 from dynagate.design.codec import Codec, Words
-from dynagate.design.design import Design, Stream
+from dynagate.design.design import DesignRecord, Stream
 from dynagate.design.program import ProgramBody
 from dynagate.design.words import FIXED, PER_SAMPLE, WORD
 from dynagate.fixedpoint.format import Format, Integers, quantize
@@ -68,7 +68,7 @@ class Entered(NamedTuple):
     bad: Flags
 
 
-def entered(design: Design[ProgramBody], arrays: Arrays, formats: Mapping[str, Sequence[Format]]) -> Entered:
+def entered(design: DesignRecord[ProgramBody], arrays: Arrays, formats: Mapping[str, Sequence[Format]]) -> Entered:
     """arrays: (samples, ...) by port. formats: of a port's numbers."""
     words, integers = {}, {}
     bad = np.zeros(len(next(iter(arrays.values()))), np.bool_)
@@ -86,7 +86,7 @@ def entered(design: Design[ProgramBody], arrays: Arrays, formats: Mapping[str, S
     return Entered(words, integers, bad)
 
 
-def results(design: Design[ProgramBody], integers: Sequence[Integers], formats: Sequence[Format]) -> Words:
+def results(design: DesignRecord[ProgramBody], integers: Sequence[Integers], formats: Sequence[Format]) -> Words:
     """The bits of integers that leave, (samples, numbers), as integers or as float32."""
     if design.body.stream_words == FIXED:
         return np.stack(integers, axis=1).astype(np.int64).astype(np.uint32)
@@ -101,7 +101,7 @@ def put(words: Words, codec: Codec, stream: Stream, name: str, bits: Words) -> N
 
 
 def streamed_vectors(
-    design: Design[ProgramBody], loading: Words, groups: list[Group], few: int, seed: int = SEED
+    design: DesignRecord[ProgramBody], loading: Words, groups: list[Group], few: int, seed: int = SEED
 ) -> Vectors:
     """Vectors of groups of samples, and of what loads the program before and among them. design: with its shell.
     loading: what loads it, (messages, 2). few: samples of the rounds that every simulator runs, about."""
@@ -158,7 +158,7 @@ def _streamed(subject: Subject, loading: Words, groups: list[Group], few: int) -
 
 
 def _vectors(
-    design: Design[ProgramBody], subject: Subject, streamed: list[Packet], bounds: Ints, crc: int, seed: int
+    design: DesignRecord[ProgramBody], subject: Subject, streamed: list[Packet], bounds: Ints, crc: int, seed: int
 ) -> Vectors:
     axi, shell = subject.design.axi, design.body.shell
     assert axi is not None
@@ -203,7 +203,7 @@ def _beats(words: Words, lanes: int, last: bool) -> Words:
     return np.concatenate([padded, ends], axis=1)
 
 
-def _masks(design: Design[ProgramBody], subject: Subject) -> Words:
+def _masks(design: DesignRecord[ProgramBody], subject: Subject) -> Words:
     """Return masks with ones at the result bits of each function; shorter results end with words without meaning."""
     axi = subject.design.axi
     assert axi is not None

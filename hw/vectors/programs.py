@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 from dynagate.design.codec import Words
-from dynagate.design.design import Design
+from dynagate.design.design import DesignRecord
 from dynagate.design.program import ProgramBody
 from dynagate.design.words import FIXED
 from dynagate.dynamics import CODE
@@ -16,7 +16,7 @@ from dynagate.fixedpoint.format import Format, Integers
 from dynagate.fixedpoint.formatted import Formatted, FormattedGraph
 from dynagate.fixedpoint.models.evaluate import evaluate_integers
 from dynagate.fixedpoint.models.feedback import FeedbackModel
-from dynagate.fixedpoint.models.loops import FormattedLoop, LoopIntegers
+from dynagate.fixedpoint.models.loops import FormattedLoop, LoopTrajectories
 from dynagate.forces.options import AlgorithmOptions
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.region import Kind, Region
@@ -51,7 +51,7 @@ Functions = Sequence[Formatted]
 
 
 def program_vectors(
-    design: Design[ProgramBody],
+    design: DesignRecord[ProgramBody],
     loading: Words,
     functions: Functions,
     region: Region,
@@ -72,7 +72,7 @@ def program_vectors(
 
 
 def _of_functions(
-    design: Design[ProgramBody], functions: Functions, region: Region, count: int, seed: int
+    design: DesignRecord[ProgramBody], functions: Functions, region: Region, count: int, seed: int
 ) -> list[Group]:
     """Samples of all functions in random order."""
     each: list[Group] = []
@@ -83,7 +83,7 @@ def _of_functions(
 
 
 def _of_function(
-    design: Design[ProgramBody], end: int, formatted: FormattedGraph, region: Region, count: int, seed: int
+    design: DesignRecord[ProgramBody], end: int, formatted: FormattedGraph, region: Region, count: int, seed: int
 ) -> Iterator[Packet]:
     """Draw samples with one state each, or with several."""
     graph, beside, kept = formatted.graph, design.body.samples_per_run, kept_in_limits(formatted.graph)
@@ -119,7 +119,9 @@ def _of_function(
         yield Packet(end, sent[k], came[k], bool(flagged[k]), bool(bad[k]), rows)
 
 
-def _strange(design: Design[ProgramBody], states: Arrays, kept: Collection[str], seed: int) -> tuple[Arrays, Flags]:
+def _strange(
+    design: DesignRecord[ProgramBody], states: Arrays, kept: Collection[str], seed: int
+) -> tuple[Arrays, Flags]:
     """On streams of floats, replace a number of some samples by NaN or infinity, and return which samples these are."""
     names = [name for name in states if name not in kept]
     count = len(next(iter(states.values())))
@@ -160,7 +162,7 @@ class _Turns(NamedTuple):
 
 
 def _of_turns(
-    design: Design[ProgramBody],
+    design: DesignRecord[ProgramBody],
     formatted: Formatted,
     region: Region,
     count: int,
@@ -193,7 +195,7 @@ def _starts(formatted: Formatted, region: Region, count: int, seed: int) -> tupl
     return of_all_kinds(lambda n, own, kind: region.states(graph, n, own, kind), kept_in_limits(graph), count, seed)
 
 
-def _graph_turns(formatted: FormattedGraph, each: Arrays, design: Design[ProgramBody], robot: Robot) -> _Turns:
+def _graph_turns(formatted: FormattedGraph, each: Arrays, design: DesignRecord[ProgramBody], robot: Robot) -> _Turns:
     """each: (batch, turns, ...), of the states those of the first turn count."""
     graph, carried, formats = formatted.graph, set(CARRY.values()), _formats(formatted)
     longest = next(iter(each.values())).shape[1]
@@ -223,11 +225,11 @@ def _graph_turns(formatted: FormattedGraph, each: Arrays, design: Design[Program
     )
 
 
-def _loop_turns(formatted: FormattedLoop, each: Arrays, design: Design[ProgramBody], robot: Robot) -> _Turns:
+def _loop_turns(formatted: FormattedLoop, each: Arrays, design: DesignRecord[ProgramBody], robot: Robot) -> _Turns:
     motion = ChipMotion.of(robot, AlgorithmOptions.of_record(design.options), design.body.core["word"])
     formats = {port.name: formatted.input_formats(port.name) for port in formatted.inputs}
     begun = entered(design, motion.begun(each["q"][:, 0], each["qd"][:, 0]), formats)
-    loop, per_turn = LoopIntegers(formatted, begun.integers), formatted.loop.per_turn
+    loop, per_turn = LoopTrajectories(formatted, begun.integers), formatted.loop.per_turn
     batch, longest = each["q"].shape[:2]
     rows, came, overflow = [], [], []
     for k in range(longest):
@@ -250,14 +252,16 @@ def _loop_turns(formatted: FormattedLoop, each: Arrays, design: Design[ProgramBo
     )
 
 
-TURNS: Mapping[str, Callable[[Any, Arrays, Design[ProgramBody], Robot], _Turns]] = table(
+TURNS: Mapping[str, Callable[[Any, Arrays, DesignRecord[ProgramBody], Robot], _Turns]] = table(
     "hw.vectors.programs.TURNS",
     {GRAPH: _graph_turns, LOOP: _loop_turns, UNTIL: _loop_turns, SCAN: refused("a program", "a graph or a loop")},
 )
 """The turns of trajectories of each kind of step, from the states and torques of all turns."""
 
 
-def turn_results(design: Design[ProgramBody], loop: LoopIntegers, inputs: Mapping[str, Sequence[Integers]]) -> Columns:
+def turn_results(
+    design: DesignRecord[ProgramBody], loop: LoopTrajectories, inputs: Mapping[str, Sequence[Integers]]
+) -> Columns:
     """The words of a turn's results."""
     values, _ = loop.turn(inputs)
     ports = (port.name for port in design.output.ports)
@@ -271,7 +275,7 @@ def _bad(begun: Entered, rows: Sequence[Entered]) -> Flags:
     return bad
 
 
-def _piece(design: Design[ProgramBody], turns: _Turns, i: int, piece: int, known: bool, late: Flags) -> Packet:
+def _piece(design: DesignRecord[ProgramBody], turns: _Turns, i: int, piece: int, known: bool, late: Flags) -> Packet:
     """A sample of trajectory i."""
     assert design.body.loop is not None
     loop = design.body.loop

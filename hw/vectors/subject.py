@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from dynagate.design.bodies import body_row
 from dynagate.design.datapath import DatapathBody
-from dynagate.design.design import AxiStreams, Design, Sides
+from dynagate.design.design import AxiStreams, DesignRecord, Sides
 from dynagate.design.files import bench_folder
 from dynagate.design.latency import stream_cycles
 from dynagate.design.program import ProgramBody
@@ -36,7 +36,7 @@ class Subject:
     the first beat to the edge that sees the first beat of the result, of each end. slacks: at most this many more.
     silent_beats: of a sample of which no result comes."""
 
-    design: Design
+    design: DesignRecord
     module: str
     names: tuple[str, ...]
     in_bits: int
@@ -89,18 +89,18 @@ class Subject:
         return self.design.modules[self.design.modules.index(self.module) :: -1]
 
 
-def subjects(design: Design, late: Sequence[int]) -> list[Subject]:
+def subjects(design: DesignRecord, late: Sequence[int]) -> list[Subject]:
     """The modules of a design that have benches. late: of each function, the cycles by which overflow bits follow
     their values."""
     return [_subject(design, module, late) for module in design.modules]
 
 
-def _subject(design: Design, module: str, late: Sequence[int]) -> Subject:
+def _subject(design: DesignRecord, module: str, late: Sequence[int]) -> Subject:
     subject: Subject = body_row(design.body.kind).hardware().subject(design, module, late)
     return subject
 
 
-def of_datapath(design: Design[DatapathBody], module: str, late: Sequence[int]) -> Subject:
+def of_datapath(design: DesignRecord[DatapathBody], module: str, late: Sequence[int]) -> Subject:
     """Return a module of a datapath, bare, in its ring or in its shell."""
     ends = [(function.name, function.latency) for function in design.functions] or [(design.function, design.latency)]
     names = tuple(name for name, _ in ends)
@@ -123,7 +123,7 @@ def of_datapath(design: Design[DatapathBody], module: str, late: Sequence[int]) 
     )
 
 
-def of_cores(design: Design[ProgramBody], module: str, late: Sequence[int]) -> Subject:
+def of_cores(design: DesignRecord[ProgramBody], module: str, late: Sequence[int]) -> Subject:
     """Return the cores of a program in their shell."""
     axi, shell = design.axi, design.body.shell
     assert axi is not None

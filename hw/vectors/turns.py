@@ -20,7 +20,7 @@ from dynagate.graph.evaluate import evaluate
 from dynagate.hw.vectors import operations, rounds
 from dynagate.hw.vectors.built import BuiltDatapath
 from dynagate.hw.vectors.drawn import Arrays, Flags, Ints, Rows, Vectors, drawn_states, flat
-from dynagate.hw.vectors.operations import Counted, Kind, Operation
+from dynagate.hw.vectors.operations import AccessKind, Counted, RegisterAccess
 from dynagate.hw.vectors.rounds import NONE, ROUNDS
 from dynagate.hw.vectors.subject import ACCELERATOR, ROLLOUT
 from dynagate.hw.vectors.wire import StreamModel, kept_bytes, with_keep
@@ -29,7 +29,7 @@ LONGEST, ALIKE = 8, 5
 """Turns of a trajectory at most, and of those that a register ends."""
 
 
-class Part(NamedTuple):
+class StreamedPart(NamedTuple):
     """Trajectories of turns. rounds: in which they are streamed. every, steps: what the registers say."""
 
     rounds: range
@@ -37,7 +37,7 @@ class Part(NamedTuple):
     steps: int
 
 
-PARTS = (Part(range(9), 0, 0), Part(range(9, 13), 3, 0), Part(range(13, ROUNDS), 0, ALIKE))
+PARTS = (StreamedPart(range(9), 0, 0), StreamedPart(range(9, 13), 3, 0), StreamedPart(range(13, ROUNDS), 0, ALIKE))
 
 
 class StreamedSteps(NamedTuple):
@@ -94,7 +94,7 @@ def _joined(parts: Sequence[StreamedSteps]) -> StreamedSteps:
     return StreamedSteps(**{name: one(name) for name in StreamedSteps._fields})
 
 
-def _part(built: BuiltDatapath, wire: StreamModel | None, part: Part, size: int, seed: int) -> StreamedSteps:
+def _part(built: BuiltDatapath, wire: StreamModel | None, part: StreamedPart, size: int, seed: int) -> StreamedSteps:
     """Turns of trajectories of random lengths, or of those that a register ends."""
     assert built.design.body.ring is not None
     steps = _lengths(part, size, seed)
@@ -127,7 +127,7 @@ def _part(built: BuiltDatapath, wire: StreamModel | None, part: Part, size: int,
     )
 
 
-def _lengths(part: Part, size: int, seed: int) -> Ints:
+def _lengths(part: StreamedPart, size: int, seed: int) -> Ints:
     """Turns of each trajectory, this many in all."""
     if part.steps:
         return np.full(size // part.steps, part.steps)
@@ -200,7 +200,7 @@ def _bare(built: BuiltDatapath, part: StreamedSteps, last: Flags, tags: Ints, bo
     masks = np.full((1, 1, design.output.words), 0xFFFFFFFF, np.uint32)
     masks[0, 0, -1] >>= np.uint32(-design.output.bits % 32)
     settings = [
-        Operation(part.rounds.start, Kind.WRITE, address, word)
+        RegisterAccess(part.rounds.start, AccessKind.WRITE, address, word)
         for part in PARTS
         for address, word in ((0, part.steps), (4, part.every))
     ]

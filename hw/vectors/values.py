@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from dynagate.base.untrusted import plain_text
-from dynagate.design.design import Design
+from dynagate.design.design import DesignRecord
 from dynagate.design.files import bench_vectors_of
 from dynagate.design.verilog_list import names_of
 from dynagate.design.words import FIXED, PER_SAMPLE, WORD
 from dynagate.hw.units.floating import BINARY32
-from dynagate.hw.vectors.broken import Kind, kinds_of
+from dynagate.hw.vectors.broken import SampleFault, kinds_of
 from dynagate.hw.vectors.rounds import NONE, ROUNDS
 from dynagate.hw.vectors.subject import ACCELERATOR, DATAPATH, ROLLOUT, Subject, subjects
 
@@ -70,7 +70,7 @@ def values(subject: Subject, late: Sequence[int], counts: Counts, template: Temp
     return {**plain, **_of_bench(subject, late, counts, template), **_of_rules(subject, plain, template)}
 
 
-def _needed(design: Design) -> int:
+def _needed(design: DesignRecord) -> int:
     """Bytes of a sample's last beat until the end of its tag."""
     return 0 if design.axi is None else WORD // 8 * (design.axi.words.input % design.axi.lanes + 1)
 
@@ -98,7 +98,7 @@ def _latencies_text(subject: Subject) -> str:
     return ", ".join(f"{span} ({word(name)})" for span, name in zip(spans, subject.names, strict=True))
 
 
-def _modules_table(design: Design, late: Sequence[int]) -> str:
+def _modules_table(design: DesignRecord, late: Sequence[int]) -> str:
     """A row for each module with a bench."""
     rows = []
     for each in subjects(design, late):
@@ -181,10 +181,10 @@ def _is_cut(subject: Subject) -> bool:
         return False
     if subject.loads:
         return subject.silent_beats > 0
-    return ROLLOUT not in subject.tops and Kind.CUT in kinds_of(axi, len(subject.names))
+    return ROLLOUT not in subject.tops and SampleFault.CUT in kinds_of(axi, len(subject.names))
 
 
-def _identity(design: Design) -> list[str]:
+def _identity(design: DesignRecord) -> list[str]:
     """Return the declarations for reads of the identity while samples stream."""
     assert design.axi is not None
     return [

@@ -27,7 +27,7 @@ from dynagate.hw.vectors.turns import turns
 from dynagate.hw.vectors.wire import Sent, StreamModel
 
 
-class Results(NamedTuple):
+class ExpectedResults(NamedTuple):
     """Expected results of samples.
 
     values: integers by the index of the number among the output fields; numbers that a function's results lack are
@@ -93,7 +93,7 @@ class _Samples(NamedTuple):
     """Integers of the parameters that registers hold, by node."""
     unfit: bool
     """Whether one of these does not fit its format."""
-    results: Results
+    results: ExpectedResults
     reference: Rows
 
 
@@ -130,9 +130,9 @@ def _shelled(built: BuiltDatapath, wire: StreamModel, samples: _Samples, seed: i
     return vectors, Counted(bad[there], flagged[there], results.by_scope[there], misaligned, holes)
 
 
-def _recomputed(built: BuiltDatapath, samples: _Samples, order: Ints, sent: Sent, which: Ints) -> Results:
+def _recomputed(built: BuiltDatapath, samples: _Samples, order: Ints, sent: Sent, which: Ints) -> ExpectedResults:
     """Return the results in the order of the stream. which: places of samples whose integers differ."""
-    results = Results({k: x[order] for k, x in samples.results.values.items()}, samples.results.by_scope[order])
+    results = ExpectedResults({k: x[order] for k, x in samples.results.values.items()}, samples.results.by_scope[order])
     nodes = built.graph.input_nodes
     integers = {nodes[k]: value[which] for k, value in sent.integers.items()}
     integers |= {i: np.full(len(which), value) for i, value in samples.constants.items()}
@@ -146,7 +146,7 @@ def _recomputed(built: BuiltDatapath, samples: _Samples, order: Ints, sent: Sent
 def _received(
     built: BuiltDatapath,
     wire: StreamModel,
-    results: Results,
+    results: ExpectedResults,
     ends: Ints,
     unusable: Flags,
     tags: Ints,
@@ -191,7 +191,7 @@ def _numbers(built: BuiltDatapath, states: Arrays) -> npt.NDArray[np.float64]:
 
 
 def _payloads(
-    built: BuiltDatapath, integers: Mapping[int, Integers], results: Results, ends: Ints, reference: Rows
+    built: BuiltDatapath, integers: Mapping[int, Integers], results: ExpectedResults, ends: Ints, reference: Rows
 ) -> Vectors:
     """Return the vectors of the bare datapath."""
     count, sink = len(ends), built.design.output
@@ -213,12 +213,14 @@ def _ends(built: BuiltDatapath, states: Arrays) -> Ints:
     return ends
 
 
-def results_of(built: BuiltDatapath, integers: Mapping[int, Integers], ends: Ints) -> Results:
+def results_of(built: BuiltDatapath, integers: Mapping[int, Integers], ends: Ints) -> ExpectedResults:
     """Compute the results of samples. integers: of the inputs, by node."""
     sink, graph, count = built.design.output, built.graph, len(ends)
     place = {i: k for k, i in enumerate(graph.result_nodes)}
     parts = parts_of(graph.name)
-    results = Results({k: np.zeros(count, np.int64) for k in place.values()}, np.zeros((count, len(sink.scopes)), bool))
+    results = ExpectedResults(
+        {k: np.zeros(count, np.int64) for k in place.values()}, np.zeros((count, len(sink.scopes)), bool)
+    )
     for end, delivery in enumerate(built.hardware.plan.deliveries):
         rows = np.flatnonzero(ends == end)
         if not len(rows):

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from dynagate.design.codec import Words
 from dynagate.design.datapath import DatapathBody
-from dynagate.design.design import Design, result_codec
+from dynagate.design.design import DesignRecord, result_codec
 from dynagate.design.ring import shell_design
 from dynagate.design.words import FIXED, PER_SAMPLE, WORD
 from dynagate.dynamics import CODE
@@ -43,7 +43,7 @@ class Sent(NamedTuple):
 class StreamModel:
     """The streams of a design with a shell. fields: formats of a sample's numbers, a turn's command among them."""
 
-    def __init__(self, design: Design[DatapathBody], formatted: FormattedGraph) -> None:
+    def __init__(self, design: DesignRecord[DatapathBody], formatted: FormattedGraph) -> None:
         assert design.axi is not None
         self.design, self.axi, self.formatted = design, design.axi, formatted
         self._codec = (shell_design(design) if design.body.ring else design).wire.input

@@ -1,6 +1,6 @@
 """cocotb benches of an accelerator behind a PCIe link: samples from host memory by DMA, and results back into it.
 
-The vectors hold the cases (`sim.pcie.link.Case`); each is a test of its own and appends what it measured, a line of
+The vectors hold the cases (`sim.pcie.link.LinkCase`); each is a test of its own and appends what it measured, a line of
 JSON.
 """
 
@@ -19,11 +19,11 @@ from cocotb.triggers import ClockCycles
 from cocotb.utils import get_sim_time
 from cocotbext.axi import AxiLiteBus, AxiLiteMaster
 from cocotbext.pcie.core import Device
-from dynagate.design.design import Design
+from dynagate.design.design import DesignRecord
 from dynagate.sim.bench import pause_patterns, vectors
 from dynagate.sim.pcie.dma import C2H, H2C, BeatBus, BeatSink, BeatSource, DmaEndpoint
-from dynagate.sim.pcie.host import PORT_NS, Buffer, Driver, Host, Ring
-from dynagate.sim.pcie.link import CLOCK_NS, Case, Measured, case_of
+from dynagate.sim.pcie.host import PORT_NS, Buffer, DescriptorRing, DmaDriver, Host
+from dynagate.sim.pcie.link import CLOCK_NS, CaseResult, LinkCase, case_of
 
 DATA = vectors()
 CASES = [case_of(content) for content in json.loads(str(DATA["cases"]))]
@@ -35,10 +35,10 @@ PATIENCE_NS = 200_000
 class Bench:
     """A host, a link, and the accelerator behind the endpoint."""
 
-    def __init__(self, dut: Any, case: Case) -> None:
+    def __init__(self, dut: Any, case: LinkCase) -> None:
         logging.getLogger("cocotb.pcie").setLevel("ERROR")  # enumeration warns of every empty slot
         self.dut, self.case = dut, case
-        self.design = Design.from_json(json.loads(str(DATA["design"])))
+        self.design = DesignRecord.from_json(json.loads(str(DATA["design"])))
         assert self.design.axi is not None
         self.axi = self.design.axi
         wires = {"clock": dut.aclk, "reset": dut.aresetn, "reset_active_level": False}
@@ -51,11 +51,11 @@ class Bench:
         seed = int(DATA["seed"])
         self.host = Host(seed, max_payload=case.max_payload, read_request=case.read_request, split=case.split)
         self.endpoint = DmaEndpoint(self.source, self.sink, lite)
-        self.driver = Driver(self.host, self.endpoint)
+        self.driver = DmaDriver(self.host, self.endpoint)
         self.stalls = pause_patterns(seed)[case.stalls]
 
     @classmethod
-    async def start(cls, dut: Any, case: Case) -> Bench:
+    async def start(cls, dut: Any, case: LinkCase) -> Bench:
         dut.aclk.value = 0
         dut.aresetn.value = 0
         dut.s_axis_tkeep.value = (1 << len(dut.s_axis_tkeep)) - 1
@@ -117,8 +117,8 @@ class Transfer:
         self.results = [Buffer(bench.host, len(frame), case.offset) for frame in self.expected]
         for buffer, frame in zip(self.sources, frames, strict=True):
             buffer.fill(frame)
-        self.input = Ring(bench.host, H2C, [buffer.addresses for buffer in self.sources])
-        self.output = Ring(bench.host, C2H, [buffer.addresses for buffer in self.results])
+        self.input = DescriptorRing(bench.host, H2C, [buffer.addresses for buffer in self.sources])
+        self.output = DescriptorRing(bench.host, C2H, [buffer.addresses for buffer in self.results])
 
     async def ring_doorbells(self) -> float:
         """The time in ns at which the input's was rung."""
@@ -170,7 +170,7 @@ async def batches_come_back(dut: Any, index: int) -> None:
         assert await bench.driver.completed(channel) == ring.count == ring.ends[-1]
     assert bench.host.largest_write <= case.max_payload
     assert bench.host.largest_read <= case.read_request
-    measured = Measured(
+    measured = CaseResult(
         overall=samples / (times[-1] - begin) * 1e9,
         steady=steady(times, case.batch),
         batch_ns=times[0] - begin,

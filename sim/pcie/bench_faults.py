@@ -21,7 +21,7 @@ from dynagate.sim.pcie.dma import (
     TIMEOUT_NS,
     BeatBus,
     BeatMonitor,
-    Status,
+    DmaStatus,
 )
 from dynagate.sim.pcie.host import ABOVE
 
@@ -32,7 +32,7 @@ LIST = CASE.batches * DESCRIPTOR.size
 """Bytes of a list of descriptors, one a batch."""
 FILLER = 0xEEEEEEEE
 """Content of the host's buffers before results arrive."""
-ERRORS = ~(Status.BUSY | Status.STOPPED)
+ERRORS = ~(DmaStatus.BUSY | DmaStatus.STOPPED)
 
 Fault = Callable[[Bench, Transfer], None]
 
@@ -101,17 +101,17 @@ def packet_cut(bench: Bench, transfer: Transfer) -> None:
     transfer.input.change(1, length=transfer.sources[1].addresses[0][1] - 4)
 
 
-FAULTS: dict[str, tuple[Fault, Status]] = {
-    "poisoned completion": (spoilt(poisoned), Status.READ_POISONED),
-    "completion of another place": (spoilt(of_another_place), Status.READ_UNEXPECTED),
-    "completion for nobody": (spoilt(for_nobody), Status.READ_UNEXPECTED),
-    "lost completion": (spoilt(lost, LAST), Status.READ_TIMEOUT),
-    "late completion": (late, Status.READ_TIMEOUT),
-    "source in no memory": (source_in_no_memory, Status.READ_UNSUPPORTED),
-    "poisoned descriptors": (spoilt(poisoned, LIST), Status.DESCRIPTOR_POISONED),
-    "lost descriptors": (spoilt(lost, LIST), Status.DESCRIPTOR_TIMEOUT),
-    "no descriptor": (no_descriptor, Status.WRONG_MAGIC),
-    "packet cut": (packet_cut, Status.INVALID_LENGTH),
+FAULTS: dict[str, tuple[Fault, DmaStatus]] = {
+    "poisoned completion": (spoilt(poisoned), DmaStatus.READ_POISONED),
+    "completion of another place": (spoilt(of_another_place), DmaStatus.READ_UNEXPECTED),
+    "completion for nobody": (spoilt(for_nobody), DmaStatus.READ_UNEXPECTED),
+    "lost completion": (spoilt(lost, LAST), DmaStatus.READ_TIMEOUT),
+    "late completion": (late, DmaStatus.READ_TIMEOUT),
+    "source in no memory": (source_in_no_memory, DmaStatus.READ_UNSUPPORTED),
+    "poisoned descriptors": (spoilt(poisoned, LIST), DmaStatus.DESCRIPTOR_POISONED),
+    "lost descriptors": (spoilt(lost, LIST), DmaStatus.DESCRIPTOR_TIMEOUT),
+    "no descriptor": (no_descriptor, DmaStatus.WRONG_MAGIC),
+    "packet cut": (packet_cut, DmaStatus.INVALID_LENGTH),
 }
 
 
@@ -138,11 +138,11 @@ async def a_fault_has_a_name_and_an_end(dut: Any, fault: str) -> None:
     following = Transfer(bench, skip=17)
     await following.run()
     following.check()
-    assert await errors(bench) == Status(0)
+    assert await errors(bench) == DmaStatus(0)
     assert await bench.read("samples_out") == CASE.batch * CASE.batches
 
 
-async def errors(bench: Bench) -> Status:
+async def errors(bench: Bench) -> DmaStatus:
     """Error bits of both channels."""
     return (await bench.driver.status(H2C) | await bench.driver.status(C2H)) & ERRORS
 
@@ -184,7 +184,7 @@ async def what_is_not_there_is_refused_while_samples_stream(dut: Any) -> None:
     await running
     transfer.check()
     assert await dma.read_dword(CONFIGURATION + REFUSED) == 4
-    assert await errors(bench) == Status(0)
+    assert await errors(bench) == DmaStatus(0)
 
 
 async def answer(window: Any, address: int) -> str:

@@ -13,7 +13,7 @@ BAR 0 is the accelerator's AXI4-Lite registers, BAR 1 the DMA's, at XDMA's addre
 0x4000    descriptors of H2C: 0x80 address, 0x84 its upper half, 0x88 adjacent descriptors
 0x5000    descriptors of C2H
 +0x04     channel control, bit 0 runs it
-+0x40     channel status, bits of `Status`
++0x40     channel status, bits of `DmaStatus`
 +0x48     descriptors completed
 +0x88     where in host memory the count is written back (0x8C its upper half); bit 31 says error
 ========  =========================================================================================
@@ -66,7 +66,7 @@ does, the answer may wait behind others: those of a full buffer take 32 µs of a
 PAGE = 4096
 
 
-class Status(enum.IntFlag):
+class DmaStatus(enum.IntFlag):
     """Bits of a channel's status, where XDMA has them; the time-out is ours."""
 
     BUSY = 1 << 0
@@ -86,11 +86,11 @@ class Status(enum.IntFlag):
 
 
 OF_DESCRIPTOR = {
-    Status.READ_UNSUPPORTED: Status.DESCRIPTOR_UNSUPPORTED,
-    Status.READ_ABORTED: Status.DESCRIPTOR_ABORTED,
-    Status.READ_POISONED: Status.DESCRIPTOR_POISONED,
-    Status.READ_UNEXPECTED: Status.DESCRIPTOR_UNEXPECTED,
-    Status.READ_TIMEOUT: Status.DESCRIPTOR_TIMEOUT,
+    DmaStatus.READ_UNSUPPORTED: DmaStatus.DESCRIPTOR_UNSUPPORTED,
+    DmaStatus.READ_ABORTED: DmaStatus.DESCRIPTOR_ABORTED,
+    DmaStatus.READ_POISONED: DmaStatus.DESCRIPTOR_POISONED,
+    DmaStatus.READ_UNEXPECTED: DmaStatus.DESCRIPTOR_UNEXPECTED,
+    DmaStatus.READ_TIMEOUT: DmaStatus.DESCRIPTOR_TIMEOUT,
 }
 """The bit of a failed read where it was to bring descriptors."""
 
@@ -98,7 +98,7 @@ OF_DESCRIPTOR = {
 class DmaError(Error, RuntimeError):
     """A channel cannot go on; its status gets the bit."""
 
-    def __init__(self, status: Status) -> None:
+    def __init__(self, status: DmaStatus) -> None:
         super().__init__(status.name)
         self.status = status
 
@@ -129,9 +129,9 @@ class Descriptor(NamedTuple):
         """Raises DmaError without the magic number, or if a length is not of whole words."""
         head, length, source, destination, following = DESCRIPTOR.unpack(data)
         if head >> 16 != MAGIC:
-            raise DmaError(Status.WRONG_MAGIC)
+            raise DmaError(DmaStatus.WRONG_MAGIC)
         if length == 0 or length % 4:
-            raise DmaError(Status.INVALID_LENGTH)
+            raise DmaError(DmaStatus.INVALID_LENGTH)
         return cls(head & 0xFF, head >> 8 & 0x3F, length, source, destination, following)
 
 
@@ -143,7 +143,7 @@ class Read:
         self.address, self.length, self.of, self.final = address, length, of, final
         self.data = bytearray()
         self.left = length
-        self.error: Status | None = None
+        self.error: DmaStatus | None = None
         self.progress = Event()
         self.activity: Activity | None = None
 
@@ -156,14 +156,14 @@ class Read:
             self.data += completion.get_data()
         self.progress.set()
 
-    def _error_of(self, completion: Tlp) -> Status | None:
+    def _error_of(self, completion: Tlp) -> DmaStatus | None:
         if completion.status != CplStatus.SC:
-            return Status.READ_UNSUPPORTED if completion.status == CplStatus.UR else Status.READ_ABORTED
+            return DmaStatus.READ_UNSUPPORTED if completion.status == CplStatus.UR else DmaStatus.READ_ABORTED
         if completion.ep:
-            return Status.READ_POISONED
+            return DmaStatus.READ_POISONED
         expected = (self.left, (self.address + self.length - self.left) & 0x7F)
         if (completion.byte_count, completion.lower_address) != expected:
-            return Status.READ_UNEXPECTED
+            return DmaStatus.READ_UNEXPECTED
         return None
 
     @property
@@ -178,7 +178,7 @@ class Read:
                 raise DmaError(self.error)
             left = self.activity.time_left()
             if left <= 0:
-                raise DmaError(Status.READ_TIMEOUT)
+                raise DmaError(DmaStatus.READ_TIMEOUT)
             self.progress.clear()
             with suppress(SimTimeoutError):
                 await with_timeout(self.progress.wait(), left, "step")
@@ -286,7 +286,7 @@ class DmaEndpoint(MemoryEndpoint):
         self.activity.note()
         read = self.reads.get(tlp.tag)
         if read is None:
-            self.channels[H2C].fail(Status.READ_UNEXPECTED)
+            self.channels[H2C].fail(DmaStatus.READ_UNEXPECTED)
             return
         read.accept(tlp)
         if read.answered:
@@ -345,7 +345,7 @@ class Channel(ABC):
     def __init__(self, endpoint: DmaEndpoint, stream: Any) -> None:
         self.endpoint, self.stream = endpoint, stream
         self.beat = len(stream.bus.tdata) // 8
-        self.status = Status(0)
+        self.status = DmaStatus(0)
         self.completed = 0
         self.running = 0
         self.addresses = {"descriptors": 0, "count": 0, "adjacent": 0}
@@ -379,7 +379,7 @@ class Channel(ABC):
             self.discard()
             return
         self.running = RUN
-        self.status, self.completed = Status.BUSY, 0
+        self.status, self.completed = DmaStatus.BUSY, 0
         self.descriptors: Queue[Descriptor] = Queue(64)
         for work in (self._fetch(), *self.work()):
             self.tasks.append(cocotb.start_soon(self._guarded(work)))
@@ -398,7 +398,7 @@ class Channel(ABC):
         except DmaError as error:
             self.fail(error.status)
 
-    def fail(self, status: Status) -> None:
+    def fail(self, status: DmaStatus) -> None:
         """Stop at once, and tell the host why."""
         self._halt()
         self.status |= status
@@ -409,7 +409,7 @@ class Channel(ABC):
             if task is not current_task() and not task.done():
                 task.cancel()
         self.tasks.clear()
-        self.running, self.status = 0, self.status & ~Status.BUSY
+        self.running, self.status = 0, self.status & ~DmaStatus.BUSY
 
     async def _fetch(self) -> None:
         """Fetch as many adjacent descriptors at once as possible."""
@@ -437,7 +437,7 @@ class Channel(ABC):
             await self._write_count()
         if descriptor.control & STOP:
             self._halt()
-            self.status |= Status.STOPPED
+            self.status |= DmaStatus.STOPPED
 
     async def _write_count(self, mark: int = 0) -> None:
         if self.addresses["count"]:
@@ -487,7 +487,7 @@ class ToCard(Channel):
     async def _offer(self, data: bytes, ends: bool) -> bytes:
         """Put whole beats on the stream, and return what is left. ends: a packet ends with the last of them."""
         if ends and len(data) % self.beat:
-            raise DmaError(Status.INVALID_LENGTH)
+            raise DmaError(DmaStatus.INVALID_LENGTH)
         whole = len(data) - len(data) % self.beat
         for low in range(0, whole, self.beat):
             word = int.from_bytes(data[low : low + self.beat], "little")

@@ -34,7 +34,7 @@ from dynagate.sim.pcie.dma import (
     WRITE_BACK,
     WRITE_BACK_ERROR,
     Descriptor,
-    Status,
+    DmaStatus,
 )
 
 LATENCY_NS = (300, 600)
@@ -132,7 +132,7 @@ class Buffer:
         return b"".join(bytes(self.memory[place : place + length]) for place, length in self.pieces)
 
 
-class Ring:
+class DescriptorRing:
     """The descriptors of one channel and what it writes back. parts: for each transfer its pieces of host memory."""
 
     def __init__(self, host: Host, channel: int, parts: Sequence[Sequence[tuple[int, int]]]) -> None:
@@ -216,7 +216,7 @@ class Ring:
         return rows
 
 
-class Driver:
+class DmaDriver:
     """The two BARs of the device, once `host.enumerate` has found it."""
 
     def __init__(self, host: Host, function: Any) -> None:
@@ -229,27 +229,27 @@ class Driver:
         await device.set_readrq(self.host.max_read_request_size)  # which enumeration leaves at 512 bytes
         self.user, self.dma = device.bar_window[USER], device.bar_window[DMA]
 
-    async def prepare(self, ring: Ring) -> None:
+    async def prepare(self, ring: DescriptorRing) -> None:
         descriptors, count = DESCRIPTORS + ring.channel, ring.base + ring.count_place
         for place, address in ((descriptors + FIRST, ring.base), (ring.channel + WRITE_BACK, count)):
             await self.dma.write_dword(place, address & 0xFFFFFFFF)
             await self.dma.write_dword(place + 4, address >> 32)
         await self.dma.write_dword(descriptors + ADJACENT, ring.adjacent(0))
 
-    async def run(self, ring: Ring) -> None:
+    async def run(self, ring: DescriptorRing) -> None:
         """The doorbell."""
         await self.dma.write_dword(ring.channel + CONTROL, RUN)
 
     async def stop(self, channel: int) -> None:
         await self.dma.write_dword(channel + CONTROL, 0)
 
-    async def status(self, channel: int) -> Status:
-        return Status(await self.dma.read_dword(channel + STATUS))
+    async def status(self, channel: int) -> DmaStatus:
+        return DmaStatus(await self.dma.read_dword(channel + STATUS))
 
     async def completed(self, channel: int) -> int:
         return await self.dma.read_dword(channel + COMPLETED)
 
-    async def finish(self, ring: Ring, timeout_ns: float) -> list[float]:
+    async def finish(self, ring: DescriptorRing, timeout_ns: float) -> list[float]:
         """Wait for every transfer of the ring: the times in ns at which the host saw each complete."""
         times: list[float] = []
         while len(times) < len(ring.ends):

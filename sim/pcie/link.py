@@ -37,7 +37,7 @@ PAYLOADS = (128, 256, 512, 1024, 2048, 4096)
 
 
 @dataclass(frozen=True)
-class Link:
+class PcieRate:
     """A PCIe link, by generation and width in lanes."""
 
     generation: int = 3
@@ -59,7 +59,7 @@ class Link:
 
 
 @dataclass(frozen=True)
-class Case:
+class LinkCase:
     """One run of the simulation.
 
     max_payload, read_request: the largest payload and read request, bytes. split: the host splits completions at every
@@ -68,7 +68,7 @@ class Case:
     host buffers begin, a multiple of 4.
     """
 
-    link: Link = Link()
+    link: PcieRate = PcieRate()
     max_payload: int = 256
     read_request: int = 512
     split: bool = False
@@ -87,7 +87,7 @@ class Case:
 
 
 @dataclass(frozen=True)
-class Measured:
+class CaseResult:
     """Measurements of a case, in simulated time.
 
     overall: samples a second from the doorbell until the host sees the last transfer complete. steady: the rate in the
@@ -108,7 +108,7 @@ class Measured:
     largest_read: int
 
 
-def link_rate(case: Case, bytes_in: int, bytes_out: int) -> float:
+def link_rate(case: LinkCase, bytes_in: int, bytes_out: int) -> float:
     """Samples a second that the link carries: payloads and the overhead of their TLPs, read requests included,
     descriptors and data link packets (acknowledgements, credits) not. bytes_in, bytes_out: of a sample on the link."""
     completion = min(BOUNDARY if case.split else case.max_payload, case.read_request)
@@ -135,11 +135,11 @@ def bytes_of(built: Design[Pipeline]) -> tuple[int, int]:
 def run_pcie_bench(
     built: Design[Pipeline],
     inputs: Mapping[str, npt.NDArray[np.float64]],
-    cases: Sequence[Case],
+    cases: Sequence[LinkCase],
     *,
     seed: int = 1,
     accelerator: Path | None = None,
-) -> list[Measured]:
+) -> list[CaseResult]:
     """Stream states from a host's memory over PCIe through the accelerator and back, case by case, and return what was
     measured. accelerator: another shell than the built one.
 
@@ -149,11 +149,11 @@ def run_pcie_bench(
         measured = Path(folder) / "measured.json"
         _run(built, inputs, cases, "dynagate.sim.pcie.bench", seed, accelerator, measured)
         rows = [json.loads(line) for line in measured.read_text().splitlines()]
-    return [Measured(**row) for row in rows]
+    return [CaseResult(**row) for row in rows]
 
 
 def run_pcie_faults(
-    built: Design[Pipeline], inputs: Mapping[str, npt.NDArray[np.float64]], case: Case, *, seed: int = 1
+    built: Design[Pipeline], inputs: Mapping[str, npt.NDArray[np.float64]], case: LinkCase, *, seed: int = 1
 ) -> None:
     """Inject errors of the link and of the host: each must be named in the DMA's status, put nothing wrong on the
     streams, and be over after a soft reset. Raises SimulationError."""
@@ -163,7 +163,7 @@ def run_pcie_faults(
 def _run(
     built: Design[Pipeline],
     inputs: Mapping[str, npt.NDArray[np.float64]],
-    cases: Sequence[Case],
+    cases: Sequence[LinkCase],
     module: str,
     seed: int,
     accelerator: Path | None = None,
@@ -178,7 +178,7 @@ def _run(
     run_bench(program, module, data)
 
 
-def case_of(content: Mapping[str, object]) -> Case:
+def case_of(content: Mapping[str, object]) -> LinkCase:
     """The case that `dataclasses.asdict` has taken apart."""
     fields = dict(content)
-    return Case(link=Link(**fields.pop("link")), **fields)  # type: ignore[arg-type]
+    return LinkCase(link=PcieRate(**fields.pop("link")), **fields)  # type: ignore[arg-type]

@@ -33,7 +33,7 @@ from cocotb.utils import get_sim_time
 from cocotbext.pcie.core.tlp import Tlp
 from dynagate.sim.pcie.bench import CASES, Bench
 from dynagate.sim.pcie.dma import C2H, H2C, TIMEOUT_NS
-from dynagate.sim.pcie.host import Buffer, Ring
+from dynagate.sim.pcie.host import Buffer, DescriptorRing
 from dynagate.sim.pcie.link import CLOCK_NS
 
 POLL_NS = 100
@@ -103,7 +103,7 @@ class Card:
             raise OSError(errno.EINVAL, "not of whole beats")
         buffer = self.buffer(H2C, len(data))
         buffer.fill(data)
-        ring = Ring(self.bench.host, H2C, [buffer.addresses])
+        ring = DescriptorRing(self.bench.host, H2C, [buffer.addresses])
         self.begun = self.begun or get_sim_time("ns")
         await self._run(ring)
         self.awaited |= {"write"} if follows else set()
@@ -111,13 +111,13 @@ class Card:
 
     async def read(self, most: int, follows: bool) -> bytes:
         buffer = self.buffer(C2H, most)
-        ring = Ring(self.bench.host, C2H, [buffer.addresses])
+        ring = DescriptorRing(self.bench.host, C2H, [buffer.addresses])
         count = await self._run(ring)
         self.ended = get_sim_time("ns")
         self.awaited |= {"read"} if follows else set()
         return buffer.content()[:count]
 
-    async def _run(self, ring: Ring) -> int:
+    async def _run(self, ring: DescriptorRing) -> int:
         """Bytes that have gone, up to the end of a packet. Raises OSError: the channel stopped by an error, or nothing
         came in time."""
         driver, host = self.bench.driver, self.bench.host

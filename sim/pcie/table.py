@@ -17,9 +17,18 @@ from dynagate.hw.request import DesignRequest
 from dynagate.hw.rtl.axi import PER_BATCH, Axi
 from dynagate.robot import robots
 from dynagate.sim.pcie.host import LATENCY_NS, PORT_NS
-from dynagate.sim.pcie.link import CLOCK_NS, Case, Link, Measured, bytes_of, datapath_rate, link_rate, run_pcie_bench
+from dynagate.sim.pcie.link import (
+    CLOCK_NS,
+    CaseResult,
+    LinkCase,
+    PcieRate,
+    bytes_of,
+    datapath_rate,
+    link_rate,
+    run_pcie_bench,
+)
 
-LINKS = {Link(1, 8): 128, Link(3, 8): 256, Link(3, 16): 256}
+LINKS = {PcieRate(1, 8): 128, PcieRate(3, 8): 256, PcieRate(3, 16): 256}
 """The largest payload in bytes that a host usually sets, by link. The first link is the paper's."""
 DESIGNS = ((128, 8), (512, 8), (512, 1))
 """Bits of the streams and initiation interval."""
@@ -47,7 +56,7 @@ def main(arguments: Sequence[str]) -> None:
     robot, function = [*arguments, *("two_joint_arm", "forward_dynamics")[len(arguments) :]]
     print(f"{robot}, {function}: {BATCHES} batches of {BATCH} queued behind one doorbell. Simulated time. Assumed:")
     print(f"a clock of {1000 // CLOCK_NS} MHz, host memory that answers in {LATENCY_NS[0]} to {LATENCY_NS[1]} ns,")
-    print(f"{PORT_NS} ns in each port, read requests of {Case().read_request} bytes, buffers above 4 GiB.\n")
+    print(f"{PORT_NS} ns in each port, read requests of {LinkCase().read_request} bytes, buffers above 4 GiB.\n")
     print("| " + " | ".join(HEADINGS) + " |")
     print("|---" * len(HEADINGS) + "|")
     for width, ii in DESIGNS:
@@ -61,13 +70,15 @@ def main(arguments: Sequence[str]) -> None:
 def rows(built: Design[Pipeline], function: str, width: int) -> list[str]:
     cases = []
     for link, payload in LINKS.items():
-        streaming = Case(link, max_payload=payload, batch=BATCH, batches=BATCHES)
+        streaming = LinkCase(link, max_payload=payload, batch=BATCH, batches=BATCHES)
         cases += [streaming, replace(streaming, batches=1), replace(streaming, batch=1, batches=1)]
     measured = run_pcie_bench(built, built.region.sample(function, BATCH, seed=1), cases)
     return [row(built, width, cases[k], *measured[k : k + 3]) for k in range(0, len(cases), 3)]
 
 
-def row(built: Design[Pipeline], width: int, case: Case, streaming: Measured, batch: Measured, sample: Measured) -> str:
+def row(
+    built: Design[Pipeline], width: int, case: LinkCase, streaming: CaseResult, batch: CaseResult, sample: CaseResult
+) -> str:
     sizes = bytes_of(built)
     link, datapath = link_rate(case, *sizes), datapath_rate(built)
     cells = [

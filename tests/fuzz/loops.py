@@ -18,7 +18,7 @@ import numpy as np
 from dynagate.dynamics.spatial import select
 from dynagate.fixedpoint.assign import Policy
 from dynagate.fixedpoint.fuse import fused
-from dynagate.fixedpoint.models.loops import LoopIntegers, assign_loop, integers_of, observe, values_of
+from dynagate.fixedpoint.models.loops import LoopTrajectories, assign_loop, integers_of, observe, values_of
 from dynagate.fixedpoint.models.observed_loops import Unlimited
 from dynagate.graph import Graph
 from dynagate.graph.blocks import in_blocks
@@ -285,7 +285,7 @@ def _compare_program(
     formatted = formatted.mapped(lambda graph: fused(graph, angle))
     names = {port.name for port in formatted.inputs}
     begun = integers_of(formatted, {name: value for name, value in states.items() if name in names})
-    integers, memory = LoopIntegers(formatted, begun, batch), Memory()
+    integers, memory = LoopTrajectories(formatted, begun, batch), Memory()
     scheduled = schedule(loop_instructions(formatted), Core(units=2, word=WORD))
     kept: dict[str, list[np.ndarray]] = {name: [] for name in blocks.loop.kept}
     values, flagged = {}, np.zeros(batch, bool)

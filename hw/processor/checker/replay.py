@@ -10,8 +10,8 @@ import numpy.typing as npt
 from dynagate.fixedpoint.elementary import cosine, exponential, reciprocal, reciprocal_plan, sine, square_root
 from dynagate.fixedpoint.format import Format, Integers, Rescaled, rescale, wide
 from dynagate.fixedpoint.operations.counters import noise
-from dynagate.hw.processor.compiler.instructions import Source
-from dynagate.hw.processor.compiler.scheduled import Schedule
+from dynagate.hw.processor.compiler.instructions import OperandSource
+from dynagate.hw.processor.compiler.scheduled import ProgramSchedule
 from dynagate.hw.processor.compiler.words import program_words
 from dynagate.hw.processor.isa.packets import unpack_fields
 from dynagate.hw.processor.isa.shape import KINDS, LEVELS, LOAD, NOISE, OPERANDS, STORE, Core
@@ -29,7 +29,7 @@ Memory = dict[tuple[int, int], Integers]
 
 
 def replay(
-    scheduled: Schedule, inputs: dict[int, Integers], memory: Memory | None = None, function: int = 0
+    scheduled: ProgramSchedule, inputs: dict[int, Integers], memory: Memory | None = None, function: int = 0
 ) -> Replayed:
     """The program of a schedule on inputs by node, (batch,) each. function: which of several. memory: what
     the turn before has left, where this one is not the first of a loop."""
@@ -42,7 +42,7 @@ def replay(
 class _Replay:
     """A turn. active: the samples that a loop goes on for; the others wait at its end."""
 
-    def __init__(self, scheduled: Schedule, inputs: dict[int, Integers], memory: Memory, batch: int) -> None:
+    def __init__(self, scheduled: ProgramSchedule, inputs: dict[int, Integers], memory: Memory, batch: int) -> None:
         self.scheduled, self.inputs, self.memory, self.batch = scheduled, inputs, memory, batch
         self.words = program_words(scheduled)
         self.results: list[list[Integers]] = [[] for _ in range(scheduled.core.units)]
@@ -80,7 +80,10 @@ class _Replay:
         core, (start, words, _) = self.scheduled.core, self.scheduled.blocks[number]
         writes: dict[int, list[tuple[int, int, Integers]]] = defaultdict(list)
         for node in self.scheduled.instructions.blocks[number].inputs:
-            place, value = self.scheduled.fixed[Source(node)], self.inputs.get(node, np.zeros(self.batch, np.int64))
+            place, value = (
+                self.scheduled.fixed[OperandSource(node)],
+                self.inputs.get(node, np.zeros(self.batch, np.int64)),
+            )
             writes[self.scheduled.arrivals[node]].append((core.shared, place, value))
         positive = np.zeros(self.batch, dtype=bool)
         cycle = 0

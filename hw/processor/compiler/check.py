@@ -5,26 +5,26 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from dynagate.hw.processor.compiler.instructions import SUM, Source
-from dynagate.hw.processor.compiler.scheduled import Schedule, Slot
+from dynagate.hw.processor.compiler.instructions import SUM, OperandSource
+from dynagate.hw.processor.compiler.scheduled import ProgramSchedule, ScheduledInstruction
 from dynagate.hw.processor.isa.shape import LOAD, NOISE, STORE
 from dynagate.hw.units.latencies import ROUND_STARTS
 
 TURNS = 2
 """Iterations of each loop that the replay runs: the first, and one that follows another."""
 
-Held = tuple[Source, int]
+Held = tuple[OperandSource, int]
 """A value, and which of the values that were made by its name."""
 
 
-def checked(scheduled: Schedule) -> Schedule:
+def checked(scheduled: ProgramSchedule) -> ProgramSchedule:
     """Return the schedule. Raise AssertionError, which names what the core would do wrong, if it does not compute its
     instructions: a bug of the scheduler."""
     check(scheduled)
     return scheduled
 
 
-def check(scheduled: Schedule) -> None:
+def check(scheduled: ProgramSchedule) -> None:
     """Raises AssertionError: an operand is not there when it is read, or no more; two results meet."""
     listed = [each for block in scheduled.instructions.blocks for each in block.listed]
     assert len(listed) == len(scheduled.slots), f"{len(scheduled.slots)} slots of {len(listed)} instructions"
@@ -37,7 +37,7 @@ def check(scheduled: Schedule) -> None:
                 replay.run(block)
 
 
-def _path(scheduled: Schedule, function: int) -> Iterator[int]:
+def _path(scheduled: ProgramSchedule, function: int) -> Iterator[int]:
     """The blocks of a turn in order, each loop TURNS times or as often as it may be."""
     turns: dict[int, int] = defaultdict(int)
     blocks = scheduled.instructions.of_function(function)
@@ -57,7 +57,7 @@ def _path(scheduled: Schedule, function: int) -> Iterator[int]:
 class _Replay:
     """held: what the places hold. read: those that the cycle reads. versions: how often each value was made."""
 
-    def __init__(self, scheduled: Schedule) -> None:
+    def __init__(self, scheduled: ProgramSchedule) -> None:
         self.scheduled, self.core = scheduled, scheduled.core
         self.held: dict[tuple[int, int], Held] = {
             (self.core.shared, place): (source, 0) for source, place in scheduled.fixed.items() if source.node is None
@@ -67,7 +67,7 @@ class _Replay:
 
     def run(self, block: int) -> None:
         start, words, period = self.scheduled.blocks[block]
-        slots: dict[int, list[Slot]] = defaultdict(list)
+        slots: dict[int, list[ScheduledInstruction]] = defaultdict(list)
         for slot in self.scheduled.slots_of(block):
             slots[slot.cycle - start].append(slot)
         before = dict(self.versions)
@@ -75,10 +75,10 @@ class _Replay:
         assert len(own) == len(set(own)), f"block {block} makes a value twice"
         stored: set[int] = set()
         expected = {node: before.get(node, 0) + 1 for node in own}
-        writes: dict[int, list[tuple[int, int | None, Source]]] = defaultdict(list)
+        writes: dict[int, list[tuple[int, int | None, OperandSource]]] = defaultdict(list)
         for node in self.scheduled.instructions.blocks[block].inputs:
             writes[self.scheduled.arrivals[node]].append(
-                (self.core.shared, self.scheduled.fixed[Source(node)], Source(node))
+                (self.core.shared, self.scheduled.fixed[OperandSource(node)], OperandSource(node))
             )
             expected[node] = before.get(node, 0) + 1
         rounds = [
@@ -100,13 +100,13 @@ class _Replay:
                     continue
                 assert slot.instruction.kind != LOAD or slot.instruction.address not in stored, f"{slot} is too late"
                 done = cycle + self.core.latency_of(slot.instruction.kind) - 1
-                writes[done].append((slot.bank, slot.place, Source(slot.instruction.result)))
+                writes[done].append((slot.bank, slot.place, OperandSource(slot.instruction.result)))
             self._write(start + cycle, cycle < period, writes.pop(cycle, []))
         self.read.clear()
         for cycle in sorted(writes):
             self._write(start + cycle, cycle < period, writes[cycle])
 
-    def _read(self, slot: Slot, before: dict[int, int], expected: dict[int, int]) -> None:
+    def _read(self, slot: ScheduledInstruction, before: dict[int, int], expected: dict[int, int]) -> None:
         """before: how often each value was made when the block began; expected: how often the block makes each
         value.
         """
@@ -128,7 +128,7 @@ class _Replay:
                 f"cycle {slot.cycle}: place {place} of {bank} holds {holds}, expected {value} of turn {version}"
             )
 
-    def _write(self, cycle: int, within: bool, writes: list[tuple[int, int | None, Source]]) -> None:
+    def _write(self, cycle: int, within: bool, writes: list[tuple[int, int | None, OperandSource]]) -> None:
         """within: before the block ends."""
         banks = [bank for bank, _, _ in writes]
         assert len(banks) == len(set(banks)), f"cycle {cycle}: a memory is written twice"

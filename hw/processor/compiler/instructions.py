@@ -26,7 +26,7 @@ class ProgramError(Error, ValueError):
     """A graph that no program computes, or a program that a core does not hold; the text says by how much."""
 
 
-class Source(NamedTuple):
+class OperandSource(NamedTuple):
     """Source of an operand: the node that has its bits, or an integer. previous: its bits of the previous iteration."""
 
     node: int | None
@@ -34,7 +34,7 @@ class Source(NamedTuple):
     previous: bool = False
 
 
-ZERO, ONE = Source(None, 0), Source(None, 1)
+ZERO, ONE = OperandSource(None, 0), OperandSource(None, 1)
 
 
 @dataclass(frozen=True)
@@ -50,9 +50,9 @@ class Instruction:
 
     result: int
     kind: str
-    a: Source
-    b: Source = ZERO
-    c: Source = ZERO
+    a: OperandSource
+    b: OperandSource = ZERO
+    c: OperandSource = ZERO
     product_negative: bool = False
     addend_negative: bool = False
     select: bool = False
@@ -65,7 +65,7 @@ class Instruction:
     backwards: bool = False
 
     @property
-    def sources(self) -> tuple[Source, ...]:
+    def sources(self) -> tuple[OperandSource, ...]:
         if self.kind == LOAD:
             return ()
         return (self.a, self.b, self.c) if self.kind in (SUM, NOISE) else (self.a,)
@@ -237,23 +237,23 @@ def instructions(formatted: FormattedGraph, carry: Mapping[int, int] | None = No
     graph, carried = formatted.graph, {target: source for source, target in (carry or {}).items()}
     fresh = itertools.count(len(graph))
     start = next(fresh) if carried else None
-    sources: list[Source] = []
+    sources: list[OperandSource] = []
     listed: list[Instruction] = []
     states: dict[int, int] = {}  # node of an input -> the instruction that has the state
     for i, node in enumerate(graph.nodes):
         if node.op == "input" and i in carried:
             states[i] = next(fresh)
-            listed.append(_state(formatted, states[i], Source(start), i, carried[i]))
-            sources.append(Source(states[i]))
+            listed.append(_state(formatted, states[i], OperandSource(start), i, carried[i]))
+            sources.append(OperandSource(states[i]))
         elif node.op == "input":
-            sources.append(Source(i))
+            sources.append(OperandSource(i))
         elif node.op == "const":
-            sources.append(Source(None, formatted.constants[i][0]))
+            sources.append(OperandSource(None, formatted.constants[i][0]))
         elif node.op == "shift":
             sources.append(sources[node.args[0]])
         else:
             listed.append(instruction(formatted, i, node, [sources[a] for a in node.args]))
-            sources.append(Source(i))
+            sources.append(OperandSource(i))
     results = [(i, sources[i], formatted.formats[i].frac) for i in graph.result_nodes]
     outputs = _results(results, listed, states.values(), fresh)
     own = {state: outputs[carried[target]] for target, state in states.items()}
@@ -297,7 +297,7 @@ def together(programs: Sequence[Instructions]) -> Instructions:
 def _shifted(program: Instructions, base: int) -> Instructions:
     """With numbers that begin at `base`."""
 
-    def source(old: Source) -> Source:
+    def source(old: OperandSource) -> OperandSource:
         return old if old.node is None else old._replace(node=old.node + base)
 
     def instruction(old: Instruction) -> Instruction:
@@ -317,14 +317,17 @@ def _shifted(program: Instructions, base: int) -> Instructions:
 
 
 def _results(
-    results: Sequence[tuple[int, Source, int]], listed: list[Instruction], states: Collection[int], fresh: Iterator[int]
+    results: Sequence[tuple[int, OperandSource, int]],
+    listed: list[Instruction],
+    states: Collection[int],
+    fresh: Iterator[int],
 ) -> dict[int, int]:
     """Node of a result -> the instruction that brings it out; copies are added where none does, and where one would
     bring out results with several binary points. results: nodes, what has their bits, and fraction bits. states:
     instructions that bring nothing out."""
     places = {each.result: k for k, each in enumerate(listed)}
     outputs: dict[int, int] = {}
-    known: dict[tuple[Source, int], int] = {}
+    known: dict[tuple[OperandSource, int], int] = {}
     for i, source, frac in results:
         if (source, frac) not in known:
             node = source.node
@@ -338,11 +341,11 @@ def _results(
     return outputs
 
 
-def _state(formatted: FormattedGraph, result: int, start: Source, target: int, source: int) -> Instruction:
+def _state(formatted: FormattedGraph, result: int, start: OperandSource, target: int, source: int) -> Instruction:
     """A state of a turn: the input in the first one, else the result of the turn before, rounded to the input's format.
     That operand is the node's, which `_linked` replaces by what brings it out."""
     own, previous = formatted.formats[target].frac, formatted.formats[source].frac
-    values = Source(target), Source(source, 0, True)
+    values = OperandSource(target), OperandSource(source, 0, True)
     fine = previous > own
     one = Instruction(result, SUM, start, values[fine], values[not fine], fine, select=True)
     return replace(one, up=abs(previous - own), down=max(previous - own, 0))
@@ -352,11 +355,11 @@ def _linked(each: Instruction, states: Mapping[int, int]) -> Instruction:
     """With what it reads of the turn before. states: instruction of a state -> the result that it then was."""
     if each.result not in states:
         return each
-    previous = Source(states[each.result], 0, True)
+    previous = OperandSource(states[each.result], 0, True)
     return replace(each, b=previous if each.b.previous else each.b, c=previous if each.c.previous else each.c)
 
 
-def instruction(formatted: FormattedGraph, i: int, node: Node, args: Sequence[Source]) -> Instruction:
+def instruction(formatted: FormattedGraph, i: int, node: Node, args: Sequence[OperandSource]) -> Instruction:
     """Compile a node of a graph. args: its operands. Raises ProgramError: the units do not compute it."""
     formats = [formatted.formats[a] for a in node.args]
     to, fracs = formatted.formats[i], [fmt.frac for fmt in formats]
@@ -377,7 +380,7 @@ def instruction(formatted: FormattedGraph, i: int, node: Node, args: Sequence[So
             fine = 0 if fracs[0] >= fracs[1] else 1
             negative = [False, node.op == "sub"]
             more = max(to.frac - fracs[fine], 0)
-            one = Instruction(i, SUM, args[fine], Source(None, 1 << more), args[1 - fine], negative[fine])
+            one = Instruction(i, SUM, args[fine], OperandSource(None, 1 << more), args[1 - fine], negative[fine])
             one = replace(one, addend_negative=negative[1 - fine], down=fracs[fine] + more - to.frac)
             one = replace(one, up=fracs[fine] + more - fracs[1 - fine])
         case "neg":

@@ -2,35 +2,35 @@
 
 from __future__ import annotations
 
-from dynagate.hw.processor.compiler.instructions import SUM, Instruction, Source
-from dynagate.hw.processor.compiler.scheduled import Schedule, Slot
+from dynagate.hw.processor.compiler.instructions import SUM, Instruction, OperandSource
+from dynagate.hw.processor.compiler.scheduled import ProgramSchedule, ScheduledInstruction
 from dynagate.hw.processor.isa.shape import LOAD, STORE
 
 
-def listing(scheduled: Schedule) -> str:
+def listing(scheduled: ProgramSchedule) -> str:
     """The program of a schedule: cycle, unit, what is computed, and memory and place of the result; "out" of a result
     that leaves the core. The last memory is the one that all units share."""
     names = {i: name for interface in scheduled.instructions.interfaces for i, name in interface.names.items()}
 
-    def name(source: Source) -> str:
+    def name(source: OperandSource) -> str:
         if source.node is None:
             return str(source.integer)
         if source.node == scheduled.instructions.start:
             return "start"
         if source.previous:
-            return f"previous {name(Source(source.node))}"
+            return f"previous {name(OperandSource(source.node))}"
         return names.get(source.node, f"copy{source.node}")
 
-    def place(slot: Slot) -> str:
+    def place(slot: ScheduledInstruction) -> str:
         where = [] if slot.place is None else [f"{slot.bank}.{slot.place}"]
         return " ".join(["->", *where, *(["out"] if slot.instruction.out else [])])
 
     lines = [
-        f"{cycle:5}  in  {name(Source(node))} -> {scheduled.core.shared}.{scheduled.fixed[Source(node)]}"
+        f"{cycle:5}  in  {name(OperandSource(node))} -> {scheduled.core.shared}.{scheduled.fixed[OperandSource(node)]}"
         for node, cycle in scheduled.arrivals.items()
     ]
     for slot in scheduled.slots:
-        result = name(Source(slot.instruction.result))
+        result = name(OperandSource(slot.instruction.result))
         lines.append(f"{slot.cycle:5}  {slot.unit:2}  {result} = {_text(slot.instruction, name)} {place(slot)}")
     return "\n".join(sorted(lines, key=lambda line: int(line.split()[0]))) + "\n"
 
@@ -49,7 +49,7 @@ def _text(each: Instruction, name: object) -> str:
         text = f"{first} if {condition} else {second}"
     else:
         text = f"{'-' if each.product_negative else ''}{name(each.a)} * {name(each.b)}"
-        if each.c != Source(None, 0):
+        if each.c != OperandSource(None, 0):
             text += f" {'-' if each.addend_negative else '+'} {_moved(each, name)}"
     return f"({text}) >> {each.down}" if each.down else text
 

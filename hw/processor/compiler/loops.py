@@ -30,10 +30,10 @@ from dynagate.hw.processor.compiler.instructions import (
     Block,
     Instruction,
     Instructions,
+    OperandSource,
     ProgramError,
     ProgramInterface,
     Repeat,
-    Source,
     instruction,
 )
 from dynagate.hw.processor.isa.shape import LOAD, STORE
@@ -42,7 +42,7 @@ from dynagate.hw.processor.isa.shape import LOAD, STORE
 class _Value(NamedTuple):
     """An entry of a value: where its bits are, and their format."""
 
-    source: Source
+    source: OperandSource
     format: Format
 
 
@@ -81,7 +81,9 @@ class _Compiler:
         start = self.named("start") if states else None
         inputs = {port.name: self.entries(port.name, len(port.nodes), port.nodes) for port in self.formatted.inputs}
         scope: _Scope = {
-            name: [_Value(Source(i), fmt) for i, fmt in zip(own, self.formatted.input_formats(name), strict=True)]
+            name: [
+                _Value(OperandSource(i), fmt) for i, fmt in zip(own, self.formatted.input_formats(name), strict=True)
+            ]
             for name, own in inputs.items()
         }
         kept: dict[str, list[int]] = {}
@@ -89,7 +91,7 @@ class _Compiler:
             assert start is not None
             kept[name] = self.entries(f"{name}_kept", len(self.formatted.input_formats(name)))
             values = self.constants(self.formatted, name) if name in self.formatted.starts else scope[name]
-            scope[name] = self.states(Source(start), name, values, kept[name])
+            scope[name] = self.states(OperandSource(start), name, values, kept[name])
         self.there |= {self.memory[name].owner: name for name in self.loop.carry.values() if name in self.memory}
         if self.formatted.steps[0].as_graph is None:
             self.close()
@@ -131,16 +133,16 @@ class _Compiler:
                 known[node] = self.named(f"{name}_{k}")
         return [known[node] for node in like or range(count)]
 
-    def add(self, each: Instruction) -> Source:
+    def add(self, each: Instruction) -> OperandSource:
         self.now.append(each)
-        return Source(each.result)
+        return OperandSource(each.result)
 
     def close(self, repeat: Repeat | None = None, *, last: bool = False) -> None:
         """Ends the block."""
         self.blocks.append(Block(tuple(self.now), repeat, last, level=self.level))
         self.now = []
 
-    def move(self, result: int, value: _Value, to: Format, *, out: bool = False) -> Source:
+    def move(self, result: int, value: _Value, to: Format, *, out: bool = False) -> OperandSource:
         """The value in a format, as the result of an instruction."""
         down = value.format.frac - to.frac
         if down > MOST_SHIFT:  # less than half a unit in the last place
@@ -150,23 +152,23 @@ class _Compiler:
             nearer = Format(to.width, value.format.frac + most)
             part = self.move(self.named(f"{self.names[result]}_nearer"), value, nearer)
             return self.move(result, _Value(part, nearer), to, out=out)
-        factor = Source(None, 1 << max(-down, 0))
+        factor = OperandSource(None, 1 << max(-down, 0))
         return self.add(Instruction(result, SUM, value.source, factor, down=max(down, 0), out=out))
 
     # loops and graphs
 
-    def states(self, start: Source, name: str, values: list[_Value], kept: list[int]) -> list[_Value]:
+    def states(self, start: OperandSource, name: str, values: list[_Value], kept: list[int]) -> list[_Value]:
         """The input in the first turn, else what the turn before kept."""
         states = []
         for k, (value, previous) in enumerate(zip(values, kept, strict=True)):
-            each = Instruction(self.named(f"{name}_{k}"), SUM, start, value.source, Source(previous, 0, True))
+            each = Instruction(self.named(f"{name}_{k}"), SUM, start, value.source, OperandSource(previous, 0, True))
             states.append(_Value(self.add(replace(each, select=True)), value.format))
         return states
 
     def constants(self, formatted: FormattedLoop, name: str) -> list[_Value]:
         """Return the initial values of a carried input."""
         start = np.array([formatted.starts[name]])
-        return [_Value(Source(None, int(quantize(start, f).value[0])), f) for f in formatted.input_formats(name)]
+        return [_Value(OperandSource(None, int(quantize(start, f).value[0])), f) for f in formatted.input_formats(name)]
 
     def body(self, formatted: FormattedLoop, scope: _Scope, level: int) -> _Scope:
         """All values after the steps of a loop. level: how many loops are around those in it."""
@@ -177,7 +179,7 @@ class _Compiler:
     def graph(self, step: FormattedGraph, scope: _Scope, level: int) -> _Scope:
         """The instructions of a graph, in the block that comes next. Returns its outputs."""
         graph, formats, needed = step.graph, step.formats, read(step.graph)
-        sources: list[Source] = [Source(None)] * len(graph)
+        sources: list[OperandSource] = [OperandSource(None)] * len(graph)
         for port in graph.inputs:
             for i, value in zip(port.nodes, scope[port.name], strict=True):
                 if i in needed and value.format.frac != formats[i].frac:
@@ -185,7 +187,7 @@ class _Compiler:
                 sources[i] = value.source
         for i, node in enumerate(graph.nodes):
             if node.op == "const":
-                sources[i] = Source(None, step.constants[i][0])
+                sources[i] = OperandSource(None, step.constants[i][0])
             elif node.op == "shift":
                 sources[i] = sources[node.args[0]]
             elif node.op != "input":
@@ -206,7 +208,7 @@ class _Compiler:
             cells[name] = self.entries(f"{step.loop.name}.{name}", len(formats), step.ports[name][0].nodes)
             for cell, value, to in _once(cells[name], values, formats):
                 self.move(cell, value, to)
-            inside[name] = [_Value(Source(i, 0, True), fmt) for i, fmt in zip(cells[name], formats, strict=True)]
+            inside[name] = [_Value(OperandSource(i, 0, True), fmt) for i, fmt in zip(cells[name], formats, strict=True)]
         if self.now:
             self.close()
         target, around = len(self.blocks), self.level
@@ -260,7 +262,7 @@ class _Compiler:
             i = self.named(f"{name}_{k}")
             if k in needed:
                 self.add(self.addressed(Instruction(i, LOAD, ZERO), step, name, k))
-            values.append(_Value(Source(i), to))
+            values.append(_Value(OperandSource(i), to))
         return values
 
     def stored(self, step: FormattedLoop, name: str, values: list[_Value]) -> None:
@@ -297,7 +299,7 @@ class _Compiler:
     def test(self, residual: _Value, stop: Until) -> None:
         """The loop goes on where |residual| is above the tolerance: (± residual - tolerance) / 2, rounded half up, is
         positive then, and no result is too large for a word."""
-        tolerance = Source(None, tolerance_of(stop, residual.format))
+        tolerance = OperandSource(None, tolerance_of(stop, residual.format))
         for negative in (False, True):
             each = Instruction(self.named("test"), SUM, residual.source, ONE, tolerance, negative, True, down=1)
             self.add(replace(each, test=True))

@@ -14,7 +14,7 @@ from dynagate.fixedpoint.formatted import FormattedGraph
 from dynagate.fixedpoint.fuse import angle_format
 from dynagate.fixedpoint.models.loops import (
     FormattedLoop,
-    LoopIntegers,
+    LoopTrajectories,
     Observed,
     assign_loop,
     integers_of,
@@ -120,7 +120,7 @@ def spread(observed: Observed, reach: Mapping[str, float], seed: int) -> None:
 def _meets(motion: ChipMotion, formatted: FormattedLoop, region: Region) -> bool:
     """Whether nearly all steps converge in integers."""
     q, qd, tau = _starts(region, CHECKED, TURNS, 2)
-    integers = LoopIntegers(formatted, integers_of(formatted, motion.begun(q, qd)))
+    integers = LoopTrajectories(formatted, integers_of(formatted, motion.begun(q, qd)))
     failed, flagged = np.zeros(len(q)), np.zeros(len(q), dtype=bool)
     for turn in range(TURNS):
         values, flagged = integers.turn(integers_of(formatted, {"tau": tau[:, turn]}))

@@ -15,9 +15,9 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from dynagate.hw.processor.compiler.check import checked
-from dynagate.hw.processor.compiler.instructions import ONE, SUM, Block, Instruction, Instructions, Source
+from dynagate.hw.processor.compiler.instructions import ONE, SUM, Block, Instruction, Instructions, OperandSource
 from dynagate.hw.processor.compiler.schedule import BlockTimings, unverified
-from dynagate.hw.processor.compiler.scheduled import Schedule
+from dynagate.hw.processor.compiler.scheduled import ProgramSchedule
 from dynagate.hw.processor.isa.shape import BLOCK_BITS, LOAD, STORE, Core
 
 GAIN = 0.05
@@ -26,7 +26,7 @@ CUTS = 16
 """Cycles of a turn that are tried as the end of its early part."""
 
 
-def pipelined(scheduled: Schedule) -> Schedule:
+def pipelined(scheduled: ProgramSchedule) -> ProgramSchedule:
     """Return the verified schedule of the program in which turns of loops overlap, where that takes fewer cycles and
     its core holds it."""
     timings = BlockTimings()  # of the blocks that stay the same from one loop to the next
@@ -35,7 +35,7 @@ def pipelined(scheduled: Schedule) -> Schedule:
     return checked(scheduled)
 
 
-def _tried(scheduled: Schedule, number: int, timings: BlockTimings) -> Schedule | None:
+def _tried(scheduled: ProgramSchedule, number: int, timings: BlockTimings) -> ProgramSchedule | None:
     """Return the schedule with overlapping turns in the loop that is this block. Returns None if the block is no such
     loop, or the overlap saves too few cycles or does not fit. timings: of blocks in earlier schedules."""
     program, core = scheduled.instructions, scheduled.core
@@ -158,17 +158,20 @@ def _apart(block: Block, early: Collection[int], fresh: Iterator[int]) -> tuple[
     rest = [each for k, each in enumerate(block.listed) if k not in early]
     results = {each.result for each in first}
     crossing = {
-        source: Source(source.node, 0, True) for each in rest for source in each.sources if source.node in results
+        source: OperandSource(source.node, 0, True)
+        for each in rest
+        for source in each.sources
+        if source.node in results
     }
     for source in crossing:
         if source.previous:  # a turn older than what its place holds then
             copy = Instruction(next(fresh), SUM, source, ONE)
             first.insert(0, copy)
-            crossing[source] = Source(copy.result, 0, True)
+            crossing[source] = OperandSource(copy.result, 0, True)
     return first, [_reading(each, crossing) for each in rest]
 
 
-def _reading(each: Instruction, other: Mapping[Source, Source]) -> Instruction:
+def _reading(each: Instruction, other: Mapping[OperandSource, OperandSource]) -> Instruction:
     """With other operands."""
     a, b, c = (other.get(source, source) for source in (each.a, each.b, each.c))
     return replace(each, a=a, b=b, c=c)

@@ -24,10 +24,10 @@ from dynagate.hw.processor.compiler.instructions import (
     Block,
     Instruction,
     Instructions,
+    OperandSource,
     ProgramError,
-    Source,
 )
-from dynagate.hw.processor.compiler.scheduled import Placed, Schedule, Slot
+from dynagate.hw.processor.compiler.scheduled import Placed, ProgramSchedule, ScheduledInstruction
 from dynagate.hw.processor.isa.shape import BLOCK_BITS, LEVELS, LOAD, NOISE, STORE, Core
 from dynagate.hw.units.latencies import ROUND_STARTS
 
@@ -48,7 +48,7 @@ class BlockTimings:
 
     def of(
         self, block: Block, program: Instructions, core: Core, units: dict[int, int]
-    ) -> tuple[list[Slot], dict[int, int]]:
+    ) -> tuple[list[ScheduledInstruction], dict[int, int]]:
         """Return the slots of a block from cycle 0 on, and the cycle in which each of its inputs arrives.
 
         units: the unit of each result that several instructions write, -1 if no block has chosen it yet; this block's
@@ -65,19 +65,19 @@ class BlockTimings:
         return list(slots), arrivals
 
 
-def schedule(program: Instructions, core: Core) -> Schedule:
+def schedule(program: Instructions, core: Core) -> ProgramSchedule:
     """Return a verified schedule for a core of this shape. Equal programs have equal schedules. Raises ProgramError: it
     has too many blocks, or too many loops in loops."""
     return checked(unverified(program, core, BlockTimings()))
 
 
-def unverified(program: Instructions, core: Core, timings: BlockTimings) -> Schedule:
+def unverified(program: Instructions, core: Core, timings: BlockTimings) -> ProgramSchedule:
     """Return the schedule of `schedule` before it is verified. timings: of blocks in earlier schedules for this core,
     to which the timings of new blocks are added. Raises ProgramError as `schedule`."""
     _check_blocks(program)
     writers = Counter(each.result for each in program.listed)
     units = {result: -1 for result, count in writers.items() if count > 1}  # where all writers of a place are
-    slots: list[list[Slot]] = [[] for _ in program.blocks]
+    slots: list[list[ScheduledInstruction]] = [[] for _ in program.blocks]
     blocks: list[Placed] = []
     arrivals: dict[int, int] = {}
     for k in _deepest_first(program):  # these choose units
@@ -92,15 +92,15 @@ def unverified(program: Instructions, core: Core, timings: BlockTimings) -> Sche
         own[:] = [replace(slot, cycle=slot.cycle + start) for slot in own]
         start += words
     constants = program.integers()
-    fixed = {Source(None, integer): k for k, integer in enumerate(constants)}
+    fixed = {OperandSource(None, integer): k for k, integer in enumerate(constants)}
     for block in program.blocks:  # inputs of all functions lie in the same places
         for k, node in enumerate(sorted(block.inputs, key=lambda node: arrivals[node])):
-            fixed[Source(node)] = len(constants) + k
+            fixed[OperandSource(node)] = len(constants) + k
     placed, depths = _placed(program, core, slots, len(constants) + len(program.inputs))
-    return Schedule(core, program, placed, arrivals, fixed, depths, tuple(blocks))
+    return ProgramSchedule(core, program, placed, arrivals, fixed, depths, tuple(blocks))
 
 
-def _padded(program: Instructions, core: Core, slots: list[list[Slot]]) -> Instructions:
+def _padded(program: Instructions, core: Core, slots: list[list[ScheduledInstruction]]) -> Instructions:
     """With results that mean nothing at the end of functions, so that each unit brings out as many of every function.
     They are added to the slots of the last blocks."""
     functions = [program.of_function(k) for k in range(len(program.interfaces))]
@@ -115,7 +115,7 @@ def _padded(program: Instructions, core: Core, slots: list[list[Slot]]) -> Instr
         end = max((slot.cycle for slot in slots[last]), default=-1) + 1
         for u, (count, all_of_it) in enumerate(zip(own, most, strict=True)):
             more = [Instruction(next(fresh), SUM, ZERO, ONE, out=True) for _ in range(all_of_it - count)]
-            slots[last] += [Slot(end + k, u, u, each) for k, each in enumerate(more)]
+            slots[last] += [ScheduledInstruction(end + k, u, u, each) for k, each in enumerate(more)]
             if more:
                 blocks[last] = replace(blocks[last], listed=(*blocks[last].listed, *more))
     return replace(program, blocks=tuple(blocks))
@@ -143,7 +143,9 @@ def _check_blocks(program: Instructions) -> None:
             raise ProgramError(f"{title} has a loop of {block.repeat.most} turns; expected {MOST_REPEATS} at most")
 
 
-def _period(slots: list[Slot], words: int, arrivals: Mapping[int, int], pinned: frozenset[int], core: Core) -> int:
+def _period(
+    slots: list[ScheduledInstruction], words: int, arrivals: Mapping[int, int], pinned: frozenset[int], core: Core
+) -> int:
     """Cycles of a block."""
     ends = [words, FEWEST_CYCLES, max(arrivals.values(), default=0) + 1]
     for slot in slots:
@@ -188,7 +190,7 @@ class _Timing:
         self.functions: dict[str, list[tuple[int, int]]] = defaultdict(list)
         self.rounds: set[int] = set()  # cycles in which a random number begins one
         self.alive = [0] * (core.units + 1)
-        self.slots: list[Slot] = []
+        self.slots: list[ScheduledInstruction] = []
         self.bank: dict[int, int] = {}
 
     def _writers(self) -> dict[int, list[int]]:
@@ -220,7 +222,7 @@ class _Timing:
         bank = unit if each.kind == SUM else self.core.shared
         if each.result in self.units:
             self.units[each.result] = unit
-        self.slots.append(Slot(cycle, unit, bank, each))
+        self.slots.append(ScheduledInstruction(cycle, unit, bank, each))
         self.bank[each.result] = bank
         self.alive[bank] += 1
         for node in set(each.reads) & self.readers.keys():
@@ -278,7 +280,7 @@ class _Timing:
 
 def _timed(
     block: Block, program: Instructions, core: Core, units: dict[int, int], inputs: Sequence[int]
-) -> tuple[list[Slot], dict[int, int]]:
+) -> tuple[list[ScheduledInstruction], dict[int, int]]:
     """The slots of a block from cycle 0 on, and when its inputs come."""
     timing = _Timing(block, core, units, inputs)
     longest = {node: max((timing.length[k] for k in timing.users[node]), default=0) for node in inputs}
@@ -296,8 +298,8 @@ def _timed(
 
 
 def _placed(
-    program: Instructions, core: Core, blocks: list[list[Slot]], fixed: int
-) -> tuple[tuple[Slot, ...], tuple[int, ...]]:
+    program: Instructions, core: Core, blocks: list[list[ScheduledInstruction]], fixed: int
+) -> tuple[tuple[ScheduledInstruction, ...], tuple[int, ...]]:
     """Places: those of pinned results are nobody else's. Another one is written again in a cycle after its last
     reading, since a block of memory has no value where both are at once. fixed: places of constants and inputs in the
     shared memory."""
@@ -308,7 +310,7 @@ def _placed(
         if result in program.pinned and result not in pinned:
             pinned[result] = depths[slot.bank]
             depths[slot.bank] += 1
-    placed: list[Slot] = []
+    placed: list[ScheduledInstruction] = []
     deepest = list(depths)
     for slots in blocks:
         placed += [replace(slot, place=pinned[r]) for slot in slots if (r := slot.instruction.result) in pinned]
@@ -324,10 +326,12 @@ def _placed(
     return tuple(sorted(placed, key=lambda slot: (slot.cycle, slot.unit))), tuple(deepest)
 
 
-def _local(slots: list[Slot], last: Mapping[int, int], depth: int, core: Core) -> tuple[list[Slot], int]:
+def _local(
+    slots: list[ScheduledInstruction], last: Mapping[int, int], depth: int, core: Core
+) -> tuple[list[ScheduledInstruction], int]:
     """Place the results that only their own block reads, in one memory from `depth` on, and where they end. last: the
     cycle in which each is read for the last time."""
-    placed: list[Slot] = []
+    placed: list[ScheduledInstruction] = []
     free: list[int] = []
     busy: list[tuple[int, int]] = []
     written = [(slot.cycle + core.latency_of(slot.instruction.kind) - 1, slot) for slot in slots]
@@ -350,7 +354,7 @@ def _local(slots: list[Slot], last: Mapping[int, int], depth: int, core: Core) -
     return placed, depth
 
 
-def check_fits(scheduled: Schedule) -> None:
+def check_fits(scheduled: ProgramSchedule) -> None:
     """Raises ProgramError saying by how much a program is too large for its core, and which core would hold it."""
     core = scheduled.core
     faults, asked = [], []

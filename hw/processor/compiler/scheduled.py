@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from dynagate.hw.processor.compiler.instructions import Instruction, Instructions, Repeat, Source
+from dynagate.hw.processor.compiler.instructions import Instruction, Instructions, OperandSource, Repeat
 from dynagate.hw.processor.isa.shape import FIRST_POINT, Core
 
 MAX_STEPS_PER_SAMPLE = 8
@@ -28,7 +28,7 @@ def max_iterations(loop: Repeat) -> int:
 
 
 @dataclass(frozen=True)
-class Slot:
+class ScheduledInstruction:
     """An instruction in a program word. cycle: of the word. bank: the memory its result goes to. place: there; None if
     nothing reads it."""
 
@@ -49,15 +49,15 @@ class Placed(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Schedule:
+class ProgramSchedule:
     """slots: by cycle and unit. arrivals: input node -> the cycle in which it is written to its place.
     fixed: places in the shared memory of constants and inputs. depths: places that each memory needs."""
 
     core: Core
     instructions: Instructions
-    slots: tuple[Slot, ...]
+    slots: tuple[ScheduledInstruction, ...]
     arrivals: dict[int, int]
-    fixed: dict[Source, int]
+    fixed: dict[OperandSource, int]
     depths: tuple[int, ...]
     blocks: tuple[Placed, ...]
 
@@ -140,15 +140,15 @@ class Schedule:
         ends = (slot.cycle - start + self.core.latency_of(slot.instruction.kind) for slot in self.slots_of(last))
         return self.fewest_of(function) - period + max(ends, default=0)
 
-    def slots_of(self, block: int) -> tuple[Slot, ...]:
+    def slots_of(self, block: int) -> tuple[ScheduledInstruction, ...]:
         """Return the slots of a block."""
         return self._slots_by_block[block]
 
     @cached_property
-    def _slots_by_block(self) -> tuple[tuple[Slot, ...], ...]:
+    def _slots_by_block(self) -> tuple[tuple[ScheduledInstruction, ...], ...]:
         """The slots of each block, in the order of `slots`."""
         starts = [placed.start for placed in self.blocks]
-        slots: list[list[Slot]] = [[] for _ in self.blocks]
+        slots: list[list[ScheduledInstruction]] = [[] for _ in self.blocks]
         for slot in self.slots:
             slots[bisect.bisect_right(starts, slot.cycle) - 1].append(slot)
         return tuple(map(tuple, slots))
@@ -168,7 +168,7 @@ class Schedule:
         return len(self.slots) / (self.words * self.core.units)
 
     @cached_property
-    def by_result(self) -> dict[int, Slot]:
+    def by_result(self) -> dict[int, ScheduledInstruction]:
         return {slot.instruction.result: slot for slot in self.slots}
 
     @cached_property
@@ -185,7 +185,7 @@ class Schedule:
             out[slot.unit].append(slot.instruction.result)
         return out
 
-    def location(self, source: Source) -> tuple[int, int]:
+    def location(self, source: OperandSource) -> tuple[int, int]:
         """Memory and place of an operand."""
         if source in self.fixed and not source.previous:
             return self.core.shared, self.fixed[source]

@@ -10,7 +10,7 @@ from dynagate.control.chip import ChipSolver, calls_of
 from dynagate.control.known import check_solved
 from dynagate.fixedpoint.assign import Policy
 from dynagate.fixedpoint.models.loops import FormattedLoop, assign_loop
-from dynagate.fixedpoint.models.observed_loops import Accepted, Unlimited
+from dynagate.fixedpoint.models.observed_loops import AcceptedInputs, Unlimited
 from dynagate.hw.processor.compiler.motion import spread
 
 CALLS = 2
@@ -24,17 +24,17 @@ def formatted_solver(solver: ChipSolver, problems: Mapping[str, Array], policy: 
     that have.
     """
     reach = solver.reach(policy.word)
-    observed = Accepted(solver.blocks.loop, solver.retries)
+    observed = AcceptedInputs(solver.blocks.loop, solver.retries)
     solved = _solved(solver, problems, observed)
     if not solved.all():
         check_solved(solved, problems["q"], solver.robot, solver.options.step)
-        observed = Accepted(solver.blocks.loop, solver.retries)
+        observed = AcceptedInputs(solver.blocks.loop, solver.retries)
         _solved(solver, {name: x[solved] for name, x in problems.items()}, observed)
     spread(observed, reach, policy.seed)
     return assign_loop(solver.blocks, observed, Unlimited(), policy)
 
 
-def _solved(solver: ChipSolver, problems: Mapping[str, Array], observed: Accepted) -> Array:
+def _solved(solver: ChipSolver, problems: Mapping[str, Array], observed: AcceptedInputs) -> Array:
     """Which problems (batch,) all calls solve."""
     calls = calls_of(solver, problems, CALLS, observed.evaluated)
     return np.logical_and.reduce([solver.solved(values) for _, values in calls])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from dynagate.hw.processor.compiler.instructions import Repeat
-from dynagate.hw.processor.compiler.scheduled import Schedule, max_iterations, min_iterations
+from dynagate.hw.processor.compiler.scheduled import ProgramSchedule, max_iterations, min_iterations
 from dynagate.hw.processor.isa.shape import FLAG_CYCLES, INPUT_CONVERSION
 
 AROUND = 16
@@ -13,7 +13,7 @@ AROUND = 16
 it, together."""
 
 
-def spans(scheduled: Schedule, lanes: int) -> tuple[tuple[int, int], ...]:
+def spans(scheduled: ProgramSchedule, lanes: int) -> tuple[tuple[int, int], ...]:
     """The least and the most cycles of each function: those where its loops take one turn, and where all take as many
     as they may. lanes: words of a beat."""
     entry = AROUND + scheduled.inputs + 1  # from a head to the tag, a word a cycle
@@ -27,7 +27,7 @@ def spans(scheduled: Schedule, lanes: int) -> tuple[tuple[int, int], ...]:
     )
 
 
-def _first_beat(scheduled: Schedule, function: int, lanes: int, turns: Callable[[Repeat], int]) -> int:
+def _first_beat(scheduled: ProgramSchedule, function: int, lanes: int, turns: Callable[[Repeat], int]) -> int:
     """From the program's first word until the first beat is offered: the sender takes results of one unit after the
     other, then the flag and the tag, and the beat is whole with its last word."""
     begins, total = scheduled.begins(function, turns)

@@ -7,7 +7,7 @@ from dynagate.design.program import ProgramFunction, ProgramLoop
 from dynagate.design.words import WORD
 from dynagate.dynamics import CODE
 from dynagate.graph.packing import ZERO
-from dynagate.hw.processor.compiler.scheduled import Schedule
+from dynagate.hw.processor.compiler.scheduled import ProgramSchedule
 from dynagate.hw.processor.isa.shape import BLOCK_BITS
 from dynagate.integrators.step import CARRY
 
@@ -15,13 +15,13 @@ SCOPE = "program"
 """The one overflow flag of a sample."""
 
 
-def streams_of(scheduled: Schedule) -> tuple[Sides[Stream], tuple[ProgramFunction, ...], ProgramLoop | None]:
+def streams_of(scheduled: ProgramSchedule) -> tuple[Sides[Stream], tuple[ProgramFunction, ...], ProgramLoop | None]:
     """Return what the streams of a program hold: those of the first function, of each function, and of a loop."""
     first = Sides(_input_stream(scheduled, 0), _output_stream(scheduled, 0))
     return first, _functions(scheduled), _loop(scheduled)
 
 
-def _functions(scheduled: Schedule) -> tuple[ProgramFunction, ...]:
+def _functions(scheduled: ProgramSchedule) -> tuple[ProgramFunction, ...]:
     """Describe each of several functions for the host; empty for a single function."""
     interfaces = scheduled.instructions.interfaces
     if len(interfaces) == 1:
@@ -38,7 +38,7 @@ def _functions(scheduled: Schedule) -> tuple[ProgramFunction, ...]:
     )
 
 
-def _loop(scheduled: Schedule) -> ProgramLoop | None:
+def _loop(scheduled: ProgramSchedule) -> ProgramLoop | None:
     """Describe the loop of a rollout for the host; None without a loop."""
     program_of, interface = scheduled.instructions, scheduled.instructions.interface
     if program_of.start is None:
@@ -49,7 +49,7 @@ def _loop(scheduled: Schedule) -> ProgramLoop | None:
     return ProgramLoop(tuple(carry.items()), scheduled.turns, 1, len(program_of.per_turn), outputs)
 
 
-def _input_stream(scheduled: Schedule, function: int) -> Stream:
+def _input_stream(scheduled: ProgramSchedule, function: int) -> Stream:
     """Return the layout of the inputs of a function, whose code is in the head."""
     program_of, interface = scheduled.instructions, scheduled.instructions.interfaces[function]
     place = {i: k for k, i in enumerate(interface.input_nodes)}
@@ -70,7 +70,7 @@ def _input_stream(scheduled: Schedule, function: int) -> Stream:
     return Stream(WORD * (1 + scheduled.inputs), fields, ports)
 
 
-def _output_stream(scheduled: Schedule, function: int) -> Stream:
+def _output_stream(scheduled: ProgramSchedule, function: int) -> Stream:
     interface, outputs = scheduled.instructions.interfaces[function], scheduled.instructions.outputs
     position: dict[int, int] = {}
     first = 0

@@ -8,15 +8,15 @@ import numpy as np
 from dynagate.fixedpoint.format import Format
 from dynagate.hw.processor.compiler.instructions import SUM
 from dynagate.hw.processor.compiler.schedule import FEWEST_WORDS
-from dynagate.hw.processor.compiler.scheduled import Schedule
+from dynagate.hw.processor.compiler.scheduled import ProgramSchedule
 from dynagate.hw.processor.isa.packets import (
     BLOCK_LANES,
     CONTROL,
     KIND_SHIFT,
     REGION_SHIFT,
     TURNAROUND,
-    Kind,
-    Region,
+    MemoryRegion,
+    PacketKind,
     Words,
     checksum,
     pack_fields,
@@ -25,7 +25,7 @@ from dynagate.hw.processor.isa.shape import FIRST_POINT, KINDS, LANE, LOAD, OPER
 from dynagate.hw.units.floating import point_into, point_out_of
 
 
-def program_words(scheduled: Schedule) -> list[int]:
+def program_words(scheduled: ProgramSchedule) -> list[int]:
     """A number of `core.program_word` bits for each cycle."""
     core, words = scheduled.core, [0] * scheduled.words
     for slot in scheduled.slots:
@@ -48,38 +48,40 @@ def program_words(scheduled: Schedule) -> list[int]:
     return words
 
 
-def ahead(scheduled: Schedule) -> int:
+def ahead(scheduled: ProgramSchedule) -> int:
     """Samples that may be under way: two where the results of both can wait to be sent."""
     most = scheduled.turns * max(map(len, scheduled.outputs))
     return 2 if 2 * most <= 1 << scheduled.core.output_bits else 1
 
 
-def messages(scheduled: Schedule) -> Words:
+def messages(scheduled: ProgramSchedule) -> Words:
     """Return the messages that load a program, (messages, 2): everything except the inputs of samples."""
     core = scheduled.core
     parts: list[tuple[int, int]] = []
     for cycle, word in enumerate(program_words(scheduled)):
         for lane in range(core.lanes):
-            parts.append((_address(Region.PROGRAM, cycle << core.lane_bits | lane), word >> (LANE * lane) & 0xFFFFFFFF))
+            parts.append(
+                (_address(MemoryRegion.PROGRAM, cycle << core.lane_bits | lane), word >> (LANE * lane) & 0xFFFFFFFF)
+            )
     for source, place in scheduled.fixed.items():
         if source.node is None:
-            parts.append((_address(Region.CONSTANTS, place), source.integer & 0xFFFFFFFF))
+            parts.append((_address(MemoryRegion.CONSTANTS, place), source.integer & 0xFFFFFFFF))
     inputs, per_turn = len(scheduled.instructions.inputs), len(scheduled.instructions.per_turn)
     values = [scheduled.period, inputs, ahead(scheduled)]
     values += [scheduled.inputs, inputs - per_turn, scheduled.turns]
     for k, value in enumerate([*values, *(scheduled.turns * len(results) for results in scheduled.outputs)]):
-        parts.append((_address(Region.REGISTERS, k), value))
+        parts.append((_address(MemoryRegion.REGISTERS, k), value))
     parts += _table(scheduled)
     if core.floats:
-        parts += _points(Region.INPUT_POINTS, input_formats(scheduled), point_into)
-        parts += _points(Region.OUTPUT_POINTS, output_formats(scheduled), point_out_of)
-    begin = [(Kind.BEGIN << KIND_SHIFT, core.device_hash & 0xFFFFFFFF)]
+        parts += _points(MemoryRegion.INPUT_POINTS, input_formats(scheduled), point_into)
+        parts += _points(MemoryRegion.OUTPUT_POINTS, output_formats(scheduled), point_out_of)
+    begin = [(PacketKind.BEGIN << KIND_SHIFT, core.device_hash & 0xFFFFFFFF)]
     body = np.array(parts, dtype=np.uint64).astype(np.uint32)
-    end = [(Kind.END << KIND_SHIFT, checksum(body))]
+    end = [(PacketKind.END << KIND_SHIFT, checksum(body))]
     return np.concatenate([np.array(begin, np.uint64), body, np.array(end, np.uint64)]).astype(np.uint32)
 
 
-def _table(scheduled: Schedule) -> list[tuple[int, int]]:
+def _table(scheduled: ProgramSchedule) -> list[tuple[int, int]]:
     """Addresses and numbers of the blocks."""
     parts = []
     for k, (block, placed) in enumerate(zip(scheduled.instructions.blocks, scheduled.blocks, strict=True)):
@@ -89,7 +91,7 @@ def _table(scheduled: Schedule) -> list[tuple[int, int]]:
             control["most"] = end.most
         row = (placed.start, placed.words - FEWEST_WORDS, placed.period - TURNAROUND, pack_fields(control, CONTROL))
         lanes = len(BLOCK_LANES)
-        parts += [(_address(Region.BLOCKS, lanes * k + lane), value) for lane, value in enumerate(row)]
+        parts += [(_address(MemoryRegion.BLOCKS, lanes * k + lane), value) for lane, value in enumerate(row)]
     return parts
 
 
@@ -97,7 +99,7 @@ Formats = dict[int, list[Format]]
 """Formats of the words of samples or of results, by the block that a function begins with."""
 
 
-def input_formats(scheduled: Schedule) -> Formats:
+def input_formats(scheduled: ProgramSchedule) -> Formats:
     """Return the formats of the inputs of samples, in the order of their words."""
     program, formats = scheduled.instructions, Formats()
     for entry, interface in zip(program.entries, program.interfaces, strict=True):
@@ -109,7 +111,7 @@ def input_formats(scheduled: Schedule) -> Formats:
     return formats
 
 
-def output_formats(scheduled: Schedule) -> Formats:
+def output_formats(scheduled: ProgramSchedule) -> Formats:
     """Return the formats of the results of samples, in the order of their words."""
     program, formats = scheduled.instructions, Formats()
     for k, (entry, interface) in enumerate(zip(program.entries, program.interfaces, strict=True)):
@@ -120,7 +122,7 @@ def output_formats(scheduled: Schedule) -> Formats:
     return formats
 
 
-def _points(region: Region, formats: Formats, point: Callable[[Format], int]) -> list[tuple[int, int]]:
+def _points(region: MemoryRegion, formats: Formats, point: Callable[[Format], int]) -> list[tuple[int, int]]:
     """Addresses and numbers of a table of binary points: where those of each function begin, then all of them."""
     parts, place = [], FIRST_POINT
     for entry, own in formats.items():
@@ -130,5 +132,5 @@ def _points(region: Region, formats: Formats, point: Callable[[Format], int]) ->
     return parts
 
 
-def _address(region: Region, place: int) -> int:
-    return Kind.PART << KIND_SHIFT | region << REGION_SHIFT | place
+def _address(region: MemoryRegion, place: int) -> int:
+    return PacketKind.PART << KIND_SHIFT | region << REGION_SHIFT | place

@@ -18,7 +18,7 @@ from dynagate.hw.processor.isa.shape import BLOCK_BITS, LEVELS, Core
 Words = npt.NDArray[np.uint32]
 
 
-class Kind(IntEnum):
+class PacketKind(IntEnum):
     """Kind of a packet.
 
     A SAMPLE has its inputs after the head. MESSAGES have a count of words in the head; the core answers 1 if it then
@@ -33,7 +33,7 @@ class Kind(IntEnum):
     MESSAGES = 4
 
 
-class Region(IntEnum):
+class MemoryRegion(IntEnum):
     """Memory that the address of a part selects.
 
     Program words by lanes, constants by place, registers, the table of blocks by lanes. If streams carry float32: the
@@ -95,7 +95,7 @@ def packets(loading: Words, count: int = MESSAGES) -> Words:
     padded = np.zeros((-len(loading) % count + len(loading), 2), np.uint32)
     padded[: len(loading)] = loading
     rows = padded.reshape(-1, 2 * count)
-    heads = np.full((len(rows), 1), Kind.MESSAGES << KIND_SHIFT | rows.shape[1], np.uint32)
+    heads = np.full((len(rows), 1), PacketKind.MESSAGES << KIND_SHIFT | rows.shape[1], np.uint32)
     return np.concatenate([heads, rows], axis=1)
 
 

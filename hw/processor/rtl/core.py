@@ -8,7 +8,7 @@ from amaranth.hdl import Cat, Module, Mux, Signal, signed
 from amaranth.lib import wiring
 from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import In, Out
-from dynagate.hw.processor.isa.packets import REGISTERS, Region
+from dynagate.hw.processor.isa.packets import REGISTERS, MemoryRegion
 from dynagate.hw.processor.isa.shape import BLOCK_BITS, LANE, Core
 from dynagate.hw.processor.rtl.binary_points import table_rows
 from dynagate.hw.processor.rtl.loader import Loader
@@ -147,12 +147,12 @@ class Processor(wiring.Component):
             sequencer.sent.eq(sender.sent),
             *(getattr(sequencer, name).eq(registers[name]) for name in ("inputs", "ahead", "fixed", "turns")),
             *(sequencer.entry[k].eq(loader.entry[k]) for k in range(2)),
-            sequencer.part.eq(loader.part[Region.BLOCKS]),
+            sequencer.part.eq(loader.part[MemoryRegion.BLOCKS]),
             sequencer.part_address.eq(loader.address),
             sequencer.part_value.eq(loader.value),
             sequencer.positive.eq(machine.positive),
             self.program.address.eq(sequencer.address),
-            self.program.part.eq(loader.part[Region.PROGRAM]),
+            self.program.part.eq(loader.part[MemoryRegion.PROGRAM]),
             self.program.part_address.eq(loader.address),
             self.program.part_value.eq(loader.value),
             machine.word.eq(self.word),
@@ -160,7 +160,7 @@ class Processor(wiring.Component):
             machine.turn.eq(sequencer.loop_turn),
             machine.phase.eq(Cat(sequencer.sample, Mux(sequencer.sample, sequencer.turn[1], sequencer.turn[0])[0])),
             *(sender.turn[k].eq(sequencer.turn[k]) for k in range(2)),
-            machine.constant.eq(loader.part[Region.CONSTANTS]),
+            machine.constant.eq(loader.part[MemoryRegion.CONSTANTS]),
             machine.part_address.eq(loader.address),
             machine.part_value.eq(loader.value),
             machine.copying.eq(sequencer.copying),
@@ -189,12 +189,12 @@ class Processor(wiring.Component):
                 loader.i_bad.eq(self.i.bad),
                 self.status.bad.eq(loader.bad),
                 self.o.is_number.eq(sender.is_number),
-                *self._points(self.input_points, loader, Region.INPUT_POINTS),
-                *self._points(self.output_points, loader, Region.OUTPUT_POINTS),
+                *self._points(self.input_points, loader, MemoryRegion.INPUT_POINTS),
+                *self._points(self.output_points, loader, MemoryRegion.OUTPUT_POINTS),
             ]
         return m
 
-    def _points(self, rows: Any, loader: Loader, region: Region) -> list[Any]:
+    def _points(self, rows: Any, loader: Loader, region: MemoryRegion) -> list[Any]:
         """A row of a table of binary points, as the program brings it."""
         return [rows.part.eq(loader.part[region]), rows.address.eq(loader.address), rows.value.eq(loader.value)]
 

@@ -18,7 +18,7 @@ from dynagate.hw.units.root import Root
 from dynagate.hw.units.sincos import SinCos
 
 
-class Functions(wiring.Component):
+class FunctionUnits(wiring.Component):
     """A result every cycle at most, at the latency of its kind: a schedule has no two at once.
 
     ========  ===  ====================================================

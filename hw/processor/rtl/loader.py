@@ -7,7 +7,7 @@ from amaranth.lib import wiring
 from amaranth.lib.crc import Algorithm
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
-from dynagate.hw.processor.isa.packets import KIND_SHIFT, REGION_SHIFT, REGISTERS, Kind, Region
+from dynagate.hw.processor.isa.packets import KIND_SHIFT, REGION_SHIFT, REGISTERS, MemoryRegion, PacketKind
 from dynagate.hw.processor.isa.shape import BLOCK_BITS, INPUT_CONVERSION, LANE, Core
 from dynagate.hw.units.rescale import delayed
 
@@ -75,7 +75,7 @@ class Loader(wiring.Component):
                 "input_address": In(core.input_bits + 1),
                 "input_value": Out(signed(core.word)),
                 "inputs_from": Out(core.place_bits),
-                "part": Out(len(Region)),
+                "part": Out(len(MemoryRegion)),
                 "address": Out(REGION_SHIFT),
                 "value": Out(LANE),
                 "answer": Out(1),
@@ -191,19 +191,19 @@ class Loader(wiring.Component):
         kept, own_program = Signal(LANE, reset_less=True), Signal()
         m.d.comb += [
             crc.data.eq(self.i_payload),
-            crc.start.eq(begins & (own == Kind.BEGIN)),
-            crc.valid.eq((begins & (own == Kind.PART)) | (number & (kind == Kind.PART))),
+            crc.start.eq(begins & (own == PacketKind.BEGIN)),
+            crc.valid.eq((begins & (own == PacketKind.PART)) | (number & (kind == PacketKind.PART))),
             self.checksum.eq(Mux(self._loaded, kept, 0)),
         ]
         with m.If(begins):
             m.d.sync += head.eq(self.i_payload)
         m.d.sync += [self.part.eq(0), self.address.eq(head[:REGION_SHIFT]), self.value.eq(self.i_payload)]
         with m.If(number), m.Switch(kind):
-            with m.Case(Kind.BEGIN):
+            with m.Case(PacketKind.BEGIN):
                 m.d.sync += [self._loaded.eq(0), own_program.eq(self.i_payload == self.core.device_hash % (1 << LANE))]
-            with m.Case(Kind.PART):
-                m.d.sync += self.part.eq((1 << region) & ~self._loaded.replicate(len(Region)))
-            with m.Case(Kind.END):
+            with m.Case(PacketKind.PART):
+                m.d.sync += self.part.eq((1 << region) & ~self._loaded.replicate(len(MemoryRegion)))
+            with m.Case(PacketKind.END):
                 right = own_program & (crc.crc == self.i_payload)
                 m.d.sync += [self._loaded.eq(self._loaded | right), kept.eq(self.i_payload)]
 
@@ -234,9 +234,9 @@ class Loader(wiring.Component):
         for k, port in enumerate([*names, *(self.results[u] for u in range(self.core.units))]):
             register = Signal(len(port), name=f"register{k}", reset_less=True)
             m.d.comb += port.eq(register)
-            with m.If(self.part[Region.REGISTERS] & (self.address == k)):
+            with m.If(self.part[MemoryRegion.REGISTERS] & (self.address == k)):
                 m.d.sync += register.eq(self.value)
         first = Signal(self.core.place_bits, name="inputs_from_register", reset_less=True)
         m.d.comb += self.inputs_from.eq(first)
-        with m.If(self.part[Region.CONSTANTS]):  # inputs lie behind the last constant
+        with m.If(self.part[MemoryRegion.CONSTANTS]):  # inputs lie behind the last constant
             m.d.sync += first.eq(self.address + 1)

@@ -8,7 +8,7 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 from dynagate.hw.processor.isa.packets import CONTROL, REGION_SHIFT
 from dynagate.hw.processor.isa.shape import FETCH, KINDS, LANE, LOAD, OPERANDS, READ, SHARING, STORE, Core
-from dynagate.hw.processor.rtl.elementary import Functions
+from dynagate.hw.processor.rtl.elementary import FunctionUnits
 from dynagate.hw.processor.rtl.turn_memory import TurnMemory
 from dynagate.hw.processor.rtl.unit import MultiplyAdd
 from dynagate.hw.units.rescale import BLOCK_RAM, LOOKUP_RAM, delayed
@@ -17,7 +17,7 @@ PHASES = 4
 """Phases of the control: two samples, in even and odd iterations."""
 
 
-class Operand(wiring.Component):
+class OperandMemories(wiring.Component):
     """An operand of a unit: a memory for each producer, each with all of its results.
 
     A memory made of lookup tables is written and read a cycle late, since its address takes a register that a block
@@ -91,7 +91,7 @@ class _Writes:
             delayed(m, bits, 1, f"value{bank}_late"),
         )
 
-    def into(self, m: Module, operand: Operand) -> None:
+    def into(self, m: Module, operand: OperandMemories) -> None:
         """The ports of an operand, driven."""
         for bank in self.at_once:
             ports = self.late if self.core.is_lookup(operand.name, bank) else self.at_once
@@ -154,7 +154,7 @@ class Machine(wiring.Component):
         phase = delayed(m, self.phase, FETCH, "phase")
         writes = _Writes(core)
         unfit: list[list[Value]] = [[] for _ in range(PHASES)]
-        low, read = 0, list[Operand]()
+        low, read = 0, list[OperandMemories]()
         for u in range(core.units):
             fields = {}
             for name, bits in core.unit_fields.items():
@@ -162,7 +162,7 @@ class Machine(wiring.Component):
                 low += bits
             operands = {}
             for name in OPERANDS:
-                m.submodules[f"operand_{name}{u}"] = operands[name] = Operand(core, name)
+                m.submodules[f"operand_{name}{u}"] = operands[name] = OperandMemories(core, name)
                 m.d.comb += operands[name].address.eq(fields[name])
             read += operands.values()
             m.submodules[f"unit{u}"] = unit = MultiplyAdd(core)
@@ -198,7 +198,7 @@ class Machine(wiring.Component):
         self, m: Module, field: Value, arguments: list[Value], running: Value, phase: Value, unfit: list[list[Value]]
     ) -> None:
         core = self.core
-        m.submodules.functions = self.functions = functions = Functions(core)
+        m.submodules.functions = self.functions = functions = FunctionUnits(core)
         fields, low = {}, 0
         for name, bits in core.function_fields.items():
             fields[name] = delayed(m, field[low : low + bits], READ, f"function_{name}")

@@ -37,7 +37,7 @@ def asked(core: Core) -> wiring.Signature:
     )
 
 
-class Program(wiring.Component):
+class ProgramMemory(wiring.Component):
     """The words of a program for up to READERS cores, which all have the same.
 
     =======  ===  ==============================================================
@@ -80,7 +80,7 @@ def programmed(m: Module, core: Core, processors: Sequence[Any]) -> None:
     """Gives cores their program memories. processors: as `core.Processor`."""
     for k in range(0, len(processors), READERS):
         readers = processors[k : k + READERS]
-        m.submodules[f"program{k // READERS}"] = program = Program(core, len(readers))
+        m.submodules[f"program{k // READERS}"] = program = ProgramMemory(core, len(readers))
         for own, word, each in zip(program.readers, program.word, readers, strict=True):
             m.d.comb += [*(getattr(own, name).eq(getattr(each.program, name)) for name in asked(core).members)]
             m.d.comb += each.word.eq(word)

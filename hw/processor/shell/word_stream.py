@@ -14,7 +14,7 @@ from amaranth.hdl import Cat, Const, Module, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
-from dynagate.hw.processor.isa.packets import KIND_SHIFT, REGION_SHIFT, Kind
+from dynagate.hw.processor.isa.packets import KIND_SHIFT, REGION_SHIFT, PacketKind
 from dynagate.hw.processor.isa.shape import BLOCK_BITS, LANE
 from dynagate.hw.rtl.stream_ports import stream_ports
 
@@ -77,15 +77,15 @@ def result_words() -> wiring.Signature:
 
 def announces_messages(head: Value) -> Value:
     """Whether a head announces messages."""
-    return head[KIND_SHIFT:LANE] != Kind.SAMPLE
+    return head[KIND_SHIFT:LANE] != PacketKind.SAMPLE
 
 
 def is_unknown(head: Value) -> Value:
     """Whether a core knows no such head: a sample's head has a block's number and nothing else, and a head of messages
     has an even number of words above 0."""
     kind, low = head[KIND_SHIFT:LANE], head[:KIND_SHIFT]
-    no_sample = (kind != Kind.SAMPLE) | low[BLOCK_BITS:].any()
-    no_messages = (kind != Kind.MESSAGES) | low[REGION_SHIFT:].any() | low[0] | ~low[1:REGION_SHIFT].any()
+    no_sample = (kind != PacketKind.SAMPLE) | low[BLOCK_BITS:].any()
+    no_messages = (kind != PacketKind.MESSAGES) | low[REGION_SHIFT:].any() | low[0] | ~low[1:REGION_SHIFT].any()
     return no_sample & no_messages
 
 

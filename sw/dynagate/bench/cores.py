@@ -19,7 +19,7 @@ from dynagate.hw import boards
 from dynagate.hw.processor.board import BoardCores, cores_of
 from dynagate.hw.processor.compiler.instructions import Instructions, ProgramError, instructions
 from dynagate.hw.processor.compiler.schedule import check_fits, schedule
-from dynagate.hw.processor.compiler.scheduled import OUTPUT_OVERHEAD_CYCLES, Schedule
+from dynagate.hw.processor.compiler.scheduled import OUTPUT_OVERHEAD_CYCLES, ProgramSchedule
 from dynagate.hw.processor.isa.shape import Core
 from dynagate.hw.targets.board_fit import Rates, rate_text
 from dynagate.robot import Robot
@@ -59,7 +59,7 @@ def core_rows(
 
 
 def _rows(robot: Robot, region: Region, functions: Sequence[str], progress: Progress) -> Iterator[CoreRow | NotHeld]:
-    known: dict[Core, Schedule] = {}
+    known: dict[Core, ProgramSchedule] = {}
     for function in functions:
         formatted: dict[int, FormattedGraph] = {}
         known.clear()
@@ -85,7 +85,7 @@ def _program(formatted: FormattedGraph, core: Core) -> Instructions:
     return instructions(core.fused(formatted))
 
 
-def _row(function: str, own: BoardCores, scheduled: Schedule) -> CoreRow:
+def _row(function: str, own: BoardCores, scheduled: ProgramSchedule) -> CoreRow:
     clock = own.board.clock_mhz * 1e6
     inputs, results = scheduled.inputs + OVERHEAD, sum(map(len, scheduled.outputs)) + OVERHEAD
     sending = max(results + 2 * own.core.units + OUTPUT_OVERHEAD_CYCLES, inputs)

@@ -11,7 +11,7 @@ import numpy as np
 from dynagate.bench.measure import paired
 from dynagate.design.codec import Words
 from dynagate.design.datapath import DatapathBody
-from dynagate.design.design import Design
+from dynagate.design.design import DesignRecord
 from dynagate.graph.region import Region
 from dynagate.host import Function
 from dynagate.host.devices import StreamDevice
@@ -31,7 +31,7 @@ class NullLink(Link):
     design: with an AXI shell.
     """
 
-    def __init__(self, design: Design[DatapathBody]) -> None:
+    def __init__(self, design: DesignRecord[DatapathBody]) -> None:
         assert design.axi is not None
         self.text, self._axi = "a device that takes no time", design.axi
         shown = {"identity": self._axi.identity, "version": self._axi.version, "ii": design.body.ii}
@@ -66,13 +66,13 @@ class DriverCost:
     sample_ns: float
 
     @classmethod
-    def measured(cls, design: Design[DatapathBody], region: Region, *, rounds: int = ROUNDS) -> DriverCost:
+    def measured(cls, design: DesignRecord[DatapathBody], region: Region, *, rounds: int = ROUNDS) -> DriverCost:
         """Measure a design with an AXI shell. region: the region that its inputs are drawn from."""
         one, batch = (driver_ns(design, region, count, rounds=rounds) for count in (1, BATCH))
         return cls(one, (batch - one) / (BATCH - 1))
 
 
-def driver_ns(design: Design[DatapathBody], region: Region, batch: int, *, rounds: int = ROUNDS) -> float:
+def driver_ns(design: DesignRecord[DatapathBody], region: Region, batch: int, *, rounds: int = ROUNDS) -> float:
     """Nanoseconds of a bound call with a batch, less those of the device that takes no time."""
     driver = ShellSession(design, NullLink(design)).driver()
     samples, results = (np.zeros((batch, *shape), np.uint32) for shape in (driver.sample, driver.result))
@@ -86,7 +86,7 @@ def driver_ns(design: Design[DatapathBody], region: Region, batch: int, *, round
         return fastest_ns(run, rounds) - fastest_ns(transfer, rounds)
 
 
-def _inputs(design: Design[DatapathBody], region: Region, batch: int) -> dict[str, Any]:
+def _inputs(design: DesignRecord[DatapathBody], region: Region, batch: int) -> dict[str, Any]:
     """Inputs (batch, *shape) by name, inside the ranges that the design's formats were chosen for."""
     inputs = region.sample(design.function, batch, seed=1)
     for port in design.input.ports:

@@ -13,7 +13,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from dynagate.design.design import Design, Field, Port, Stream
+from dynagate.design.design import DesignRecord, Field, Port, Stream
 from dynagate.fixedpoint.assign import LARGEST_WORD
 from dynagate.graph.packing import ZERO
 
@@ -21,7 +21,7 @@ WIDEST, FINEST = 64, 1000
 """Bits of a node, and on either side of its binary point: more than any that is built."""
 
 
-def faults(design: Design[Any]) -> Iterator[str]:
+def faults(design: DesignRecord[Any]) -> Iterator[str]:
     """Return what does not fit, each in a few words that name the field. Later errors may follow from earlier ones."""
     if not isinstance(design.robot.get("name"), str):
         yield f"robot.name is {design.robot.get('name')!r:.40}; expected a text"

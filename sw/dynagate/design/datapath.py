@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from dynagate.design.codec import Codec
 from dynagate.design.consistent import format_faults, port_faults, repeated, stream_faults
-from dynagate.design.design import AxiStreams, Body, Design, Port, Sides, Stream, result_codec, slots
+from dynagate.design.design import AxiStreams, Body, DesignRecord, Port, Sides, Stream, result_codec, slots
 from dynagate.design.ring import COMMAND
 from dynagate.design.words import (
     FLOAT32,
@@ -116,10 +116,10 @@ class DatapathBody(Body):
     def keeps_states(self) -> bool:
         return self.ring is not None
 
-    def modules(self, design: Design[Any]) -> tuple[str, ...]:
+    def modules(self, design: DesignRecord[Any]) -> tuple[str, ...]:
         return "datapath", *(("rollout",) if self.ring else ()), *(("accelerator",) if design.axi else ())
 
-    def of_function(self, design: Design[DatapathBody], function: DesignFunction) -> Design[DatapathBody]:
+    def of_function(self, design: DesignRecord[DatapathBody], function: DesignFunction) -> DesignRecord[DatapathBody]:
         """Return the record for samples of one of several functions: the inputs have the names of the function, and
         the output stream has only its results."""
         own = {shared: name for name, shared in function.inputs}
@@ -134,13 +134,13 @@ class DatapathBody(Body):
         part = replace(design, function=function.name, latency=function.latency, stream=stream, body=body)
         return _with_results(part, function.fields, function.outputs)
 
-    def with_outputs(self, design: Design[DatapathBody], names: Sequence[str]) -> Design[DatapathBody]:
+    def with_outputs(self, design: DesignRecord[DatapathBody], names: Sequence[str]) -> DesignRecord[DatapathBody]:
         """Return the record for results that have only these outputs of a function, in their order."""
         ports = [port for port in design.output.ports if port.name in names]
         numbers = chosen_numbers((port.fields for port in ports), range(len(design.output.fields)))
         return _with_results(design, numbers, ports)
 
-    def numbers(self, design: Design[Any]) -> dict[str, str]:
+    def numbers(self, design: DesignRecord[Any]) -> dict[str, str]:
         """Return the type, "float32", that an AXI shell rounds numbers to, by input and output. A bare
         datapath and its integers in numpy round to it too, so that all compute the same."""
         if design.axi is None:
@@ -150,7 +150,7 @@ class DatapathBody(Body):
         types = {name: FLOAT32 if name in design.axi.parameters else streamed for name in names}
         return {name: number for name, number in types.items() if number is not None}
 
-    def wire(self, design: Design[Any]) -> Sides[Codec]:
+    def wire(self, design: DesignRecord[Any]) -> Sides[Codec]:
         """Return the codecs of the AXI streams, which leave out inputs that registers hold.
 
         Packed integers lie one after the other from bit 0 up. The bit after those of a result is 1 if the result cannot
@@ -162,14 +162,16 @@ class DatapathBody(Body):
         streamed = [field for k, field in enumerate(design.input.fields) if k not in held]
         return Sides(slots(streamed, axi.word, axi.words.input), result_codec(design.output.fields, axi.word))
 
-    def results(self, design: Design[Any]) -> str:
+    def results(self, design: DesignRecord[Any]) -> str:
         return FLOAT64 if design.axi is None or number_of(design.axi.word) is None else FLOAT32
 
-    def faults(self, design: Design[DatapathBody]) -> Iterator[str]:
+    def faults(self, design: DesignRecord[DatapathBody]) -> Iterator[str]:
         return _faults(design)
 
 
-def _with_results(design: Design[DatapathBody], fields: Sequence[int], ports: Sequence[Port]) -> Design[DatapathBody]:
+def _with_results(
+    design: DesignRecord[DatapathBody], fields: Sequence[int], ports: Sequence[Port]
+) -> DesignRecord[DatapathBody]:
     """Return the record with some of the output fields in results, in this order."""
     place = {k: n for n, k in enumerate(fields)}
     outputs = tuple(replace(port, fields=tuple(place.get(k, ZERO) for k in port.fields)) for port in ports)
@@ -185,7 +187,7 @@ LARGEST_II, LARGEST_LATENCY = 1 << 16, 1 << 24
 READ_OR_WRITE = "read", "write"
 
 
-def _faults(design: Design[DatapathBody]) -> Iterator[str]:
+def _faults(design: DesignRecord[DatapathBody]) -> Iterator[str]:
     for name, value, most in (("ii", design.body.ii, LARGEST_II), ("latency", design.latency, LARGEST_LATENCY)):
         if not 1 <= value <= most:
             yield f"{name} is {value}; expected 1 to {most}"
@@ -216,7 +218,7 @@ def _of_stream(side: str, stream: Stream, bits: int, overflow: int, lowest: int)
         yield f"{where} has {stream.bits} bits, overflow {stream.overflow}; its fields have {bits} and {overflow}"
 
 
-def _of_function(design: Design[DatapathBody], function: DesignFunction) -> Iterator[str]:
+def _of_function(design: DesignRecord[DatapathBody], function: DesignFunction) -> Iterator[str]:
     where = f"functions, {function.name!r}"
     inputs = {port.name: port for port in design.input.ports}
     whole = {port.name: port.shape for port in design.output.ports}
@@ -241,7 +243,7 @@ def _of_function(design: Design[DatapathBody], function: DesignFunction) -> Iter
         yield f"{where}: latency {function.latency}; expected 1 to {design.latency}"
 
 
-def _of_ring(design: Design[DatapathBody]) -> Iterator[str]:
+def _of_ring(design: DesignRecord[DatapathBody]) -> Iterator[str]:
     if design.body.ring is None:
         return
     if not 1 <= design.body.ring.capacity <= LARGEST_LATENCY:
@@ -257,7 +259,7 @@ def _of_ring(design: Design[DatapathBody]) -> Iterator[str]:
         yield f"stream.input.ports are {', '.join(inputs)}; expected q, qd, tau, and dt as a number"
 
 
-def _of_shell(design: Design[DatapathBody], axi: AxiStreams) -> Iterator[str]:
+def _of_shell(design: DesignRecord[DatapathBody], axi: AxiStreams) -> Iterator[str]:
     source, sink = design.input, design.output
     for name, value, allowed in (("width", axi.width, WIDTHS), ("last", axi.last, LASTS), ("word", axi.word, WORDS)):
         if value not in allowed:

@@ -255,26 +255,26 @@ class Body(ABC):
         return 1
 
     @abstractmethod
-    def wire(self, design: Design[Any]) -> Sides[Codec]:
+    def wire(self, design: DesignRecord[Any]) -> Sides[Codec]:
         """Return the codecs of the AXI streams."""
 
     @abstractmethod
-    def numbers(self, design: Design[Any]) -> dict[str, str]:
+    def numbers(self, design: DesignRecord[Any]) -> dict[str, str]:
         """Return the type that AXI streams round numbers to, by input and output; nothing for packed integers."""
 
     @abstractmethod
-    def results(self, design: Design[Any]) -> str:
+    def results(self, design: DesignRecord[Any]) -> str:
         """Return the type of result arrays."""
 
     @abstractmethod
-    def modules(self, design: Design[Any]) -> tuple[str, ...]:
+    def modules(self, design: DesignRecord[Any]) -> tuple[str, ...]:
         """Return the modules with benches in the folder, the innermost first."""
 
     @abstractmethod
-    def of_function(self, design: Design[Any], function: Any) -> Design[Any]:
+    def of_function(self, design: DesignRecord[Any], function: Any) -> DesignRecord[Any]:
         """Return the record for samples of one of several functions."""
 
-    def with_outputs(self, design: Design[Any], names: Sequence[str]) -> Design[Any]:
+    def with_outputs(self, design: DesignRecord[Any], names: Sequence[str]) -> DesignRecord[Any]:
         """Return the record for results that have only these outputs of a function, in their order.
 
         Raises:
@@ -282,15 +282,15 @@ class Body(ABC):
         """
         raise ArgumentError(f"{design.title} has no outputs to choose; expected all of them")
 
-    def device_hash(self, design: Design[Any]) -> int:
+    def device_hash(self, design: DesignRecord[Any]) -> int:
         """Return the 64 bits that the hardware shows."""
         return int(design.hash[:16], 16)
 
     @abstractmethod
-    def faults(self, design: Design[Any]) -> Iterator[str]:
+    def faults(self, design: DesignRecord[Any]) -> Iterator[str]:
         """Yield what does not fit in the record, as `design.consistent.faults`, for the fields of this body."""
 
-    def check_folder(self, folder: Path, design: Design[Any]) -> None:  # noqa: B027  # most bodies have no such file
+    def check_folder(self, folder: Path, design: DesignRecord[Any]) -> None:  # noqa: B027  # most bodies have no such file
         """Check the files that only this body has and whose checksums are not in `files`.
 
         Raises:
@@ -299,7 +299,7 @@ class Body(ABC):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Design(Generic[AnyBody]):
+class DesignRecord(Generic[AnyBody]):
     """The record of a design, as design.json holds it: all that hosts, links, simulations and benches know of it."""
 
     format: int
@@ -377,11 +377,11 @@ class Design(Generic[AnyBody]):
         """Samples that share a packet, and its flag."""
         return self.body.samples_per_packet
 
-    def of_function(self, function: Any) -> Design[AnyBody]:
+    def of_function(self, function: Any) -> DesignRecord[AnyBody]:
         """Return the record for samples of one of several functions."""
         return self.body.of_function(self, function)
 
-    def with_outputs(self, names: Sequence[str]) -> Design[AnyBody]:
+    def with_outputs(self, names: Sequence[str]) -> DesignRecord[AnyBody]:
         """Return the record for results that have only these outputs of a function, in their order.
 
         Raises:
@@ -431,7 +431,7 @@ class Design(Generic[AnyBody]):
         return flat
 
     @classmethod
-    def from_json(cls, content: Mapping[str, Any]) -> Design[Any]:
+    def from_json(cls, content: Mapping[str, Any]) -> DesignRecord[Any]:
         """Return the record with this content.
 
         Raises:
@@ -444,7 +444,7 @@ class Design(Generic[AnyBody]):
         nested = {name: value for name, value in content.items() if name in shared}
         nested["body"] = {name: value for name, value in content.items() if name not in shared}
         try:
-            design: Design[Any] = structured(nested, kind, "design")
+            design: DesignRecord[Any] = structured(nested, kind, "design")
         except ArgumentError as error:
             raise ArgumentError(re.sub(r"\bdesign\.body\b", "design", str(error))) from None
         return design

@@ -17,7 +17,7 @@ from dynagate.base.errors import ArgumentError
 from dynagate.base.storage import read_file, read_json
 from dynagate.design import consistent
 from dynagate.design.datapath import DatapathBody
-from dynagate.design.design import FILE, REBUILD, AnyBody, Design, DesignError
+from dynagate.design.design import FILE, REBUILD, AnyBody, DesignError, DesignRecord
 from dynagate.design.program import ProgramBody
 from dynagate.design.verilog_list import LIST, ListError, is_verilog, read_list
 from dynagate.fixedpoint.models.files import FORMATS
@@ -38,13 +38,13 @@ MOST_FAULTS = 3
 """Number of inconsistencies that an error lists: further ones usually follow from them."""
 
 
-def sealed(design: Design[AnyBody]) -> Design[AnyBody]:
+def sealed(design: DesignRecord[AnyBody]) -> DesignRecord[AnyBody]:
     """Return the record with its hash, as it is read from design.json."""
     content = design.to_json()
-    return Design.from_json({**content, "hash": content_hash(content)})
+    return DesignRecord.from_json({**content, "hash": content_hash(content)})
 
 
-def with_files(design: Design[AnyBody], texts: Mapping[str, str]) -> Design[AnyBody]:
+def with_files(design: DesignRecord[AnyBody], texts: Mapping[str, str]) -> DesignRecord[AnyBody]:
     """Return the record with `files`: the sha256 of each file next to it, by name.
 
     The hash does not cover them, because the Verilog holds the hash.
@@ -52,7 +52,7 @@ def with_files(design: Design[AnyBody], texts: Mapping[str, str]) -> Design[AnyB
     return replace(design, files={name: checksum(text) for name, text in texts.items()})
 
 
-def text_of(design: Design[Any]) -> str:
+def text_of(design: DesignRecord[Any]) -> str:
     """Return what design.json holds."""
     return json.dumps(design.to_json(), indent=1) + "\n"
 
@@ -72,7 +72,7 @@ def _sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def load(path: str | PathLike[str], *, bench: bool = True) -> Design[Any]:
+def load(path: str | PathLike[str], *, bench: bool = True) -> DesignRecord[Any]:
     """Read the record of a design and check it.
 
     Args:
@@ -91,7 +91,7 @@ def load(path: str | PathLike[str], *, bench: bool = True) -> Design[Any]:
         _refuse_others(path.parent)
     content = read_hashed(path, "design", EXPECTED, FORMAT_VERSION)
     try:
-        design = Design.from_json(content)
+        design = DesignRecord.from_json(content)
     except ArgumentError as error:
         raise DesignError(f"{path} is not a design: {error}; {REBUILD}") from None
     if faults := list(islice(consistent.faults(design), MOST_FAULTS)):
@@ -110,17 +110,17 @@ def body_of(path: str | PathLike[str]) -> str | None:
     return body if isinstance(body, str) else None
 
 
-def load_datapath(path: str | PathLike[str], *, bench: bool = True) -> Design[DatapathBody]:
+def load_datapath(path: str | PathLike[str], *, bench: bool = True) -> DesignRecord[DatapathBody]:
     """Read the record of a datapath, as `load`. Raise DesignError also if it is the record of a program."""
     return _of_body(load(path, bench=bench), DatapathBody, path)
 
 
-def load_program(path: str | PathLike[str], *, bench: bool = True) -> Design[ProgramBody]:
+def load_program(path: str | PathLike[str], *, bench: bool = True) -> DesignRecord[ProgramBody]:
     """Read the record of a program, as `load`. Raise DesignError also if it is the record of a datapath."""
     return _of_body(load(path, bench=bench), ProgramBody, path)
 
 
-def _of_body(design: Design[Any], kind: type[AnyBody], path: str | PathLike[str]) -> Design[AnyBody]:
+def _of_body(design: DesignRecord[Any], kind: type[AnyBody], path: str | PathLike[str]) -> DesignRecord[AnyBody]:
     if not isinstance(design.body, kind):
         raise DesignError(f"{os.fspath(path)} holds a {design.body.kind}; expected a {kind.kind}")
     return design
@@ -142,7 +142,7 @@ def _refuse_others(folder: Path) -> None:
         )
 
 
-def check_files(path: Path, design: Design[Any], *, bench: bool = True) -> None:
+def check_files(path: Path, design: DesignRecord[Any], *, bench: bool = True) -> None:
     """Check the files of a design's folder against their checksums. path: of what the design was read from. bench: also
     the files of its bench. Raises DesignError."""
     needed, verilog = {*top_files(design), *([LIST] if design.modules else [])}, set(verilog_files(design))
@@ -158,7 +158,7 @@ def check_files(path: Path, design: Design[Any], *, bench: bool = True) -> None:
         _check_list(path.parent, design)
 
 
-def _check_list(folder: Path, design: Design) -> None:
+def _check_list(folder: Path, design: DesignRecord) -> None:
     if not (folder / LIST).is_file():
         return
     try:
@@ -199,17 +199,17 @@ def _command(content: Mapping[str, Any]) -> str:
     return f", for example `dynagate build {name} --function {words[1]}{more}` with its other options"
 
 
-def verilog_files(design: Design[Any]) -> list[str]:
+def verilog_files(design: DesignRecord[Any]) -> list[str]:
     """Names of the files with a design's Verilog, as it was read from design.json."""
     return [name for name in design.files if is_verilog(name, design.modules)]
 
 
-def top_files(design: Design[Any]) -> list[str]:
+def top_files(design: DesignRecord[Any]) -> list[str]:
     """Names of the files of the modules that a design has for certain."""
     return [f"{name}.v" for name in design.modules]
 
 
-def bench_folder(design: Design[Any], module: str) -> str:
+def bench_folder(design: DesignRecord[Any], module: str) -> str:
     """Return the folder of a module's bench inside the design's folder."""
     return BENCH if module == design.modules[0] else f"{BENCH}/{module}"
 
@@ -224,7 +224,7 @@ def bench_vectors_of(module: str) -> tuple[str, ...]:
     return (*_VECTORS, *(("registers.hex",) if module != "datapath" else ()))
 
 
-def bench_names(design: Design[Any]) -> set[str]:
+def bench_names(design: DesignRecord[Any]) -> set[str]:
     """All files of a design's benches, by their place in its folder."""
     return {
         f"{bench_folder(design, module)}/{name}"
@@ -246,7 +246,7 @@ def _check_file(path: Path, checksum: object) -> None:
         )
 
 
-def is_whole(folder: Path, design: Design[Any], others: Sequence[str] = ()) -> bool:
+def is_whole(folder: Path, design: DesignRecord[Any], others: Sequence[str] = ()) -> bool:
     """Return whether a folder holds this design with all its files, none of them damaged. others: more files that it
     must have."""
     try:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dynagate.design.codec import Codec
-from dynagate.design.design import AxiStreams, Design, Port
+from dynagate.design.design import AxiStreams, DesignRecord, Port
 from dynagate.design.words import FLOAT32, TAG_COUNT_MASK, WORD
 from dynagate.graph.packing import ZERO
 from dynagate.native.compile import C, library
@@ -71,7 +71,7 @@ int dynagate_take(float* const* out, const uint32_t* words, int64_t batch, uint3
 """
 
 
-def source(design: Design, axi: AxiStreams) -> Source:
+def source(design: DesignRecord, axi: AxiStreams) -> Source:
     """The C of a design's streams."""
     text = TEXT.format(
         tables="\n".join(_tables(design)),
@@ -92,7 +92,7 @@ def source(design: Design, axi: AxiStreams) -> Source:
     return Source.of(NAME, {f"{NAME}.c": text})
 
 
-def _tables(design: Design) -> Iterator[str]:
+def _tables(design: DesignRecord) -> Iterator[str]:
     """Yield tables of the accepted range of inputs, one rounding step more than their ranges, for each row of a
     block.
     """
@@ -108,7 +108,7 @@ def _number(value: float) -> str:
     return {float("inf"): "1.0 / 0.0", float("-inf"): "-1.0 / 0.0"}.get(value, value.hex())
 
 
-def _fill(design: Design, axi: AxiStreams) -> Iterator[str]:
+def _fill(design: DesignRecord, axi: AxiStreams) -> Iterator[str]:
     stride = axi.beats.input * axi.lanes
     for p, port in enumerate(design.input.ports):
         count = len(port.fields)
@@ -154,14 +154,14 @@ def _loaded(file: Path) -> Any:
     return functions
 
 
-def has_source(design: Design, axi: AxiStreams) -> bool:
+def has_source(design: DesignRecord, axi: AxiStreams) -> bool:
     """Return whether the C can do what a design's streams need: all numbers are float32 and no result has a flag."""
     sides = design.wire
     slots = (*sides.input.slots, *sides.output.slots)
     return all(slot.number == FLOAT32 for slot in slots) and not axi.parameters and sides.output.flag is None
 
 
-def functions(design: Design, axi: AxiStreams) -> Any:
+def functions(design: DesignRecord, axi: AxiStreams) -> Any:
     """The compiled functions. Raises CompileError."""
     return _loaded(library(source(design, axi), double=False, toolchain=TOOLCHAIN))
 

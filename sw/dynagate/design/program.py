@@ -14,7 +14,7 @@ import numpy as np
 from dynagate.base.storage import read_file
 from dynagate.design.codec import Codec, Slot, Words
 from dynagate.design.consistent import repeated, stream_faults
-from dynagate.design.design import FILE, REBUILD, Body, Design, DesignError, Field, Sides, Stream
+from dynagate.design.design import FILE, REBUILD, Body, DesignError, DesignRecord, Field, Sides, Stream
 from dynagate.design.words import FIXED, FLOAT32, FLOAT64, LASTS, WIDTHS, WORD, number_of
 from dynagate.dynamics import CODE
 from dynagate.fixedpoint.format import Format
@@ -123,25 +123,25 @@ class ProgramBody(Body):
         """Number format of the core's streams, one of `design.words.WORDS`."""
         return FLOAT32 if self.core.get("floats") else FIXED
 
-    def modules(self, design: Design[Any]) -> tuple[str, ...]:
+    def modules(self, design: DesignRecord[Any]) -> tuple[str, ...]:
         return () if self.shell is None else ("accelerator",)
 
-    def device_hash(self, design: Design[Any]) -> int:
+    def device_hash(self, design: DesignRecord[Any]) -> int:
         """Return the 64 bits that the core shows."""
         return int(self.core_hash[:16], 16)
 
-    def of_function(self, design: Design[ProgramBody], function: ProgramFunction) -> Design[ProgramBody]:
+    def of_function(self, design: DesignRecord[ProgramBody], function: ProgramFunction) -> DesignRecord[ProgramBody]:
         body = replace(self, period=function.period, functions=())
         return replace(design, function=function.name, latency=function.latency, stream=function.stream, body=body)
 
-    def numbers(self, design: Design[Any]) -> dict[str, str]:
+    def numbers(self, design: DesignRecord[Any]) -> dict[str, str]:
         number = number_of(self.stream_words)
         return {} if number is None else {port.name: number for port in (*design.input.ports, *design.output.ports)}
 
-    def results(self, design: Design[Any]) -> str:
+    def results(self, design: DesignRecord[Any]) -> str:
         return number_of(self.stream_words) or FLOAT64
 
-    def wire(self, design: Design[Any]) -> Sides[Codec]:
+    def wire(self, design: DesignRecord[Any]) -> Sides[Codec]:
         """Return the codecs of the streams: a word for each number, the sign of an integer in all bits above it.
 
         Of a loop, they have the first step. The slot after those of the input fields says where the loop starts. The
@@ -159,14 +159,14 @@ class ProgramBody(Body):
         flag = Slot(design.output.overflow, Format(WORD, 0), None, WORD)
         return Sides(Codec(tuple(inputs), design.input.words), Codec(outputs, design.output.words, flag))
 
-    def faults(self, design: Design[ProgramBody]) -> Iterator[str]:
+    def faults(self, design: DesignRecord[ProgramBody]) -> Iterator[str]:
         return _faults(design)
 
-    def check_folder(self, folder: Path, design: Design[ProgramBody]) -> None:
+    def check_folder(self, folder: Path, design: DesignRecord[ProgramBody]) -> None:
         load_words(folder, design)
 
 
-def load_words(folder: Path, design: Design[ProgramBody]) -> Words:
+def load_words(folder: Path, design: DesignRecord[ProgramBody]) -> Words:
     """Read program.bin, whose words load the program: (messages, 2).
 
     Raises:
@@ -191,7 +191,7 @@ def words_bytes(words: Words) -> bytes:
     return np.ascontiguousarray(words, dtype="<u4").tobytes()
 
 
-def program_digest(content: bytes, design: Design[ProgramBody]) -> str:
+def program_digest(content: bytes, design: DesignRecord[ProgramBody]) -> str:
     """Return the checksum of a program: of what program.bin holds, and of the streams that tell how to read results."""
     read_with = {name: asdict(each) for name, each in (("stream", design.stream), ("loop", design.body.loop)) if each}
     functions = [asdict(each) for each in design.body.functions]
@@ -212,7 +212,7 @@ MOST_CYCLES = 1 << 31
 """Above those of any sample that a bench streams."""
 
 
-def _faults(design: Design[ProgramBody]) -> Iterator[str]:
+def _faults(design: DesignRecord[ProgramBody]) -> Iterator[str]:
     body = design.body
     if design.axi is not None:
         yield "axi describes a shell; expected none: a device says which streams it has"
@@ -247,7 +247,7 @@ def _faults(design: Design[ProgramBody]) -> Iterator[str]:
         yield f"stream.output has its flag at bit {sink.overflow}; expected {sink.bits - WORD}, of one scope"
 
 
-def _of_bench_shell(design: Design[ProgramBody], shell: ProgramShell) -> Iterator[str]:
+def _of_bench_shell(design: DesignRecord[ProgramBody], shell: ProgramShell) -> Iterator[str]:
     if shell.width not in WIDTHS or shell.last not in LASTS or not 1 <= shell.cores < LARGEST_SHAPE:
         yield f"shell has {shell.cores} cores behind {shell.width} bits, TLAST per {shell.last!r:.20}"
     if len(shell.spans) != max(len(design.body.functions), 1) or any(
@@ -256,7 +256,7 @@ def _of_bench_shell(design: Design[ProgramBody], shell: ProgramShell) -> Iterato
         yield f"shell has spans {shell.spans!r:.60}; expected the least and the most cycles of each function"
 
 
-def _of_loop(design: Design[ProgramBody], loop: ProgramLoop) -> Iterator[str]:
+def _of_loop(design: DesignRecord[ProgramBody], loop: ProgramLoop) -> Iterator[str]:
     inputs, outputs = ({port.name: port for port in side.ports} for side in (design.input, design.output))
     for source, target in loop.carry:
         if target not in inputs or (source in outputs and outputs[source].shape != inputs[target].shape):
@@ -300,7 +300,7 @@ def _of_word_stream(where: str, side: str, stream: Stream, first: int) -> Iterat
     yield from repeated(f"{where}, words of fields", [each.lsb for each in stream.fields])
 
 
-def _of_program_functions(design: Design[ProgramBody]) -> Iterator[str]:
+def _of_program_functions(design: DesignRecord[ProgramBody]) -> Iterator[str]:
     """Check what several functions share, and the code by which a sample selects its function."""
     if design.body.functions and design.body.functions[0].stream != design.stream:
         yield "stream is not that of the first function"

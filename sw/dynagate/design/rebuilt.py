@@ -9,7 +9,7 @@ from typing import Any
 
 from dynagate.base.errors import ArgumentError
 from dynagate.design.datapath import DatapathBody
-from dynagate.design.design import Design
+from dynagate.design.design import DesignRecord
 from dynagate.design.files import REBUILD, DesignError, load_datapath
 from dynagate.design.source import source_digest
 from dynagate.fixedpoint.format import Arithmetic, Format
@@ -32,7 +32,7 @@ def formatted_design(path: str | PathLike[str], *, graph_of: Callable[..., Graph
 
 
 def formatted_of(
-    design: Design[DatapathBody], path: str | PathLike[str], graph_of: Callable[..., Graph] = trace
+    design: DesignRecord[DatapathBody], path: str | PathLike[str], graph_of: Callable[..., Graph] = trace
 ) -> FormattedGraph:
     """`formatted_design` of a design that is loaded already. path: where from, for errors."""
     check_generator(design, path)
@@ -42,7 +42,7 @@ def formatted_of(
         raise DesignError(f"{path} is not a design: {error!r}; {REBUILD}") from None
 
 
-def _formatted(design: Design[DatapathBody], graph_of: Callable[..., Graph]) -> FormattedGraph:
+def _formatted(design: DesignRecord[DatapathBody], graph_of: Callable[..., Graph]) -> FormattedGraph:
     robot = robot_of(design)
     graph = late_terms_last(graph_of(robot, design.function, AlgorithmOptions.of_record(design.options)))
     if design.formats.certificate is not None:
@@ -61,7 +61,7 @@ def _formatted(design: Design[DatapathBody], graph_of: Callable[..., Graph]) -> 
     return FormattedGraph(graph, formats, constants, bounds, Arithmetic(**design.body.arithmetic)).check()
 
 
-def robot_of(design: Design[Any]) -> Robot:
+def robot_of(design: DesignRecord[Any]) -> Robot:
     """Return the robot of a design."""
     content = design.robot
     links = tuple(Link(**{**_tuples(link), "joint": _joint(link["joint"])}) for link in content["links"])
@@ -81,7 +81,7 @@ def robot_of(design: Design[Any]) -> Robot:
     )
 
 
-def region_of(design: Design[Any]) -> Region:
+def region_of(design: DesignRecord[Any]) -> Region:
     """Return the states that the formats of a design are for.
 
     Raises:
@@ -93,7 +93,7 @@ def region_of(design: Design[Any]) -> Region:
         raise DesignError(f"the design of {design.title} has no region: {error!r}; {REBUILD}") from None
 
 
-def check_generator(design: Design[Any], path: str | PathLike[str]) -> None:
+def check_generator(design: DesignRecord[Any], path: str | PathLike[str]) -> None:
     """Check that this version of the generator built a design, so that it makes the same graph again.
 
     Raises:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dynagate.design.design import WORD, AnyBody, Design, Field, Port, Sides
+from dynagate.design.design import WORD, AnyBody, DesignRecord, Field, Port, Sides
 from dynagate.fixedpoint.format import Format
 
 FLAGS = ("start", "stop", "bad", "last")
@@ -21,7 +21,7 @@ result returns. A sample of zeros is a trajectory of one step, so every link get
 """
 
 
-def ring_design(design: Design[AnyBody]) -> Design[AnyBody]:
+def ring_design(design: DesignRecord[AnyBody]) -> DesignRecord[AnyBody]:
     """The design with the streams of `rollout.v`: inputs FLAGS_PORT and TAG_PORT after the others, and FLAGGED after
     the overflow bits."""
     source, sink = design.input, design.output
@@ -34,7 +34,7 @@ def ring_design(design: Design[AnyBody]) -> Design[AnyBody]:
     return replace(design, stream=Sides(payload, results))
 
 
-def shell_design(design: Design[AnyBody]) -> Design[AnyBody]:
+def shell_design(design: DesignRecord[AnyBody]) -> DesignRecord[AnyBody]:
     """The design with the numbers that a turn has on the AXI streams: an input `command` after the others."""
     source = design.input
     command = Field("command", source.bits, COMMAND.width, COMMAND.frac)

@@ -1,6 +1,6 @@
 """The host's side: designs, links to devices, and the user's `Function`."""
 
-from dynagate.design.design import Design
+from dynagate.design.design import DesignRecord
 from dynagate.design.files import DesignError
 from dynagate.host.bound import BoundCall
 from dynagate.host.compiling import compile
@@ -16,8 +16,8 @@ from dynagate.host.sim_links import SimLink, SimShellLink
 
 __all__ = [
     "BoundCall",
-    "Design",
     "DesignError",
+    "DesignRecord",
     "Device",
     "DeviceError",
     "Function",

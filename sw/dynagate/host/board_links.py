@@ -9,7 +9,7 @@ from typing import Any
 
 from dynagate.base.arguments import shown
 from dynagate.base.errors import ArgumentError
-from dynagate.design.design import Design
+from dynagate.design.design import DesignRecord
 from dynagate.host.links import Link
 
 
@@ -99,7 +99,7 @@ class LinkText:
             options[option] = value
         return cls(text, LINKS[name], path, options)
 
-    def opened(self, design: Design) -> Link:
+    def opened(self, design: DesignRecord) -> Link:
         """Raises ArgumentError naming an option that the link does not take, and what the link raises."""
         link = getattr(importlib.import_module(self.row.module), self.row.name)
         return link(self.path, design, **self._options(link))

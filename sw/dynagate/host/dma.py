@@ -18,7 +18,7 @@ import numpy as np
 
 from dynagate.base.errors import ArgumentError
 from dynagate.design.codec import Words
-from dynagate.design.design import AxiStreams, Design
+from dynagate.design.design import AxiStreams, DesignRecord
 from dynagate.design.files import DesignError
 from dynagate.host.links import DeviceError, Link, RegisterError, SilenceError
 from dynagate.hw.rtl.axi import PER_BATCH
@@ -67,7 +67,9 @@ class DmaLink(Link):
     depth = 16
     ends_with_tlast = True
 
-    def __init__(self, text: str, design: Design, *, timeout: float = 10.0, packet_bytes: int = PACKET_BYTES) -> None:
+    def __init__(
+        self, text: str, design: DesignRecord, *, timeout: float = 10.0, packet_bytes: int = PACKET_BYTES
+    ) -> None:
         self._check_design(design, timeout)
         assert design.axi is not None
         self.text, self.timeout, self._packet_bytes = text, timeout, packet_bytes
@@ -85,7 +87,7 @@ class DmaLink(Link):
         self._at_rest = True  # no reset has failed since the last that did not
 
     @staticmethod
-    def _check_design(design: Design, timeout: float) -> None:
+    def _check_design(design: DesignRecord, timeout: float) -> None:
         if design.axi is None:
             raise DesignError(f"{design.title} has no AXI shell; expected a build with axi=Axi(...)")
         if design.axi.last != PER_BATCH:

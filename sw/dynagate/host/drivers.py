@@ -15,7 +15,7 @@ from tqdm import tqdm
 
 from dynagate.base.errors import ArgumentError
 from dynagate.design.codec import Words
-from dynagate.design.design import Design, OneFunction
+from dynagate.design.design import DesignRecord, OneFunction
 from dynagate.design.files import DesignError
 from dynagate.design.native_codec import SOME_NAN, pointers, quick
 from dynagate.host.inputs import Arrays, check_finite, check_fits, check_range
@@ -40,7 +40,7 @@ class Driver(ABC):
     result: tuple[int, int]
     """Beats of a sample or result, and words of a beat."""
 
-    def __init__(self, session: Session, design: Design, function: OneFunction | None) -> None:
+    def __init__(self, session: Session, design: DesignRecord, function: OneFunction | None) -> None:
         self.session, self.design, self.function = session, design, function
         self.whole, self.link, self.registers = session.design, session.link, session.registers
 
@@ -106,7 +106,7 @@ class Driver(ABC):
 class DatapathSession(Session):
     """A bare datapath behind a link."""
 
-    def __init__(self, design: Design, link: Link, *, shows_progress: bool = False) -> None:
+    def __init__(self, design: DesignRecord, link: Link, *, shows_progress: bool = False) -> None:
         table = {name: REGISTERS[name] for name in ("hash_low", "hash_high")}
         super().__init__(design, link, table, shows_progress=shows_progress)
 
@@ -173,7 +173,7 @@ def holes_text(counted: Counters) -> str:
 class ShellSession(Session):
     """An accelerator in its AXI shell. counters: of the last batch."""
 
-    def __init__(self, design: Design, link: Link, *, shows_progress: bool = False) -> None:
+    def __init__(self, design: DesignRecord, link: Link, *, shows_progress: bool = False) -> None:
         with closed_on_failure(link):
             if design.axi is None:
                 raise DesignError(f"{design.title} has no AXI shell; expected a build with axi=Axi(...)")

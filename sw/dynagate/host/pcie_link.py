@@ -24,11 +24,11 @@ from typing import Any
 from dynagate.base.errors import ArgumentError
 from dynagate.base.process import python_command, python_environment
 from dynagate.design.codec import Words
-from dynagate.design.design import Design
+from dynagate.design.design import DesignRecord
 from dynagate.host.links import DeviceError, Transfer
 from dynagate.host.xdma_link import System, XdmaLink
-from dynagate.sim.pcie.link import Case
-from dynagate.sim.pcie.link import Link as Lanes
+from dynagate.sim.pcie.link import LinkCase
+from dynagate.sim.pcie.link import PcieRate as Lanes
 
 STARTED_S = 300.0
 """Until the simulated host has found the card, at most; a new design is compiled before."""
@@ -40,7 +40,7 @@ CLOSED_S = 10.0
 
 class PcieLink(XdmaLink):
     """folder: of a design with an AXI shell. generation, width: of the PCIe link. max_payload, read_request: as of
-    `sim.pcie.link.Case`. seed: of what the simulation draws. timeout: as of `DmaLink`.
+    `sim.pcie.link.LinkCase`. seed: of what the simulation draws. timeout: as of `DmaLink`.
 
     Raises ArgumentError: the folder has no accelerator, or a number is none of PCIe. DeviceError: the simulation does
     not start. Otherwise as `XdmaLink`.
@@ -49,7 +49,7 @@ class PcieLink(XdmaLink):
     def __init__(
         self,
         folder: str,
-        design: Design,
+        design: DesignRecord,
         *,
         generation: int = 3,
         width: int = 8,
@@ -58,7 +58,7 @@ class PcieLink(XdmaLink):
         seed: int = 1,
         timeout: float = 30.0,
     ) -> None:
-        case = Case(Lanes(generation, width), max_payload=max_payload, read_request=read_request)
+        case = LinkCase(Lanes(generation, width), max_payload=max_payload, read_request=read_request)
         self._check_design(design, timeout)
         if not os.path.isfile(Path(folder) / "accelerator.v"):
             raise ArgumentError(f"no accelerator.v in {folder}; expected the folder of the design")
@@ -116,7 +116,7 @@ class SimulatedCard:
     """The other process, and the requests to it, from any thread. folder: of the design. seconds: without a request on
     the link, after which a transfer is given up. Raises DeviceError: the process ends before the card is there."""
 
-    def __init__(self, folder: Path, case: Case, seed: int, seconds: float) -> None:
+    def __init__(self, folder: Path, case: LinkCase, seed: int, seconds: float) -> None:
         self._place = tempfile.TemporaryDirectory()
         place = Path(self._place.name)
         self._listener = Listener(str(place / "card"), "AF_UNIX")

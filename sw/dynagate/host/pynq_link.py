@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from dynagate.base.errors import MissingExtraError
-from dynagate.design.design import Design
+from dynagate.design.design import DesignRecord
 from dynagate.host.dma import PACKET_BYTES, DmaLink, TimedOut
 from dynagate.host.links import DeviceError
 from dynagate.hw.rtl.regmap import BITS, REGISTERS
@@ -38,7 +38,7 @@ class PynqLink(DmaLink):
     def __init__(
         self,
         path: str,
-        design: Design,
+        design: DesignRecord,
         *,
         dma: str = "axi_dma_0",
         accelerator: str = "accelerator_0",

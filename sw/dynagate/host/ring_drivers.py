@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from dynagate.base.arrays import Array
 from dynagate.design.datapath import DatapathBody
-from dynagate.design.design import Design
+from dynagate.design.design import DesignRecord
 from dynagate.design.ring import FLAGS_PORT, TAG_PORT, ring_design, shell_design
 from dynagate.fixedpoint.models.feedback import START, STOP
 from dynagate.host.drivers import DatapathDriver, DatapathSession, Driver, ShellDriver, ShellSession
@@ -36,7 +36,9 @@ class DatapathRingDriver(RingDriver, DatapathDriver):
     """A bare ring: integers in payloads. All results come out, and the host leaves some away."""
 
     @classmethod
-    def opened(cls, design: Design[DatapathBody], link: Link, *, shows_progress: bool = False) -> DatapathRingDriver:
+    def opened(
+        cls, design: DesignRecord[DatapathBody], link: Link, *, shows_progress: bool = False
+    ) -> DatapathRingDriver:
         """Open a session with the ring of a design and return its driver."""
         session = DatapathSession(ring_design(design), link, shows_progress=shows_progress)
         return cls(session, numbers=design.numbers)
@@ -58,7 +60,7 @@ class ShellRingDriver(RingDriver, ShellDriver):
         self.words = StreamWords(self.design, self.axi, session.tags, native=False)
 
     @classmethod
-    def opened(cls, design: Design[DatapathBody], link: Link, *, shows_progress: bool = False) -> ShellRingDriver:
+    def opened(cls, design: DesignRecord[DatapathBody], link: Link, *, shows_progress: bool = False) -> ShellRingDriver:
         """Open a session with the ring of a design and return its driver."""
         with closed_on_failure(link):
             return cls(ShellSession(shell_design(design), link, shows_progress=shows_progress))

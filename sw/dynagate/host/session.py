@@ -11,7 +11,7 @@ from typing import Any
 from dynagate.base.errors import add_note
 from dynagate.base.forks import renew_in_child
 from dynagate.design.codec import Words
-from dynagate.design.design import Design
+from dynagate.design.design import DesignRecord
 from dynagate.design.files import DesignError
 from dynagate.host.links import DeviceError, Link, SilenceError, closed_on_failure
 from dynagate.host.registers import Registers
@@ -35,7 +35,7 @@ class Session(ABC):
     """
 
     def __init__(
-        self, design: Design, link: Link, table: Mapping[str, Register], *, shows_progress: bool = False
+        self, design: DesignRecord, link: Link, table: Mapping[str, Register], *, shows_progress: bool = False
     ) -> None:
         self.design, self.link, self.shows_progress = design, link, shows_progress
         self.registers = Registers(link, table)
@@ -76,13 +76,13 @@ class Session(ABC):
     def driver(self, function: Any = None) -> Any:
         """Return the driver of the design, or of one of its functions."""
 
-    def check_current(self, design: Design) -> None:
+    def check_current(self, design: DesignRecord) -> None:
         """Raise DeviceError if the device does not hold this design any more."""
         if design is not self.design:
             raise DeviceError(f"{self.link.text} has loaded another program than {design.title}; open it again")
 
     @contextmanager
-    def streaming(self, design: Design) -> Iterator[None]:
+    def streaming(self, design: DesignRecord) -> Iterator[None]:
         """Stream one batch of a design, when no other is under way. After an error the device is at rest again."""
         if self._streaming:
             raise DeviceError(f"{self.link.text} streams already; expected one batch at a time")

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from dynagate.base.arguments import SHARE, check_count, numbers
 from dynagate.base.errors import ArgumentError
 from dynagate.design.codec import Words
-from dynagate.design.design import Design
+from dynagate.design.design import DesignRecord
 from dynagate.design.files import DesignError
 from dynagate.host.links import DeviceError, Link, RegisterError, SilenceError, Transfer
 from dynagate.hw.rtl.axi import PER_SAMPLE
@@ -112,7 +112,7 @@ class _Simulated(Link):
     depth = PACKETS
 
     def __init__(
-        self, library: Path, design: Design, *, pauses: tuple[float, float] = (0.0, 0.0), seed: int = 1
+        self, library: Path, design: DesignRecord, *, pauses: tuple[float, float] = (0.0, 0.0), seed: int = 1
     ) -> None:
         self.text, self.design = library.name, design
         self._gap, self._stall = (round(255 * p) for p in checked_pauses(pauses, seed))
@@ -283,7 +283,7 @@ class SimShellLink(_Simulated):
     kind = "a simulated accelerator"
     packet: str
 
-    def __init__(self, library: Path, design: Design, **options: Any) -> None:
+    def __init__(self, library: Path, design: DesignRecord, **options: Any) -> None:
         if design.axi is None:
             raise DesignError(f"{design.title} has no AXI shell; expected a build with axi=Axi(...)")
         self.packet = design.axi.last

@@ -8,7 +8,7 @@ from collections import deque
 from typing import Protocol
 
 from dynagate.design.codec import Words
-from dynagate.design.design import Design
+from dynagate.design.design import DesignRecord
 from dynagate.host.links import DeviceError, Link, SilenceError
 
 LINGER_S = 0.5
@@ -18,7 +18,7 @@ LINGER_S = 0.5
 class BatchDriver(Protocol):
     """The driver of a batch, as the queue uses it."""
 
-    whole: Design
+    whole: DesignRecord
 
     def verify(self, samples: Words, results: Words) -> None: ...
 
@@ -28,7 +28,7 @@ class QueuedSession(Protocol):
 
     link: Link
 
-    def check_current(self, design: Design) -> None: ...
+    def check_current(self, design: DesignRecord) -> None: ...
     def recover_from(self, error: BaseException) -> None: ...
     def state(self) -> str: ...
 

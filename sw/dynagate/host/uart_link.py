@@ -12,11 +12,11 @@ import serial
 
 from dynagate.base.errors import ArgumentError
 from dynagate.design.codec import Words
-from dynagate.design.design import AxiStreams, Design
+from dynagate.design.design import AxiStreams, DesignRecord
 from dynagate.design.files import DesignError
 from dynagate.design.words import WORD
 from dynagate.host.links import DeviceError, Link, RegisterError, SilenceError
-from dynagate.hw.rtl.frames import ANSWER, BAUD, NUMBERS, VERSION, Decoder, Frame, Kind, Refusal
+from dynagate.hw.rtl.frames import ANSWER, BAUD, NUMBERS, VERSION, Decoder, FrameKind, Refusal, SerialFrame
 from dynagate.hw.rtl.regmap import ADDRESS_BITS, BITS, OKAY, SLVERR
 
 TIMEOUT = 1.0
@@ -38,7 +38,7 @@ class UartLink(Link):
     has no shell of 32 bits, or the device speaks other frames.
     """
 
-    def __init__(self, path: str, design: Design, *, baud: int = BAUD, timeout: float = TIMEOUT) -> None:
+    def __init__(self, path: str, design: DesignRecord, *, baud: int = BAUD, timeout: float = TIMEOUT) -> None:
         if design.axi is None or design.axi.width != WORD:
             raise DesignError(f"{design.title} has no AXI shell of {WORD} bits; expected a build with axi=Axi({WORD})")
         self.text, self._path, self._baud, self._timeout = path, path, baud, timeout
@@ -58,7 +58,7 @@ class UartLink(Link):
     def _begin(self) -> None:
         """No batch, and nothing under way."""
         self._decoder = Decoder()
-        self._answers: dict[tuple[int, int], Frame] = {}  # by kind and number
+        self._answers: dict[tuple[int, int], SerialFrame] = {}  # by kind and number
         self._samples = b""
         self._first = 0  # of the batch, among the samples since the last reset; so the others are counted too
         self._count = self._sent = self._received = 0
@@ -113,33 +113,33 @@ class UartLink(Link):
     # registers
 
     def read_register(self, address: int) -> int:
-        return int.from_bytes(self._access(Kind.READ, address, 0).payload, "little")
+        return int.from_bytes(self._access(FrameKind.READ, address, 0).payload, "little")
 
     def write_register(self, address: int, value: int) -> None:
-        self._access(Kind.WRITE, address, value)
+        self._access(FrameKind.WRITE, address, value)
 
-    def _access(self, kind: Kind, address: int, value: int) -> Frame:
-        which = f"{'writing' if kind == Kind.WRITE else 'reading'} address 0x{address:02X} of {self.text}"
+    def _access(self, kind: FrameKind, address: int, value: int) -> SerialFrame:
+        which = f"{'writing' if kind == FrameKind.WRITE else 'reading'} address 0x{address:02X} of {self.text}"
         if address % 4 or not 0 <= address < 1 << ADDRESS_BITS:
             raise RegisterError(f"{which}; expected a multiple of 4 below 0x{1 << ADDRESS_BITS:X}")
         if not 0 <= value < 1 << BITS:
             raise RegisterError(f"{which}: {value}; expected {BITS} bits")
-        payload = value.to_bytes(4, "little") if kind == Kind.WRITE else b""
+        payload = value.to_bytes(4, "little") if kind == FrameKind.WRITE else b""
         with self._opened():
             answer = self._ask(kind, address, payload)
         if answer is None:
             raise RegisterError(f"{which} was not answered in {self._timeout:g} s")
-        if answer.argument != OKAY or len(answer.payload) != 4 * (kind == Kind.READ):
+        if answer.argument != OKAY or len(answer.payload) != 4 * (kind == FrameKind.READ):
             said = "SLVERR" if answer.argument == SLVERR else f"response {answer.argument}"
-            why = "a register that can be written" if kind == Kind.WRITE else "an address that a register has"
+            why = "a register that can be written" if kind == FrameKind.WRITE else "an address that a register has"
             raise RegisterError(f"{which} was answered with {said}; expected {why}")
         return answer
 
-    def _ask(self, kind: Kind, argument: int = 0, payload: bytes = b"") -> Frame | None:
+    def _ask(self, kind: FrameKind, argument: int = 0, payload: bytes = b"") -> SerialFrame | None:
         """The answer to a request; None where there is none in time."""
         self._tag = (self._tag + 1) % NUMBERS
         key = kind | ANSWER, self._tag
-        self._put(Frame(kind, argument, self._tag, payload).encoded())
+        self._put(SerialFrame(kind, argument, self._tag, payload).encoded())
         end = time.monotonic() + self._timeout
         while key not in self._answers and time.monotonic() < end:
             self._exchange()
@@ -158,7 +158,7 @@ class UartLink(Link):
             except OSError as error:
                 self._lose(error)
             self._begin()
-            answer = self._ask(Kind.RESET)
+            answer = self._ask(FrameKind.RESET)
             self._begin()  # what came before the answer is of the time before
             if answer is None:
                 raise DeviceError(
@@ -219,7 +219,7 @@ class UartLink(Link):
         while self._sent < self._count and (self._sent + 1 - self._received) * size <= self._window:
             start = 4 * size * (self._sent - self._first)
             words = self._samples[start : start + 4 * size]
-            self._put(Frame(Kind.SAMPLE, 0, self._sent % NUMBERS, words).encoded())
+            self._put(SerialFrame(FrameKind.SAMPLE, 0, self._sent % NUMBERS, words).encoded())
             self._sent += 1
         assert self._port is not None
         try:
@@ -236,16 +236,16 @@ class UartLink(Link):
         if self._decoder.damaged and self._fault is None:
             self._fault = "a frame from the device was damaged on the line; reset it"
 
-    def _take(self, frame: Frame) -> None:
+    def _take(self, frame: SerialFrame) -> None:
         """A frame from the device."""
-        if frame.kind in (Kind.READ | ANSWER, Kind.WRITE | ANSWER, Kind.RESET | ANSWER):
+        if frame.kind in (FrameKind.READ | ANSWER, FrameKind.WRITE | ANSWER, FrameKind.RESET | ANSWER):
             self._answers = {(frame.kind, frame.number): frame}
-        elif frame.kind == Kind.REFUSED | ANSWER:
+        elif frame.kind == FrameKind.REFUSED | ANSWER:
             lost = frame.argument == Refusal.ORDER
             why = "was lost or damaged on the line" if lost else "has another size than the device's"
             sample = self._received + (frame.number - self._received) % NUMBERS - self._first
             self._fault = self._fault or f"sample {sample} {why}; reset it"
-        elif frame.kind == Kind.SAMPLE | ANSWER:
+        elif frame.kind == FrameKind.SAMPLE | ANSWER:
             result, size = self._received - self._first, 4 * self._result_beats
             if self._received == self._count or frame.number != self._received % NUMBERS:
                 self._fault = self._fault or f"a result came that is not result {result}; reset it"

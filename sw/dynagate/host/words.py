@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from dynagate.design import native_codec
 from dynagate.design.codec import Words, row_bits
-from dynagate.design.design import AxiStreams, Design, Field, Port, Stream
+from dynagate.design.design import AxiStreams, DesignRecord, Field, Port, Stream
 from dynagate.design.words import FIXED
 from dynagate.fixedpoint.format import carried
 from dynagate.fixedpoint.models.evaluate import EXACT, infinite
@@ -26,7 +26,7 @@ F64, F32 = np.dtype(np.float64), np.dtype(np.float32)
 Flags = npt.NDArray[np.bool_]
 
 
-def pack_inputs(design: Design, arrays: Arrays, batch: int, numbers: Mapping[str, str] = EXACT) -> Words:
+def pack_inputs(design: DesignRecord, arrays: Arrays, batch: int, numbers: Mapping[str, str] = EXACT) -> Words:
     """Return the payloads of inputs.
 
     Args:
@@ -45,7 +45,7 @@ def pack_inputs(design: Design, arrays: Arrays, batch: int, numbers: Mapping[str
 
 
 def checked_values(
-    design: Design, ports: Sequence[Port], arrays: Arrays, batch: int, numbers: Mapping[str, str]
+    design: DesignRecord, ports: Sequence[Port], arrays: Arrays, batch: int, numbers: Mapping[str, str]
 ) -> npt.NDArray[np.float64]:
     """Return the numbers of these inputs, (batch, numbers), as a stream brings them. Raise EntryError as
     `pack_inputs`."""
@@ -64,7 +64,7 @@ def fields_of(ports: Sequence[Port]) -> list[int]:
 
 
 def unpack_outputs(
-    design: Design, words: Words, numbers: Mapping[str, str] = EXACT
+    design: DesignRecord, words: Words, numbers: Mapping[str, str] = EXACT
 ) -> tuple[dict[str, npt.NDArray[Any]], Flags]:
     """Return the results in payloads, float64 arrays (batch, *shape) by name, and which samples overflowed.
 
@@ -115,7 +115,7 @@ class StreamWords:
     neither float64 nor float32, or if an error must name a number. All other streams are converted in numpy.
     """
 
-    def __init__(self, design: Design, axi: AxiStreams, tags: Tags | None = None, *, native: bool = True) -> None:
+    def __init__(self, design: DesignRecord, axi: AxiStreams, tags: Tags | None = None, *, native: bool = True) -> None:
         """tags: of the device; new ones unless given. native: whether the C may be used."""
         self.design, self.axi, self.tags = design, axi, Tags() if tags is None else tags
         self._ports = [port for port in design.input.ports if port.name not in axi.parameters]

@@ -23,7 +23,7 @@ import os
 import struct
 from pathlib import Path
 
-from dynagate.design.design import Design
+from dynagate.design.design import DesignRecord
 from dynagate.host.dma import DmaLink, TimedOut
 from dynagate.host.links import DeviceError
 
@@ -72,7 +72,7 @@ class XdmaLink(DmaLink):
     def __init__(
         self,
         path: str,
-        design: Design,
+        design: DesignRecord,
         *,
         channel: int = 0,
         registers: int = 0,

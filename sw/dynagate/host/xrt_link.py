@@ -15,7 +15,7 @@ from typing import Any
 
 from dynagate.base.errors import MissingExtraError
 from dynagate.base.process import run
-from dynagate.design.design import Design
+from dynagate.design.design import DesignRecord
 from dynagate.host.dma import DmaLink, TimedOut
 from dynagate.host.links import DeviceError
 from dynagate.native.cache import cache_folder, kept
@@ -38,7 +38,7 @@ class XrtLink(DmaLink):
     def __init__(
         self,
         path: str,
-        design: Design,
+        design: DesignRecord,
         *,
         card: int = 0,
         accelerator: str = "accelerator:{accelerator_1}",

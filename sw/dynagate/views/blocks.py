@@ -7,9 +7,9 @@ from collections import Counter
 from dataclasses import dataclass
 
 from dynagate.design.datapath import DatapathBody
-from dynagate.design.design import Design
+from dynagate.design.design import DesignRecord
 from dynagate.hw.bodies.pipeline import Pipeline
-from dynagate.hw.designs import Design as Built
+from dynagate.hw.designs import Design
 from dynagate.hw.plan.flow import FIFO_LATENCY
 from dynagate.hw.plan.timeline import spans
 from dynagate.views.svg import BLUE, FAINT, GREEN, ORANGE, SKY, Canvas, shortened
@@ -27,7 +27,7 @@ class Blocks:
     values: dict[tuple[int, int], int]
 
 
-def datapath_blocks(built: Built[Pipeline]) -> Blocks:
+def datapath_blocks(built: Design[Pipeline]) -> Blocks:
     """The streams, the passes in the order in which they begin, and the FIFOs behind them."""
     passes = [span.name for span in spans(built.hardware.plan)]
     design = built.design
@@ -52,7 +52,7 @@ def datapath_blocks(built: Built[Pipeline]) -> Blocks:
     return Blocks(rows, values)
 
 
-def _values(built: Built[Pipeline], place: dict[str, int], entry: int, exit_: int) -> dict[tuple[int, int], int]:
+def _values(built: Design[Pipeline], place: dict[str, int], entry: int, exit_: int) -> dict[tuple[int, int], int]:
     """How many different values each block reads of each other one."""
     graph, root, kept = built.graph, built.hardware.plan.root, built.hardware.plan.position
 
@@ -71,7 +71,7 @@ def _values(built: Built[Pipeline], place: dict[str, int], entry: int, exit_: in
     return dict(values)
 
 
-def _stream_text(design: Design[DatapathBody], side: str) -> str:
+def _stream_text(design: DesignRecord[DatapathBody], side: str) -> str:
     stream = getattr(design, side)
     text = f"{len(stream.fields)} numbers, {stream.bits} bits"
     if design.axi is not None:
@@ -80,7 +80,7 @@ def _stream_text(design: Design[DatapathBody], side: str) -> str:
     return text
 
 
-def _fifo_text(built: Built[Pipeline]) -> str:
+def _fifo_text(built: Design[Pipeline]) -> str:
     """A pipeline that never waits needs room for every sample under way."""
     depth = math.ceil((built.hardware.plan.latency + FIFO_LATENCY) / built.hardware.plan.ii) + 1
     ends = len(built.hardware.plan.deliveries)
@@ -88,7 +88,7 @@ def _fifo_text(built: Built[Pipeline]) -> str:
     return f"{each}, {depth} results deep or more: as many as samples under way"
 
 
-def draw_blocks(built: Built[Pipeline]) -> str:
+def draw_blocks(built: Design[Pipeline]) -> str:
     """SVG. Forward values run right and then down to their reader, values for an earlier pass left and then up."""
     blocks = datapath_blocks(built)
     count = len(blocks.rows)

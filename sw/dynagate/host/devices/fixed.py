@@ -11,7 +11,7 @@ import numpy as np
 from dynagate.base.explained import explained
 from dynagate.base.progress import Progress, quiet
 from dynagate.design.datapath import DatapathBody
-from dynagate.design.design import Design
+from dynagate.design.design import DesignRecord
 from dynagate.dynamics import ROLLOUT
 from dynagate.fixedpoint.models.model import GraphModel, IntegerModel, ScanModel, StepModel
 from dynagate.graph import Graph
@@ -109,7 +109,7 @@ def _assigned(graph: Graph, region: Region, options: MotionInFixed) -> Formatted
 
 
 def fixed_device(
-    formatted: FormattedGraph, limits: Mapping[str, Any], design: Design[DatapathBody] | None = None
+    formatted: FormattedGraph, limits: Mapping[str, Any], design: DesignRecord[DatapathBody] | None = None
 ) -> Executor:
     """The integers of a graph, or of each of the functions in it. limits: as `of_part` takes them, by function."""
     parts = parts_of(formatted.graph.name)
@@ -123,7 +123,7 @@ def fixed_device(
     return FunctionsDevice(formatted.graph.name, devices)
 
 
-def graph_device(formatted: FormattedGraph, design: Design | None = None) -> FixedDevice:
+def graph_device(formatted: FormattedGraph, design: DesignRecord | None = None) -> FixedDevice:
     """Return the integers of a graph, as a design streams them."""
     if design is None:
         return FixedDevice(GraphModel(formatted))
@@ -135,7 +135,7 @@ class FixedDevice(Executor):
 
     text = "integers"
 
-    def __init__(self, model: IntegerModel, design: Design | None = None) -> None:
+    def __init__(self, model: IntegerModel, design: DesignRecord | None = None) -> None:
         self.model = model
         self.robot, self.function, self.carry = model.robot, model.name, model.carry
         self.inputs, self.outputs, self.ranges = model.inputs, model.outputs, model.ranges

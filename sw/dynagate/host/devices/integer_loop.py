@@ -8,14 +8,14 @@ import numpy as np
 
 from dynagate.base.arrays import Array
 from dynagate.fixedpoint.assign import Policy
-from dynagate.fixedpoint.models.observed_loops import LoopOnIntegers
+from dynagate.fixedpoint.models.observed_loops import LoopEvaluator
 from dynagate.graph.loop import TURNS, Loop
 from dynagate.host.devices.loops import Compute
 
 
 class IntegerLoop(Compute):
     """inputs: (batch, ...) of the loop, from which its ranges come. Where an input of a call is not finite, outputs
-    are 0, and one turn was taken. moving, retries: as of `LoopOnIntegers.observing`."""
+    are 0, and one turn was taken. moving, retries: as of `LoopEvaluator.observing`."""
 
     def __init__(
         self,
@@ -28,7 +28,7 @@ class IntegerLoop(Compute):
         self.dtype = np.dtype(np.float64)
         named = {port.name: inputs[port.name] for port in loop.inputs}
         with np.errstate(all="ignore"):
-            self.integers = LoopOnIntegers.observing(loop, named, policy, moving, retries)
+            self.integers = LoopEvaluator.observing(loop, named, policy, moving, retries)
 
     def __call__(self, inputs: Mapping[str, Array], outputs: Mapping[str, Array]) -> bool:
         batch = len(next(iter(outputs.values())))

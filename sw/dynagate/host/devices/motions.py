@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dynagate.design.design import Design
+from dynagate.design.design import DesignRecord
 from dynagate.design.program import ProgramBody
 from dynagate.fixedpoint.models.loops import FormattedLoop
 from dynagate.fixedpoint.models.model import EntryRange, MotionModel, Ranges, loop_ranges
@@ -30,7 +30,7 @@ def outside(
     return (own["q"], qd, *(own[name] for name in per_turn)), limits
 
 
-def motion_device(formatted: FormattedLoop, motion: ChipMotion, design: Design[ProgramBody]) -> FixedDevice:
+def motion_device(formatted: FormattedLoop, motion: ChipMotion, design: DesignRecord[ProgramBody]) -> FixedDevice:
     """Return the integers of a motion. design: whose streams round inputs and results."""
     inputs, ranges = outside(motion, formatted.inputs, loop_ranges(formatted), [np.inf] * motion.robot.nv)
     return FixedDevice(MotionModel(formatted, motion.begun, inputs, ranges, design.numbers), design)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from dynagate.base.errors import ArgumentError, EntryError
 from dynagate.control.ilqr import TIGHTENED, TRIALS
 from dynagate.design.codec import Words
-from dynagate.design.design import Design, Port, Sides
+from dynagate.design.design import DesignRecord, Port, Sides
 from dynagate.design.files import REBUILD, DesignError
 from dynagate.design.program import ProgramBody, ProgramFunction, load_words, shape_text
 from dynagate.design.rebuilt import robot_of
@@ -52,9 +52,11 @@ class ProgramSession(ShellSession):
         DeviceError: The link fails.
     """
 
-    design: Design[ProgramBody]
+    design: DesignRecord[ProgramBody]
 
-    def __init__(self, design: Design[ProgramBody], words: Words, link: Link, *, shows_progress: bool = False) -> None:
+    def __init__(
+        self, design: DesignRecord[ProgramBody], words: Words, link: Link, *, shows_progress: bool = False
+    ) -> None:
         """design: the program with its streams. words: what loads the program."""
         with closed_on_failure(link):
             super().__init__(design, link, shows_progress=shows_progress)
@@ -72,13 +74,13 @@ class ProgramSession(ShellSession):
                 f"{design.device_hash:016x} ({shape_text(design.body.core)}): build the program for this core"
             )
 
-    def check_current(self, design: Design) -> None:
+    def check_current(self, design: DesignRecord) -> None:
         """Raise DeviceError if the core has no program, or another one than this."""
         if not self.has_program:
             raise DeviceError(f"{self.link.text} has no program, because loading the last one failed; load it again")
         super().check_current(design)
 
-    def replace_program(self, design: Design[ProgramBody], words: Words) -> Design[ProgramBody]:
+    def replace_program(self, design: DesignRecord[ProgramBody], words: Words) -> DesignRecord[ProgramBody]:
         """Load another program when no batch is under way. Drivers of the program before then refuse to stream.
 
         Args:
@@ -108,7 +110,7 @@ class ProgramSession(ShellSession):
         self._load(behind(design, here.axi.width, here.axi.last), words)
         return self.design
 
-    def _load(self, design: Design[ProgramBody], words: Words) -> None:
+    def _load(self, design: DesignRecord[ProgramBody], words: Words) -> None:
         """Load a program. Raise DesignError if the core refuses it."""
         from dynagate.hw.processor.isa.packets import packets
 
@@ -307,7 +309,7 @@ def program_device(session: ProgramSession) -> Executor:
         return ProgramTurns(session, motion=motion_of(design)) if design.keeps_states else ProgramDevice(session)
 
 
-def motion_of(design: Design[ProgramBody]) -> ChipMotion | None:
+def motion_of(design: DesignRecord[ProgramBody]) -> ChipMotion | None:
     """How a rollout begins whose steps solve equations. Raises DesignError: the design has none such."""
     if design.options.get("integrator") not in SOLVING:
         return None

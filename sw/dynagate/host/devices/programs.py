@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from dynagate.base.errors import ArgumentError
 from dynagate.base.progress import Progress, quiet
-from dynagate.design.design import Design
+from dynagate.design.design import DesignRecord
 from dynagate.design.files import DesignError
 from dynagate.design.program import ProgramBody, load_words
 from dynagate.design.words import PER_BATCH, PER_SAMPLE, WIDTHS, WORD
@@ -103,20 +103,20 @@ def open_fixed(source: DesignSource, options: DesignInFixed, progress: Progress 
     return INTEGERS[formatted.kind](formatted, content)
 
 
-def _integers_of_graph(formatted: FormattedGraph, content: Design[ProgramBody]) -> Executor:
+def _integers_of_graph(formatted: FormattedGraph, content: DesignRecord[ProgramBody]) -> Executor:
     if content.keeps_states:
         return FixedDevice(StepModel(formatted, CARRY, content.numbers), content)
     return graph_device(formatted, content)
 
 
-def _integers_of_loop(formatted: FormattedLoop, content: Design[ProgramBody]) -> Executor:
+def _integers_of_loop(formatted: FormattedLoop, content: DesignRecord[ProgramBody]) -> Executor:
     motion = motion_of(content)
     if motion is None:
         return FixedDevice(SolverModel(formatted, content.numbers), content)
     return motion_device(formatted, motion, content)
 
 
-INTEGERS: Mapping[str, Callable[[Any, Design[ProgramBody]], Executor]] = table(
+INTEGERS: Mapping[str, Callable[[Any, DesignRecord[ProgramBody]], Executor]] = table(
     "host.devices.programs.INTEGERS",
     {
         GRAPH: _integers_of_graph,

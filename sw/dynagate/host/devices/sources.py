@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from dynagate.base.errors import ArgumentTypeError
 from dynagate.design.bodies import BODIES
 from dynagate.design.datapath import DatapathBody
-from dynagate.design.design import Design
+from dynagate.design.design import DesignRecord
 from dynagate.design.files import FILE, body_of, load
 from dynagate.design.rebuilt import formatted_of
 from dynagate.forces.options import AlgorithmOptions
@@ -81,12 +81,12 @@ class DesignSource:
         return ROLLOUT_DESIGN if there and self.record.keeps_states else DESIGN
 
     @cached_property
-    def stored(self) -> Design[Any]:
+    def stored(self) -> DesignRecord[Any]:
         """The record in the folder, whose files are checked. Raises DesignError."""
         return load(self.folder)
 
     @property
-    def record(self) -> Design[Any]:
+    def record(self) -> DesignRecord[Any]:
         """The record of the design. Raises DesignError, if the design is a path."""
         return self.stored if self.built is None else self.built.design
 

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dynagate.design.datapath import DatapathBody
-from dynagate.design.design import Design
+from dynagate.design.design import DesignRecord
 from dynagate.fixedpoint.models.feedback import Turns
 from dynagate.fixedpoint.models.model import EntryRange
 from dynagate.host.devices.face import Executor, Overflow
@@ -29,7 +29,7 @@ def new_turns(device: Executor, batch: int, steps: int) -> Arrays:
     return {port.name: np.zeros((batch, steps, *port.shape), device.dtype) for port in device.outputs}
 
 
-def stream_ranges(design: Design) -> dict[str, list[EntryRange]]:
+def stream_ranges(design: DesignRecord) -> dict[str, list[EntryRange]]:
     """Return the ranges of the inputs of a design whose streams have the inputs of one step."""
     fields = [EntryRange(field.range, field.format.step) for field in design.input.fields]
     return {port.name: [fields[k] for k in port.fields] for port in design.input.ports}
@@ -40,7 +40,7 @@ class StreamTurns(Executor):
 
     exclusive = True
 
-    def __init__(self, design: Design[DatapathBody], driver: RingDriver) -> None:
+    def __init__(self, design: DesignRecord[DatapathBody], driver: RingDriver) -> None:
         assert design.body.ring is not None
         self.driver = driver
         self.capacity, self.carry = design.body.ring.capacity, dict(design.body.ring.carry)
