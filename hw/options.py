@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from dynagate.hw.plan.plan import Stages
     from dynagate.hw.rtl.axi import Axi
 
-MOST_SAMPLES_PER_RUN, MOST_TURNS = 4, 16
+MOST_SAMPLES_PER_RUN, MOST_ITERATIONS = 4, 16
 """Largest number of samples that a program computes in lanes: of a function, and of a solver."""
 INTERVAL = "Start one sample in this many cycles."
 """Help of the option for the initiation interval."""
@@ -51,11 +51,11 @@ class DesignOptions:
     region: Region | None = None
     certificate: bool = option("Add an output of forward dynamics that bounds the error of each result.", False)
     samples_per_run: int = option(
-        f"Compute this many samples in lanes, with --units: 1 to {MOST_SAMPLES_PER_RUN}, or 1 to {MOST_TURNS} with "
-        "--function mppi, whose default is the number with the fewest cycles.",
+        f"Compute this many samples in lanes, with --units: 1 to {MOST_SAMPLES_PER_RUN}, or 1 to {MOST_ITERATIONS} "
+        "with --function mppi, whose default is the number with the fewest cycles.",
         1,
         unit="SAMPLES",
-        most=MOST_TURNS,
+        most=MOST_ITERATIONS,
     )
     words: str | None = option(
         f"Send this number format in the AXI streams.  [default: {FLOAT32}; with --units, {FIXED}]",

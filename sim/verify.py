@@ -221,7 +221,7 @@ def _design(folder: Path) -> DesignRecord:
     design.body.check_folder(folder, design)
     if not design.modules:
         if design.interval > LONGEST_CALL:
-            call = f"a solver's call takes {design.interval} cycles, where each loop takes one turn"
+            call = f"a solver's call takes {design.interval} cycles, where each loop takes one iteration"
             raise DesignError(f"{folder} has no bench: {call}; expected {LONGEST_CALL} at most: fewer knots or samples")
         built = "it was built by an earlier version of dynagate, or a solver's without problems"
         raise DesignError(f"{folder} has no bench: {built}; {REBUILD}")

@@ -544,7 +544,7 @@ def test_the_loop_is_a_program_of_a_core_with_four_units() -> None:
     assert program.longest <= 20_000
     problems = calls(16, seed=1)
     states, own = integers_of(formatted, {"q_last": np.zeros((16, 7))}), integers_of(formatted, problems)
-    values, _ = LoopTrajectories(formatted, states).turn(own)
+    values, _ = LoopTrajectories(formatted, states).advance(own)
     results, _ = replayed_turn(program, {**states, **own}, Memory())
     for name, words in results.items():
         np.testing.assert_array_equal(words, [fixed.value for fixed in values[name]], err_msg=name)

@@ -218,7 +218,7 @@ def test_equal_names_in_different_scopes_are_different_values(constants: dict[st
     turns = integers_of(formatted, {"u": inputs["u"].reshape(-1)})["u"][0].reshape(7, 4)
     for turn in range(4):
         own = {"u": [turns[:, turn]]}
-        values, overflow = integers.turn(own)
+        values, overflow = integers.advance(own)
         assert not overflow.any()
         for name, results in replayed_turn(scheduled, {**begun, **own}, memory)[0].items():
             np.testing.assert_array_equal(results[0], values[name][0].value)

@@ -92,7 +92,7 @@ def test_a_replayed_loop_equals_the_integers(floating: bool, options: dict[str, 
     memory: Memory = {}
     flagged = np.zeros(15, bool)
     for _ in range(9):
-        turn = loop.turn({i: x for i, x in inputs.items() if i not in carried})
+        turn = loop.advance({i: x for i, x in inputs.items() if i not in carried})
         replayed = replay(scheduled, inputs, memory)
         flagged |= replayed.overflow
         value = by_result(scheduled, replayed)

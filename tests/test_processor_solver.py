@@ -99,7 +99,7 @@ def test_a_program_solves_as_the_integers_do(
     integers, memory = LoopTrajectories(formatted, {}, batch), Memory()
     for inputs, exact in calls_of(solver, problems(ARM, batch, 1), 2):
         own = integers_of(formatted, inputs)
-        values, _ = integers.turn(own)
+        values, _ = integers.advance(own)
         got, _ = replayed_turn(scheduled, own, memory)
         for name, entries in got.items():
             for result, fixed in zip(entries, values[name], strict=True):
@@ -119,10 +119,10 @@ def test_a_call_that_begins_with_its_guess_owes_nothing_to_memory(solver: ChipIl
     ((inputs, _),) = calls_of(solver, problems(ARM, count, 4), 1)
     own = integers_of(formatted, inputs)
     empty, before, after = (LoopTrajectories(formatted, {}, count) for _ in range(3))
-    expected, _ = empty.turn(own)
-    before.turn({name: [np.roll(x, 1) for x in entries] for name, entries in own.items()})
+    expected, _ = empty.advance(own)
+    before.advance({name: [np.roll(x, 1) for x in entries] for name, entries in own.items()})
     after.memory_of(before)
-    got, _ = after.turn(own)
+    got, _ = after.advance(own)
     np.testing.assert_array_equal(after.overflow, empty.overflow)
     for name in (port.name for port in formatted.loop.steps[-1].outputs):
         for a, b in zip(got[name], expected[name], strict=True):
@@ -189,8 +189,8 @@ def test_a_program_samples_as_the_integers_do(own: MppiOptions, temperature: flo
     assert scheduled.period < 0.95 * plain.period
     for inputs, exact in calls_of(sampler, draws(3, 1), 2):
         given = integers_of(loop, inputs)
-        values, flagged = integers.turn(given)
-        same, _ = together.turn(given)
+        values, flagged = integers.advance(given)
+        same, _ = together.advance(given)
         assert not flagged.any()
         got, _ = replayed_turn(scheduled, given, memory)
         for name, entries in got.items():

@@ -131,7 +131,7 @@ def check_turn(
 ) -> tuple[Any, np.ndarray, np.ndarray]:
     """A turn of the program, replayed in Python, gives the loop's integers. Returns these, where this turn of the
     program overflowed, and where the loop did in this turn or one before it."""
-    values, flags = loop.turn(own)
+    values, flags = loop.advance(own)
     got, overflow = replayed_turn(scheduled, {**states, **own}, memory)
     for name, results in got.items():
         for result, fixed in zip(results, values[name], strict=True):
@@ -245,7 +245,7 @@ def test_too_many_loops_are_refused() -> None:
 
     with pytest.raises(ProgramError, match=r"^drawn drawn has loops 5 deep; expected 4 at most$"):
         schedule(with_repeat(level=4), SMALL)
-    with pytest.raises(ProgramError, match=r"^drawn drawn has a loop of 70000 turns; expected 65535 at most$"):
+    with pytest.raises(ProgramError, match=r"^drawn drawn has a loop of 70000 iterations; expected 65535 at most$"):
         schedule(with_repeat(most=70000), SMALL)
     with pytest.raises(ProgramError, match=r"^drawn drawn takes \d+ blocks, \d+ more than a core's 32; expected fewer"):
         schedule(replace(program, blocks=program.blocks * 9), SMALL)

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from dynagate import Region, Robot, RobotWarning, Trajectories, robots
 from dynagate.cli import main
 from dynagate.design.files import load
-from dynagate.fixedpoint.models.feedback import Turns
+from dynagate.fixedpoint.models.feedback import StepOrder
 from dynagate.fixedpoint.models.model import StepModel
 from dynagate.forces import Friction
 from dynagate.host.devices import FixedDevice
@@ -208,16 +208,16 @@ def test_turns_enter_as_the_chip_continues_them() -> None:
     random = np.random.default_rng(4)
     for batch, capacity in ((1, 4), (3, 4), (40, 7), (9, 1)):
         steps = random.integers(1, 9, batch)
-        turns = Turns.of(steps, capacity)
+        turns = StepOrder.of(steps, capacity)
         waiting: list[int] = []
-        for trajectory, turn in zip(turns.trajectory.tolist(), turns.turn.tolist(), strict=True):
+        for trajectory, turn in zip(turns.trajectory.tolist(), turns.step.tolist(), strict=True):
             if turn:
                 assert waiting.pop(0) == trajectory
             if turn < steps[trajectory] - 1:
                 waiting.append(trajectory)
             assert len(waiting) <= capacity
         for k in range(batch):
-            assert np.array_equal(turns.turn[turns.trajectory == k], np.arange(steps[k]))
+            assert np.array_equal(turns.step[turns.trajectory == k], np.arange(steps[k]))
 
 
 REFUSED: list[tuple[dict[str, Any], str]] = [

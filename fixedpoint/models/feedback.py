@@ -1,4 +1,4 @@
-"""Loops on the chip: the order in which turns enter, and the integers of a step whose results return as states."""
+"""Loops on the chip: the order in which steps enter, and the integers of a step whose results return as states."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from dynagate.fixedpoint.models.evaluate import evaluate_integers
 
 Ints = npt.NDArray[np.int64]
 START, STOP = 1, 2
-"""Commands of a turn: the state comes with it; its result does not return."""
+"""Commands of a step: the state comes with it; its result does not return."""
 
 
-class Turns(NamedTuple):
-    """The turns of a batch in the order in which they enter. trajectory, turn: of each, counted from 0."""
+class StepOrder(NamedTuple):
+    """The steps of a batch in the order in which they enter. trajectory, step: of each, counted from 0."""
 
     trajectory: Ints
-    turn: Ints
+    step: Ints
 
     @classmethod
-    def of(cls, steps: Ints, capacity: int) -> Turns:
+    def of(cls, steps: Ints, capacity: int) -> StepOrder:
         """steps: of each trajectory, (batch,). As many lanes as the chip holds trajectories; a round takes the next
-        turn of each lane, and a lane whose trajectory has ended takes the next one. A chip that continues the
-        trajectory whose last turn is the oldest takes the turns in this order."""
+        step of each lane, and a lane whose trajectory has ended takes the next one. A chip that continues the
+        trajectory whose last step is the oldest takes the steps in this order."""
         lanes = [(0, lane) for lane in range(min(capacity, len(steps)))]  # when each is free
         place = np.empty((len(steps), 2), np.int64)
         for k, count in enumerate(steps.tolist()):
@@ -36,25 +36,25 @@ class Turns(NamedTuple):
             place[k] = begin, lane
             heapq.heappush(lanes, (begin + count, lane))
         trajectory = np.repeat(np.arange(len(steps)), steps)
-        turn = np.arange(len(trajectory)) - np.repeat(np.cumsum(steps) - steps, steps)
-        order = np.lexsort((place[trajectory, 1], place[trajectory, 0] + turn))
-        return cls(trajectory[order], turn[order])
+        step = np.arange(len(trajectory)) - np.repeat(np.cumsum(steps) - steps, steps)
+        order = np.lexsort((place[trajectory, 1], place[trajectory, 0] + step))
+        return cls(trajectory[order], step[order])
 
     def inputs(self, arrays: Mapping[str, Array], carried: Collection[str]) -> dict[str, Array]:
-        """The inputs of each turn: of those that are carried, (batch, ·), the start of its trajectory, which counts in
-        the first; of the others, (batch, turns, ·), its own."""
+        """The inputs of each step: of those that are carried, (batch, ·), the start of its trajectory, which counts in
+        the first; of the others, (batch, steps, ·), its own."""
         return {
-            name: x[self.trajectory] if name in carried else x[self.trajectory, self.turn] for name, x in arrays.items()
+            name: x[self.trajectory] if name in carried else x[self.trajectory, self.step] for name, x in arrays.items()
         }
 
     def commands(self, steps: Ints) -> Ints:
         """START, STOP, both or neither."""
-        return START * (self.turn == 0) + STOP * (self.turn == steps[self.trajectory] - 1)
+        return START * (self.step == 0) + STOP * (self.step == steps[self.trajectory] - 1)
 
 
-class Turn(NamedTuple):
-    """values: integers of the outputs by node, (batch,). by_scope: (batch, scopes), where the turn overflowed. own:
-    (batch,), where it did, or the state that it begins with. flagged: (batch,), where this turn or one before it
+class FeedbackStep(NamedTuple):
+    """values: integers of the outputs by node, (batch,). by_scope: (batch, scopes), where the step overflowed. own:
+    (batch,), where it did, or the state that it begins with. flagged: (batch,), where this step or one before it
     overflowed."""
 
     values: dict[int, Integers]
@@ -78,8 +78,8 @@ class FeedbackModel:
         self._flagged: npt.NDArray[np.bool_] | None = None
         self._misfit: npt.NDArray[np.bool_] | None = None
 
-    def turn(self, controls: Mapping[int, Integers]) -> Turn:
-        """One turn of all trajectories. controls: integers of the other inputs by node, (batch,)."""
+    def advance(self, controls: Mapping[int, Integers]) -> FeedbackStep:
+        """One step of all trajectories. controls: integers of the other inputs by node, (batch,)."""
         result = evaluate_integers(self.formatted, {**self._states, **controls})
         own = result.overflow if self._misfit is None else result.overflow | self._misfit
         self._flagged = own if self._flagged is None else own | self._flagged
@@ -90,4 +90,4 @@ class FeedbackModel:
             self._states[target] = kept.value
             misfit |= kept.overflow
         self._misfit = misfit
-        return Turn(result.value, result.by_scope, own, self._flagged)
+        return FeedbackStep(result.value, result.by_scope, own, self._flagged)

@@ -3,8 +3,8 @@
 A value that is carried has a place of its own, in the format of the first step that takes it; what comes to it is
 rounded to that format, and so is what a step takes in another format. A loop with a tolerance compares integers.
 
-What a loop in the body takes or keeps of every turn lies in a memory. A value and the input that it is carried to are
-the same places there, so such values have the format of the first reader of one of them.
+What a loop in the body takes or keeps of every iteration lies in a memory. A value and the input that it is carried to
+are the same places there, so such values have the format of the first reader of one of them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from dynagate.graph.loop import Loop, Until, evaluate_turn
 from dynagate.graph.steps import GRAPH, LOOP, SCAN, UNTIL, refused, table
 
 Values = dict[str, list[FormattedIntegers]]
-"""Entries of each value, integers (batch,) and their format; of those that lie in memory (batch, turns)."""
+"""Entries of each value, integers (batch,) and their format; of those that lie in memory (batch, iterations)."""
 
 
 @dataclass(frozen=True)
@@ -98,8 +98,8 @@ class FormattedLoop(Formatted):
             if name in owners:
                 formats.setdefault(owners[name], _formats_of(port, graph))
         inner = self.loop.inner_loops()
-        turns = {name: loop.most_turns for loop in inner for name in (*loop.per_turn, *loop.kept)}
-        return {name: InMemory(owner, turns[name], formats[owner]) for name, owner in owners.items()}
+        iterations = {name: loop.most_turns for loop in inner for name in (*loop.per_turn, *loop.kept)}
+        return {name: InMemory(owner, iterations[name], formats[owner]) for name, owner in owners.items()}
 
     @property
     def inputs(self) -> tuple[Port, ...]:
@@ -116,10 +116,10 @@ class FormattedLoop(Formatted):
 
 @dataclass(frozen=True)
 class InMemory:
-    """A value of every turn. owner: the value whose places it has. formats: of the entries of a turn."""
+    """A value of every iteration. owner: the value whose places it has. formats: of the entries of an iteration."""
 
     owner: str
-    turns: int
+    iterations: int
     formats: list[Format]
 
 
@@ -129,8 +129,8 @@ def _formats_of(port: Port, graph: FormattedGraph) -> list[Format]:
 
 
 def owners_of(loop: Loop) -> dict[str, str]:
-    """Names of what loops in a loop take or keep of every turn -> one name for all that have the same places: what is
-    carried, and where to."""
+    """Names of what loops in a loop take or keep of every iteration -> one name for all that have the same places: what
+    is carried, and where to."""
     inner = tuple(loop.inner_loops())
     names = dict.fromkeys(name for each in inner for name in (*each.per_turn, *each.kept))
     owners = {name: name for name in names}
@@ -154,8 +154,8 @@ def read(graph: Graph) -> set[int]:
 
 
 class LoopTrajectories:
-    """Trajectories of a loop, turn by turn. states: integers (batch,) of the entries of each carried input, in its
-    formats. batch: of how many, where there are no such states. Memory begins with zeros."""
+    """Trajectories of a loop, iteration by iteration. states: integers (batch,) of the entries of each carried input,
+    in its formats. batch: of how many, where there are no such states. Memory begins with zeros."""
 
     def __init__(
         self, formatted: FormattedLoop, states: Mapping[str, Sequence[npt.NDArray[np.int64]]], batch: int = 0
@@ -168,7 +168,7 @@ class LoopTrajectories:
         self.batch = len(next(iter(states.values()))[0]) if states else batch
         for name, own in formatted.memory.items():
             self._states[name] = [
-                FormattedIntegers(np.zeros((self.batch, own.turns), np.int64), fmt) for fmt in own.formats
+                FormattedIntegers(np.zeros((self.batch, own.iterations), np.int64), fmt) for fmt in own.formats
             ]
         for name in formatted.loop.carry.values():
             if name in formatted.starts:
@@ -181,8 +181,8 @@ class LoopTrajectories:
         """Begins with what another one has in memory."""
         self._states |= {name: own for name, own in other._states.items() if name in self.formatted.memory}
 
-    def turn(self, per_turn: Mapping[str, Sequence[npt.NDArray[np.int64]]]) -> tuple[Values, npt.NDArray[np.bool_]]:
-        """per_turn: integers of the other inputs, by name. Returns all values, and (batch,) where this turn or one
+    def advance(self, per_turn: Mapping[str, Sequence[npt.NDArray[np.int64]]]) -> tuple[Values, npt.NDArray[np.bool_]]:
+        """per_turn: integers of the other inputs, by name. Returns all values, and (batch,) where this iteration or one
         before it overflowed."""
         formatted = self.formatted
         values = dict(self._states)
@@ -254,35 +254,37 @@ class _Run:
         stop = step.loop.stop
         results: Values = {}
         place = np.arange(len(rows))  # of the rows that go on
-        turns = range(step.loop.most_turns)
-        for k in reversed(turns) if step.loop.backwards else turns:
+        iterations = range(step.loop.most_turns)
+        for k in reversed(iterations) if step.loop.backwards else iterations:
             own = {
                 name: [FormattedIntegers(x.value[:, k], x.format) for x in state[name]] for name in step.loop.per_turn
             }
-            turn = self.body(step, {**state, **own}, rows[place])
+            iteration = self.body(step, {**state, **own}, rows[place])
             for name in step.loop.last:
-                results[name] = _put(results.get(name), turn[name], place, len(rows))
-            self.keep(step, k, turn, results, rows)
+                results[name] = _put(results.get(name), iteration[name], place, len(rows))
+            self.keep(step, k, iteration, results, rows)
             goes_on = np.ones(len(place), dtype=bool)
             if isinstance(stop, Until):
-                (residual,) = turn[stop.residual]
+                (residual,) = iteration[stop.residual]
                 goes_on = np.abs(residual.value) > tolerance_of(stop, residual.format)
-            next_ones = self.carried(step, turn, rows[place])
+            next_ones = self.carried(step, iteration, rows[place])
             state = {name: _rows(entries, goes_on) for name, entries in {**state, **next_ones}.items()}
             place = place[goes_on]
             if not len(place):
                 break
         return results
 
-    def keep(self, step: FormattedLoop, k: int, turn: Values, results: Values, rows: npt.NDArray[np.int64]) -> None:
-        """Writes what a loop keeps of turn k."""
+    def keep(
+        self, step: FormattedLoop, k: int, iteration: Values, results: Values, rows: npt.NDArray[np.int64]
+    ) -> None:
+        """Writes what a loop keeps of iteration k."""
         for name in step.loop.kept:
             own = self.memory[name]
             if name not in results:
                 results[name] = [
-                    FormattedIntegers(np.zeros((len(rows), own.turns), np.int64), fmt) for fmt in own.formats
+                    FormattedIntegers(np.zeros((len(rows), own.iterations), np.int64), fmt) for fmt in own.formats
                 ]
-            for whole, fixed, to in zip(results[name], turn[name], own.formats, strict=True):
+            for whole, fixed, to in zip(results[name], iteration[name], own.formats, strict=True):
                 whole.value[:, k] = self.rounded(fixed, to, rows).value
 
 
@@ -381,11 +383,11 @@ def observe(
     batch = len(next(iter(state.values())))
     starts = {name: np.full((batch,), value) for name, value in blocks.starts.items()}
     state |= {name: starts[name] for name in blocks.loop.carry.values() if name in starts}
-    turns = next(iter(per_turn.values())).shape[1]
-    for turn in range(turns):
+    iterations = next(iter(per_turn.values())).shape[1]
+    for iteration in range(iterations):
         one = Observed()
         with np.errstate(all="ignore"):  # some trajectories may come to no end
-            values = evaluate_turn(blocks.loop, _turn_of(state, starts, per_turn, turn), one.evaluated)
+            values = evaluate_turn(blocks.loop, _inputs_of(state, starts, per_turn, iteration), one.evaluated)
             goes_on = np.asarray(kept(values), dtype=bool)
         if not goes_on.any():
             break
@@ -394,17 +396,17 @@ def observe(
                 {name: x[goes_on] for name, x in each.items()} for each in (state, starts, per_turn)
             )
             one = Observed()
-            values = evaluate_turn(blocks.loop, _turn_of(state, starts, per_turn, turn), one.evaluated)
+            values = evaluate_turn(blocks.loop, _inputs_of(state, starts, per_turn, iteration), one.evaluated)
         observed.add(one)
         state |= {name: values[value] for value, name in blocks.loop.carry.items()}
     return observed
 
 
-def _turn_of(
-    state: Mapping[str, Array], starts: Mapping[str, Array], per_turn: Mapping[str, Array], turn: int
+def _inputs_of(
+    state: Mapping[str, Array], starts: Mapping[str, Array], per_turn: Mapping[str, Array], iteration: int
 ) -> dict[str, Array]:
-    """The inputs of a turn."""
-    return {**starts, **state, **{name: x[:, turn] for name, x in per_turn.items()}}
+    """The inputs of an iteration."""
+    return {**starts, **state, **{name: x[:, iteration] for name, x in per_turn.items()}}
 
 
 def assign_loop(blocks: Blocks, observed: Observed, limits: Limits, policy: Policy) -> FormattedLoop:

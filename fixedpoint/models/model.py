@@ -140,9 +140,9 @@ class StepModel(IntegerModel):
             integers = quantize_inputs(self.formatted, row, self._numbers)
             if loop is None:
                 loop = FeedbackModel(self.formatted, self.carry, {i: integers[i] for i in starts})
-            turn = loop.turn({i: x for i, x in integers.items() if i not in starts})
-            rows.append(gather_outputs(self.formatted, turn.values, self._numbers))
-            flags.append(turn.flagged | infinite(rows[-1]))
+            iteration = loop.advance({i: x for i, x in integers.items() if i not in starts})
+            rows.append(gather_outputs(self.formatted, iteration.values, self._numbers))
+            flags.append(iteration.flagged | infinite(rows[-1]))
         return _by_step(rows), np.stack(flags, axis=1)
 
 
@@ -168,7 +168,7 @@ class MotionModel(IntegerModel):
         rows, flags = [], []
         for k in range(_steps(arrays, self.inputs, ("q", "qd"))):
             own = {name: arrays[name][:, k] for name in formatted.loop.per_turn}
-            values, flagged = loop.turn(integers_of(formatted, own, numbers))
+            values, flagged = loop.advance(integers_of(formatted, own, numbers))
             rows.append({port.name: values_of(values[port.name], port.shape) for port in self.outputs})
             flags.append(flagged)
         return _by_step(rows), np.stack(flags, axis=1)
@@ -195,7 +195,7 @@ class SolverModel(IntegerModel):
             if arrays[WARM][k] > 0.0 and self._before is not None:
                 integers.memory_of(self._before)
             own = integers_of(self.formatted, {name: x[k : k + 1] for name, x in arrays.items()}, self._numbers)
-            values, flagged = integers.turn(own)
+            values, flagged = integers.advance(own)
             rows.append({port.name: values_of(values[port.name], port.shape)[0] for port in self.outputs})
             flags.append(bool(flagged[0]))
             self._before = integers

@@ -28,9 +28,9 @@ from dynagate.graph.region import Region
 from dynagate.hw.bodies.program_datasheet import datasheet
 from dynagate.hw.bodies.scheduled_program import ScheduledProgram
 from dynagate.hw.designs import BuildError, Contents, Design, in_folder
-from dynagate.hw.options import MOST_TURNS
+from dynagate.hw.options import MOST_ITERATIONS
 from dynagate.hw.processor.compiled import Compiled, compiled_program
-from dynagate.hw.processor.compiler.batched_iterations import batched_turns, counts
+from dynagate.hw.processor.compiler.batched_iterations import batched_iterations, counts
 from dynagate.hw.processor.compiler.instructions import SUM, ProgramError
 from dynagate.hw.processor.compiler.loops import loop_instructions
 from dynagate.hw.processor.compiler.schedule import schedule
@@ -159,11 +159,13 @@ def build_solver(
 
 def _counts(solver: ChipSolver, samples_per_run: int | None) -> list[int]:
     """Return the numbers of samples in one run to try. Raises ValueError."""
-    turns = {loop.name: loop.most_turns for loop in solver.blocks.loop.inner_loops()}.get(solver.samples, 1)
+    iterations = {loop.name: loop.most_turns for loop in solver.blocks.loop.inner_loops()}.get(solver.samples, 1)
     if samples_per_run is None:
-        return counts(turns)
-    if type(samples_per_run) is not int or not 1 <= samples_per_run <= MOST_TURNS or turns % samples_per_run:
-        what = f"expected 1 to {MOST_TURNS} that divide its {turns} samples" if solver.samples else "expected 1"
+        return counts(iterations)
+    if type(samples_per_run) is not int or not 1 <= samples_per_run <= MOST_ITERATIONS or iterations % samples_per_run:
+        what = (
+            f"expected 1 to {MOST_ITERATIONS} that divide its {iterations} samples" if solver.samples else "expected 1"
+        )
         raise ArgumentError(f"samples_per_run {samples_per_run!r} of {solver.blocks.loop.name}; {what}")
     return [samples_per_run]
 
@@ -178,10 +180,10 @@ def _fastest(
     """
     fused = formatted.mapped(shape.fused)
     best, *others = counts
-    program_of = spec.fitted(schedule(loop_instructions(batched_turns(fused, samples, best)), shape))
+    program_of = spec.fitted(schedule(loop_instructions(batched_iterations(fused, samples, best)), shape))
     largest = spec.largest(program_of.core)
     for count in others:
-        scheduled = schedule(loop_instructions(batched_turns(fused, samples, count)), shape)
+        scheduled = schedule(loop_instructions(batched_iterations(fused, samples, count)), shape)
         if any(need > 1 << getattr(largest, bits) for bits, (_, need) in scheduled.required_capacity.items()):
             break
         scheduled = spec.fitted(scheduled)
@@ -265,8 +267,8 @@ def _check_plan(solver: ChipSolver, spec: CoreSpec) -> None:
     if plan > room:
         knots = solver.options.knots
         raise ProgramError(
-            f"a plan of {knots} knots of {solver.robot.name} takes {plan} values of turns, {plan - room} more than the "
-            f"core's {room}; expected at most {room * knots // plan} knots"
+            f"a plan of {knots} knots of {solver.robot.name} takes {plan} values of turns, {plan - room} more than "
+            f"the core's {room}; expected at most {room * knots // plan} knots"
         )
 
 

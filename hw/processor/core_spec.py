@@ -1,6 +1,6 @@
 """The core that a program is built for: a core of one shape, or the smallest core with a number of units.
 
-A caller passes a number of units, a core, or cores with their streams. `CoreSpec.resolve` turns all three into one
+A caller passes a number of units, a core, or cores with their streams. `CoreSpec.resolve` iterations all three into one
 object before any other work; later stages see this object and the `Core` that it resolves to.
 """
 
@@ -68,7 +68,7 @@ class CoreSpec:
         return Cores(core, Axi(WORD, words=core.stream_words))
 
     def largest(self, core: Core) -> Core:
-        """Return this core with the largest memory for values of turns that the specification allows."""
+        """Return this core with the largest memory for values of iterations that the specification allows."""
         return replace(core, turn_bits=MOST_TURN_BITS) if self.grows else core
 
     def check_word(self, word: int) -> None:
@@ -103,8 +103,8 @@ class CoreSpec:
         return self.core
 
     def fitted(self, scheduled: ProgramSchedule) -> ProgramSchedule:
-        """Return the schedule for a core that holds it, with overlapping turns where they pay. Raises ProgramError:
-        the core does not hold the program."""
+        """Return the schedule for a core that holds it, with overlapping iterations where they pay. Raises
+        ProgramError: the core does not hold the program."""
         if self.grows:
             scheduled = replace(scheduled, core=_large_enough(scheduled))
         check_fits(scheduled)
@@ -153,12 +153,12 @@ def _check_functions(title: str, core: Core, needed: dict[str, int]) -> None:
 
 def _large_enough(scheduled: ProgramSchedule) -> Core:
     """The schedule's core with memories that hold its program. Raises ProgramError: no core has this many values of
-    turns."""
+    iterations."""
     core = scheduled.core
     if (over := scheduled.instructions.kept - (1 << MOST_TURN_BITS)) > 0:
         raise ProgramError(
-            f"{scheduled.instructions.title} keeps {scheduled.instructions.kept} values of its turns, {over} more than "
-            f"the largest core's {1 << MOST_TURN_BITS}; expected fewer knots"
+            f"{scheduled.instructions.title} keeps {scheduled.instructions.kept} values of its turns, {over} more "
+            f"than the largest core's {1 << MOST_TURN_BITS}; expected fewer knots"
         )
     bits = {
         name: max(getattr(core, name), (need - 1).bit_length())

@@ -1,4 +1,4 @@
-"""A datapath of one step, whose state stays on the chip: results return as the states of the next turn."""
+"""A datapath of one step, whose state stays on the chip: results return as the states of the next step."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from dynagate.hw.plan.plan import Plan
 from dynagate.hw.units.rescale import delayed, differ, fit, rounding_constant
 
 COUNT = 32
-"""Bits of a trajectory's turns, and of the registers that they are compared with."""
+"""Bits of a trajectory's steps, and of the registers that they are compared with."""
 
 SPARE = 4
 """States that the chip holds beyond those in the pipeline."""
@@ -43,20 +43,20 @@ def capacity(latency: int, ii: int) -> int:
 
 
 class StateFeedback(wiring.Component):
-    """Turns of trajectories through a datapath. The module `datapath` is in a file of its own.
+    """Steps of trajectories through a datapath. The module `datapath` is in a file of its own.
 
-    Up to `capacity` trajectories are under way. A turn that does not start a trajectory continues the one whose last
-    turn entered longest ago. A state is rounded to the formats of the inputs as `fixedpoint.format.rescale` does. A
+    Up to `capacity` trajectories are under way. A step that does not start a trajectory continues the one whose last
+    step entered longest ago. A state is rounded to the formats of the inputs as `fixedpoint.format.rescale` does. A
     trajectory that overflows, in the datapath or because its state or an input does not fit, is flagged in all its
     later results.
 
     ===========  ===  ==================================================================================================
     reset        in   all trajectories are dropped
-    steps        in   trajectories also end after this many turns; 0: only the stream ends them
-    every        in   results leave after this many turns of their trajectory, and after its last; 0 is 1
-    i            in   stream of turns: the datapath's fields, then FLAGS and a tag; the state counts with start
-    o            out  stream of results: the datapath's, then whether it is flagged, the batch ends, and the turn's tag
-    entered      out  for a cycle: a turn has entered the datapath
+    steps        in   trajectories also end after this many steps; 0: only the stream ends them
+    every        in   results leave after this many steps of their trajectory, and after its last; 0 is 1
+    i            in   stream of steps: the datapath's fields, then FLAGS and a tag; the state counts with start
+    o            out  stream of results: the datapath's, then whether it is flagged, the batch ends, and the step's tag
+    entered      out  for a cycle: a step has entered the datapath
     design_hash  out  a constant: the 64 bits of the hash in design.json
     ===========  ===  ==================================================================================================
 
@@ -154,7 +154,7 @@ class StateFeedback(wiring.Component):
         return m
 
     def _waits(self, m: Module, states: SyncFIFO) -> Signal:
-        """Whether a state waits, in a register. A turn enters in slot 0, so none was taken in the cycle before, or one
+        """Whether a state waits, in a register. A step enters in slot 0, so none was taken in the cycle before, or one
         may have been where every cycle is a slot: the last one then shows in every second cycle."""
         waits = Signal(name="a_state_waits")
         kept = ~waits if self.plan.ii == 1 else Const(1)
@@ -179,7 +179,7 @@ class StateFeedback(wiring.Component):
         return entering
 
     def _kept(self, m: Module, leaving: View[Any], result: Value, flagged: Value, shows_all: Signal) -> View[Any]:
-        """The state of the next turn, a cycle after the result."""
+        """The state of the next step, a cycle after the result."""
         values, misfit = self._rounded(m, result)
         flagged_late = Signal()
         since, turns = Signal(COUNT, reset_less=True), Signal(COUNT, reset_less=True)
@@ -200,7 +200,7 @@ class StateFeedback(wiring.Component):
         return kept
 
     def _with_state(self, start: Value, state: Value) -> Value:
-        """The fields of a turn, the carried ones from the stream with `start`, else from the states."""
+        """The fields of a step, the carried ones from the stream with `start`, else from the states."""
         place = {}
         at = 0
         for _, target in self.pairs:

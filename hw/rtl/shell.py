@@ -159,7 +159,7 @@ class Shell(Accelerator):
             with m.If(registers.parameter_valid & (registers.parameter == place)):
                 m.d.sync += register.eq(registers.parameter_word)
         fields, command = source.o_payload[: ring.in_bits], source.o_payload[ring.in_bits :]
-        alone = source.o_broken.replicate(2)  # a turn that is none leaves the states of trajectories as they are
+        alone = source.o_broken.replicate(2)  # a step that is none leaves the states of trajectories as they are
         values, overflow = ring.o.payload[: sink.bits], ring.o.payload[sink.bits : ring.out_bits]
         unusable = source.o_bad | source.o_broken
         flagged, last, tag = (ring.o.payload[low:] for low in range(ring.out_bits, ring.out_bits + 3))

@@ -14,10 +14,10 @@ from dynagate.design.program import ProgramBody
 from dynagate.fixedpoint.models.loops import FormattedLoop, LoopTrajectories
 from dynagate.hw.vectors.drawn import BEYOND, SEED, Arrays, Flags, Vectors
 from dynagate.hw.vectors.packets import FEWEST, Packet, entered, put, streamed_vectors
-from dynagate.hw.vectors.programs import PIECES, turn_results
+from dynagate.hw.vectors.programs import PIECES, iteration_results
 
 LONGEST_CALL = 10_000
-"""Cycles of a call in which each loop takes one turn; longer ones take a bench too long."""
+"""Cycles of a call in which each loop takes one iteration; longer ones take a bench too long."""
 FAR_EVERY = 10
 """One problem out of this many is far from the region, so that values overflow."""
 
@@ -44,7 +44,7 @@ def solver_vectors(
         sent, came = source.zeros(len(sizes)), sink.zeros(len(sizes))
         for name, words in own.words.items():
             put(sent, source, design.input, name, words)
-        for name, words in turn_results(design, integers, own.integers).items():
+        for name, words in iteration_results(design, integers, own.integers).items():
             put(came, sink, design.output, name, words)
         sink.put_flags(came, integers.overflow | own.bad)
         late = late | integers.overflow | own.bad

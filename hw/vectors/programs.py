@@ -61,13 +61,13 @@ def program_vectors(
     """design: with its shell. loading: what loads the program, (messages, 2). functions: what it computes, on states of
     the region. count: of samples, at most."""
     assert design.body.shell is not None
-    turns = 1 if design.body.loop is None else design.body.loop.turns
-    cycles = max(turns * design.body.period, design.input.words + design.output.words)
+    iterations = 1 if design.body.loop is None else design.body.loop.turns
+    cycles = max(iterations * design.body.period, design.input.words + design.output.words)
     few, count = (min(count, max(busy * design.body.shell.cores // cycles, FEWEST)) for busy in (FEW, BUSY))
     if design.body.loop is None:
         groups = _of_functions(design, functions, region, count, seed)
     else:
-        groups = _of_turns(design, functions[0], region, count, seed)
+        groups = _of_iterations(design, functions[0], region, count, seed)
     return streamed_vectors(design, loading, groups, few, seed)
 
 
@@ -145,7 +145,7 @@ def _by_node(formatted: FormattedGraph, integers: Mapping[str, Sequence[Integers
     return {i: x for p in ports if p.name in integers for i, x in zip(p.nodes, integers[p.name], strict=True)}
 
 
-class _Turns(NamedTuple):
+class _Iterations(NamedTuple):
     """Trajectories of a program.
 
     begin: words of the initial states. inputs, results: columns of each step. overflow: where a step overflowed,
@@ -161,7 +161,7 @@ class _Turns(NamedTuple):
     reference: npt.NDArray[np.float64]
 
 
-def _of_turns(
+def _of_iterations(
     design: DesignRecord[ProgramBody],
     formatted: Formatted,
     region: Region,
@@ -176,13 +176,13 @@ def _of_turns(
     batch, longest = len(pieces) * cores, max(PIECES) * loop.turns
     states, inside = _starts(formatted, region, batch * longest, seed)
     each = {name: x.reshape(batch, longest, *x.shape[1:]) for name, x in states.items()}
-    turns = TURNS[formatted.kind](formatted, each, design, region.robot)
-    known = np.asarray(inside.reshape(batch, longest).all(axis=1) & ~turns.bad.any(axis=1))
-    late = np.logical_or.accumulate(turns.overflow, axis=1)
+    iterations = ITERATIONS[formatted.kind](formatted, each, design, region.robot)
+    known = np.asarray(inside.reshape(batch, longest).all(axis=1) & ~iterations.bad.any(axis=1))
+    late = np.logical_or.accumulate(iterations.overflow, axis=1)
     groups: list[Group] = []
     for g, size in enumerate(pieces):
         own = range(g * cores, (g + 1) * cores)
-        packets_of = {(i, p): _piece(design, turns, i, p, known[i], late[i]) for i in own for p in range(size)}
+        packets_of = {(i, p): _piece(design, iterations, i, p, known[i], late[i]) for i in own for p in range(size)}
         groups.append([packets_of[i, p] for p in range(size) for i in own])
     return groups
 
@@ -195,15 +195,17 @@ def _starts(formatted: Formatted, region: Region, count: int, seed: int) -> tupl
     return of_all_kinds(lambda n, own, kind: region.states(graph, n, own, kind), kept_in_limits(graph), count, seed)
 
 
-def _graph_turns(formatted: FormattedGraph, each: Arrays, design: DesignRecord[ProgramBody], robot: Robot) -> _Turns:
-    """each: (batch, turns, ...), of the states those of the first turn count."""
+def _graph_iterations(
+    formatted: FormattedGraph, each: Arrays, design: DesignRecord[ProgramBody], robot: Robot
+) -> _Iterations:
+    """each: (batch, iterations, ...), of the states those of the first iteration count."""
     graph, carried, formats = formatted.graph, set(CARRY.values()), _formats(formatted)
     longest = next(iter(each.values())).shape[1]
     begun = entered(design, {name: x[:, 0] for name, x in each.items() if name in carried}, formats)
     later = {name: x for name, x in each.items() if name not in carried}
     rows = [entered(design, {name: x[:, k] for name, x in later.items()}, formats) for k in range(longest)]
     loop = FeedbackModel(formatted, CARRY, _by_node(formatted, begun.integers))
-    done = [loop.turn(_by_node(formatted, row.integers)) for row in rows]
+    done = [loop.advance(_by_node(formatted, row.integers)) for row in rows]
     state = {name: x[:, 0] for name, x in each.items()}
     exact = []
     with np.errstate(all="ignore"):
@@ -212,20 +214,23 @@ def _graph_turns(formatted: FormattedGraph, each: Arrays, design: DesignRecord[P
             state |= {target: ends[source] for source, target in CARRY.items()}
             exact.append(flat(ends))
     formats_out = {p.name: [formatted.formats[i] for i in p.nodes] for p in graph.outputs}
-    return _Turns(
+    return _Iterations(
         begun.words,
         [row.words for row in rows],
         [
-            {p.name: results(design, [turn.values[i] for i in p.nodes], formats_out[p.name]) for p in graph.outputs}
-            for turn in done
+            {
+                p.name: results(design, [iteration.values[i] for i in p.nodes], formats_out[p.name])
+                for p in graph.outputs
+            }
+            for iteration in done
         ],
-        np.stack([turn.own for turn in done], axis=1),
+        np.stack([iteration.own for iteration in done], axis=1),
         _bad(begun, rows),
         np.stack(exact, axis=1),
     )
 
 
-def _loop_turns(formatted: FormattedLoop, each: Arrays, design: DesignRecord[ProgramBody], robot: Robot) -> _Turns:
+def _loop_iterations(formatted: FormattedLoop, each: Arrays, design: DesignRecord[ProgramBody], robot: Robot) -> _Iterations:
     motion = ChipMotion.of(robot, AlgorithmOptions.of_record(design.options), design.body.core["word"])
     formats = {port.name: formatted.input_formats(port.name) for port in formatted.inputs}
     begun = entered(design, motion.begun(each["q"][:, 0], each["qd"][:, 0]), formats)
@@ -234,7 +239,7 @@ def _loop_turns(formatted: FormattedLoop, each: Arrays, design: DesignRecord[Pro
     rows, came, overflow = [], [], []
     for k in range(longest):
         rows.append(entered(design, {name: each[name][:, k] for name in per_turn}, formats))
-        came.append(turn_results(design, loop, rows[-1].integers))
+        came.append(iteration_results(design, loop, rows[-1].integers))
         overflow.append(loop.overflow)
     with np.errstate(all="ignore"):
         exact = motion.exact(each["q"][:, 0], each["qd"][:, 0], each["tau"])
@@ -242,7 +247,7 @@ def _loop_turns(formatted: FormattedLoop, each: Arrays, design: DesignRecord[Pro
         exact.get(p.name, np.full((batch, longest, len(p.fields)), np.nan)).reshape(batch, longest, -1)
         for p in design.output.ports
     ]
-    return _Turns(
+    return _Iterations(
         begun.words,
         [row.words for row in rows],
         came,
@@ -252,30 +257,37 @@ def _loop_turns(formatted: FormattedLoop, each: Arrays, design: DesignRecord[Pro
     )
 
 
-TURNS: Mapping[str, Callable[[Any, Arrays, DesignRecord[ProgramBody], Robot], _Turns]] = table(
-    "hw.vectors.programs.TURNS",
-    {GRAPH: _graph_turns, LOOP: _loop_turns, UNTIL: _loop_turns, SCAN: refused("a program", "a graph or a loop")},
+ITERATIONS: Mapping[str, Callable[[Any, Arrays, DesignRecord[ProgramBody], Robot], _Iterations]] = table(
+    "hw.vectors.programs.ITERATIONS",
+    {
+        GRAPH: _graph_iterations,
+        LOOP: _loop_iterations,
+        UNTIL: _loop_iterations,
+        SCAN: refused("a program", "a graph or a loop"),
+    },
 )
-"""The turns of trajectories of each kind of step, from the states and torques of all turns."""
+"""The iterations of trajectories of each kind of step, from the states and torques of all iterations."""
 
 
-def turn_results(
+def iteration_results(
     design: DesignRecord[ProgramBody], loop: LoopTrajectories, inputs: Mapping[str, Sequence[Integers]]
 ) -> Columns:
-    """The words of a turn's results."""
-    values, _ = loop.turn(inputs)
+    """The words of an iteration's results."""
+    values, _ = loop.advance(inputs)
     ports = (port.name for port in design.output.ports)
     return {name: results(design, [x.value for x in values[name]], [x.format for x in values[name]]) for name in ports}
 
 
 def _bad(begun: Entered, rows: Sequence[Entered]) -> Flags:
-    """(batch, turns); states belong to the first turn."""
+    """(batch, iterations); states belong to the first iteration."""
     bad = np.stack([row.bad for row in rows], axis=1)
     bad[:, 0] |= begun.bad
     return bad
 
 
-def _piece(design: DesignRecord[ProgramBody], turns: _Turns, i: int, piece: int, known: bool, late: Flags) -> Packet:
+def _piece(
+    design: DesignRecord[ProgramBody], iterations: _Iterations, i: int, piece: int, known: bool, late: Flags
+) -> Packet:
     """A sample of trajectory i."""
     assert design.body.loop is not None
     loop = design.body.loop
@@ -283,21 +295,21 @@ def _piece(design: DesignRecord[ProgramBody], turns: _Turns, i: int, piece: int,
     sent, came = source.zeros(1), sink.zeros(1)
     source.put(sent, np.full((1, 1), float(piece == 0)), [len(design.input.fields)])
     if piece == 0:
-        for name, columns in turns.begin.items():
+        for name, columns in iterations.begin.items():
             put(sent, source, design.input, name, columns[i : i + 1])
     first = piece * loop.turns
     for k in range(loop.turns):
         own_inputs = source.moved([k * loop.inputs] * len(source.slots))
         own_results = sink.moved([k * stride for stride in loop.outputs])
-        for name, columns in turns.inputs[first + k].items():
+        for name, columns in iterations.inputs[first + k].items():
             put(sent, own_inputs, design.input, name, columns[i : i + 1])
-        for name, columns in turns.results[first + k].items():
+        for name, columns in iterations.results[first + k].items():
             put(came, own_results, design.output, name, columns[i : i + 1])
     own = slice(first, first + loop.turns)
-    overflow, bad = turns.overflow[i, own], bool(turns.bad[i, own].any())
+    overflow, bad = iterations.overflow[i, own], bool(iterations.bad[i, own].any())
     flagged = bool(overflow.any())
-    turn = int(np.argmax(overflow)) if flagged and not bad else 0
-    sink.put_flags(came, (flagged or bad) | turn << 1)
-    rows = turns.reference[i, own]
+    iteration = int(np.argmax(overflow)) if flagged and not bad else 0
+    sink.put_flags(came, (flagged or bad) | iteration << 1)
+    rows = iterations.reference[i, own]
     usable = known and not late[first + loop.turns - 1] and not np.isinf(rows).any()
     return Packet(0, sent[0], came[0], flagged, bad, rows.reshape(-1) if usable else None)

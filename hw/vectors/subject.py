@@ -70,7 +70,7 @@ class Subject:
     @property
     def quiet(self) -> int:
         """Cycles in which nothing may come once nothing is under way. What would come later still is found in the next
-        round: a core's loops, which end by a tolerance, may take many turns, and hardly ever do."""
+        round: a core's loops, which end by a tolerance, may take many iterations, and hardly ever do."""
         return min(self.longest, FEW_TURNS * min(self.latencies)) if self.loads else self.longest
 
     @property

@@ -22,8 +22,8 @@ from dynagate.hw.vectors.broken import as_entered, drawn_faults, input_beats, re
 from dynagate.hw.vectors.built import BuiltDatapath
 from dynagate.hw.vectors.drawn import SAMPLES, SEED, Arrays, Flags, Ints, Rows, Vectors, drawn_states, flat
 from dynagate.hw.vectors.operations import Counted
+from dynagate.hw.vectors.rings import ring_vectors
 from dynagate.hw.vectors.subject import ACCELERATOR, DATAPATH
-from dynagate.hw.vectors.turns import turns
 from dynagate.hw.vectors.wire import Sent, StreamModel
 
 
@@ -45,7 +45,7 @@ def vectors(built: BuiltDatapath, count: int = SAMPLES, seed: int = SEED) -> dic
     is_bare = ACCELERATOR not in modules or built.design.body.ring is not None
     each = _of_datapath(built, states, inside) if is_bare else _of_both(built, states, inside, seed)
     if built.design.body.ring is not None:
-        each |= turns(built, count, seed)
+        each |= ring_vectors(built, count, seed)
     return {module: each[module] for module in modules}
 
 

@@ -41,7 +41,7 @@ class Sent(NamedTuple):
 
 
 class StreamModel:
-    """The streams of a design with a shell. fields: formats of a sample's numbers, a turn's command among them."""
+    """The streams of a design with a shell. fields: formats of a sample's numbers, a step's command among them."""
 
     def __init__(self, design: DesignRecord[DatapathBody], formatted: FormattedGraph) -> None:
         assert design.axi is not None

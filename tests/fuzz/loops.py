@@ -292,7 +292,7 @@ def _compare_program(
     for turn in range(turns):
         now = {name: value[:, turn] for name, value in each.items() if name in names}
         own = integers_of(formatted, now)
-        values, flagged = integers.turn(own)
+        values, flagged = integers.advance(own)
         results, _ = replayed_turn(scheduled, {**begun, **own}, memory)
         for name, entries in results.items():
             findings.same(f"program {name}", entries[0], values[name][0].value)

@@ -32,7 +32,7 @@ def replay(
     scheduled: ProgramSchedule, inputs: dict[int, Integers], memory: Memory | None = None, function: int = 0
 ) -> Replayed:
     """The program of a schedule on inputs by node, (batch,) each. function: which of several. memory: what
-    the turn before has left, where this one is not the first of a loop."""
+    the iteration before has left, where this one is not the first of a loop."""
     batch = len(next(iter(inputs.values())))
     if scheduled.instructions.start is not None:
         inputs = {**inputs, scheduled.instructions.start: np.full(batch, not memory, dtype=np.int64)}
@@ -40,7 +40,7 @@ def replay(
 
 
 class _Replay:
-    """A turn. active: the samples that a loop goes on for; the others wait at its end."""
+    """An iteration. active: the samples that a loop goes on for; the others wait at its end."""
 
     def __init__(self, scheduled: ProgramSchedule, inputs: dict[int, Integers], memory: Memory, batch: int) -> None:
         self.scheduled, self.inputs, self.memory, self.batch = scheduled, inputs, memory, batch
@@ -54,7 +54,7 @@ class _Replay:
                 memory[scheduled.core.shared, place] = np.full(batch, source.integer, dtype=np.int64)
 
     def turn(self, function: int) -> Replayed:
-        waiting: dict[int, tuple[npt.NDArray[np.bool_], int]] = {}  # block: who entered its loop, turns
+        waiting: dict[int, tuple[npt.NDArray[np.bool_], int]] = {}  # block: who entered its loop, iterations
         blocks = self.scheduled.instructions.of_function(function)
         block = blocks[0]
         while block in blocks:
@@ -64,12 +64,12 @@ class _Replay:
             block += 1
             if repeat is None:
                 continue
-            entered, turns = waiting.pop(block, (self.active, 0))
-            self.active = self.active & (goes_on if repeat.until else True) & (turns + 1 < repeat.most)
+            entered, iterations = waiting.pop(block, (self.active, 0))
+            self.active = self.active & (goes_on if repeat.until else True) & (iterations + 1 < repeat.most)
             if self.active.any():
-                waiting[block] = entered, turns + 1
+                waiting[block] = entered, iterations + 1
                 block = repeat.target
-                self.turns[repeat.level] = turns + 1
+                self.turns[repeat.level] = iterations + 1
             else:
                 self.active = entered
                 self.turns[repeat.level] = 0
@@ -146,10 +146,10 @@ class _Replay:
         a: Integers,
         writes: dict[int, list[tuple[int, int, Integers]]],
     ) -> None:
-        """A load or a store of this turn's value. A later one meets what it left."""
+        """A load or a store of this iteration's value. A later one meets what it left."""
         core = self.scheduled.core
-        turn = self.turns[self.level]
-        place = core.units + 1, function["address"] + (-turn if function["down"] else turn)
+        iteration = self.turns[self.level]
+        place = core.units + 1, function["address"] + (-iteration if function["down"] else iteration)
         held = self.memory.get(place, np.zeros(self.batch, np.int64))
         if name == STORE:
             self.memory[place] = np.where(self.active, a, held)

@@ -10,7 +10,7 @@ from dynagate.hw.processor.compiler.scheduled import ProgramSchedule, ScheduledI
 from dynagate.hw.processor.isa.shape import LOAD, NOISE, STORE
 from dynagate.hw.units.latencies import ROUND_STARTS
 
-TURNS = 2
+ITERATIONS = 2
 """Iterations of each loop that the replay runs: the first, and one that follows another."""
 
 Held = tuple[OperandSource, int]
@@ -32,25 +32,25 @@ def check(scheduled: ProgramSchedule) -> None:
     lengths = {tuple(map(len, scheduled.outputs_of(k))) for k in range(len(scheduled.instructions.interfaces))}
     assert len(lengths) == 1, "functions bring out different numbers of results"
     for function in range(len(scheduled.instructions.interfaces)):
-        for _ in range(TURNS if scheduled.instructions.start is not None else 1):
+        for _ in range(ITERATIONS if scheduled.instructions.start is not None else 1):
             for block in _path(scheduled, function):
                 replay.run(block)
 
 
 def _path(scheduled: ProgramSchedule, function: int) -> Iterator[int]:
-    """The blocks of a turn in order, each loop TURNS times or as often as it may be."""
-    turns: dict[int, int] = defaultdict(int)
+    """The blocks of an iteration in order, each loop ITERATIONS times or as often as it may be."""
+    iterations: dict[int, int] = defaultdict(int)
     blocks = scheduled.instructions.of_function(function)
     block = blocks[0]
     while block in blocks:
         yield block
         repeat = scheduled.instructions.blocks[block].repeat
         if repeat is not None:
-            turns[block] += 1
-            if turns[block] < min(repeat.most, TURNS):
+            iterations[block] += 1
+            if iterations[block] < min(repeat.most, ITERATIONS):
                 block = repeat.target
                 continue
-            turns[block] = 0
+            iterations[block] = 0
         block += 1
 
 
@@ -121,11 +121,11 @@ class _Replay:
             if source.node is not None:
                 version = before.get(source.node, 0)
                 if source.previous and not version:
-                    continue  # in the first turn
+                    continue  # in the first iteration
                 version = version if source.previous else expected.get(source.node, version)
             holds = self.held.get((bank, place))
             assert holds == (value, version), (
-                f"cycle {slot.cycle}: place {place} of {bank} holds {holds}, expected {value} of turn {version}"
+                f"cycle {slot.cycle}: place {place} of {bank} holds {holds}, expected {value} of iteration {version}"
             )
 
     def _write(self, cycle: int, within: bool, writes: list[tuple[int, int | None, OperandSource]]) -> None:

@@ -17,7 +17,7 @@ from dynagate.hw.processor.isa.shape import ELEMENTARY, LOAD, NOISE
 from dynagate.hw.units.latencies import shift_of
 
 MOST_REPEATS = (1 << 16) - 1
-"""Turns of a loop in a program."""
+"""Iterations of a loop in a program."""
 SUM = "multiply_add"
 """The kind of all that units compute."""
 
@@ -44,8 +44,8 @@ class Instruction:
     kind: SUM; one of ELEMENTARY, of operand a; or NOISE, of a number, a draw and a seed. select: b where a is positive
     (product_negative: where it is not), else c. shift: of a reciprocal, how far the binary points are apart. out:
     whether it is a result. test: whether a loop goes on where the result is positive. LOAD makes, and STORE keeps, the
-    value of the loop's turn in the memory of turns. address: of the first turn's value. backwards: those of later turns
-    lie below it.
+    value of the loop's iteration in the memory of iterations. address: of the first iteration's value. backwards: those
+    of later iterations lie below it.
     """
 
     result: int
@@ -78,8 +78,8 @@ class Instruction:
 
 @dataclass(frozen=True)
 class Repeat:
-    """A loop that ends with a block. target: its first block. most: turns at most. until: it ends after the turn in
-    which no test was positive. level: how many loops are around it."""
+    """A loop that ends with a block. target: its first block. most: iterations at most. until: it ends after the
+    iteration in which no test was positive. level: how many loops are around it."""
 
     target: int
     most: int
@@ -89,9 +89,9 @@ class Repeat:
 
 @dataclass(frozen=True)
 class Block:
-    """Instructions that run together, operands before readers. last: a turn of a sample ends with it. inputs: all that
-    a sample has, if a function begins with the block. level: how many loops are around the one that it is in, whose
-    turn loads and stores count."""
+    """Instructions that run together, operands before readers. last: an iteration of a sample ends with it. inputs: all
+    that a sample has, if a function begins with the block. level: how many loops are around the one that it is in,
+    whose iteration loads and stores count."""
 
     listed: tuple[Instruction, ...]
     repeat: Repeat | None = None
@@ -153,11 +153,11 @@ class ProgramInterface:
 class Instructions:
     """interfaces: inputs and outputs of each function. blocks: in order, those of the functions one after the other.
     outputs: number of a result of an interface -> the result of an instruction that has its bits. functions: whose
-    integers the program computes. Of a loop: start is the input that is 1 in the first turn, else 0; per_turn
-    are the inputs that each turn has.
+    integers the program computes. Of a loop: start is the input that is 1 in the first iteration, else 0; per_turn
+    are the inputs that each iteration has.
 
     Several instructions may have one result: places that loops write again, which their readers read as `previous`.
-    kept: values in the memory of turns."""
+    kept: values in the memory of iterations."""
 
     interfaces: tuple[ProgramInterface, ...]
     blocks: tuple[Block, ...]
@@ -209,7 +209,7 @@ class Instructions:
 
     @cached_property
     def pinned(self) -> frozenset[int]:
-        """Results that are read in another block or turn: their places are nobody else's."""
+        """Results that are read in another block or iteration: their places are nobody else's."""
         results, read = {each.result for each in self.listed}, set[int]()
         for block in self.blocks:
             own = {each.result for each in block.listed}
@@ -219,7 +219,7 @@ class Instructions:
         return frozenset(read)
 
     def rank(self, node: int) -> int:
-        """In which order kinds of inputs come: the start, those of all turns, those of each turn."""
+        """In which order kinds of inputs come: the start, those of all iterations, those of each iteration."""
         return 0 if node == self.start else 1 + (node in self.per_turn)
 
     def integers(self) -> list[int]:
@@ -272,8 +272,8 @@ def instructions(formatted: FormattedGraph, carry: Mapping[int, int] | None = No
 
 
 def together(programs: Sequence[Instructions]) -> Instructions:
-    """Several functions in one program: none of them a loop of a sample's turns. Each has as many inputs as the one
-    with most, the others' last ones being zero."""
+    """Several functions in one program: none of them a loop of a sample's iterations. Each has as many inputs as the
+    one with most, the others' last ones being zero."""
     base, most = 0, max(len(program.inputs) for program in programs)
     interfaces: list[ProgramInterface] = []
     blocks: list[Block] = []
@@ -342,8 +342,8 @@ def _results(
 
 
 def _state(formatted: FormattedGraph, result: int, start: OperandSource, target: int, source: int) -> Instruction:
-    """A state of a turn: the input in the first one, else the result of the turn before, rounded to the input's format.
-    That operand is the node's, which `_linked` replaces by what brings it out."""
+    """A state of an iteration: the input in the first one, else the result of the iteration before, rounded to the
+    input's format. That operand is the node's, which `_linked` replaces by what brings it out."""
     own, previous = formatted.formats[target].frac, formatted.formats[source].frac
     values = OperandSource(target), OperandSource(source, 0, True)
     fine = previous > own
@@ -352,7 +352,7 @@ def _state(formatted: FormattedGraph, result: int, start: OperandSource, target:
 
 
 def _linked(each: Instruction, states: Mapping[int, int]) -> Instruction:
-    """With what it reads of the turn before. states: instruction of a state -> the result that it then was."""
+    """With what it reads of the iteration before. states: instruction of a state -> the result that it then was."""
     if each.result not in states:
         return each
     previous = OperandSource(states[each.result], 0, True)

@@ -1,11 +1,11 @@
 """A loop with formats as blocks of instructions: loops in loops, and loops that end by a tolerance.
 
 A value that a loop carries has a place that is written again, first from what is around the loop, then at the end of
-each turn. Other values stay where they were computed. States of the outermost loop are the inputs of a sample in its
-first turn, and in the others what the turn before kept.
+each iteration. Other values stay where they were computed. States of the outermost loop are the inputs of a sample in
+its first iteration, and in the others what the iteration before kept.
 
-What loops in the body take or keep of every turn is loaded from, and stored to, the memory of turns. It stays there
-from sample to sample.
+What loops in the body take or keep of every iteration is loaded from, and stored to, the memory of iterations. It stays
+there from sample to sample.
 """
 
 from __future__ import annotations
@@ -73,8 +73,8 @@ class _Compiler:
         for own in self.memory.values():
             if own.owner not in self.addresses:
                 first = self.places
-                self.places += own.turns * len(own.formats)
-                self.addresses[own.owner] = list(range(first, self.places, own.turns))
+                self.places += own.iterations * len(own.formats)
+                self.addresses[own.owner] = list(range(first, self.places, own.iterations))
 
     def program(self) -> Instructions:
         states = [name for name in self.loop.carry.values() if name not in self.memory]
@@ -158,7 +158,7 @@ class _Compiler:
     # loops and graphs
 
     def states(self, start: OperandSource, name: str, values: list[_Value], kept: list[int]) -> list[_Value]:
-        """The input in the first turn, else what the turn before kept."""
+        """The input in the first iteration, else what the iteration before kept."""
         states = []
         for k, (value, previous) in enumerate(zip(values, kept, strict=True)):
             each = Instruction(self.named(f"{name}_{k}"), SUM, start, value.source, OperandSource(previous, 0, True))
@@ -214,23 +214,23 @@ class _Compiler:
         target, around = len(self.blocks), self.level
         self.level = level
         inside |= {name: self.loaded(step, name) for name in step.loop.per_turn}
-        turn = self.body(step, inside, level + 1)
+        iteration = self.body(step, inside, level + 1)
         for name in step.loop.kept:
-            self.stored(step, name, turn[name])
+            self.stored(step, name, iteration[name])
         last = [name for name in step.loop.last if name not in self.memory]
-        results = {name: [self.stays(value, cells) for value in turn[name]] for name in last}
-        self.carried(step, cells, turn)
+        results = {name: [self.stays(value, cells) for value in iteration[name]] for name in last}
+        self.carried(step, cells, iteration)
         stop = step.loop.stop
         if isinstance(stop, Until):
-            self.test(turn[stop.residual][0], stop)
+            self.test(iteration[stop.residual][0], stop)
         self.close(Repeat(target, step.loop.most_turns, isinstance(stop, Until), level))
         self.level = around
-        for source, name in step.loop.carry.items():  # behind the loop its last turn's value has its own name
+        for source, name in step.loop.carry.items():  # behind the loop its last iteration's value has its own name
             if name in self.memory:
                 self.there[self.memory[name].owner] = source
         return results
 
-    # the memory of turns
+    # the memory of iterations
 
     def is_there(self, step: FormattedLoop, name: str) -> None:
         """Raises ProgramError: the places of a value hold another one, which took them."""
@@ -245,11 +245,11 @@ class _Compiler:
         """A load or a store of an entry of the value."""
         own = self.memory[name]
         backwards = step.loop.backwards
-        first = self.addresses[own.owner][entry] + (own.turns - 1 if backwards else 0)
+        first = self.addresses[own.owner][entry] + (own.iterations - 1 if backwards else 0)
         return replace(each, address=first, backwards=backwards)
 
     def loaded(self, step: FormattedLoop, name: str) -> list[_Value]:
-        """A value of the turn, those entries of it that something reads."""
+        """A value of the iteration, those entries of it that something reads."""
         self.is_there(step, name)
         needed: set[int] = set()
         for formatted in step.graphs():
@@ -266,7 +266,7 @@ class _Compiler:
         return values
 
     def stored(self, step: FormattedLoop, name: str, values: list[_Value]) -> None:
-        """Keeps a value of the turn."""
+        """Keeps a value of the iteration."""
         for k, (value, to) in enumerate(zip(values, self.memory[name].formats, strict=True)):
             source = value.source
             if value.format.frac != to.frac:

@@ -27,7 +27,7 @@ from dynagate.integrators.chip_motion import FAILURES, STATE, ChipMotion
 from dynagate.integrators.methods import METHODS
 from dynagate.robot import Robot
 
-TURNS = 4
+ITERATIONS = 4
 """Steps of each trajectory that formats come from."""
 TRIALS = 10
 """Tolerances that are tried, each four times the one before."""
@@ -76,15 +76,15 @@ def angles_of(graphs: Iterable[FormattedGraph], word: int) -> Format:
     return min((angle_format(graph, word) for graph in graphs), key=lambda angle: angle.frac)
 
 
-def _starts(region: Region, count: int, turns: int, seed: int) -> tuple[Array, Array, Array]:
-    """q, qd (batch, ·) and torques (batch, turns, nv) of each kind, which stay as they are."""
+def _starts(region: Region, count: int, iterations: int, seed: int) -> tuple[Array, Array, Array]:
+    """q, qd (batch, ·) and torques (batch, iterations, nv) of each kind, which stay as they are."""
     samples = [region.sample("forward_dynamics", count, seed, kind=kind) for kind in KINDS]
     q, qd, tau = (np.concatenate([sample[name] for sample in samples]) for name in ("q", "qd", "tau"))
-    return q, qd, np.repeat(tau[:, None], turns, axis=1)
+    return q, qd, np.repeat(tau[:, None], iterations, axis=1)
 
 
 def _formatted(motion: ChipMotion, region: Region, policy: Policy) -> FormattedLoop:
-    q, qd, tau = _starts(region, max(policy.samples // len(KINDS) // TURNS, 1), TURNS, policy.seed)
+    q, qd, tau = _starts(region, max(policy.samples // len(KINDS) // ITERATIONS, 1), ITERATIONS, policy.seed)
     lower, upper, fastest = (np.array(x) for x in (region.lower, region.upper, region.velocity))
 
     def stays(values: Mapping[str, Array]) -> Array:
@@ -119,11 +119,11 @@ def spread(observed: Observed, reach: Mapping[str, float], seed: int) -> None:
 
 def _meets(motion: ChipMotion, formatted: FormattedLoop, region: Region) -> bool:
     """Whether nearly all steps converge in integers."""
-    q, qd, tau = _starts(region, CHECKED, TURNS, 2)
+    q, qd, tau = _starts(region, CHECKED, ITERATIONS, 2)
     integers = LoopTrajectories(formatted, integers_of(formatted, motion.begun(q, qd)))
     failed, flagged = np.zeros(len(q)), np.zeros(len(q), dtype=bool)
-    for turn in range(TURNS):
-        values, flagged = integers.turn(integers_of(formatted, {"tau": tau[:, turn]}))
+    for iteration in range(ITERATIONS):
+        values, flagged = integers.advance(integers_of(formatted, {"tau": tau[:, iteration]}))
         failed = values_of(values[FAILURES], ())
     good = ~flagged
     return bool(good.sum() >= 0.5 * len(q) and (failed[good] > 0).mean() <= FEW)

@@ -1,9 +1,9 @@
-"""Turns of a loop that overlap: a part of each is computed in the turn before it.
+"""Iterations of a loop that overlap: a part of each is computed in the iteration before it.
 
-A turn whose chains are long leaves units idle. Its early part, which takes nothing from late parts, runs during the
-late part of the turn before: software pipelining, with parts as of Ottoni et al., "Automatic thread extraction with
-decoupled software pipelining", 2005. A block before the loop has the early part of the first turn, a block behind it
-the late part of the last one. Between them the loop has one turn fewer.
+An iteration whose chains are long leaves units idle. Its early part, which takes nothing from late parts, runs during
+the late part of the iteration before: software pipelining, with parts as of Ottoni et al., "Automatic thread extraction
+with decoupled software pipelining", 2005. A block before the loop has the early part of the first iteration, a block
+behind it the late part of the last one. Between them the loop has one iteration fewer.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from dynagate.hw.processor.isa.shape import BLOCK_BITS, LOAD, STORE, Core
 GAIN = 0.05
 """The part of a loop's cycles that must be saved, since the program becomes longer."""
 CUTS = 16
-"""Cycles of a turn that are tried as the end of its early part."""
+"""Cycles of an iteration that are tried as the end of its early part."""
 
 
 def pipelined(scheduled: ProgramSchedule) -> ProgramSchedule:
-    """Return the verified schedule of the program in which turns of loops overlap, where that takes fewer cycles and
-    its core holds it."""
+    """Return the verified schedule of the program in which iterations of loops overlap, where that takes fewer cycles
+    and its core holds it."""
     timings = BlockTimings()  # of the blocks that stay the same from one loop to the next
     for number in reversed(range(len(scheduled.instructions.blocks))):
         scheduled = _tried(scheduled, number, timings) or scheduled
@@ -36,26 +36,26 @@ def pipelined(scheduled: ProgramSchedule) -> ProgramSchedule:
 
 
 def _tried(scheduled: ProgramSchedule, number: int, timings: BlockTimings) -> ProgramSchedule | None:
-    """Return the schedule with overlapping turns in the loop that is this block. Returns None if the block is no such
-    loop, or the overlap saves too few cycles or does not fit. timings: of blocks in earlier schedules."""
+    """Return the schedule with overlapping iterations in the loop that is this block. Returns None if the block is no
+    such loop, or the overlap saves too few cycles or does not fit. timings: of blocks in earlier schedules."""
     program, core = scheduled.instructions, scheduled.core
     block, now = program.blocks[number], scheduled.blocks[number].period
     if not _is_counted(block, number) or len(program.blocks) + 2 > 1 << BLOCK_BITS:
         return None
     assert block.repeat is not None
-    turns = block.repeat.most
-    most = (1.0 - GAIN) * turns * now
+    iterations = block.repeat.most
+    most = (1.0 - GAIN) * iterations * now
     parts = min(_parts(block, core, [now * k // CUTS for k in range(1, CUTS)]), key=lambda parts: parts.cycles)
-    if not parts.early or parts.of_loop(turns) > most:
+    if not parts.early or parts.of_loop(iterations) > most:
         return None
     split = unverified(_split(program, number, parts.early), core, timings)
     before, each, behind = (placed.period for placed in split.blocks[number : number + 3])
     fits = all(need <= 1 << getattr(core, name) for name, (_, need) in split.required_capacity.items())
-    return split if fits and before + (turns - 1) * each + behind <= most else None
+    return split if fits and before + (iterations - 1) * each + behind <= most else None
 
 
 def _is_counted(block: Block, number: int) -> bool:
-    """Whether a block is the whole body of a loop that has several turns, as many each time."""
+    """Whether a block is the whole body of a loop that has several iterations, as many each time."""
     repeat = block.repeat
     if repeat is None or repeat.target != number or repeat.until or repeat.most < 2 or block.inputs:
         return False
@@ -63,8 +63,8 @@ def _is_counted(block: Block, number: int) -> bool:
 
 
 class _Parts(NamedTuple):
-    """early: places of instructions of a turn. chains: cycles of the longest chain of the early part and of the late
-    one. slots: cycles that the instructions of both fill."""
+    """early: places of instructions of an iteration. chains: cycles of the longest chain of the early part and of the
+    late one. slots: cycles that the instructions of both fill."""
 
     early: frozenset[int]
     chains: tuple[int, int]
@@ -72,16 +72,16 @@ class _Parts(NamedTuple):
 
     @property
     def cycles(self) -> tuple[int, int]:
-        """Fewest cycles of a turn that has both parts; and where that is equal, which leaves most to choose."""
+        """Fewest cycles of an iteration that has both parts; and where that is equal, which leaves most to choose."""
         return max(self.slots, *self.chains), max(self.chains)
 
-    def of_loop(self, turns: int) -> int:
+    def of_loop(self, iterations: int) -> int:
         """Fewest cycles of the loop."""
-        return sum(self.chains) + (turns - 1) * self.cycles[0]
+        return sum(self.chains) + (iterations - 1) * self.cycles[0]
 
 
 def _parts(block: Block, core: Core, cuts: Sequence[int]) -> Iterator[_Parts]:
-    """The largest early parts that may end in these cycles of a turn."""
+    """The largest early parts that may end in these cycles of an iteration."""
     everything = range(len(block.listed))
     ends, after = _ends(block, core, everything), _after(block)
     functions = sum(each.kind != SUM for each in block.listed)
@@ -109,8 +109,8 @@ def _ends(block: Block, core: Core, places: Iterable[int]) -> dict[int, int]:
 
 
 def _after(block: Block) -> dict[int, set[int]]:
-    """Instruction -> those that are in the early part only if it is: they read its result, in its turn or in the next
-    one, or store where it loads."""
+    """Instruction -> those that are in the early part only if it is: they read its result, in its iteration or in the
+    next one, or store where it loads."""
     at = {each.result: k for k, each in enumerate(block.listed)}
     loads = {each.address: k for k, each in enumerate(block.listed) if each.kind == LOAD}
     after: dict[int, set[int]] = defaultdict(set)
@@ -124,23 +124,23 @@ def _after(block: Block) -> dict[int, set[int]]:
 
 
 def _split(program: Instructions, number: int, early: Collection[int]) -> Instructions:
-    """The program with a loop's turns in two parts: three blocks in the place of one. early: places of instructions in
-    the block."""
+    """The program with a loop's iterations in two parts: three blocks in the place of one. early: places of
+    instructions in the block."""
     block, fresh = program.blocks[number], itertools.count(program.next_number)
     repeat = block.repeat
     assert repeat is not None
     first, rest = _apart(block, early, fresh)
     once = replace(repeat, target=number + 1, most=repeat.most - 1)
-    turn = replace(block, listed=(*rest, *_of_turn(first, 1)), repeat=once)
+    iteration = replace(block, listed=(*rest, *_of_iteration(first, 1)), repeat=once)
     blocks = [_shifted(each, number) for each in program.blocks]
-    blocks[number] = turn
+    blocks[number] = iteration
     pinned = replace(program, blocks=tuple(blocks)).pinned
-    alone = _of_turn(first, 0), _of_turn(rest, repeat.most - 1)  # before the loop, and behind it
+    alone = _of_iteration(first, 0), _of_iteration(rest, repeat.most - 1)  # before the loop, and behind it
     numbers = {each.result: next(fresh) for part in alone for each in part if each.result not in pinned}
     before, behind = (
         replace(block, listed=tuple(_renumbered(each, numbers) for each in part), repeat=None) for part in alone
     )
-    blocks[number : number + 1] = before, turn, behind
+    blocks[number : number + 1] = before, iteration, behind
     names = [
         {numbers[i]: name for i, name in interface.names.items() if i in numbers} for interface in program.interfaces
     ]
@@ -152,8 +152,8 @@ def _split(program: Instructions, number: int, early: Collection[int]) -> Instru
 
 
 def _apart(block: Block, early: Collection[int], fresh: Iterator[int]) -> tuple[list[Instruction], list[Instruction]]:
-    """The early part of a turn; and its late part, which runs when the next turn's early part writes again what it
-    reads of its own."""
+    """The early part of an iteration; and its late part, which runs when the next iteration's early part writes again
+    what it reads of its own."""
     first = [each for k, each in enumerate(block.listed) if k in early]
     rest = [each for k, each in enumerate(block.listed) if k not in early]
     results = {each.result for each in first}
@@ -164,7 +164,7 @@ def _apart(block: Block, early: Collection[int], fresh: Iterator[int]) -> tuple[
         if source.node in results
     }
     for source in crossing:
-        if source.previous:  # a turn older than what its place holds then
+        if source.previous:  # an iteration older than what its place holds then
             copy = Instruction(next(fresh), SUM, source, ONE)
             first.insert(0, copy)
             crossing[source] = OperandSource(copy.result, 0, True)
@@ -183,9 +183,9 @@ def _renumbered(each: Instruction, numbers: Mapping[int, int]) -> Instruction:
     return replace(_reading(each, own), result=numbers.get(each.result, each.result))
 
 
-def _of_turn(part: Iterable[Instruction], turns: int) -> list[Instruction]:
-    """A part that runs this many turns before its own one."""
-    moved = {each: -turns if each.backwards else turns for each in part if each.kind in (LOAD, STORE)}
+def _of_iteration(part: Iterable[Instruction], iterations: int) -> list[Instruction]:
+    """A part that runs this many iterations before its own one."""
+    moved = {each: -iterations if each.backwards else iterations for each in part if each.kind in (LOAD, STORE)}
     return [replace(each, address=each.address + moved.get(each, 0)) for each in part]
 
 

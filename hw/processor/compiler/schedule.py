@@ -140,7 +140,7 @@ def _check_blocks(program: Instructions) -> None:
         raise ProgramError(f"{title} has loops {levels} deep; expected {LEVELS} at most")
     for block in program.blocks:
         if block.repeat is not None and block.repeat.most > MOST_REPEATS:
-            raise ProgramError(f"{title} has a loop of {block.repeat.most} turns; expected {MOST_REPEATS} at most")
+            raise ProgramError(f"{title} has a loop of {block.repeat.most} iterations; expected {MOST_REPEATS} at most")
 
 
 def _period(

@@ -68,7 +68,8 @@ class ProgramSchedule:
 
     @cached_property
     def period(self) -> int:
-        """Cycles from a sample, or a turn of a loop, to the next: the fewest, where a loop ends by a tolerance."""
+        """Cycles from a sample, or an iteration of a loop, to the next: the fewest, where a loop ends by a
+        tolerance."""
         return min(map(self.fewest_of, range(len(self.instructions.interfaces))))
 
     @cached_property
@@ -80,9 +81,9 @@ class ProgramSchedule:
         """Return the shortest period of a function, as `period` is for the first one."""
         return self.begins(function, min_iterations)[1]
 
-    def begins(self, function: int, turns: Callable[[Repeat], int]) -> tuple[dict[int, int], int]:
-        """Cycles from the first word of a function to that of each of its blocks, in the first turn of the loops that
-        the block is in, and to the end. turns: `min_iterations` or `max_iterations`."""
+    def begins(self, function: int, iterations: Callable[[Repeat], int]) -> tuple[dict[int, int], int]:
+        """Cycles from the first word of a function to that of each of its blocks, in the first iteration of the loops
+        that the block is in, and to the end. iterations: `min_iterations` or `max_iterations`."""
         total, totals = 0, dict[int, int]()
         for k in self.instructions.of_function(function):
             block, placed = self.instructions.blocks[k], self.blocks[k]
@@ -90,7 +91,7 @@ class ProgramSchedule:
             total += placed.period
             if block.repeat is not None:
                 begin = totals[block.repeat.target]
-                total = begin + (total - begin) * turns(block.repeat)
+                total = begin + (total - begin) * iterations(block.repeat)
         return totals, total
 
     @property

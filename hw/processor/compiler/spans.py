@@ -14,8 +14,8 @@ it, together."""
 
 
 def spans(scheduled: ProgramSchedule, lanes: int) -> tuple[tuple[int, int], ...]:
-    """The least and the most cycles of each function: those where its loops take one turn, and where all take as many
-    as they may. lanes: words of a beat."""
+    """The least and the most cycles of each function: those where its loops take one iteration, and where all take as
+    many as they may. lanes: words of a beat."""
     entry = AROUND + scheduled.inputs + 1  # from a head to the tag, a word a cycle
     entry += INPUT_CONVERSION + scheduled.core.output_conversion if scheduled.core.floats else 0
     return tuple(
@@ -27,10 +27,10 @@ def spans(scheduled: ProgramSchedule, lanes: int) -> tuple[tuple[int, int], ...]
     )
 
 
-def _first_beat(scheduled: ProgramSchedule, function: int, lanes: int, turns: Callable[[Repeat], int]) -> int:
+def _first_beat(scheduled: ProgramSchedule, function: int, lanes: int, iterations: Callable[[Repeat], int]) -> int:
     """From the program's first word until the first beat is offered: the sender takes results of one unit after the
     other, then the flag and the tag, and the beat is whole with its last word."""
-    begins, total = scheduled.begins(function, turns)
+    begins, total = scheduled.begins(function, iterations)
     there = {
         slot.instruction.result: begins[block] + slot.cycle - scheduled.blocks[block].start + scheduled.core.latency
         for block in begins
@@ -39,9 +39,9 @@ def _first_beat(scheduled: ProgramSchedule, function: int, lanes: int, turns: Ca
     }
     sent, words = 0, 0
     for results in scheduled.outputs_of(function):
-        for turn in range(scheduled.turns):
+        for iteration in range(scheduled.turns):
             for result in results:
-                sent = max(sent + 1, there[result] + turn * total)
+                sent = max(sent + 1, there[result] + iteration * total)
                 words += 1
                 if words == lanes:
                     return sent

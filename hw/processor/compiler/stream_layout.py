@@ -74,7 +74,7 @@ def _output_stream(scheduled: ProgramSchedule, function: int) -> Stream:
     interface, outputs = scheduled.instructions.interfaces[function], scheduled.instructions.outputs
     position: dict[int, int] = {}
     first = 0
-    for results in scheduled.outputs_of(function):  # a unit's results of all turns follow each other
+    for results in scheduled.outputs_of(function):  # a unit's results of all iterations follow each other
         position |= {result: first + k for k, result in enumerate(results)}
         first += scheduled.turns * len(results)
     place = {i: k for k, i in enumerate(interface.result_nodes)}

@@ -51,14 +51,15 @@ class MemoryRegion(IntEnum):
 KIND_SHIFT, REGION_SHIFT = 28, 24
 """Lowest bits of the kind in a head, and of the region in an address."""
 REGISTERS = ("period", "inputs", "ahead", "length", "fixed", "turns")
-"""The registers in order; after them the number of results of each unit. inputs: of a turn. ahead: samples under way at
-a time. length: inputs of a sample. fixed: of a turn, those that all turns have. turns: of a sample."""
+"""The registers in order; after them the number of results of each unit. inputs: of an iteration. ahead: samples under
+way at a time. length: inputs of a sample. fixed: of an iteration, those that all iterations have. iterations: of a
+sample."""
 BLOCK_LANES = ("start", "words", "period", "control")
 """Numbers of a block in the table: its first word; its words less FEWEST_WORDS; its cycles less TURNAROUND; CONTROL."""
 CONTROL = {"target": BLOCK_BITS, "level": (LEVELS - 1).bit_length(), "until": 1, "repeats": 1, "last": 1, "most": 16}
 """Bits of what follows a block. level: of the loop that it is in. repeats: that loop ends with it, which begins with
-block `target` and has `most` turns at most; until: it ends after the turn in which no test was positive. last: a turn
-of a sample ends with the block."""
+block `target` and has `most` iterations at most; until: it ends after the iteration in which no test was positive.
+last: an iteration of a sample ends with the block."""
 TURNAROUND = 4
 """Cycles before its end that the sequencer has to know of a block's end."""
 

@@ -26,12 +26,12 @@ LANE = 32
 ELEMENTARY = ("sin", "cos", "normalized_reciprocal", "sqrt", "exp")
 """Operations of the elementary unit; their number in a program word is the place here plus one."""
 LOAD, STORE = "load", "store"
-"""Operations of the memory of turns; their numbers follow those of the elementary unit's."""
+"""Operations of the memory of iterations; their numbers follow those of the elementary unit's."""
 NOISE = "noise"
 """The operation of the unit of random numbers: the last one, so that cores without it take no bit for it."""
 KINDS = (*ELEMENTARY, LOAD, STORE, NOISE)
 LOADING = 3
-"""Cycles of a load, from its number and the turn to the value: its address, the memory, a register."""
+"""Cycles of a load, from its number and the iteration to the value: its address, the memory, a register."""
 SHIFT_BITS = MOST_SHIFT.bit_length()
 BLOCK_BITS = 5
 """Bits of a block's number. A block is a run of words that loops repeat; this limits their number in a program."""
@@ -66,7 +66,7 @@ class Core:
     input_bits: 2**input_bits inputs fit a sample. output_bits: 2**output_bits results of a unit that wait to be sent.
     lookup_memories: of the memories in front of a unit, 3 (units + 1), those that lookup tables make; the others are
     blocks.
-    turn_bits: 2**turn_bits values fit the memory of what loops keep of every turn; 0 for none.
+    turn_bits: 2**turn_bits values fit the memory of what loops keep of every iteration; 0 for none.
     exp_bits: integer bits of operands of exponentials; 0 for a core that has none. exp_whole: of their results.
     noise: 1 for a core with a unit of random numbers.
     saturates: 1 where what does not fit a word becomes the nearest number that does; 0 where it wraps.

@@ -86,9 +86,9 @@ class Processor(wiring.Component):
     """A core of some shape, but for its program memory. Its streams carry packets (`words`); those of a program wait
     until no sample is under way.
 
-    A sample's results are words of 32 bits, those of unit 0 first, turn by turn; after them a word whose bit 0 is 1
-    where a value overflowed, and whose others say in which turn the first one did; and the sample's tag. A packet of
-    messages is answered by a word and its tag. Every packet has an answer, in order.
+    A sample's results are words of 32 bits, those of unit 0 first, iteration by iteration; after them a word whose bit
+    0 is 1 where a value overflowed, and whose others say in which iteration the first one did; and the sample's tag. A
+    packet of messages is answered by a word and its tag. Every packet has an answer, in order.
 
     =============  ===  ==================================================================
     i              in   packets, as `packets`

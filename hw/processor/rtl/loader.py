@@ -47,10 +47,10 @@ class Loader(wiring.Component):
     entry           out  of each half: the block that its sample begins with
     block           out  the first block of the last sample that came, if streams carry float32
     period          out  cycles from a sample to the next, the fewest
-    inputs          out  of a turn
+    inputs          out  of an iteration
     ahead           out  samples under way at a time
     length          out  inputs of a sample
-    fixed           out  of a turn, those that all turns have
+    fixed           out  of an iteration, those that all iterations have
     turns           out  of a sample
     results         out  of each unit
     ==============  ===  =====================================================================================

@@ -106,7 +106,7 @@ class Machine(wiring.Component):
     ============  ===  =========================================================
     word          in   a program word, FETCH cycles after its address
     running       in   the program has the word at the requested address
-    phase         in   which of two samples it computes, and whether the turn is odd
+    phase         in   which of two samples it computes, and whether the iteration is odd
     turn          in   of the loop that the word is in
     constant      in   a constant is to be written
     part_address  in   its place

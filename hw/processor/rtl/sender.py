@@ -11,13 +11,13 @@ from dynagate.hw.processor.rtl.machine import PHASES
 
 
 class Sender(wiring.Component):
-    """Results of samples, those of unit 0 first, the flag and the first turn that has it, and the tag; the answer to
-    messages, and its tag. All turns of a sample with a bad input are flagged.
+    """Results of samples, those of unit 0 first, the flag and the first iteration that has it, and the tag; the answer
+    to messages, and its tag. All iterations of a sample with a bad input are flagged.
 
     ==========  ===  =========================================================
     value       in   results of the units
     out         in   which of them are to be sent
-    overflows   in   a value does not fit, a bit for each of two samples in even turns, then in odd ones
+    overflows   in   a value does not fit, a bit for each of two samples in even iterations, then in odd ones
     turn        in   of both samples, the one that runs or ran last
     results     in   of each unit in a sample
     under_way   in   samples whose results have not all left

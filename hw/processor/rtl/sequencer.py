@@ -14,10 +14,10 @@ AHEAD = 3
 
 
 class Sequencer(wiring.Component):
-    """Starts samples, goes through the blocks of their program, as often as a sample has turns, and copies inputs.
+    """Starts samples, goes through the blocks of their program, as often as a sample has iterations, and copies inputs.
 
     A block is a run of program words. It ends this many cycles after its first word, and AHEAD cycles before that the
-    sequencer chooses the next one: the same loop again, the block behind it, the next turn or the next sample.
+    sequencer chooses the next one: the same loop again, the block behind it, the next iteration or the next sample.
 
     ============  ===  =======================================================
     part          in   a number of the table of blocks is here
@@ -28,9 +28,9 @@ class Sequencer(wiring.Component):
     taken         out  which half was copied
     sent          in   all results of a sample have left
     positive      in   a test of a loop's end has said that the loop goes on
-    inputs        in   of a turn
+    inputs        in   of an iteration
     ahead         in   samples under way at a time
-    fixed         in   of a turn's inputs, those that all turns have
+    fixed         in   of an iteration's inputs, those that all iterations have
     turns         in   of a sample
     idle          out  none is under way
     under_way     out  samples whose results have not all left
@@ -42,7 +42,7 @@ class Sequencer(wiring.Component):
     copying       out  an input is to be written
     copied        out  its number
     copies_from   out  where it is in the buffer, the half and the place there
-    is_zero       out  it is 0: the first of all, in a turn that is not the first
+    is_zero       out  it is 0: the first of all, in an iteration that is not the first
     stalls        in   it is not written: a function's result is
     ============  ===  =======================================================
     """
@@ -85,7 +85,7 @@ class Sequencer(wiring.Component):
         go, again, begins = Signal(), Signal(), Signal()
         self._chosen(m, is_last, go, again, begins)
         # what was chosen holds from the block's first word on
-        fresh, goes_on = Signal(), Signal()  # of a sample, of a turn
+        fresh, goes_on = Signal(), Signal()  # of a sample, of an iteration
         with m.If(go | again):
             m.d.sync += [fresh.eq(go), goes_on.eq(again)]
         first = Signal()
@@ -102,7 +102,7 @@ class Sequencer(wiring.Component):
         return m
 
     def _chosen(self, m: Module, is_last: Signal, go: Signal, again: Signal, begins: Signal) -> None:
-        """go, again: the next block is the first of a sample, of another turn. begins: its first word is next."""
+        """go, again: the next block is the first of a sample, of another iteration. begins: its first word is next."""
         block, current = Signal(BLOCK_BITS), self._table(m, following := Signal(BLOCK_BITS), begins)
         at_end, busy = self._words(m, current, begins), Signal()
         next_one, can_go, under_way = Signal(), Signal(), Signal(2)
@@ -196,9 +196,9 @@ class Sequencer(wiring.Component):
         return repeats
 
     def _copies(self, m: Module, started: Signal, sample: Signal, turn: Signal, is_last: Signal) -> None:
-        """The inputs of a turn, those of each turn from behind those of the turns before."""
+        """The inputs of an iteration, those of each iteration from behind those of the iterations before."""
         copied, place = Signal(self.core.input_bits + 1), Signal(self.core.input_bits)
-        behind = Signal(self.core.input_bits)  # where this turn's own inputs begin
+        behind = Signal(self.core.input_bits)  # where this iteration's own inputs begin
         copying = Signal()
         m.d.comb += [
             self.copying.eq(copying),

@@ -1,4 +1,4 @@
-"""The memory of turns: what loops keep of every turn. It begins with zeros."""
+"""The memory of iterations: what loops keep of every iteration. It begins with zeros."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class TurnMemory(wiring.Component):
     =======  ===  ====================================================
     load     in   a value is requested
     store    in   a value is here
-    address  in   of the first turn's value
-    down     in   those of later turns lie below it
+    address  in   of the first iteration's value
+    down     in   those of later iterations lie below it
     turn     in   of the loop
     value    in   what is to be kept, signed
     place    in   where a loaded one goes

@@ -42,7 +42,7 @@ class DesignFunction:
 
 @dataclass(frozen=True)
 class Ring:
-    """A step whose state stays on the chip. carry: output -> input of the next turn. capacity: trajectories under
+    """A step whose state stays on the chip. carry: output -> input of the next step. capacity: trajectories under
     way."""
 
     carry: tuple[tuple[str, str], ...]

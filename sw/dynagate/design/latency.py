@@ -16,6 +16,6 @@ def around(design: DesignRecord[DatapathBody]) -> tuple[int, int]:
 def stream_cycles(design: DesignRecord[DatapathBody], inside: int) -> tuple[int, int]:
     """Return the smallest and the largest latency of a single sample, from the first beat in to the first beat out of a
     shell. inside: those in the datapath, overflow bits included. A sample waits for the next slot, and where there are
-    several functions a result may wait a cycle for its turn."""
+    several functions a result may wait a cycle for its step."""
     least = inside + sum(around(design))
     return least, least + design.body.ii - 1 + (len(design.functions) > 1)

@@ -8,13 +8,13 @@ from dynagate.design.design import WORD, AnyBody, DesignRecord, Field, Port, Sid
 from dynagate.fixedpoint.format import Format
 
 FLAGS = ("start", "stop", "bad", "last")
-"""Bits above the fields of a turn: the state comes with it; the result does not return; an input does not fit; the
-batch ends with it. The turn's tag is above them."""
+"""Bits above the fields of a step: the state comes with it; the result does not return; an input does not fit; the
+batch ends with it. The step's tag is above them."""
 FLAGS_PORT, TAG_PORT = "flags", "tag"
 """The inputs of a ring that are no inputs of its datapath."""
 FLAGGED = "flagged"
-"""After the overflow bits of a result: its trajectory has overflowed in this turn or before. Above it are a bit that is
-1 where the batch ends and the turn's tag."""
+"""After the overflow bits of a result: its trajectory has overflowed in this step or before. Above it are a bit that is
+1 where the batch ends and the step's tag."""
 COMMAND = Format(3, 0)
 """Format of the command after a step's inputs on an AXI stream: 1 if the step continues a trajectory, plus 2 if its
 result returns. A sample of zeros is a trajectory of one step, so every link gets a result for it.
@@ -35,7 +35,7 @@ def ring_design(design: DesignRecord[AnyBody]) -> DesignRecord[AnyBody]:
 
 
 def shell_design(design: DesignRecord[AnyBody]) -> DesignRecord[AnyBody]:
-    """The design with the numbers that a turn has on the AXI streams: an input `command` after the others."""
+    """The design with the numbers that a step has on the AXI streams: an input `command` after the others."""
     source = design.input
     command = Field("command", source.bits, COMMAND.width, COMMAND.frac)
     port = Port(command.signal, (), (len(source.fields),))

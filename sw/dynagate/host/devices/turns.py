@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from dynagate.design.datapath import DatapathBody
 from dynagate.design.design import DesignRecord
-from dynagate.fixedpoint.models.feedback import Turns
+from dynagate.fixedpoint.models.feedback import StepOrder
 from dynagate.fixedpoint.models.model import EntryRange
 from dynagate.host.devices.face import Executor, Overflow
 from dynagate.host.inputs import Arrays
@@ -56,11 +56,11 @@ class StreamTurns(Executor):
     def run(self, arrays: Arrays, outputs: Arrays, batch: int) -> Overflow:
         steps, every = arrays[STEPS], int(arrays[EVERY])
         count = next(iter(outputs.values())).shape[1]
-        turns = Turns.of(steps, self.capacity)
+        turns = StepOrder.of(steps, self.capacity)
         own = turns.inputs({port.name: arrays[port.name] for port in self.inputs}, self.carry.values())
         comes = np.flatnonzero(shown(steps, every, count)[turns])
         results, overflow = self.driver.turns(own, turns.commands(steps), comes, every)
-        back = Turns(turns.trajectory[comes], turns.turn[comes])
+        back = StepOrder(turns.trajectory[comes], turns.step[comes])
         for name, x in results.items():
             outputs[name][back] = x
         flagged = np.zeros((batch, count), bool)

@@ -1,6 +1,6 @@
-"""The vectors of a ring, bare and in its shell: turns of trajectories, and the results that the integers give.
+"""The vectors of a ring, bare and in its shell: steps of trajectories, and the results that the integers give.
 
-The first rounds show every turn, then every third; in the last ones the trajectories end where a register says.
+The first rounds show every step, then every third; in the last ones the trajectories end where a register says.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dynagate.design.ring import ring_design
 from dynagate.design.words import WORD
 from dynagate.fixedpoint.format import Integers
 from dynagate.fixedpoint.models.evaluate import quantize_inputs
-from dynagate.fixedpoint.models.feedback import STOP, FeedbackModel, Turn, Turns
+from dynagate.fixedpoint.models.feedback import STOP, FeedbackModel, FeedbackStep, StepOrder
 from dynagate.graph.evaluate import evaluate
 from dynagate.hw.vectors import operations, rounds
 from dynagate.hw.vectors.built import BuiltDatapath
@@ -26,11 +26,11 @@ from dynagate.hw.vectors.subject import ACCELERATOR, ROLLOUT
 from dynagate.hw.vectors.wire import StreamModel, kept_bytes, with_keep
 
 LONGEST, ALIKE = 8, 5
-"""Turns of a trajectory at most, and of those that a register ends."""
+"""Steps of a trajectory at most, and of those that a register ends."""
 
 
 class StreamedPart(NamedTuple):
-    """Trajectories of turns. rounds: in which they are streamed. every, steps: what the registers say."""
+    """Trajectories of steps. rounds: in which they are streamed. every, steps: what the registers say."""
 
     rounds: range
     every: int
@@ -41,10 +41,10 @@ PARTS = (StreamedPart(range(9), 0, 0), StreamedPart(range(9, 13), 3, 0), Streame
 
 
 class StreamedSteps(NamedTuple):
-    """Turns in the order in which they enter. columns: integers of the inputs by their place, (turns,). commands, bad:
-    of each, (turns,). values: integers of the results by their place. by_scope: where they overflowed. flagged: where
-    they or a turn before did, or had an input that does not fit. shown: which have a result. words: on AXI streams, if
-    there are such. reference: float64 outputs."""
+    """Steps in the order in which they enter. columns: integers of the inputs by their place, (steps,). commands,
+    bad: of each, (steps,). values: integers of the results by their place. by_scope: where they overflowed. flagged:
+    where they or a step before did, or had an input that does not fit. shown: which have a result. words: on AXI
+    streams, if there are such. reference: float64 outputs."""
 
     columns: dict[int, Integers]
     commands: Ints
@@ -57,8 +57,8 @@ class StreamedSteps(NamedTuple):
     reference: Rows
 
 
-def turns(built: BuiltDatapath, count: int, seed: int) -> dict[str, Vectors]:
-    """This many turns, for the ring and for the shell around it."""
+def ring_vectors(built: BuiltDatapath, count: int, seed: int) -> dict[str, Vectors]:
+    """This many steps, for the ring and for the shell around it."""
     wire = None if built.design.axi is None else StreamModel(built.design, built.formatted)
     sizes = _sizes(count)
     parts = [_part(built, wire, part, size, seed + k) for k, (part, size) in enumerate(zip(PARTS, sizes, strict=True))]
@@ -74,14 +74,14 @@ def turns(built: BuiltDatapath, count: int, seed: int) -> dict[str, Vectors]:
 
 
 def _sizes(count: int) -> list[int]:
-    """Turns of each part, those of the last one a multiple of ALIKE."""
+    """Steps of each part, those of the last one a multiple of ALIKE."""
     last = max(round(count * len(PARTS[2].rounds) / ROUNDS / ALIKE), 2) * ALIKE
     second = round(count * len(PARTS[1].rounds) / ROUNDS)
     return [max(count - second - last, LONGEST), max(second, LONGEST), last]
 
 
 def _joined(parts: Sequence[StreamedSteps]) -> StreamedSteps:
-    """The turns of one part after the other."""
+    """The steps of one part after the other."""
 
     def one(name: str) -> Any:
         first, *others = (getattr(part, name) for part in parts)
@@ -95,24 +95,24 @@ def _joined(parts: Sequence[StreamedSteps]) -> StreamedSteps:
 
 
 def _part(built: BuiltDatapath, wire: StreamModel | None, part: StreamedPart, size: int, seed: int) -> StreamedSteps:
-    """Turns of trajectories of random lengths, or of those that a register ends."""
+    """Steps of trajectories of random lengths, or of those that a register ends."""
     assert built.design.body.ring is not None
     steps = _lengths(part, size, seed)
     longest, batch = int(steps.max()), len(steps)
-    order = Turns.of(steps, built.design.body.ring.capacity)
+    order = StepOrder.of(steps, built.design.body.ring.capacity)
     states, inside = drawn_states(built, batch * longest, seed)
-    carry, count = dict(built.design.body.ring.carry), len(order.turn)
+    carry, count = dict(built.design.body.ring.carry), len(order.step)
     for name in carry.values():  # the stream repeats where a trajectory started
         first = states[name].reshape(batch, longest, -1)[:, :1]
         states[name] = np.repeat(first, longest, axis=1).reshape(states[name].shape)
     beyond = ~np.asarray(inside.reshape(batch, longest).all(axis=1))
     commands = order.commands(steps) & (~STOP if part.steps else -1)
-    at = order.trajectory * longest + order.turn
+    at = order.trajectory * longest + order.step
     integers, bad, words = _integers(built, wire, states, at, commands, seed)
     rows, late = _evaluated(built, integers, bad.reshape(batch, longest), carry)
-    chosen = order.turn, order.trajectory
-    flagged = np.stack([row.flagged for row in rows])[chosen] | late[order.trajectory, order.turn]
-    ends = order.turn + 1 == steps[order.trajectory]
+    chosen = order.step, order.trajectory
+    flagged = np.stack([row.flagged for row in rows])[chosen] | late[order.trajectory, order.step]
+    ends = order.step + 1 == steps[order.trajectory]
     reference = _reference(built, states, (batch, longest), carry, beyond)
     return StreamedSteps(
         {k: integers[i][at] for k, i in enumerate(built.graph.input_nodes)},
@@ -121,14 +121,14 @@ def _part(built: BuiltDatapath, wire: StreamModel | None, part: StreamedPart, si
         {k: np.stack([row.values[i] for row in rows])[chosen] for k, i in enumerate(built.graph.result_nodes)},
         np.stack([row.by_scope for row in rows])[chosen],
         flagged,
-        ends | ((order.turn + 1) % max(part.every, 1) == 0),
+        ends | ((order.step + 1) % max(part.every, 1) == 0),
         words,
         [None if flagged[k] else reference[at[k]] for k in range(count)],
     )
 
 
 def _lengths(part: StreamedPart, size: int, seed: int) -> Ints:
-    """Turns of each trajectory, this many in all."""
+    """Steps of each trajectory, this many in all."""
     if part.steps:
         return np.full(size // part.steps, part.steps)
     drawn = np.random.default_rng(seed).integers(1, LONGEST + 1, size)
@@ -151,28 +151,28 @@ def _integers(
     numbers = np.concatenate([states[port.name].reshape(count, -1) for port in graph.inputs], axis=1)
     numbers, _ = wire.with_strange(numbers, seed)
     asked = np.zeros((count, 1))
-    asked[at, 0] = ~commands & 3  # what a turn says on an AXI stream
+    asked[at, 0] = ~commands & 3  # what a step says on an AXI stream
     sent = wire.sent(np.concatenate([numbers, asked], axis=1))
     return {i: sent.integers[k] for k, i in enumerate(graph.input_nodes)}, sent.bad, sent.words[at]
 
 
 def _evaluated(
     built: BuiltDatapath, integers: Mapping[int, Integers], bad: Flags, carry: Mapping[str, str]
-) -> tuple[list[Turn], Flags]:
-    """The turns of all trajectories, those after a trajectory's end too, and which have an input that does not fit,
-    (trajectories, turns), there or before."""
+) -> tuple[list[FeedbackStep], Flags]:
+    """The steps of all trajectories, those after a trajectory's end too, and which have an input that does not fit,
+    (trajectories, steps), there or before."""
     batch, longest = bad.shape
     carried = {i for port in built.graph.inputs if port.name in carry.values() for i in port.nodes}
     each = {i: value.reshape(batch, longest) for i, value in integers.items()}
     loop = FeedbackModel(built.formatted, carry, {i: each[i][:, 0] for i in carried})
-    rows = [loop.turn({i: value[:, k] for i, value in each.items() if i not in carried}) for k in range(longest)]
+    rows = [loop.advance({i: value[:, k] for i, value in each.items() if i not in carried}) for k in range(longest)]
     return rows, np.logical_or.accumulate(bad, axis=1)
 
 
 def _reference(
     built: BuiltDatapath, states: Arrays, shape: tuple[int, int], carry: Mapping[str, str], beyond: Flags
 ) -> list[npt.NDArray[np.float64] | None]:
-    """The outputs of all turns in float64."""
+    """The outputs of all steps in float64."""
     batch, longest = shape
     each = {name: value.reshape(batch, longest, *value.shape[1:]) for name, value in states.items()}
     state = {name: value[:, 0] for name, value in each.items()}
@@ -189,7 +189,7 @@ def _reference(
 
 
 def _bare(built: BuiltDatapath, part: StreamedSteps, last: Flags, tags: Ints, bounds: Ints) -> Vectors:
-    """Payloads of the turns, and of their results."""
+    """Payloads of the steps, and of their results."""
     design = ring_design(built.design)
     fields = len(built.graph.input_nodes)
     signed = tags - ((tags >> 31) << 32)
