@@ -33,7 +33,7 @@ from dynagate.host.report.solvers import SolverMeasurement
 from dynagate.hw.bodies.program import build_solver
 from dynagate.hw.processor.checker.replay import Memory
 from dynagate.hw.processor.compiler import pipelining
-from dynagate.hw.processor.compiler.batched_iterations import batched_turns, counts
+from dynagate.hw.processor.compiler.batched_iterations import batched_iterations, counts
 from dynagate.hw.processor.compiler.check import checked
 from dynagate.hw.processor.compiler.instructions import ProgramError
 from dynagate.hw.processor.compiler.loops import loop_instructions
@@ -182,7 +182,7 @@ def test_a_program_samples_as_the_integers_do(own: MppiOptions, temperature: flo
     with pytest.raises(ProgramError, match="the core has no unit for them; expected a core with noise=1"):
         CoreSpec(replace(core, noise=0)).with_functions("mppi", list(loop.graphs()), policy)
     loop = loop.mapped(core.fused)
-    beside = batched_turns(loop, sampler.samples, count)
+    beside = batched_iterations(loop, sampler.samples, count)
     integers, together, memory = LoopTrajectories(loop, {}, 3), LoopTrajectories(beside, {}, 3), Memory()
     plain = schedule(loop_instructions(beside), replace(core, turn_bits=9))
     scheduled = pipelined(plain)
