@@ -222,7 +222,7 @@ def test_joints_without_a_motor_have_no_torque_whatever_the_guess() -> None:
         each["guess"] *= 20.0
     loop = formatted_solver(sampler, known, Policy(word=WORD, arithmetic=Arithmetic(overflow=SATURATE)))
     ((inputs, exact),) = calls_of(sampler, drawn, 1)
-    values, flagged = LoopTrajectories(loop, {}, 3).turn(integers_of(loop, inputs))
+    values, flagged = LoopTrajectories(loop, {}, 3).advance(integers_of(loop, inputs))
     assert not flagged.any()
     assert (values_of(values["tau"], (2,))[:, 1] == 0.0).all()
     np.testing.assert_allclose(values_of(values["tau"], (2,)), exact["tau"], atol=1e-4)
@@ -365,7 +365,7 @@ def test_the_last_knot_takes_no_bits_of_the_others(alone: bool, monkeypatch: pyt
     angle = angles_of(loop.graphs(), WORD)
     loop = loop.mapped(lambda graph: fused(graph, angle))
     own = integers_of(loop, inputs)
-    values, _ = LoopTrajectories(loop, {}, 4).turn(own)
+    values, _ = LoopTrajectories(loop, {}, 4).advance(own)
     if not alone:  # numbers move by more places than an instruction moves them
         got, _ = replayed_turn(schedule(loop_instructions(loop), CORE), own, Memory())
         for result, fixed in zip(got["gain"], values["gain"], strict=True):
