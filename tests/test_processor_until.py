@@ -323,7 +323,7 @@ def test_a_variational_step_in_integers_ends_where_its_residual_is_small() -> No
     motion, (q, qd, tau) = ChipMotion.of(ARM, options, 24, options.tolerance), starts(200, 1)
     assert options.tolerance is not None
     assert options.tolerance <= 1e-5
-    values, flagged = LoopTrajectories(formatted, integers_of(formatted, motion.begun(q, qd))).turn(
+    values, flagged = LoopTrajectories(formatted, integers_of(formatted, motion.begun(q, qd))).advance(
         integers_of(formatted, {"tau": tau[:, 0]})
     )
     fields = ("residual_of_step", "iterations_of_step", "failures")
@@ -427,7 +427,7 @@ def test_steps_from_the_region_s_border_fit(tmp_path: Path) -> None:
     motion = ChipMotion.of(robot, options, 24)
     limits = region.sample("forward_dynamics", 200, 3, kind="limits")
     first = LoopTrajectories(formatted, integers_of(formatted, motion.begun(limits["q"], limits["qd"])))
-    _, flagged = first.turn(integers_of(formatted, {"tau": limits["tau"]}))
+    _, flagged = first.advance(integers_of(formatted, {"tau": limits["tau"]}))
     assert flagged.mean() < 0.02
 
 
