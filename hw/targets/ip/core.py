@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dynagate.base.untrusted import identifier, plain_text
-from dynagate.design.design import Design, Register
+from dynagate.design.design import DesignRecord, Register
 from dynagate.hw.rtl.axi_lite import PORTS
 from dynagate.hw.rtl.regmap import ADDRESS_BITS
 
@@ -53,7 +53,7 @@ class Core:
     """Verilog files relative to the package, in the order in which tools read them."""
 
     @classmethod
-    def of(cls, design: Design[Any], files: Sequence[str]) -> Core:
+    def of(cls, design: DesignRecord[Any], files: Sequence[str]) -> Core:
         """Return the facts about the accelerator of a design with an AXI shell."""
         axi = design.axi
         assert axi is not None
