@@ -51,7 +51,7 @@ same code. `test_several_functions` has the functions of `TOGETHER`."""
 def test_functions_of_one_state(designs: Path) -> None:
     arm = robots.load("two_joint_arm")
     built = build(arm, list(AT_ONE_STATE), ii=4, policy=Policy(word=18), folder=designs)
-    run_datapath_bench(built, built.region.sample(built.graph.name, 160, seed=4), seed=4)
+    passes(built.folder)
 
 
 @pytest.mark.parametrize(
