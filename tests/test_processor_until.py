@@ -18,7 +18,14 @@ from dynagate.base.errors import ArgumentError
 from dynagate.cli import main
 from dynagate.dynamics.spatial import select, sin
 from dynagate.fixedpoint.fuse import fused
-from dynagate.fixedpoint.models.loops import FormattedLoop, LoopTrajectories, assign_loop, integers_of, observe, values_of
+from dynagate.fixedpoint.models.loops import (
+    FormattedLoop,
+    LoopTrajectories,
+    assign_loop,
+    integers_of,
+    observe,
+    values_of,
+)
 from dynagate.forces.options import AlgorithmOptions
 from dynagate.graph import Graph
 from dynagate.graph.blocks import in_blocks

@@ -230,7 +230,9 @@ def _graph_iterations(
     )
 
 
-def _loop_iterations(formatted: FormattedLoop, each: Arrays, design: DesignRecord[ProgramBody], robot: Robot) -> _Iterations:
+def _loop_iterations(
+    formatted: FormattedLoop, each: Arrays, design: DesignRecord[ProgramBody], robot: Robot
+) -> _Iterations:
     motion = ChipMotion.of(robot, AlgorithmOptions.of_record(design.options), design.body.core["word"])
     formats = {port.name: formatted.input_formats(port.name) for port in formatted.inputs}
     begun = entered(design, motion.begun(each["q"][:, 0], each["qd"][:, 0]), formats)
