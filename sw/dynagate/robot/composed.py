@@ -47,7 +47,7 @@ def compose(root: Any) -> list[str]:
 
 
 def _planar(element: Any, where: str) -> list[Part]:
-    """Return two slides across the axis and a turn about it, with MuJoCo's names and directions."""
+    """Return two slides across the axis and a rotation about it, with MuJoCo's names and directions."""
     x, y, z = _axis(element, where)
     # the smallest rotation that takes z to the axis
     turn = np.diag([1.0, -1.0, -1.0])
@@ -60,12 +60,12 @@ def _planar(element: Any, where: str) -> list[Part]:
 
 
 def _universal(element: Any, where: str) -> list[Part]:
-    """Return a turn about the joint frame's x axis and one about the y axis that it turns."""
+    """Return a rotation about the joint frame's x axis, then one about its y axis."""
     return [("_RX", "continuous", np.eye(3)[0]), ("_RY", "continuous", np.eye(3)[1])]
 
 
 def _screw(element: Any, where: str) -> list[Part]:
-    """Return a turn with the joint's own name, and a slide that follows it."""
+    """Return a hinge with the joint's own name, and a slide that follows it."""
     axis = _axis(element, where)
     return [("", "continuous", axis), ("_TZ", "prismatic", axis)]
 
@@ -130,7 +130,7 @@ def _resistance(element: Any, limit: Any) -> Iterator[Any]:
 
 
 def _thread(element: Any, where: str) -> float:
-    """Return how far a screw moves, m/rad. Files have m for each turn."""
+    """Return how far a screw moves, m/rad. Files have m for 2π rad."""
     pitch = next((each for each in element.iterchildren("*") if local_name(each.tag) == "screw_thread_pitch"), None)
     if pitch is None:
         raise RobotError(f"{where} is a screw without <drake:screw_thread_pitch value=>; expected m for each turn")

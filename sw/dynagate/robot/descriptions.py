@@ -1,7 +1,7 @@
 """Find the files of robots by their names in the package `robot_descriptions`.
 
-That package has a module for each robot, whose import copies the robot's repository with git and tells where the file
-is. It is imported only for a name of its own.
+That package has a module for each robot, whose import copies the robot's repository with git and has the path of the
+file. It is imported only for a name of its own.
 """
 
 from __future__ import annotations

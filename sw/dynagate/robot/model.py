@@ -20,7 +20,7 @@ from dynagate.base.elsewhere import answering
 from dynagate.base.explained import explained
 from dynagate.base.nearest import check_keyword
 from dynagate.base.notebook import html_table
-from dynagate.robot.edit import EditableTree
+from dynagate.robot.assembled import AssembledTree
 from dynagate.robot.limits import joint_table, limits, position_limits, screen
 from dynagate.robot.macros import read_xacro
 from dynagate.robot.mjcf import read_mjcf
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 @explained
 @dataclass(frozen=True)
-class Robot(EditableTree):
+class Robot(AssembledTree):
     """A robot: a tree of links, parents before children, each moved by the joint above it.
 
     The configuration q (nq,) and the velocity v (nv,) have the joints in the order of the links, which `joint_names`
@@ -226,6 +226,9 @@ class Robot(EditableTree):
 answering(
     Robot,
     {
+        **dict.fromkeys(("attach", "append", "appendmodel", "merge"), "robot.with_robot(other, on=frame)"),
+        **dict.fromkeys(("save", "write", "tofile", "tourdfstring", "export"), "robot.to_urdf(path)"),
+        **dict.fromkeys(("check", "validate"), "dynagate.check(robot)"),
         "neutral": "dynagate.neutral(robot)",
         "q0": "dynagate.neutral(robot)",
         "integrate": "dynagate.integrate(robot, q, v)",

@@ -53,7 +53,7 @@ def armatures(root: Any, joints: Container[str]) -> tuple[dict[str, float], list
 
 
 def _gear(rotor: Any, transmission: Any, where: str) -> float:
-    """Return the gear ratio of a rotor: that of its actuator, or else of its transmission; 1 where there is none."""
+    """Return the gear ratio of a rotor: that of its actuator, or else of its transmission; 1 without a gear."""
     for tag in GEARS:
         for place in (rotor.getparent(), *transmission.findall("joint"), transmission):
             for part in place.iterchildren("*"):

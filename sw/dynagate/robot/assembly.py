@@ -1,0 +1,348 @@
+"""Changes of a robot's tree: parts that are attached or removed, another root, other names, another size."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from dynagate.base.arguments import ABOVE_ZERO, FINITE, check_texts, number, numbers, shown
+from dynagate.base.arrays import Floats
+from dynagate.base.errors import ArgumentTypeError
+from dynagate.base.nearest import nearest
+from dynagate.robot.constraint import JOINTS, Constraint
+from dynagate.robot.errors import RobotError
+from dynagate.robot.parts import Frame, Joint, Link
+from dynagate.robot.rotations import Rounding
+from dynagate.robot.tree import RobotTree, Tree
+from dynagate.robot.validate import check_frame
+from dynagate.robot.vectors import Matrix3, Vector3, matrix3, summed, vector3, without_noise
+
+Pose = tuple[Floats, Floats]
+"""Rotation (3, 3) and translation (3,), m."""
+
+
+def pose_of(part: Frame | Joint) -> Pose:
+    """Return where a frame or a joint is on the link that carries it."""
+    return np.array(part.rotation), np.array(part.translation)
+
+
+def composed(first: Pose, second: Pose) -> Pose:
+    """Return the second pose, which is given in the first one, where the first one is given."""
+    return without_noise(first[0] @ second[0]), summed(first[0] @ second[1], first[1])
+
+
+def inverse(pose: Pose) -> Pose:
+    """Return the pose of the outer frame in the inner one."""
+    return pose[0].T, without_noise(-pose[0].T @ pose[1])
+
+
+def placed(part: Any, pose: Pose) -> Any:
+    """Return a frame or joint at a pose."""
+    return replace(part, rotation=matrix3(pose[0]), translation=vector3(pose[1]))
+
+
+def body_at(link: Link, pose: Pose) -> tuple[float, Vector3, Matrix3]:
+    """Return the mass, center of mass and inertia of a link that is at a pose, in the axes where it is given."""
+    turn, _ = pose
+    com = summed(turn @ np.array(link.com), pose[1])
+    return link.mass, vector3(com), matrix3(without_noise(turn @ np.array(link.inertia) @ turn.T))
+
+
+def with_robot(robot: Tree, other: RobotTree, on: str, translation: Any, rotation: Any, prefix: str) -> Tree:
+    """Return the robot with another one on a frame, as `Robot.with_robot` explains."""
+    if not isinstance(other, RobotTree):
+        raise ArgumentTypeError(f"other={shown(other)}; expected a Robot")
+    if not isinstance(prefix, str):
+        raise ArgumentTypeError(f"prefix={shown(prefix)}; expected a text, such as 'left_'")
+    check_texts(RobotError, on=on)
+    if other.variable:
+        raise RobotError(f"robot '{other.name}' has variable parameters; expected with_variable() after attaching it")
+    frame = robot.frame(on)
+    own = Frame(on, frame.link)
+    turned = numbers("rotation=", rotation, (3, 3), FINITE, RobotError)
+    own = placed(own, (turned, numbers("translation=", translation, (3,), FINITE, RobotError)))
+    check_frame(robot.links, own)
+    seat = composed(pose_of(frame), pose_of(own))
+    other = with_names(other, {}, prefix)
+    _check_free(robot, other)
+    links, frames = list(robot.links), list(robot.frames)
+    place = {-1: (frame.link, seat)}  # index of the other's link -> index here, and the pose of its frame there
+    for i, link in enumerate(other.links):
+        above, pose = place[link.parent]
+        if link.joint.kind.free and link.parent < 0:
+            # its root moves freely alone; here it is bolted on
+            if above >= 0:
+                links[above] = links[above].joined(*body_at(link, pose))
+            frames.append(placed(Frame(link.name, above), pose))
+            place[i] = above, pose
+            continue
+        joint = placed(link.joint, composed(pose, pose_of(link.joint)))
+        links.append(replace(link, parent=above, joint=joint))
+        place[i] = len(links) - 1, (np.eye(3), np.zeros(3))
+    for each in other.frames:
+        above, pose = place[each.link]
+        frames.append(placed(replace(each, link=above), composed(pose, pose_of(each))))
+    return replace(
+        robot,
+        links=tuple(links),
+        frames=tuple(frames),
+        constraints=(*robot.constraints, *other.constraints),
+        passive=(*robot.passive, *other.passive),
+    )
+
+
+def _check_free(robot: RobotTree, other: RobotTree) -> None:
+    """Raise RobotError if both robots have a name."""
+    for what, names in (("joint", lambda each: each.joint_names), ("link or frame", _places)):
+        both = sorted(set(names(robot)) & set(names(other)))
+        if both:
+            raise RobotError(
+                f"robots '{robot.name}' and '{other.name}' both have the {what} '{both[0]}'; expected prefix=, such as "
+                "prefix='tool_'"
+            )
+
+
+def _places(robot: RobotTree) -> list[str]:
+    return [*(link.name for link in robot.links), *(frame.name for frame in robot.frames)]
+
+
+def with_names(robot: Tree, names: Mapping[str, str], prefix: str = "") -> Tree:
+    """Return the robot with other names, as `Robot.with_names` explains."""
+    if not isinstance(names, Mapping) or not all(isinstance(x, str) for each in names.items() for x in each):
+        raise ArgumentTypeError(f"names={shown(names)}; expected names such as {{'arm': 'upper_arm'}}")
+    known = [*robot.joint_names, *_places(robot)]
+    for name in names:
+        if name not in known:
+            raise RobotError(f"robot '{robot.name}' has no link, joint or frame '{name}'{nearest(name, known)}")
+    if robot.variable and (names or prefix):
+        raise RobotError(f"robot '{robot.name}' has variable parameters; expected with_variable() after other names")
+
+    def new(name: str) -> str:
+        return prefix + names.get(name, name)
+
+    def renamed(joint: Joint) -> Joint:
+        mimic = None if joint.mimic is None else replace(joint.mimic, joint=new(joint.mimic.joint))
+        return replace(joint, name=new(joint.name), mimic=mimic)
+
+    def held(constraint: Constraint) -> Constraint:
+        return replace(constraint, frame=new(constraint.frame), to=new(constraint.to) if constraint.to else "")
+
+    changed = replace(
+        robot,
+        links=tuple(replace(link, name=new(link.name), joint=renamed(link.joint)) for link in robot.links),
+        frames=tuple(replace(frame, name=new(frame.name)) for frame in robot.frames),
+        constraints=tuple(held(constraint) for constraint in robot.constraints),
+        passive=tuple(new(name) for name in robot.passive),
+    )
+    for what, now, before in (
+        ("joint", changed.joint_names, robot.joint_names),
+        ("link or frame", _places(changed), _places(robot)),
+    ):
+        if len({*now}) < len({*before}):
+            twice = next(name for k, name in enumerate(now) if name in now[:k])
+            raise RobotError(f"two parts would have the name '{twice}' of a {what}; expected different names")
+    return changed
+
+
+def without(robot: Tree, names: Sequence[str]) -> Tree:
+    """Return the robot without branches, as `Robot.without` explains."""
+    known = _places(robot)
+    for name in names:
+        check_texts(RobotError, link=name)
+        if name not in known:
+            raise RobotError(f"robot '{robot.name}' has no link or frame '{name}'{nearest(name, known)}")
+    gone: set[int] = set()
+    for i, link in enumerate(robot.links):
+        if link.name in names or link.parent in gone:
+            gone.add(i)
+    if len(gone) == len(robot.links):
+        raise RobotError(f"without() would remove all links of robot '{robot.name}'; expected one to remain")
+    index = {-1: -1}
+    for i in range(len(robot.links)):
+        if i not in gone:
+            index[i] = len(index) - 1
+    links = [replace(robot.links[i], parent=index[robot.links[i].parent]) for i in index if i >= 0]
+    joints = {link.joint.name for link in links}
+    for link in links:
+        if link.joint.mimic and link.joint.mimic.joint not in joints:
+            raise RobotError(
+                f"joint '{link.joint.name}' mimics joint '{link.joint.mimic.joint}', which would be removed; expected "
+                "both to be removed, or the first one to be held by with_locked()"
+            )
+    frames = [
+        replace(frame, link=index[frame.link])
+        for frame in robot.frames
+        if frame.link not in gone and frame.name not in names
+    ]
+    places = {*(link.name for link in links), *(frame.name for frame in frames)}
+
+    def remains(constraint: Constraint) -> bool:
+        ends = {constraint.frame, constraint.to} - {""}
+        return ends <= (joints if constraint.of_joints else places)
+
+    return replace(
+        robot,
+        links=tuple(links),
+        frames=tuple(frames),
+        constraints=tuple(constraint for constraint in robot.constraints if remains(constraint)),
+        passive=tuple(name for name in robot.passive if name in joints),
+    )
+
+
+def with_locked(robot: Tree, positions: Mapping[str, float]) -> Tree:
+    """Return the robot with joints that are held, as `Robot.with_locked` explains."""
+    if not isinstance(positions, Mapping):
+        raise ArgumentTypeError(f"positions={shown(positions)}; expected positions by joint, such as {{'elbow': 0.5}}")
+    held = _held(robot, positions)
+    links: list[Link] = []
+    frames: list[Frame] = []
+    place: dict[int, tuple[int, Pose]] = {-1: (-1, (np.eye(3), np.zeros(3)))}
+    for i, link in enumerate(robot.links):
+        above, pose = place[link.parent]
+        pose = composed(pose, pose_of(link.joint))
+        if link.joint.name not in held:
+            links.append(replace(link, parent=above, joint=placed(link.joint, pose)))
+            place[i] = len(links) - 1, (np.eye(3), np.zeros(3))
+            continue
+        pose = composed(pose, _moved(link.joint, held[link.joint.name]))
+        place[i] = above, pose
+        frames.append(placed(Frame(link.name, above), pose))
+        if above >= 0:
+            links[above] = links[above].joined(*body_at(link, pose))
+    if not links:
+        raise RobotError(f"with_locked() would hold all joints of robot '{robot.name}'; expected one to move")
+    moved = []
+    for frame in robot.frames:
+        above, pose = place[frame.link]
+        moved.append(placed(replace(frame, link=above), composed(pose, pose_of(frame))))
+    return replace(
+        robot,
+        links=tuple(links),
+        frames=(*moved, *frames),
+        passive=tuple(name for name in robot.passive if name not in held),
+    )
+
+
+def _held(robot: RobotTree, positions: Mapping[str, float]) -> dict[str, float]:
+    """Return the positions of all joints that are held, with those that mimic them."""
+    joints = {link.joint.name: link.joint for link in robot.links}
+    held: dict[str, float] = {}
+    for name, position in positions.items():
+        if name not in joints:
+            raise RobotError(f"robot '{robot.name}' has no joint '{name}'{nearest(str(name), joints)}")
+        joint = joints[name]
+        if not joint.kind.single or joint.mimic is not None:
+            kind = f"mimics '{joint.mimic.joint}'" if joint.mimic else f"is {joint.type}"
+            raise RobotError(f"joint '{name}' {kind}; expected a joint of one degree of freedom of its own")
+        unit = joint.kind.units[0]
+        held[name] = number(
+            f"position of joint '{name}' is ", position, FINITE.called(f"a number in {unit}"), RobotError
+        )
+    for joint in joints.values():
+        if joint.mimic is not None and joint.mimic.joint in held:
+            held[joint.name] = joint.mimic.multiplier * held[joint.mimic.joint] + joint.mimic.offset
+    for constraint in robot.constraints:
+        if constraint.kind == JOINTS and {constraint.frame, constraint.to} & set(held):
+            raise RobotError(f"{constraint.text} is of a joint that would be held; expected the joint to stay free")
+    return held
+
+
+def _moved(joint: Joint, position: float) -> Pose:
+    """Return the pose of a link in its joint's frame, at a position in rad or m."""
+    axis = np.array(joint.axis)
+    if joint.kind.sliding:
+        return np.eye(3), axis * position
+    return Rounding(0.0).about(axis, position, joint.name), np.zeros(3)
+
+
+def with_root(robot: Tree, name: str) -> Tree:
+    """Return the robot with another floating link, as `Robot.with_root` explains."""
+    check_texts(RobotError, link=name)
+    names = [link.name for link in robot.links]
+    if name not in names:
+        raise RobotError(f"robot '{robot.name}' has no moving link '{name}'{nearest(name, names)}")
+    roots = [i for i, link in enumerate(robot.links) if link.parent < 0]
+    if len(roots) != 1 or not robot.links[roots[0]].joint.kind.free:
+        raise RobotError(
+            f"the base of robot '{robot.name}' is fixed, so its mass is unknown; expected a robot with one floating "
+            "root, as floating_base=True reads it"
+        )
+    chain = robot.ancestors(names.index(name))
+    for i in chain[1:]:
+        if not robot.links[i].joint.kind.single:
+            joint = robot.links[i].joint
+            raise RobotError(f"joint '{joint.name}' is {joint.type}; expected joints of one axis between the roots")
+    # the frame of each link on the chain but the last moves to the joint after it
+    shift = {i: inverse(pose_of(robot.links[after].joint)) for i, after in pairwise(chain)}
+    nowhere = np.eye(3), np.zeros(3)
+    order = chain[::-1] + [i for i in range(len(names)) if i not in chain]
+    index = {old: new for new, old in enumerate(order)}
+    links = []
+    for k, i in enumerate(order):
+        link = robot.links[i]
+        mass, com, inertia = body_at(link, shift.get(i, nowhere))
+        if k == 0:
+            joint, parent = placed(robot.links[roots[0]].joint, nowhere), -1
+        elif i in shift:
+            parent = index[order[k - 1]]
+            joint = replace(robot.links[order[k - 1]].joint, **_reversed(robot.links[order[k - 1]].joint))
+            if k > 1:  # the link that now carries the joint has another frame
+                joint = placed(joint, shift[order[k - 1]])
+        else:
+            parent = index[link.parent]
+            joint = placed(link.joint, composed(shift.get(link.parent, nowhere), pose_of(link.joint)))
+        links.append(Link(link.name, parent, joint, mass, com, inertia))
+    frames = tuple(
+        placed(replace(frame, link=index[frame.link]), composed(shift.get(frame.link, nowhere), pose_of(frame)))
+        if frame.link >= 0
+        else frame
+        for frame in robot.frames
+    )
+    return replace(robot, links=tuple(links), frames=frames)
+
+
+def _reversed(joint: Joint) -> dict[str, Any]:
+    """Return the fields of a joint whose link carries what carried the link before: at its origin, about -axis."""
+    return {
+        "rotation": matrix3(np.eye(3)),
+        "translation": (0.0, 0.0, 0.0),
+        "axis": vector3(0.0 - x for x in joint.axis),
+    }
+
+
+def with_scale(robot: Tree, length: Any, mass: Any) -> Tree:
+    """Return the robot in another size, as `Robot.with_scale` explains."""
+    s = number("length=", length, ABOVE_ZERO, RobotError)
+    m = s**3 if mass is None else number("mass=", mass, ABOVE_ZERO, RobotError)
+
+    def scaled(joint: Joint) -> Joint:
+        joint = replace(joint, translation=vector3(s * x for x in joint.translation))
+        if joint.mimic is not None:
+            leader = next(link.joint for link in robot.links if link.joint.name == joint.mimic.joint)
+            ratio = (s if joint.kind.sliding else 1.0) / (s if leader.kind.sliding else 1.0)
+            offset = s * joint.mimic.offset if joint.kind.sliding else joint.mimic.offset
+            mimic = replace(joint.mimic, multiplier=ratio * joint.mimic.multiplier, offset=offset)
+            joint = replace(joint, mimic=mimic)
+        if not joint.kind.sliding:
+            return joint
+        lower, upper = (None if x is None else s * x for x in (joint.lower, joint.upper))
+        return replace(joint, lower=lower, upper=upper)
+
+    links = [
+        Link(
+            link.name,
+            link.parent,
+            scaled(link.joint),
+            m * link.mass,
+            vector3(s * x for x in link.com),
+            matrix3(m * s * s * np.array(link.inertia)),
+        )
+        for link in robot.links
+    ]
+    frames = tuple(replace(frame, translation=vector3(s * x for x in frame.translation)) for frame in robot.frames)
+    constraints = tuple(replace(each, length=s * each.length) for each in robot.constraints)
+    return replace(robot, links=tuple(links), frames=frames, constraints=constraints)
