@@ -17,9 +17,9 @@ from dynagate.base import philox
 from dynagate.base.errors import ArgumentError, Error
 from dynagate.fixedpoint.format import HALF_UP, Arithmetic, Format
 from dynagate.fixedpoint.formatted import FormattedGraph
+from dynagate.graph.builder import unique
 from dynagate.graph.graph import Node
 from dynagate.graph.ops import OPS, PRODUCTS, SUMS, TRIG
-from dynagate.graph.passes import unique
 
 MOST_SHIFT = 31
 """Bits by which an addend is moved up before the sum, and by which the sum is moved down: 5 bits say how many."""

@@ -2,14 +2,15 @@
 
 An edit appends nodes, operands first, to those of a graph. `GraphBuilder.copy` brings the nodes of another graph in,
 `Graph.reaching` has the nodes that some outputs need, and `Graph.numbered` makes the graph of nodes in another order.
+`numbering` is the order that all graphs have in the end, and `unique` gives each of their nodes a name of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from dynagate.graph.graph import Node
+from dynagate.graph.graph import Node, Operation
 
 Key = tuple[str, tuple[int, ...], float | None]
 
@@ -56,3 +57,31 @@ class GraphBuilder:
             args = tuple(place[a] for a in node.args)
             place.append(self.shared(replace(node, args=args, name=named(node.name))))
         return place
+
+
+def numbering(nodes: Sequence[Operation], first: Sequence[int], roots: Sequence[int]) -> dict[int, int]:
+    """Node -> its number, of the nodes `first` and of all that the roots need: depth first, operands before readers."""
+    order: dict[int, int] = {}
+    for i in first:
+        order.setdefault(i, len(order))
+    for root in roots:
+        stack = [root]
+        while stack:
+            i = stack[-1]
+            missing = [a for a in nodes[i].args if a not in order]
+            if i in order or not missing:
+                stack.pop()
+                order.setdefault(i, len(order))
+            else:
+                stack.extend(reversed(missing))
+    return order
+
+
+def unique(name: str, taken: dict[str, int]) -> str:
+    """The name, or the name with the next free number. taken: name -> the last number that was tried with it."""
+    candidate = name
+    while candidate in taken:
+        taken[name] += 1
+        candidate = f"{name}.{taken[name]}"
+    taken[candidate] = 1
+    return candidate

@@ -11,10 +11,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from dynagate.graph.builder import GraphBuilder
+from dynagate.graph.builder import GraphBuilder, numbering, unique
 from dynagate.graph.graph import Graph, Node, reaching
 from dynagate.graph.ops import OPS, SUMS
-from dynagate.graph.passes import numbering, unique
 
 MOST_ROUNDS = 200
 """Each round rewrites the sums on the longest paths; others are longest then."""

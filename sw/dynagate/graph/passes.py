@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from dynagate.base.exact import exact
 from dynagate.base.progress import Progress, quiet
 from dynagate.base.warned import warn
+from dynagate.graph.builder import numbering, unique
 from dynagate.graph.graph import Graph, GraphError, GraphWarning, Node, Port
 from dynagate.graph.identities import merge_identities
 from dynagate.graph.ops import OPS, SUMS
@@ -292,31 +293,3 @@ def _number(
 
     ports = [[Port(p[0], p[1], tuple(order[i] for i in p[2])) for p in side] for side in (inputs, outputs)]
     return Graph(name, robot, tuple(nodes), tuple(ports[0]), tuple(ports[1]))
-
-
-def numbering(nodes: Sequence[RawNode | Node], first: Sequence[int], roots: Sequence[int]) -> dict[int, int]:
-    """Node -> its number, of the nodes `first` and of all that the roots need: depth first, operands before readers."""
-    order: dict[int, int] = {}
-    for i in first:
-        order.setdefault(i, len(order))
-    for root in roots:
-        stack = [root]
-        while stack:
-            i = stack[-1]
-            missing = [a for a in nodes[i].args if a not in order]
-            if i in order or not missing:
-                stack.pop()
-                order.setdefault(i, len(order))
-            else:
-                stack.extend(reversed(missing))
-    return order
-
-
-def unique(name: str, taken: dict[str, int]) -> str:
-    """The name, or the name with the next free number. taken: name -> the last number that was tried with it."""
-    candidate = name
-    while candidate in taken:
-        taken[name] += 1
-        candidate = f"{name}.{taken[name]}"
-    taken[candidate] = 1
-    return candidate
