@@ -79,6 +79,8 @@ BEYOND = 1e300
 """Above the numbers of any motion: BEYOND - x > 0 asks whether x is finite. No pass takes it for a constant."""
 PRODUCTS = ("mul", "mul_const")
 TRIG = ("sin", "cos")
+FUSED = ("multiply_add", "multiply_sub", "sub_multiply")
+"""A product and an addend, a b + c, a b - c and c - a b, of the operands a, b and c: exact, and rounded once."""
 
 
 def table(name: str, rows: Mapping[str, Row]) -> Mapping[str, Row]:
