@@ -169,6 +169,7 @@ def test_command_prints_the_table_of_the_reach_that_is_kept() -> None:
     assert [line.split()[0] for line in lines[-4:]] == ["float64", "global", "word", "optimized"]
 
 
+@pytest.mark.long
 def test_command_draws_a_reach_for_any_robot(tmp_path: Path) -> None:
     file = tmp_path / "arm.urdf"
     file.write_text(robots.path("two_joint_arm").read_text().replace('name="two_joint_arm"', 'name="other_arm"'))

@@ -77,7 +77,7 @@ def check(chip: Any, built: Design, batch: int, turns: int, **options: Any) -> i
 @pytest.mark.parametrize(
     ("floating", "options"),
     [
-        (False, {"integrator": "rk4"}),
+        pytest.param(False, {"integrator": "rk4"}, marks=pytest.mark.long),
         (False, {"linearize": True}),
         pytest.param(True, {}, marks=pytest.mark.long),
     ],

@@ -383,7 +383,7 @@ class Faults:
 def test_faults_at_random_never_make_a_wrong_result(bench: Bench) -> None:
     """Whatever is lost or changed, the call says so or its results are right; the next call works."""
     errors = 0
-    for turn in range(40):
+    for turn in range(15):
         bench.driver.link._timeout = 0.2
         bench.board.damage, bench.board.damage_back = (Faults(3000, random.Random(2 * turn + k)) for k in (0, 1))
         try:
