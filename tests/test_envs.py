@@ -32,7 +32,13 @@ LIMITED = Robot(
 )
 FEET = [Point("shank", (0.0, 0.0, -0.2)), Point("trunk", (0.1, 0.1, -0.25)), Point("trunk", (0.1, -0.1, -0.25))]
 DT, DECIMATION = 2e-3, 3
-RANDOM: dict[str, Any] = {"*.mass": True, "ground.friction": (0.3, 1.0), "stiffness": (0.8, 1.2), "damping": (1.0, 1.0)}
+RANDOM: dict[str, Any] = {
+    "*.mass": True,
+    "*.damping": True,
+    "ground.friction": (0.3, 1.0),
+    "stiffness": (0.8, 1.2),
+    "damping": (1.0, 1.0),
+}
 
 
 def task(**options: Any) -> Task:
@@ -64,13 +70,13 @@ def test_an_action_is_a_loop_of_single_steps(actions: str) -> None:
     batch = compiled(actions)
     own = batch.task
     batch.reset(seed=4)
-    varied = LIMITED.with_variable("*.mass", "ground.friction")
+    varied = LIMITED.with_variable("*.mass", "*.damping", "ground.friction")
     single = Rollout(varied, steps=1, dt=DT, contacts=own.contact)
     random = np.random.default_rng(1)
     last = np.zeros((5, 2))
     for _ in range(4):
         before, action = drawn(batch), random.uniform(-1.5, 1.5, (5, 2))
-        parameters = {name: before[name] for name in ("mass", "ground_friction")}
+        parameters = {name: before[name] for name in ("mass", "damping", "ground_friction")}
         outcome, bounded = batch.step(action), np.clip(action, -1.0, 1.0)
         q, qd = before["q"], before["qd"]
         for _ in range(DECIMATION):
@@ -78,7 +84,9 @@ def test_an_action_is_a_loop_of_single_steps(actions: str) -> None:
             tau[:, 6:] = 30.0 * bounded
             if actions == "pd_targets":
                 away = own.stance[7:] + 0.5 * bounded - q[:, 7:]
-                tau[:, 6:] = np.clip(before["stiffness"] * away - before["damping"] * qd[:, 6:], -30.0, 30.0)
+                tau[:, 6:] = np.clip(
+                    before["joint_stiffness"] * away - before["joint_damping"] * qd[:, 6:], -30.0, 30.0
+                )
             moved = single(q, qd, tau[:, None], **parameters)
             q, qd = moved.q[:, -1], moved.qd[:, -1]
         np.testing.assert_allclose(batch.q, q, atol=1e-7)
@@ -173,7 +181,7 @@ def test_functions_for_jax_are_the_same_environment(doubles: Any) -> None:
     batch = compiled("pd_targets")
     batch.reset(seed=4)
     env, begun = FunctionalEnv(batch.task), drawn(batch)
-    names = ("mass", "ground_friction", "stiffness", "damping", "command")
+    names = ("mass", "damping", "ground_friction", "joint_stiffness", "joint_damping", "command")
     own = {name: jnp.asarray(begun[name]) for name in names}
     keys = jax.random.split(jax.random.key(0), 5)
     state = State(begun["q"], begun["qd"], jnp.zeros((5, 2)), own, keys, jnp.zeros(5, int))

@@ -545,7 +545,7 @@ STANDING = RigidContact(
 )
 LAWS: dict[str, tuple[Any, dict[str, tuple[int, ...]]]] = {
     "gains": ((3.0, 1.0), {"gain": (2, 4), "q_ref": (2,), "qd_ref": (2,)}),
-    "joints": (JointPD((3.0, 1.0)), {"target": (2,), "stiffness": (2,), "damping": (2,)}),
+    "joints": (JointPD((3.0, 1.0)), {"joint_target": (2,), "joint_stiffness": (2,), "joint_damping": (2,)}),
 }
 
 

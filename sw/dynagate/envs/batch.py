@@ -12,6 +12,7 @@ from dynagate.base.arrays import Array
 from dynagate.base.errors import ArgumentError
 from dynagate.envs.draws import PER_EPISODE, uniform
 from dynagate.envs.task import Task
+from dynagate.integrators.feedback import BRAKE, STIFFNESS
 from dynagate.native.kernel import Kernel
 from dynagate.native.loop import LoopKernel
 
@@ -181,7 +182,7 @@ def start(task: Task, draws: Any) -> dict[str, Any]:
     place = 2 * joints + task.random.size
     parameters, stiffness, damping = task.random.values(draws[:, 2 * joints : place])
     state = {"q": q, "qd": qd, **parameters}
-    for name, factor, gain in zip(("stiffness", "damping"), (stiffness, damping), task.gains, strict=True):
+    for name, factor, gain in zip((STIFFNESS, BRAKE), (stiffness, damping), task.gains, strict=True):
         state[name] = factor[:, None] * gain
     for name, (low, high) in task.inputs.items():
         state[name] = low + draws[:, place : place + low.size].reshape(-1, *low.shape) * (high - low)

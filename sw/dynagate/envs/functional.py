@@ -17,7 +17,7 @@ from dynagate.base.explained import explained
 from dynagate.envs.batch import draws_of, start
 from dynagate.envs.task import Task
 from dynagate.graph import Graph
-from dynagate.integrators.feedback import feedback_graph
+from dynagate.integrators.feedback import BRAKE, STIFFNESS, TARGET, feedback_graph
 from dynagate.jax.functions import prepared
 from dynagate.jax.primitive import bind
 from dynagate.jax.rollouts import rollout
@@ -110,7 +110,7 @@ class FunctionalEnv:
         held: dict[str, Any] = {}
         tau = acted.get("tau", acted.get("feedforward"))
         if task.law is not None:
-            held = {"target": acted["target"], "stiffness": drawn["stiffness"], "damping": drawn["damping"]}
+            held = {TARGET: acted[TARGET], STIFFNESS: drawn[STIFFNESS], BRAKE: drawn[BRAKE]}
         over = {name: jnp.broadcast_to(x, (task.decimation, *x.shape)) for name, x in {"tau": tau, **held}.items()}
         moved = self._move(state.q, state.qd, over.pop("tau"), **over, **parameters)
         q, qd = moved.q[-1], moved.qd[-1]

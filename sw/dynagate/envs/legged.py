@@ -134,7 +134,7 @@ def legged_task(
 
 
 def _points(robot: Robot, feet: Sequence[str | Point] | None) -> list[Point]:
-    """Return the points that touch the ground. Raise ArgumentError if there are none."""
+    """Return the points that touch the ground. Raise ArgumentError without feet."""
     leaves = [link.name for i, link in enumerate(robot.links) if i not in robot.parents]
     known = [frame.name for frame in robot.frames if frame.link >= 0] or leaves
     if not feet or isinstance(feet, str):

@@ -1,6 +1,6 @@
 """A task of a robot: its simulation, observations, rewards and ends of episodes as one loop over graphs.
 
-An action is a loop of one iteration: a graph that turns the action into targets or torques, a loop over the steps of
+An action is a loop of one iteration: a graph that makes targets or torques of the action, a loop over the steps of
 the simulation, and a graph of observation, rewards and ends. So one call in C does an action of all robots.
 """
 
@@ -27,7 +27,7 @@ from dynagate.graph import Graph
 from dynagate.graph.loop import Count, Loop
 from dynagate.graph.recorder import Recording
 from dynagate.graph.sizes import typical_sizes
-from dynagate.integrators.feedback import JointPD, feedback_graph
+from dynagate.integrators.feedback import BRAKE, STIFFNESS, TARGET, JointPD, feedback_graph
 from dynagate.integrators.implicit.contact import RigidContact
 from dynagate.integrators.implicit.contact_method import ContactIntegrator
 from dynagate.integrators.methods import method_of
@@ -39,7 +39,7 @@ Function = Callable[[Moment], Any]
 
 ACTIONS = "pd_targets", "torques"
 
-OWN = ("q", "qd", "tau", "action", "last_action", "loads", "target", "stiffness", "damping", "feedforward")
+OWN = ("q", "qd", "tau", "action", "last_action", "loads", TARGET, STIFFNESS, BRAKE, "feedforward")
 """Inputs of every task, which own inputs cannot be called."""
 
 
@@ -177,7 +177,7 @@ class Task:
         torques = zeros(self.robot.nv)
         if self.law is not None:
             target = self.stance[self.places[0]] + action * self._each("swing")
-            return recording.graph({"target": target, "feedforward": torques})
+            return recording.graph({TARGET: target, "feedforward": torques})
         torques[self.places[1]] = action * self.effort
         return recording.graph({"tau": torques})
 

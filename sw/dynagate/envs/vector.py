@@ -1,4 +1,4 @@
-"""Tasks as Gymnasium environments: a vector of robots whose actions are one call in C, and one robot alone."""
+"""Tasks as Gymnasium environments: a vector of robots whose actions are one call in C, and a single robot."""
 
 from __future__ import annotations
 

@@ -27,14 +27,18 @@ from dynagate.robot import Robot
 LARGEST_TORQUES = Accepted("True, or the largest torques, above 0 (N m or N)", "", 0.0, np.inf, open=True)
 
 
+TARGET, STIFFNESS, BRAKE = "joint_target", "joint_stiffness", "joint_damping"
+"""Inputs of a `JointPD`."""
+
+
 @explained
 @dataclass(frozen=True)
 class JointPD:
     """Pull joints to targets by a proportional-derivative law in each step, within bounds: an option of `feedback=`.
 
-    The torque of a joint of one degree of freedom is tau + stiffness (target - q) - damping q̇, at the state before the
-    step. Floating and ball joints have tau alone. Each call passes `target`, `stiffness` and `damping`, of the joints
-    in the order of `joints_of(robot)`: (..., steps, joints) or their last axes; rad, m, N m/rad, N/m, N m s/rad, N s/m.
+    The torque of a joint of one degree of freedom is tau + joint_stiffness (joint_target - q) - joint_damping q̇, at the
+    state before the step. Floating and ball joints have tau only. Each call passes these three, (..., steps, joints)
+    or their last axes, of the joints in the order of `joints_of(robot)`: rad or m, N m/rad or N/m, N m s/rad or N s/m.
 
     Args:
         largest: Largest torques, N m or N, one or one for each velocity (nv,); True for no bound.
@@ -63,7 +67,7 @@ def feedback_inputs(robot: Robot, feedback: Feedback = True) -> dict[str, tuple[
     """Return the inputs of a step with feedback besides torques, and their shapes."""
     if isinstance(feedback, JointPD):
         joints = (len(feedback.joints_of(robot)),)
-        return {"target": joints, "stiffness": joints, "damping": joints}
+        return dict.fromkeys((TARGET, STIFFNESS, BRAKE), joints)
     return {"gain": (robot.nv, 2 * robot.nv), "q_ref": (robot.nq,), "qd_ref": (robot.nv,)}
 
 
@@ -112,7 +116,7 @@ def feedback_graph(robot: Robot, feedback: Feedback) -> Graph:
 
 
 def _joint_law(robot: Robot, recording: Recording, sizes: Mapping[str, Array]) -> Array:
-    """Record tau = feedforward + stiffness (target - q) - damping q̇ of the joints of one degree of freedom."""
+    """Record the law of a `JointPD` on top of `feedforward`."""
     units = tuple((part.start, part.stop) for part in robot.quaternions())
     q = recording.input("q", (robot.nq,), sizes["q"], unit_vectors=units)
     qd = recording.input("qd", (robot.nv,), sizes["qd"])
@@ -120,11 +124,11 @@ def _joint_law(robot: Robot, recording: Recording, sizes: Mapping[str, Array]) -
     joints = [(iq.start, iv.start) for joint, iq, iv in robot.moving() if joint.nv == 1]
     at = [velocity for _, velocity in joints]
     away, rate, torque = (np.asarray(sizes[name])[at] for name in ("delta_q", "qd", "tau"))
-    of_inputs = {"target": away, "stiffness": torque / away, "damping": torque / rate}
+    of_inputs = {TARGET: away, STIFFNESS: torque / away, BRAKE: torque / rate}
     own = {name: recording.input(name, (len(joints),), size) for name, size in of_inputs.items()}
     with scope("feedback"):
         for k, (place, velocity) in enumerate(joints):
-            pull = own["stiffness"][k] * (own["target"][k] - q[place]) - own["damping"][k] * qd[velocity]
+            pull = own[STIFFNESS][k] * (own[TARGET][k] - q[place]) - own[BRAKE][k] * qd[velocity]
             torques[velocity] = torques[velocity] + pull
     return torques
 

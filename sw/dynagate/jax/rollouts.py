@@ -101,7 +101,7 @@ def rollout(
     steps, pairs, 3) and "lift" (*leading, steps, pairs), N s, as of `dynagate.Rollout`. Gradients pass through impulse
     and lift.
 
-    Raises ValueError or TypeError: an option is none of these, or dtype float64 in 32-bit mode; RobotError;
+    Raises ValueError or TypeError: an option is unknown, or dtype float64 in 32-bit mode; RobotError;
     CompileError.
     """
     chosen = precision((np.float64 if jax.config.jax_enable_x64 else np.float32) if dtype is None else dtype)

@@ -30,7 +30,7 @@ BACKENDS: dict[str, Any] = {"compiled": CPU, CPU: CPU, "numpy": "numpy", "fixed"
 
 CONVERGED, DIVERGED = "converged", "diverged"
 """Results of a rollout on request: whether each step has solved its equations, and the first state that is not finite,
--1 if there is none."""
+-1 if all are."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +67,11 @@ class RolloutOperator:
             raise ArgumentError(f"backend '{backend}' of a rollout; expected one of {', '.join(BACKENDS)}")
         if dt is None:
             raise ArgumentError("dt=None for an operator; expected a constant time step in seconds")
+        if options.get("linearize", False) is not False:
+            raise ArgumentError(
+                "linearize= of an operator, which returns no a and b; expected the framework's own derivatives, or "
+                "`dynagate.Rollout`"
+            )
         requested = names_of("outputs", outputs)
         self.keep_unconverged = False
         """Whether states after a step that has not converged stay as they are; else they are NaN."""

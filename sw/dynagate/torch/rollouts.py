@@ -160,7 +160,7 @@ def rollout(
     steps, pairs, 3) and "lift" (*leading, steps, pairs), N s, as of `dynagate.Rollout`. Gradients pass through impulse
     and lift.
 
-    Raises ValueError: an option is none of these; RobotError; CompileError.
+    Raises ValueError: an option is unknown; RobotError; CompileError.
     """
     name = str(dtype or torch.get_default_dtype()).removeprefix("torch.")
     own: dict[str, Any] = {"backend": backend, "dtype": np.dtype(name), "float64": FLOAT64, "outputs": outputs}
