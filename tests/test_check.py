@@ -210,6 +210,7 @@ def test_lengths_in_millimetres(tmp_path: Path) -> None:
         (link(), "has 2 root links"),
         (link("a") + link("b") + joint(ends=("a", "b")) + joint("k", ends=("b", "a")), "form a loop"),
         (link(mass=float("nan")) + joint(), "expected 1 finite number"),
+        (link(inertia=(1e308, 0.0, 0.0, 1.0, 0.0, 1.0)) + joint(), "which no body has"),
         (link() + joint(kind="gear"), "has type 'gear'"),
         (link() + joint(limit=""), "has no <limit lower= upper=>"),
         ("<xacro:property/>", "is a macro"),

@@ -78,23 +78,24 @@ def _of_other(path: Path, *, trust: bool) -> list[Finding]:
 
 def _of_urdf(path: Path) -> list[Finding]:
     """Return the findings on a URDF file. What its reader refuses is an error."""
-    findings: list[Finding] = []
+    refused: list[Finding] = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", RobotWarning)
         try:
             robot = Robot.from_urdf(path)
         except RobotError as error:
-            findings += [_refused(line) for line in _lines(error, path) if not _is_repeated(line)]
+            refused = [_refused(line) for line in _lines(error, path)]
             robot = None
     if robot is None:
         robot = _with_options(path)
     try:
         source = Source(path)
     except RobotError:
-        return findings
-    if robot is None:
-        return [*findings, *check_bodies(source.bodies)]
-    return [*findings, *_of_robot(robot, source), *_warned(path, caught)]
+        return refused
+    findings = list(check_bodies(source.bodies)) if robot is None else _of_robot(robot, source)
+    explained = {finding.place for finding in findings if finding.check in ("inertia", "mass")}
+    rest = [each for each in refused if not (each.place in explained and _is_repeated(each.text))]
+    return [*rest, *findings, *_warned(path, caught)]
 
 
 def _with_options(path: Path) -> Robot | None:

@@ -11,6 +11,7 @@ import numpy as np
 from dynagate.base.arrays import Floats
 from dynagate.robot.errors import RobotError
 from dynagate.robot.geometry import origin_of, sizes_of
+from dynagate.robot.inertia import check_size
 from dynagate.robot.markup import number, numbers, parse
 from dynagate.robot.parts import Link
 from dynagate.robot.rotations import Rounding
@@ -97,6 +98,7 @@ class Source:
         xx, xy, xz, yy, yz, zz = (number(entries, key, where) for key in ENTRIES)
         _, com = origin_of(inertial, where, Rounding(0.0))
         inertia = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+        check_size(where, number(mass, "value", where), com, inertia)
         corners = [self._corners(shape) for tag in ("collision", "visual") for shape in link.findall(tag)]
         points = [corner for corner in corners if corner is not None]
         known = bool(points) and len(points) == len(corners)  # a mesh that is missing may be the largest shape
