@@ -24,7 +24,11 @@ from dynagate.hw.request import DesignRequest
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-LONG = ("docs/processor.md", "docs/tutorials/hardware.md", "docs/tutorials/hour.md", "docs/tutorials/legged.md")
+LONG = (
+    *("docs/driver.md", "docs/processor.md"),
+    *("docs/tutorials/hardware.md", "docs/tutorials/hour.md", "docs/tutorials/legged.md"),
+)
+"""Pages whose programs take long: most of them compile a simulation of hardware. Other tests have what they show."""
 WRITES = ("hour.md", "legged.md")
 APART = "contributing.md"
 """It adds to the tables of operations and functions, so `test_contributing` runs it in interpreters of its own."""

@@ -178,7 +178,9 @@ def test_who_has_no_random_numbers() -> None:
     formatted = assign_word(graph, Unlimited(), sampled_ranges(graph, inputs), Policy(), WordLengths([24] * len(graph)))
     with pytest.raises(ScheduleError, match="none drawn: '.*' is a noise; expected a processor, which computes it"):
         demand(formatted, 4)
-    with pytest.raises(ArgumentError, match="drawn has random numbers; expected a function without them for a single file"):
+    with pytest.raises(
+        ArgumentError, match="drawn has random numbers; expected a function without them for a single file"
+    ):
         emit_single(graph, Region.of(ARM), "float64")
     far = {**inputs, "number": np.full(300, 2.0**24)}
     beyond = assign_word(graph, Unlimited(), sampled_ranges(graph, far), Policy(), WordLengths([24] * len(graph)))
