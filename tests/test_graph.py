@@ -186,6 +186,8 @@ def test_the_same_object_and_no_equal_one_is_found() -> None:
     first, equal = [1], [1]
     assert cache.get(Same(first), lambda: "first") == cache.get(Same(first), lambda: "again") == "first"
     assert cache.get(Same(equal), lambda: "equal") == "equal"
+    assert Same(first) == Same(first) != Same(equal)
+    assert Same(first) != first
 
 
 def test_a_long_trace_says_what_it_does(monkeypatch: pytest.MonkeyPatch) -> None:
