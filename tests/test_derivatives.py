@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import dynagate
 import numpy as np
@@ -10,7 +11,8 @@ import pytest
 from dynagate import FUNCTIONS, Robot, evaluate, robots, trace
 from dynagate.dynamics.configuration import direction_matrix, integrate
 from dynagate.graph import Graph
-from dynagate.graph.derivatives import jacobian, jvp, vjp
+from dynagate.graph.derivatives import jacobian, jvp, sweep_operations, vjp
+from dynagate.graph.recorder import Recording
 from dynagate.graph.truth import STEP, relative_errors
 
 from tests import tolerances
@@ -184,6 +186,31 @@ def test_many_inputs_of_one_result_take_one_sweep_back() -> None:
     weighed = evaluate(product, {**state, "lam_kinetic_energy": np.ones(2)})
     for port in graph.inputs:
         np.testing.assert_allclose(by[f"dkinetic_energy_d{port.name}"], weighed[f"vjp_{port.name}"], rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("formula", "operations"),
+    [
+        pytest.param(lambda x: [x[0] * x[1] + x[2], x[0].sin()], (0, 2), id="the first products are with 1"),
+        pytest.param(lambda x: [(x[0] * x[1]) * (x[2] * x[3])], (4, 4), id="one way for each operand"),
+        pytest.param(lambda x: [(x[0] * x[1]).sin().sin()], (4, 3), id="many inputs of one result"),
+        pytest.param(lambda x: [x[0].sin().sin(), x[0].sin().cos()], (2, 2), id="one input of two results"),
+        pytest.param(lambda x: [x[0].sin() * x[0].cos()], (3, 3), id="ways that meet"),
+        pytest.param(lambda x: [(x[0] + x[1]) * x[2]], (2, 0), id="sums have no products"),
+    ],
+)
+def test_operations_of_sweeps(formula: Any, operations: tuple[int, int]) -> None:
+    recording = Recording("formula", "none")
+    x = recording.input("x", (4,))
+    graph = recording.graph({"y": np.array(formula(x), dtype=object)})
+    (port,) = graph.inputs
+    assert sweep_operations(graph, [{i: 1.0} for i in port.nodes], graph.output_nodes) == operations
+
+
+def test_forward_sweeps_are_kept_unless_sweeps_back_are_clearly_shorter() -> None:
+    iiwa = robots.load("iiwa14")
+    counts = jacobian(trace(iiwa, "inverse_dynamics"), robot=iiwa).counts()
+    assert counts.products + counts.add + counts.neg <= 3702  # of forward sweeps
 
 
 def test_a_number_by_a_number_has_a_derivative() -> None:

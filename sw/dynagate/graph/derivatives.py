@@ -263,7 +263,8 @@ class Derivative:
             part[port.name] = slice(len(ways), len(ways) + moves.shape[1])
             ways += [_not_zero(nodes, column) for column in moves.T]
         roots = list(dict.fromkeys(i for port in results for i in port.nodes))
-        if cheaper_backwards(self.graph, ways, roots):
+        forward, backward = sweep_operations(self.graph, ways, roots)
+        if backward < WORTH * forward:
             rows = self._rows(values, [{i: 1.0} for i in roots], sources)
             row = {i: k for k, i in enumerate(roots)}
             at = {port.name: [row[i] for i in port.nodes] for port in results}
@@ -320,8 +321,8 @@ WORTH = 0.6
 operations are shared, and forward sweeps share more of them."""
 
 
-def cheaper_backwards(graph: Graph, ways: Sequence[Mapping[int, Any]], roots: Sequence[int]) -> bool:
-    """Return whether sweeps back from each root take clearly fewer operations than forward sweeps.
+def sweep_operations(graph: Graph, ways: Sequence[Mapping[int, Any]], roots: Sequence[int]) -> tuple[int, int]:
+    """Return how many operations forward sweeps and sweeps back take, without partial derivatives.
 
     Args:
         graph: The graph.
@@ -347,7 +348,7 @@ def cheaper_backwards(graph: Graph, ways: Sequence[Mapping[int, Any]], roots: Se
         backward += products + sum(each.bit_count() for each in reached[i]) - rows.bit_count()
         for a in moving:
             reached.setdefault(a, []).append(rows)
-    return backward < WORTH * forward
+    return forward, backward
 
 
 def _is_configuration(port: Port) -> bool:
