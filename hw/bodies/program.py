@@ -118,9 +118,9 @@ def build_solver(
     """Write the program of a solver for a core, or for the smallest core with a number of units, into a folder of its
     own. problems: those that its formats come from, as `formatted_solver` takes them. region: what the design's
     file says of states; the robot's limits unless given. samples_per_run: samples in one run, for a solver that has
-    samples; unless given those of `processor.compiler.batched_iterations.counts` that take the fewest cycles. formats: a file of them
-    instead of problems, which are then not solved, and of which its bench has calls where there are any. words: what
-    the core's streams carry, as of `DesignRequest`.
+    samples; unless given, the number in `compiler.batched_iterations.counts` with the fewest cycles. formats: a file
+    of them instead of problems, which are then not solved, and of which its bench has calls where there are any.
+    words: what the core's streams carry, as of `DesignRequest`.
 
     Raises ValueError as `formatted_solver`, `samples_per_run` does not divide the samples, or the core has no such
     streams; FormatsError: the file is not this solver's; ProgramError: the program, or what it keeps of its knots, does
