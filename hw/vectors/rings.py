@@ -23,7 +23,7 @@ from dynagate.hw.vectors.drawn import Arrays, Flags, Ints, Rows, Vectors, drawn_
 from dynagate.hw.vectors.operations import AccessKind, Counted, RegisterAccess
 from dynagate.hw.vectors.rounds import NONE, ROUNDS
 from dynagate.hw.vectors.subject import ACCELERATOR, ROLLOUT
-from dynagate.hw.vectors.wire import StreamModel, kept_bytes, with_keep
+from dynagate.hw.vectors.wire import STRANGE, StreamModel, kept_bytes, with_keep
 
 LONGEST, ALIKE = 8, 5
 """Steps of a trajectory at most, and of those that a register ends."""
@@ -146,7 +146,8 @@ def _integers(
     graph = built.graph
     if wire is None:
         integers = quantize_inputs(built.formatted, states)
-        return integers, np.zeros(len(next(iter(states.values()))), np.bool_), None
+        bad = np.arange(len(next(iter(states.values())))) % STRANGE == STRANGE // 2  # reported as unfit by the stream
+        return integers, bad, None
     count = len(next(iter(states.values())))
     numbers = np.concatenate([states[port.name].reshape(count, -1) for port in graph.inputs], axis=1)
     numbers, _ = wire.with_strange(numbers, seed)
