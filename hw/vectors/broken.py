@@ -21,7 +21,7 @@ GARBAGE = 0xA5A5A5A5
 
 
 class SampleFault(Enum):
-    """What is wrong with a sample."""
+    """Fault of a sample on the stream."""
 
     CUT = "TLAST comes before its last beat"
     UNENDED = "TLAST is missing"
@@ -51,7 +51,7 @@ class Broken(NamedTuple):
 
     @property
     def misaligned(self) -> int:
-        """What register `misaligned` counts."""
+        """Count that register `misaligned` must show."""
         return int((self.unusable | self.dropped | self.unended).sum())
 
 

@@ -43,7 +43,7 @@ class RegisterAccess(NamedTuple):
 
 
 class Counted(NamedTuple):
-    """What the counters of a shell show after samples that it has accepted, and their results, in their order."""
+    """Expected counts of a shell: flags of the samples that it has accepted and of their results, in order."""
 
     bad: Flags
     """Samples with a number that is NaN or infinite or does not fit, (samples,)."""
