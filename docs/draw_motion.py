@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 from dynagate import Robot, evaluate, trace
-from dynagate.scene.look import DARK, LIGHT
-from dynagate.scene.pictures import gif
-from dynagate.scene.scene import scene_of
+from dynagate.views.scene.look import DARK, LIGHT
+from dynagate.views.scene.pictures import gif
+from dynagate.views.scene.scene import scene_of
 
 FOLDER = Path(__file__).parent / "pictures"
 WIDTH, HEIGHT, COLORS = 480, 360, 96

@@ -19,7 +19,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 from dynagate import Shapes, draw, robots
-from dynagate.scene.pictures import sweep
+from dynagate.views.scene.pictures import sweep
 from PIL import Image, ImageDraw
 
 DOCS = Path(__file__).resolve().parent

@@ -18,10 +18,10 @@ import pytest
 from click.testing import CliRunner
 from dynagate import Robot, draw, evaluate, neutral, robots, trace
 from dynagate.cli import main
-from dynagate.scene.contours import contours
-from dynagate.scene.pictures import HEIGHT, WIDTH, pixels, sweep
-from dynagate.scene.raster import seen
-from dynagate.scene.scene import scene_of
+from dynagate.views.scene.contours import contours
+from dynagate.views.scene.pictures import HEIGHT, WIDTH, pixels, sweep
+from dynagate.views.scene.raster import seen
+from dynagate.views.scene.scene import scene_of
 from PIL import Image
 
 from .robots import random_urdf

@@ -26,8 +26,8 @@ from dynagate import Robot, RobotError, RobotWarning, ViewError
 from dynagate.cli import main
 from dynagate.host.rollouts import Trajectories
 from dynagate.robot.visuals import GRAY, folder_of, mesh_bytes, visuals
-from dynagate.scene import browser
-from dynagate.scene.bodies import bodies_of
+from dynagate.views.scene import browser
+from dynagate.views.scene.bodies import bodies_of
 
 URDF = """<robot name="crane">
   <material name="amber"><color rgba="1 0.5 0 1"/></material>

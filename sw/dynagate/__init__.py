@@ -55,8 +55,8 @@ if TYPE_CHECKING:
     from dynagate.integrators.implicit.position_based_method import PositionBasedIntegrator
     from dynagate.integrators.implicit.variational_method import VariationalIntegrator
     from dynagate.integrators.motion import Integrator
-    from dynagate.scene.browser import View, ViewError, view
-    from dynagate.scene.pictures import Picture, Shapes, draw
+    from dynagate.views.scene.browser import View, ViewError, view
+    from dynagate.views.scene.pictures import Picture, Shapes, draw
 
 __all__ = [
     "FUNCTIONS",
@@ -135,12 +135,12 @@ _LAZY = {
     "Stages": "dynagate.hw.plan.plan",
     "build": "dynagate.hw.build",
     "build_request": "dynagate.hw.build",
-    "View": "dynagate.scene.browser",
-    "ViewError": "dynagate.scene.browser",
-    "Picture": "dynagate.scene.pictures",
-    "Shapes": "dynagate.scene.pictures",
-    "draw": "dynagate.scene.pictures",
-    "view": "dynagate.scene.browser",
+    "View": "dynagate.views.scene.browser",
+    "ViewError": "dynagate.views.scene.browser",
+    "Picture": "dynagate.views.scene.pictures",
+    "Shapes": "dynagate.views.scene.pictures",
+    "draw": "dynagate.views.scene.pictures",
+    "view": "dynagate.views.scene.browser",
     "Device": "dynagate.host",
     "Function": "dynagate.host",
     "compile": "dynagate.host",

@@ -511,7 +511,7 @@ def arrays_files(folder: Path) -> Draw:
     import trimesh
     from dynagate.cli.view import _read
     from dynagate.robot import RobotError
-    from dynagate.scene.meshes import _arrays
+    from dynagate.views.scene.meshes import _arrays
 
     buffer = io.BytesIO()
     np.savez(buffer, q=np.zeros((5, 2)))

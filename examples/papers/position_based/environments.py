@@ -22,7 +22,7 @@ from examples.papers.position_based.walking import CONTROL as CONTROL  # of this
 from examples.papers.position_based.walking import Flags, Simulator, WalkingTask
 
 if TYPE_CHECKING:
-    from dynagate.scene.browser import View
+    from dynagate.views.scene.browser import View
 
 try:
     import gymnasium
@@ -119,7 +119,7 @@ class Walking(gymnasium.Env[Numbers, Numbers]):
         if self.render_mode != "human":
             return
         if self._view is None:
-            from dynagate.scene.browser import view
+            from dynagate.views.scene.browser import view
 
             self._view = view(self.task.legged.robot, self.q)
         self._view.q = self.q
@@ -129,7 +129,7 @@ class Walking(gymnasium.Env[Numbers, Numbers]):
         `reset` and `step`. Raises MissingExtraError: Pillow is not installed."""
         if self.render_mode != "rgb_array":
             return None
-        from dynagate.scene.pictures import pixels
+        from dynagate.views.scene.pictures import pixels
 
         return pixels(self.task.legged.robot, self.q)
 

@@ -73,7 +73,7 @@ def view(context: click.Context, robot: Robot, trajectory: Path | None, options:
 
     TRAJECTORY is an .npz file with `q`, (steps, nq) or (batch, steps, nq) in rad and m, as
     numpy.savez(file, q=motion.q) writes it."""
-    from dynagate.scene.pictures import Shapes, draw, sweep
+    from dynagate.views.scene.pictures import Shapes, draw, sweep
 
     q = sweep(robot) if trajectory is None else _read(trajectory)
     file = Path(robots.file_of(context.params["robot"]))
@@ -91,7 +91,7 @@ def view(context: click.Context, robot: Robot, trajectory: Path | None, options:
 
 def _turned(robot: Robot, q: Any, **options: Any) -> None:
     """Show a robot in the browser until Ctrl-C. options: as `dynagate.view` takes them."""
-    from dynagate.scene import browser
+    from dynagate.views.scene import browser
 
     with browser.view(robot, q, **options) as shown_until:
         click.echo(f"{shown_until.url}, until Ctrl-C")

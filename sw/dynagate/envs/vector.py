@@ -92,7 +92,7 @@ class RobotVectorEnv(VectorEnv[Any, Any, Any]):
         """Return a picture (480, 640, 3) of each robot, with render_mode "rgb_array"; else None."""
         if self.render_mode is None:
             return None
-        from dynagate.scene.pictures import pixels
+        from dynagate.views.scene.pictures import pixels
 
         return tuple(pixels(self.task.robot, q.astype(np.float64)) for q in self.batch.q)
 

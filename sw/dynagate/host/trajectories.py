@@ -17,8 +17,8 @@ from dynagate.robot import Robot
 from dynagate.robot.checked import RobotOrName
 
 if TYPE_CHECKING:
-    from dynagate.scene.browser import View
-    from dynagate.scene.pictures import Picture
+    from dynagate.views.scene.browser import View
+    from dynagate.views.scene.pictures import Picture
 
 SHOWN = 3
 """Number of motions that a notebook shows in one picture."""
@@ -126,7 +126,7 @@ class Trajectories:
         Raises:
             ArgumentError: As `dynagate.draw` does, or there is no such motion, or the robot is not known.
         """
-        from dynagate.scene.pictures import draw
+        from dynagate.views.scene.pictures import draw
 
         return draw(self._robot_or(robot), self._finite(which), file, **{"dt": self._dt, **options})
 
@@ -141,7 +141,7 @@ class Trajectories:
         Raises:
             ArgumentError: As `dynagate.view` does, or there is no such motion, or the robot is not known.
         """
-        from dynagate.scene.browser import view
+        from dynagate.views.scene.browser import view
 
         return view(self._robot_or(robot), self._finite(which), **{"dt": self._dt, **options})
 
@@ -164,7 +164,7 @@ class Trajectories:
         table = arrays_table({name: own for name in names if (own := getattr(self, name)) is not None})
         if self._robot is None or not self.q.size:
             return table
-        from dynagate.scene.notebook import motion_svg
+        from dynagate.views.scene.notebook import motion_svg
 
         motions = self.q.reshape(-1, *self.q.shape[-2:])
         motions = motions[np.isfinite(motions).all(axis=(1, 2))][:SHOWN]

@@ -20,9 +20,9 @@ from dynagate.base.nearest import nearest
 from dynagate.graph import trace
 from dynagate.graph.evaluate import evaluate
 from dynagate.robot import Robot
-from dynagate.scene.bodies import BASE, Body, bodies_of, size_of
-from dynagate.scene.camera import Camera, framed
-from dynagate.scene.solids import Color, Solid, cone, cylinder, frame_along, joined
+from dynagate.views.scene.bodies import BASE, Body, bodies_of, size_of
+from dynagate.views.scene.camera import Camera, framed
+from dynagate.views.scene.solids import Color, Solid, cone, cylinder, frame_along, joined
 
 MAX_ROBOTS = 16
 """Largest number of motions that are drawn in one scene."""

@@ -15,7 +15,7 @@ from dynagate.base.extras import brought_by
 from dynagate.robot.apart import SECONDS, read_apart
 from dynagate.robot.errors import RobotError
 from dynagate.robot.visuals import GRAY, mesh_bytes
-from dynagate.scene.solids import Solid, surface
+from dynagate.views.scene.solids import Solid, surface
 
 MAX_TRIANGLES = 2_000_000
 """Largest number of triangles of a mesh, and of all meshes of a robot, that a page shows."""

@@ -23,11 +23,11 @@ from dynagate.base.extras import brought_by
 from dynagate.dynamics.configuration import neutral
 from dynagate.robot import Robot, RobotError, robots
 from dynagate.robot.checked import RobotOrName, robot_of
-from dynagate.scene.look import Theme, theme_of
-from dynagate.scene.page import page
-from dynagate.scene.pixels import picture
-from dynagate.scene.scene import Scene, scene_of
-from dynagate.scene.vector import svg
+from dynagate.views.scene.look import Theme, theme_of
+from dynagate.views.scene.page import page
+from dynagate.views.scene.pixels import picture
+from dynagate.views.scene.scene import Scene, scene_of
+from dynagate.views.scene.vector import svg
 
 WIDTH, HEIGHT = 640, 480
 FRAMES = {".svg": 48, ".gif": 100, ".png": 1, ".html": 2000}

@@ -13,8 +13,8 @@ from dynagate.base.errors import MissingExtraError
 from dynagate.base.warned import warn
 from dynagate.robot import Link, Robot, RobotError, RobotWarning
 from dynagate.robot.visuals import GRAY, Visual, folder_of, visuals
-from dynagate.scene.meshes import read_meshes
-from dynagate.scene.solids import Color, Solid, box, cylinder, frame_along, joined, rounded_hull
+from dynagate.views.scene.meshes import read_meshes
+from dynagate.views.scene.solids import Color, Solid, box, cylinder, frame_along, joined, rounded_hull
 
 BASE = -1
 """Number of the link that carries bodies that do not move."""

@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from dynagate.base.arrays import Floats
-from dynagate.scene.camera import FIELD
-from dynagate.scene.look import LIGHT, Theme, brightness, key_light
-from dynagate.scene.raster import Seen, covered, seen, to_pixels
-from dynagate.scene.scene import Scene
+from dynagate.views.scene.camera import FIELD
+from dynagate.views.scene.look import LIGHT, Theme, brightness, key_light
+from dynagate.views.scene.raster import Seen, covered, seen, to_pixels
+from dynagate.views.scene.scene import Scene
 
 Bytes = npt.NDArray[np.uint8]
 Pixels = npt.NDArray[np.float32]

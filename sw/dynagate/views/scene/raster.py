@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dynagate.base.arrays import Array
-from dynagate.scene.camera import Camera
+from dynagate.views.scene.camera import Camera
 
 Indices = npt.NDArray[np.int64]
 

@@ -7,8 +7,8 @@ import numpy.typing as npt
 
 from dynagate.dynamics.configuration import neutral
 from dynagate.robot import Robot
-from dynagate.scene.scene import scene_of
-from dynagate.scene.vector import svg
+from dynagate.views.scene.scene import scene_of
+from dynagate.views.scene.vector import svg
 
 WIDTH, HEIGHT = 480, 360
 FRAMES = 32

@@ -8,13 +8,13 @@ from xml.etree import ElementTree
 import numpy as np
 
 from dynagate.base.arrays import Floats
-from dynagate.scene.camera import FIELD
-from dynagate.scene.contours import contours
-from dynagate.scene.look import DARK, LIGHT, Theme
-from dynagate.scene.pixels import FAR, Layers, cell_of, layers, shadow_corners
-from dynagate.scene.raster import covered, to_pixels
-from dynagate.scene.scene import Scene
-from dynagate.scene.solids import Color
+from dynagate.views.scene.camera import FIELD
+from dynagate.views.scene.contours import contours
+from dynagate.views.scene.look import DARK, LIGHT, Theme
+from dynagate.views.scene.pixels import FAR, Layers, cell_of, layers, shadow_corners
+from dynagate.views.scene.raster import covered, to_pixels
+from dynagate.views.scene.scene import Scene
+from dynagate.views.scene.solids import Color
 
 NAMESPACE = "http://www.w3.org/2000/svg"
 UNITS = 10

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from dynagate.scene.camera import ASPECT, AZIMUTH, ELEVATION, FIELD
-from dynagate.scene.look import AMBIENT, DARK, KEY, KEY_SIDE, LIGHT, SHINE, SKY
-from dynagate.scene.pixels import FAR
-from dynagate.scene.scene import Scene
+from dynagate.views.scene.camera import ASPECT, AZIMUTH, ELEVATION, FIELD
+from dynagate.views.scene.look import AMBIENT, DARK, KEY, KEY_SIDE, LIGHT, SHINE, SKY
+from dynagate.views.scene.pixels import FAR
+from dynagate.views.scene.scene import Scene
 
 TEMPLATE = Path(__file__).parent / "page.html"
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from dynagate.base.arrays import Floats
 from dynagate.base.errors import ArgumentError
-from dynagate.scene.solids import Color
+from dynagate.views.scene.solids import Color
 
 THEMES = ("auto", "light", "dark")
 

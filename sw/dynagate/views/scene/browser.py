@@ -18,11 +18,11 @@ from dynagate.base.explained import explained
 from dynagate.base.warned import warn
 from dynagate.robot import Robot, RobotWarning
 from dynagate.robot.checked import RobotOrName
-from dynagate.scene.guard import is_foreign
-from dynagate.scene.look import theme_of
-from dynagate.scene.page import motion, page
-from dynagate.scene.pictures import Shapes, sources
-from dynagate.scene.scene import Scene, configurations, scene_of, with_motion
+from dynagate.views.scene.guard import is_foreign
+from dynagate.views.scene.look import theme_of
+from dynagate.views.scene.page import motion, page
+from dynagate.views.scene.pictures import Shapes, sources
+from dynagate.views.scene.scene import Scene, configurations, scene_of, with_motion
 
 HOST = "127.0.0.1"
 """Address that the page is served at. Other machines of the network cannot reach it."""
