@@ -152,7 +152,7 @@ def _tracking(robot: Robot, reach: Reach, derivatives: Derivatives) -> float:
         return goal + sway * wave[0], sway * wave[1], sway * wave[2]
 
     with np.errstate(all="ignore"):
-        errors = track(robot, path, derivatives, noise=reach.noise)
+        errors = track(robot, path, derivatives, plans={"noise": reach.noise})
     return float(np.sqrt(np.mean(np.square(errors)))) if np.isfinite(errors).all() else math.inf
 
 

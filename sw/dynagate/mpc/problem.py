@@ -193,32 +193,34 @@ def _interrupts_wait() -> Iterator[None]:
         raise KeyboardInterrupt
 
 
+TRACKED = {"knots": 15, "distance": 100.0, "velocity": 1.0, "torque": 1e-4, "end": 1.0}
+"""Fields of a `Reach` whose plans follow a path."""
+
+
 def track(
     robot: Robot,
     path: Callable[[float], tuple[Floats, Floats, Floats]],
     derivatives: Derivatives,
     *,
+    plans: Mapping[str, Any] | None = None,
     seconds: float = 2.0,
-    horizon: int = 15,
-    dt: float = 0.02,
-    noise: float | Sequence[float] = 1.0,
     iterations: int = 2,
     seed: int = 1,
     start: Floats | None = None,
-    weights: Mapping[str, float] | None = None,
 ) -> Floats:
     """Tracking error (steps, n) in rad of a receding-horizon controller whose torques are disturbed.
 
-    path: seconds -> q, q̇, q̈. noise: standard deviation in N m of what is added to every torque, seeded; one, or one a
-    joint. Each step takes this many solver iterations from the last step's solution, shifted. start: the state (2 nv,);
-    the path's unless given. weights: of `Reach`.
+    path: seconds -> q, q̇, q̈. plans: fields of the `Reach` that each plan solves, in place of those of TRACKED: `noise`
+    is the standard deviation in N m of the disturbance of every torque, seeded; one, or one a joint. Each step takes
+    this many solver iterations from the last step's solution, shifted. start: the state (2 nv,); the path's unless
+    given.
     """
     model = Robotics(robot)
     random = np.random.default_rng(seed)
-    n, steps = robot.nv, round(seconds / dt)
+    n = robot.nv
+    reach = Reach((0.0,) * n, (0.0,) * n, **{**TRACKED, **(plans or {})})
+    horizon, dt, steps = reach.knots, reach.dt, round(seconds / reach.dt)
     x = np.concatenate(path(0.0)[:2]) if start is None else start
-    own = {"distance": 100.0, "velocity": 1.0, "torque": 1e-4, "end": 1.0, **(weights or {})}
-    reach = Reach((0.0,) * n, (0.0,) * n, horizon, dt, **own)
     xs: list[Floats] | None = None
     us: list[Floats] = []
     errors = []
@@ -231,7 +233,7 @@ def track(
         xs[0] = x
         with _interrupts_wait():
             solver.solve(xs, us, iterations, False)
-        x = model.step(x, np.array(solver.us[0]) + np.asarray(noise) * random.normal(size=n), dt)
+        x = model.step(x, np.array(solver.us[0]) + np.asarray(reach.noise) * random.normal(size=n), dt)
         xs = [np.array(s) for s in solver.xs[1:]] + [np.array(solver.xs[-1])]
         us = [np.array(u) for u in solver.us[1:]] + [np.array(solver.us[-1])]
         if not np.all(np.abs(x) < RUNAWAY):

@@ -111,14 +111,11 @@ class Loop:
             self.stepped,
             path,
             exact(self.stepped),
+            plans={"knots": KNOTS, "dt": DT, "noise": self.reach.noise, **WEIGHTS},
             seconds=self.steps * DT,
-            horizon=KNOTS,
-            dt=DT,
-            noise=self.reach.noise,
             iterations=ITERATIONS,
             seed=self.seed,
             start=self.start,
-            weights=WEIGHTS,
         )
         return _row("Crocoddyl", errors)
 
@@ -280,21 +277,16 @@ def _row(name: str, errors: Array) -> Row:
 
 def compared(
     controller: str,
-    robot: Robot,
-    reach: Reach,
+    loop: Loop,
     *,
-    seconds: float,
     units: int | None,
     words: Sequence[int],
     rtl: bool,
     samples: int,
-    implicit_damping: bool = False,
     progress: Progress = quiet,
 ) -> str:
     """A table of controllers: Crocoddyl's and one of PLANNERS in float64, and with `units` ours in words of this many
-    bits, as integers and, with rtl, on the simulated core. samples: of a plan by MPPI. implicit_damping: in the
-    steps of the robot and of all controllers, as of a `Rollout`."""
-    loop = Loop(robot, reach, seconds, implicit_damping=implicit_damping)
+    bits, as integers and, with rtl, on the simulated core. samples: of a plan by MPPI."""
     progress("Crocoddyl")
     rows = [loop.crocoddyl()]
     planner = PLANNERS[controller](loop, samples)
@@ -304,5 +296,7 @@ def compared(
     for word in words if units is not None else ():
         assert units is not None
         rows += loop.on_chip(planner, states, units, word, rtl, progress)
-    head = f"{robot.name}, {loop.steps} plans of {KNOTS} knots and {planner.text}, {DT:g} s apart, torques disturbed"
+    head = (
+        f"{loop.robot.name}, {loop.steps} plans of {KNOTS} knots and {planner.text}, {DT:g} s apart, torques disturbed"
+    )
     return "\n".join([head, *table_lines(COLUMNS, rows)])
