@@ -14,7 +14,15 @@ from dynagate.base.errors import ArgumentError
 from dynagate.base.option import Option, option_of
 from dynagate.cli.groups import in_options
 from dynagate.cli.parameters import count
-from dynagate.cli.robot import Command, with_options
+
+Command = Callable[..., Any]
+
+
+def with_options(command: Command, *options: Command) -> Command:
+    """Return the command with these options, in this order in its help."""
+    for each in reversed(options):
+        command = each(command)
+    return command
 
 
 def options_of(kind: type[Any], argument: str = "options") -> Callable[[Command], Command]:

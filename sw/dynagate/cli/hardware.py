@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -83,6 +82,56 @@ class ShellOptions:
         return None if self.axi is None else Axi(int(self.axi), self.tlast or PER_SAMPLE, words or FLOAT32, self.choice)
 
 
+@dataclass(frozen=True)
+class BuildOptions:
+    """Limits of a design, and what is printed of it."""
+
+    budgets: dict[str, int] = option(
+        "Fail if the design needs more than this resource, for example dsp=220 (repeatable).",
+        (),
+        name="--budget",
+        unit="dsp=N | lut=N | register_bits=N",
+        type=Named(
+            parameters.whole(0, 10**12), "dsp=N, lut=N or register_bits=N, N a whole number of 0 or more", names=BUDGETS
+        ),
+        callback=mapping,
+    )
+    report: bool = option("Print the datasheet.", False)
+
+
+@dataclass(frozen=True)
+class SynthOptions:
+    """Targets of a synthesis."""
+
+    families: tuple[str, ...] = option(
+        "Map the design to this family: UltraScale+, 7-series or ECP5 (repeatable).",
+        ("xcup",),
+        name="--family",
+        choices=tuple(SCRIPTS),
+    )
+    liberty: Path | None = option(
+        "Report the area in this library of standard cells (.lib or .lib.gz), instead of --family.",
+        None,
+        unit="FILE",
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    )
+
+
+@dataclass(frozen=True)
+class BitstreamOptions:
+    """Board, clock and project of a bitstream."""
+
+    board_name: str = option("Build for this board.", name="--board", type=BoardOrFile())
+    clock: float | None = option(
+        "Run the datapath at this clock.  [default: the board's]",
+        None,
+        unit="MHZ",
+        type=Value(parameters.real(lambda x: 1.0 <= x <= MOST_MEGAHERTZ), f"a number from 1 to {MOST_MEGAHERTZ}"),
+    )
+    only_project: bool = option("Write the project without running the vendor's tools.", False)
+    project_folder: Path = option("Keep projects in this folder.", "build/boards", unit="FOLDER", type=Folder())
+
+
 @command(
     short_help="Write Verilog, design.json and a datasheet.",
     epilog=examples("build iiwa14 --ii 8", "build my_robot.urdf --function forward_dynamics --error 1e-3 --axi 512"),
@@ -95,18 +144,7 @@ class ShellOptions:
 @outputs_option
 @step_options
 @options_of(ShellOptions, "shell")
-@click.option(
-    "--budget",
-    "budgets",
-    multiple=True,
-    type=Named(
-        parameters.whole(0, 10**12), "dsp=N, lut=N or register_bits=N, N a whole number of 0 or more", names=BUDGETS
-    ),
-    callback=mapping,
-    metavar="dsp=N | lut=N | register_bits=N",
-    help="Fail if the design needs more than this resource, for example dsp=220 (repeatable).",
-)
-@click.option("--report", is_flag=True, help="Print the datasheet.")
+@options_of(BuildOptions)
 @units_option
 def build(
     robot: Robot,
@@ -114,8 +152,7 @@ def build(
     units: int | Cores | None,
     shell: ShellOptions,
     words: str | None,
-    budgets: dict[str, int],
-    report: bool,
+    options: BuildOptions,
     **request: Any,
 ) -> None:
     """Build the Verilog of ROBOT's datapath and print the folder where it lies. With --units it is a program."""
@@ -123,7 +160,7 @@ def build(
     from dynagate.hw.datasheet import DATASHEET
     from dynagate.hw.plan.cost import Budget
 
-    request |= {"axi": shell.with_words(words), "budget": Budget(**budgets) if budgets else None}
+    request |= {"axi": shell.with_words(words), "budget": Budget(**options.budgets) if options.budgets else None}
     request["words"] = None if shell.axi is not None and units is None else words  # the shell has them
     built: Design[Any]
     with ProgressLine() as progress:
@@ -131,7 +168,7 @@ def build(
             built = _built_program(robot, region, units, progress=progress, **request)
         else:
             built = built_as_asked(robot, region, progress=progress, **request)
-    if report:
+    if options.report:
         click.echo((built.folder / DATASHEET).read_text())
     else:
         click.echo(built.hardware.summary(built), err=True)  # standard output has only the folder, for other programs
@@ -191,27 +228,12 @@ def _request(
 @algorithm_options
 @outputs_option
 @step_options
-@click.option(
-    "--family",
-    "families",
-    multiple=True,
-    type=click.Choice(list(SCRIPTS)),
-    default=("xcup",),
-    show_default=True,
-    help="Map the design to this family: UltraScale+, 7-series or ECP5 (repeatable).",
-)
-@click.option(
-    "--liberty",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="Report the area in this library of standard cells (.lib or .lib.gz), instead of --family.",
-)
+@options_of(SynthOptions)
 @units_option
 def synth(
     robot: Robot,
     region: Region,
-    families: Sequence[str],
-    liberty: Path | None,
+    options: SynthOptions,
     units: int | Cores | None,
     **request: Any,
 ) -> None:
@@ -222,6 +244,7 @@ def synth(
     from dynagate.hw.targets.area import area, check_liberty
     from dynagate.hw.targets.synth import synthesize, synthesize_modules, table, table_of, tops
 
+    liberty, families = options.liberty, options.families
     if liberty is not None:
         if click.get_current_context().get_parameter_source("families") is ParameterSource.COMMANDLINE:
             raise click.UsageError("--family with --liberty; expected one of them")
@@ -362,31 +385,13 @@ def core_option(command: Any) -> Any:
     ),
 )
 @algorithm_options
-@click.option("--board", "board_name", required=True, type=BoardOrFile(), help="Build for this board.")
-@click.option(
-    "--clock",
-    type=Value(parameters.real(lambda x: 1.0 <= x <= MOST_MEGAHERTZ), f"a number from 1 to {MOST_MEGAHERTZ}"),
-    metavar="MHZ",
-    help="Run the datapath at this clock.  [default: the board's]",
-)
-@click.option("--only-project", is_flag=True, help="Write the project without running the vendor's tools.")
-@click.option(
-    "--project-folder",
-    type=Folder(),
-    metavar="FOLDER",
-    default="build/boards",
-    show_default=True,
-    help="Keep projects in this folder.",
-)
+@options_of(BitstreamOptions)
 def bitstream(
     robot: Robot,
     region: Region,
-    board_name: str,
+    options: BitstreamOptions,
     ii: int | None,
-    clock: float | None,
-    only_project: bool,
     folder: Path,
-    project_folder: Path,
     **request: Any,
 ) -> None:
     """Make the bitstream of ROBOT's accelerator for a board, or the project that makes it where the vendor's tools are.
@@ -398,17 +403,17 @@ def bitstream(
     from dynagate.cli.progress import ProgressLine
     from dynagate.hw.targets.project import bitstream_design, choice_table
 
-    board = boards.load(board_name)
+    board = boards.load(options.board_name)
     if request["goal"] is not None and click.get_current_context().params.get("target") is None:
         request["goal"] = dataclasses.replace(request["goal"], dsp=board.resources.blocks)
-    tools = _tools_of(board, only_project)
-    clock = tools.first_clock(clock)
+    tools = _tools_of(board, options.only_project)
+    clock = tools.first_clock(options.clock)
     with ProgressLine() as progress:
         built, choice = bitstream_design(
             _request(robot, region, **request), board, ii=ii, clock_mhz=clock, folder=folder, progress=progress
         )
         click.echo(choice_table(choice))
-        lines = tools.make_design(built, choice, project_folder, progress)
+        lines = tools.make_design(built, choice, options.project_folder, progress)
     click.echo("\n".join(lines))
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
 from click.core import ParameterSource
 
+from dynagate.base.option import option
 from dynagate.cli import parameters
+from dynagate.cli.fields import options_of
 from dynagate.cli.groups import command
 from dynagate.cli.options import examples
 from dynagate.cli.parameters import Value
@@ -38,28 +41,34 @@ def doctor() -> None:
     sys.exit(1)
 
 
+@dataclass(frozen=True)
+class CleanOptions:
+    """Files that `clean` removes."""
+
+    dry_run: bool = option("Print what would be removed and remove nothing.", False)
+    designs: Path | None = option(
+        "Remove old designs below this folder too; other files in it stay.",
+        None,
+        unit="FOLDER",
+        type=click.Path(exists=True, file_okay=False, path_type=Path),
+    )
+    days: float = option(
+        "Remove designs that are at least this many days old, with --designs.",
+        str(UNUSED_DAYS),
+        type=Value(parameters.real(lambda x: x >= 0.0), "a number of days, 0 or more"),
+    )
+
+
 @command(
     short_help="Remove the cache, and old designs on request.",
     epilog=examples("clean --dry-run", "clean --designs build/designs --days 30"),
 )
-@click.option("--dry-run", is_flag=True, help="Print what would be removed and remove nothing.")
-@click.option(
-    "--designs",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    metavar="FOLDER",
-    help="Remove old designs below this folder too; other files in it stay.",
-)
-@click.option(
-    "--days",
-    default=str(UNUSED_DAYS),
-    show_default=True,
-    type=Value(parameters.real(lambda x: x >= 0.0), "a number of days, 0 or more"),
-    help="Remove designs that are at least this many days old, with --designs.",
-)
-def clean(dry_run: bool, designs: Path | None, days: float) -> None:
+@options_of(CleanOptions)
+def clean(options: CleanOptions) -> None:
     """Remove what dynagate compiled into its cache, and with --designs old designs, and print how much that frees.
 
     Nothing outside the cache is touched without --designs. All that is removed is made again when it is needed."""
+    designs, dry_run = options.designs, options.dry_run
     if designs is None and click.get_current_context().get_parameter_source("days") is ParameterSource.COMMANDLINE:
         raise click.UsageError("--days without --designs; expected both: the cache is emptied whatever its age")
     from dynagate.cli.cleaning import cleaned, in_cache, megabytes, old_designs
@@ -69,7 +78,7 @@ def clean(dry_run: bool, designs: Path | None, days: float) -> None:
         progress("looking for what can go")
         places = [(cache_folder(), "compiled folders", in_cache(cache_folder()))]
         if designs is not None:
-            places.append((designs, "designs", old_designs(designs, days)))
+            places.append((designs, "designs", old_designs(designs, options.days)))
         results = [cleaned(*place, dry_run=dry_run, progress=progress) for place in places]
     for result in results:
         click.echo(result.text())

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from dynagate.base.option import option
 from dynagate.cli import groups, parameters
 from dynagate.cli.extras import needs
+from dynagate.cli.fields import Command, options_of
 from dynagate.cli.hardware import built_as_asked
 from dynagate.cli.options import algorithm_options, design_options, examples, outputs_option, seed_option
 from dynagate.cli.output import write_text
-from dynagate.cli.parameters import count
-from dynagate.cli.robot import Command, first_given, region_options, robot_options
+from dynagate.cli.robot import first_given, region_options, robot_options
 from dynagate.dynamics import ALL
 from dynagate.graph.parts import parts_of
 
@@ -167,6 +168,26 @@ def _checked_output(output: Path | None, show: str, opened: bool) -> Path | None
     return parameters.File(suffix).convert(output, parameter, context)
 
 
+@dataclass(frozen=True)
+class ReportOptions:
+    """Kind of report, and the file that it is written to."""
+
+    show: str = option(
+        "Write an HTML page, print the schedule, write waveforms, or compare one datapath with separate ones.",
+        "page",
+        choices=tuple(VIEWS),
+    )
+    output: Path | None = option(
+        "Write this file: .html, .svg or .vcd."
+        "  [default: report.html, schedule.svg or wave.vcd in the design's folder]",
+        None,
+        unit="FILE",
+        type=parameters.File(),
+    )
+    opened: bool = option("Show the page, or a drawing of the schedule, in the browser.", False, name="--open")
+    samples: int = option("Simulate this many random states with --show waves.", 2, most=MOST_SAMPLES)
+
+
 @groups.command(
     short_help="Show a design: page, schedule, waveforms, comparison.",
     epilog=examples(
@@ -178,30 +199,9 @@ def _checked_output(output: Path | None, show: str, opened: bool) -> Path | None
 )
 @needs("hw", "amaranth", "scipy", "jinja2")
 @design_argument
-@click.option(
-    "--show",
-    type=click.Choice(list(VIEWS)),
-    default="page",
-    show_default=True,
-    help="Write an HTML page, print the schedule, write waveforms, or compare one datapath with separate ones.",
-)
-@click.option(
-    "--output",
-    type=parameters.File(),
-    metavar="FILE",
-    help="Write this file: .html, .svg or .vcd."
-    "  [default: report.html, schedule.svg or wave.vcd in the design's folder]",
-)
-@click.option("--open", "opened", is_flag=True, help="Show the page, or a drawing of the schedule, in the browser.")
-@click.option(
-    "--samples",
-    default=2,
-    show_default=True,
-    type=count(MOST_SAMPLES),
-    help="Simulate this many random states with --show waves.",
-)
+@options_of(ReportOptions)
 @seed_option
-def report(subject: Subject, show: str, output: Path | None, opened: bool, samples: int, seed: int) -> None:
+def report(subject: Subject, options: ReportOptions, seed: int) -> None:
     """Show a design: its page, its schedule, its waveforms, or what several functions cost in one datapath.
 
     The argument is the folder of a design, or a robot, which is built first.
@@ -213,7 +213,8 @@ def report(subject: Subject, show: str, output: Path | None, opened: bool, sampl
     together  what datapaths of single functions of ROBOT cost, and one of all of them"""
     from dynagate.cli.progress import ProgressLine
 
-    output = _checked_output(output, show, opened)
+    show, opened = options.show, options.opened
+    output = _checked_output(options.output, show, opened)
     if show == "together":
         _check_compared(subject)
         assert subject.compare is not None
@@ -226,7 +227,7 @@ def report(subject: Subject, show: str, output: Path | None, opened: bool, sampl
         if show == "page":
             _write_page(built, output, opened, progress)
         elif show == "waves":
-            _write_waves(built, output, samples, seed, progress)
+            _write_waves(built, output, options.samples, seed, progress)
     if show == "schedule":
         _print_schedule(built, output, opened)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +14,11 @@ from click.shell_completion import CompletionItem
 
 from dynagate.base.errors import ArgumentError
 from dynagate.base.nearest import nearest
+from dynagate.base.option import option
 from dynagate.cli import parameters
-from dynagate.cli.fields import field_option
+from dynagate.cli.fields import Command, field_option, with_options
 from dynagate.cli.parameters import BoardOrFile, Named, Value, count, mapping, one_or_named
-from dynagate.cli.robot import Command, refuse_without, with_options
+from dynagate.cli.robot import refuse_without
 from dynagate.dynamics import (
     ALIASES,
     ALL,
@@ -205,56 +206,94 @@ def folder_option(text: str, **settings: Any) -> Command:
     return click.option("--folder", type=parameters.Folder(), metavar="FOLDER", help=text, **settings)
 
 
-FORMAT_OPTIONS = (
-    click.option(
-        "--word",
-        type=count(LARGEST_WORD, SMALLEST_WORD),
-        metavar="BITS",
-        help=f"Give every value this many bits.  [default: {DEFAULT_WORD}]",
-    ),
-    click.option(
-        "--error",
-        "errors",
-        multiple=True,
+@dataclass(frozen=True)
+class FormatOptions:
+    """Where formats come from, besides a file of them."""
+
+    word: int | None = option(
+        f"Give every value this many bits.  [default: {DEFAULT_WORD}]",
+        None,
+        unit="BITS",
+        least=SMALLEST_WORD,
+        most=LARGEST_WORD,
+    )
+    errors: dict[str, float] = option(
+        "Find word lengths with this relative L2 error in 99.9 % of the states, for all output blocks or one.",
+        (),
+        name="--error",
+        unit="[BLOCK=]ERROR",
         type=Named(parameters.error_limit, "ERROR or BLOCK=ERROR with a number between 0 and 1", alone=True),
         callback=mapping,
-        metavar="[BLOCK=]ERROR",
-        help="Find word lengths with this relative L2 error in 99.9 % of the states, for all output blocks or one.",
-    ),
-    click.option(
-        "--target",
-        type=click.Choice(list(MULTIPLIERS)),
-        help=f"Fill this multiplier, with --error.  [default: {next(iter(MULTIPLIERS))}]",
-    ),
-    click.option(
-        "--floor",
-        type=Value(parameters.real(lambda x: 0.0 <= x <= 1.0), "a number from 0 to 1"),
-        metavar="PART",
-        help="Measure the error of a small block relative to this part of its root mean square, with --error.  "
+    )
+    target: str | None = option(
+        f"Fill this multiplier, with --error.  [default: {next(iter(MULTIPLIERS))}]", None, choices=tuple(MULTIPLIERS)
+    )
+    floor: float | None = option(
+        "Measure the error of a small block relative to this part of its root mean square, with --error.  "
         "[default: 0.1]",
-    ),
-    click.option("--near-rest", is_flag=True, help="Keep the error for states near rest too, with --error."),
+        None,
+        unit="PART",
+        type=Value(parameters.real(lambda x: 0.0 <= x <= 1.0), "a number from 0 to 1"),
+    )
+    near_rest: bool = option("Keep the error for states near rest too, with --error.", False)
+
+    def check(self, formats: Path | None, function: Function) -> None:
+        """Raise an error if formats come from two places, or an error is that of a block that there is not."""
+        places = (("--word", self.word), ("--error", self.errors), ("--formats", formats))
+        named = [name for name, value in places if value]
+        if len(named) > 1:
+            raise click.UsageError(f"{' and '.join(named)} are both given; expected one: each decides the formats")
+        for name in ("target", "floor", "near_rest"):
+            if getattr(self, name) is not None and getattr(self, name) is not False and not self.errors:
+                text = f"--{name.replace('_', '-')} without --error; expected both: it refines an error"
+                raise click.UsageError(text)
+        blocks = [output.name for output in function.outputs]
+        for block in self.errors:
+            if block and block not in blocks:
+                raise click.BadParameter(
+                    f"no output block '{block}'{nearest(block, blocks)}; {function.name} has {', '.join(blocks)}",
+                    param_hint="'--error'",
+                )
+
+    def goal(self) -> Any:
+        """Return the `Goal` that --error and the options that refine it describe, or None."""
+        from dynagate.fixedpoint.wordlength.goal import DSP48E2, FLOOR, Goal
+
+        if not self.errors:
+            return None
+        return Goal(
+            one_or_named(self.errors),
+            floor=FLOOR if self.floor is None else self.floor,
+            kinds=("uniform", "rest") if self.near_rest else ("uniform",),
+            dsp=MULTIPLIERS[self.target] if self.target else DSP48E2,
+        )
+
+
+@dataclass(frozen=True)
+class PlanOptions:
+    """Register stages of a datapath, and the proof of its ranges."""
+
+    stages: dict[str, int] = option(
+        "Add this many pipeline registers after each product or sum.",
+        (),
+        unit="multiply=N | add=N",
+        type=Named(
+            parameters.whole(0, MOST_STAGES),
+            f"multiply=N or add=N, N a whole number from 0 to {MOST_STAGES}",
+            names=("multiply", "add"),
+        ),
+        callback=mapping,
+    )
+    proved: bool = option("Prove that no state of the region overflows, and how large an error can be.", False)
+
+
+FORMAT_OPTIONS = (
+    *(field_option(FormatOptions, each.name) for each in fields(FormatOptions)),
     field_option(DesignOptions, "formats", type=click.Path(exists=True, dir_okay=False, path_type=Path)),
 )
-"""Options that choose the formats."""
+"""Where formats come from."""
 
-STAGES = click.option(
-    "--stages",
-    multiple=True,
-    type=Named(
-        parameters.whole(0, MOST_STAGES),
-        f"multiply=N or add=N, N a whole number from 0 to {MOST_STAGES}",
-        names=("multiply", "add"),
-    ),
-    callback=mapping,
-    metavar="multiply=N | add=N",
-    help="Add this many pipeline registers after each product or sum.",
-)
-
-
-PROVED = click.option(
-    "--proved", is_flag=True, help="Prove that no state of the region overflows, and how large an error can be."
-)
+STAGES, PROVED = (field_option(PlanOptions, each.name) for each in fields(PlanOptions))
 
 
 CERTIFICATE = field_option(DesignOptions, "certificate")
@@ -318,43 +357,9 @@ def integer_options(command: Command) -> Command:
 
 def _formats(rest: dict[str, Any]) -> dict[str, Any]:
     """The options of a command, those of formats as `word`, `goal` and `formats`."""
-    errors, word = rest.pop("errors"), rest.pop("word")
-    refined = {name: rest.pop(name) for name in ("target", "floor", "near_rest")}
-    _check_formats(errors, refined, word, rest["formats"], function(rest["name"]))
-    return {**rest, "goal": _goal(errors, **refined), "word": word or DEFAULT_WORD}
-
-
-def _check_formats(
-    errors: dict[str, float], refined: dict[str, Any], word: int | None, formats: Path | None, function: Function
-) -> None:
-    """Formats come from one place, and errors are those of blocks that there are."""
-    asked = [option for option, value in (("--word", word), ("--error", errors), ("--formats", formats)) if value]
-    if len(asked) > 1:
-        raise click.UsageError(f"{' and '.join(asked)} are both given; expected one: each decides the formats")
-    for name, value in refined.items():
-        if value is not None and value is not False and not errors:
-            raise click.UsageError(f"--{name.replace('_', '-')} without --error; expected both: it refines an error")
-    blocks = [output.name for output in function.outputs]
-    for block in errors:
-        if block and block not in blocks:
-            raise click.BadParameter(
-                f"no output block '{block}'{nearest(block, blocks)}; {function.name} has {', '.join(blocks)}",
-                param_hint="'--error'",
-            )
-
-
-def _goal(errors: dict[str, float], target: str | None, floor: float | None, near_rest: bool) -> Any:
-    """Return the goal that --error and its refining options describe, or None."""
-    from dynagate.fixedpoint.wordlength.goal import DSP48E2, FLOOR, Goal
-
-    if not errors:
-        return None
-    return Goal(
-        one_or_named(errors),
-        floor=FLOOR if floor is None else floor,
-        kinds=("uniform", "rest") if near_rest else ("uniform",),
-        dsp=MULTIPLIERS[target] if target else DSP48E2,
-    )
+    chosen = FormatOptions(**{each.name: rest.pop(each.name) for each in fields(FormatOptions)})
+    chosen.check(rest["formats"], function(rest["name"]))
+    return {**rest, "goal": chosen.goal(), "word": chosen.word or DEFAULT_WORD}
 
 
 class _Frame(click.ParamType):
@@ -488,10 +493,10 @@ def _check_algorithm(robot: Robot, functions: Sequence[Function], algorithm: dic
         # a single function is traced in its first form unless another is requested, all functions in all forms
         used = [form] if form else list(row.forms)[: 1 if len(functions) == 1 else None]
         taken.update(name for each in used for name in row.options.get(each, ()))
-    for option in sorted(algorithm.keys() - {"form", "forces"} - taken):
+    for name in sorted(algorithm.keys() - {"form", "forces"} - taken):
         what = f"form {form}" if form else functions[0].name
         raise click.UsageError(
-            f"{what} has no option --{option.replace('_', '-')}; expected it left out, or another form or function"
+            f"{what} has no option --{name.replace('_', '-')}; expected it left out, or another form or function"
         )
     _check_forces(robot, functions, [of_text(force) for force in algorithm.get("forces", ())])
 

@@ -6,6 +6,7 @@ import functools
 import shlex
 import warnings
 from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import dataclass, fields
 from typing import Any
 
 import click
@@ -13,8 +14,10 @@ from click.core import ParameterSource
 
 from dynagate import robots
 from dynagate.base.nearest import nearest
+from dynagate.base.option import option
 from dynagate.cli import parameters
 from dynagate.cli.errors import as_options
+from dynagate.cli.fields import Command, options_of, with_options
 from dynagate.cli.parameters import Named, Value, mapping, one_or_named
 from dynagate.graph.region import LimitError, Region
 from dynagate.robot import Robot, RobotWarning
@@ -23,19 +26,8 @@ from dynagate.robot.constraint import CONTACTS, LOOPS
 USUAL_VELOCITY = 1.0
 """rad/s or m/s, of joints without a velocity limit where no design depends on it."""
 
-READING = ("floating_base", "lock", "ignore_friction", "allow_unphysical", "round_rotations", "unlimited", "lax")
-LIMITS = ("velocity", "acceleration", "effort")
 EXAMPLES = {"velocity": "1", "effort": "10"}
 TYPED = {"velocity": "rad/s or m/s", "effort": "N m or N"}
-
-Command = Callable[..., Any]
-
-
-def with_options(command: Command, *options: Command) -> Command:
-    """The command with these options, in this order in its help."""
-    for option in reversed(options):
-        command = option(command)
-    return command
 
 
 def robot_options(
@@ -44,79 +36,14 @@ def robot_options(
     """ROBOT and how it is read. The command gets a Robot first. source, metavar: type and name of the argument, in
     place of `RobotName` and ROBOT. required: it cannot be left out."""
 
+    @options_of(CarriedOptions, "carried")
+    @options_of(ReadOptions, "reading")
     @functools.wraps(command)
-    def loaded(robot: str, **rest: Any) -> Any:
-        reading = {name: rest.pop(name) for name in READING}
-        reader = robots.load_trusted if rest.pop("trust_robot") else robots.load
-        contacts, loops = [contact for some in rest.pop("contact") for contact in some], rest.pop("loop")
-        compliance = rest.pop("compliance") or 0.0
-        if compliance and not (contacts or loops):
-            raise click.UsageError("--compliance without --contact or --loop; expected one: it is theirs")
-        # options that are not set keep the reader's defaults
-        held = _load(reader, robot, {name: value for name, value in reading.items() if value})
-        for contact in contacts:
-            held = held.with_contact(*contact, compliance=compliance)
-        for loop in loops:
-            held = held.with_loop(*loop, compliance=compliance)
-        return command(held, **rest)
+    def loaded(robot: str, reading: ReadOptions, carried: CarriedOptions, **rest: Any) -> Any:
+        return command(carried.on(reading.read(robot)), **rest)
 
-    return with_options(
-        loaded,
-        click.argument("robot", type=source or parameters.RobotName(), metavar=metavar, required=required),
-        *_reading_options(),
-    )
-
-
-def _reading_options() -> tuple[Callable[[Command], Command], ...]:
-    """How a robot is read, and what it carries."""
-    return (
-        click.option(
-            "--floating-base", is_flag=True, help="Let the root link move freely, instead of fixing it to the world."
-        ),
-        click.option(
-            "--lock",
-            multiple=True,
-            type=Named(parameters.finite, "JOINT=POSITION with a finite number, rad or m"),
-            callback=mapping,
-            metavar="JOINT=POSITION",
-            help="Hold this joint at a position, rad or m (repeatable).",
-        ),
-        click.option("--ignore-friction", is_flag=True, help="Leave out Coulomb friction."),
-        click.option("--allow-unphysical", is_flag=True, help="Accept inertias that no body has."),
-        click.option(
-            "--round-rotations",
-            type=Value(parameters.real(lambda x: 0.0 < x < 0.1), "an angle above 0 and below 0.1 rad"),
-            metavar="RAD",
-            help="Round rotations that are within this angle of a right angle, such as 1e-5 for a file with 1.5708.",
-        ),
-        click.option("--unlimited", is_flag=True, help="Let joints without position limits turn from -π to π."),
-        click.option("--lax", is_flag=True, help="Read XML with small errors."),
-        click.option(
-            "--trust-robot",
-            is_flag=True,
-            help="Let xacro or MuJoCo read their own files, which can run programs and name other files.",
-        ),
-        click.option(
-            "--contact",
-            multiple=True,
-            type=Contacts(),
-            metavar="FRAME[=fixed],...",
-            help="Hold these frames or links in the constrained functions, as points unless fixed.",
-        ),
-        click.option(
-            "--loop",
-            multiple=True,
-            type=Loop(),
-            metavar="FRAME,FRAME[=fixed|hinge]",
-            help="Tie two frames or links to each other in the constrained functions (repeatable).",
-        ),
-        click.option(
-            "--compliance",
-            type=Value(parameters.positive, "a number above 0"),
-            metavar="NUMBER",
-            help="Let contacts and loops give way by this much, 1/kg, if they hold a direction twice.",
-        ),
-    )
+    argument = click.argument("robot", type=source or parameters.RobotName(), metavar=metavar, required=required)
+    return with_options(loaded, argument)
 
 
 class Contacts(click.ParamType):
@@ -152,16 +79,123 @@ class Loop(Contacts):
         return frame, to, kind
 
 
-def _load(reader: Callable[..., Robot], name: str, options: dict[str, Any]) -> Robot:
-    """The robot; the reader's warnings are lines of their own."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", RobotWarning)
-        robot = reader(name, **options)
-    for warning in caught:
-        click.echo(f"  {as_options(str(warning.message))}", err=True)
-    if "round_rotations" in options:
-        click.echo(f"  rotations turned to right angles: by {robot.rounding:.1e} rad at most", err=True)
-    return robot
+@dataclass(frozen=True)
+class ReadOptions:
+    """How the file of a robot is read."""
+
+    floating_base: bool = option("Let the root link move freely, instead of fixing it to the world.", False)
+    lock: dict[str, float] = option(
+        "Hold this joint at a position, rad or m (repeatable).",
+        (),
+        unit="JOINT=POSITION",
+        type=Named(parameters.finite, "JOINT=POSITION with a finite number, rad or m"),
+        callback=mapping,
+    )
+    ignore_friction: bool = option("Leave out Coulomb friction.", False)
+    allow_unphysical: bool = option("Accept inertias that no body has.", False)
+    round_rotations: float | None = option(
+        "Round rotations that are within this angle of a right angle, such as 1e-5 for a file with 1.5708.",
+        None,
+        unit="RAD",
+        type=Value(parameters.real(lambda x: 0.0 < x < 0.1), "an angle above 0 and below 0.1 rad"),
+    )
+    unlimited: bool = option("Let joints without position limits turn from -π to π.", False)
+    lax: bool = option("Read XML with small errors.", False)
+    trust_robot: bool = option(
+        "Let xacro or MuJoCo read their own files, which can run programs and name other files.", False
+    )
+
+    def read(self, name: str) -> Robot:
+        """Return the robot of a name or a file. Warnings of the reader are lines of their own."""
+        reader: Callable[..., Robot] = robots.load_trusted if self.trust_robot else robots.load
+        # options that are not set keep the reader's defaults
+        changed = {each.name: value for each in fields(self) if (value := getattr(self, each.name))}
+        changed.pop("trust_robot", None)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", RobotWarning)
+            robot = reader(name, **changed)
+        for warning in caught:
+            click.echo(f"  {as_options(str(warning.message))}", err=True)
+        if self.round_rotations:
+            click.echo(f"  rotations turned to right angles: by {robot.rounding:.1e} rad at most", err=True)
+        return robot
+
+
+@dataclass(frozen=True)
+class CarriedOptions:
+    """Contacts and loops of a robot."""
+
+    contact: tuple[list[tuple[str, str]], ...] = option(
+        "Hold these frames or links in the constrained functions, as points unless fixed.",
+        (),
+        unit="FRAME[=fixed],...",
+        type=Contacts(),
+    )
+    loop: tuple[tuple[str, str, str], ...] = option(
+        "Tie two frames or links to each other in the constrained functions (repeatable).",
+        (),
+        unit="FRAME,FRAME[=fixed|hinge]",
+        type=Loop(),
+    )
+    compliance: float | None = option(
+        "Let contacts and loops give way by this much, 1/kg, if they hold a direction twice.",
+        None,
+        unit="NUMBER",
+        type=Value(parameters.positive, "a number above 0"),
+    )
+
+    def __post_init__(self) -> None:
+        if self.compliance and not (self.contact or self.loop):
+            raise click.UsageError("--compliance without --contact or --loop; expected one: it is theirs")
+
+    def on(self, robot: Robot) -> Robot:
+        """Return the robot with these contacts and loops."""
+        for contact in (contact for some in self.contact for contact in some):
+            robot = robot.with_contact(*contact, compliance=self.compliance or 0.0)
+        for loop in self.loop:
+            robot = robot.with_loop(*loop, compliance=self.compliance or 0.0)
+        return robot
+
+
+def _limit() -> Named:
+    return Named(parameters.positive, "LIMIT or JOINT=LIMIT with a number above 0", alone=True)
+
+
+class _Effort(Named):
+    """A limit, or "limits" for the effort limits of the file."""
+
+    def __init__(self) -> None:
+        super().__init__(parameters.positive, "limits, LIMIT or JOINT=LIMIT with a number above 0", alone=True)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, Any]:
+        return ("", value) if value == "limits" else super().convert(value, param, ctx)
+
+
+@dataclass(frozen=True)
+class LimitOptions:
+    """Limits of a region by joint, "" for all joints."""
+
+    velocity: dict[str, float] = option(
+        "Design for these speeds, rad/s or m/s.  [default: the limits in the file]",
+        (),
+        unit="[JOINT=]LIMIT",
+        type=_limit(),
+        callback=mapping,
+    )
+    acceleration: dict[str, float] = option(
+        "Design for these accelerations, rad/s² or m/s², and the torques that they need.  [default: 10]",
+        (),
+        unit="[JOINT=]LIMIT",
+        type=_limit(),
+        callback=mapping,
+    )
+    effort: dict[str, Any] = option(
+        "Design for these torques instead, N m or N; `limits` takes the limits in the file.",
+        (),
+        unit="limits | [JOINT=]LIMIT",
+        type=_Effort(),
+        callback=mapping,
+    )
 
 
 def region_options(*, usual: bool = False, only_with: str = "") -> Callable[[Command], Command]:
@@ -170,41 +204,15 @@ def region_options(*, usual: bool = False, only_with: str = "") -> Callable[[Com
     then gets None."""
 
     def decorated(command: Command) -> Command:
+        @options_of(LimitOptions, "limits")
         @functools.wraps(command)
-        def with_region(robot: Robot, **rest: Any) -> Any:
-            limits = {name: rest.pop(name) for name in LIMITS}
+        def with_region(robot: Robot, limits: LimitOptions, **rest: Any) -> Any:
             if only_with and not rest[only_with]:
-                refuse_without(only_with, limits)
+                refuse_without(only_with, vars(limits))
                 return command(robot, None, **rest)
-            return command(robot, _region(robot, limits, usual=usual), **rest)
+            return command(robot, _region(robot, vars(limits), usual=usual), **rest)
 
-        return with_options(
-            with_region,
-            click.option(
-                "--velocity",
-                multiple=True,
-                type=_limit(),
-                callback=mapping,
-                metavar="[JOINT=]LIMIT",
-                help="Design for these speeds, rad/s or m/s.  [default: the limits in the file]",
-            ),
-            click.option(
-                "--acceleration",
-                multiple=True,
-                type=_limit(),
-                callback=mapping,
-                metavar="[JOINT=]LIMIT",
-                help="Design for these accelerations, rad/s² or m/s², and the torques that they need.  [default: 10]",
-            ),
-            click.option(
-                "--effort",
-                multiple=True,
-                type=_Effort(),
-                callback=mapping,
-                metavar="limits | [JOINT=]LIMIT",
-                help="Design for these torques instead, N m or N; `limits` takes the limits in the file.",
-            ),
-        )
+        return with_region
 
     return decorated
 
@@ -227,27 +235,13 @@ def refuse_without(flag: str, options: Mapping[str, Any]) -> None:
             raise click.UsageError(f"{option} without --{flag}; expected both: it concerns only formats")
 
 
-def _limit() -> Named:
-    return Named(parameters.positive, "LIMIT or JOINT=LIMIT with a number above 0", alone=True)
-
-
-class _Effort(Named):
-    """A limit, or "limits" for the effort limits of the file."""
-
-    def __init__(self) -> None:
-        super().__init__(parameters.positive, "limits, LIMIT or JOINT=LIMIT with a number above 0", alone=True)
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, Any]:
-        return ("", value) if value == "limits" else super().convert(value, param, ctx)
-
-
 def _region(robot: Robot, limits: dict[str, dict[str, Any]], *, usual: bool) -> Region:
     joints = [link.joint.name for link in robot.links if link.joint.nv]
-    for option, numbers in limits.items():
-        check_joints(option, numbers, joints)
+    for limit, numbers in limits.items():
+        check_joints(limit, numbers, joints)
     if limits["acceleration"] and limits["effort"]:
         raise click.UsageError("--acceleration and --effort are both given; expected one: the other follows from it")
-    chosen = {option: one_or_named(numbers) for option, numbers in limits.items()}
+    chosen = {limit: one_or_named(numbers) for limit, numbers in limits.items()}
     try:
         return Region.of(robot, **chosen)
     except LimitError as error:

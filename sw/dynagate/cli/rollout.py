@@ -9,9 +9,8 @@ from typing import Any
 import click
 
 from dynagate.cli import parameters
-from dynagate.cli.fields import field_option
+from dynagate.cli.fields import Command, field_option, with_options
 from dynagate.cli.parameters import Value, count
-from dynagate.cli.robot import Command, with_options
 from dynagate.dynamics import ROLLOUT, function
 from dynagate.forces.options import AlgorithmOptions
 

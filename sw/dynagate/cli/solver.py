@@ -9,9 +9,10 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from dynagate.cli.fields import Command, with_options
 from dynagate.cli.options import SOLVERS
 from dynagate.cli.parameters import count
-from dynagate.cli.robot import Command, first_given, with_options
+from dynagate.cli.robot import first_given
 
 KNOTS, SAMPLES, DT, WORD, STATES = 32, 64, 0.02, 27, 8
 """Unless a command line says others; states are problems."""

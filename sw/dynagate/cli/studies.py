@@ -15,7 +15,7 @@ import click
 from dynagate.base.option import option
 from dynagate.cli import parameters
 from dynagate.cli.extras import install, is_there, needs, require
-from dynagate.cli.fields import options_of
+from dynagate.cli.fields import Command, options_of
 from dynagate.cli.groups import command
 from dynagate.cli.options import (
     FEWEST_UNITS,
@@ -31,7 +31,7 @@ from dynagate.cli.options import (
 )
 from dynagate.cli.output import written_together
 from dynagate.cli.parameters import Named, Value, mapping
-from dynagate.cli.robot import Command, check_joints, first_given, region_options, robot_options
+from dynagate.cli.robot import check_joints, first_given, region_options, robot_options
 from dynagate.cli.solver import MOST_SAMPLES
 from dynagate.dynamics.steps.damping import robot_in_step
 from dynagate.fixedpoint.assign import LARGEST_WORD, SMALLEST_WORD

