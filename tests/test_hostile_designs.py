@@ -45,9 +45,9 @@ def text_of(kind: str) -> str:
     """design.json of the two-joint arm."""
     (function, axi, options), arm = KINDS[kind], robots.load("two_joint_arm")
     arm = arm.with_variable("forearm") if kind == "links" else arm
-    region, algorithm = Region.of(arm), AlgorithmOptions(**options).as_dict()
-    planned = plan(assign(graph_of(arm, function, **algorithm), region), 8)
-    design = describe(arm, region, planned, ChosenFormats(24), algorithm, axi)
+    region, algorithm = Region.of(arm), AlgorithmOptions(**options)
+    planned = plan(assign(graph_of(arm, function, algorithm), region), 8)
+    design = describe(arm, region, planned, ChosenFormats(24), algorithm.as_dict(), axi)
     return json.dumps(design.to_json() | {"files": dict.fromkeys([*sorted(top_files(design)), "files.f"], "")})
 
 
