@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 from dynagate.base.naming import label, scope
 from dynagate.dynamics.factor import factorize, solve
@@ -19,8 +19,6 @@ from dynagate.dynamics.spatial import Array, Force, Motion, Scalar, array, cross
 from dynagate.dynamics.transforms import FreeTransform, JointTransform
 from dynagate.dynamics.tree import Tree
 from dynagate.robot import RobotError
-
-Spatial = TypeVar("Spatial", Motion, Force)
 
 
 def check_serial(tree: Tree) -> None:
