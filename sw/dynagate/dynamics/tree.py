@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any
 
+from dynagate.base.caching import Cache
 from dynagate.base.naming import scope
 from dynagate.dynamics.links import Each, Links, Pass, Whole
 from dynagate.dynamics.model import Model
@@ -70,7 +70,9 @@ class Tree(Model, Links):
         return [value for _ in self.links]
 
 
-@lru_cache(maxsize=16)
+_TREES: Cache[Robot, Tree] = Cache(most=16)
+
+
 def tree_of(robot: Robot) -> Tree:
-    """Return the tree of a robot with its own numbers. It is shared by all that asks for it, so change none."""
-    return Tree(robot)
+    """Return the tree of a robot with its own numbers. Callers share it, so do not change it."""
+    return _TREES.get(robot, lambda: Tree(robot))
