@@ -10,7 +10,7 @@ import dynagate
 import numpy as np
 import pytest
 from dynagate import Region, Robot, RobotError, trace
-from dynagate.dynamics.constraints.solve import Stance
+from dynagate.dynamics.constraints.solve import ConstraintSolver
 from dynagate.dynamics.factor import BlockFactor
 from dynagate.dynamics.tree import Tree
 from dynagate.fixedpoint.assign import Policy, assign
@@ -116,16 +116,16 @@ def test_balls_at_frames_by_hand() -> None:
     ):
         loops = [body.with_loop(*ends, kind) for ends in (("center", "wall"), ("wall", "center"))]
         for held in (body.with_contact("center", kind), *loops):
-            got = Stance(Tree(soft(held, *compliances))).balls([1.0])
+            got = ConstraintSolver(Tree(soft(held, *compliances))).balls([1.0])
             assert set(got) == ({0} if any(ball) else set()), (kind, compliances)
             if got:
                 assert got[0].mass == ball[0]
                 assert np.array_equal(np.asarray(got[0].second, float), 0.5 * ball[1] * np.eye(3))
     for held in (body.with_contact("center", "plane"), body.with_loop("center", "wall", "hinge")):
-        assert not Stance(Tree(held)).balls([1.0])
+        assert not ConstraintSolver(Tree(held)).balls([1.0])
     twice = body.with_contact("center").with_frame("aside", "a").with_contact("aside", "fixed")
-    assert Stance(Tree(twice)).balls([1.0, 0.5])[0].mass == 1.5 * moving
-    assert not Stance(Tree(pair().with_frame("other", "a").with_loop("hook", "other"))).balls([1.0])
+    assert ConstraintSolver(Tree(twice)).balls([1.0, 0.5])[0].mass == 1.5 * moving
+    assert not ConstraintSolver(Tree(pair().with_frame("other", "a").with_loop("hook", "other"))).balls([1.0])
 
 
 @pytest.mark.parametrize(("moving", "turning"), some_mixtures(1, 2, 5))
