@@ -101,6 +101,23 @@ def test_another_unit(unit: str, tmp_path: Path) -> None:
     assert np.sqrt(np.array(scaled) / 0.02) < 6.0
 
 
+def test_moments_that_are_negative_and_centers_without_a_guess(tmp_path: Path) -> None:
+    one = found(tmp_path, link(inertia=(0.02, 0.05, 0.0, 0.03, 0.0, 0.04)) + joint(), "inertia")
+    assert "all must be above 0" in one.text
+    outside = found(tmp_path, link(com="1 0 0", shape=BOX) + joint(), "center")
+    assert (outside.advice, outside.value) == ("", pytest.approx(1.0 - 0.35))
+    near = dynagate.check(written(tmp_path, link(com="0.36 0 0", shape=BOX) + joint()))
+    assert "center" not in [each.check for each in near]
+
+
+def test_an_order_that_does_not_fit_the_shapes_is_no_guess(tmp_path: Path) -> None:
+    """A box of 1 cm cannot have this inertia in any order of its entries."""
+    small = BOX.replace("0.5", "0.01")
+    findings = dynagate.check(written(tmp_path, link(inertia=(0.02, 0.03, 0.04, 0.0, 0.0, 0.0), shape=small) + joint()))
+    (one,) = [each for each in findings if each.check == "inertia"]
+    assert "order" not in one.advice
+
+
 def test_a_center_in_millimetres(tmp_path: Path) -> None:
     one = found(tmp_path, link(com="100 20 0", shape=BOX) + joint(limit='lower="-1" upper="1"'), "center")
     assert one.advice == 'if it is in millimetres: <origin xyz="0.1 0.02 0"/>'

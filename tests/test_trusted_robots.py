@@ -26,12 +26,13 @@ OTHER = """<mujoco><worldbody><body><joint name="x" type="slide"/><geom size="0.
 
 BY_XACRO = "expected a file that xacro has expanded, or one that you trust, by Robot.from_xacro (--trust-robot)"
 BY_MUJOCO = "expected <robot>, or a file that you trust, by Robot.from_mjcf (--trust-robot)"
+INCLUDE = '<xacro:include filename="leg.xacro"'
 FILES = {
     "expression": ("r.xacro", MACROS, "is a macro; " + BY_XACRO),
-    "call": (
+    "include": (
         "r.urdf",
-        ARM.replace("</robot>", '<xacro:leg xmlns:xacro="http://www.ros.org/wiki/xacro"/></robot>'),
-        "<xacro:leg> is a macro; " + BY_XACRO,
+        ARM.replace("</robot>", f"{INCLUDE} xmlns:xacro='http://www.ros.org/wiki/xacro'/></robot>"),
+        "<xacro:include> is a macro; " + BY_XACRO,
     ),
     "mujoco": ("r.urdf", MUJOCO, "root element is <mujoco>; " + BY_MUJOCO),
     "mujoco, xml": ("r.xml", MUJOCO, "root element is <mujoco>; " + BY_MUJOCO),
@@ -82,13 +83,13 @@ def test_read_with_the_callers_word(case: str, module: str, tmp_path: Path) -> N
     assert (tmp_path / "ran").exists() == (module == "xacro")
 
 
-@pytest.mark.parametrize(("case", "module"), [("call", "xacro"), ("mujoco", "mujoco")])
+@pytest.mark.parametrize(("case", "module"), [("include", "xacro"), ("mujoco", "mujoco")])
 def test_no_module_of_the_folder_runs(case: str, module: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The user works in the folder that the robot came in."""
     pytest.importorskip(module)
     name, text, _ = FILES[case]
     if module == "xacro":
-        name, text = "r.xacro", text.replace("<xacro:leg", '<xacro:property name="x" value="1"')
+        name, text = "r.xacro", text.replace(INCLUDE, '<xacro:property name="x" value="1"')
     path = write(tmp_path, name, text)
     for planted in ("sitecustomize", "struct", "json", "numpy", module, "glfw", "yaml"):
         (tmp_path / f"{planted}.py").write_text("open('canary', 'a').write(__file__)\n")
