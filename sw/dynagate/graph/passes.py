@@ -153,10 +153,6 @@ def _collect_terms(raw: Raw, inner: Sequence[bool], i: int, sign: int, terms: li
     return constant + (sign * exact(node.constant or 0.0) if node.op == "add_const" else 0.0)
 
 
-CYCLES = {name: op.cycles for name, op in OPS.items()}
-"""Operation -> its typical latency in hardware."""
-
-
 class _Balance:
     """Sums in a trace, and the cycle in which each of its nodes is ready."""
 
@@ -174,7 +170,7 @@ class _Balance:
             last = 0
             for a in node.args:  # several times as fast as max()
                 last = ready[a] if ready[a] > last else last
-            ready.append(CYCLES[node.op] + last)
+            ready.append(OPS[node.op].cycles + last)
         if id not in self._noted:
             self._noted.add(id)
             trace.names[id], trace.named[id] = name, named
