@@ -276,3 +276,13 @@ def test_a_slope_has_the_robot_above_it() -> None:
     assert own.stance[2] > task().stance[2]
     assert neutral(LIMITED)[2] == 0.0
     assert batch.step(np.zeros((1, 2))).converged.all()
+
+
+def test_the_example_trains_a_policy() -> None:
+    pytest.importorskip("jax")
+    from examples.train_quadruped import train
+
+    env = LeggedEnv(LIMITED, FEET, 8, stance={"hip": 0.3, "knee": -0.6}, stiffness=20.0, damping=0.3, dt=DT)
+    weights, curve = train(env, updates=2)
+    assert np.isfinite(curve).all()
+    assert weights["actor0"][0].shape == (env.single_observation_space.shape[0], 128)

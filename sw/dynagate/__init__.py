@@ -26,6 +26,7 @@ from dynagate.robot import Joint, Link, Mimic, Robot, RobotError, RobotWarning, 
 
 if TYPE_CHECKING:
     from dynagate import control as control
+    from dynagate import envs as envs
     from dynagate import forces as forces
     from dynagate import hw as hw
     from dynagate import jax as jax
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
     from dynagate.hw.processor.isa.shape import Core
     from dynagate.hw.request import DesignRequest
     from dynagate.hw.rtl.axi import Axi
-    from dynagate.integrators import RigidContact
+    from dynagate.integrators import JointPD, RigidContact
     from dynagate.integrators.implicit.position_based_method import PositionBasedIntegrator
     from dynagate.integrators.implicit.variational_method import VariationalIntegrator
     from dynagate.integrators.motion import Integrator
@@ -75,6 +76,7 @@ __all__ = [
     "IkSolution",
     "Integrator",
     "Joint",
+    "JointPD",
     "Link",
     "Mimic",
     "OverflowWarning",
@@ -118,6 +120,7 @@ _LAZY = {
     "check": "dynagate.checks.check",
     "Integrator": "dynagate.integrators.motion",
     "PositionBasedIntegrator": "dynagate.integrators.implicit.position_based_method",
+    "JointPD": "dynagate.integrators",
     "RigidContact": "dynagate.integrators",
     "VariationalIntegrator": "dynagate.integrators.implicit.variational_method",
     "Solution": "dynagate.host.solution",
@@ -156,7 +159,7 @@ _LAZY = {
 _NAMED = {"ilqr": "Ilqr", "inverse_kinematics": "InverseKinematics", "mppi": "Mppi"}
 """Names here -> other names in their modules."""
 
-_MODULES = ("control", "forces", "hw", "jax", "mpc", "torch")
+_MODULES = ("control", "envs", "forces", "hw", "jax", "mpc", "torch")
 """The public modules, which are attributes after `import dynagate`."""
 
 

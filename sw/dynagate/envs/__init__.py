@@ -1,6 +1,6 @@
 """Environments to train policies in, for a robot of your own: `LeggedEnv` and `ReachEnv`.
 
-Gymnasium (extra `rl`) is needed for the classes here. `envs.functional` has the same tasks as functions for JAX.
+The extra `rl` brings Gymnasium, which they need. `FunctionalEnv` has the same tasks as functions for JAX.
 """
 
 from __future__ import annotations
@@ -10,13 +10,20 @@ from typing import TYPE_CHECKING, Any
 from dynagate.base.extras import brought_by
 
 if TYPE_CHECKING:
-    from dynagate.envs.legged import LeggedEnv
-    from dynagate.envs.reach import ReachEnv
+    from dynagate.envs.functional import FunctionalEnv as FunctionalEnv
+    from dynagate.envs.legged import LeggedEnv, legged_task
+    from dynagate.envs.moment import Moment
+    from dynagate.envs.reach import ReachEnv, reach_task
     from dynagate.envs.vector import SingleEnv
 
-__all__ = ["LeggedEnv", "ReachEnv", "SingleEnv"]
+__all__ = ["LeggedEnv", "Moment", "ReachEnv", "SingleEnv", "legged_task", "reach_task"]
+"""Public names that need no JAX."""
 
 _MODULES = {
+    "FunctionalEnv": "dynagate.envs.functional",
+    "Moment": "dynagate.envs.moment",
+    "legged_task": "dynagate.envs.legged",
+    "reach_task": "dynagate.envs.reach",
     "LeggedEnv": "dynagate.envs.legged",
     "ReachEnv": "dynagate.envs.reach",
     "SingleEnv": "dynagate.envs.vector",
@@ -30,3 +37,7 @@ def __getattr__(name: str) -> Any:
 
     with brought_by("rl", f"dynagate.envs.{name}"):
         return getattr(import_module(_MODULES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
