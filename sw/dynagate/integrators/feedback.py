@@ -55,7 +55,11 @@ class JointPD:
 
     @staticmethod
     def joints_of(robot: Robot) -> list[str]:
-        """Return the names of the joints of one degree of freedom, in the order of the inputs."""
+        """Return the names of the joints of one degree of freedom, in the order of the inputs.
+
+        Args:
+            robot: The robot.
+        """
         return [joint.name for joint, _, _ in robot.moving() if joint.nv == 1]
 
 
