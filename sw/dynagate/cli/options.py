@@ -208,7 +208,7 @@ def folder_option(text: str, **settings: Any) -> Command:
 
 @dataclass(frozen=True)
 class FormatOptions:
-    """Where formats come from, besides a file of them."""
+    """Source of formats, unless a file of them is passed."""
 
     word: int | None = option(
         f"Give every value this many bits.  [default: {DEFAULT_WORD}]",
@@ -291,7 +291,7 @@ FORMAT_OPTIONS = (
     *(field_option(FormatOptions, each.name) for each in fields(FormatOptions)),
     field_option(DesignOptions, "formats", type=click.Path(exists=True, dir_okay=False, path_type=Path)),
 )
-"""Where formats come from."""
+"""Options for the source of formats."""
 
 STAGES, PROVED = (field_option(PlanOptions, each.name) for each in fields(PlanOptions))
 

@@ -92,6 +92,13 @@ def joint_friction(robot: Robot, forces: object, function: Function | None = Non
     return friction_of(robot, rubbing[0].force, rubbing[0].speed) if rubbing else None
 
 
+def acting_friction(robot: Robot, forces: object, function: Function | None = None) -> tuple[Force, ...]:
+    """Return the friction among forces if it acts on a joint, else nothing. Arguments are those of `joint_friction`."""
+    if joint_friction(robot, forces, function) is None:
+        return ()
+    return tuple(force for force in all_of_text(forces) if isinstance(force, Friction))
+
+
 def warn_of_forces(robot: Robot, forces: Sequence[Force | str]) -> None:
     """Issue a RobotWarning if the friction of the robot's file is among forces and the file has none.
 

@@ -20,8 +20,7 @@ from dynagate.dynamics import EXTERNAL, ROLLOUT, Part, function
 from dynagate.dynamics.configuration import normalized
 from dynagate.dynamics.friction import Friction
 from dynagate.forces import Force
-from dynagate.forces import Friction as FrictionForce
-from dynagate.forces.listed import all_of_text, joint_friction
+from dynagate.forces.listed import acting_friction, joint_friction
 from dynagate.graph import Graph, trace
 from dynagate.graph.derived import JVP
 from dynagate.graph.evaluate import evaluate
@@ -229,7 +228,7 @@ class Region:
             raise ArgumentError(f"{shown(count)} states; expected 1 or more, at most {MAX_STATES}")
         check_count("seed", seed, math.inf, 0)
         rubs = joint_friction(self.robot, forces)
-        own = tuple(force for force in all_of_text(forces) if isinstance(force, FrictionForce) and rubs)
+        own = acting_friction(self.robot, forces)
         if function(name).parts:
             samples = {
                 part.name: self.sample(

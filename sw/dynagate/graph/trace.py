@@ -19,7 +19,7 @@ from dynagate.dynamics import EXTERNAL, Function, Tree, function, of_frame, tree
 from dynagate.dynamics.friction import friction_in
 from dynagate.dynamics.recursions.poses import FrameOption
 from dynagate.forces import Force, Friction
-from dynagate.forces.listed import joint_friction, warn_of_forces
+from dynagate.forces.listed import acting_friction, joint_friction, warn_of_forces
 from dynagate.forces.options import AlgorithmOptions
 from dynagate.graph.choose import FRAME_SEARCHES, FRAMES
 from dynagate.graph.derived import JVP, VJP, derived
@@ -69,7 +69,7 @@ def trace(
     algorithm = name if isinstance(name, Function) else function(name)
     outputs = _chosen_outputs(algorithm, robot, chosen.outputs)
     check_inputs(robot, [*(argument.name for argument in algorithm.inputs), EXTERNAL.name, *CALLED])
-    own = chosen.forces if joint_friction(robot, chosen.forces, algorithm) else ()
+    own = acting_friction(robot, chosen.forces, algorithm)
     warn_of_forces(robot, chosen.forces)
     of_form = {option: value for option, value in chosen.changed().items() if option not in COMMON}
     if isinstance(axes := chosen.frame, str):
@@ -77,7 +77,7 @@ def trace(
             raise ArgumentError(f"frame '{axes}'; expected {', '.join(FRAMES)}, a link index, or a map of them")
         if axes in FRAME_SEARCHES:
             of_form["frame"] = _found_frame(robot, axes)
-    common = _Common(chosen.external_forces, tuple(own))
+    common = _Common(chosen.external_forces, own)
     return _traced(_Asked(robot, algorithm, outputs, of_form, common, progress or quiet))
 
 

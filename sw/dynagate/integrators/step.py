@@ -13,8 +13,8 @@ from dynagate.dynamics import tree_of
 from dynagate.dynamics.spatial import array, select
 from dynagate.dynamics.steps.damping import varied_armature
 from dynagate.dynamics.steps.explicit import EXPLICIT_METHODS
-from dynagate.forces import Forces, Friction
-from dynagate.forces.listed import joint_friction
+from dynagate.forces import Forces
+from dynagate.forces.listed import acting_friction
 from dynagate.forces.options import StepOptions
 from dynagate.graph import Graph, trace
 from dynagate.graph.derivatives import output_values
@@ -113,9 +113,7 @@ class StepRecording:
         return q
 
     def graph(self, outputs: dict[str, Array]) -> Graph:
-        acts = joint_friction(self.robot, self.options.forces) is not None
-        rubbing = tuple(force for force in self.options.forces if acts and isinstance(force, Friction))
-        return replace(self.recording.graph(outputs), forces=rubbing)
+        return replace(self.recording.graph(outputs), forces=acting_friction(self.robot, self.options.forces))
 
 
 def step_graph(robot: Robot, options: StepOptions, *, wrap: bool = False) -> Graph:
