@@ -11,10 +11,12 @@ import pytest
 from dynagate import Robot, evaluate, robots, trace
 from dynagate.forces import Friction
 from dynagate.graph import Graph
+from dynagate.graph.recorder import Recording
 from dynagate.graph.region import Region
 from dynagate.graph.truth import relative_errors
 from dynagate.native import cuda
 from dynagate.native.cuda import emit_cuda
+from dynagate.native.sums import chained
 
 from tests import tolerances
 from tests.cuda_text import as_host_code
@@ -68,6 +70,28 @@ def test_a_long_function_is_cut_into_segments(planes: bool, tmp_path: Path, monk
     text = emit_cuda(graph_of(robot, NAMES[2]))
     assert text.count("DG_APART void SEGMENT(") == text.count("    SEGMENT(") == 5
     _check(robot, NAMES[2], planes, tmp_path)
+
+
+def test_a_function_that_needs_many_doubles_at_once_is_cut_into_segments(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A double takes two of the 255 registers, so the same graph stays in one piece in float32."""
+    graph = graph_of(robots.load("iiwa14"), "forward_dynamics")
+    monkeypatch.setattr(cuda, "MOST_DOUBLES", cuda.most_at_once(chained(graph)) - 1)
+    assert "SEGMENT(0)" in emit_cuda(graph, double=True)
+    assert "SEGMENT(0)" not in emit_cuda(graph)
+    _check(robots.load("iiwa14"), "forward_dynamics", False, tmp_path)
+    monkeypatch.setattr(cuda, "MOST_DOUBLES", cuda.MOST_DOUBLES + 1)
+    assert "SEGMENT(0)" not in emit_cuda(graph, double=True)
+
+
+def test_values_at_once_are_counted_where_most_are_still_read() -> None:
+    recording = Recording("sums", "none")
+    x = recording.input("x", (4,))
+    squares = x * x  # four at once, until the first sum reads two of them
+    left, right = squares[0] + squares[1], squares[2] + squares[3]
+    assert cuda.most_at_once(recording.graph({"y": left * right})) == 4
+    assert cuda.most_at_once(recording.graph({"y": x[0] * x[1]})) == 0
 
 
 def _check(loaded: Robot, name: str, planes: bool, tmp_path: Path, **options: Any) -> None:

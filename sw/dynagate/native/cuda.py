@@ -3,6 +3,7 @@ too much for the compiler. The same text compiles as host code, for checks."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -30,9 +31,16 @@ SHARED_BYTES = 96 * 2**10
 MOST_OPERATIONS = 8000
 """In one piece: the compiler takes 3 s for iiwa14's 3,000, and more than four minutes for Atlas' 40,000."""
 
-SEGMENT_OPERATIONS = 2000
-REGISTERS = 160
-"""Values kept at once in a segment, in addition to the few that the compiler needs for itself."""
+MOST_DOUBLES = 370
+"""Largest number of float64 values that a graph in one piece may need at once. Beyond it nvcc 13 may assign only 32
+registers: inverse dynamics of a humanoid with 29 joints then took two to four times as long as in segments."""
+
+SEGMENT_OPERATIONS = 1000
+"""Operations of a segment in float32; half as many in float64, whose values take two registers each."""
+
+REGISTERS = 220
+"""Values kept at once in a segment in float32, in addition to those that the compiler needs for itself; half as many in
+float64."""
 
 LAUNCH = """#ifdef __CUDACC__
 #define LAUNCH(kernel, threads, shared, ...) \\
@@ -155,13 +163,19 @@ def with_host_side(
 
 
 class CudaText(GraphText):
-    """A graph as the statements of a thread, which has a sample."""
+    """A graph as the statements of a thread, which has a sample. double: whether its values are float64."""
+
+    def __init__(self, graph: Graph, name: str, double: bool) -> None:
+        super().__init__(graph, name)
+        self.double = double
 
     @cached_property
     def cut(self) -> Program | None:
-        """The segments of a graph that is too long for one piece."""
-        if sum(1 for node in self.graph.nodes if node.args) > MOST_OPERATIONS:
-            return program(self.graph, REGISTERS, SEGMENT_OPERATIONS)
+        """The segments of a graph that is too long for one piece, or needs too many values at once; else None."""
+        long = sum(1 for node in self.graph.nodes if node.args) > MOST_OPERATIONS
+        if long or (self.double and most_at_once(self.graph) > MOST_DOUBLES):
+            parts = 2 if self.double else 1
+            return program(self.graph, REGISTERS // parts, SEGMENT_OPERATIONS // parts)
         return None
 
     def segment_text(self) -> Iterator[str]:
@@ -214,8 +228,8 @@ class _Sample(CudaText):
     """A sample of a kernel, whose entries lie `entry` apart, or outputs in shared memory if they are staged."""
 
     def __init__(self, graph: Graph, name: str, double: bool) -> None:
-        super().__init__(graph, name)
-        self.double, self.staged = double, staging(self.graph, double=double)
+        super().__init__(graph, name, double)
+        self.staged = staging(self.graph, double=double)
 
     def input(self, p: int, j: int) -> str:
         return f"in{p}[{j} * entry]"
@@ -257,6 +271,14 @@ class _Sample(CudaText):
             yield from each(name, name, arguments, f"{name}_sample({', '.join(shifted)}, 1, false);")
         moved = ", ".join(f"{a} + t" for a in (*inputs, *outputs))
         yield from each(name, f"{name}_planes", arguments, f"{name}_sample({moved}, batch, false);")
+
+
+def most_at_once(graph: Graph) -> int:
+    """Return the largest number of computed values that are still to be read, over all places of a graph's order."""
+    last = {a: i for i, node in enumerate(graph.nodes) for a in node.args if graph.nodes[a].args}
+    ends = Counter(last.values())
+    held = accumulate((i in last) - ends[i] for i in range(len(graph.nodes)))
+    return max((now + ends[i] for i, now in enumerate(held)), default=0)
 
 
 def head(double: bool) -> Iterator[str]:

@@ -102,12 +102,12 @@ def cuda_loop_source(loop: Loop, *, double: bool = False) -> Source:
 def _lines(loop: Loop, name: str, double: bool) -> Iterator[str]:
     steps: dict[int, _Step] = {}
     for graph in loop.graphs():
-        steps.setdefault(id(graph), _Step(graph, f"{name}_step{len(steps)}"))
+        steps.setdefault(id(graph), _Step(graph, f"{name}_step{len(steps)}", double))
     thread = _Thread(loop, steps)
     sample = list(thread.sample())
     scans = list(thread.scans.values())
     every = [*steps.values()]
-    every += [_Step(body, text.body_name(k)) for text in scans for k, body in enumerate(text.scan.bodies)]
+    every += [_Step(body, text.body_name(k), double) for text in scans for k, body in enumerate(text.scan.bodies)]
     yield from cuda.head(double)
     yield "#define DG_INLINE SAMPLE"
     yield in_one_text(ONE)
