@@ -10,7 +10,9 @@ Written = Callable[[Any, str], str]
 
 GRADIENT, TORQUES = "forward_dynamics_gradient", "inverse_dynamics"
 CPU = ("iiwa14-intel-xeon-avx512f", "hyq-intel-xeon-avx512f")
-CARD = "iiwa14-nvidia-h100"
+CARD, CARD_PEER = "iiwa14-nvidia-h100", "iiwa14-nvidia-h100-grid"
+"""Runs on a GPU. GRiD was measured on another day, on a card of the same kind."""
+
 CPU_ROWS = (
     ("gradient: Pinocchio, C++, float64", f"{GRADIENT}/pinocchio"),
     ("gradient: C that CasADi generates from Pinocchio, float64", f"{GRADIENT}/casadi"),
@@ -42,22 +44,17 @@ def cpu(kept: Figures, written: Written) -> list[str]:
 
 def card(kept: Figures, written: Written) -> list[str]:
     """Return the rows of the table of the GPU: time of a batch, and ratio to GRiD's."""
-    run = kept["runs"][CARD]["figures"]
+    run, peers = kept["runs"][CARD]["figures"], kept["runs"][CARD_PEER]["figures"]
     rows = []
     for batch in CARD_BATCHES:
-        ours = run.get(f"{GRADIENT}/cuda float32/resident/{batch}", {})
-        packed = run.get(f"{GRADIENT}/cuda float32/packed resident/{batch}", {})
-        peer = run.get(f"{GRADIENT}/grid/{batch}", {})
-        rows.append(
-            [
-                f"{batch:,}",
-                _cell(ours, "us", "", written),
-                _cell(packed, "us", "", written),
-                _cell(peer, "us", "", written),
-                written(ours["times_grid"], "x") if "times_grid" in ours else "",
-            ]
+        ours, packed, double = (
+            run.get(f"{GRADIENT}/cuda {kind}/{batch}", {})
+            for kind in ("float32/resident", "float32/packed resident", "float64/resident")
         )
-    return _table(["batch", "dynagate", "dynagate, packed", "GRiD", "ratio"], rows)
+        peer = peers.get(f"{GRADIENT}/grid/{batch}", {})
+        cells = [_cell(figure, "us", "", written) for figure in (ours, packed, double, peer)]
+        rows.append([f"{batch:,}", *cells, written(peer["ns"] / ours["ns"], "x") if peer else ""])
+    return _table(["batch", "float32", "float32, packed", "float64", "GRiD, float32", "ratio"], rows)
 
 
 TABLES: dict[str, Callable[[Figures, Written], list[str]]] = {"cpu": cpu, "card": card}

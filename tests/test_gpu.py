@@ -551,6 +551,7 @@ def test_packed_results_on_a_card_are_unpacked_there(layout: str) -> None:
 
 ROLLOUTS: list[dict[str, Any]] = [
     {},
+    {"feedback": True},
     {"integrator": "variational"},
     {"contacts": RigidContact([Point("forearm", (0.0, 0.0, 0.3))], [Plane(offset=-0.4)], compliance=1e-2)},
 ]
@@ -564,16 +565,16 @@ def test_operators_of_pytorch_on_a_card_are_those_of_the_cpu(options: dict[str, 
     from dynagate.torch import function, rollout
 
     random = np.random.default_rng(3)
-    state = [random.normal(size=(65, *shape)) for shape in ((2,), (2,), (8, 2))]
     dynamics, run = function(ROBOT, "forward_dynamics"), rollout(ROBOT, 8, 0.01, dtype="float64", **options)
+    state = [random.normal(size=(65, *port.shape)) for port in run.operator.arguments.inputs]
 
     def gradients(device: str) -> list[Any]:
-        q, qd, tau = (torch.tensor(x, device=device, requires_grad=True) for x in state)
-        motion = run(q, qd, tau)
+        q, qd, tau, *others = inputs = [torch.tensor(x, device=device, requires_grad=True) for x in state]
+        motion = run(q, qd, tau, *others)
         cost = (motion.q**2).sum() + (motion.qd**3).sum() + (dynamics(q, qd, tau[:, 0]).qdd ** 2).sum()
         cost.backward()
         assert motion.q.device.type == device
-        return [x.detach().cpu().numpy() for x in (motion.q, motion.qd, q.grad, qd.grad, tau.grad)]
+        return [x.detach().cpu().numpy() for x in (motion.q, motion.qd, *(x.grad for x in inputs))]
 
     for there, here in zip(gradients("cuda"), gradients("cpu"), strict=True):
         np.testing.assert_allclose(there, here, rtol=1e-6, atol=1e-6)
@@ -588,18 +589,21 @@ def test_operators_of_jax_on_a_card_are_those_of_the_cpu(options: dict[str, Any]
         from dynagate.jax import function, rollout
 
         random = np.random.default_rng(3)
-        state = [random.normal(size=(65, *shape)) for shape in ((2,), (2,), (8, 2))]
         dynamics, run = function(ROBOT, "forward_dynamics"), rollout(ROBOT, 8, 0.01, **options)
+        state = [random.normal(size=(65, *port.shape)) for port in run.operator.arguments.inputs]
 
-        def cost(q: Any, qd: Any, tau: Any) -> Any:
-            motion = run(q, qd, tau)
+        def cost(q: Any, qd: Any, tau: Any, *others: Any) -> Any:
+            motion = run(q, qd, tau, *others)
             return (motion.q**2).sum() + (motion.qd**3).sum() + (dynamics(q, qd, tau[:, 0]).qdd ** 2).sum()
 
         def gradients(device: str) -> list[Any]:
             place = jax.devices(device)[0]
             with jax.default_device(place):
                 inputs = [jax.device_put(x, place) for x in state]
-                results = [*jax.jit(lambda *x: run(*x))(*inputs)[:2], *jax.jit(jax.grad(cost, (0, 1, 2)))(*inputs)]
+                results = [
+                    *jax.jit(lambda *x: run(*x))(*inputs)[:2],
+                    *jax.jit(jax.grad(cost, tuple(range(len(inputs)))))(*inputs),
+                ]
                 assert all(result.devices() == {place} for result in results)
                 return [np.asarray(result) for result in results]
 

@@ -42,7 +42,7 @@ def added(result: Mapping[str, Any], path: Path, command: str) -> str:
         **result["machine"],
         "figures": dict(measured(result)),
     }
-    if isinstance(result["cuda"], Mapping):
+    if isinstance(result.get("cuda"), Mapping):
         kept["runs"][card_name(result)] = card_run(result, command)
     return json.dumps(kept, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
 

@@ -99,7 +99,7 @@ mlir.register_lowering(rollout_p, partial(_lower, False), platform=CUDA)
 
 
 def _on_card(operator: RolloutOperator, back: bool, *inputs: Any) -> list[Any]:
-    """On XLA's own buffers and stream."""
+    """Compute a rollout or its gradient on XLA's own buffers and stream."""
     dtype = operator.dtype
 
     def run(loop: Loop, iterations: int | None, arrays: list[Any]) -> Sequence[Any]:
@@ -144,8 +144,11 @@ def _backward_on_host(operator: RolloutOperator, *inputs: Any) -> list[Any]:
 def _loop(
     loop: Loop, kernel: LoopKernel, steps: int, inputs: Mapping[str, jax.Array], first: Mapping[str, str]
 ) -> dict[str, jax.Array]:
-    """The outputs of a loop in C, by name, (*leading, [rows,] *shape). inputs: those per turn may have more rows than
-    there are steps. first: outputs -> the input that is put before their first row."""
+    """Return the outputs of a loop in C, by name, (*leading, [rows,] *shape).
+
+    inputs: Arrays of the loop; those of each step may have more rows than there are steps. first: output -> the input
+    that becomes its first row.
+    """
     ports = {port.name: k for k, port in enumerate(loop.inputs)}
     arrays = [inputs[name] for name in ports]
     begin = loop.inputs[0]
@@ -167,7 +170,7 @@ def _loop(
 
 
 def _called_back(function: Callable[..., Any], shapes: list[tuple[int, ...]], *inputs: jax.Array) -> list[jax.Array]:
-    """What a function of numpy arrays computes."""
+    """Compute a function of numpy arrays by a callback on the host."""
     dtype = inputs[0].dtype
     results = [jax.ShapeDtypeStruct(shape, dtype) for shape in shapes]
 
