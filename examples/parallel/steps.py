@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from dynagate.dynamics.recursions.aba import ArticulatedInertia
+from dynagate.dynamics.recursions.articulated import ArticulatedInertia
 from dynagate.dynamics.serial_chains.block_tridiagonal import factor, gram
 from dynagate.dynamics.spatial import Array, Force, Inertia, Motion, Scalar, array, cross, zeros
 from dynagate.dynamics.transforms import AxisTransform, FreeTransform

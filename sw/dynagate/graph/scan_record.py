@@ -17,7 +17,7 @@ from dynagate.base.naming import scope
 from dynagate.dynamics import EXTERNAL, Argument, Tree
 from dynagate.dynamics.friction import Friction
 from dynagate.dynamics.links import Each, Link, Links, Pass, Whole
-from dynagate.dynamics.recursions.aba import ArticulatedInertia
+from dynagate.dynamics.recursions.articulated import ArticulatedInertia
 from dynagate.dynamics.spatial import Inertia, array, symmetric
 from dynagate.graph.graph import Graph, Port, reaching
 from dynagate.graph.loop import Count, Loop

@@ -30,7 +30,7 @@ from dynagate.dynamics.constraints.rows import (
 )
 from dynagate.dynamics.constraints.solve import ConstraintSolver
 from dynagate.dynamics.links import Link, Links
-from dynagate.dynamics.recursions.aba import (
+from dynagate.dynamics.recursions.articulated import (
     ArticulatedInertia,
     ArticulatedJoint,
     articulate_link,

@@ -10,7 +10,7 @@ from dynagate.dynamics.functions.constrained import CONSTRAINED
 from dynagate.dynamics.functions.record import MASS_PRODUCT, Algorithm, Function, derivative, derivatives
 from dynagate.dynamics.functions.spaces import arguments
 from dynagate.dynamics.gradients import body_columns, closed_form
-from dynagate.dynamics.recursions import aba, crba, forward_dynamics, kinematics, momentum, rnea
+from dynagate.dynamics.recursions import aba, articulated, crba, forward_dynamics, kinematics, momentum, rnea
 from dynagate.dynamics.serial_chains import cfa, scans
 from dynagate.dynamics.spatial import array
 from dynagate.dynamics.steps import step
@@ -25,7 +25,7 @@ def _gradient_by_columns(tree: Tree, q: Any, qd: Any, qdd: Any, minv: Any, exter
 
 def _whole_gradient_by_columns(tree: Tree, q: Any, qd: Any, tau: Any, external: Any = None) -> tuple[Any, ...]:
     """Everything on chip in body frames: direct M⁻¹, q̈ from it, then the columns."""
-    minv = aba.mass_matrix_inverse(tree, q)
+    minv = articulated.mass_matrix_inverse(tree, q)
     bias = rnea.inverse_dynamics(tree, q, qd, [0.0] * tree.nv, external)
     qdd = list(minv @ array([t - b for t, b in zip(tau, bias, strict=True)]))
     return qdd, *_gradient_by_columns(tree, q, qd, qdd, minv, external), minv
@@ -66,7 +66,7 @@ FUNCTIONS: dict[str, Function] = {
             arguments("minv"),
             {
                 "ltdl": crba.mass_matrix_inverse,
-                "direct": aba.mass_matrix_inverse,
+                "direct": articulated.mass_matrix_inverse,
             },
             {},
             mimicking=("ltdl",),

@@ -13,7 +13,7 @@ from typing import Any
 
 from dynagate.base.naming import label, scope
 from dynagate.dynamics.factor import factorize, solve
-from dynagate.dynamics.recursions import aba
+from dynagate.dynamics.recursions.articulated import articulate
 from dynagate.dynamics.serial_chains.linear_recursion import linear_recursion
 from dynagate.dynamics.spatial import Array, Force, Motion, Scalar, array, cross, zeros
 from dynagate.dynamics.transforms import FreeTransform, JointTransform
@@ -148,7 +148,7 @@ def by_articulated_inertia(
 
     M⁻¹ = [1 - Sᵀ Y Π]ᵀ D⁻¹ [1 - Sᵀ Y Π], where Y solves a recursion with the 6 × 6 maps (1 - S Uᵀ D⁻¹) X."""
     joints = tree.transforms(q)
-    factors, _ = aba.articulate(tree, joints)
+    factors, _ = articulate(tree, joints)
     gain: list[Array] = []  # Uᵀ X D⁻¹ (6,): q̈ of a joint that yields, for its parent's acceleration
     maps: list[Array] = []
     for i, pose in enumerate(_poses(joints)):

@@ -1,0 +1,175 @@
+"""Articulated bodies: their inertias, and the inverse mass matrix from them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from dynagate.base.naming import label, scope
+from dynagate.dynamics.links import Link, Links, PerLink
+from dynagate.dynamics.spatial import (
+    ZERO_MOTION,
+    Array,
+    Force,
+    Inertia,
+    Motion,
+    Scalar,
+    array,
+    difference,
+    inertia_from_second_moment,
+    skew,
+    symmetric,
+    zeros,
+)
+from dynagate.dynamics.transforms import JointTransform
+from dynagate.dynamics.tree import Tree
+
+
+class ArticulatedInertia(NamedTuple):
+    """moment = rotational ω + coupling v, force = couplingᵀ ω + mass v; rotational and mass are symmetric."""
+
+    rotational: Array
+    coupling: Array
+    mass: Array
+
+    @classmethod
+    def of(cls, inertia: Inertia) -> ArticulatedInertia:
+        mass = zeros(3, 3)
+        for k in range(3):
+            mass[k, k] = inertia.mass
+        return cls(inertia_from_second_moment(inertia.second), skew(inertia.first), mass)
+
+    def __add__(self, other: ArticulatedInertia) -> ArticulatedInertia:  # type: ignore[override]
+        return ArticulatedInertia(
+            symmetric(lambda a, b: self.rotational[a, b] + other.rotational[a, b]),
+            self.coupling + other.coupling,
+            symmetric(lambda a, b: self.mass[a, b] + other.mass[a, b]),
+        )
+
+    def __matmul__(self, motion: Motion) -> Force:
+        return Force(
+            self.rotational @ motion.angular + self.coupling @ motion.linear,
+            self.coupling.T @ motion.angular + self.mass @ motion.linear,
+        )
+
+    def without(self, u: Force, inverse_d: Scalar) -> ArticulatedInertia:
+        """I - U D⁻¹ Uᵀ: what is left where the joint yields."""
+        n, f = u.angular * inverse_d, u.linear * inverse_d
+        return ArticulatedInertia(
+            symmetric(lambda a, b: difference(self.rotational[a, b], n[a] * u.angular[b])),
+            array([[difference(self.coupling[a, b], n[a] * u.linear[b]) for b in range(3)] for a in range(3)]),
+            symmetric(lambda a, b: difference(self.mass[a, b], f[a] * u.linear[b])),
+        )
+
+    def in_parent(self, joint: JointTransform) -> ArticulatedInertia:
+        """Turned and moved: coupling' = H + t× M, rotational' = I - coupling' t× + t× Hᵀ."""
+        rotational = joint.symmetric_to_parent(self.rotational)
+        mass = joint.symmetric_to_parent(self.mass)
+        turned = array([joint.to_parent(row) for row in self.coupling])  # rows: H Rᵀ
+        coupling = array([joint.to_parent(column) for column in turned.T]).T
+        cross = skew(joint.translation)
+        moved = coupling + cross @ mass
+        down, up = moved @ cross, cross @ coupling.T
+        return ArticulatedInertia(symmetric(lambda a, b: rotational[a, b] - down[a, b] + up[a, b]), moved, mass)
+
+
+class DofFactor(NamedTuple):
+    """U = I S and 1/D with D = Sᵀ U, of one degree of freedom."""
+
+    u: Force
+    inverse_d: Scalar
+
+
+class ArticulatedJoint(NamedTuple):
+    """factors: of a link's joint. left: the inertia that is left where it yields."""
+
+    factors: list[DofFactor]
+    left: ArticulatedInertia
+
+
+def articulate_link(
+    link: Link, below: ArticulatedInertia | None, pose: JointTransform, more: Inertia | None = None
+) -> tuple[ArticulatedInertia, ArticulatedJoint]:
+    """Return the articulated inertia of a link as its parent feels it, and the link's joint. more: a further inertia
+    that the link carries.
+
+    The degrees of freedom of a joint are eliminated one after another, the last first, so that no block is inverted.
+    """
+    inertia = ArticulatedInertia.of(link.inertia if more is None else link.inertia + more)
+    if below is not None:
+        inertia = inertia + below
+    factors = [DofFactor(Force(zeros(3), zeros(3)), 0.0) for _ in link.dofs]
+    for d in reversed(link.dofs):
+        u = inertia @ link.axis(d)
+        factors[d] = DofFactor(u, label(1.0 / (link.along(d, u) + link.armature[d]), "d"))
+        inertia = inertia.without(u, factors[d].inverse_d)
+    return inertia.in_parent(pose), ArticulatedJoint(factors, inertia)
+
+
+def articulated_joints(links: Links, joints: PerLink) -> PerLink:
+    """A `ArticulatedJoint` per link, from the leaves to the root."""
+    return links.up("articulated", articulate_link, joints)
+
+
+def articulate(tree: Tree, joints: list[JointTransform]) -> tuple[list[DofFactor], list[ArticulatedInertia]]:
+    """The degrees of freedom (nv), and per link the inertia that is left where its joint yields."""
+    yielded = articulated_joints(tree, joints)
+    return [factor for joint in yielded for factor in joint.factors], [joint.left for joint in yielded]
+
+
+def propagate(link: Link, force: Force, joint: ArticulatedJoint, loads: list[Scalar]) -> tuple[Force, list[Scalar]]:
+    """Return a force on a link as its parent feels it through the joint, and the remaining loads of the joint."""
+    for d in reversed(link.dofs):
+        loads[d] = label(loads[d] - link.along(d, force), "u")
+        force = force + joint.factors[d].u.scaled(loads[d] * joint.factors[d].inverse_d)
+    return force, loads
+
+
+def joint_acceleration(
+    link: Link, a: Motion, joint: ArticulatedJoint, loads: Sequence[Scalar]
+) -> tuple[Motion, list[Scalar]]:
+    """The acceleration of a link, and q̈ of its joint. a: what it has of the parent."""
+    qdd: list[Scalar] = []
+    for d in link.dofs:
+        factor = joint.factors[d]
+        qdd.append(label((loads[d] - a.dot(factor.u)) * factor.inverse_d, "qdd"))
+        a = a + link.axis(d).scaled(qdd[d])
+    return a, qdd
+
+
+def mass_matrix_inverse(tree: Tree, q: Sequence[Scalar]) -> Array:
+    """M⁻¹ (nv, nv) directly: the articulated-body algorithm on unit torques (Carpentier, "Analytical inverse of the
+    joint space inertia matrix", 2018)."""
+    joints = tree.transforms(q)
+    articulated, _ = articulate(tree, joints)
+    minv = zeros(tree.nv, tree.nv)
+    passed: list[dict[int, Force]] = [{} for _ in tree.links]  # link -> column -> force from below
+    for i in reversed(tree.links):
+        with scope("minv", f"link{i}"):
+            for d in reversed(tree.dofs[i]):
+                u, inverse_d = articulated[d]
+                passed[i][d] = Force(zeros(3), zeros(3))
+                for j, below in passed[i].items():
+                    minv[d, j] = inverse_d if j == d else -(inverse_d * tree.along(d, below))
+                    passed[i][j] = below + u.scaled(minv[d, j])
+            p = tree.parents[i]
+            if p >= 0:
+                for j, force in sorted(passed[i].items()):
+                    up = joints[i].force_to_parent(force)
+                    passed[p][j] = passed[p][j] + up if j in passed[p] else up
+    motion: list[dict[int, Motion]] = [{} for _ in tree.links]
+    for i in tree.links:
+        with scope("minv", f"link{i}"):
+            p, first = tree.parents[i], tree.dofs[i].start
+            if p >= 0:
+                motion[i] = {j: joints[i].motion_to_link(m) for j, m in motion[p].items() if j >= first}
+            for d in tree.dofs[i]:
+                for j in range(d, tree.nv):
+                    if j in motion[i]:
+                        minv[d, j] = minv[d, j] - articulated[d].inverse_d * motion[i][j].dot(articulated[d].u)
+                    label(minv[d, j], f"m_{j}")
+                    motion[i][j] = motion[i].get(j, ZERO_MOTION) + tree.axis(d).scaled(minv[d, j])
+    for d in range(tree.nv):
+        for j in range(d):
+            minv[d, j] = minv[j, d]
+    return minv
