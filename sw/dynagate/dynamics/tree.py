@@ -75,4 +75,8 @@ _TREES: Cache[Robot, Tree] = Cache(most=16)
 
 def tree_of(robot: Robot) -> Tree:
     """Return the tree of a robot with its own numbers. Callers share it, so do not change it."""
+    try:
+        hash(robot)
+    except TypeError:  # a link was made with a list
+        return Tree(robot)
     return _TREES.get(robot, lambda: Tree(robot))
